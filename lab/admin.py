@@ -1,0 +1,85 @@
+"""The few calls of the admin API that the lab needs, made with httpx; independent of the library on purpose."""
+
+import itertools
+from urllib.parse import urljoin
+
+import httpx
+
+from lab.errors import AdminCallError
+from lab.model import CLUSTER
+from lab.placement import COORDINATOR_TOPIC, SYSTEM_NAMESPACE
+
+TIMEOUT_S = 10.0
+HOPS = 3
+BODY_SHOWN = 256
+
+
+class Admin:
+    """Speaks to one broker.
+
+    Redirects are followed here and not by httpx, which drops the token on its way to another port.
+
+    Args:
+        url: ``http://host:port`` of the broker.
+        token: The superuser's token, or None.
+        timeout_s: How long a call may take; a paused broker accepts connections and never answers.
+    """
+
+    def __init__(self, url: str, token: str | None = None, timeout_s: float = TIMEOUT_S) -> None:
+        self._url = url
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._timeout_s = timeout_s
+
+    def healthy(self) -> bool:
+        """Tells whether the broker can write and read a message."""
+        try:
+            self._call("GET", "/admin/v2/brokers/health")
+        except AdminCallError:
+            return False
+        return True
+
+    def active_brokers(self) -> tuple[str, ...]:
+        """Ids of the brokers that hold a metadata session; a killed one stays until its session ends."""
+        return tuple(sorted(self._call("GET", f"/admin/v2/brokers/{CLUSTER}").json()))
+
+    def owned(self, broker_id: str) -> tuple[str, ...]:
+        """The bundles that the broker owns, sorted; loads nothing."""
+        return tuple(sorted(self._call("GET", f"/admin/v2/brokers/{CLUSTER}/{broker_id}/ownedNamespaces").json()))
+
+    def bundles(self, namespace: str) -> tuple[str, ...]:
+        """The ranges (``0xLOW_0xHIGH``) that the namespace is cut into."""
+        bounds = self._call("GET", f"/admin/v2/namespaces/{namespace}/bundles").json()["boundaries"]
+        return tuple(f"{low}_{high}" for low, high in itertools.pairwise(bounds))
+
+    def coordinators(self) -> int:
+        """How many transaction coordinators the cluster has."""
+        path = f"/admin/v2/persistent/{SYSTEM_NAMESPACE}/{COORDINATOR_TOPIC}/partitions"
+        return int(self._call("GET", path).json()["partitions"])
+
+    def look_up(self, topic: str) -> None:
+        """Asks who owns a topic (its full name), which has its bundle loaded somewhere."""
+        self._call("GET", f"/lookup/v2/topic/{topic.replace('://', '/')}")
+
+    def unload(self, namespace: str, bundle: str, destination: str) -> None:
+        """Has the bundle's owner give it up; the next lookup finds it on the destination."""
+        self._call("PUT", f"/admin/v2/namespaces/{namespace}/{bundle}/unload", destinationBroker=destination)
+
+    def _call(self, method: str, path: str, **parameters: str) -> httpx.Response:
+        url = str(httpx.URL(self._url + path, params=parameters))
+        # A proxy from the environment has no way to this machine's loopback interface.
+        with httpx.Client(headers=self._headers, timeout=self._timeout_s, trust_env=False) as client:
+            for _ in range(HOPS):
+                answer = self._ask(client, method, url)
+                if not answer.is_redirect:
+                    break
+                url = urljoin(url, answer.headers["Location"])
+        if not answer.is_success:
+            raise AdminCallError(f"{method} {url}: {answer.status_code} {answer.text[:BODY_SHOWN]}")
+        return answer
+
+    @staticmethod
+    def _ask(client: httpx.Client, method: str, url: str) -> httpx.Response:
+        try:
+            return client.request(method, url)
+        except httpx.HTTPError as error:
+            raise AdminCallError(f"{method} {url}: no answer ({type(error).__name__}: {error})") from error

@@ -1,0 +1,133 @@
+"""Bringing the parts of a lab up: each is started, written into the state file, and waited for."""
+
+import contextlib
+import socket
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab import jars, java, ports, process, settings, tokens
+from lab.admin import Admin
+from lab.errors import NotReachedError, PartFailedError
+from lab.model import Broker, LabState, Node
+from lab.store import StateFile
+from lab.waiting import wait_until
+
+UP_WITHIN_S = 90.0
+ANSWER_WITHIN_S = 5.0
+
+Progress = Callable[[str], None]
+
+
+def log_file(home: Path, part: str) -> Path:
+    """The log file of a part of the lab in ``home``."""
+    return home / "log" / f"{part}.log"
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A part to start: its command line, and how to tell that it serves."""
+
+    part: Node | Broker
+    command: list[str]
+    serves: Callable[[], bool]
+
+
+class Boot:
+    """Starts the processes of the lab in the folder ``home``, whose state file is there already."""
+
+    def __init__(self, home: Path, store: StateFile, progress: Progress) -> None:
+        self._home = home
+        self._store = store
+        self._progress = progress
+        self._spec = store.read().spec
+        self._jars = jars.folder(self._spec.pulsar_version)
+
+    def everything(self) -> None:
+        """From nothing to brokers that answer."""
+        for folder in ("conf", "log", "data/zookeeper"):
+            (self._home / folder).mkdir(parents=True)
+        if self._spec.auth == "token":
+            tokens.make(self._secrets)
+        state, data = self._store.read(), self._home / "data"
+        zookeeper, bookie = state.zookeeper, state.bookie
+        conf = self._conf(zookeeper, settings.zookeeper(state, data))
+        self._up(Launch(zookeeper, java.zookeeper(self._jars, conf), lambda: _zookeeper_serves(zookeeper)))
+        self._cluster_metadata(state)
+        conf = self._conf(bookie, settings.bookie(state, data))
+        self._up(Launch(bookie, java.bookie(self._jars, conf), lambda: ports.answers(bookie.host, bookie.port)))
+        self.brokers(state.brokers)
+
+    def brokers(self, brokers: Iterable[Broker]) -> None:
+        """Starts these brokers side by side, and returns once each has written and read a message."""
+        self._up(*map(self._broker_launch, brokers))
+
+    def token(self) -> str | None:
+        """The superuser's token, or None."""
+        if self._spec.auth == "none":
+            return None
+        return tokens.token_file(self._secrets).read_text(encoding="utf-8")
+
+    @property
+    def _secrets(self) -> Path:
+        return self._home / "secrets"
+
+    def _broker_launch(self, broker: Broker) -> Launch:
+        conf = self._conf(broker, settings.broker(self._store.read(), broker, self._authentication()))
+        admin = Admin(broker.admin_url, self.token(), ANSWER_WITHIN_S)
+        return Launch(broker, java.broker(self._jars, conf), admin.healthy)
+
+    def _log(self, name: str) -> Path:
+        return log_file(self._home, name)
+
+    def _authentication(self) -> dict[str, str]:
+        return tokens.settings(self._secrets) if self._spec.auth == "token" else {}
+
+    def _conf(self, part: Node | Broker, text: str) -> Path:
+        path = self._home / "conf" / f"{part.name}.conf"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def _cluster_metadata(self, state: LabState) -> None:
+        began = time.monotonic()
+        try:
+            process.run(java.cluster_metadata(self._jars, state), self._log("cluster-metadata"), UP_WITHIN_S)
+        except PartFailedError as error:
+            raise PartFailedError(f"writing the cluster's metadata: {error}") from error
+        self._progress(f"cluster metadata written in {time.monotonic() - began:.1f} s")
+
+    def _up(self, *launches: Launch) -> None:
+        began = time.monotonic()
+        for launch in launches:
+            self._spawn(launch)
+        for launch in launches:
+            self._await_up(launch)
+            self._progress(f"{launch.part.name} ready in {time.monotonic() - began:.1f} s")
+
+    def _spawn(self, launch: Launch) -> None:
+        name = launch.part.name
+        with process.uninterrupted():
+            started = process.spawn(launch.command, self._log(name), tied=self._spec.tied)
+            self._store.change(lambda state: state.with_process(name, started))
+
+    def _await_up(self, launch: Launch) -> None:
+        name = launch.part.name
+
+        def up_or_dead() -> bool:
+            if process.condition(self._store.read().part(name).process) == "gone":
+                raise PartFailedError(f"{name} died while starting; {process.tail(self._log(name))}")
+            return launch.serves()
+
+        try:
+            wait_until(up_or_dead, f"{name} serves", UP_WITHIN_S)
+        except NotReachedError as error:
+            raise PartFailedError(f"{error}; {process.tail(self._log(name))}") from error
+
+
+def _zookeeper_serves(node: Node) -> bool:
+    """Asks ZooKeeper itself (its four-letter word ``srvr``): it listens some time before it serves."""
+    with contextlib.suppress(OSError), socket.create_connection((node.host, node.port), timeout=1) as connection:
+        connection.sendall(b"srvr")
+        return b"Mode:" in connection.makefile("rb").read()
+    return False

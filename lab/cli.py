@@ -1,0 +1,161 @@
+"""The command line of the lab, ``python -m lab``: start a cluster, look at it, break it, stop it."""
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from lab import report
+from lab.cluster import Lab, labs_dir
+from lab.errors import LabError
+from lab.model import VERSIONS, Auth, Hosts
+
+app = typer.Typer(
+    help="A real Apache Pulsar cluster on loopback, each part a process of its own.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Name = Annotated[str, typer.Option(help="Names the lab; several may run at once.")]
+Folder = Annotated[
+    Path | None,
+    typer.Option("--dir", envvar="STEWARD_LAB_HOME", help="Holds the labs.  [default: var/labs in the project]"),
+]
+BrokerId = Annotated[str, typer.Argument(help="host:webport, or its name, such as broker-1.")]
+
+
+def main() -> None:
+    """Runs the command; an error of the lab is one message on standard error and exit code 1."""
+    signal.signal(signal.SIGTERM, _exit_on_signal)
+    try:
+        app()
+    except LabError as error:
+        typer.secho(f"error: {error}", fg=typer.colors.RED, err=True)
+        sys.exit(1)
+
+
+@app.command()
+def start(
+    *,
+    name: Name = "lab",
+    pulsar_version: Annotated[str, typer.Option(help=f"One of {', '.join(VERSIONS)}.")] = VERSIONS[0],
+    brokers: Annotated[int, typer.Option(min=1, help="How many brokers.")] = 3,
+    auth: Annotated[Auth, typer.Option(help="Token authentication, or none.")] = "none",
+    hosts: Annotated[Hosts, typer.Option(help="distinct: broker N on 127.0.0.N.")] = "same",
+    base_port: Annotated[int | None, typer.Option(min=1024, max=65000, help="Counts ports from here.")] = None,
+    setting: Annotated[list[str] | None, typer.Option(help="KEY=VALUE for broker.conf; may be repeated.")] = None,
+    directory: Folder = None,
+) -> None:
+    """Starts a cluster that runs until `stop`."""
+    lab = Lab.start(
+        name,
+        home=_absolute(directory),
+        progress=_clock(),
+        pulsar_version=pulsar_version,
+        brokers=brokers,
+        auth=auth,
+        hosts=hosts,
+        base_port=base_port,
+        broker_settings=dict(map(_key_and_value, setting or [])),
+    )
+    report.show(report.status(lab))
+
+
+@app.command()
+def stop(name: Name = "lab", directory: Folder = None) -> None:
+    """Ends every process of the lab and removes its data; its logs stay."""
+    _attached(name, directory, _clock()).stop()
+
+
+@app.command()
+def status(
+    *,
+    name: Name = "lab",
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    directory: Folder = None,
+) -> None:
+    """Shows the parts, their processes, and what each broker holds."""
+    seen = report.status(_attached(name, directory))
+    if as_json:
+        typer.echo(json.dumps(seen, indent=2))
+    else:
+        report.show(seen)
+
+
+@app.command()
+def add_broker(name: Name = "lab", directory: Folder = None) -> None:
+    """Starts one more broker."""
+    typer.echo(_attached(name, directory, _clock()).add_broker().broker_id)
+
+
+@app.command()
+def kill_broker(broker: BrokerId, name: Name = "lab", directory: Folder = None) -> None:
+    """Ends a broker at once (SIGKILL)."""
+    _attached(name, directory).kill_broker(broker)
+
+
+@app.command()
+def stop_broker(broker: BrokerId, name: Name = "lab", directory: Folder = None) -> None:
+    """Ends a broker gracefully (SIGTERM): it gives its bundles up first."""
+    _attached(name, directory).stop_broker(broker)
+
+
+@app.command()
+def start_broker(broker: BrokerId, name: Name = "lab", directory: Folder = None) -> None:
+    """Starts an ended broker again, on the same ports."""
+    _attached(name, directory, _clock()).start_broker(broker)
+
+
+@app.command()
+def pause_broker(broker: BrokerId, name: Name = "lab", directory: Folder = None) -> None:
+    """Freezes a broker (SIGSTOP): it accepts connections and answers nothing."""
+    _attached(name, directory).pause_broker(broker)
+
+
+@app.command()
+def resume_broker(broker: BrokerId, name: Name = "lab", directory: Folder = None) -> None:
+    """Lets a paused broker go on (SIGCONT)."""
+    _attached(name, directory).resume_broker(broker)
+
+
+@app.command()
+def pile_up_tcs(
+    broker: Annotated[str | None, typer.Argument(help="Where to.  [default: the first that runs]")] = None,
+    name: Name = "lab",
+    directory: Folder = None,
+) -> None:
+    """Moves every transaction coordinator onto one broker."""
+    typer.echo(_attached(name, directory).pile_up_tcs(broker))
+
+
+def _attached(name: str, directory: Path | None, progress: Callable[[str], None] | None = None) -> Lab:
+    home = _absolute(directory)
+    return Lab.attach(name, home=home, progress=progress) if progress else Lab.attach(name, home=home)
+
+
+def _absolute(directory: Path | None) -> Path:
+    return labs_dir() if directory is None else directory.absolute()
+
+
+def _key_and_value(setting: str) -> tuple[str, str]:
+    key, equals, value = setting.partition("=")
+    if not (key and equals):
+        raise LabError(f"--setting {setting!r}: write KEY=VALUE")
+    return key, value
+
+
+def _clock() -> Callable[[str], None]:
+    """A progress that puts the seconds since now before each line, on standard error."""
+    began = time.monotonic()
+    return lambda message: typer.echo(f"{time.monotonic() - began:6.1f} s  {message}", err=True)
+
+
+def _exit_on_signal(number: int, _frame: object) -> NoReturn:
+    """Lets a command that is told to end clean up as it does after Ctrl-C."""
+    sys.exit(128 + number)

@@ -1,0 +1,275 @@
+"""A running lab: `running_lab` for the length of a block, `Lab.start` until it is stopped, `Lab.attach` to join in."""
+
+import contextlib
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, Self, Unpack
+
+from lab import coordinators, jars, placement, plan, prerequisites, process, tokens
+from lab.admin import Admin
+from lab.boot import Boot, Progress, log_file
+from lab.errors import AdminCallError, BrokerStateError, LabExistsError, UnknownBrokerError
+from lab.model import CLUSTER, Broker, LabOptions, LabSpec, LabState
+from lab.store import StateFile
+from lab.waiting import wait_until
+
+GRACE_S = 15.0
+QUICK_ANSWER_S = 3.0
+
+
+def silent(_message: str) -> None:
+    """The progress of those who do not want to hear any."""
+
+
+def labs_dir() -> Path:
+    """Where labs are kept: ``STEWARD_LAB_HOME``, or ``var/labs`` in the project."""
+    return Path(os.environ.get("STEWARD_LAB_HOME") or Path(__file__).parents[1] / "var" / "labs").absolute()
+
+
+@contextlib.contextmanager
+def running_lab(
+    name: str = "lab", *, home: Path | None = None, progress: Progress = silent, **options: Unpack[LabOptions]
+) -> Iterator["Lab"]:
+    """A lab for the length of a ``with`` block; `LabSpec` has the options.
+
+    Its processes are tied to the calling thread, unless ``tied=False``: call it in the main thread, or in one that
+    outlives the block.
+
+    Raises:
+        LabError: It could not be started; nothing of it runs then.
+    """
+    options.setdefault("tied", True)
+    lab = Lab.start(name, home=home, progress=progress, **options)
+    try:
+        yield lab
+    finally:
+        lab.stop()
+
+
+class Lab:
+    """A real cluster on loopback; a `lab.target.PulsarTarget`. Several processes may hold the same one.
+
+    Args:
+        home: The lab's own folder, with its state file, configuration, data and logs.
+        progress: Told what happens, a line at a time.
+    """
+
+    def __init__(self, home: Path, progress: Progress = silent) -> None:
+        self.home = home
+        self._store = StateFile(home / "state.json")
+        self._progress = progress
+
+    @classmethod
+    def start(
+        cls, name: str = "lab", *, home: Path | None = None, progress: Progress = silent, **options: Unpack[LabOptions]
+    ) -> Self:
+        """Starts a lab that runs until `stop`; what a lab of that name left behind is removed first.
+
+        Args:
+            name: Names its folder within ``home``.
+            home: The folder of all labs; `labs_dir` by default.
+            progress: Told what happens, a line at a time.
+            **options: See `LabSpec`.
+
+        Raises:
+            LabExistsError: A lab of that name is running.
+            PrerequisiteMissingError: Java or Maven is missing or too old.
+            PortTakenError: A port that was asked for is in use.
+            PartFailedError: A part did not come up; its log's end is in the message. Nothing is left running.
+        """
+        spec = LabSpec(name=name, **options)
+        lab = cls((home or labs_dir()) / name, progress)
+        lab._refuse_if_running()
+        prerequisites.require(maven=not jars.fetched(spec.pulsar_version))
+        jars.fetch(spec.pulsar_version, progress)
+        lab._begin(plan.new_state(spec))
+        return lab
+
+    @classmethod
+    def attach(cls, name: str = "lab", *, home: Path | None = None, progress: Progress = silent) -> Self:
+        """Joins a lab that another process started.
+
+        Raises:
+            UnknownLabError: There is none of that name.
+        """
+        lab = cls((home or labs_dir()) / name, progress)
+        lab._store.read()
+        return lab
+
+    @property
+    def state(self) -> LabState:
+        """The lab as it stands in its state file now."""
+        return self._store.read()
+
+    @property
+    def cluster(self) -> str:
+        """The cluster's name in its own configuration."""
+        return CLUSTER
+
+    @property
+    def brokers(self) -> tuple[Broker, ...]:
+        """Every broker that was started, in order of starting, the ended ones included."""
+        return self.state.brokers
+
+    @property
+    def admin_urls(self) -> tuple[str, ...]:
+        """``http://host:port`` of every broker that was started."""
+        return tuple(broker.admin_url for broker in self.brokers)
+
+    @property
+    def service_url(self) -> str:
+        """``pulsar://host:port,...`` of every broker that was started."""
+        return "pulsar://" + ",".join(broker.service_address for broker in self.brokers)
+
+    @property
+    def token_file(self) -> Path | None:
+        """The file with a superuser's token, or None where authentication is off."""
+        return None if self.state.spec.auth == "none" else tokens.token_file(self.home / "secrets")
+
+    @property
+    def token(self) -> str | None:
+        """A superuser's token, or None where authentication is off."""
+        return None if self.token_file is None else self.token_file.read_text(encoding="utf-8")
+
+    def broker(self, broker_id: str) -> Broker:
+        """The broker of that id (``host:webport``) or name (``broker-1``).
+
+        Raises:
+            UnknownBrokerError: There is none.
+        """
+        for broker in self.brokers:
+            if broker_id in (broker.broker_id, broker.name):
+                return broker
+        known = ", ".join(f"{broker.broker_id} ({broker.name})" for broker in self.brokers)
+        raise UnknownBrokerError(f"no broker {broker_id!r} in lab {self.home.name!r}: it has {known}")
+
+    def add_broker(self) -> Broker:
+        """Starts one more broker, and returns it once it serves."""
+        self._store.change(plan.with_one_more_broker)
+        added = self.brokers[-1]
+        self._boot().brokers([added])
+        return self.broker(added.broker_id)
+
+    def kill_broker(self, broker_id: str) -> Broker:
+        """SIGKILL: the broker is gone, while the cluster lists it until its metadata session ends."""
+        broker = self._in_condition(broker_id, "running", "paused")
+        process.kill([broker.process])
+        return self._ended(broker)
+
+    def stop_broker(self, broker_id: str) -> Broker:
+        """SIGTERM: the broker gives up its bundles and leaves; killed when it takes longer than the grace."""
+        broker = self._in_condition(broker_id, "running", "paused")
+        process.end([broker.process], GRACE_S)
+        return self._ended(broker)
+
+    def start_broker(self, broker_id: str) -> Broker:
+        """Starts an ended broker again on its ports, and returns once it serves."""
+        broker = self._in_condition(broker_id, "gone")
+        self._boot().brokers([broker])
+        return self.broker(broker_id)
+
+    def pause_broker(self, broker_id: str) -> Broker:
+        """SIGSTOP: connections are accepted and nothing is answered; its metadata session runs out meanwhile."""
+        return self._signalled(self._in_condition(broker_id, "running"), signal.SIGSTOP, "paused")
+
+    def resume_broker(self, broker_id: str) -> Broker:
+        """SIGCONT: goes on where it was paused."""
+        return self._signalled(self._in_condition(broker_id, "paused"), signal.SIGCONT, "running")
+
+    def active_brokers(self) -> tuple[str, ...]:
+        """Ids of the brokers that the cluster itself lists."""
+        return self._admin().active_brokers()
+
+    def owned_bundles(self) -> dict[str, tuple[str, ...]]:
+        """Broker id to the sorted bundles it owns, of every broker that answers; loads nothing."""
+        owned = {}
+        for broker in self._running():
+            with contextlib.suppress(AdminCallError):
+                admin = Admin(broker.admin_url, self.token, QUICK_ANSWER_S)
+                owned[broker.broker_id] = admin.owned(broker.broker_id)
+        return owned
+
+    def tc_placement(self) -> dict[str, int]:
+        """Broker id to the number of transaction coordinators it holds, of every broker that answers."""
+        return placement.count_by_broker(self._admin().coordinators(), self.owned_bundles())
+
+    def pile_up_tcs(self, broker_id: str | None = None) -> str:
+        """Moves every transaction coordinator onto one broker (the first running one by default); returns its id.
+
+        Raises:
+            NotReachedError: The cluster does not show it in time.
+        """
+        target = self._running()[0] if broker_id is None else self._in_condition(broker_id, "running")
+        coordinators.pile_up(self._admin(), target.broker_id, self.owned_bundles)
+        return target.broker_id
+
+    def log(self, part: str) -> Path:
+        """The log file of a part (``zookeeper``, ``bookie``, ``broker-1``)."""
+        return log_file(self.home, part)
+
+    def condition(self, broker_id: str) -> process.Condition:
+        """Whether the broker's process runs, is paused or is gone."""
+        return process.condition(self.broker(broker_id).process)
+
+    def stop(self, grace_s: float = GRACE_S) -> None:
+        """Ends everything, in the order that does not hang, and forgets the lab; its logs stay. May be called again."""
+        if not self._store.exists():
+            return
+        state = self.state
+        for parts in (state.brokers, (state.bookie,), (state.zookeeper,)):
+            process.end([part.process for part in parts], grace_s)
+        self._store.remove()
+        self._remove("data", "secrets")
+        self._progress(f"lab {self.home.name!r} stopped")
+
+    def _refuse_if_running(self) -> None:
+        if self._store.exists() and any(process.condition(part.process) != "gone" for part in self.state.parts):
+            raise LabExistsError(
+                f"lab {self.home.name!r} in {self.home.parent} is running:"
+                f" `python -m lab stop --name {self.home.name}` ends it"
+            )
+
+    def _begin(self, state: LabState) -> None:
+        self._remove("conf", "data", "log", "secrets")
+        self.home.mkdir(parents=True, exist_ok=True)
+        self._store.write(state)
+        try:
+            self._boot().everything()
+        except BaseException:
+            self.stop(grace_s=2)
+            raise
+
+    def _remove(self, *folders: str) -> None:
+        for folder in folders:
+            shutil.rmtree(self.home / folder, ignore_errors=True)
+
+    def _boot(self) -> Boot:
+        return Boot(self.home, self._store, self._progress)
+
+    def _running(self) -> list[Broker]:
+        running = [broker for broker in self.brokers if process.condition(broker.process) == "running"]
+        if not running:
+            raise BrokerStateError(f"no broker of lab {self.home.name!r} is running: start one again")
+        return running
+
+    def _admin(self) -> Admin:
+        return Admin(self._running()[0].admin_url, self.token)
+
+    def _in_condition(self, broker_id: str, *wanted: process.Condition) -> Broker:
+        broker = self.broker(broker_id)
+        if (now := process.condition(broker.process)) not in wanted:
+            raise BrokerStateError(f"{broker.name} ({broker.broker_id}) is {now}, not {' or '.join(wanted)}")
+        return broker
+
+    def _ended(self, broker: Broker) -> Broker:
+        self._store.change(lambda state: state.with_process(broker.name, None))
+        return self.broker(broker.broker_id)
+
+    def _signalled(self, broker: Broker, number: signal.Signals, wanted: Literal["running", "paused"]) -> Broker:
+        if broker.process is not None:
+            process.send(broker.process, number)
+        wait_until(lambda: process.condition(broker.process) == wanted, f"{broker.name} is {wanted}", 5)
+        return broker

@@ -1,0 +1,87 @@
+"""The jars of a Pulsar version: resolved by Maven from the committed POM, once, into the user's cache."""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from lab import prerequisites
+from lab.errors import JarsUnavailableError
+
+POMS = Path(__file__).with_name("pulsar")
+EVERY = 40
+
+
+def folder(version: str) -> Path:
+    """Where the jars of that version are, or will be; the folder appears only once it is complete."""
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "pulsar-steward" / "jars" / version
+
+
+def fetched(version: str) -> bool:
+    """Tells whether the jars are in the cache."""
+    return folder(version).is_dir()
+
+
+def fetch(version: str, progress: Callable[[str], None]) -> Path:
+    """Returns the folder of the jars, fetching them first if need be; others that want them meanwhile wait.
+
+    Raises:
+        PrerequisiteMissingError: Maven is needed and not there.
+        JarsUnavailableError: Maven failed; its last lines are in the message.
+    """
+    target = folder(version)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if fetched(version):
+        return target
+    prerequisites.require(maven=True)
+    with target.with_name(f"{version}.lock").open("w") as lock:
+        progress(f"fetching the jars of Pulsar {version} with Maven, about 240 MB: one to three minutes, once")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not fetched(version):
+            _fetch(version, target, progress)
+    return target
+
+
+def _fetch(version: str, target: Path, progress: Callable[[str], None]) -> None:
+    with tempfile.TemporaryDirectory(prefix=f"{version}.", dir=target.parent) as scratch:
+        jars = Path(scratch) / "jars"
+        # Maven resolves a copy, so that nothing is ever written beside the committed POM.
+        pom = shutil.copy(POMS / version / "pom.xml", scratch)
+        _run_maven(Path(pom), jars, progress)
+        if not any(jars.glob("pulsar-broker-*.jar")):
+            raise JarsUnavailableError(f"Maven ended well, yet {jars} holds no pulsar-broker jar: see {POMS / version}")
+        progress(f"{sum(1 for _ in jars.iterdir())} jars of Pulsar {version} are in {target}")
+        jars.rename(target)
+
+
+def _run_maven(pom: Path, into: Path, progress: Callable[[str], None]) -> None:
+    command = ["mvn", "--batch-mode", "--file", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={into}"]
+    lines: list[str] = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as maven:
+        try:
+            for line in maven.stdout or ():
+                lines.append(line.rstrip())
+                _report(lines, progress)
+        except BaseException:
+            maven.terminate()
+            raise
+    if maven.returncode != 0:
+        errors = [line for line in lines if line.startswith("[ERROR]")][:8] or lines[-8:]
+        raise JarsUnavailableError(
+            "Maven could not fetch the jars: check the network, and Maven's settings for a mirror or a proxy\n"
+            + "\n".join(errors)
+        )
+
+
+def _report(lines: list[str], progress: Callable[[str], None]) -> None:
+    """Says how far Maven is, at every 40th jar that it downloaded."""
+    if _is_download(lines[-1]) and (count := sum(map(_is_download, lines))) % EVERY == 0:
+        progress(f"{count} jars downloaded")
+
+
+def _is_download(line: str) -> bool:
+    return "Downloaded from" in line and ".jar " in line

@@ -1,0 +1,67 @@
+"""The command line of every part: which class, which memory, which files."""
+
+from pathlib import Path
+
+from lab import settings
+from lab.model import CLUSTER, LabState
+
+DRIVERS = "org.apache.pulsar.metadata.bookkeeper"
+OPENED = (
+    "java.base/java.io",
+    "java.base/java.lang",
+    "java.base/java.nio",
+    "java.base/java.util",
+    "java.base/java.util.concurrent",
+    "java.base/jdk.internal.misc",
+    "java.base/sun.net",
+    "java.base/sun.nio.ch",
+    "java.management/sun.management",
+)
+
+
+def zookeeper(jars: Path, conf: Path) -> list[str]:
+    """Runs ZooKeeper."""
+    return [*_java(jars, 256), "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(conf)]
+
+
+def cluster_metadata(jars: Path, state: LabState) -> list[str]:
+    """Writes the cluster's metadata once, the partitions of the transaction coordinators included, and ends."""
+    store = f"zk:{settings.zookeeper_address(state)}"
+    first = state.brokers[0]
+    return [
+        *_java(jars, 256),
+        "org.apache.pulsar.PulsarClusterMetadataSetup",
+        *("--cluster", CLUSTER),
+        *("--metadata-store", store),
+        *("--configuration-metadata-store", store),
+        *("--web-service-url", first.admin_url),
+        *("--broker-service-url", f"pulsar://{first.service_address}"),
+        *("--initial-num-transaction-coordinators", str(state.spec.coordinators)),
+    ]
+
+
+def bookie(jars: Path, conf: Path) -> list[str]:
+    """Runs the bookie."""
+    return [*_java(jars, 512, direct_mb=512), "org.apache.bookkeeper.server.Main", "--conf", str(conf)]
+
+
+def broker(jars: Path, conf: Path) -> list[str]:
+    """Runs a broker."""
+    return [*_java(jars, 512, direct_mb=256), "org.apache.pulsar.PulsarBrokerStarter", "--broker-conf", str(conf)]
+
+
+def _java(jars: Path, heap_mb: int, direct_mb: int = 128) -> list[str]:
+    return [
+        "java",
+        *("-cp", f"{jars}/*"),
+        f"-Xmx{heap_mb}m",
+        f"-XX:MaxDirectMemorySize={direct_mb}m",
+        # A lab lives for minutes on few cores: the small collector and the quick compiler start it soonest.
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        f"-Dlog4j2.configurationFile={settings.TEMPLATES / 'log4j2.xml'}",
+        f"-Dbookkeeper.metadata.bookie.drivers={DRIVERS}.PulsarMetadataBookieDriver",
+        f"-Dbookkeeper.metadata.client.drivers={DRIVERS}.PulsarMetadataClientDriver",
+        "-Dio.netty.tryReflectionSetAccessible=true",
+        *(f"--add-opens={package}=ALL-UNNAMED" for package in OPENED),
+    ]

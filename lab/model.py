@@ -1,0 +1,137 @@
+"""The data of a lab: what was asked for (`LabSpec`), and what runs (`LabState`, which is kept as JSON)."""
+
+import re
+from collections.abc import Mapping
+from typing import Literal, TypedDict
+
+import msgspec
+from msgspec.structs import replace
+
+from lab.errors import LabError
+
+CLUSTER = "local"
+VERSIONS = ("4.0.7", "4.2.4")
+
+Auth = Literal["none", "token"]
+Hosts = Literal["same", "distinct"]
+
+
+class LabOptions(TypedDict, total=False):
+    """The keywords that `running_lab` and `Lab.start` take; `LabSpec` says what each means."""
+
+    brokers: int
+    pulsar_version: str
+    auth: Auth
+    hosts: Hosts
+    base_port: int | None
+    coordinators: int
+    broker_settings: Mapping[str, str]
+    tied: bool
+
+
+class LabSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody asks for.
+
+    Attributes:
+        name: Names the lab's folder; letters, digits, ``.``, ``_`` and ``-``.
+        brokers: How many brokers to begin with.
+        pulsar_version: One of `VERSIONS`.
+        auth: ``token`` turns authentication and authorization on; the superuser's token is made anew.
+        hosts: ``distinct`` puts broker N on 127.0.0.N, as namespace isolation policies match hosts. Linux only:
+            elsewhere 127.0.0.1 is the only address of the loopback interface.
+        base_port: The first of the ports to use; None takes free ones.
+        coordinators: How many transaction coordinators the cluster has.
+        broker_settings: More settings for ``broker.conf``; they win over the lab's own.
+        tied: The processes are killed when the thread that started them ends, even by SIGKILL (Linux only).
+    """
+
+    name: str
+    brokers: int = 3
+    pulsar_version: str = VERSIONS[0]
+    auth: Auth = "none"
+    hosts: Hosts = "same"
+    base_port: int | None = None
+    coordinators: int = 16
+    broker_settings: Mapping[str, str] = {}
+    tied: bool = False
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", self.name):
+            raise LabError(f"lab name {self.name!r}: use letters, digits, '.', '_' and '-' only")
+        if self.pulsar_version not in VERSIONS:
+            raise LabError(f"Pulsar {self.pulsar_version} is not prepared: choose one of {', '.join(VERSIONS)}")
+        if self.brokers < 1:
+            raise LabError(f"a lab needs at least one broker, {self.brokers} were asked for")
+
+
+class ProcessId(msgspec.Struct, frozen=True):
+    """A process that cannot be mistaken for a later one with the same pid: the start time tells them apart."""
+
+    pid: int
+    started: str
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True):
+    """ZooKeeper or the bookie: one process that listens on one port."""
+
+    name: str
+    host: str
+    port: int
+    process: ProcessId | None = None
+
+
+class Broker(msgspec.Struct, frozen=True, kw_only=True):
+    """One broker and where it listens; ``process`` is None once it was ended on purpose."""
+
+    number: int
+    host: str
+    service_port: int
+    web_port: int
+    process: ProcessId | None = None
+
+    @property
+    def name(self) -> str:
+        """``broker-N``, also the stem of its log file and its configuration."""
+        return f"broker-{self.number}"
+
+    @property
+    def broker_id(self) -> str:
+        """``host:webport``, as the cluster itself names its brokers."""
+        return f"{self.host}:{self.web_port}"
+
+    @property
+    def admin_url(self) -> str:
+        """Where its admin API answers."""
+        return f"http://{self.host}:{self.web_port}"
+
+    @property
+    def service_address(self) -> str:
+        """``host:port`` of the binary protocol."""
+        return f"{self.host}:{self.service_port}"
+
+
+class LabState(msgspec.Struct, frozen=True, kw_only=True):
+    """A lab as it stands in its state file."""
+
+    spec: LabSpec
+    zookeeper: Node
+    bookie: Node
+    brokers: tuple[Broker, ...]
+
+    @property
+    def parts(self) -> tuple[Node | Broker, ...]:
+        """Every part, in the order in which they are stopped: a broker whose ZooKeeper went first hangs."""
+        return (*self.brokers, self.bookie, self.zookeeper)
+
+    def part(self, name: str) -> Node | Broker:
+        """The part of that name."""
+        return next(part for part in self.parts if part.name == name)
+
+    def with_process(self, name: str, process: ProcessId | None) -> "LabState":
+        """The same lab, with that part's process started anew or (None) ended."""
+        if name == self.zookeeper.name:
+            return replace(self, zookeeper=replace(self.zookeeper, process=process))
+        if name == self.bookie.name:
+            return replace(self, bookie=replace(self.bookie, process=process))
+        brokers = (replace(broker, process=process) if broker.name == name else broker for broker in self.brokers)
+        return replace(self, brokers=tuple(brokers))

@@ -1,0 +1,65 @@
+"""Which ports a lab listens on: free ones, or those counted from a base port."""
+
+import contextlib
+import random
+import socket
+from collections.abc import Iterator
+
+from lab.errors import PortTakenError
+
+# Below Linux' range for outgoing connections (32768 and up), so that no client grabs a stopped broker's port.
+LOWEST, HIGHEST = 20_000, 32_000
+LOOPBACK = "127.0.0.1"
+
+
+def is_free(host: str, port: int) -> bool:
+    """Tells whether a server could bind the port now; ports in TIME_WAIT count as free, as they do for Java."""
+    with contextlib.closing(socket.socket()) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+            probe.listen(1)
+        except OSError:
+            return False
+    return True
+
+
+def answers(host: str, port: int) -> bool:
+    """Tells whether something accepts connections there."""
+    with contextlib.suppress(OSError), socket.create_connection((host, port), timeout=1):
+        return True
+    return False
+
+
+class Ports:
+    """Hands out ports that nothing listens on.
+
+    Args:
+        base: The first port to hand out, the next ones following one by one; None for any free ones.
+        used: Ports that are spoken for already, though nothing may be listening (a stopped broker's).
+    """
+
+    def __init__(self, base: int | None, used: frozenset[int] = frozenset()) -> None:
+        self._asked = base is not None
+        start = random.randint(LOWEST, HIGHEST - 1000) if base is None else base  # noqa: S311 - spreads labs, no secret
+        self._next = self._count(start, used)
+
+    @staticmethod
+    def _count(start: int, used: frozenset[int]) -> Iterator[int]:
+        return (port for port in range(start, 65_536) if port not in used)
+
+    def take(self, host: str, purpose: str) -> int:
+        """The next port for ``purpose``.
+
+        Raises:
+            PortTakenError: The ports were asked for by number, and this one is in use.
+        """
+        for port in self._next:
+            if is_free(host, port):
+                return port
+            if self._asked:
+                raise PortTakenError(
+                    f"port {port} on {host}, wanted for {purpose}, is in use: end what listens there"
+                    f" (`ss -ltnp 'sport = :{port}'`), choose another --base-port, or leave it out"
+                )
+        raise PortTakenError(f"no free port on {host} for {purpose}")

@@ -1,0 +1,56 @@
+"""The configuration files of the parts, filled in from the templates in ``config/``."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from string import Template
+
+from lab.model import CLUSTER, Broker, LabState
+
+TEMPLATES = Path(__file__).with_name("config")
+
+
+def zookeeper(state: LabState, data: Path) -> str:
+    """ZooKeeper's configuration."""
+    return _filled("zookeeper", data=data, zookeeper_port=state.zookeeper.port)
+
+
+def bookie(state: LabState, data: Path) -> str:
+    """The bookie's configuration."""
+    return _filled(
+        "bookie",
+        data=data,
+        bookie_port=state.bookie.port,
+        zookeeper=zookeeper_address(state),
+        loopback_interface="lo" if sys.platform.startswith("linux") else "lo0",
+    )
+
+
+def broker(state: LabState, broker: Broker, extra: Mapping[str, str]) -> str:
+    """A broker's configuration; ``extra`` wins over the template, and what the lab was asked for over both."""
+    text = _filled(
+        "broker",
+        zookeeper=zookeeper_address(state),
+        cluster=CLUSTER,
+        service_port=broker.service_port,
+        web_port=broker.web_port,
+        host=broker.host,
+    )
+    settings = parsed(text) | dict(extra) | dict(state.spec.broker_settings)
+    return "".join(f"{key}={value}\n" for key, value in settings.items())
+
+
+def zookeeper_address(state: LabState) -> str:
+    """``host:port`` of the metadata store."""
+    return f"{state.zookeeper.host}:{state.zookeeper.port}"
+
+
+def parsed(text: str) -> dict[str, str]:
+    """The settings in a ``key=value`` file."""
+    lines = (line.partition("=") for line in text.splitlines() if line and not line.startswith("#"))
+    return {key.strip(): value.strip() for key, _, value in lines}
+
+
+def _filled(name: str, **values: object) -> str:
+    template = Template((TEMPLATES / f"{name}.conf").read_text(encoding="utf-8"))
+    return template.substitute(values)

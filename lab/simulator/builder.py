@@ -1,0 +1,70 @@
+"""Fills a cluster's state from its description, once the brokers are registered."""
+
+from lab.simulator import ranges
+from lab.simulator.model import Namespace, Topic
+from lab.simulator.spec import NamespaceSpec, TopicSpec
+from lab.simulator.state import ClusterState, tc_topics
+from lab.simulator.topics_index import TopicIndex
+
+SYSTEM = "pulsar/system"
+
+
+def populate(state: ClusterState) -> None:
+    """Makes the namespaces and topics of ``state.spec``, and gives the loaded bundles to brokers."""
+    for namespace in _with_defaults(state):
+        add_namespace(state, namespace)
+        for topic in namespace.topics:
+            add_topic(state, namespace.name, topic)
+    if state.spec.tc_loaded:
+        _own(state, [state.bundle_of(name) for name in tc_topics(state.spec.coordinators)], state.spec.tc_owner)
+    for namespace in state.spec.namespaces:
+        if namespace.loaded:
+            topics = state.topics[namespace.name].by_name
+            _own(state, [state.bundle_of(name) for name in topics], namespace.owner)
+
+
+def add_namespace(state: ClusterState, spec: NamespaceSpec) -> None:
+    """Makes a namespace without its topics."""
+    boundaries = spec.boundaries or ranges.even_boundaries(spec.bundles)
+    state.namespaces[spec.name] = Namespace(name=spec.name, boundaries=boundaries, policies=dict(spec.policies))
+    state.topics[spec.name] = TopicIndex()
+
+
+def add_topic(state: ClusterState, namespace: str, spec: TopicSpec) -> None:
+    """Makes a topic, or all partitions of one; loads nothing."""
+    name = f"persistent://{namespace}/{spec.name}"
+    if spec.partitions:
+        state.partitioned[name] = spec.partitions
+    names = [f"{name}-partition-{index}" for index in range(spec.partitions)] or [name]
+    for each in names:
+        state.topics[namespace].put(_topic(each, spec))
+
+
+def _topic(name: str, spec: TopicSpec) -> Topic:
+    largest = max((subscription.backlog for subscription in spec.subscriptions), default=0)
+    backlog = largest * spec.message_bytes if spec.backlog_bytes is None else spec.backlog_bytes
+    return Topic(
+        name=name,
+        position=ranges.position(name),
+        producers=spec.producers,
+        subscriptions=spec.subscriptions,
+        message_bytes=spec.message_bytes,
+        backlog_bytes=backlog,
+        storage_bytes=backlog if spec.storage_bytes is None else spec.storage_bytes,
+        rate_in=spec.rate_in,
+    )
+
+
+def _with_defaults(state: ClusterState) -> tuple[NamespaceSpec, ...]:
+    given = {namespace.name for namespace in state.spec.namespaces}
+    defaults = (NamespaceSpec(SYSTEM, bundles=state.spec.system_bundles), NamespaceSpec("public/default", bundles=16))
+    return (*(namespace for namespace in defaults if namespace.name not in given), *state.spec.namespaces)
+
+
+def _own(state: ClusterState, bundles: list[str], owner: int | None) -> None:
+    brokers = list(state.brokers)
+    for bundle in dict.fromkeys(bundles):
+        if owner is None:
+            state.load(bundle)
+        else:
+            state.owners[bundle] = brokers[owner]

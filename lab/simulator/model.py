@@ -1,0 +1,88 @@
+"""The things in a made-up cluster, frozen: a change replaces one by another."""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from lab.simulator.spec import SubscriptionSpec
+
+HEARTBEAT_RANGE = "0x00000000_0xffffffff"
+TC_TOPIC = "persistent://pulsar/system/transaction_coordinator_assign"
+
+
+class Health(Enum):
+    """How far a broker has gone."""
+
+    UP = "up"
+    DEAD = "dead"  # killed; its metadata session has not expired, so it is listed and refuses connections
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """One broker; ``id`` is ``host:webport``."""
+
+    number: int
+    port: int
+    started_ms: int
+    host: str = "127.0.0.1"
+    health: Health = Health.UP
+
+    @property
+    def id(self) -> str:
+        """As the API names it."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def web_url(self) -> str:
+        """Where its admin API is."""
+        return f"http://{self.id}"
+
+    @property
+    def service_url(self) -> str:
+        """Where clients would connect; the host does not exist, as nothing here speaks that protocol."""
+        return f"pulsar://broker-{self.number}.simulated.invalid:6650"
+
+    @property
+    def heartbeat_namespaces(self) -> tuple[str, str]:
+        """The two namespaces that every broker keeps for its own health check."""
+        return f"pulsar/{self.id}", f"pulsar/local/{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic or one partition, by its full name."""
+
+    name: str
+    position: int
+    producers: int = 0
+    subscriptions: tuple[SubscriptionSpec, ...] = ()
+    message_bytes: int = 100
+    backlog_bytes: int = 0
+    storage_bytes: int = 0
+    rate_in: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """A namespace's bounds and policies; what is not in ``policies`` has never been set."""
+
+    name: str
+    boundaries: tuple[int, ...]
+    policies: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRecord:
+    """One request as a broker received it."""
+
+    method: str
+    broker_id: str
+    path: str
+    query: str
+    had_authorization: bool
+    body: bytes = b""
+
+    @property
+    def writes(self) -> bool:
+        """Whether the method is one that changes something."""
+        return self.method not in {"GET", "HEAD", "OPTIONS"}

@@ -1,0 +1,126 @@
+"""Which broker a request belongs to: the two-step way by the leader to the owner that real brokers send a caller.
+
+Measured: a broker that is not the leader sends an unowned bundle's request to the leader (``authoritative=false``); the
+leader chooses a broker and sends it there (``authoritative=true``); that one loads the bundle. A request for an owned
+bundle goes to its owner at once, ``authoritative`` telling whether the leader sent it.
+"""
+
+from dataclasses import dataclass
+from typing import cast
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+
+from lab.simulator import ranges
+from lab.simulator.model import Broker, Namespace
+from lab.simulator.replies import Elsewhere, Refusal, crashed
+from lab.simulator.state import ClusterState
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """One broker's view of the cluster: what every handler starts from."""
+
+    state: ClusterState
+    broker_id: str
+
+    @property
+    def broker(self) -> Broker:
+        """The broker that was called."""
+        return self.state.brokers[self.broker_id]
+
+    @property
+    def leads(self) -> bool:
+        """Whether it is the leader."""
+        return self.state.leader.id == self.broker_id
+
+
+def here(request: Request) -> Here:
+    """The broker that was called, put there when its application was made."""
+    return cast("Here", request.app.state.here)
+
+
+def namespace_of(request: Request) -> str:
+    """``tenant/namespace`` from the path."""
+    return f"{request.path_params['tenant']}/{request.path_params['namespace']}"
+
+
+def topic_of(request: Request) -> str:
+    """The full topic name from the path."""
+    return f"persistent://{namespace_of(request)}/{request.path_params['topic']}"
+
+
+def known_namespace(request: Request, reason: str = "Namespace does not exist") -> Namespace:
+    """The namespace in the path, or 404 with the reason that this endpoint gives."""
+    namespace = here(request).state.namespaces.get(namespace_of(request))
+    if namespace is None:
+        raise Refusal(404, reason)
+    return namespace
+
+
+def known_bundle(request: Request, namespace: Namespace, *, rubbish_is_412: bool = True) -> str:
+    """The bundle in the path as the API spells it, or 412 as it no longer exists."""
+    given = request.path_params["bundle"]
+    try:
+        lower, upper = ranges.bounds(given)
+    except ValueError:
+        if rubbish_is_412:
+            raise Refusal(412, f"Invalid bundle range: {given}") from None
+        raise crashed("java.lang.IllegalArgumentException", "Invalid bundle range") from None
+    bundle = ranges.bundle_name(lower, upper)
+    if lower not in namespace.boundaries[:-1]:
+        raise Refusal(412, f"Cannot find bundle {namespace.name}/{bundle} in the bundles list")
+    actual = ranges.bundle_at(namespace.boundaries, lower)
+    if actual != bundle:
+        expected = f"Expected upper boundary of {namespace.name}/{actual}"
+        raise Refusal(412, f"Invalid upper boundary for bundle {namespace.name}/{bundle}. {expected}")
+    return bundle
+
+
+def must_own(request: Request, bundle: str, *, loads: bool) -> bool:
+    """Returns whether this broker owns ``tenant/ns/range``; sends the caller on where another does.
+
+    Args:
+        request: The request, whose query goes with the redirect.
+        bundle: ``tenant/ns/0x.._0x..``.
+        loads: Whether this kind of request makes somebody own an unowned bundle; else False is returned for one.
+
+    Raises:
+        Elsewhere: Another broker owns the bundle, or is to decide who does.
+    """
+    me = here(request)
+    owner = me.state.owner(bundle)
+    if owner is None and loads:
+        owner = _candidate(request, me, bundle)
+        if owner.id == me.broker_id:
+            me.state.owners[bundle] = owner.id
+    if owner is None:
+        return False
+    if owner.id != me.broker_id:
+        raise Elsewhere(redirected(request, owner, authoritative=me.leads))
+    return True
+
+
+def must_lead(request: Request) -> None:
+    """Sends the caller to the leader, with the whole query, unless this broker is it."""
+    me = here(request)
+    if not me.leads:
+        query = [(key, value) for key, value in request.query_params.multi_items() if key != "authoritative"]
+        url = f"{me.state.leader.web_url}{request.url.path}"
+        raise Elsewhere(f"{url}?{urlencode([*query, ('authoritative', 'false')])}")
+
+
+def redirected(request: Request, broker: Broker, *, authoritative: bool) -> str:
+    """The same request at another broker; ``destinationBroker`` is dropped, as the leader has stored it."""
+    dropped = {"authoritative", "destinationBroker"}
+    query = [(key, value) for key, value in request.query_params.multi_items() if key not in dropped]
+    first = ("authoritative", "true" if authoritative else "false")
+    return f"{broker.web_url}{request.url.path}?{urlencode([first, *query])}"
+
+
+def _candidate(request: Request, me: Here, bundle: str) -> Broker:
+    if request.query_params.get("authoritative") == "true":
+        return me.broker
+    if me.leads:
+        return me.state.choose_broker(bundle)
+    raise Elsewhere(redirected(request, me.state.leader, authoritative=False))

@@ -1,0 +1,107 @@
+"""What a made-up cluster is to look like: frozen descriptions that a test or the command line writes down."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Policies = dict[str, object]
+"""Parts of a namespace's policies document, by their names there (``retention_policies``, ``backlog_quota_map`` ...)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionSpec:
+    """One subscription on every partition of a topic.
+
+    Attributes:
+        kind: As the API names it; a subscription without consumers is shown as ``None`` unless it is Exclusive.
+        consumers: Connected consumers.
+        backlog: Messages not yet acknowledged (``msgBacklog``).
+        unacked: Messages delivered and not acknowledged (``unackedMessages``).
+        ack_holes: Ranges of acknowledged messages beyond the first gap (``totalNonContiguousDeletedMessagesRange``).
+        delayed: Messages that wait for their time (``msgDelayed``).
+        blocked: ``blockedSubscriptionOnUnackedMsgs``.
+        rate_out: Messages a second.
+    """
+
+    name: str
+    kind: Literal["Exclusive", "Shared", "Failover", "Key_Shared"] = "Shared"
+    consumers: int = 0
+    backlog: int = 0
+    unacked: int = 0
+    ack_holes: int = 0
+    delayed: int = 0
+    blocked: bool = False
+    rate_out: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """One topic, or a partitioned one whose partitions are all alike.
+
+    Attributes:
+        name: Its last part only.
+        partitions: 0 for a topic that is not partitioned.
+        producers: Connected producers on each partition.
+        message_bytes: The size of an average message.
+        backlog_bytes: ``backlogSize`` of each partition; by default that of the largest backlog.
+        storage_bytes: ``storageSize`` of each partition; by default the backlog's.
+        rate_in: Messages a second on each partition.
+    """
+
+    name: str
+    partitions: int = 0
+    producers: int = 0
+    subscriptions: tuple[SubscriptionSpec, ...] = ()
+    message_bytes: int = 100
+    backlog_bytes: int | None = None
+    storage_bytes: int | None = None
+    rate_in: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceSpec:
+    """One namespace, ``tenant/name``.
+
+    Attributes:
+        boundaries: Exact bounds, the first 0 and the last 0xffffffff; else ``bundles`` equal ones.
+        owner: The number of the broker (0 for the first) that owns every loaded bundle; None spreads them.
+        loaded: Whether bundles with topics are owned from the start, as they are with clients connected.
+    """
+
+    name: str
+    bundles: int = 4
+    topics: tuple[TopicSpec, ...] = ()
+    boundaries: tuple[int, ...] | None = None
+    policies: Policies = field(default_factory=dict)
+    owner: int | None = None
+    loaded: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSpec:
+    """A whole cluster.
+
+    Attributes:
+        coordinators: Transaction coordinators, the partitions of ``transaction_coordinator_assign``.
+        tc_owner: The number of the broker that owns all of them; None spreads them.
+        tc_loaded: False leaves every bundle of ``pulsar/system`` unowned, as on a cluster that no client has used.
+        namespaces: ``pulsar/system`` and ``public/default`` are added when they are not given.
+        configuration: Overrides of ``/admin/v2/brokers/configuration/runtime``; every value is a string there.
+        isolation_policies: By name, the documents that ``namespaceIsolationPolicies`` answers; None: never set.
+        hosts: ``distinct`` puts broker N on 127.0.0.N, as isolation policies match hosts; Linux only.
+        now_ms: A fixed clock for byte-identical documents; None follows the machine's.
+        seed: Decides what is arbitrary in a real cluster: consumers' addresses and the like.
+    """
+
+    brokers: int = 3
+    coordinators: int = 16
+    system_bundles: int = 16
+    tc_owner: int | None = None
+    tc_loaded: bool = True
+    namespaces: tuple[NamespaceSpec, ...] = ()
+    cluster: str = "local"
+    version: str = "4.0.7"
+    configuration: dict[str, str] = field(default_factory=dict)
+    isolation_policies: dict[str, dict[str, object]] | None = None
+    hosts: Literal["same", "distinct"] = "same"
+    now_ms: int | None = None
+    seed: int = 0

@@ -1,0 +1,159 @@
+"""All that changes in a made-up cluster: brokers, namespaces, topics, ownership, affinities.
+
+Every rule here was measured on Pulsar 4.0.7 with ModularLoadManagerImpl. Only the server's event loop may call it.
+"""
+
+import time
+from dataclasses import replace
+
+from lab.simulator import ranges
+from lab.simulator.model import TC_TOPIC, Broker, Health, Namespace, Topic
+from lab.simulator.spec import ClusterSpec
+from lab.simulator.topics_index import TopicIndex
+
+
+class ClusterState:
+    """One made-up cluster."""
+
+    def __init__(self, spec: ClusterSpec) -> None:
+        self.spec = spec
+        self.brokers: dict[str, Broker] = {}
+        self.namespaces: dict[str, Namespace] = {}
+        self.topics: dict[str, TopicIndex] = {}
+        self.partitioned: dict[str, int] = {}
+        self.topic_policies: dict[str, dict[str, object]] = {}
+        self.owners: dict[str, str] = {}
+        self.affinities: dict[str, str] = {}
+        self.isolation_policies = dict(spec.isolation_policies) if spec.isolation_policies is not None else None
+        self.configuration = dict(spec.configuration)
+
+    @property
+    def now_ms(self) -> int:
+        """Milliseconds since 1970."""
+        return self.spec.now_ms if self.spec.now_ms is not None else time.time_ns() // 1_000_000
+
+    # -- brokers
+
+    @property
+    def listed(self) -> tuple[Broker, ...]:
+        """Brokers whose metadata session lives, killed ones included for as long."""
+        return tuple(broker for broker in self.brokers.values() if broker.health is not Health.GONE)
+
+    @property
+    def leader(self) -> Broker:
+        """The broker that assigns bundles: the longest listed one.
+
+        Raises:
+            LookupError: No broker is left.
+        """
+        if not self.listed:
+            raise LookupError("No broker is left: start one with add_broker().")
+        return self.listed[0]
+
+    def add_broker(self, host: str, port: int) -> Broker:
+        """Registers a broker that listens there."""
+        broker = Broker(number=len(self.brokers), host=host, port=port, started_ms=self.now_ms)
+        self.brokers[broker.id] = broker
+        return broker
+
+    def broker_died(self, broker_id: str) -> None:
+        """Its process is gone, its session is not: it stays listed, and its bundles stay its own."""
+        self.brokers[broker_id] = replace(self.brokers[broker_id], health=Health.DEAD)
+
+    def session_expired(self, broker_id: str) -> None:
+        """Nobody owns its bundles any more; where it led, the affinities, which are in its memory only, go too."""
+        led = self.leader.id == broker_id
+        self.brokers[broker_id] = replace(self.brokers[broker_id], health=Health.GONE)
+        self.owners = {bundle: owner for bundle, owner in self.owners.items() if owner != broker_id}
+        if led:
+            self.affinities.clear()
+
+    # -- ownership
+
+    def owner(self, bundle: str) -> Broker | None:
+        """Who owns ``tenant/ns/0x.._0x..``."""
+        owner = self.owners.get(bundle)
+        return None if owner is None else self.brokers[owner]
+
+    def owned_by(self, broker_id: str) -> tuple[str, ...]:
+        """The bundles of a broker, sorted, heartbeats not included."""
+        return tuple(sorted(bundle for bundle, owner in self.owners.items() if owner == broker_id))
+
+    def choose_broker(self, bundle: str) -> Broker:
+        """Whom the leader gives an unowned bundle: once to the broker an unload named, else to the least laden."""
+        wanted = self.affinities.pop(bundle, None)
+        if wanted is not None and self.brokers[wanted].health is not Health.GONE:
+            return self.brokers[wanted]
+        namespace = bundle.rpartition("/")[0]
+        alive = [broker for broker in self.listed if broker.health is Health.UP]
+        owners = list(self.owners.items())
+
+        def laden(broker: Broker) -> tuple[int, int, int]:
+            same = sum(owner == broker.id and other.rpartition("/")[0] == namespace for other, owner in owners)
+            return same, sum(owner == broker.id for _, owner in owners), broker.number
+
+        return min(alive, key=laden)
+
+    def load(self, bundle: str) -> Broker:
+        """Makes sure that a bundle is owned, as a client's lookup does."""
+        owner = self.owner(bundle)
+        if owner is None:
+            owner = self.choose_broker(bundle)
+            self.owners[bundle] = owner.id
+        return owner
+
+    def unload(self, bundle: str) -> None:
+        """Nobody owns the bundle any more."""
+        self.owners.pop(bundle, None)
+
+    # -- namespaces and topics
+
+    def bundle_of(self, topic: str) -> str:
+        """``tenant/ns/0x.._0x..`` of a full topic name, by its hash alone."""
+        namespace = namespace_of(topic)
+        boundaries = self.namespaces[namespace].boundaries
+        return f"{namespace}/{ranges.bundle_at(boundaries, ranges.position(topic))}"
+
+    def topics_in(self, namespace: str, bundle: str) -> list[Topic]:
+        """Every topic of a bundle, loaded or not; without the TCs, which are no topics with a ledger."""
+        return self.topics[namespace].between(*ranges.bounds(bundle))
+
+    def positions_in(self, namespace: str, bundle: str) -> dict[str, int]:
+        """What ``topicHashPositions`` and the split algorithms count: the topics, and the TCs."""
+        found = {topic.name: topic.position for topic in self.topics_in(namespace, bundle)}
+        if namespace == "pulsar/system":
+            boundaries = self.namespaces[namespace].boundaries
+            places = {name: ranges.position(name) for name in tc_topics(self.spec.coordinators)}
+            found |= {name: place for name, place in places.items() if ranges.bundle_at(boundaries, place) == bundle}
+        return found
+
+    def split(self, namespace: str, bundle: str, cuts: list[int], *, unload: bool) -> None:
+        """Cuts a bundle; its owner keeps the parts unless they are unloaded."""
+        lower, upper = ranges.bounds(bundle)
+        inside = [cut for cut in sorted(set(cuts)) if lower < cut < upper]
+        if not inside:
+            return
+        before = self.namespaces[namespace]
+        self.namespaces[namespace] = replace(before, boundaries=tuple(sorted({*before.boundaries, *inside})))
+        owner = self.owners.pop(f"{namespace}/{bundle}", None)
+        self.affinities.pop(f"{namespace}/{bundle}", None)
+        if owner is not None and not unload:
+            parts = ranges.bundles_of((lower, *inside, upper))
+            self.owners |= {f"{namespace}/{part}": owner for part in parts}
+
+    def set_policy(self, namespace: str, name: str, value: object | None) -> None:
+        """Sets one part of a namespace's policies document; None removes it."""
+        before = self.namespaces[namespace]
+        kept = {key: old for key, old in before.policies.items() if key != name}
+        policies = kept if value is None else {**kept, name: value}
+        self.namespaces[namespace] = replace(before, policies=policies)
+
+
+def namespace_of(topic: str) -> str:
+    """``tenant/ns`` of ``persistent://tenant/ns/name``."""
+    return topic.split("://", 1)[1].rpartition("/")[0]
+
+
+def tc_topics(coordinators: int) -> tuple[str, ...]:
+    """The names by whose hashes the transaction coordinators are placed."""
+    return tuple(f"{TC_TOPIC}-partition-{index}" for index in range(coordinators))

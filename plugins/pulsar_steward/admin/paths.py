@@ -1,0 +1,37 @@
+"""Paths of the admin API, every name quoted: a topic may hold ``/``, ``%``, spaces, quotes and any Unicode."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+BROKERS = "/admin/v2/brokers"
+CLUSTERS = "/admin/v2/clusters"
+TENANTS = "/admin/v2/tenants"
+
+
+def segment(name: str) -> str:
+    """One path segment, with everything quoted that could end it."""
+    return quote(name, safe="")
+
+
+def namespace(name: str, *below: str) -> str:
+    """The path of a namespace (``tenant/ns``), or of something below it."""
+    tenant, _, local = name.partition("/")
+    return "/".join(["/admin/v2/namespaces", segment(tenant), segment(local), *below])
+
+
+def tenant_namespaces(tenant: str) -> str:
+    """The path that lists a tenant's namespaces."""
+    return f"/admin/v2/namespaces/{segment(tenant)}"
+
+
+def topic(full_name: str, prefix: str = "/admin/v2") -> str:
+    """The path of a topic, ``persistent://tenant/ns/local name``."""
+    domain, _, rest = full_name.partition("://")
+    tenant, local_namespace, local = rest.split("/", 2)
+    return "/".join([prefix, segment(domain), segment(tenant), segment(local_namespace), segment(local)])
+
+
+def lookup(full_name: str) -> str:
+    """The path that looks a topic up, which loads its bundle."""
+    return topic(full_name, prefix="/lookup/v2/topic")

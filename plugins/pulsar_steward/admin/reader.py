@@ -1,0 +1,146 @@
+"""What can be read of a cluster without changing it: no call here loads a bundle, creates a topic or a policy.
+
+Which calls are safe in that sense was measured on a real cluster (docs/reading.md). Lookups, topic ``stats`` and
+``/admin/v3/transactions/coordinators`` are not among them: they make a broker load a bundle that nobody owned.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from pulsar_steward.admin import paths
+from pulsar_steward.admin.transport import Transport
+from pulsar_steward.errors import AdminError, NotFound, Precondition
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from pulsar_steward.admin.settings import AdminSettings
+
+
+class Reader:
+    """Reads one cluster; has no method that writes and a transport that refuses to.
+
+    Every method raises `pulsar_steward.errors.AdminError` when the cluster cannot be read.
+    """
+
+    def __init__(self, settings: AdminSettings, *, broker: str | None = None) -> None:
+        self._settings = settings
+        transport = Transport(settings, frozenset({"GET"}))
+        self._transport = transport.at(broker) if broker else transport
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._transport.close()
+
+    def at(self, broker: str) -> Reader:
+        """A reader of one broker only (``host:webport``), for what each broker knows of itself."""
+        return Reader(self._settings, broker=broker)
+
+    def brokers(self) -> tuple[str, ...]:
+        """Ids (``host:webport``) of the brokers that the cluster lists, sorted.
+
+        A broker that was killed stays listed until its metadata session ends (30 s by default).
+        """
+        return tuple(sorted(self._transport.get(paths.BROKERS).decoded(list[str])))
+
+    def leader(self) -> str | None:
+        """Id of the broker that leads the load manager, or None while there is none."""
+        try:
+            document = self._transport.get(f"{paths.BROKERS}/leaderBroker").decoded(dict[str, Any])
+        except NotFound:
+            return None
+        broker = document.get("brokerId")
+        if broker:
+            return str(broker)
+        return str(document.get("serviceUrl", "")).partition("://")[2] or None
+
+    def version(self) -> str:
+        """The Pulsar version of the broker that answers."""
+        return self._transport.get(f"{paths.BROKERS}/version").body.decode(errors="replace").strip().strip('"')
+
+    def runtime_configuration(self) -> dict[str, str]:
+        """The configuration of the broker that answers; every value is a string."""
+        return self._transport.get(f"{paths.BROKERS}/configuration/runtime").decoded(dict[str, str])
+
+    def tenants(self) -> tuple[str, ...]:
+        """Names of all tenants, sorted."""
+        return tuple(sorted(self._transport.get(paths.TENANTS).decoded(list[str])))
+
+    def namespaces(self, tenant: str) -> tuple[str, ...]:
+        """Names (``tenant/namespace``) of a tenant's namespaces, sorted."""
+        return tuple(sorted(self._transport.get(paths.tenant_namespaces(tenant)).decoded(list[str])))
+
+    def namespace_policies(self, namespace: str) -> bytes:
+        """All policies of a namespace, as one JSON document; its ``bundles.boundaries`` divide it."""
+        return self._transport.get(paths.namespace(namespace)).body
+
+    def boundaries(self, namespace: str) -> tuple[str, ...]:
+        """Boundaries of a namespace's bundles, hexadecimal, rising."""
+        document = self._transport.get(paths.namespace(namespace, "bundles")).decoded(dict[str, Any])
+        return tuple(document["boundaries"])
+
+    def owned_bundles(self, pulsar_cluster: str, broker: str) -> tuple[str, ...]:
+        """Bundles (``tenant/ns/range``) that a broker owns, sorted."""
+        path = f"{paths.BROKERS}/{paths.segment(pulsar_cluster)}/{paths.segment(broker)}/ownedNamespaces"
+        return tuple(sorted(self._transport.get(path).decoded(dict[str, Any])))
+
+    def topic_positions(self, namespace: str, bundle: str) -> dict[str, int] | None:
+        """Hash positions of the topics in a bundle by full name; None where nobody owns the bundle.
+
+        Transaction coordinators' partitions are among them, though no list of topics shows them.
+        """
+        path = paths.namespace(namespace, paths.segment(bundle), "topicHashPositions")
+        try:
+            document = self._transport.get(path).decoded(dict[str, Any])
+        except Precondition as error:
+            if "ownership" in error.reason:
+                return None
+            raise
+        return {str(name): int(position) for name, position in document["topicHashPositions"].items()}
+
+    def partitions(self, topic: str) -> int:
+        """Partitions of a topic; 0 where it is not partitioned or does not exist."""
+        try:
+            document = self._transport.get(f"{paths.topic(topic)}/partitions").decoded(dict[str, Any])
+        except NotFound:
+            return 0
+        return int(document["partitions"])
+
+    def topic_statistics(self) -> bytes:
+        """Topics loaded on the broker that answers: namespace → bundle → domain → topic, JSON, up to a minute old."""
+        return self._transport.get("/admin/v2/broker-stats/topics").body
+
+    def load_report(self) -> dict[str, Any]:
+        """Resources and throughput of the broker that answers."""
+        return self._transport.get("/admin/v2/broker-stats/load-report").decoded(dict[str, Any])
+
+    def isolation_policies(self, pulsar_cluster: str) -> dict[str, Any]:
+        """Namespace isolation policies by name; empty where there are none."""
+        path = f"{paths.CLUSTERS}/{paths.segment(pulsar_cluster)}/namespaceIsolationPolicies"
+        try:
+            answer = self._transport.get(path)
+        except NotFound:
+            return {}
+        return answer.decoded(dict[str, Any]) if answer.body else {}
+
+    def owner_of(self, pulsar_cluster: str, bundle: str) -> str | None:
+        """The broker that owns a bundle (``tenant/ns/range``), asked of every broker; None where nobody does.
+
+        Raises:
+            AdminError: If a broker that may own it could not be read.
+        """
+        failure: AdminError | None = None
+        for broker in self.brokers():
+            try:
+                if bundle in self.owned_bundles(pulsar_cluster, broker):
+                    return broker
+            except AdminError as error:
+                failure = error
+        if failure is not None:
+            raise failure
+        return None

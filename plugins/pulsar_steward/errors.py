@@ -1,0 +1,148 @@
+"""Every exception that Pulsar Steward raises on purpose, as one tree.
+
+::
+
+    StewardError
+    ├── PolicyError              a policy file that does not hold up; names the key
+    ├── SnapshotError            a snapshot that is missing, unfinished or of another shape
+    ├── ConfigurationError       a connection or setting that is missing or contradicts another
+    ├── LedgerError              the ledger cannot be read or written
+    │   └── NotInLedger          ... does not hold the plan, batch or approval asked for
+    ├── LeaseLost                another writer holds the cluster, or this one's lease ran out
+    └── AdminError               a call to the Pulsar admin API that did not answer as hoped
+        ├── Unreachable          no connection: refused, reset, or the name does not resolve
+        ├── TimedOut             no answer in time: the call may still take effect
+        ├── BrokenAnswer         an answer that cannot be read: cut short, not JSON, wrong shape
+        ├── RedirectRefused      a redirect to a host outside the cluster, or in circles
+        └── StatusError          an HTTP status other than 2xx, with the broker's own reason
+            ├── NotAllowed       401, 403
+            ├── NotFound         404
+            ├── Conflict         409
+            ├── Precondition     412
+            ├── TooManyRequests  429
+            └── ServerError      5xx
+
+`AdminError` keeps what an operator needs (method, path, broker, status, reason) and nothing that may hold a secret: no
+headers, no query beyond the names that this package builds itself. The original exception is chained as its cause.
+"""
+
+from __future__ import annotations
+
+REASON_LIMIT = 256
+"""Characters kept of a broker's reason: enough for its sentence, too few for a stack trace."""
+
+
+class StewardError(Exception):
+    """Base of every error that Pulsar Steward raises on purpose."""
+
+
+class PolicyError(StewardError):
+    """A policy file that does not hold up; the message names the key and what would be valid."""
+
+
+class SnapshotError(StewardError):
+    """A snapshot that is missing, unfinished or of another shape than expected."""
+
+
+class ConfigurationError(StewardError):
+    """A connection or setting that is missing or contradicts another; the message names it and the remedy."""
+
+
+class LedgerError(StewardError):
+    """The ledger cannot be read or written, so nothing may be changed."""
+
+
+class NotInLedger(LedgerError):
+    """The ledger does not hold the plan, batch or approval that was asked for."""
+
+
+class LeaseLost(StewardError):
+    """Another writer holds the cluster, or this writer's lease ran out."""
+
+
+class AdminError(StewardError):
+    """A call to the Pulsar admin API that did not answer as hoped.
+
+    Attributes:
+        method: The HTTP method of the call.
+        path: The path of the call, as sent (quoted), without its query.
+        broker: ``host:port`` that was asked last, after any redirects.
+        reason: What went wrong, in the broker's own words where it gave any; at most `REASON_LIMIT` characters.
+    """
+
+    def __init__(self, method: str, path: str, broker: str, reason: str) -> None:
+        self.method = method
+        self.path = path
+        self.broker = broker
+        self.reason = reason if len(reason) <= REASON_LIMIT else reason[: REASON_LIMIT - 1] + "…"
+        super().__init__(f"{method} {path} at {broker}: {self.reason}")
+
+
+class Unreachable(AdminError):
+    """No connection: refused, reset before an answer, or the name does not resolve."""
+
+
+class TimedOut(AdminError):
+    """No answer within the time limit. The broker may still carry the call out."""
+
+
+class BrokenAnswer(AdminError):
+    """An answer that cannot be read: cut short, not JSON, or of another shape than documented."""
+
+
+class RedirectRefused(AdminError):
+    """A redirect that was not followed: out of the cluster, to a weaker scheme, or in circles."""
+
+
+class StatusError(AdminError):
+    """An HTTP status other than 2xx.
+
+    Attributes:
+        status: The HTTP status code.
+    """
+
+    def __init__(self, method: str, path: str, broker: str, reason: str, status: int) -> None:
+        self.status = status
+        super().__init__(method, path, broker, reason)
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path} at {self.broker}: {self.status} {self.reason}"
+
+
+class NotAllowed(StatusError):
+    """401 or 403: the token is missing, wrong, or has too few rights."""
+
+
+class NotFound(StatusError):
+    """404: the tenant, namespace or topic does not exist (any more)."""
+
+
+class Conflict(StatusError):
+    """409: the broker will not do it now, such as a move to a broker that is not active."""
+
+
+class Precondition(StatusError):
+    """412: the request no longer fits the cluster, such as a bundle whose boundaries changed."""
+
+
+class TooManyRequests(StatusError):
+    """429: the broker asks for fewer calls."""
+
+
+class ServerError(StatusError):
+    """5xx: the broker failed; whether it did anything first is not known."""
+
+
+def error_for_status(status: int) -> type[StatusError]:
+    """The class of error for an HTTP status that is not 2xx."""
+    named: dict[int, type[StatusError]] = {
+        401: NotAllowed,
+        403: NotAllowed,
+        404: NotFound,
+        409: Conflict,
+        412: Precondition,
+        429: TooManyRequests,
+    }
+    if status in named:
+        return named[status]
+    return ServerError if status >= 500 else StatusError  # noqa: PLR2004 - HTTP's own boundary

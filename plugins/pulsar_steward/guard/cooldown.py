@@ -1,0 +1,39 @@
+"""Guard: a bundle that Steward moved lately rests, so that nothing moves in circles.
+
+The brokers' own shedders have unloaded in such circles: apache/pulsar#21722, #20822, #16059.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from pulsar_steward.guard.view import ClusterView, Objection
+from pulsar_steward.model.step import GuardResult
+
+if TYPE_CHECKING:
+    from pulsar_steward.model.step import Step
+    from pulsar_steward.policy.schema import Policy
+
+
+def rest_ends(moved_at: datetime, policy: Policy) -> datetime:
+    """Until when a bundle that was moved at that time rests; from this moment on it may be moved again."""
+    return moved_at + timedelta(minutes=policy.tc_skew.cooldown_minutes)
+
+
+class Cooldown:
+    """Every move and every split disconnects clients; soon after the last one, they would only reconnect again."""
+
+    name = "cooldown"
+    objection = Objection.REFUSED
+
+    def check(self, _step: Step, view: ClusterView) -> GuardResult:
+        """Vetoes a step on a bundle that was moved within the cooldown."""
+        moved_at = view.bundle.moved_at
+        if moved_at is None:
+            return GuardResult(guard=self.name, passed=True, reason="not moved lately")
+        end = rest_ends(moved_at, view.policy)
+        passed = view.now >= end
+        verb = "rested" if passed else "rests"
+        reason = f"moved at {moved_at:%Y-%m-%d %H:%M:%S}, {verb} until {end:%Y-%m-%d %H:%M:%S} UTC"
+        return GuardResult(guard=self.name, passed=passed, reason=reason)

@@ -1,0 +1,51 @@
+"""All guards together: what each says of a step, and what a veto means for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.guard.boundaries import Boundaries
+from pulsar_steward.guard.clients import Clients
+from pulsar_steward.guard.cooldown import Cooldown
+from pulsar_steward.guard.owner import Owner
+from pulsar_steward.guard.protected import Protected
+from pulsar_steward.guard.target_active import TargetActive
+from pulsar_steward.guard.target_allowed import TargetAllowed
+from pulsar_steward.guard.view import Objection
+
+if TYPE_CHECKING:
+    from pulsar_steward.guard.view import ClusterView, Guard
+    from pulsar_steward.model.step import GuardResult, Step
+
+GUARDS: tuple[Guard, ...] = (
+    Boundaries(),
+    Owner(),
+    TargetActive(),
+    TargetAllowed(),
+    Cooldown(),
+    Clients(),
+    Protected(),
+)
+"""Every guard, in the order in which people read their results. Each looks at each step: none is left out silently."""
+
+
+def evaluate(step: Step, view: ClusterView) -> tuple[GuardResult, ...]:
+    """What each guard says of a step, in the order of `GUARDS`."""
+    return tuple(guard.check(step, view) for guard in GUARDS)
+
+
+def objection_to(step: Step, view: ClusterView) -> tuple[Objection, str] | None:
+    """Why a step must not be done now, with all reasons of that kind; None: no guard objects.
+
+    Drift wins over refusal: where the cluster moved on, what the step would be refused for no longer stands either.
+    """
+    results = evaluate(step, view)
+    for objection in (Objection.DRIFTED, Objection.REFUSED):
+        reasons = [
+            f"{result.guard}: {result.reason}"
+            for guard, result in zip(GUARDS, results, strict=True)
+            if guard.objection is objection and not result.passed
+        ]
+        if reasons:
+            return objection, "; ".join(reasons)
+    return None

@@ -1,0 +1,175 @@
+"""What the ledger knows. Cannot write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from sqlalchemy import select
+
+from pulsar_steward.errors import LedgerError, NotInLedger
+from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.rows import Intent, Lease, Outcome, PlanRow, Proof, RecordedAnswer, StepOutcome
+from pulsar_steward.ledger.store import transaction
+from pulsar_steward.model.plan import Plan
+from pulsar_steward.model.step import Change, UnloadBundle
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Engine, RowMapping, Select
+
+
+class LedgerReader:
+    """Reads the ledger. Every method raises `LedgerError` when the database cannot be read."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def plan(self, plan_id: str) -> Plan:
+        """A plan as it was recorded.
+
+        Raises:
+            NotInLedger: If there is no such plan.
+            LedgerError: If the recorded document no longer has the recorded digest: somebody changed it.
+        """
+        row = self._first(select(tables.PLANS).where(tables.PLANS.c.plan_id == plan_id))
+        if row is None:
+            raise NotInLedger(f"the ledger holds no plan {plan_id!r}")
+        try:
+            plan = Plan.decoded(row["document"])
+        except msgspec.MsgspecError as error:
+            raise LedgerError(f"plan {plan_id} in the ledger cannot be read any more: {error}") from error
+        if not plan.digest == row["digest"] or plan.plan_id != plan_id:
+            raise LedgerError(f"plan {plan_id} in the ledger was changed after it was recorded: its digest differs")
+        return plan
+
+    def plan_row(self, plan_id: str) -> PlanRow:
+        """A plan as listed.
+
+        Raises:
+            NotInLedger: If there is no such plan.
+        """
+        row = self._first(_plan_rows().where(tables.PLANS.c.plan_id == plan_id))
+        if row is None:
+            raise NotInLedger(f"the ledger holds no plan {plan_id!r}")
+        return msgspec.convert(dict(row), PlanRow)
+
+    def plans(self, cluster: str, *, limit: int = 100) -> tuple[PlanRow, ...]:
+        """A cluster's plans, newest first."""
+        query = _plan_rows().where(tables.PLANS.c.cluster == cluster).order_by(tables.PLANS.c.sequence.desc())
+        return tuple(msgspec.convert(dict(row), PlanRow) for row in self._all(query.limit(limit)))
+
+    def answers(self, plan_id: str, batch_id: str) -> tuple[RecordedAnswer, ...]:
+        """What was answered to a batch, oldest first."""
+        table = tables.ANSWERS
+        query = select(table).where(table.c.plan_id == plan_id, table.c.batch_id == batch_id)
+        return tuple(_answer(row) for row in self._all(query.order_by(table.c.answer_id)))
+
+    def answer_user(self, answer_id: int) -> str | None:
+        """The run that acts on an answer, or None while none does."""
+        table = tables.ANSWER_USES
+        row = self._first(select(table).where(table.c.answer_id == answer_id))
+        return None if row is None else str(row["run"])
+
+    def asked_at(self, plan_id: str) -> dict[str, datetime]:
+        """When a person was last asked about each batch of a plan, by batch id."""
+        table = tables.REQUESTS
+        query = select(table).where(table.c.plan_id == plan_id).order_by(table.c.request_id)
+        return {row["batch_id"]: row["at"] for row in self._all(query)}
+
+    def intents(self, plan_id: str, batch_id: str) -> tuple[Intent, ...]:
+        """Calls that were about to be made for a batch, oldest first."""
+        table = tables.INTENTS
+        query = select(table).where(table.c.plan_id == plan_id, table.c.batch_id == batch_id)
+        return tuple(_intent(row) for row in self._all(query.order_by(table.c.intent_id)))
+
+    def outcomes(self, plan_id: str, batch_id: str) -> tuple[StepOutcome, ...]:
+        """What a batch's steps came to, oldest first."""
+        table = tables.OUTCOMES
+        query = select(table).where(table.c.plan_id == plan_id, table.c.batch_id == batch_id)
+        return tuple(_outcome(row) for row in self._all(query.order_by(table.c.outcome_id)))
+
+    def proofs(self, plan_id: str) -> tuple[Proof, ...]:
+        """What the brokers showed after a plan's batches, oldest first."""
+        table = tables.PROOFS
+        query = select(table).where(table.c.plan_id == plan_id).order_by(table.c.proof_id)
+        return tuple(_proof(row) for row in self._all(query))
+
+    def dry_runs(self, plan_id: str) -> tuple[str, ...]:
+        """Texts of a plan's dry runs, oldest first."""
+        table = tables.DRY_RUNS
+        query = select(table).where(table.c.plan_id == plan_id).order_by(table.c.dry_run_id)
+        return tuple(str(row["text"]) for row in self._all(query))
+
+    def moves_since(self, cluster: str, since: datetime) -> dict[str, datetime]:
+        """When bundles (``tenant/ns/range``) were last moved here, as far back as `since`; a tried move counts."""
+        table = tables.INTENTS
+        query = select(table.c.at, table.c.change).where(table.c.cluster == cluster, table.c.at >= since)
+        moved: dict[str, datetime] = {}
+        for row in self._all(query.order_by(table.c.intent_id)):
+            change = _change(row["change"])
+            if isinstance(change, UnloadBundle):
+                moved[f"{change.namespace}/{change.bundle}"] = row["at"]
+        return moved
+
+    def changes_since(self, cluster: str, since: datetime) -> tuple[tuple[datetime, int], ...]:
+        """Time and touched clients of every call made (or about to be) since then, oldest first."""
+        table = tables.INTENTS
+        query = select(table.c.at, table.c.clients).where(table.c.cluster == cluster, table.c.at >= since)
+        return tuple((row["at"], row["clients"]) for row in self._all(query.order_by(table.c.intent_id)))
+
+    def unknown_outcomes(self, cluster: str, since: datetime) -> tuple[StepOutcome, ...]:
+        """Steps of a cluster whose outcome could not be known, since then."""
+        table = tables.OUTCOMES
+        query = (
+            select(table)
+            .join(tables.PLANS, tables.PLANS.c.plan_id == table.c.plan_id)
+            .where(tables.PLANS.c.cluster == cluster, table.c.outcome == Outcome.UNKNOWN, table.c.at >= since)
+        )
+        return tuple(_outcome(row) for row in self._all(query.order_by(table.c.outcome_id)))
+
+    def lease(self, cluster: str) -> Lease | None:
+        """Who holds a cluster, expired or not; None where nobody ever did."""
+        row = self._first(select(tables.LEASES).where(tables.LEASES.c.cluster == cluster))
+        return None if row is None else msgspec.convert(dict(row), Lease)
+
+    def _all(self, query: Select[Any]) -> Sequence[RowMapping]:
+        with transaction(self._engine) as connection:
+            return connection.execute(query).mappings().all()
+
+    def _first(self, query: Select[Any]) -> RowMapping | None:
+        with transaction(self._engine) as connection:
+            return connection.execute(query).mappings().first()
+
+
+def _plan_rows() -> Select[Any]:
+    newer = tables.SUPERSESSIONS
+    return select(tables.PLANS, newer.c.by_plan_id.label("superseded_by"), newer.c.at.label("superseded_at")).join(
+        newer, newer.c.plan_id == tables.PLANS.c.plan_id, isouter=True
+    )
+
+
+_CHANGE: msgspec.json.Decoder[Change] = msgspec.json.Decoder(Change)
+
+
+def _change(document: str) -> Change:
+    return _CHANGE.decode(document)
+
+
+def _answer(row: RowMapping) -> RecordedAnswer:
+    return msgspec.convert({**row, "step_ids": msgspec.json.decode(row["step_ids"])}, RecordedAnswer)
+
+
+def _intent(row: RowMapping) -> Intent:
+    decoded = {key: msgspec.json.decode(row[key]) for key in ("change", "before")}
+    return msgspec.convert({**row, **decoded}, Intent)
+
+
+def _outcome(row: RowMapping) -> StepOutcome:
+    return msgspec.convert({**row, "proof": msgspec.json.decode(row["proof"])}, StepOutcome)
+
+
+def _proof(row: RowMapping) -> Proof:
+    return msgspec.convert({**row, "shown": msgspec.json.decode(row["shown"])}, Proof)

@@ -1,0 +1,120 @@
+"""What the ledger gives back: frozen rows in the field's words."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from pulsar_steward.model.step import Change
+
+
+class Decision(StrEnum):
+    """What a question came to. Only `APPROVED` permits anything."""
+
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    NO_ANSWER = "no answer"
+    MALFORMED = "malformed"
+
+
+class Outcome(StrEnum):
+    """What a step came to."""
+
+    DONE = "done"
+    REFUSED = "refused"
+    DRIFTED = "drifted"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
+class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan as listed; `superseded_by` names the newer plan that took its place."""
+
+    plan_id: str
+    cluster: str
+    snapshot_id: str
+    created_at: datetime
+    digest: str
+    proposal_digest: str
+    superseded_by: str | None
+    superseded_at: datetime | None
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person (or nobody) answered to one batch in one run, as it is to be recorded.
+
+    Attributes:
+        run: The asking run, ``dag/run/map index``.
+        answered_by: The user's name as Airflow reports it; None where nobody answered.
+        expires_at: The last moment at which a change may be made under it; None unless approved.
+        step_ids: The steps that stayed ticked.
+        digest: `pulsar_steward.model.plan.approval_digest` of these steps; None unless approved.
+        reason: Why it is what it is, such as what was malformed.
+    """
+
+    plan_id: str
+    batch_id: str
+    run: str
+    decision: Decision
+    answered_by: str | None
+    answered_at: datetime
+    reason: str
+    comment: str = ""
+    step_ids: tuple[str, ...] = ()
+    digest: str | None = None
+    expires_at: datetime | None = None
+
+
+class RecordedAnswer(Answer, frozen=True, kw_only=True):
+    """An answer that the ledger holds."""
+
+    answer_id: int
+
+
+class Intent(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that was about to be made, committed before it was."""
+
+    intent_id: int
+    step_id: str
+    attempt: int
+    at: datetime
+    change: Change
+    before: dict[str, Any]
+
+
+class StepOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What a step came to, and what the cluster showed; `intent_id` is None where nothing was about to be called."""
+
+    plan_id: str
+    batch_id: str
+    step_id: str
+    intent_id: int | None
+    run: str
+    at: datetime
+    outcome: Outcome
+    reason: str
+    proof: dict[str, Any]
+
+
+class Proof(msgspec.Struct, frozen=True, kw_only=True):
+    """What the brokers showed when a batch was over."""
+
+    plan_id: str
+    batch_id: str
+    run: str
+    at: datetime
+    proved: bool
+    reason: str
+    shown: dict[str, Any]
+
+
+class Lease(msgspec.Struct, frozen=True, kw_only=True):
+    """The right to write to a cluster until it expires; `fence` rises with every new holder."""
+
+    cluster: str
+    holder: str
+    fence: int
+    expires_at: datetime

@@ -1,0 +1,202 @@
+"""The ledger's tables. All but `LEASES` are append-only: what happened later is another row, never an edit.
+
+::
+
+    plans ─┬─ batches                 what was proposed, whole (the document) and listed
+           ├─ supersessions           that a newer observation took its place
+           ├─ requests                that a person was asked
+           ├─ answers ── answer_uses  what was answered, by whom, and which run acts on it
+           ├─ intents ── outcomes     the call about to be made, with the before-values; what came of it
+           ├─ proofs                  what the brokers showed when a batch was over
+           └─ dry_runs                what would have been called
+    leases                            who may write to a cluster at present
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from sqlalchemy import (
+    Boolean,
+    Column,
+    DateTime,
+    ForeignKey,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+)
+
+if TYPE_CHECKING:
+    from sqlalchemy import Dialect
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    }
+)
+
+
+class Utc(TypeDecorator[datetime]):
+    """Times with their zone, kept as UTC also by databases that keep no zone (SQLite)."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError(f"{value} has no time zone: the ledger keeps UTC")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def _plan_column() -> Column[str]:
+    return Column("plan_id", String(200), ForeignKey("plans.plan_id"), nullable=False, index=True)
+
+
+PLANS = Table(
+    "plans",
+    metadata,
+    Column("sequence", Integer, primary_key=True, autoincrement=True),
+    Column("plan_id", String(200), nullable=False, unique=True),
+    Column("cluster", String(200), nullable=False, index=True),
+    Column("snapshot_id", String(200), nullable=False),
+    Column("created_at", Utc, nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("proposal_digest", String(64), nullable=False),
+    Column("document", Text, nullable=False),
+)
+
+BATCHES = Table(
+    "batches",
+    metadata,
+    _plan_column(),
+    Column("batch_id", String(50), nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("kind", String(50), nullable=False),
+    Column("title", Text, nullable=False),
+    Column("steps", Integer, nullable=False),
+    UniqueConstraint("plan_id", "batch_id"),
+)
+
+SUPERSESSIONS = Table(
+    "supersessions",
+    metadata,
+    Column("plan_id", String(200), ForeignKey("plans.plan_id"), primary_key=True),
+    Column("by_plan_id", String(200), ForeignKey("plans.plan_id"), nullable=False),
+    Column("at", Utc, nullable=False),
+)
+
+REQUESTS = Table(
+    "requests",
+    metadata,
+    Column("request_id", Integer, primary_key=True, autoincrement=True),
+    _plan_column(),
+    Column("batch_id", String(50), nullable=False),
+    Column("at", Utc, nullable=False),
+    Column("run", String(500), nullable=False),
+    Column("plan_digest", String(64), nullable=False),
+)
+
+ANSWERS = Table(
+    "answers",
+    metadata,
+    Column("answer_id", Integer, primary_key=True, autoincrement=True),
+    _plan_column(),
+    Column("batch_id", String(50), nullable=False),
+    Column("run", String(500), nullable=False),
+    Column("decision", String(20), nullable=False),
+    Column("answered_by", String(200)),
+    Column("answered_at", Utc, nullable=False),
+    Column("expires_at", Utc),
+    Column("comment", Text, nullable=False),
+    Column("step_ids", Text, nullable=False),
+    Column("digest", String(64)),
+    Column("reason", Text, nullable=False),
+)
+
+ANSWER_USES = Table(
+    "answer_uses",
+    metadata,
+    Column("answer_id", Integer, ForeignKey("answers.answer_id"), primary_key=True),
+    Column("run", String(500), nullable=False),
+    Column("at", Utc, nullable=False),
+)
+
+INTENTS = Table(
+    "intents",
+    metadata,
+    Column("intent_id", Integer, primary_key=True, autoincrement=True),
+    _plan_column(),
+    Column("cluster", String(200), nullable=False, index=True),
+    Column("batch_id", String(50), nullable=False),
+    Column("step_id", String(50), nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("answer_id", Integer, ForeignKey("answers.answer_id"), nullable=False),
+    Column("fence", Integer, nullable=False),
+    Column("at", Utc, nullable=False),
+    Column("change", Text, nullable=False),
+    Column("clients", Integer, nullable=False),
+    Column("before", Text, nullable=False),
+    UniqueConstraint("plan_id", "step_id", "attempt"),
+)
+
+OUTCOMES = Table(
+    "outcomes",
+    metadata,
+    Column("outcome_id", Integer, primary_key=True, autoincrement=True),
+    _plan_column(),
+    Column("batch_id", String(50), nullable=False),
+    Column("step_id", String(50), nullable=False),
+    Column("intent_id", Integer, ForeignKey("intents.intent_id"), unique=True),
+    Column("run", String(500), nullable=False),
+    Column("at", Utc, nullable=False),
+    Column("outcome", String(20), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("proof", Text, nullable=False),
+)
+
+PROOFS = Table(
+    "proofs",
+    metadata,
+    Column("proof_id", Integer, primary_key=True, autoincrement=True),
+    _plan_column(),
+    Column("batch_id", String(50), nullable=False),
+    Column("run", String(500), nullable=False),
+    Column("at", Utc, nullable=False),
+    Column("proved", Boolean, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("shown", Text, nullable=False),
+)
+
+DRY_RUNS = Table(
+    "dry_runs",
+    metadata,
+    Column("dry_run_id", Integer, primary_key=True, autoincrement=True),
+    _plan_column(),
+    Column("run", String(500), nullable=False),
+    Column("at", Utc, nullable=False),
+    Column("text", Text, nullable=False),
+)
+
+LEASES = Table(
+    "leases",
+    metadata,
+    Column("cluster", String(200), primary_key=True),
+    Column("holder", String(500), nullable=False),
+    Column("fence", Integer, nullable=False),
+    Column("expires_at", Utc, nullable=False),
+)

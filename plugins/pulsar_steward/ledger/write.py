@@ -1,0 +1,201 @@
+"""What adds to the ledger. Only `apply` and `orchestration` may import this; import-linter holds it."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from sqlalchemy import insert, or_, select, update
+from sqlalchemy.exc import IntegrityError
+
+from pulsar_steward.errors import LeaseLost, LedgerError
+from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.rows import Lease
+from pulsar_steward.ledger.store import transaction
+from pulsar_steward.model.plan import Plan
+from pulsar_steward.model.step import Step
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sqlalchemy import Connection, Engine, Table
+
+    from pulsar_steward.ledger.rows import Answer, Proof, StepOutcome
+
+
+class IntendedCall(msgspec.Struct, frozen=True, kw_only=True):
+    """One call that is about to be made, with the live values before it."""
+
+    plan: Plan
+    batch_id: str
+    step: Step
+    answer_id: int
+    before: dict[str, Any]
+
+
+class LedgerWriter:
+    """Adds to the ledger; every method commits before it returns, and raises `LedgerError` when it cannot."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def record_plan(self, plan: Plan, at: datetime, *, supersede: Sequence[str] = ()) -> None:
+        """Adds a plan with its batches, and says of older plans that it takes their place.
+
+        A plan that is there already, byte for byte, is left as it is.
+        """
+        with transaction(self._engine) as connection:
+            known = select(tables.PLANS.c.plan_id).where(tables.PLANS.c.plan_id == plan.plan_id)
+            if connection.execute(known).first() is None:
+                _add_plan(connection, plan, at)
+            for older in supersede:
+                row = {"plan_id": older, "by_plan_id": plan.plan_id, "at": at}
+                connection.execute(insert(tables.SUPERSESSIONS), row)
+
+    def record_request(self, plan: Plan, batch_id: str, run: str, at: datetime) -> None:
+        """Adds that a person is being asked about a batch."""
+        row = {"plan_id": plan.plan_id, "batch_id": batch_id, "run": run, "at": at, "plan_digest": plan.digest}
+        with transaction(self._engine) as connection:
+            connection.execute(insert(tables.REQUESTS), row)
+
+    def record_answer(self, answer: Answer) -> int:
+        """Adds an answer and returns its id."""
+        row = {**msgspec.structs.asdict(answer), "step_ids": _json(answer.step_ids)}
+        with transaction(self._engine) as connection:
+            return _added(connection, tables.ANSWERS, row)
+
+    def use_answer(self, answer_id: int, run: str, at: datetime) -> bool:
+        """Claims an answer for one run; False where another run acts on it already. Claiming again is harmless."""
+        table = tables.ANSWER_USES
+        try:
+            with self._engine.begin() as connection:
+                connection.execute(insert(table), {"answer_id": answer_id, "run": run, "at": at})
+        except IntegrityError:
+            pass  # somebody was first: below is read who
+        with transaction(self._engine) as connection:
+            user = connection.execute(select(table.c.run).where(table.c.answer_id == answer_id)).scalar()
+        return user == run
+
+    def record_intent(self, intended: IntendedCall, lease: Lease, at: datetime) -> int:
+        """Adds the call about to be made, if the lease still holds; returns the intent's id.
+
+        Raises:
+            LeaseLost: If somebody else holds the cluster by now, or the lease ran out.
+        """
+        plan, step = intended.plan, intended.step
+        with transaction(self._engine) as connection:
+            _require_lease(connection, lease, at)
+            table = tables.INTENTS
+            earlier = select(table.c.attempt).where(table.c.plan_id == plan.plan_id, table.c.step_id == step.step_id)
+            attempt = max(connection.execute(earlier).scalars().all(), default=0) + 1
+            row = {
+                "plan_id": plan.plan_id,
+                "cluster": plan.cluster,
+                "batch_id": intended.batch_id,
+                "step_id": step.step_id,
+                "attempt": attempt,
+                "answer_id": intended.answer_id,
+                "fence": lease.fence,
+                "at": at,
+                "change": _json(step.change),
+                "clients": step.touched.clients,
+                "before": _json(intended.before),
+            }
+            return _added(connection, table, row)
+
+    def record_outcome(self, outcome: StepOutcome) -> None:
+        """Adds what a step came to."""
+        row = {**msgspec.structs.asdict(outcome), "proof": _json(outcome.proof)}
+        with transaction(self._engine) as connection:
+            connection.execute(insert(tables.OUTCOMES), row)
+
+    def record_proof(self, proof: Proof) -> None:
+        """Adds what the brokers showed when a batch was over."""
+        row = {**msgspec.structs.asdict(proof), "shown": _json(proof.shown)}
+        with transaction(self._engine) as connection:
+            connection.execute(insert(tables.PROOFS), row)
+
+    def record_dry_run(self, plan_id: str, run: str, text: str, at: datetime) -> None:
+        """Adds what would have been called."""
+        with transaction(self._engine) as connection:
+            connection.execute(insert(tables.DRY_RUNS), {"plan_id": plan_id, "run": run, "at": at, "text": text})
+
+    def take_lease(self, cluster: str, holder: str, seconds: int, at: datetime) -> Lease:
+        """Takes or prolongs the right to write to a cluster.
+
+        Raises:
+            LeaseLost: If another holder has it and it has not expired.
+        """
+        table = tables.LEASES
+        until = at + timedelta(seconds=seconds)
+        with transaction(self._engine) as connection:
+            current = select(table).where(table.c.cluster == cluster).with_for_update()
+            row = connection.execute(current).mappings().first()
+            if row is None:
+                lease = Lease(cluster=cluster, holder=holder, fence=1, expires_at=until)
+                connection.execute(insert(table), msgspec.structs.asdict(lease))
+                return lease
+            held = msgspec.convert(dict(row), Lease)
+            if held.holder != holder and held.expires_at > at:
+                raise LeaseLost(f"{held.holder} is changing cluster {cluster} until {held.expires_at:%H:%M:%S} UTC")
+            fence = held.fence if held.holder == holder and held.expires_at > at else held.fence + 1
+            # Compared and set in one statement: databases without row locks (SQLite) may have let another in since.
+            unchanged = (table.c.cluster == cluster, table.c.fence == held.fence, table.c.holder == held.holder)
+            mine = update(table).where(*unchanged).values(holder=holder, fence=fence, expires_at=until)
+            if connection.execute(mine).rowcount != 1:
+                raise LeaseLost(f"another writer took cluster {cluster} at the same moment")
+            return Lease(cluster=cluster, holder=holder, fence=fence, expires_at=until)
+
+    def end_lease(self, lease: Lease, at: datetime) -> None:
+        """Gives the cluster free, if this holder still has it."""
+        table = tables.LEASES
+        with transaction(self._engine) as connection:
+            mine = (table.c.cluster == lease.cluster, table.c.holder == lease.holder, table.c.fence == lease.fence)
+            connection.execute(update(table).where(*mine, or_(table.c.expires_at > at)).values(expires_at=at))
+
+
+def _add_plan(connection: Connection, plan: Plan, at: datetime) -> None:
+    connection.execute(
+        insert(tables.PLANS),
+        {
+            "plan_id": plan.plan_id,
+            "cluster": plan.cluster,
+            "snapshot_id": plan.snapshot_id,
+            "created_at": at,
+            "digest": plan.digest,
+            "proposal_digest": plan.proposal_digest,
+            "document": plan.encoded().decode(),
+        },
+    )
+    for position, batch in enumerate(plan.batches):
+        row = {
+            "plan_id": plan.plan_id,
+            "batch_id": batch.batch_id,
+            "position": position,
+            "kind": batch.kind,
+            "title": batch.title,
+            "steps": len(batch.steps),
+        }
+        connection.execute(insert(tables.BATCHES), row)
+
+
+def _require_lease(connection: Connection, lease: Lease, at: datetime) -> None:
+    table = tables.LEASES
+    query = select(table).where(table.c.cluster == lease.cluster).with_for_update()
+    row = connection.execute(query).mappings().first()
+    if row is None or (row["holder"], row["fence"]) != (lease.holder, lease.fence):
+        raise LeaseLost(f"another writer holds cluster {lease.cluster} by now")
+    if row["expires_at"] <= at:
+        raise LeaseLost(f"the lease on cluster {lease.cluster} ran out at {row['expires_at']:%H:%M:%S} UTC")
+
+
+def _added(connection: Connection, table: Table, row: Mapping[str, Any]) -> int:
+    key = connection.execute(insert(table), row).inserted_primary_key
+    if key is None:
+        raise LedgerError(f"the database gave no key for the new row of {table.name}")
+    return int(key[0])
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value, order="sorted").decode()

@@ -1,0 +1,92 @@
+"""Bundles as ranges of a namespace's hash space, and which range a topic falls into.
+
+A topic's position is the CRC-32 of its full name (measured against a real broker's ``topicHashPositions``), so which
+bundle holds a topic, and what a split will yield, is arithmetic and needs no call to the cluster.
+"""
+
+from __future__ import annotations
+
+import zlib
+from bisect import bisect_right
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FULL_RANGE = 0xFFFFFFFF
+"""The last position of the hash space; the last bundle includes it, every other bundle excludes its upper boundary."""
+
+TC_NAMESPACE = "pulsar/system"
+TC_TOPIC = "persistent://pulsar/system/transaction_coordinator_assign"
+
+
+class BundleRange(msgspec.Struct, frozen=True, order=True):
+    """A half-open range of hash positions, ``0x00000000_0x10000000`` in Pulsar's own writing."""
+
+    lower: int
+    upper: int
+
+    @classmethod
+    def parse(cls, text: str) -> BundleRange:
+        """Reads Pulsar's writing of a range.
+
+        Raises:
+            ValueError: If the text is not two hexadecimal boundaries in rising order.
+        """
+        lower, separator, upper = text.partition("_")
+        if not separator:
+            raise ValueError(f"{text!r} is not a bundle range: expected 0xLLLLLLLL_0xUUUUUUUU")
+        parsed = cls(int(lower, 16), int(upper, 16))
+        if not 0 <= parsed.lower < parsed.upper <= FULL_RANGE:
+            raise ValueError(f"{text!r} is not a bundle range: the boundaries do not rise within 32 bits")
+        return parsed
+
+    def __str__(self) -> str:
+        return f"0x{self.lower:08x}_0x{self.upper:08x}"
+
+    def __contains__(self, position: int) -> bool:
+        return self.lower <= position < self.upper or position == self.upper == FULL_RANGE
+
+
+def position_of(topic: str) -> int:
+    """The hash position of a topic's full name, such as ``persistent://tenant/ns/topic-partition-0``."""
+    return zlib.crc32(topic.encode())
+
+
+def tc_topic(coordinator: int) -> str:
+    """The topic name whose bundle places the transaction coordinator with this id."""
+    return f"{TC_TOPIC}-partition-{coordinator}"
+
+
+def ranges_of(boundaries: Sequence[str]) -> tuple[BundleRange, ...]:
+    """The bundles between a namespace's boundaries, as the admin API lists them (``["0x00000000", ...]``)."""
+    positions = sorted(int(boundary, 16) for boundary in boundaries)
+    return tuple(BundleRange(lower, upper) for lower, upper in pairwise(positions))
+
+
+def range_holding(ranges: Sequence[BundleRange], position: int) -> BundleRange:
+    """The one of a namespace's sorted, gapless ranges that a position falls into."""
+    index = bisect_right(ranges, position, key=lambda bundle: bundle.lower) - 1
+    return ranges[index]
+
+
+def halves_by_topic_count(bundle: BundleRange, positions: Sequence[int]) -> tuple[BundleRange, BundleRange] | None:
+    """What ``topic_count_equally_divide`` makes of a bundle, or None where it would do nothing.
+
+    Args:
+        bundle: The bundle to be split.
+        positions: The hash positions of all topics in it, transaction coordinators included.
+
+    The broker cuts half way between the two middle topics, so topics at one and the same position cannot be parted.
+    """
+    ordered = sorted(positions)
+    if len(ordered) <= 1:
+        return None
+    middle = len(ordered) // 2
+    cut = (ordered[middle - 1] + ordered[middle]) // 2
+    if not bundle.lower < cut < bundle.upper:
+        return None
+    return BundleRange(bundle.lower, cut), BundleRange(cut, bundle.upper)

@@ -1,0 +1,42 @@
+"""One byte sequence for one value, so that a digest means "exactly this content".
+
+RFC 8785 (JSON canonicalisation) asks for sorted keys, no white space, shortest escapes and a fixed form of numbers.
+msgspec does the first three; floats are refused here, as their form is the one thing in which writers differ. Keys are
+field names (ASCII), for which sorting by code point and by UTF-16 unit is the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+
+def canonical_json(value: object) -> bytes:
+    """The canonical JSON of a frozen model value.
+
+    Raises:
+        TypeError: If the value holds a float anywhere, or something that JSON cannot.
+    """
+    plain = msgspec.to_builtins(value)
+    _refuse_floats(plain)
+    return msgspec.json.encode(plain, order="sorted")
+
+
+def digest(value: object) -> str:
+    """SHA-256 over `canonical_json`, as 64 lower-case hexadecimal digits."""
+    return hashlib.sha256(canonical_json(value)).hexdigest()
+
+
+def _refuse_floats(plain: object) -> None:
+    match plain:
+        case float():
+            raise TypeError(f"{plain!r} is a float: canonical values hold integers, in small units")
+        case dict():
+            for item in plain.values():
+                _refuse_floats(item)
+        case list() | tuple():
+            for item in plain:
+                _refuse_floats(item)
+        case _:
+            pass

@@ -1,0 +1,54 @@
+"""What a check found, and what it can say where it found nothing."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Severity(StrEnum):
+    """How bad a finding is: information, to be looked at, or about to hurt."""
+
+    INFO = "info"
+    WARNING = "warning"
+    CRITICAL = "critical"
+
+    @property
+    def rank(self) -> int:
+        """0 for info, rising."""
+        return list(Severity).index(self)
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One trouble, with all that a person needs to believe it.
+
+    Attributes:
+        check_id: Which check found it, such as ``tc-skew``.
+        severity: How bad.
+        subject: What it is about: a cluster, broker, namespace, bundle or topic, in Pulsar's own writing.
+        evidence: The trouble in a sentence, with its numbers.
+        figures: The same numbers as name and value, units in the names.
+    """
+
+    check_id: str
+    severity: Severity
+    subject: str
+    evidence: str
+    figures: dict[str, int] = {}
+
+
+class Outlook(StrEnum):
+    """What a check can say of a snapshot. A partial snapshot never yields `CLEAR`."""
+
+    FOUND = "found"
+    CLEAR = "clear"
+    UNKNOWN = "unknown"
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What one check says of one snapshot as a whole, so that silence is never mistaken for health."""
+
+    check_id: str
+    outlook: Outlook
+    reason: str

@@ -1,0 +1,127 @@
+"""Ordered batches of steps for one snapshot of one cluster, and the digest that an approval is bound to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.model.canonical import canonical_json, digest
+from pulsar_steward.model.finding import Finding
+from pulsar_steward.model.step import Step
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+
+class Placement(msgspec.Struct, frozen=True, order=True):
+    """How many of what a batch balances a broker holds."""
+
+    broker: str
+    count: int
+
+
+class Batch(msgspec.Struct, frozen=True, kw_only=True):
+    """The steps that a person approves together: one kind, and one namespace or one goal of the whole cluster.
+
+    Attributes:
+        batch_id: Unique within its plan, such as ``b1``.
+        kind: Which planner made it, such as ``tc_balance``.
+        title: What it does, in a line.
+        findings: Why: the findings that it answers.
+        steps: In the order in which they run.
+        unit: What `before` and `after` count, in the plural.
+        before: Placement at the snapshot, brokers in order of their ids.
+        after: Placement when every step is done.
+    """
+
+    batch_id: str
+    kind: str
+    title: str
+    findings: tuple[Finding, ...]
+    steps: tuple[Step, ...]
+    unit: str = ""
+    before: tuple[Placement, ...] = ()
+    after: tuple[Placement, ...] = ()
+
+    def step(self, step_id: str) -> Step:
+        """The step with this id.
+
+        Raises:
+            KeyError: If the batch has no such step.
+        """
+        for step in self.steps:
+            if step.step_id == step_id:
+                return step
+        raise KeyError(step_id)
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What is proposed for one cluster. The same snapshot, policy and record of moves give the same bytes.
+
+    Attributes:
+        cluster: The cluster's name in Steward's connections.
+        snapshot_id: The snapshot that it rests on.
+        policy_digest: The policy in force.
+        batches: In the order in which they should be carried out.
+        notes: Why there is no more than this: what was below a threshold, vetoed, or could not be known.
+    """
+
+    cluster: str
+    snapshot_id: str
+    policy_digest: str
+    batches: tuple[Batch, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """What an approval is bound to: SHA-256 over the whole plan in canonical form."""
+        return digest(self)
+
+    @property
+    def plan_id(self) -> str:
+        """A short name, unique by its digest: ``<snapshot id>-<12 digits of the digest>``."""
+        return f"{self.snapshot_id}-{self.digest[:12]}"
+
+    @property
+    def proposal_digest(self) -> str:
+        """What is asked for, whichever snapshot asks it: two plans of equal proposal need no second question."""
+        return digest([self.cluster, [[step.change for step in batch.steps] for batch in self.batches]])
+
+    def batch(self, batch_id: str) -> Batch:
+        """The batch with this id.
+
+        Raises:
+            KeyError: If the plan has no such batch.
+        """
+        for batch in self.batches:
+            if batch.batch_id == batch_id:
+                return batch
+        raise KeyError(batch_id)
+
+    def encoded(self) -> bytes:
+        """The canonical form, as the ledger keeps it."""
+        return canonical_json(self)
+
+    @classmethod
+    def decoded(cls, document: bytes | str) -> Plan:
+        """Reads what `encoded` wrote.
+
+        Raises:
+            msgspec.ValidationError: If the document is not a plan.
+        """
+        return msgspec.json.decode(document, type=cls)
+
+
+def approval_digest(plan: Plan, batch_id: str, step_ids: Collection[str]) -> str:
+    """What one approval covers: exactly these steps of exactly this batch of exactly this plan.
+
+    Raises:
+        KeyError: If the batch or one of the steps is not in the plan.
+    """
+    batch = plan.batch(batch_id)
+    chosen = set(step_ids)
+    if unknown := chosen - {step.step_id for step in batch.steps}:
+        raise KeyError(min(unknown))
+    steps = [step for step in batch.steps if step.step_id in chosen]
+    return digest([plan.digest, batch_id, steps])

@@ -1,0 +1,95 @@
+"""One change to a cluster, and everything a person should know before agreeing to it."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class UnloadBundle(msgspec.Struct, frozen=True, kw_only=True, tag="unload_bundle", tag_field="change"):
+    """Moves a bundle: unload it from its owner towards a named broker, and have it loaded there.
+
+    Attributes:
+        namespace: ``tenant/namespace``.
+        bundle: The range in Pulsar's own writing, ``0x00000000_0x10000000``.
+        source: The broker that owns it now, ``host:webport``.
+        target: The broker that shall own it, never the source.
+    """
+
+    namespace: str
+    bundle: str
+    source: str
+    target: str
+
+
+class SplitBundle(msgspec.Struct, frozen=True, kw_only=True, tag="split_bundle", tag_field="change"):
+    """Splits a bundle in two on the broker that owns it, without moving either half.
+
+    Attributes:
+        namespace: ``tenant/namespace``.
+        bundle: The range to be split.
+        owner: The broker that owns it now and keeps both halves, ``host:webport``.
+        algorithm: One of the broker's ``supportedNamespaceBundleSplitAlgorithms``.
+        halves: The two ranges that must come of it.
+    """
+
+    namespace: str
+    bundle: str
+    owner: str
+    algorithm: str
+    halves: tuple[str, str]
+
+
+Change = UnloadBundle | SplitBundle
+
+
+class Touched(msgspec.Struct, frozen=True, kw_only=True):
+    """Whom a change disturbs: clients that will have to reconnect, counted in the snapshot."""
+
+    producers: int
+    consumers: int
+    topics: int
+    coordinators: int
+
+    @property
+    def clients(self) -> int:
+        """Connections of producers and consumers together."""
+        return self.producers + self.consumers
+
+
+class GuardResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What one guard said of a step when it was planned."""
+
+    guard: str
+    passed: bool
+    reason: str
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One change with its reasons, its guards, its cost and its way back.
+
+    Attributes:
+        step_id: Unique within its plan, such as ``b1.s02``.
+        change: What is called.
+        why: The reason in a sentence.
+        effect: What the cluster will show afterwards, in a sentence.
+        touched: Whom it disturbs.
+        guards: What the guards said at planning.
+        undo: The change that brings back the present state, or None where there is none.
+        undo_note: How to go back in words; says "cannot be undone" where that is so.
+        after: Steps of the same batch that must be done first; without them this one is refused.
+    """
+
+    step_id: str
+    change: Change
+    why: str
+    effect: str
+    touched: Touched
+    guards: tuple[GuardResult, ...] = ()
+    undo: Change | None = None
+    undo_note: str
+    after: tuple[str, ...] = ()
+
+
+def bundles_of(change: Change) -> tuple[str, ...]:
+    """The bundles (``tenant/ns/range``) whose clients a change disturbs."""
+    return (f"{change.namespace}/{change.bundle}",)

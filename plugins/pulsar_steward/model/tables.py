@@ -1,0 +1,206 @@
+"""Every table of a snapshot: its columns, their types, units and meaning, once, for Arrow and Spark alike.
+
+A snapshot is a folder of these tables, each a folder of Parquet files::
+
+    snapshots/cluster=<name>/taken_at=<UTC>/<table>/*.parquet      and, last of all, _SUCCESS
+
+`collect` makes Arrow schemas of this, `steward_spark` Spark schemas; nothing else names a column's type.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Kind(StrEnum):
+    """The types that a column may have, in the words of both Arrow's and Spark's SQL types."""
+
+    STRING = "string"
+    INT = "int"
+    LONG = "bigint"
+    DOUBLE = "double"
+    BOOLEAN = "boolean"
+    TIMESTAMP = "timestamp"
+    LONGS = "array<bigint>"
+    STRINGS = "array<string>"
+
+
+class Column(msgspec.Struct, frozen=True):
+    """One column: what it is called, holds and means; units are in the name or the meaning."""
+
+    name: str
+    kind: Kind
+    meaning: str
+
+
+class Table(msgspec.Struct, frozen=True):
+    """One table, its rows' meaning and its columns in order."""
+
+    name: str
+    rows: str
+    columns: tuple[Column, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names, in order."""
+        return tuple(column.name for column in self.columns)
+
+
+SNAPSHOT = Table(
+    "snapshot",
+    "one row: what this snapshot is, and whether it is whole",
+    (
+        Column("snapshot_id", Kind.STRING, "`<cluster>-<taken_at>`"),
+        Column("cluster", Kind.STRING, "the cluster's name in Steward's connections"),
+        Column("pulsar_cluster", Kind.STRING, "the cluster's own name (`clusterName`)"),
+        Column("taken_at", Kind.TIMESTAMP, "when collecting began, UTC"),
+        Column("pulsar_version", Kind.STRING, "as the first broker that answered says it"),
+        Column("load_manager", Kind.STRING, "class name of the brokers' load manager"),
+        Column("unread_brokers", Kind.STRINGS, "brokers that are listed but did not answer: the snapshot is partial"),
+        Column("unread_namespaces", Kind.STRINGS, "namespaces whose documents could not be read: partial as well"),
+        Column("coordinators", Kind.INT, "transaction coordinators; 0 where transactions are off"),
+        Column("tcs_by_bundle", Kind.BOOLEAN, "whether bundles place the coordinators (not so from Pulsar 5 on)"),
+    ),
+)
+
+BROKERS = Table(
+    "brokers",
+    "one row a broker that the cluster lists, read or not",
+    (
+        Column("broker", Kind.STRING, "`host:webport`"),
+        Column("read", Kind.BOOLEAN, "false: it is listed but did not answer, and nothing of it is in this snapshot"),
+        Column("failure", Kind.STRING, "why it could not be read; null where it was"),
+        Column("leader", Kind.BOOLEAN, "whether it leads the load manager"),
+        Column("bundles", Kind.INT, "bundles that it owns; null where not read"),
+        Column("topics", Kind.LONG, "topics that are loaded on it; null where not read"),
+        Column("producers", Kind.LONG, "connected producers; null where not read"),
+        Column("consumers", Kind.LONG, "connected consumers; null where not read"),
+        Column("cpu_percent", Kind.DOUBLE, "use of its limit; null where not reported"),
+        Column("memory_percent", Kind.DOUBLE, "heap in use of its limit; null where not reported"),
+        Column("direct_memory_percent", Kind.DOUBLE, "direct memory in use of its limit; null where not reported"),
+        Column("message_rate_in", Kind.DOUBLE, "messages per second from producers"),
+        Column("message_rate_out", Kind.DOUBLE, "messages per second to consumers"),
+        Column("throughput_in_bytes", Kind.DOUBLE, "bytes per second from producers"),
+        Column("throughput_out_bytes", Kind.DOUBLE, "bytes per second to consumers"),
+        Column("read_milliseconds", Kind.INT, "how long reading it took"),
+    ),
+)
+
+BUNDLES = Table(
+    "bundles",
+    "one row a bundle of any namespace, owned or not",
+    (
+        Column("namespace", Kind.STRING, "`tenant/namespace`"),
+        Column("bundle", Kind.STRING, "the range, `0x00000000_0x10000000`"),
+        Column("owner", Kind.STRING, "`host:webport`; null where nobody owns it or its owner could not be read"),
+        Column("owner_known", Kind.BOOLEAN, "false: an unread broker may own it"),
+        Column("topics", Kind.LONG, "topics loaded in it, as the owner's statistics show (up to a minute old)"),
+        Column("producers", Kind.LONG, "connected producers"),
+        Column("consumers", Kind.LONG, "connected consumers"),
+        Column("message_rate_in", Kind.DOUBLE, "messages per second from producers"),
+        Column("message_rate_out", Kind.DOUBLE, "messages per second to consumers"),
+        Column("throughput_in_bytes", Kind.DOUBLE, "bytes per second from producers"),
+        Column("throughput_out_bytes", Kind.DOUBLE, "bytes per second to consumers"),
+        Column("backlog_bytes", Kind.LONG, "backlog of all topics in it"),
+        Column("positions", Kind.LONGS, "hash positions of its topics, sorted; `pulsar/system` only, else null"),
+    ),
+)
+
+TOPICS = Table(
+    "topics",
+    "one row a loaded topic (a partition is a topic)",
+    (
+        Column("topic", Kind.STRING, "full name, `persistent://tenant/ns/name-partition-0`"),
+        Column("namespace", Kind.STRING, "`tenant/namespace`"),
+        Column("bundle", Kind.STRING, "the range that holds it"),
+        Column("broker", Kind.STRING, "the owner, `host:webport`"),
+        Column("producers", Kind.LONG, "connected producers"),
+        Column("consumers", Kind.LONG, "connected consumers of all subscriptions"),
+        Column("subscriptions", Kind.INT, "subscriptions"),
+        Column("message_rate_in", Kind.DOUBLE, "messages per second from producers"),
+        Column("message_rate_out", Kind.DOUBLE, "messages per second to consumers"),
+        Column("throughput_in_bytes", Kind.DOUBLE, "bytes per second from producers"),
+        Column("throughput_out_bytes", Kind.DOUBLE, "bytes per second to consumers"),
+        Column("storage_bytes", Kind.LONG, "bytes stored"),
+        Column("backlog_bytes", Kind.LONG, "bytes not consumed by the slowest subscription"),
+    ),
+)
+
+SUBSCRIPTIONS = Table(
+    "subscriptions",
+    "one row a subscription of a loaded topic",
+    (
+        Column("topic", Kind.STRING, "full name of the topic"),
+        Column("namespace", Kind.STRING, "`tenant/namespace`"),
+        Column("subscription", Kind.STRING, "its name"),
+        Column("type", Kind.STRING, "Exclusive, Shared, Failover, Key_Shared or None"),
+        Column("consumers", Kind.LONG, "connected consumers"),
+        Column("backlog_messages", Kind.LONG, "messages not acknowledged (entries' messages: approximate)"),
+        Column("unacked_messages", Kind.LONG, "sent to consumers and not yet acknowledged"),
+        Column("blocked_on_unacked", Kind.BOOLEAN, "whether it is blocked for too many of them"),
+        Column("ack_holes", Kind.LONG, "ranges of individual acknowledgements beyond the first gap"),
+        Column("message_rate_out", Kind.DOUBLE, "messages per second to consumers"),
+    ),
+)
+
+TRANSACTION_COORDINATORS = Table(
+    "transaction_coordinators",
+    "one row a transaction coordinator",
+    (
+        Column("coordinator", Kind.INT, "its id, from 0"),
+        Column("position", Kind.LONG, "hash position of its assignment partition"),
+        Column("bundle", Kind.STRING, "the range of `pulsar/system` that places it"),
+        Column("broker", Kind.STRING, "who holds it; null where nobody does or it cannot be known"),
+        Column("broker_known", Kind.BOOLEAN, "false: an unread broker may hold it"),
+    ),
+)
+
+NAMESPACES = Table(
+    "namespaces",
+    "one row a namespace",
+    (
+        Column("namespace", Kind.STRING, "`tenant/namespace`"),
+        Column("bundles", Kind.INT, "bundles that it is divided into"),
+        Column("boundaries", Kind.STRINGS, "their boundaries, rising, hexadecimal"),
+        Column("policies_json", Kind.STRING, "its policies as the brokers gave them, JSON"),
+        Column("allowed_brokers", Kind.STRINGS, "brokers that isolation policies leave to it; null: every broker"),
+    ),
+)
+
+FINDINGS = Table(
+    "findings",
+    "one row a finding of `diagnose`",
+    (
+        Column("check_id", Kind.STRING, "the check that found it"),
+        Column("severity", Kind.STRING, "info, warning or critical"),
+        Column("subject", Kind.STRING, "what it is about"),
+        Column("evidence", Kind.STRING, "the trouble in a sentence, with its numbers"),
+        Column("figures_json", Kind.STRING, "the same numbers by name, a JSON object of integers"),
+    ),
+)
+
+VERDICTS = Table(
+    "verdicts",
+    "one row a check: what it can say of this snapshot",
+    (
+        Column("check_id", Kind.STRING, "the check"),
+        Column("outlook", Kind.STRING, "found, clear or unknown; a partial snapshot is never clear"),
+        Column("reason", Kind.STRING, "why, in a sentence"),
+    ),
+)
+
+COLLECTED = (
+    SNAPSHOT,
+    BROKERS,
+    BUNDLES,
+    TOPICS,
+    SUBSCRIPTIONS,
+    TRANSACTION_COORDINATORS,
+    NAMESPACES,
+)
+"""What `collect` writes; a snapshot without one of them does not count."""
+
+DIAGNOSED = (FINDINGS, VERDICTS)
+"""What `diagnose` adds to it."""

@@ -1,0 +1,34 @@
+"""The ids of batches and steps, by their place in a plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from pulsar_steward.model.plan import Batch
+
+
+def batch_id(number: int) -> str:
+    """The id of a plan's batch, counted from 1: ``b1``."""
+    return f"b{number}"
+
+
+def step_id(batch: str, number: int) -> str:
+    """The id of a batch's step, counted from 1: ``b1.s02``."""
+    return f"{batch}.s{number:02d}"
+
+
+def renumbered(batch: Batch, new_id: str) -> Batch:
+    """The same batch under another id, with the ids of its steps, and what comes after what, to match.
+
+    Raises:
+        KeyError: If a step comes after one that is not in the batch.
+    """
+    ids = {step.step_id: step_id(new_id, number) for number, step in enumerate(batch.steps, start=1)}
+    steps = tuple(
+        msgspec.structs.replace(step, step_id=ids[step.step_id], after=tuple(ids[earlier] for earlier in step.after))
+        for step in batch.steps
+    )
+    return msgspec.structs.replace(batch, batch_id=new_id, steps=steps)

@@ -1,0 +1,23 @@
+"""Every planner there is, and the plan that they make together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pulsar_steward.planners import tc_balance
+from pulsar_steward.planners.rank import assemble
+from pulsar_steward.planners.scene import Proposal, Scene
+
+if TYPE_CHECKING:
+    from pulsar_steward.model.plan import Plan
+
+Planner = Callable[[Scene], Proposal]
+"""A pure function: the same scene gives the same proposal."""
+
+PLANNERS: tuple[Planner, ...] = (tc_balance.propose,)
+
+
+def make_plan(scene: Scene) -> Plan:
+    """What is proposed for a cluster, all planners together."""
+    return assemble(scene, [propose(scene) for propose in PLANNERS])

@@ -1,0 +1,83 @@
+"""What a planner is given: one snapshot's facts, its findings, the policy, and which bundles were moved lately.
+
+Everything that decides a plan is in here, so that the same scene gives the same plan, byte for byte.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from pulsar_steward.model.finding import Finding
+from pulsar_steward.model.plan import Batch
+from pulsar_steward.policy.schema import Policy
+
+
+class BrokerFact(msgspec.Struct, frozen=True, kw_only=True):
+    """A broker that the cluster lists.
+
+    Attributes:
+        broker: ``host:webport``.
+        read: Whether it answered; one that did not is never a target.
+    """
+
+    broker: str
+    read: bool
+
+
+class TcBundle(msgspec.Struct, frozen=True, kw_only=True):
+    """A bundle of ``pulsar/system`` with the coordinators that it places.
+
+    Attributes:
+        bundle: The range in Pulsar's own writing.
+        owner: ``host:webport``, or None where nobody owns it or that cannot be known.
+        coordinators: Ids of the transaction coordinators in it, rising.
+        positions: Hash positions of all topics in it, coordinators included, rising; what a split divides.
+        producers: Connected producers of its topics.
+        consumers: Connected consumers of its topics.
+    """
+
+    bundle: str
+    owner: str | None
+    coordinators: tuple[int, ...]
+    positions: tuple[int, ...]
+    producers: int = 0
+    consumers: int = 0
+
+
+class Scene(msgspec.Struct, frozen=True, kw_only=True):
+    """One snapshot as planners see it.
+
+    Attributes:
+        cluster: The cluster's name in Steward's connections.
+        snapshot_id: The snapshot.
+        taken_at: When it was taken, UTC: a planner's only "now".
+        unread: Brokers and namespaces that could not be read; not empty means partial.
+        brokers: Every broker that the cluster lists, in order of id.
+        tcs_by_bundle: Whether bundles place the coordinators; not so from Pulsar 5 on (PIP-473).
+        tc_bundles: The bundles of ``pulsar/system`` that place coordinators, in order of range.
+        tc_allowed: Brokers that isolation policies leave to ``pulsar/system``; None: every broker.
+        findings: What was found in the snapshot.
+        moved_at: When a bundle (``tenant/ns/range``) was last moved by Steward, as far as the cooldowns reach.
+        policy: Thresholds and limits.
+    """
+
+    cluster: str
+    snapshot_id: str
+    taken_at: datetime
+    unread: tuple[str, ...] = ()
+    brokers: tuple[BrokerFact, ...]
+    tcs_by_bundle: bool = True
+    tc_bundles: tuple[TcBundle, ...] = ()
+    tc_allowed: tuple[str, ...] | None = None
+    findings: tuple[Finding, ...] = ()
+    moved_at: dict[str, datetime] = {}
+    policy: Policy
+
+
+class Proposal(msgspec.Struct, frozen=True, kw_only=True):
+    """What one planner proposes; `notes` say why it is no more than this."""
+
+    batches: tuple[Batch, ...] = ()
+    notes: tuple[str, ...] = ()
