@@ -4,6 +4,7 @@ import contextlib
 import socket
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,8 +57,11 @@ class Boot:
         self._up(Launch(zookeeper, java.zookeeper(self._jars, conf), lambda: _zookeeper_serves(zookeeper)))
         self._cluster_metadata(state)
         conf = self._conf(bookie, settings.bookie(state, data))
-        self._up(Launch(bookie, java.bookie(self._jars, conf), lambda: ports.answers(bookie.host, bookie.port)))
-        self.brokers(state.brokers)
+        # Brokers need the bookie only once they answer their health check, so both start side by side.
+        self._up(
+            Launch(bookie, java.bookie(self._jars, conf), lambda: ports.answers(bookie.host, bookie.port)),
+            *map(self._broker_launch, state.brokers),
+        )
 
     def brokers(self, brokers: Iterable[Broker]) -> None:
         """Starts these brokers side by side, and returns once each has written and read a message."""
@@ -101,9 +105,14 @@ class Boot:
         began = time.monotonic()
         for launch in launches:
             self._spawn(launch)
-        for launch in launches:
-            self._await_up(launch)
-            self._progress(f"{launch.part.name} ready in {time.monotonic() - began:.1f} s")
+        # Side by side too: a broker's first health check takes seconds.
+        waiters = ThreadPoolExecutor(len(launches))
+        try:
+            for done in as_completed([waiters.submit(self._await_up, launch) for launch in launches]):
+                self._progress(f"{done.result()} ready in {time.monotonic() - began:.1f} s")
+        finally:
+            # Not waited for: whoever handles the failure ends the parts, and so what the others wait for.
+            waiters.shutdown(wait=False, cancel_futures=True)
 
     def _spawn(self, launch: Launch) -> None:
         name = launch.part.name
@@ -111,7 +120,7 @@ class Boot:
             started = process.spawn(launch.command, self._log(name), tied=self._spec.tied)
             self._store.change(lambda state: state.with_process(name, started))
 
-    def _await_up(self, launch: Launch) -> None:
+    def _await_up(self, launch: Launch) -> str:
         name = launch.part.name
 
         def up_or_dead() -> bool:
@@ -123,6 +132,7 @@ class Boot:
             wait_until(up_or_dead, f"{name} serves", UP_WITHIN_S)
         except NotReachedError as error:
             raise PartFailedError(f"{error}; {process.tail(self._log(name))}") from error
+        return name
 
 
 def _zookeeper_serves(node: Node) -> bool:

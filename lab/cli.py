@@ -32,7 +32,10 @@ BrokerId = Annotated[str, typer.Argument(help="host:webport, or its name, such a
 
 def main() -> None:
     """Runs the command; an error of the lab is one message on standard error and exit code 1."""
-    signal.signal(signal.SIGTERM, _exit_on_signal)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _exit_on_signal)
+    # A shell that starts a command with `&` has it ignore SIGINT.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         app()
     except LabError as error:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, Self, Unpack
 
-from lab import coordinators, jars, placement, plan, prerequisites, process, tokens
+from lab import coordinators, jars, placement, plan, ports, prerequisites, process, tokens
 from lab.admin import Admin
 from lab.boot import Boot, Progress, log_file
 from lab.errors import AdminCallError, BrokerStateError, LabExistsError, UnknownBrokerError
@@ -147,11 +147,8 @@ class Lab:
         raise UnknownBrokerError(f"no broker {broker_id!r} in lab {self.home.name!r}: it has {known}")
 
     def add_broker(self) -> Broker:
-        """Starts one more broker, and returns it once it serves."""
-        self._store.change(plan.with_one_more_broker)
-        added = self.brokers[-1]
-        self._boot().brokers([added])
-        return self.broker(added.broker_id)
+        """Starts one more broker, and returns it once it serves; one that fails stays listed as gone."""
+        return self._started(self._store.change(plan.with_one_more_broker).brokers[-1])
 
     def kill_broker(self, broker_id: str) -> Broker:
         """SIGKILL: the broker is gone, while the cluster lists it until its metadata session ends."""
@@ -168,8 +165,9 @@ class Lab:
     def start_broker(self, broker_id: str) -> Broker:
         """Starts an ended broker again on its ports, and returns once it serves."""
         broker = self._in_condition(broker_id, "gone")
-        self._boot().brokers([broker])
-        return self.broker(broker_id)
+        for port in (broker.service_port, broker.web_port):
+            ports.require_free(broker.host, port, broker.name)
+        return self._started(broker)
 
     def pause_broker(self, broker_id: str) -> Broker:
         """SIGSTOP: connections are accepted and nothing is answered; its metadata session runs out meanwhile."""
@@ -202,7 +200,7 @@ class Lab:
         Raises:
             NotReachedError: The cluster does not show it in time.
         """
-        target = self._running()[0] if broker_id is None else self._in_condition(broker_id, "running")
+        target = self._first_running() if broker_id is None else self._in_condition(broker_id, "running")
         coordinators.pile_up(self._admin(), target.broker_id, self.owned_bundles)
         return target.broker_id
 
@@ -239,7 +237,8 @@ class Lab:
         try:
             self._boot().everything()
         except BaseException:
-            self.stop(grace_s=2)
+            with process.uninterrupted():
+                self.stop(grace_s=2)
             raise
 
     def _remove(self, *folders: str) -> None:
@@ -250,19 +249,31 @@ class Lab:
         return Boot(self.home, self._store, self._progress)
 
     def _running(self) -> list[Broker]:
-        running = [broker for broker in self.brokers if process.condition(broker.process) == "running"]
-        if not running:
-            raise BrokerStateError(f"no broker of lab {self.home.name!r} is running: start one again")
-        return running
+        return [broker for broker in self.brokers if process.condition(broker.process) == "running"]
+
+    def _first_running(self) -> Broker:
+        if running := self._running():
+            return running[0]
+        raise BrokerStateError(f"no broker of lab {self.home.name!r} is running: start one again")
 
     def _admin(self) -> Admin:
-        return Admin(self._running()[0].admin_url, self.token)
+        return Admin(self._first_running().admin_url, self.token)
 
     def _in_condition(self, broker_id: str, *wanted: process.Condition) -> Broker:
         broker = self.broker(broker_id)
         if (now := process.condition(broker.process)) not in wanted:
             raise BrokerStateError(f"{broker.name} ({broker.broker_id}) is {now}, not {' or '.join(wanted)}")
         return broker
+
+    def _started(self, broker: Broker) -> Broker:
+        try:
+            self._boot().brokers([broker])
+        except BaseException:
+            with process.uninterrupted():
+                process.kill([self.broker(broker.name).process])
+                self._ended(broker)
+            raise
+        return self.broker(broker.name)
 
     def _ended(self, broker: Broker) -> Broker:
         self._store.change(lambda state: state.with_process(broker.name, None))

@@ -31,6 +31,19 @@ def answers(host: str, port: int) -> bool:
     return False
 
 
+def require_free(host: str, port: int, purpose: str, otherwise: str = "") -> None:
+    """Raises unless a server could bind the port now.
+
+    Raises:
+        PortTakenError: Names the port, what wanted it, and what to do, ``otherwise`` included.
+    """
+    if not is_free(host, port):
+        raise PortTakenError(
+            f"port {port} on {host}, wanted for {purpose}, is in use:"
+            f" end what listens there (`ss -ltnp 'sport = :{port}'`){otherwise}"
+        )
+
+
 class Ports:
     """Hands out ports that nothing listens on.
 
@@ -55,11 +68,8 @@ class Ports:
             PortTakenError: The ports were asked for by number, and this one is in use.
         """
         for port in self._next:
+            if self._asked:
+                require_free(host, port, purpose, ", choose another --base-port, or leave it out")
             if is_free(host, port):
                 return port
-            if self._asked:
-                raise PortTakenError(
-                    f"port {port} on {host}, wanted for {purpose}, is in use: end what listens there"
-                    f" (`ss -ltnp 'sport = :{port}'`), choose another --base-port, or leave it out"
-                )
         raise PortTakenError(f"no free port on {host} for {purpose}")

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -17,6 +17,8 @@ from lab.model import ProcessId
 TIED = Path(__file__).with_name("tied.py")
 POLL_S = 0.05
 LOG_LINES_SHOWN = 15
+# Letters of proc(5) and ps(1): zombies and the dead; and what is said here of those with threads left.
+ENDED, EXITING = "ZX", "D"
 
 Condition = Literal["running", "paused", "gone"]
 
@@ -24,13 +26,13 @@ Condition = Literal["running", "paused", "gone"]
 _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
-def spawn(command: Sequence[str], log: Path, *, tied: bool) -> ProcessId:
+def spawn(command: Sequence[str], log: Path, *, tied: bool, env: Mapping[str, str] | None = None) -> ProcessId:
     """Starts a process in a session of its own with all its output going to ``log``.
 
     A tied process gets SIGKILL when the *thread* that called this ends (Linux' PR_SET_PDEATHSIG): call it from the
     main thread, or from one that outlives the lab.
     """
-    child = _started(command, log, tied=tied)
+    child = _started(command, log, tied=tied, env=env)
     _children[child.pid] = child
     seen = _look(child.pid)
     if seen is None:
@@ -38,13 +40,13 @@ def spawn(command: Sequence[str], log: Path, *, tied: bool) -> ProcessId:
     return ProcessId(child.pid, seen[1])
 
 
-def run(command: Sequence[str], log: Path, within_s: float) -> None:
+def run(command: Sequence[str], log: Path, within_s: float, *, env: Mapping[str, str] | None = None) -> None:
     """Runs a command to its end, and ends it on any way out of here.
 
     Raises:
         PartFailedError: It failed, or took too long.
     """
-    child = _started(command, log, tied=True)
+    child = _started(command, log, tied=True, env=env)
     try:
         code = child.wait(within_s)
     except subprocess.TimeoutExpired:
@@ -67,9 +69,9 @@ def condition(process: ProcessId | None) -> Condition:
     if process is None:
         return "gone"
     if (child := _children.get(process.pid)) is not None and child.poll() is not None:
-        del _children[process.pid]
+        _children.pop(process.pid, None)
     seen = _look(process.pid)
-    if seen is None or seen[1] != process.started or seen[0] in "ZX":
+    if seen is None or seen[1] != process.started or seen[0] in ENDED:
         return "gone"
     return "paused" if seen[0] in "Tt" else "running"
 
@@ -123,7 +125,9 @@ def uninterrupted() -> Iterator[None]:
             signal.raise_signal(number)
 
 
-def _started(command: Sequence[str], log: Path, *, tied: bool) -> subprocess.Popen[bytes]:
+def _started(
+    command: Sequence[str], log: Path, *, tied: bool, env: Mapping[str, str] | None
+) -> subprocess.Popen[bytes]:
     shim = [sys.executable, "-I", "-S", str(TIED), str(os.getpid())] if tied else []
     with log.open("ab") as output:
         return subprocess.Popen(
@@ -132,6 +136,7 @@ def _started(command: Sequence[str], log: Path, *, tied: bool) -> subprocess.Pop
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            env=env,
         )
 
 
@@ -154,7 +159,9 @@ def _look(pid: int) -> tuple[str, str] | None:
         return None
     # proc(5): the name in parentheses may hold anything, so fields are counted behind the last one.
     fields = stat.rpartition(")")[2].split()
-    return fields[0], fields[19]
+    state, threads, started = fields[0], int(fields[17]), fields[19]
+    # The first thread is a zombie at once, while others may still be dying and hold the process's ports.
+    return (EXITING if state in ENDED and threads > 1 else state), started
 
 
 def _ask_ps(pid: int) -> tuple[str, str] | None:

@@ -19,13 +19,13 @@ def populate(state: ClusterState) -> None:
         _own(state, [state.bundle_of(name) for name in tc_topics(state.spec.coordinators)], state.spec.tc_owner)
     for namespace in state.spec.namespaces:
         if namespace.loaded:
-            topics = state.topics[namespace.name].by_name
-            _own(state, [state.bundle_of(name) for name in topics], namespace.owner)
+            _own(state, _bundles_with_topics(state, namespace.name), namespace.owner)
 
 
 def add_namespace(state: ClusterState, spec: NamespaceSpec) -> None:
     """Makes a namespace without its topics."""
     boundaries = spec.boundaries or ranges.even_boundaries(spec.bundles)
+    state.tenants.add(spec.name.split("/")[0])
     state.namespaces[spec.name] = Namespace(name=spec.name, boundaries=boundaries, policies=dict(spec.policies))
     state.topics[spec.name] = TopicIndex()
 
@@ -37,22 +37,7 @@ def add_topic(state: ClusterState, namespace: str, spec: TopicSpec) -> None:
         state.partitioned[name] = spec.partitions
     names = [f"{name}-partition-{index}" for index in range(spec.partitions)] or [name]
     for each in names:
-        state.topics[namespace].put(_topic(each, spec))
-
-
-def _topic(name: str, spec: TopicSpec) -> Topic:
-    largest = max((subscription.backlog for subscription in spec.subscriptions), default=0)
-    backlog = largest * spec.message_bytes if spec.backlog_bytes is None else spec.backlog_bytes
-    return Topic(
-        name=name,
-        position=ranges.position(name),
-        producers=spec.producers,
-        subscriptions=spec.subscriptions,
-        message_bytes=spec.message_bytes,
-        backlog_bytes=backlog,
-        storage_bytes=backlog if spec.storage_bytes is None else spec.storage_bytes,
-        rate_in=spec.rate_in,
-    )
+        state.topics[namespace].put(Topic(name=each, position=ranges.position(each), spec=spec))
 
 
 def _with_defaults(state: ClusterState) -> tuple[NamespaceSpec, ...]:
@@ -61,10 +46,15 @@ def _with_defaults(state: ClusterState) -> tuple[NamespaceSpec, ...]:
     return (*(namespace for namespace in defaults if namespace.name not in given), *state.spec.namespaces)
 
 
+def _bundles_with_topics(state: ClusterState, namespace: str) -> list[str]:
+    bundles = ranges.bundles_of(state.namespaces[namespace].boundaries)
+    return [f"{namespace}/{bundle}" for bundle in bundles if state.topics_in(namespace, bundle)]
+
+
 def _own(state: ClusterState, bundles: list[str], owner: int | None) -> None:
     brokers = list(state.brokers)
     for bundle in dict.fromkeys(bundles):
         if owner is None:
             state.load(bundle)
         else:
-            state.owners[bundle] = brokers[owner]
+            state.ownership.give(bundle, brokers[owner])

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
-from lab.simulator.spec import SubscriptionSpec
+from lab.simulator.spec import TopicSpec
 
 HEARTBEAT_RANGE = "0x00000000_0xffffffff"
 TC_TOPIC = "persistent://pulsar/system/transaction_coordinator_assign"
@@ -19,7 +20,7 @@ class Health(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """One broker; ``id`` is ``host:webport``."""
+    """One broker; ``broker_id`` is ``host:webport``."""
 
     number: int
     port: int
@@ -28,14 +29,14 @@ class Broker:
     health: Health = Health.UP
 
     @property
-    def id(self) -> str:
+    def broker_id(self) -> str:
         """As the API names it."""
         return f"{self.host}:{self.port}"
 
     @property
-    def web_url(self) -> str:
+    def admin_url(self) -> str:
         """Where its admin API is."""
-        return f"http://{self.id}"
+        return f"http://{self.broker_id}"
 
     @property
     def service_url(self) -> str:
@@ -45,21 +46,16 @@ class Broker:
     @property
     def heartbeat_namespaces(self) -> tuple[str, str]:
         """The two namespaces that every broker keeps for its own health check."""
-        return f"pulsar/{self.id}", f"pulsar/local/{self.id}"
+        return f"pulsar/{self.broker_id}", f"pulsar/local/{self.broker_id}"
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic or one partition, by its full name."""
+    """A topic or one partition, by its full name; ``spec`` is shared with all partitions like it."""
 
     name: str
     position: int
-    producers: int = 0
-    subscriptions: tuple[SubscriptionSpec, ...] = ()
-    message_bytes: int = 100
-    backlog_bytes: int = 0
-    storage_bytes: int = 0
-    rate_in: float = 0.0
+    spec: TopicSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +64,7 @@ class Namespace:
 
     name: str
     boundaries: tuple[int, ...]
-    policies: dict[str, object] = field(default_factory=dict)
+    policies: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ upper one, the last bundle of a namespace excepted.
 
 import zlib
 from bisect import bisect_right
+from itertools import pairwise
 
 LAST = 0xFFFFFFFF
 """The upper bound of every namespace's hash range."""
@@ -40,7 +41,7 @@ def bundle_at(boundaries: tuple[int, ...], place: int) -> str:
 
 def bundles_of(boundaries: tuple[int, ...]) -> tuple[str, ...]:
     """Every bundle, lowest first."""
-    return tuple(bundle_name(lower, upper) for lower, upper in zip(boundaries, boundaries[1:], strict=False))
+    return tuple(bundle_name(lower, upper) for lower, upper in pairwise(boundaries))
 
 
 def bounds(bundle: str) -> tuple[int, int]:

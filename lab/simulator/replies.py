@@ -61,12 +61,15 @@ class Elsewhere(Exception):
 
 def crashed(exception: str, message: str) -> Refusal:
     """A 500 with a Java stack trace in its reason, cut short."""
-    trace = f"{exception}: {message}\n\tat org.apache.pulsar.broker.admin(Simulated.java)"
-    return Refusal(500, f"\n --- An unexpected error occurred in the server ---\n\nMessage: {message}\n\nStacktrace:\n\n{trace}")
+    head = "\n --- An unexpected error occurred in the server ---\n\n"
+    trace = f"Stacktrace:\n\n{exception}: {message}\n\tat org.apache.pulsar.broker.admin(Simulated.java)"
+    return Refusal(500, f"{head}Message: {message}\n\n{trace}")
 
 
 def jetty_page(request: Request, status: int, message: str) -> Response:
-    """The HTML page of the web server itself, for paths and methods that Pulsar does not know."""
+    """The web server's own HTML page, for paths and methods that Pulsar does not know; PUT and DELETE get none."""
+    if request.method in {"PUT", "DELETE"}:
+        return Response(status_code=status)
     page = (
         f'<html>\n<head>\n<meta http-equiv="Content-Type" content="text/html;charset=ISO-8859-1"/>\n'
         f"<title>Error {status} {message}</title>\n</head>\n<body><h2>HTTP ERROR {status} {message}</h2>\n<table>\n"

@@ -32,7 +32,7 @@ class Here:
     @property
     def leads(self) -> bool:
         """Whether it is the leader."""
-        return self.state.leader.id == self.broker_id
+        return self.state.leader.broker_id == self.broker_id
 
 
 def here(request: Request) -> Here:
@@ -91,12 +91,12 @@ def must_own(request: Request, bundle: str, *, loads: bool) -> bool:
     me = here(request)
     owner = me.state.owner(bundle)
     if owner is None and loads:
-        owner = _candidate(request, me, bundle)
-        if owner.id == me.broker_id:
-            me.state.owners[bundle] = owner.id
+        owner = candidate(request, bundle)
+        if owner.broker_id == me.broker_id:
+            me.state.ownership.give(bundle, owner.broker_id)
     if owner is None:
         return False
-    if owner.id != me.broker_id:
+    if owner.broker_id != me.broker_id:
         raise Elsewhere(redirected(request, owner, authoritative=me.leads))
     return True
 
@@ -106,7 +106,7 @@ def must_lead(request: Request) -> None:
     me = here(request)
     if not me.leads:
         query = [(key, value) for key, value in request.query_params.multi_items() if key != "authoritative"]
-        url = f"{me.state.leader.web_url}{request.url.path}"
+        url = f"{me.state.leader.admin_url}{request.url.path}"
         raise Elsewhere(f"{url}?{urlencode([*query, ('authoritative', 'false')])}")
 
 
@@ -115,10 +115,16 @@ def redirected(request: Request, broker: Broker, *, authoritative: bool) -> str:
     dropped = {"authoritative", "destinationBroker"}
     query = [(key, value) for key, value in request.query_params.multi_items() if key not in dropped]
     first = ("authoritative", "true" if authoritative else "false")
-    return f"{broker.web_url}{request.url.path}?{urlencode([first, *query])}"
+    return f"{broker.admin_url}{request.url.path}?{urlencode([first, *query])}"
 
 
-def _candidate(request: Request, me: Here, bundle: str) -> Broker:
+def candidate(request: Request, bundle: str) -> Broker:
+    """Who is to own an unowned bundle: the leader decides, and the one that it sent the caller to accepts.
+
+    Raises:
+        Elsewhere: The leader has not been asked yet.
+    """
+    me = here(request)
     if request.query_params.get("authoritative") == "true":
         return me.broker
     if me.leads:

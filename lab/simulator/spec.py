@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Policies = dict[str, object]
-"""Parts of a namespace's policies document, by their names there (``retention_policies``, ``backlog_quota_map`` ...)."""
+"""Parts of a namespace's policies document, by their names there: ``retention_policies``, ``backlog_quota_map``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +12,7 @@ class SubscriptionSpec:
     """One subscription on every partition of a topic.
 
     Attributes:
-        kind: As the API names it; a subscription without consumers is shown as ``None`` unless it is Exclusive.
+        kind: As the API names it; ``None`` as long as no consumer has come since the bundle was loaded.
         consumers: Connected consumers.
         backlog: Messages not yet acknowledged (``msgBacklog``).
         unacked: Messages delivered and not acknowledged (``unackedMessages``).
@@ -23,7 +23,7 @@ class SubscriptionSpec:
     """
 
     name: str
-    kind: Literal["Exclusive", "Shared", "Failover", "Key_Shared"] = "Shared"
+    kind: Literal["Exclusive", "Shared", "Failover", "Key_Shared", "None"] = "Shared"
     consumers: int = 0
     backlog: int = 0
     unacked: int = 0
@@ -31,6 +31,21 @@ class SubscriptionSpec:
     delayed: int = 0
     blocked: bool = False
     rate_out: float = 0.0
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several consumers get messages at a time."""
+        return self.kind in {"Shared", "Key_Shared"}
+
+    @property
+    def has_active_consumer(self) -> bool:
+        """Whether one consumer among those connected gets all messages."""
+        return self.consumers > 0 and self.kind in {"Exclusive", "Failover"}
+
+    @property
+    def entries_since_gap(self) -> int:
+        """``numberOfEntriesSinceFirstNotAckedMessage``: 1 when nothing waits."""
+        return self.backlog + self.ack_holes + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +59,7 @@ class TopicSpec:
         message_bytes: The size of an average message.
         backlog_bytes: ``backlogSize`` of each partition; by default that of the largest backlog.
         storage_bytes: ``storageSize`` of each partition; by default the backlog's.
+        backlog_age_s: ``oldestBacklogMessageAgeSeconds``; -1 where no age is looked at.
         rate_in: Messages a second on each partition.
     """
 
@@ -54,7 +70,24 @@ class TopicSpec:
     message_bytes: int = 100
     backlog_bytes: int | None = None
     storage_bytes: int | None = None
+    backlog_age_s: int = -1
     rate_in: float = 0.0
+
+    @property
+    def backlog(self) -> int:
+        """``backlogSize`` of each partition."""
+        largest = max((subscription.backlog for subscription in self.subscriptions), default=0)
+        return largest * self.message_bytes if self.backlog_bytes is None else self.backlog_bytes
+
+    @property
+    def storage(self) -> int:
+        """``storageSize`` of each partition."""
+        return self.backlog if self.storage_bytes is None else self.storage_bytes
+
+    @property
+    def consumers(self) -> int:
+        """Consumers on each partition."""
+        return sum(subscription.consumers for subscription in self.subscriptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +110,27 @@ class NamespaceSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class LoadSpec:
+    """How busy a broker's process is: limits as on the lab's two cores, 512 MB heap and 256 MB direct memory.
+
+    Attributes:
+        gc_seconds: Spent in garbage collection since the start, in ``gc_count`` collections.
+        metadata_read_ms: How long the average of ``metadata_reads`` reads of the metadata store took.
+    """
+
+    cpu_percent: float = 20.0
+    cpu_limit_percent: float = 200.0
+    heap_mb: float = 128.0
+    heap_limit_mb: float = 512.0
+    direct_mb: float = 16.0
+    direct_limit_mb: float = 256.0
+    gc_seconds: float = 0.5
+    gc_count: int = 25
+    metadata_reads: int = 100
+    metadata_read_ms: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterSpec:
     """A whole cluster.
 
@@ -88,8 +142,9 @@ class ClusterSpec:
         configuration: Overrides of ``/admin/v2/brokers/configuration/runtime``; every value is a string there.
         isolation_policies: By name, the documents that ``namespaceIsolationPolicies`` answers; None: never set.
         hosts: ``distinct`` puts broker N on 127.0.0.N, as isolation policies match hosts; Linux only.
+        compress: Whether clients that accept gzip get it, as from a real broker.
         now_ms: A fixed clock for byte-identical documents; None follows the machine's.
-        seed: Decides what is arbitrary in a real cluster: consumers' addresses and the like.
+        loads: How busy each broker is, the first one first; those beyond the end are `LoadSpec()`.
     """
 
     brokers: int = 3
@@ -103,5 +158,10 @@ class ClusterSpec:
     configuration: dict[str, str] = field(default_factory=dict)
     isolation_policies: dict[str, dict[str, object]] | None = None
     hosts: Literal["same", "distinct"] = "same"
+    compress: bool = True
     now_ms: int | None = None
-    seed: int = 0
+    loads: tuple[LoadSpec, ...] = ()
+
+    def load_of(self, number: int) -> LoadSpec:
+        """How busy the broker of that number is."""
+        return self.loads[number] if number < len(self.loads) else LoadSpec()

@@ -5,11 +5,16 @@ Every rule here was measured on Pulsar 4.0.7 with ModularLoadManagerImpl. Only t
 
 import time
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from lab.simulator import ranges
+from lab.simulator import isolation, ranges
 from lab.simulator.model import TC_TOPIC, Broker, Health, Namespace, Topic
+from lab.simulator.ownership import Ownership
 from lab.simulator.spec import ClusterSpec
-from lab.simulator.topics_index import TopicIndex
+
+if TYPE_CHECKING:
+    from lab.simulator.isolation import Policies
+    from lab.simulator.topics_index import TopicIndex
 
 
 class ClusterState:
@@ -18,13 +23,14 @@ class ClusterState:
     def __init__(self, spec: ClusterSpec) -> None:
         self.spec = spec
         self.brokers: dict[str, Broker] = {}
+        self.tenants: set[str] = {"public", "pulsar"}
         self.namespaces: dict[str, Namespace] = {}
         self.topics: dict[str, TopicIndex] = {}
         self.partitioned: dict[str, int] = {}
-        self.topic_policies: dict[str, dict[str, object]] = {}
-        self.owners: dict[str, str] = {}
+        self.topic_policies: dict[str, dict[str, Any]] = {}
+        self.ownership = Ownership()
         self.affinities: dict[str, str] = {}
-        self.isolation_policies = dict(spec.isolation_policies) if spec.isolation_policies is not None else None
+        self.isolation_policies: Policies | None = spec.isolation_policies
         self.configuration = dict(spec.configuration)
 
     @property
@@ -53,18 +59,25 @@ class ClusterState:
     def add_broker(self, host: str, port: int) -> Broker:
         """Registers a broker that listens there."""
         broker = Broker(number=len(self.brokers), host=host, port=port, started_ms=self.now_ms)
-        self.brokers[broker.id] = broker
+        self.brokers[broker.broker_id] = broker
         return broker
 
     def broker_died(self, broker_id: str) -> None:
         """Its process is gone, its session is not: it stays listed, and its bundles stay its own."""
         self.brokers[broker_id] = replace(self.brokers[broker_id], health=Health.DEAD)
 
+    def broker_returned(self, broker_id: str) -> None:
+        """It is there again, as the youngest of all, and owns nothing."""
+        if self.brokers[broker_id].health is Health.DEAD:
+            self.session_expired(broker_id)
+        broker = self.brokers.pop(broker_id)
+        self.brokers[broker_id] = replace(broker, health=Health.UP, started_ms=self.now_ms)
+
     def session_expired(self, broker_id: str) -> None:
         """Nobody owns its bundles any more; where it led, the affinities, which are in its memory only, go too."""
-        led = self.leader.id == broker_id
+        led = self.leader.broker_id == broker_id
         self.brokers[broker_id] = replace(self.brokers[broker_id], health=Health.GONE)
-        self.owners = {bundle: owner for bundle, owner in self.owners.items() if owner != broker_id}
+        self.ownership.release_all(broker_id)
         if led:
             self.affinities.clear()
 
@@ -72,12 +85,12 @@ class ClusterState:
 
     def owner(self, bundle: str) -> Broker | None:
         """Who owns ``tenant/ns/0x.._0x..``."""
-        owner = self.owners.get(bundle)
+        owner = self.ownership.owner(bundle)
         return None if owner is None else self.brokers[owner]
 
     def owned_by(self, broker_id: str) -> tuple[str, ...]:
         """The bundles of a broker, sorted, heartbeats not included."""
-        return tuple(sorted(bundle for bundle, owner in self.owners.items() if owner == broker_id))
+        return self.ownership.owned_by(broker_id)
 
     def choose_broker(self, bundle: str) -> Broker:
         """Whom the leader gives an unowned bundle: once to the broker an unload named, else to the least laden."""
@@ -86,25 +99,20 @@ class ClusterState:
             return self.brokers[wanted]
         namespace = bundle.rpartition("/")[0]
         alive = [broker for broker in self.listed if broker.health is Health.UP]
-        owners = list(self.owners.items())
-
-        def laden(broker: Broker) -> tuple[int, int, int]:
-            same = sum(owner == broker.id and other.rpartition("/")[0] == namespace for other, owner in owners)
-            return same, sum(owner == broker.id for _, owner in owners), broker.number
-
-        return min(alive, key=laden)
+        allowed = isolation.allowed(namespace, alive, self.isolation_policies)
+        return min(allowed, key=lambda broker: (self.ownership.load_of(broker.broker_id, namespace), broker.number))
 
     def load(self, bundle: str) -> Broker:
         """Makes sure that a bundle is owned, as a client's lookup does."""
         owner = self.owner(bundle)
         if owner is None:
             owner = self.choose_broker(bundle)
-            self.owners[bundle] = owner.id
+            self.ownership.give(bundle, owner.broker_id)
         return owner
 
     def unload(self, bundle: str) -> None:
         """Nobody owns the bundle any more."""
-        self.owners.pop(bundle, None)
+        self.ownership.release(bundle)
 
     # -- namespaces and topics
 
@@ -135,11 +143,11 @@ class ClusterState:
             return
         before = self.namespaces[namespace]
         self.namespaces[namespace] = replace(before, boundaries=tuple(sorted({*before.boundaries, *inside})))
-        owner = self.owners.pop(f"{namespace}/{bundle}", None)
+        owner = self.ownership.release(f"{namespace}/{bundle}")
         self.affinities.pop(f"{namespace}/{bundle}", None)
         if owner is not None and not unload:
-            parts = ranges.bundles_of((lower, *inside, upper))
-            self.owners |= {f"{namespace}/{part}": owner for part in parts}
+            for part in ranges.bundles_of((lower, *inside, upper)):
+                self.ownership.give(f"{namespace}/{part}", owner)
 
     def set_policy(self, namespace: str, name: str, value: object | None) -> None:
         """Sets one part of a namespace's policies document; None removes it."""

@@ -1,26 +1,15 @@
 """Real clusters for the live tests: one of three brokers for the whole run, and more of them on demand."""
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Unpack
 
 import pytest
 
-from lab import jars, prerequisites
 from lab.cluster import Lab, running_lab
-from lab.model import VERSIONS
-
-
-def need_lab() -> None:
-    """Skips where a lab cannot run, saying what to install; with ``CI=true`` it fails instead."""
-    missing = prerequisites.missing(maven=not jars.fetched(VERSIONS[0]))
-    if not missing:
-        return
-    reason = f"no real Pulsar on this machine: {'; '.join(missing)}"
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
+from lab.model import LabOptions
+from lab.testing import need_lab
 
 
 @pytest.fixture(scope="session")
@@ -37,7 +26,7 @@ def start_lab(tmp_path: Path) -> Iterator[Callable[..., Lab]]:
     need_lab()
     with contextlib.ExitStack() as labs:
 
-        def start(name: str = "own", **options: object) -> Lab:
-            return labs.enter_context(running_lab(name, home=tmp_path, progress=print, **options))  # type: ignore[arg-type]  # passed on as given
+        def start(name: str = "own", **options: Unpack[LabOptions]) -> Lab:
+            return labs.enter_context(running_lab(name, home=tmp_path, progress=print, **options))
 
         yield start

@@ -1,29 +1,178 @@
-"""The lab on real processes: one cluster with token authentication, observed, skewed, broken and repaired."""
+"""The lab on real processes: one cluster with token authentication, observed, skewed, broken and repaired.
 
-import os
-import time
-from collections.abc import Callable, Iterator
+The tests build on each other's cluster, not on each other's order: each leaves every broker that it found running.
+"""
+
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
-from lab import process
+from lab import ports, process
 from lab.cluster import Lab, running_lab
-from lab.errors import AdminCallError, LabExistsError
+from lab.errors import BrokerStateError, LabExistsError, PartFailedError, PortTakenError
+from lab.model import Broker, LabState
+from lab.store import StateFile
+from lab.target import PulsarTarget
+from lab.testing import need_lab
 from lab.waiting import wait_until
 
 pytestmark = pytest.mark.live
 
-SESSION_S = 10
-GONE_WITHIN_S = 40
+BACK_WITHIN_S = 40
 
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """Three brokers with tokens, and a metadata session short enough to wait for the end of one."""
-    from conftest import need_lab
-
+    """Three brokers that ask for a token."""
     need_lab()
     with running_lab("faults", home=tmp_path_factory.mktemp("labs"), progress=print, auth="token") as started:
         yield started
+
+
+def health(url: str, token: str | None, timeout_s: float = 10) -> httpx.Response:
+    """What a broker's health check answers to whoever holds that token."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    return httpx.get(f"{url}/admin/v2/brokers/health", headers=headers, timeout=timeout_s, trust_env=False)
+
+
+def coordinators(target: PulsarTarget) -> dict[str, int]:
+    """Broker to its coordinators; a `Lab` is asked as the `PulsarTarget` that it claims to be."""
+    return target.tc_placement()
+
+
+def running(lab: Lab) -> list[Broker]:
+    """The brokers that nobody ended."""
+    return [broker for broker in lab.brokers if broker.process is not None]
+
+
+def listeners(state: LabState) -> list[tuple[str, int]]:
+    """Every address that a part of the lab listens on."""
+    web = [(broker.host, broker.web_port) for broker in state.brokers]
+    service = [(broker.host, broker.service_port) for broker in state.brokers]
+    return [*web, *service, *((node.host, node.port) for node in (state.bookie, state.zookeeper))]
+
+
+def test_every_broker_is_listed_by_the_cluster_itself(lab: Lab) -> None:
+    """Once a lab is started, Pulsar's own list of brokers is the lab's."""
+    assert set(lab.active_brokers()) == {broker.broker_id for broker in running(lab)}
+    assert lab.admin_urls[:3] == tuple(broker.admin_url for broker in lab.brokers[:3])
+
+
+def test_a_broker_answers_only_to_a_token(lab: Lab) -> None:
+    """With token authentication the superuser's token opens the admin API, and nobody enters without one."""
+    assert lab.token_file is not None
+    assert lab.token_file.stat().st_mode & 0o077 == 0
+    assert health(lab.admin_urls[0], lab.token).status_code == 200
+    assert health(lab.admin_urls[0], None).status_code == 401
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_transaction_coordinators_pile_up_where_asked(lab: Lab, number: int) -> None:
+    """All sixteen coordinators lie on the named broker afterwards, wherever they were before."""
+    moved_to = lab.pile_up_tcs(f"broker-{number}")
+
+    assert moved_to == lab.broker(f"broker-{number}").broker_id
+    assert coordinators(lab) == {broker.broker_id: 16 * (broker.number == number) for broker in running(lab)}
+
+
+def test_the_coordinator_bundles_are_among_those_that_the_broker_owns(lab: Lab) -> None:
+    """What counts as a broker's coordinators rests on bundles that the broker itself says it owns."""
+    moved_to = lab.pile_up_tcs()
+
+    owned = lab.owned_bundles()
+
+    assert set(owned) == {broker.broker_id for broker in running(lab)}
+    assert any(bundle.startswith("pulsar/system/") for bundle in owned[moved_to])
+
+
+def test_a_killed_broker_is_gone_but_listed_until_its_session_ends(lab: Lab) -> None:
+    """SIGKILL leaves a broker in the cluster's list, refusing connections; started again it takes its place."""
+    victim = lab.kill_broker("broker-3")
+    try:
+        assert lab.condition(victim.broker_id) == "gone"
+        assert not ports.answers(victim.host, victim.web_port)
+        assert victim.broker_id in lab.active_brokers()
+        assert victim.broker_id not in lab.owned_bundles()
+        with pytest.raises(BrokerStateError, match=f"{victim.name} .* is gone"):
+            lab.kill_broker(victim.broker_id)
+        taken = pytest.raises(PortTakenError, match=f"port {victim.service_port} .*{victim.name}")
+        with socket.create_server((victim.host, victim.service_port)), taken:
+            lab.start_broker(victim.broker_id)
+    finally:
+        lab.start_broker(victim.broker_id)
+
+    assert lab.condition(victim.broker_id) == "running"
+    assert victim.broker_id in lab.active_brokers()
+
+
+def test_a_paused_broker_accepts_connections_and_answers_nothing(lab: Lab) -> None:
+    """SIGSTOP makes a broker hang, not vanish; resumed it answers again."""
+    paused = lab.pause_broker("broker-3")
+    try:
+        assert ports.answers(paused.host, paused.web_port)
+        with pytest.raises(httpx.ReadTimeout):
+            health(paused.admin_url, lab.token, timeout_s=0.5)
+        assert paused.broker_id not in lab.owned_bundles()
+    finally:
+        lab.resume_broker("broker-3")
+
+    wait_until(lambda: paused.broker_id in lab.owned_bundles(), f"{paused.name} answers again", BACK_WITHIN_S)
+
+
+def test_a_broker_that_joins_serves_and_can_leave(lab: Lab) -> None:
+    """A fourth broker takes coordinators; stopped gracefully, it is off the list at once and they find a new home."""
+    joined = lab.add_broker()
+    assert joined.broker_id in lab.active_brokers()
+    assert lab.pile_up_tcs(joined.broker_id) == joined.broker_id
+
+    lab.stop_broker(joined.broker_id)
+
+    assert joined.broker_id not in lab.active_brokers()
+    assert joined.broker_id not in coordinators(lab)
+    home = lab.pile_up_tcs("broker-1")
+    assert coordinators(lab)[home] == 16
+
+
+def test_a_second_lab_of_the_same_name_is_refused(lab: Lab) -> None:
+    """A running lab is never overwritten, and the message says how to end it."""
+    with pytest.raises(LabExistsError, match="stop --name faults"):
+        Lab.start("faults", home=lab.home.parent)
+
+
+def test_a_broker_that_dies_while_starting_shows_the_end_of_its_log(tmp_path: Path) -> None:
+    """A setting that Pulsar rejects ends the start with Pulsar's own words, and leaves no process."""
+    need_lab()
+    store, states = StateFile(tmp_path / "broken" / "state.json"), list[LabState]()
+
+    def watch(_message: str) -> None:
+        if store.exists():
+            states.append(store.read())
+
+    with pytest.raises(PartFailedError, match=r"(?s)broker-1 died while starting; the end of .*broker-1\.log:.*many"):
+        Lab.start(
+            "broken",
+            home=tmp_path,
+            progress=watch,
+            brokers=1,
+            tied=True,
+            broker_settings={"managedLedgerDefaultEnsembleSize": "many"},
+        )
+
+    assert states[-1].zookeeper.process is not None
+    assert process.condition(states[-1].zookeeper.process) == "gone"
+    assert not any(ports.answers(*address) for address in listeners(states[-1]))
+
+
+def test_a_stopped_lab_leaves_no_process_and_no_data(tmp_path: Path) -> None:
+    """After the block no part runs, no port answers, and of its folders only configuration and logs remain."""
+    need_lab()
+    with running_lab("short", home=tmp_path, brokers=1) as lab:
+        state, home = lab.state, lab.home
+        assert all(process.condition(part.process) == "running" for part in state.parts)
+
+    assert all(process.condition(part.process) == "gone" for part in state.parts)
+    assert not any(ports.answers(*address) for address in listeners(state))
+    assert {path.name for path in home.iterdir()} == {"conf", "log"}

@@ -1,0 +1,123 @@
+"""Airflow's REST API, as far as the demo and the tests drive it: trigger, wait, read, answer."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from lab.errors import LabError, NotReachedError
+
+ANY = "~"
+FINISHED = frozenset({"success", "failed"})
+
+
+class AirflowCallError(LabError):
+    """Airflow refused a call."""
+
+
+class AirflowApi:
+    """One user's view of Airflow; the token is fetched when it is first needed."""
+
+    def __init__(self, url: str, user: str, password: str) -> None:
+        self._login = {"username": user, "password": password}
+        self._client = httpx.Client(base_url=url, timeout=30)
+        self.user = user
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._client.close()
+
+    def get(self, path: str, **query: Any) -> Any:
+        """The JSON at ``/api/v2/<path>``."""
+        return self._call("GET", path, params=query)
+
+    def unpause(self, dag_id: str, within_s: float = 90) -> None:
+        """Waits until a DAG has been read, and lets it run."""
+        deadline = time.monotonic() + within_s
+        while True:
+            try:
+                self._call("PATCH", f"dags/{dag_id}", json={"is_paused": False})
+            except AirflowCallError as error:
+                if time.monotonic() > deadline:
+                    raise NotReachedError(f"DAG {dag_id} did not appear: {error}; {self.import_errors()}") from error
+                time.sleep(0.5)
+            else:
+                return
+
+    def import_errors(self) -> list[str]:
+        """What was wrong with DAG files."""
+        return [f"{each['filename']}: {each['stack_trace']}" for each in self.get("importErrors")["import_errors"]]
+
+    def trigger(self, dag_id: str, conf: Mapping[str, Any] | None = None) -> str:
+        """Starts a run; returns its id."""
+        body = {"logical_date": None, "conf": dict(conf or {})}
+        return str(self._call("POST", f"dags/{dag_id}/dagRuns", json=body)["dag_run_id"])
+
+    def runs(self, dag_id: str) -> list[dict[str, Any]]:
+        """Runs of a DAG, oldest first."""
+        found: list[dict[str, Any]] = self.get(f"dags/{dag_id}/dagRuns", limit=100)["dag_runs"]
+        return sorted(found, key=lambda run: run["run_after"])
+
+    def wait_for_run(self, dag_id: str, run_id: str, within_s: float) -> str:
+        """Waits until a run is over; returns ``success`` or ``failed``."""
+        deadline = time.monotonic() + within_s
+        while (state := self.get(f"dags/{dag_id}/dagRuns/{run_id}")["state"]) not in FINISHED:
+            if time.monotonic() > deadline:
+                raise NotReachedError(f"{dag_id} {run_id} is still {state}: {self.states(dag_id, run_id)}")
+            time.sleep(0.3)
+        return str(state)
+
+    def states(self, dag_id: str, run_id: str) -> dict[str, str | None]:
+        """Task (``task_id`` or ``task_id[map index]``) to state."""
+        found = self.get(f"dags/{dag_id}/dagRuns/{run_id}/taskInstances", limit=1000)["task_instances"]
+        return {_name(each): each["state"] for each in found}
+
+    def waiting(self) -> list[dict[str, Any]]:
+        """Approvals that nobody has answered yet."""
+        found = self.get(f"dags/{ANY}/dagRuns/{ANY}/hitlDetails", limit=100, response_received=False)
+        return list(found["hitl_details"])
+
+    def wait_for_approvals(self, count: int, within_s: float, dag_run: str | None = None) -> list[dict[str, Any]]:
+        """Waits until so many approvals wait (of one run, if named), in order of map index."""
+        deadline = time.monotonic() + within_s
+        while True:
+            found = [each for each in self.waiting() if dag_run in (None, each["task_instance"]["dag_run_id"])]
+            if len(found) >= count:
+                return sorted(found, key=lambda each: each["task_instance"]["map_index"])
+            if time.monotonic() > deadline:
+                raise NotReachedError(f"{len(found)} approvals wait after {within_s:.0f} s, not {count}")
+            time.sleep(0.3)
+
+    def answer(self, detail: Mapping[str, Any], option: str, **form: Any) -> None:
+        """Answers an approval; what the form is not given is sent as the form shows it."""
+        shown = {name: param.get("value") for name, param in (detail.get("params") or {}).items()}
+        self.answer_raw(detail, {"chosen_options": [option], "params_input": {**shown, **form}})
+
+    def answer_raw(self, detail: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+        """Answers an approval with exactly this document."""
+        task = detail["task_instance"]
+        place = f"dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}"
+        self._call("PATCH", f"{place}/{task['map_index']}/hitlDetails", json=dict(body))
+
+    def log(self, dag_id: str, run_id: str, task_id: str, *, map_index: int = -1, attempt: int = 1) -> str:
+        """A task's log as text, one event a line."""
+        path = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{attempt}"
+        content = self.get(path, map_index=map_index, full_content=True)["content"]
+        return "\n".join(str(each.get("event", each)) if isinstance(each, dict) else str(each) for each in content)
+
+    def _call(self, method: str, path: str, **more: Any) -> Any:
+        if "Authorization" not in self._client.headers:
+            answer = self._client.post("/auth/token", json=self._login)
+            if not answer.is_success:
+                raise AirflowCallError(f"user {self.user} may not log in: {answer.status_code} {answer.text[:300]}")
+            self._client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
+        answer = self._client.request(method, f"/api/v2/{path}", **more)
+        if not answer.is_success:
+            raise AirflowCallError(f"{method} {path}: {answer.status_code} {answer.text[:500]}")
+        return answer.json() if answer.content else None
+
+
+def _name(task: Mapping[str, Any]) -> str:
+    index = task["map_index"]
+    return str(task["task_id"]) if index < 0 else f"{task['task_id']}[{index}]"

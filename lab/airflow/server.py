@@ -1,0 +1,155 @@
+"""Airflow's parts as processes of our own, all of them ended with the block, their children too."""
+
+import contextlib
+import json
+import secrets
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import httpx
+import psutil
+
+from lab import ports, process
+from lab.airflow.rest import AirflowApi
+from lab.airflow.settings import USERS, AirflowSpec, environment
+from lab.errors import NotReachedError, PartFailedError
+from lab.model import ProcessId
+from lab.waiting import wait_until
+
+READY_WITHIN_S = 180.0
+MIGRATED_WITHIN_S = 180.0
+GRACE_S = 10.0
+PARTS = ("api-server", "scheduler", "dag-processor")
+
+
+class Airflow:
+    """A running Airflow.
+
+    Attributes:
+        spec: What was asked for.
+        api: Its REST API, as the first user.
+    """
+
+    def __init__(self, spec: AirflowSpec, passwords: Mapping[str, str]) -> None:
+        self.spec = spec
+        self._passwords = dict(passwords)
+        self._processes: dict[str, ProcessId] = {}
+        self.api = self.api_as(next(iter(spec.users)))
+
+    @property
+    def passwords(self) -> dict[str, str]:
+        """User to password, for the pages' login."""
+        return dict(self._passwords)
+
+    def api_as(self, user: str) -> AirflowApi:
+        """The REST API as one of the users."""
+        return AirflowApi(self.spec.url, user, self._passwords[user])
+
+    def log(self, part: str) -> Path:
+        """The log of one of `PARTS`, or of ``migrate``."""
+        return self.spec.home / "parts" / f"{part}.log"
+
+    def migrate(self) -> None:
+        """Begins to make the database, and returns at once."""
+        self.log("migrate").parent.mkdir(parents=True, exist_ok=True)
+        self._processes["migrate"] = self._spawned("migrate", "db", "migrate", settings=environment(self.spec))
+
+    def start(self, settings: Mapping[str, str]) -> None:
+        """Starts every part once the database is there, and returns when the pages answer.
+
+        Args:
+            settings: More environment variables, connections among them.
+
+        Raises:
+            PartFailedError: A part did not come up; the end of its log is in the message.
+        """
+        self._await_migration()
+        complete = {**environment(self.spec), **settings}
+        for part in PARTS:
+            self._processes[part] = self._spawned(part, part, settings=complete)
+        try:
+            wait_until(self._ready, "Airflow answers", READY_WITHIN_S, every_s=0.5)
+        except NotReachedError as error:
+            raise PartFailedError(f"{error}:\n{process.tail(self.log('api-server'))}") from error
+
+    def stop(self) -> None:
+        """Ends every part and whatever it started."""
+        self.api.close()
+        families = [relative for part in self._processes.values() for relative in _family(part)]
+        process.end(self._processes.values(), GRACE_S)
+        for relative in families:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                relative.kill()
+        self._processes.clear()
+
+    def _spawned(self, name: str, *words: str, settings: Mapping[str, str]) -> ProcessId:
+        return process.spawn(_command(*words), self.log(name), tied=True, env=settings)
+
+    def _await_migration(self) -> None:
+        migrating = self._processes.pop("migrate")
+        wait_until(lambda: process.condition(migrating) == "gone", "Airflow's database is made", MIGRATED_WITHIN_S)
+        if "Database migration done" not in self.log("migrate").read_text(encoding="utf-8", errors="replace"):
+            raise PartFailedError(f"Airflow's database could not be made:\n{process.tail(self.log('migrate'))}")
+
+    def _ready(self) -> bool:
+        for part, started in self._processes.items():
+            if process.condition(started) == "gone":
+                raise PartFailedError(f"Airflow's {part} ended:\n{process.tail(self.log(part))}")
+        with contextlib.suppress(httpx.HTTPError):
+            return httpx.get(f"{self.spec.url}/api/v2/version", timeout=5).is_success
+        return False
+
+
+@contextlib.contextmanager
+def running_airflow(
+    home: Path,
+    settings: Mapping[str, str],
+    *,
+    users: Mapping[str, str] | None = None,
+    port: int | None = None,
+) -> Iterator[Airflow]:
+    """An Airflow for the length of a ``with`` block; the arguments are those of `prepared_airflow` and `Airflow.start`.
+
+    Raises:
+        PartFailedError: It did not come up; nothing of it runs then.
+    """
+    with prepared_airflow(home, users=users, port=port) as airflow:
+        airflow.start(settings)
+        yield airflow
+
+
+@contextlib.contextmanager
+def prepared_airflow(
+    home: Path, *, users: Mapping[str, str] | None = None, port: int | None = None
+) -> Iterator[Airflow]:
+    """An Airflow whose database is being made, to be started within the block and ended with it.
+
+    Args:
+        home: A folder for everything of it.
+        users: Names and roles; an admin, an operator and a viewer by default.
+        port: Where its pages shall be; a free port by default.
+    """
+    taken = ports.Ports(port).take(ports.LOOPBACK, "Airflow's pages")
+    spec = AirflowSpec(home=home.resolve(), port=taken, users=dict(users or USERS))
+    home.mkdir(parents=True, exist_ok=True)
+    passwords = {name: secrets.token_urlsafe(9) for name in spec.users}
+    spec.passwords_file.write_text(json.dumps(passwords), encoding="utf-8")
+    spec.passwords_file.chmod(0o600)
+    airflow = Airflow(spec, passwords)
+    try:
+        airflow.migrate()
+        yield airflow
+    finally:
+        airflow.stop()
+
+
+def _command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "airflow", *words]
+
+
+def _family(part: ProcessId) -> list[psutil.Process]:
+    try:
+        return list(psutil.Process(part.pid).children(recursive=True))
+    except psutil.NoSuchProcess:
+        return []

@@ -1,0 +1,98 @@
+"""The environment that every part of the lab's Airflow runs in; docker-compose.yml sets the same."""
+
+import json
+import os
+import secrets
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+
+from lab.target import PulsarTarget
+
+PROJECT = Path(__file__).resolve().parents[2]
+USERS = {"alice": "admin", "bob": "op", "carol": "viewer"}
+
+
+class AirflowSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody asks for.
+
+    Attributes:
+        home: Holds everything of this Airflow: database, logs, Steward's snapshots and ledger.
+        port: Where its API and pages are.
+        users: Names and roles of simple auth users.
+        dags: The folder of DAG files.
+    """
+
+    home: Path
+    port: int
+    users: Mapping[str, str] = msgspec.field(default_factory=lambda: dict(USERS))
+    dags: Path = PROJECT / "dags"
+
+    @property
+    def url(self) -> str:
+        """Where its pages are."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def passwords_file(self) -> Path:
+        """Where the simple auth manager keeps the users' passwords."""
+        return self.home / "passwords.json"
+
+    @property
+    def steward_home(self) -> Path:
+        """Where Steward keeps snapshots, policies and the ledger."""
+        return self.home / "steward"
+
+
+def environment(spec: AirflowSpec) -> dict[str, str]:
+    """All variables of one Airflow; those of the calling process that belong to another Airflow are left out."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "STEWARD"))}
+    path = os.pathsep.join([str(Path(sys.executable).parent), inherited.get("PATH", os.defpath)])
+    return {
+        **inherited,
+        "PATH": path,
+        "AIRFLOW_HOME": str(spec.home),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(spec.dags),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(PROJECT / "plugins"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+        "AIRFLOW__CORE__PARALLELISM": "4",
+        "AIRFLOW__CORE__FERNET_KEY": "",
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{spec.url}/execution/",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in spec.users.items()),
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(spec.passwords_file),
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{spec.home / 'airflow.db'}",
+        "AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS": "False",
+        "AIRFLOW__API__HOST": "127.0.0.1",
+        "AIRFLOW__API__PORT": str(spec.port),
+        "AIRFLOW__API__BASE_URL": spec.url,
+        "AIRFLOW__API__WORKERS": "1",
+        "AIRFLOW__API__SECRET_KEY": secrets.token_urlsafe(32),
+        "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_urlsafe(48),
+        "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
+        "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "120",
+        "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(spec.home / "logs"),
+        "AIRFLOW__LOGGING__LOGGING_LEVEL": "INFO",
+        "STEWARD_HOME": str(spec.steward_home),
+        "STEWARD_SCHEDULE": "",
+        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
+    }
+
+
+def connection_to(target: PulsarTarget, name: str = "local") -> dict[str, str]:
+    """The variable that holds the Airflow connection ``pulsar_admin_<name>`` to a Pulsar."""
+    first = urlsplit(target.admin_urls[0])
+    extra = {"urls": list(target.admin_urls), "service_url": target.service_url}
+    connection = {
+        "conn_type": "http",
+        "schema": first.scheme,
+        "host": first.hostname,
+        "port": first.port,
+        "password": target.token,
+        "extra": {key: value for key, value in extra.items() if value},
+    }
+    filled = {key: value for key, value in connection.items() if value}
+    return {f"AIRFLOW_CONN_PULSAR_ADMIN_{name.upper()}": json.dumps(filled)}

@@ -1,0 +1,39 @@
+"""``python -m lab.demo``: what ``make demo`` runs."""
+
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lab.demo.play import Answer, play
+from lab.demo.stages import Stages
+from lab.errors import LabError
+
+DEFAULT_HOME = Path(__file__).resolve().parents[2] / "var" / "demo"
+
+
+def main(
+    answer: Annotated[Answer, typer.Option(help="Who answers: a person in the browser, or the demo itself.")] = "ask",
+    home: Annotated[Path, typer.Option(help="Holds everything of the demo; made anew.")] = DEFAULT_HOME,
+    port: Annotated[int | None, typer.Option(help="Of Airflow's pages; a free one by default.")] = None,
+    *,
+    simulator: Annotated[bool, typer.Option(help="Use the simulator though a real Pulsar could run.")] = False,
+) -> None:
+    """Piles all transaction coordinators up on one broker, and has Pulsar Steward propose, ask, heal and prove."""
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(143))
+    stages = Stages()
+    try:
+        healed = play(answer, home, stages, port=port, simulated=simulator)
+    except LabError as error:
+        stages.failed(str(error))
+        raise typer.Exit(1) from error
+    except KeyboardInterrupt:
+        stages.say("ended.")
+        raise typer.Exit(130) from None
+    raise typer.Exit(0 if healed else 1)
+
+
+if __name__ == "__main__":
+    typer.run(main)

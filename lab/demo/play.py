@@ -1,0 +1,111 @@
+"""The demo from its first line to its last: break, observe, ask, heal or leave alone, and read the brokers back."""
+
+import shutil
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Literal
+
+from lab.airflow.server import Airflow, prepared_airflow
+from lab.airflow.settings import connection_to
+from lab.demo.ground import pulsar, why_simulated
+from lab.demo.stages import Stages
+from lab.errors import LabError
+from lab.target import PulsarTarget
+
+Answer = Literal["ask", "approve", "reject"]
+
+OBSERVED_WITHIN_S = 240.0
+ASKED_WITHIN_S = 120.0
+APPLIED_WITHIN_S = 240.0
+HEALED_SPREAD = 1
+
+
+class DemoError(LabError):
+    """The demo did not go as it should."""
+
+
+def play(answer: Answer, home: Path, stages: Stages, *, port: int | None, simulated: bool) -> bool:
+    """Plays the whole demo; returns whether the brokers show in the end what they should."""
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    why = "asked for with --simulator" if simulated else why_simulated()
+    label = f"SIMULATED Pulsar, not a real one ({why})" if why else "a real Pulsar: ZooKeeper, a bookie, three brokers"
+    stages.say(f"Pulsar Steward demo on {label}")
+    with ExitStack() as running:
+        airflow = running.enter_context(prepared_airflow(home / "airflow", port=port))
+        with stages.stage("starting Pulsar"):
+            target = running.enter_context(pulsar(home / "lab", simulated=why is not None))
+        went_well = _on(target, airflow, answer, stages)
+    stages.say(
+        f"{'All as it should be' if went_well else 'NOT as it should be'} after {stages.seconds:.0f} s on {label}."
+    )
+    return went_well
+
+
+def _on(target: PulsarTarget, airflow: Airflow, answer: Answer, stages: Stages) -> bool:
+    with stages.stage("piling all transaction coordinators up on one broker, as a rolling restart would"):
+        target.pile_up_tcs()
+    piled, owned = target.tc_placement(), target.owned_bundles()
+    stages.placement("transaction coordinators, as the brokers show them:", piled)
+    with stages.stage("starting Airflow"):
+        airflow.start({"STEWARD_CLUSTER": "local", **connection_to(target)})
+        for dag_id in ("pulsar_remediate", "pulsar_observe"):
+            airflow.api.unpause(dag_id)
+    detail = _observe(airflow, stages)
+    stages.say(f"  {detail['subject']}")
+    _answer(airflow, detail, answer, stages)
+    run = detail["task_instance"]["dag_run_id"]
+    with stages.stage("applying and verifying what was answered"):
+        state = airflow.api.wait_for_run("pulsar_remediate", run, APPLIED_WITHIN_S)
+    now = target.tc_placement()
+    stages.placement("transaction coordinators, read back from the brokers:", now)
+    decision = _decision(airflow, run)
+    stages.say(f"  the run ended in {state}; the answer was: {decision}")
+    if answer == "ask":
+        stages.say("Look around in Airflow as long as you like; Ctrl-C ends everything.")
+        _until_interrupted()
+    if decision == "approved":
+        return state == "success" and _healed(now, sum(piled.values()))
+    return target.owned_bundles() == owned
+
+
+def _observe(airflow: Airflow, stages: Stages) -> dict[str, Any]:
+    with stages.stage("pulsar_observe: collecting, diagnosing and planning with Spark"):
+        run = airflow.api.trigger("pulsar_observe")
+        state = airflow.api.wait_for_run("pulsar_observe", run, OBSERVED_WITHIN_S)
+        if state != "success":
+            raise DemoError(f"pulsar_observe ended in {state}: {airflow.api.states('pulsar_observe', run)}")
+    with stages.stage("pulsar_remediate: until the approval waits"):
+        return airflow.api.wait_for_approvals(1, ASKED_WITHIN_S)[0]
+
+
+def _answer(airflow: Airflow, detail: Mapping[str, Any], answer: Answer, stages: Stages) -> None:
+    if answer != "ask":
+        with stages.stage(f"answering through Airflow's REST API: {answer}"):
+            airflow.api.answer(detail, answer.capitalize(), comment=f"the demo was told to {answer}")
+        return
+    user, password = next(iter(airflow.passwords.items()))
+    stages.say("")
+    stages.say(f"  An approval waits at  {airflow.spec.url}/required_actions")
+    stages.say(f"  Log in as  {user}  with the password  {password}")
+    stages.say("")
+    with stages.stage("waiting for your answer"):
+        while any(each["task_instance"]["id"] == detail["task_instance"]["id"] for each in airflow.api.waiting()):
+            time.sleep(1)
+
+
+def _decision(airflow: Airflow, run: str) -> str:
+    states = airflow.api.states("pulsar_remediate", run)
+    applied = [state for task, state in states.items() if task.startswith("batch.apply")]
+    return "approved" if "success" in applied or "failed" in applied else "rejected"
+
+
+def _healed(counts: Mapping[str, int], expected: int) -> bool:
+    return sum(counts.values()) == expected and max(counts.values()) - min(counts.values()) <= HEALED_SPREAD
+
+
+def _until_interrupted() -> None:
+    while True:
+        time.sleep(3600)

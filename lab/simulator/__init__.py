@@ -1,0 +1,26 @@
+"""A made-up Pulsar cluster in one process: the admin API of any number of brokers, each on a port of its own.
+
+It answers as a real 4.0.7 does, which ``tests/contract`` holds both to; it imports nothing of the library, so that a
+misreading of the API cannot hide on both sides. Nothing here speaks the binary protocol: there are no clients.
+"""
+
+from lab.simulator.cluster import Simulator, running_simulator
+from lab.simulator.faults import Answer, BrokenJson, Delay, Drop, Fault
+from lab.simulator.model import RequestRecord
+from lab.simulator.spec import ClusterSpec, LoadSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
+
+__all__ = [
+    "Answer",
+    "BrokenJson",
+    "ClusterSpec",
+    "Delay",
+    "Drop",
+    "Fault",
+    "LoadSpec",
+    "NamespaceSpec",
+    "RequestRecord",
+    "Simulator",
+    "SubscriptionSpec",
+    "TopicSpec",
+    "running_simulator",
+]

@@ -1,0 +1,33 @@
+"""The command line of the simulator, ``python -m lab.simulator``: runs until SIGTERM or SIGINT."""
+
+import json
+import signal
+from typing import Annotated
+
+import typer
+
+from lab.simulator.cluster import running_simulator
+from lab.simulator.spec import ClusterSpec
+
+
+def serve(
+    *,
+    brokers: Annotated[int, typer.Option(min=1, help="How many brokers.")] = 3,
+    coordinators: Annotated[int, typer.Option(min=1, help="How many transaction coordinators.")] = 16,
+    base_port: Annotated[int | None, typer.Option(help="The first broker's port; the others follow.")] = None,
+    token: Annotated[str | None, typer.Option(envvar="SIMULATOR_TOKEN", help="What every request must bear.")] = None,
+    piled_up: Annotated[bool, typer.Option(help="All transaction coordinators on the first broker.")] = False,
+) -> None:
+    """Runs a made-up Pulsar cluster; prints its addresses as one line of JSON."""
+    # Blocked before any thread starts: a signal is to reach sigwait and nobody else.
+    ends = {signal.SIGTERM, signal.SIGINT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, ends)
+    spec = ClusterSpec(brokers=brokers, coordinators=coordinators, tc_owner=0 if piled_up else None)
+    with running_simulator(spec, base_port=base_port, token=token, keep_log=False) as simulator:
+        typer.echo(json.dumps({"cluster": simulator.cluster, "admin_urls": simulator.admin_urls}))
+        signal.sigwait(ends)
+
+
+def main() -> None:
+    """Runs the command."""
+    typer.run(serve)

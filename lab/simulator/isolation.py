@@ -1,0 +1,41 @@
+"""Which brokers a namespace's bundles belong on, by the cluster's policies; pure functions over their documents."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from lab.simulator.model import Broker
+
+Policy = Mapping[str, Any]
+Policies = Mapping[str, Policy]
+ROLES = ("primary", "secondary")
+
+
+def policy_of(namespace: str, policies: Policies | None) -> Policy | None:
+    """The first policy whose patterns match the namespace."""
+    return next((each for each in (policies or {}).values() if matches(each["namespaces"], namespace)), None)
+
+
+def role(broker: Broker, policy: Policy) -> str:
+    """What the broker is to a policy's namespaces: ``primary``, ``secondary`` or ``shared``."""
+    return next((role for role in ROLES if is_named(broker, policy[role])), "shared")
+
+
+def is_named(broker: Broker, patterns: Iterable[str]) -> bool:
+    """Whether one of the patterns fits the broker's host, or its id."""
+    return matches(patterns, broker.host) or matches(patterns, broker.broker_id)
+
+
+def matches(patterns: Iterable[str], text: str) -> bool:
+    """Whether one of the patterns fits all of the text."""
+    return any(re.fullmatch(pattern, text) for pattern in patterns)
+
+
+def allowed(namespace: str, brokers: list[Broker], policies: Policies | None) -> list[Broker]:
+    """Who may own the namespace's bundles: its policy's brokers, or those that are in no policy; all before none."""
+    policy = policy_of(namespace, policies)
+    if policy is None:
+        taken = [pattern for each in (policies or {}).values() for pattern in each["primary"]]
+        return [broker for broker in brokers if not is_named(broker, taken)] or brokers
+    primary = [broker for broker in brokers if is_named(broker, policy["primary"])]
+    return primary or [broker for broker in brokers if is_named(broker, policy["secondary"])] or brokers

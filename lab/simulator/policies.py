@@ -1,0 +1,205 @@
+"""Backlog quota, retention and message TTL: get, set, delete, of a namespace and of a topic; the rest is never set."""
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from lab.simulator import quotas, replies
+from lab.simulator.replies import Refusal
+from lab.simulator.routing import here, known_namespace, must_own, namespace_of, topic_of
+
+QUOTAS, RETENTION, TTL = "backlog_quota_map", "retention_policies", "message_ttl_in_seconds"
+NOT_SET_HERE = (
+    "compactionThreshold",
+    "deduplication",
+    "delayedDelivery",
+    "dispatchRate",
+    "inactiveTopicPolicies",
+    "maxConsumersPerSubscription",
+    "maxConsumersPerTopic",
+    "maxProducersPerTopic",
+    "persistence",
+    "publishRate",
+    "subscriptionExpirationTime",
+)
+
+
+class Holder(Protocol):
+    """A namespace or a topic, as something that holds policies."""
+
+    word: str
+    name: str
+
+    def get(self, policy: str) -> Any:
+        """What is set; None for nothing."""
+
+    def set(self, policy: str, value: object | None) -> None:
+        """Sets it, or with None removes it."""
+
+
+class OfNamespace:
+    """The namespace in the path, which every broker can tell about."""
+
+    word = "namespace"
+
+    def __init__(self, request: Request) -> None:
+        self._state = here(request).state
+        self.name = namespace_of(request)
+        known_namespace(request, _namespace_is_missing(request))
+
+    def get(self, policy: str) -> Any:
+        """What is set; None for nothing."""
+        return self._state.namespaces[self.name].policies.get(policy)
+
+    def set(self, policy: str, value: object | None) -> None:
+        """Sets it, or with None removes it."""
+        self._state.set_policy(self.name, policy, value)
+
+
+class OfTopic:
+    """The topic in the path, which its owner tells about: asking loads its bundle."""
+
+    word = "topic"
+
+    def __init__(self, request: Request) -> None:
+        self._state = here(request).state
+        self.name = topic_of(request)
+        known_namespace(request, "Namespace not found")
+        if self._is_partition():
+            raise Refusal(412, "Not allowed to set/get topic policy for a partition")
+        must_own(request, self._state.bundle_of(self.name), loads=True)
+        if self.name not in {*self._state.partitioned, *self._state.topics[namespace_of(request)].by_name}:
+            raise Refusal(404, f"Topic {self.name} not found")
+
+    def _is_partition(self) -> bool:
+        return self.name.rpartition("-partition-")[0] in self._state.partitioned
+
+    def get(self, policy: str) -> Any:
+        """What is set; None for nothing."""
+        return self._state.topic_policies.get(self.name, {}).get(policy)
+
+    def set(self, policy: str, value: object | None) -> None:
+        """Sets it, or with None removes it."""
+        policies = self._state.topic_policies.setdefault(self.name, {})
+        if value is None:
+            policies.pop(policy, None)
+        else:
+            policies[policy] = value
+
+
+def _namespace_is_missing(request: Request) -> str:
+    """Each endpoint words its 404 in its own way."""
+    if request.method == "GET" or request.url.path.endswith("/messageTTL"):
+        return "Namespace does not exist"
+    return "Namespace policies does not exist" if request.url.path.endswith("/retention") else ""
+
+
+def quota_map(of: Callable[[Request], Holder]) -> Callable[[Request], Awaitable[Response]]:
+    """``backlogQuotaMap``: ``{}`` when nothing is set."""
+
+    async def get(request: Request) -> Response:
+        return replies.document(of(request).get(QUOTAS) or {})
+
+    return get
+
+
+def quota(of: Callable[[Request], Holder]) -> Callable[[Request], Awaitable[Response]]:
+    """``backlogQuota``: sets or deletes that of one type."""
+
+    async def change(request: Request) -> Response:
+        kind = request.query_params.get("backlogQuotaType", quotas.STORAGE)
+        if kind not in quotas.TYPES:
+            raise HTTPException(404)
+        given = await _json(request) if request.method == "POST" else None
+        holder = of(request)
+        kept = {name: value for name, value in (holder.get(QUOTAS) or {}).items() if name != kind}
+        if given is not None:
+            kept[kind] = quotas.quota_stored(given, f"{holder.word}[{holder.name}]")
+            if kind == quotas.STORAGE and not quotas.fits(kept, holder.get(RETENTION)):
+                wording = f"for {holder.word}. Please increase retention quota and retry"
+                raise Refusal(412, f"Backlog Quota exceeds configured retention quota {wording}")
+        holder.set(QUOTAS, kept or None)
+        return replies.done()
+
+    return change
+
+
+def retention(of: Callable[[Request], Holder]) -> Callable[[Request], Awaitable[Response]]:
+    """``retention``: get, set, delete."""
+
+    async def change(request: Request) -> Response:
+        given = await _json(request) if request.method == "POST" else None
+        holder = of(request)
+        if request.method == "GET":
+            return _shown(holder.get(RETENTION))
+        stored = None if given is None else quotas.retention_stored(given)
+        if not quotas.fits(holder.get(QUOTAS) or {}, stored):
+            raise Refusal(412, f"Retention Quota must exceed configured backlog quota for {holder.word}.")
+        holder.set(RETENTION, stored)
+        return replies.done()
+
+    return change
+
+
+def message_ttl(of: Callable[[Request], Holder]) -> Callable[[Request], Awaitable[Response]]:
+    """``messageTTL``: get, set (by body for a namespace, by query for a topic), delete."""
+
+    async def change(request: Request) -> Response:
+        in_query = request.query_params.get("messageTTL")
+        given = None
+        if request.method == "POST":
+            given = await _json(request) if in_query is None else in_query
+        holder = of(request)
+        if request.method == "GET":
+            return _shown(holder.get(TTL))
+        holder.set(TTL, None if given is None else quotas.ttl_stored(int(given)))
+        return replies.done()
+
+    return change
+
+
+def never_set(of: Callable[[Request], Holder]) -> Callable[[Request], Awaitable[Response]]:
+    """A policy that the simulator has not got: as one that nobody has set."""
+
+    async def get(request: Request) -> Response:
+        of(request)
+        return replies.unset()
+
+    return get
+
+
+def _shown(value: object) -> Response:
+    return replies.unset() if value is None else replies.document(value)
+
+
+async def _json(request: Request) -> Any:
+    """The body.
+
+    Raises:
+        HTTPException: 415, it is not called JSON.
+    """
+    if not request.headers.get("content-type", "").startswith(replies.JSON_TYPE):
+        raise HTTPException(415)
+    return json.loads(await request.body())
+
+
+def _routes(path: str, of: Callable[[Request], Holder]) -> list[Route]:
+    all_methods = ["GET", "POST", "DELETE"]
+    return [
+        Route(f"{path}/backlogQuotaMap", quota_map(of)),
+        Route(f"{path}/backlogQuota", quota(of), methods=["POST", "DELETE"]),
+        Route(f"{path}/retention", retention(of), methods=all_methods),
+        Route(f"{path}/messageTTL", message_ttl(of), methods=all_methods),
+        *(Route(f"{path}/{name}", never_set(of)) for name in NOT_SET_HERE),
+    ]
+
+
+ROUTES = [
+    *_routes("/admin/v2/namespaces/{tenant}/{namespace}", OfNamespace),
+    *_routes("/admin/v2/persistent/{tenant}/{namespace}/{topic}", OfTopic),
+]

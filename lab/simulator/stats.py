@@ -1,0 +1,278 @@
+"""The figures of a topic as ``/stats`` and ``/internalStats`` give them, from its description."""
+
+import time
+from functools import lru_cache
+from typing import Any
+
+from lab.simulator.model import Topic
+from lab.simulator.spec import SubscriptionSpec, TopicSpec
+
+CONNECTED = "2026-01-01T00:00:00Z"
+CLIENT = "Pulsar-Java-v4.0.7"
+ACK_HOLE_BYTES = 12  # measured: 7 holes took 84 bytes
+DELAYED_INDEX_BYTES = 256  # measured: 3 delayed messages took 768 bytes
+UNLIMITED = -1
+
+Document = dict[str, Any]
+ALWAYS_ZERO = (
+    "bytesInCounter",
+    "systemTopicBytesInCounter",
+    "bytesOutCounter",
+    "bytesOutInternalCounter",
+    "publishRateLimitedTimes",
+    "earliestMsgPublishTimeInBacklogs",
+    "offloadedStorageSize",
+    "lastOffloadLedgerId",
+    "lastOffloadSuccessTimeStamp",
+    "lastOffloadFailureTimeStamp",
+    "ongoingTxnCount",
+    "abortedTxnCount",
+    "committedTxnCount",
+    "msgInCounter",
+    "msgOutCounter",
+    "waitingPublishers",
+)
+SUBSCRIPTION_ALWAYS_ZERO = (
+    "bytesOutCounter",
+    "msgOutCounter",
+    "earliestMsgPublishTimeInBacklog",
+    "msgInReplay",
+    "totalMsgExpired",
+    "lastExpireTimestamp",
+    "lastConsumedFlowTimestamp",
+    "lastConsumedTimestamp",
+    "lastAckedTimestamp",
+    "lastMarkDeleteAdvancedTimestamp",
+    "drainingHashesCount",
+    "drainingHashesClearedTotal",
+    "drainingHashesUnackedMessages",
+    "filterProcessedMsgCount",
+    "filterAcceptedMsgCount",
+    "filterRejectedMsgCount",
+    "filterRescheduledMsgCount",
+    "dispatchThrottledMsgEventsBySubscriptionLimit",
+    "dispatchThrottledBytesEventsBySubscriptionLimit",
+    "dispatchThrottledMsgEventsByTopicLimit",
+    "dispatchThrottledBytesEventsByTopicLimit",
+    "dispatchThrottledMsgEventsByBrokerLimit",
+    "dispatchThrottledBytesEventsByBrokerLimit",
+)
+
+
+def quota_limits(*maps: dict[str, Document]) -> tuple[int, int]:
+    """Size in bytes and age in seconds that the backlog is held to; later maps win, -1 where none says."""
+    quotas: dict[str, Document] = {}
+    for each in maps:
+        quotas |= each
+    size = quotas.get("destination_storage", {}).get("limitSize", UNLIMITED)
+    return int(size), int(quotas.get("message_age", {}).get("limitTime", UNLIMITED))
+
+
+def topic_document(topic: Topic, owner: str, limits: tuple[int, int]) -> Document:
+    """``/stats`` of one topic or partition.
+
+    Args:
+        topic: Which.
+        owner: The broker id in ``ownerBroker``.
+        limits: See `quota_limits`.
+    """
+    own = {"backlogQuotaLimitSize": limits[0], "backlogQuotaLimitTime": limits[1], "ownerBroker": owner}
+    return {**_shape(topic.spec), **own}
+
+
+@lru_cache(maxsize=4096)
+def _shape(spec: TopicSpec) -> Document:
+    rate_out = sum(subscription.rate_out for subscription in spec.subscriptions)
+    holes = sum(subscription.ack_holes for subscription in spec.subscriptions)
+    return {
+        "msgRateIn": spec.rate_in,
+        "msgThroughputIn": spec.rate_in * spec.message_bytes,
+        "msgRateOut": rate_out,
+        "msgThroughputOut": rate_out * spec.message_bytes,
+        "averageMsgSize": float(spec.message_bytes) if spec.rate_in else 0.0,
+        "msgChunkPublished": False,
+        "storageSize": spec.storage,
+        "backlogSize": spec.backlog,
+        "oldestBacklogMessageAgeSeconds": spec.backlog_age_s,
+        **dict.fromkeys(ALWAYS_ZERO, 0),
+        "publishers": [_publisher(spec, number) for number in range(spec.producers)],
+        "subscriptions": {each.name: _subscription(each, spec) for each in spec.subscriptions},
+        "replication": {},
+        "deduplicationStatus": "Disabled",
+        **_memory(holes, sum(subscription.delayed for subscription in spec.subscriptions)),
+        "compaction": {
+            "lastCompactionRemovedEventCount": 0,
+            "lastCompactionSucceedTimestamp": 0,
+            "lastCompactionFailedTimestamp": 0,
+            "lastCompactionDurationTimeInMills": 0,
+        },
+    }
+
+
+def _memory(holes: int, delayed: int) -> Document:
+    return {
+        "nonContiguousDeletedMessagesRanges": holes,
+        "nonContiguousDeletedMessagesRangesSerializedSize": holes * ACK_HOLE_BYTES,
+        "delayedMessageIndexSizeInBytes": delayed * DELAYED_INDEX_BYTES,
+    }
+
+
+def _publisher(spec: TopicSpec, number: int) -> Document:
+    rate = spec.rate_in / spec.producers
+    return {
+        "accessMode": "Shared",
+        "msgRateIn": rate,
+        "msgThroughputIn": rate * spec.message_bytes,
+        "averageMsgSize": float(spec.message_bytes),
+        "chunkedMessageRate": 0.0,
+        "producerId": number,
+        "supportsPartialProducer": False,
+        "producerName": f"producer-{number}",
+        "address": address(number),
+        "connectedSince": CONNECTED,
+        "clientVersion": CLIENT,
+        "metadata": {},
+    }
+
+
+def _subscription(spec: SubscriptionSpec, topic: TopicSpec) -> Document:
+    active = {"activeConsumerName": f"{spec.name}-0"} if spec.has_active_consumer else {}
+    return {
+        "msgRateOut": spec.rate_out,
+        "msgThroughputOut": spec.rate_out * topic.message_bytes,
+        "msgRateRedeliver": 0.0,
+        "messageAckRate": spec.rate_out,
+        "chunkedMessageRate": 0.0,
+        "msgRateExpired": 0.0,
+        "msgBacklog": spec.backlog,
+        "backlogSize": spec.backlog * topic.message_bytes,
+        "msgBacklogNoDelayed": spec.backlog - spec.delayed,
+        "blockedSubscriptionOnUnackedMsgs": spec.blocked,
+        "msgDelayed": spec.delayed,
+        "unackedMessages": spec.unacked,
+        "type": spec.kind,
+        **active,
+        **dict.fromkeys(SUBSCRIPTION_ALWAYS_ZERO, 0),
+        "consumers": [_consumer(spec, number, topic) for number in range(spec.consumers)],
+        "isDurable": True,
+        "durable": True,
+        "isReplicated": False,
+        "replicated": False,
+        "allowOutOfOrderDelivery": False,
+        "consumersAfterMarkDeletePosition": {},
+        "subscriptionProperties": {},
+        **_memory(spec.ack_holes, spec.delayed),
+    }
+
+
+def _consumer(spec: SubscriptionSpec, number: int, topic: TopicSpec) -> Document:
+    rate = spec.rate_out / spec.consumers
+    return {
+        "msgRateOut": rate,
+        "msgThroughputOut": rate * topic.message_bytes,
+        "bytesOutCounter": 0,
+        "msgOutCounter": 0,
+        "msgRateRedeliver": 0.0,
+        "messageAckRate": rate,
+        "chunkedMessageRate": 0.0,
+        "consumerName": f"{spec.name}-{number}",
+        "availablePermits": 1000,
+        "unackedMessages": share(spec.unacked, spec.consumers, number),
+        "avgMessagesPerEntry": 1,
+        "blockedConsumerOnUnackedMsgs": spec.blocked,
+        "address": address(number),
+        "connectedSince": CONNECTED,
+        "clientVersion": CLIENT,
+        "lastAckedTimestamp": 0,
+        "lastConsumedTimestamp": 0,
+        "lastConsumedFlowTimestamp": 0,
+        "metadata": {},
+    }
+
+
+def share(total: int, parts: int, number: int) -> int:
+    """One of ``parts`` near-equal whole shares of ``total``."""
+    return total // parts + (number < total % parts)
+
+
+def address(number: int) -> str:
+    """Where a made-up client calls from."""
+    return f"/10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}:40000"
+
+
+def internal_document(topic: Topic, now_ms: int) -> Document:
+    """``/internalStats`` of one topic or partition, with one ledger."""
+    entries = topic.spec.storage // topic.spec.message_bytes
+    created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now_ms // 1000))
+    ledger = {"ledgerId": 1, "entries": 0, "size": 0, "offloaded": False, "underReplicated": False}
+    return {
+        "entriesAddedCounter": entries,
+        "numberOfEntries": entries,
+        "totalSize": topic.spec.storage,
+        "currentLedgerEntries": entries,
+        "currentLedgerSize": topic.spec.storage,
+        "lastLedgerCreatedTimestamp": created,
+        "waitingCursorsCount": 0,
+        "pendingAddEntriesCount": 0,
+        "lastConfirmedEntry": f"1:{entries - 1}",
+        "state": "LedgerOpened",
+        "ledgers": [ledger],
+        "cursors": {each.name: _cursor(each, entries) for each in topic.spec.subscriptions},
+        "schemaLedgers": [],
+        "compactedLedger": {**ledger, "ledgerId": -1, "entries": -1, "size": -1},
+    }
+
+
+def _cursor(spec: SubscriptionSpec, entries: int) -> Document:
+    """A cursor whose holes are every other message after the mark-delete position."""
+    first = entries - spec.backlog - spec.ack_holes
+    holes = ",".join(f"(1:{first + 2 * n}..1:{first + 2 * n + 1}]" for n in range(spec.ack_holes))
+    return {
+        "markDeletePosition": f"1:{first - 1}",
+        "readPosition": f"1:{entries}",
+        "waitingReadOp": bool(spec.consumers),
+        "pendingReadOps": 0,
+        "messagesConsumedCounter": first + spec.ack_holes,
+        "cursorLedger": 2,
+        "cursorLedgerLastEntry": 1,
+        "individuallyDeletedMessages": f"[{holes}]",
+        "state": "Open",
+        "active": bool(spec.consumers),
+        "numberOfEntriesSinceFirstNotAckedMessage": spec.entries_since_gap,
+        "totalNonContiguousDeletedMessagesRange": spec.ack_holes,
+        "subscriptionHavePendingRead": bool(spec.consumers),
+        "subscriptionHavePendingReplayRead": False,
+        "properties": {},
+    }
+
+
+def partitioned_document(partitions: dict[str, Document], *, per_partition: bool) -> Document:
+    """``/partitioned-stats``: sums over all partitions, and each of them unless told not to."""
+    first = next(iter(partitions.values()))
+    skipped = {"ownerBroker", "deduplicationStatus", "subscriptions", "publishers"}
+    total = {key: _summed(key, partitions) for key in first if key not in skipped}
+    names = first["subscriptions"]
+    subscriptions = {
+        name: {
+            key: _summed(key, {part: each["subscriptions"][name] for part, each in partitions.items()}) for key in keys
+        }
+        for name, keys in names.items()
+    }
+    return {
+        **total,
+        "publishers": [],
+        "subscriptions": subscriptions,
+        "metadata": {"partitions": len(partitions), "deleted": False},
+        "partitions": partitions if per_partition else {},
+    }
+
+
+NOT_SUMMED = {"backlogQuotaLimitSize", "backlogQuotaLimitTime", "oldestBacklogMessageAgeSeconds", "averageMsgSize"}
+
+
+def _summed(key: str, documents: dict[str, Document]) -> Any:
+    values = [document[key] for document in documents.values()]
+    if key in NOT_SUMMED:
+        return max(values)
+    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+    return sum(values) if numbers else values[0]

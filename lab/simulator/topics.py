@@ -1,0 +1,139 @@
+"""``/admin/v2/persistent``: names, partitions, one topic's figures; creation and deletion."""
+
+from dataclasses import replace
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from lab.simulator import builder, replies, stats
+from lab.simulator.model import TC_TOPIC, Topic
+from lab.simulator.policies import QUOTAS
+from lab.simulator.replies import Refusal
+from lab.simulator.routing import here, known_namespace, must_own, namespace_of, topic_of
+from lab.simulator.spec import SubscriptionSpec, TopicSpec
+
+NOT_FOUND = "Namespace not found"
+
+
+async def names(request: Request) -> Response:
+    """Every topic and partition; never the coordinators, which have no ledger."""
+    return replies.document(list(here(request).state.topics[known_namespace(request).name].by_name))
+
+
+async def partitioned_names(request: Request) -> Response:
+    """Every partitioned topic."""
+    prefix = f"persistent://{known_namespace(request).name}/"
+    return replies.document([name for name in here(request).state.partitioned if name.startswith(prefix)])
+
+
+async def partitions(request: Request) -> Response:
+    """How many partitions a topic has, 0 for one without; and the creation of a partitioned one."""
+    state, name, namespace = here(request).state, topic_of(request), known_namespace(request, NOT_FOUND).name
+    exists = name in state.partitioned or name in state.topics[namespace].by_name
+    if request.method == "PUT":
+        if exists:
+            raise Refusal(409, "This topic already exists")
+        builder.add_topic(
+            state, namespace, TopicSpec(request.path_params["topic"], partitions=int(await request.body()))
+        )
+        return replies.done()
+    if name == TC_TOPIC:
+        return replies.document({"partitions": state.spec.coordinators, "deleted": False})
+    if not exists:
+        raise Refusal(404, f"Topic {name} not found")
+    return replies.document({"partitions": state.partitioned.get(name, 0), "deleted": False})
+
+
+async def topic(request: Request) -> Response:
+    """Creates or deletes one that is not partitioned, at the broker that owns its bundle."""
+    state, name, namespace = here(request).state, topic_of(request), known_namespace(request, NOT_FOUND).name
+    must_own(request, state.bundle_of(name), loads=True)
+    exists = name in state.topics[namespace].by_name
+    if request.method == "PUT":
+        if exists:
+            raise Refusal(409, "This topic already exists")
+        builder.add_topic(state, namespace, TopicSpec(request.path_params["topic"]))
+    elif exists:
+        state.topics[namespace].remove(name)
+    else:
+        raise Refusal(404, f"Topic {name} not found")
+    return replies.done()
+
+
+async def subscription(request: Request) -> Response:
+    """Creates a subscription, on every partition where there are some."""
+    state, name, namespace = here(request).state, topic_of(request), known_namespace(request, NOT_FOUND).name
+    count = state.partitioned.get(name)
+    names = [name] if count is None else [f"{name}-partition-{index}" for index in range(count)]
+    index = state.topics[namespace]
+    if names[0] not in index.by_name:
+        raise Refusal(404, f"Topic {name} not found")
+    new = SubscriptionSpec(request.path_params["subscription"], kind="None")
+    for each in names:
+        state.load(state.bundle_of(each))
+        topic = index.by_name[each]
+        index.put(replace(topic, spec=replace(topic.spec, subscriptions=(*topic.spec.subscriptions, new))))
+    return replies.done()
+
+
+def _owned_topic(request: Request) -> Topic:
+    """The topic in the path, at its owner: this loads its bundle."""
+    state, name, namespace = here(request).state, topic_of(request), known_namespace(request, NOT_FOUND).name
+    if name not in state.partitioned:
+        must_own(request, state.bundle_of(name), loads=True)
+    found = state.topics[namespace].by_name.get(name)
+    if found is None:
+        raise Refusal(404, f"Topic {name} not found")
+    return found
+
+
+async def topic_stats(request: Request) -> Response:
+    """All figures of one topic."""
+    me, found = here(request), _owned_topic(request)
+    return replies.document(stats.topic_document(found, me.broker_id, _limits(request, found.name)))
+
+
+def _limits(request: Request, name: str) -> tuple[int, int]:
+    state = here(request).state
+    of_topic = state.topic_policies.get(name.rpartition("-partition-")[0] or name, {})
+    holders = (state.namespaces[namespace_of(request)].policies, of_topic)
+    return stats.quota_limits(*(holder.get(QUOTAS) or {} for holder in holders))
+
+
+async def internal_stats(request: Request) -> Response:
+    """The ledgers and cursors of one topic."""
+    found = _owned_topic(request)
+    return replies.document(stats.internal_document(found, here(request).state.now_ms))
+
+
+async def partitioned_stats(request: Request) -> Response:
+    """The figures of all partitions, each of which is loaded for it."""
+    me, name, namespace = here(request), topic_of(request), known_namespace(request, NOT_FOUND)
+    if name not in me.state.partitioned:
+        raise Refusal(404, f"Partitioned Topic not found: {name}")
+    by_name = me.state.topics[namespace.name].by_name
+    limits = _limits(request, name)
+    documents = {}
+    for index in range(me.state.partitioned[name]):
+        part = by_name[f"{name}-partition-{index}"]
+        owner = me.state.load(me.state.bundle_of(part.name))
+        documents[part.name] = stats.topic_document(part, owner.broker_id, limits)
+    return replies.document(stats.partitioned_document(documents, per_partition=_per_partition(request)))
+
+
+def _per_partition(request: Request) -> bool:
+    return request.query_params.get("perPartition", "true") != "false"
+
+
+NAMESPACE = "/admin/v2/persistent/{tenant}/{namespace}"
+ROUTES = [
+    Route(NAMESPACE, names),
+    Route(f"{NAMESPACE}/partitioned", partitioned_names),
+    Route(f"{NAMESPACE}/{{topic}}/partitions", partitions, methods=["GET", "PUT"]),
+    Route(f"{NAMESPACE}/{{topic}}/stats", topic_stats),
+    Route(f"{NAMESPACE}/{{topic}}/internalStats", internal_stats),
+    Route(f"{NAMESPACE}/{{topic}}/partitioned-stats", partitioned_stats),
+    Route(f"{NAMESPACE}/{{topic}}/subscription/{{subscription}}", subscription, methods=["PUT"]),
+    Route(f"{NAMESPACE}/{{topic}}", topic, methods=["PUT", "DELETE"]),
+]

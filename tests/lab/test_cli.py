@@ -1,0 +1,95 @@
+"""The command line, as whoever types it sees it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from lab import plan
+from lab.model import LabSpec
+from lab.store import StateFile
+
+Command = Callable[..., CompletedProcess[str]]
+
+
+@pytest.fixture
+def ended(tmp_path: Path) -> None:
+    """The lab ``lab``, all of whose processes have ended without anybody writing that down."""
+    home = tmp_path / "labs" / "lab"
+    home.mkdir(parents=True)
+    StateFile(home / "state.json").write(plan.new_state(LabSpec(name="lab")))
+
+
+def test_help_lists_the_commands(command: Command) -> None:
+    """Everything that can be done to a lab is listed."""
+    shown = command("--help").stdout
+    for name in ("start", "stop", "status", "add", "kill", "stop", "pause", "resume", "pile-up-tcs"):
+        assert f" {name}" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["status"], "no lab 'lab' in "),
+        (["stop", "--name", "other"], "no lab 'other' in "),
+        (["start", "--setting", "novalue"], "--setting 'novalue': write KEY=VALUE"),
+        (["start", "--pulsar-version", "1.0"], "choose one of 4.0.7, 4.2.4"),
+        (["start", "--name", "a/b"], "lab name 'a/b'"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_and_exit_code_1(command: Command, arguments: list[str], message: str) -> None:
+    """An error is a sentence on standard error, without a traceback."""
+    ran = command(*arguments)
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("error: ")
+    assert message in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize("arguments", [["start", "--auth", "password"], ["start", "--brokers", "0"], ["mend"]])
+def test_what_is_mistyped_is_exit_code_2(command: Command, arguments: list[str]) -> None:
+    """Words that the command line does not know are told apart from things that failed."""
+    assert command(*arguments).returncode == 2
+
+
+def test_missing_programs_are_named(no_programs: None, command: Command) -> None:
+    """Where Java and Maven are missing, the start says so."""
+    ran = command("start")
+    assert ran.returncode == 1
+    assert "`java` is not on the PATH" in ran.stderr
+    assert "`mvn` is not on the PATH" in ran.stderr
+
+
+def test_a_lab_that_died_can_still_be_looked_at(ended: None, command: Command) -> None:
+    """Status shows every part as gone, for programs with nulls for what nobody can tell."""
+    seen = json.loads(command("status", "--json").stdout)
+    assert [part["state"] for part in seen["parts"]] == ["gone"] * 5
+    assert [part["name"] for part in seen["parts"]][:3] == ["zookeeper", "bookie", "broker-1"]
+    assert {part["bundles"] for part in seen["parts"][2:]} == {None}
+    assert "broker-3" in command("status").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["kill-broker", "broker-1"], "broker-1 (127.0.0.1:"),
+        (["kill-broker", "broker-9"], "no broker 'broker-9' in lab 'lab': it has 127.0.0.1:"),
+        (["resume-broker", "broker-2"], "is gone, not paused"),
+        (["pile-up-tcs"], "no broker of lab 'lab' is running"),
+    ],
+)
+def test_a_broker_in_the_wrong_state_is_named(
+    ended: None, command: Command, arguments: list[str], message: str
+) -> None:
+    """What is asked of a broker that cannot do it says which one, and what it is."""
+    ran = command(*arguments)
+    assert ran.returncode == 1
+    assert message in ran.stderr
+
+
+def test_a_lab_that_died_can_be_stopped(ended: None, command: Command, tmp_path: Path) -> None:
+    """Stopping forgets it."""
+    assert command("stop").returncode == 0
+    assert "no lab 'lab'" in command("status").stderr

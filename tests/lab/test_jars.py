@@ -1,0 +1,77 @@
+"""How the jars of a Pulsar version come into the cache; a script stands in for Maven."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lab import jars
+from lab.errors import JarsUnavailableError
+
+MAVEN = """#!/bin/sh
+echo called >> "$CALLS"
+for argument; do case "$argument" in -DoutputDirectory=*) into="${argument#*=}";; esac; done
+"""
+COPIES = 'mkdir -p "$into"; touch "$into/pulsar-broker-4.0.7.jar"\n'
+
+
+@pytest.fixture
+def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache, a Java, and the file in which Maven's runs are counted."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
+    return tmp_path / "calls"
+
+
+@pytest.fixture
+def maven(java: Callable[[str], None], programs: Callable[[str, str], None], calls: Path) -> Callable[[str], None]:
+    """Puts a Maven on the PATH that ends with these lines of shell."""
+    java("")
+    jars.folder("4.0.7").rmdir()
+    return lambda lines: programs("mvn", MAVEN + lines)
+
+
+def test_those_who_want_the_jars_at_once_share_one_fetch(maven: Callable[[str], None], calls: Path) -> None:
+    """Maven runs once, however many labs are started on a new machine together."""
+    maven("sleep 0.3\n" + COPIES)
+    threads = [threading.Thread(target=jars.fetch, args=("4.0.7", lambda _: None)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert calls.read_text(encoding="utf-8").splitlines() == ["called"]
+    assert [path.name for path in jars.folder("4.0.7").iterdir()] == ["pulsar-broker-4.0.7.jar"]
+
+
+def test_jars_in_the_cache_are_not_fetched_again(maven: Callable[[str], None], calls: Path) -> None:
+    """The second lab asks Maven for nothing."""
+    maven(COPIES)
+    jars.fetch("4.0.7", lambda _: None)
+    assert jars.fetch("4.0.7", lambda _: None) == jars.folder("4.0.7")
+    assert calls.read_text(encoding="utf-8").splitlines() == ["called"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("echo '[INFO] fine'; echo '[ERROR] Unknown host'; exit 1", r"(?s)check the network.*\[ERROR\] Unknown host"),
+        ('mkdir -p "$into"', "holds no pulsar-broker jar"),
+    ],
+)
+def test_a_failed_fetch_leaves_nothing_that_passes_for_jars(
+    maven: Callable[[str], None], lines: str, message: str
+) -> None:
+    """Maven's own error is shown, and the cache stays empty, so that the next start tries again."""
+    maven(lines + "\n")
+    with pytest.raises(JarsUnavailableError, match=message):
+        jars.fetch("4.0.7", lambda _: None)
+    assert not jars.fetched("4.0.7")
+    assert [path.name for path in jars.folder("4.0.7").parent.iterdir()] == ["4.0.7.lock"]
+
+
+def test_the_committed_poms_are_those_of_the_prepared_versions() -> None:
+    """Every version that can be asked for has its POM, which asks for that version of the broker."""
+    for pom in jars.POMS.glob("*/pom.xml"):
+        assert f"<version>{pom.parent.name}</version>" in pom.read_text(encoding="utf-8")
+    assert sorted(pom.parent.name for pom in jars.POMS.glob("*/pom.xml")) == ["4.0.7", "4.2.4"]

@@ -1,0 +1,65 @@
+"""Which ports a lab takes."""
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from lab import ports
+from lab.errors import PortTakenError
+from lab.ports import LOOPBACK, Ports
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port that something listens on."""
+    with socket.create_server((LOOPBACK, 0)) as server:
+        yield server.getsockname()[1]
+
+
+def free_run(length: int) -> int:
+    """The first of as many free ports in a row."""
+    return next(
+        first
+        for first in range(ports.HIGHEST, ports.LOWEST, -length)
+        if all(ports.is_free(LOOPBACK, port) for port in range(first, first + length))
+    )
+
+
+def test_ports_count_from_the_base() -> None:
+    """Ports that are asked for come one by one from the base."""
+    first = free_run(3)
+    wanted = Ports(first)
+    assert [wanted.take(LOOPBACK, "a part") for _ in range(3)] == [first, first + 1, first + 2]
+
+
+def test_ports_that_are_spoken_for_are_passed_over() -> None:
+    """A stopped broker's port is not given to another, though nothing listens there."""
+    first = free_run(3)
+    wanted = Ports(first, frozenset({first, first + 1}))
+    assert wanted.take(LOOPBACK, "a part") == first + 2
+
+
+def test_a_taken_port_that_was_asked_for_is_an_error_that_names_it(taken: int) -> None:
+    """The message says which port, what wanted it and what to do."""
+    with pytest.raises(PortTakenError, match=rf"port {taken} on 127\.0\.0\.1, wanted for the bookie, .*--base-port"):
+        Ports(taken).take(LOOPBACK, "the bookie")
+
+
+def test_free_ports_are_below_those_of_outgoing_connections() -> None:
+    """No client of this machine can be given the port of a broker that is stopped for a while."""
+    given = [Ports(None).take(LOOPBACK, "a part") for _ in range(20)]
+    assert all(ports.LOWEST <= port < 32_768 for port in given)
+
+
+def test_a_listening_server_is_seen(taken: int) -> None:
+    """A port with a server on it answers and is not free."""
+    assert ports.answers(LOOPBACK, taken)
+    assert not ports.is_free(LOOPBACK, taken)
+
+
+def test_an_idle_port_is_seen() -> None:
+    """A port without a server does not answer and is free."""
+    port = free_run(1)
+    assert not ports.answers(LOOPBACK, port)
+    assert ports.is_free(LOOPBACK, port)

@@ -1,0 +1,54 @@
+"""What a lab says when a program that it needs is missing."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lab import prerequisites
+from lab.cluster import Lab
+from lab.errors import PrerequisiteMissingError
+
+
+@pytest.mark.parametrize(
+    ("banner", "version"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('openjdk version "21" 2023-09-19', 21),
+        ('java version "1.8.0_402"', 8),
+        ('openjdk version "25-ea" 2025-09-16', 25),
+        ("The operation couldn't be completed. Unable to locate a Java Runtime.", None),
+    ],
+)
+def test_java_versions_are_understood(banner: str, version: int | None) -> None:
+    """The major version is read from the banners of old and new Java alike."""
+    assert prerequisites.major_version(banner) == version
+
+
+def test_everything_missing_is_named_at_once(no_programs: None, tmp_path: Path) -> None:
+    """Without Java and Maven the start fails at once, naming both and how to install them."""
+    with pytest.raises(PrerequisiteMissingError, match=r"`java` is not on the PATH: install .*`mvn` is not .*install"):
+        Lab.start(home=tmp_path / "labs")
+    assert not (tmp_path / "labs").exists()
+
+
+def test_maven_is_not_asked_for_when_the_jars_are_there(java: Callable[[str], None]) -> None:
+    """With the jars in the cache Java is enough."""
+    java("")
+    assert prerequisites.missing(maven=False) == []
+
+
+@pytest.mark.parametrize(
+    ("script", "complaint"),
+    [
+        ("echo 'openjdk version \"11.0.2\"' >&2", "version 11, Pulsar needs 17 or newer"),
+        ("echo 'Unable to locate a Java Runtime' >&2; exit 1", "answered 'Unable to locate a Java Runtime'"),
+    ],
+)
+def test_a_java_that_does_not_do_is_told_apart(
+    programs: Callable[[str, str], None], script: str, complaint: str
+) -> None:
+    """A Java that is too old, or only a stub, is named as such."""
+    programs("java", f"#!/bin/sh\n{script}\n")
+    (found,) = prerequisites.missing(maven=False)
+    assert complaint in found

@@ -1,0 +1,52 @@
+"""The configuration files that the parts are started with."""
+
+from pathlib import Path
+
+import pytest
+
+from lab import plan, settings
+from lab.model import LabSpec, LabState
+
+
+@pytest.fixture
+def state() -> LabState:
+    """A lab that was asked for one more setting and one that differs."""
+    wanted = {"loadBalancerSheddingEnabled": "true", "numIOThreads": "4"}
+    return plan.new_state(LabSpec(name="a", brokers=2, hosts="distinct", broker_settings=wanted))
+
+
+def test_a_broker_moves_nothing_of_its_own_accord() -> None:
+    """Shedding and automatic splits are off unless asked for."""
+    state = plan.new_state(LabSpec(name="a"))
+    conf = settings.parsed(settings.broker(state, state.brokers[0], {}))
+    assert conf["loadBalancerSheddingEnabled"] == "false"
+    assert conf["loadBalancerAutoBundleSplitEnabled"] == "false"
+
+
+def test_what_was_asked_for_wins(state: LabState) -> None:
+    """A lab's own settings go before those of authentication, and these before the template's."""
+    extra = {"numIOThreads": "3", "numHttpServerThreads": "3"}
+    conf = settings.parsed(settings.broker(state, state.brokers[0], extra))
+    assert conf["loadBalancerSheddingEnabled"] == "true"
+    assert (conf["numIOThreads"], conf["numHttpServerThreads"]) == ("4", "3")
+
+
+def test_a_broker_listens_where_the_plan_says(state: LabState) -> None:
+    """Host and ports of the second broker are its own."""
+    broker = state.brokers[1]
+    conf = settings.parsed(settings.broker(state, broker, {}))
+    assert (conf["bindAddress"], conf["advertisedAddress"]) == ("127.0.0.2", "127.0.0.2")
+    assert (conf["brokerServicePort"], conf["webServicePort"]) == (str(broker.service_port), str(broker.web_port))
+
+
+def test_the_bookie_registers_where_brokers_look(state: LabState, tmp_path: Path) -> None:
+    """The bookie's metadata address is ZooKeeper's, with no path behind it."""
+    conf = settings.parsed(settings.bookie(state, tmp_path))
+    assert conf["metadataServiceUri"] == f"metadata-store:zk:127.0.0.1:{state.zookeeper.port}"
+    assert conf["journalDirectory"].startswith(str(tmp_path))
+
+
+def test_zookeeper_listens_on_loopback_only(state: LabState, tmp_path: Path) -> None:
+    """ZooKeeper, which asks nobody for a password, is not open to the network."""
+    conf = settings.parsed(settings.zookeeper(state, tmp_path))
+    assert (conf["clientPortAddress"], conf["clientPort"]) == ("127.0.0.1", str(state.zookeeper.port))
