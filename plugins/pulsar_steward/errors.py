@@ -9,6 +9,7 @@
     ├── LedgerError              the ledger cannot be read or written
     │   └── NotInLedger          ... does not hold the plan, batch or approval asked for
     ├── LeaseLost                another writer holds the cluster, or this one's lease ran out
+    ├── Refused                  the gate stays shut: what was asked for was not approved, or is no longer
     └── AdminError               a call to the Pulsar admin API that did not answer as hoped
         ├── Unreachable          no connection: refused, reset, or the name does not resolve
         ├── TimedOut             no answer in time: the call may still take effect
@@ -60,6 +61,10 @@ class LeaseLost(StewardError):
     """Another writer holds the cluster, or this writer's lease ran out."""
 
 
+class Refused(StewardError):
+    """The gate stays shut: what was asked for was not approved by a person, or no longer is. Nothing was called."""
+
+
 class AdminError(StewardError):
     """A call to the Pulsar admin API that did not answer as hoped.
 
@@ -75,7 +80,10 @@ class AdminError(StewardError):
         self.path = path
         self.broker = broker
         self.reason = reason if len(reason) <= REASON_LIMIT else reason[: REASON_LIMIT - 1] + "…"
-        super().__init__(f"{method} {path} at {broker}: {self.reason}")
+        super().__init__(method, path, broker, self.reason)  # as given, so that it survives pickling
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path} at {self.broker}: {self.reason}"
 
 
 class Unreachable(AdminError):
@@ -104,6 +112,7 @@ class StatusError(AdminError):
     def __init__(self, method: str, path: str, broker: str, reason: str, status: int) -> None:
         self.status = status
         super().__init__(method, path, broker, reason)
+        self.args = (*self.args, status)
 
     def __str__(self) -> str:
         return f"{self.method} {self.path} at {self.broker}: {self.status} {self.reason}"

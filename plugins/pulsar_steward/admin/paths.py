@@ -10,7 +10,13 @@ TENANTS = "/admin/v2/tenants"
 
 
 def segment(name: str) -> str:
-    """One path segment, with everything quoted that could end it."""
+    """One path segment, with everything quoted that could end it.
+
+    Raises:
+        ValueError: If the name is empty, ``.`` or ``..``: as a segment these name another resource than meant.
+    """
+    if name in {"", ".", ".."}:
+        raise ValueError(f"{name!r} cannot be a part of a path of the admin API")
     return quote(name, safe="")
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+import msgspec
+
 from pulsar_steward.admin import paths
 from pulsar_steward.admin.transport import Transport
 from pulsar_steward.errors import AdminError, NotFound, Precondition
@@ -16,6 +18,18 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pulsar_steward.admin.settings import AdminSettings
+
+
+class _Bundles(msgspec.Struct):
+    boundaries: list[str]
+
+
+class _TopicPositions(msgspec.Struct, rename="camel"):
+    topic_hash_positions: dict[str, int]
+
+
+class _Partitioned(msgspec.Struct):
+    partitions: int
 
 
 class Reader:
@@ -81,8 +95,7 @@ class Reader:
 
     def boundaries(self, namespace: str) -> tuple[str, ...]:
         """Boundaries of a namespace's bundles, hexadecimal, rising."""
-        document = self._transport.get(paths.namespace(namespace, "bundles")).decoded(dict[str, Any])
-        return tuple(document["boundaries"])
+        return tuple(self._transport.get(paths.namespace(namespace, "bundles")).decoded(_Bundles).boundaries)
 
     def owned_bundles(self, pulsar_cluster: str, broker: str) -> tuple[str, ...]:
         """Bundles (``tenant/ns/range``) that a broker owns, sorted."""
@@ -96,20 +109,18 @@ class Reader:
         """
         path = paths.namespace(namespace, paths.segment(bundle), "topicHashPositions")
         try:
-            document = self._transport.get(path).decoded(dict[str, Any])
+            return self._transport.get(path).decoded(_TopicPositions).topic_hash_positions
         except Precondition as error:
             if "ownership" in error.reason:
                 return None
             raise
-        return {str(name): int(position) for name, position in document["topicHashPositions"].items()}
 
     def partitions(self, topic: str) -> int:
         """Partitions of a topic; 0 where it is not partitioned or does not exist."""
         try:
-            document = self._transport.get(f"{paths.topic(topic)}/partitions").decoded(dict[str, Any])
+            return self._transport.get(f"{paths.topic(topic)}/partitions").decoded(_Partitioned).partitions
         except NotFound:
             return 0
-        return int(document["partitions"])
 
     def topic_statistics(self) -> bytes:
         """Topics loaded on the broker that answers: namespace → bundle → domain → topic, JSON, up to a minute old."""

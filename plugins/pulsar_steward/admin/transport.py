@@ -1,7 +1,7 @@
 """One HTTP exchange with a cluster: authentication, redirects, time limits, safe retries; nothing of Pulsar's paths.
 
-The only module that imports `requests`. Redirects are followed here and not by `requests`, which drops the token on
-the way to another host or port: every broker is another host or port. The token goes to brokers of this cluster only.
+Redirects are followed here and not by `requests`, which drops the token on the way to another host or port: every
+broker is another host or port. The token goes to brokers of this cluster only.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from urllib.parse import urljoin, urlsplit
 
 import msgspec
 import requests
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+from urllib3 import exceptions as urllib3_errors
 
+from pulsar_steward.admin.faults import NeverSent, in_our_words
 from pulsar_steward.errors import (
     AdminError,
     BrokenAnswer,
@@ -38,7 +40,7 @@ T = TypeVar("T")
 Method = Literal["GET", "PUT", "POST", "DELETE"]
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_CHUNK_BYTES = 1 << 20
+_PIECE_BYTES = 1 << 18
 _PASSING = (Unreachable, TimedOut, BrokenAnswer, ServerError, TooManyRequests)
 _MEMBERS_PATH = "/admin/v2/brokers"
 
@@ -59,7 +61,7 @@ class Answer(msgspec.Struct, frozen=True):
         """
         try:
             return msgspec.json.decode(self.body, type=expected)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise BrokenAnswer(self.method, self.path, self.broker, f"the answer cannot be read: {error}") from error
 
 
@@ -77,7 +79,7 @@ class Transport:
         self._methods = methods
         self._bases = [base] if base else list(settings.bases)
         self._members: frozenset[str] = frozenset()
-        self._session = requests.Session()
+        self._session = _Session()
         self._session.trust_env = False  # no .netrc, no proxies: nobody else's credentials, no detours
         if settings.ca_file:
             self._session.verify = settings.ca_file
@@ -99,7 +101,7 @@ class Transport:
         return Transport(self._settings, self._methods, base=f"{self._settings.scheme}://{broker}")
 
     def get(self, path: str, query: Mapping[str, str] | None = None) -> Answer:
-        """Asks, and asks again with growing pauses where the failure may pass.
+        """Asks, and asks again, of the next base and with growing pauses, where the failure may pass.
 
         Raises:
             AdminError: The last failure, when every try failed.
@@ -108,7 +110,7 @@ class Transport:
             stop=stop_after_attempt(self._settings.limits.read_attempts),
             wait=wait_random_exponential(multiplier=0.2, max=5),
             retry=retry_if_exception_type(_PASSING),
-            before_sleep=lambda state: log.info("trying again: %s", state.outcome and state.outcome.exception()),
+            before_sleep=self._turn_to_next,
             reraise=True,
         )
         return retrying(self._from_any_base, "GET", path, query, None)
@@ -128,25 +130,53 @@ class Transport:
         for _ in self._bases[1:]:
             try:
                 return self._follow(method, self._bases[0] + path, query, body)
-            except _NeverSent as error:
+            except NeverSent as error:
                 log.info("%s; asking another broker", error)
                 self._bases.append(self._bases.pop(0))
         return self._follow(method, self._bases[0] + path, query, body)
 
+    def _turn_to_next(self, state: RetryCallState) -> None:
+        log.info("trying again: %s", state.outcome and state.outcome.exception())
+        self._bases.append(self._bases.pop(0))
+
     def _follow(self, method: Method, url: str, query: Mapping[str, str] | None, body: Any) -> Answer:
-        seen = set()
+        seen: set[str] = set()
         for _ in range(self._settings.limits.redirects + 1):
-            seen.add(url)
-            response = self._exchange(method, url, query, body)
+            try:
+                response = self._exchange(method, url, query, body)
+            except NeverSent as error:
+                if not seen:
+                    raise
+                # The broker that redirected here may have noted the change, so this is no longer "never sent".
+                raise Unreachable(error.method, error.path, error.broker, error.reason) from error
             if response.status not in _REDIRECTS:
                 return self._checked(method, url, response)
-            target = urljoin(url, response.location or "")
+            seen.add(url)
+            target = self._target(method, url, response)
             query = None  # a redirect's address carries the query itself
             if target in seen:
                 break
-            self._require_member(method, url, target)
             url = target
         raise RedirectRefused(method, urlsplit(url).path, urlsplit(url).netloc, "redirected in circles, or too often")
+
+    def _target(self, method: Method, url: str, response: _Response) -> str:
+        """Where a redirect leads, if the token may go there."""
+        here = urlsplit(url)
+        try:
+            target = urljoin(url, response.location or "")
+            there = urlsplit(target)
+        except ValueError as error:
+            raise RedirectRefused(method, here.path, here.netloc, "redirected to what is no address") from error
+        if there.scheme != self._settings.scheme:
+            raise RedirectRefused(method, here.path, here.netloc, f"redirected from {here.scheme} to {there.scheme}")
+        if not self._is_member(there.netloc):
+            self._members = self._members_now()
+        if not self._is_member(there.netloc):
+            shown = there.netloc.rpartition("@")[2]
+            raise RedirectRefused(
+                method, here.path, here.netloc, f"redirected to {shown}, which is no broker of this cluster"
+            )
+        return target
 
     def _checked(self, method: Method, url: str, response: _Response) -> Answer:
         parts = urlsplit(url)
@@ -155,19 +185,25 @@ class Transport:
         error = error_for_status(response.status)
         raise error(method, parts.path, parts.netloc, response.reason, response.status)
 
-    def _require_member(self, method: Method, url: str, target: str) -> None:
-        here, there = urlsplit(url), urlsplit(target)
-        if there.scheme != self._settings.scheme:
-            raise RedirectRefused(method, here.path, here.netloc, f"redirected from {here.scheme} to {there.scheme}")
-        if self._is_member(there.netloc):
-            return
-        self._members = frozenset(self._from_any_base("GET", _MEMBERS_PATH, None, None).decoded(list[str]))
-        if not self._is_member(there.netloc):
-            raise RedirectRefused(
-                method, here.path, here.netloc, f"redirected to {there.netloc}, which is no broker of this cluster"
-            )
+    def _members_now(self) -> frozenset[str]:
+        """The brokers that the cluster lists, from a base and never by a redirect: that had to be checked as well."""
+        failure: AdminError | None = None
+        for base in self._bases:
+            url = base + _MEMBERS_PATH
+            try:
+                response = self._exchange("GET", url, None, None)
+                if response.status in _REDIRECTS:
+                    raise RedirectRefused(
+                        "GET", _MEMBERS_PATH, urlsplit(url).netloc, "the list of brokers is redirected"
+                    )
+                return frozenset(self._checked("GET", url, response).decoded(list[str]))
+            except AdminError as error:
+                failure = failure or error
+        raise failure or Unreachable("GET", _MEMBERS_PATH, "", "no base to ask")
 
     def _is_member(self, netloc: str) -> bool:
+        if "@" in netloc:
+            return False
         if f"{self._settings.scheme}://{netloc}" in self._settings.bases or netloc in self._members:
             return True
         # Broker ids carry the plain port where a broker has both; a TLS redirect then names the same host's other port,
@@ -189,18 +225,24 @@ class Transport:
                 params=query,
                 json=body,
                 headers=headers,
-                timeout=(limits.connect_timeout_seconds, limits.read_timeout_seconds),
+                timeout=(
+                    limits.connect_timeout_seconds,
+                    min(limits.read_timeout_seconds, limits.total_timeout_seconds),
+                ),
                 allow_redirects=False,
                 stream=True,
             ) as response:
                 content = _read(response, deadline)
                 return _Response(response.status_code, response.headers.get("Location"), content, response.reason or "")
-        except requests.RequestException as error:
-            raise _in_our_words(error, method, parts.path, parts.netloc) from error
+        except (requests.RequestException, urllib3_errors.HTTPError) as error:
+            raise in_our_words(error, method, parts.path, parts.netloc) from error
 
 
-class _NeverSent(Unreachable):
-    """No connection was made, so nothing was sent: another broker may be asked even for a change."""
+class _Session(requests.Session):
+    """Leaves redirects alone: even unfollowed, `requests` reads their bodies without limit and parses their targets."""
+
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """None: nothing for `requests` to do."""
 
 
 class _Response(msgspec.Struct, frozen=True):
@@ -214,42 +256,20 @@ class _Response(msgspec.Struct, frozen=True):
         """The broker's own reason where the body holds one, else HTTP's phrase."""
         try:
             document = msgspec.json.decode(self.body)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return self.phrase
         reason = document.get("reason") if isinstance(document, dict) else None
         return " ".join(str(reason).split()) if reason else self.phrase
 
 
 def _read(response: requests.Response, deadline: float) -> bytes:
-    """The whole body; the read time limit bounds each piece, the deadline all of them."""
-    chunks = []
-    for chunk in response.iter_content(_CHUNK_BYTES):
-        chunks.append(chunk)
+    """The whole body; the read time limit bounds each piece, the deadline all of them.
+
+    `requests.Response.iter_content` would wait for a full piece, so that a body that drips never met the deadline.
+    """
+    pieces = []
+    while piece := response.raw.read1(_PIECE_BYTES, decode_content=True):
+        pieces.append(piece)
         if time.monotonic() > deadline:
             raise requests.ReadTimeout("the answer did not end within the total time limit")
-    return b"".join(chunks)
-
-
-_WORDS: tuple[tuple[type[requests.RequestException], type[AdminError], str], ...] = (
-    (requests.ConnectTimeout, _NeverSent, "no connection within the time limit"),
-    (requests.Timeout, TimedOut, "no answer within the time limit"),
-    (requests.exceptions.SSLError, _NeverSent, "the TLS handshake failed: check the certificate and `ca_file`"),
-    (requests.exceptions.ChunkedEncodingError, BrokenAnswer, "the answer was cut short"),
-    (requests.exceptions.ContentDecodingError, BrokenAnswer, "the answer was cut short"),
-    (requests.ConnectionError, Unreachable, "the connection broke before an answer came"),
-    (requests.RequestException, BrokenAnswer, "no usable answer"),
-)
-"""The HTTP library's errors in our words; the first row that fits counts, and the last one fits all."""
-
-
-def _in_our_words(error: requests.RequestException, method: str, path: str, broker: str) -> AdminError:
-    if isinstance(error, requests.ConnectionError) and _never_connected(error):
-        return _NeverSent(method, path, broker, "no connection: refused, or the name does not resolve")
-    ours, words = next((ours, words) for theirs, ours, words in _WORDS if isinstance(error, theirs))
-    return ours(method, path, broker, words)
-
-
-def _never_connected(error: requests.ConnectionError) -> bool:
-    cause = error.args[0] if error.args else None
-    reason = getattr(cause, "reason", cause)
-    return type(reason).__name__ in {"NewConnectionError", "NameResolutionError", "ConnectTimeoutError"}
+    return b"".join(pieces)

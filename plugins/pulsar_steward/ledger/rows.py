@@ -78,6 +78,7 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
     """A call that was about to be made, committed before it was."""
 
     intent_id: int
+    answer_id: int
     step_id: str
     attempt: int
     at: datetime

@@ -24,20 +24,46 @@ def open_ledger(url: str | URL) -> Engine:
     """An engine on the ledger, its tables in place.
 
     Raises:
-        ConfigurationError: If the URL is none, or its driver is not installed.
+        ConfigurationError: If the URL is none, or its driver is not installed; the message never repeats the URL.
         LedgerError: If the database cannot be reached or its tables cannot be made.
     """
+    engine = _engine(url)
+    try:
+        with in_words(engine):
+            _make_tables(engine)
+    except LedgerError:
+        engine.dispose()
+        raise
+    return engine
+
+
+def _engine(url: str | URL) -> Engine:
     try:
         parsed = make_url(url)
-        sqlite = parsed.get_backend_name() == "sqlite"
+    except (SQLAlchemyError, ValueError):  # neither is chained: their messages may quote the URL with its password
+        raise ConfigurationError(
+            "the ledger's URL cannot be read: expected dialect+driver://user:password@host:port/database, "
+            "special characters in the password as %XX"
+        ) from None
+    sqlite = parsed.get_backend_name() == "sqlite"
+    try:
         engine = create_engine(parsed, connect_args={"timeout": _SQLITE_WAIT_SECONDS} if sqlite else {})
-    except (SQLAlchemyError, ModuleNotFoundError) as error:
-        raise ConfigurationError(f"the ledger's URL is not usable: {type(error).__name__}: {error}") from error
+    except (SQLAlchemyError, ImportError) as error:
+        raise ConfigurationError(f"the ledger's database {parsed.drivername!r} cannot be used: {error}") from error
     if sqlite:
         event.listen(engine, "connect", _prepare_sqlite)
-    with in_words(engine):
-        metadata.create_all(engine)
     return engine
+
+
+_ONE_AT_A_TIME = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(hashtext('pulsar_steward'))"}
+"""Locks, by dialect, for the time of making tables: looking which are missing and making them is no single step."""
+
+
+def _make_tables(engine: Engine) -> None:
+    with engine.begin() as connection:
+        if lock := _ONE_AT_A_TIME.get(engine.dialect.name):
+            connection.exec_driver_sql(lock)
+        metadata.create_all(connection)
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
@@ -56,7 +82,7 @@ def in_words(engine: Engine) -> Iterator[None]:
     try:
         yield
     except SQLAlchemyError as error:
-        place = engine.url.render_as_string(hide_password=True)
+        place = engine.url.set(query={}).render_as_string(hide_password=True)  # a query may hold a password too
         first_line = str(getattr(error, "orig", None) or error).partition("\n")[0]
         raise LedgerError(f"the ledger at {place} failed: {first_line}") from error
 

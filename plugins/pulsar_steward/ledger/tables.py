@@ -50,14 +50,20 @@ class Utc(TypeDecorator[datetime]):
     impl = DateTime(timezone=True)
     cache_ok = True
 
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - the base class's signature
+        """The time in UTC.
+
+        Raises:
+            ValueError: If the time has no zone.
+        """
         if value is None:
             return None
         if value.tzinfo is None:
             raise ValueError(f"{value} has no time zone: the ledger keeps UTC")
         return value.astimezone(UTC)
 
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - the base class's signature
+        """The time in UTC, with its zone also where the database gave none back."""
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)

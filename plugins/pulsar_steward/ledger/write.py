@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from sqlalchemy import insert, or_, select, update
+from sqlalchemy import insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from pulsar_steward.errors import LeaseLost, LedgerError
+from pulsar_steward.errors import LeaseLost, LedgerError, NotInLedger
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.rows import Lease
-from pulsar_steward.ledger.store import transaction
+from pulsar_steward.ledger.store import in_words, transaction
 from pulsar_steward.model.plan import Plan
 from pulsar_steward.model.step import Step
 
@@ -25,13 +26,14 @@ if TYPE_CHECKING:
 
 
 class IntendedCall(msgspec.Struct, frozen=True, kw_only=True):
-    """One call that is about to be made, with the live values before it."""
+    """One call that is about to be made, with the live values before it and the clients that it touches."""
 
     plan: Plan
     batch_id: str
     step: Step
     answer_id: int
     before: dict[str, Any]
+    clients: int
 
 
 class LedgerWriter:
@@ -43,15 +45,13 @@ class LedgerWriter:
     def record_plan(self, plan: Plan, at: datetime, *, supersede: Sequence[str] = ()) -> None:
         """Adds a plan with its batches, and says of older plans that it takes their place.
 
-        A plan that is there already, byte for byte, is left as it is.
+        A plan that is there already, byte for byte, is left as it is, and so is a plan that was superseded before.
         """
         with transaction(self._engine) as connection:
             known = select(tables.PLANS.c.plan_id).where(tables.PLANS.c.plan_id == plan.plan_id)
             if connection.execute(known).first() is None:
                 _add_plan(connection, plan, at)
-            for older in supersede:
-                row = {"plan_id": older, "by_plan_id": plan.plan_id, "at": at}
-                connection.execute(insert(tables.SUPERSESSIONS), row)
+            _supersede(connection, supersede, plan.plan_id, at)
 
     def record_request(self, plan: Plan, batch_id: str, run: str, at: datetime) -> None:
         """Adds that a person is being asked about a batch."""
@@ -66,16 +66,21 @@ class LedgerWriter:
             return _added(connection, tables.ANSWERS, row)
 
     def use_answer(self, answer_id: int, run: str, at: datetime) -> bool:
-        """Claims an answer for one run; False where another run acts on it already. Claiming again is harmless."""
+        """Claims an answer for one run; False where another run acts on it already. Claiming again is harmless.
+
+        Raises:
+            NotInLedger: If there is no such answer.
+        """
         table = tables.ANSWER_USES
-        try:
-            with self._engine.begin() as connection:
-                connection.execute(insert(table), {"answer_id": answer_id, "run": run, "at": at})
-        except IntegrityError:
-            pass  # somebody was first: below is read who
+        claim = insert(table).values(answer_id=answer_id, run=run, at=at)
+        # Refused where there is no such answer, or where somebody was first: below is read which.
+        with in_words(self._engine), suppress(IntegrityError), self._engine.begin() as connection:
+            connection.execute(claim)
         with transaction(self._engine) as connection:
             user = connection.execute(select(table.c.run).where(table.c.answer_id == answer_id)).scalar()
-        return user == run
+        if user is None:
+            raise NotInLedger(f"the ledger holds no answer {answer_id}")
+        return bool(user == run)
 
     def record_intent(self, intended: IntendedCall, lease: Lease, at: datetime) -> int:
         """Adds the call about to be made, if the lease still holds; returns the intent's id.
@@ -99,7 +104,7 @@ class LedgerWriter:
                 "fence": lease.fence,
                 "at": at,
                 "change": _json(step.change),
-                "clients": step.touched.clients,
+                "clients": intended.clients,
                 "before": _json(intended.before),
             }
             return _added(connection, table, row)
@@ -133,18 +138,16 @@ class LedgerWriter:
             current = select(table).where(table.c.cluster == cluster).with_for_update()
             row = connection.execute(current).mappings().first()
             if row is None:
-                lease = Lease(cluster=cluster, holder=holder, fence=1, expires_at=until)
-                connection.execute(insert(table), msgspec.structs.asdict(lease))
-                return lease
+                return _first_lease(connection, Lease(cluster=cluster, holder=holder, fence=1, expires_at=until))
             held = msgspec.convert(dict(row), Lease)
             if held.holder != holder and held.expires_at > at:
                 raise LeaseLost(f"{held.holder} is changing cluster {cluster} until {held.expires_at:%H:%M:%S} UTC")
             fence = held.fence if held.holder == holder and held.expires_at > at else held.fence + 1
             # Compared and set in one statement: databases without row locks (SQLite) may have let another in since.
-            unchanged = (table.c.cluster == cluster, table.c.fence == held.fence, table.c.holder == held.holder)
+            unchanged = [table.c[name] == value for name, value in msgspec.structs.asdict(held).items()]
             mine = update(table).where(*unchanged).values(holder=holder, fence=fence, expires_at=until)
             if connection.execute(mine).rowcount != 1:
-                raise LeaseLost(f"another writer took cluster {cluster} at the same moment")
+                raise _taken_meanwhile(cluster)
             return Lease(cluster=cluster, holder=holder, fence=fence, expires_at=until)
 
     def end_lease(self, lease: Lease, at: datetime) -> None:
@@ -152,7 +155,7 @@ class LedgerWriter:
         table = tables.LEASES
         with transaction(self._engine) as connection:
             mine = (table.c.cluster == lease.cluster, table.c.holder == lease.holder, table.c.fence == lease.fence)
-            connection.execute(update(table).where(*mine, or_(table.c.expires_at > at)).values(expires_at=at))
+            connection.execute(update(table).where(*mine, table.c.expires_at > at).values(expires_at=at))
 
 
 def _add_plan(connection: Connection, plan: Plan, at: datetime) -> None:
@@ -180,14 +183,38 @@ def _add_plan(connection: Connection, plan: Plan, at: datetime) -> None:
         connection.execute(insert(tables.BATCHES), row)
 
 
+def _supersede(connection: Connection, older: Sequence[str], by: str, at: datetime) -> None:
+    table = tables.SUPERSESSIONS
+    known = set(connection.execute(select(table.c.plan_id).where(table.c.plan_id.in_(older))).scalars())
+    for plan_id in dict.fromkeys(older):
+        if plan_id not in known:
+            connection.execute(insert(table), {"plan_id": plan_id, "by_plan_id": by, "at": at})
+
+
+def _first_lease(connection: Connection, lease: Lease) -> Lease:
+    try:
+        connection.execute(insert(tables.LEASES), msgspec.structs.asdict(lease))
+    except IntegrityError as error:
+        raise _taken_meanwhile(lease.cluster) from error
+    return lease
+
+
+def _taken_meanwhile(cluster: str) -> LeaseLost:
+    return LeaseLost(f"another writer took cluster {cluster} at the same moment")
+
+
 def _require_lease(connection: Connection, lease: Lease, at: datetime) -> None:
+    """Refuses a lease that is over, and keeps everybody from taking the cluster until this transaction ends.
+
+    Writing the fence anew changes nothing, but locks the row in every database (SQLite: the whole file).
+    """
     table = tables.LEASES
-    query = select(table).where(table.c.cluster == lease.cluster).with_for_update()
-    row = connection.execute(query).mappings().first()
-    if row is None or (row["holder"], row["fence"]) != (lease.holder, lease.fence):
+    mine = (table.c.cluster == lease.cluster, table.c.holder == lease.holder, table.c.fence == lease.fence)
+    if connection.execute(update(table).where(*mine).values(fence=table.c.fence)).rowcount != 1:
         raise LeaseLost(f"another writer holds cluster {lease.cluster} by now")
-    if row["expires_at"] <= at:
-        raise LeaseLost(f"the lease on cluster {lease.cluster} ran out at {row['expires_at']:%H:%M:%S} UTC")
+    expires_at = connection.execute(select(table.c.expires_at).where(*mine)).scalar_one()
+    if expires_at <= at:
+        raise LeaseLost(f"the lease on cluster {lease.cluster} ran out at {expires_at:%H:%M:%S} UTC")
 
 
 def _added(connection: Connection, table: Table, row: Mapping[str, Any]) -> int:

@@ -18,7 +18,7 @@ def canonical_json(value: object) -> bytes:
     Raises:
         TypeError: If the value holds a float anywhere, or something that JSON cannot.
     """
-    plain = msgspec.to_builtins(value)
+    plain = msgspec.to_builtins(value, order="sorted")  # sets too have one order then
     _refuse_floats(plain)
     return msgspec.json.encode(plain, order="sorted")
 
@@ -33,7 +33,8 @@ def _refuse_floats(plain: object) -> None:
         case float():
             raise TypeError(f"{plain!r} is a float: canonical values hold integers, in small units")
         case dict():
-            for item in plain.values():
+            for key, item in plain.items():
+                _refuse_floats(key)
                 _refuse_floats(item)
         case list() | tuple():
             for item in plain:

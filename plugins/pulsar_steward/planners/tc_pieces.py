@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from pulsar_steward.model.bundles import BundleRange, halves_by_topic_count, position_of, tc_topic
-from pulsar_steward.planners.scene import TcBundle
+from pulsar_steward.model.step import Touched
+
+if TYPE_CHECKING:
+    from pulsar_steward.planners.scene import TcBundle
 
 Rank = tuple[int, int, int, int]
 """What orders pieces, and names one: coordinators, clients, lower and upper boundary."""
@@ -80,4 +85,14 @@ def _part_of(piece: Piece, part: BundleRange) -> Piece:
         range=part,
         coordinators=tuple(number for number in piece.coordinators if position_of(tc_topic(number)) in part),
         positions=tuple(position for position in piece.positions if position in part),
+    )
+
+
+def touched_by(piece: Piece) -> Touched:
+    """Whom a change of a piece disturbs."""
+    return Touched(
+        producers=piece.producers,
+        consumers=piece.consumers,
+        topics=len(piece.positions),
+        coordinators=len(piece.coordinators),
     )

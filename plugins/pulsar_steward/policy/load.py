@@ -27,9 +27,9 @@ def load_policy(path: Path | None) -> Policy:
         return Policy()
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise PolicyError(f"{path}: cannot be read as YAML: {error}") from error
-    return parse_policy(document or {}, name=str(path))
+    return parse_policy({} if document is None else document, name=str(path))
 
 
 def parse_policy(document: Any, *, name: str) -> Policy:

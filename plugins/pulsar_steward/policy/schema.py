@@ -59,6 +59,7 @@ class ApprovalPolicy(Section):
 
     response_timeout_minutes: int = Field(24 * 60, ge=1, description="no answer by then is a rejection")
     valid_minutes: int = Field(60, ge=1, description="from the answer to the last change made under it")
+    ask_again_minutes: int = Field(24 * 60, ge=0, description="rest of a proposal after somebody rejected it")
     assigned_users: tuple[str, ...] = Field((), description="who may answer; empty: everyone whom Airflow lets")
 
 
@@ -74,6 +75,15 @@ class ApplyPolicy(Section):
     protected_namespaces: tuple[str, ...] = Field((), description="namespaces (`tenant/name`) never to be changed")
 
 
+class EventsPolicy(Section):
+    """Where decisions and outcomes are published; the ledger has them in any case."""
+
+    topic: str | None = Field(
+        "persistent://public/default/steward-events", description="a topic of the cluster itself; null: off"
+    )
+    timeout_seconds: int = Field(5, ge=1, le=60, description="for connecting, and for each event")
+
+
 class Policy(Section):
     """All thresholds and limits of one cluster."""
 
@@ -83,6 +93,7 @@ class Policy(Section):
     brokers: BrokersPolicy = BrokersPolicy()
     approval: ApprovalPolicy = ApprovalPolicy()
     apply: ApplyPolicy = ApplyPolicy()
+    events: EventsPolicy = EventsPolicy()
 
     @property
     def digest(self) -> str:

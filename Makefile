@@ -1,0 +1,63 @@
+# Everything starts from here: `make demo`, `make test`. Both make their environment themselves.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+ANSWER ?= ask
+NAME ?= lab
+PULSAR ?= 4.0.7
+AUTH ?= none
+# Any Python from 3.11 to 3.13; PYTHON=... chooses one.
+PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
+	command -v $$python >/dev/null 2>&1 && $$python -c 'import sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
+	>/dev/null 2>&1 && echo $$python && break; done)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help
+help: ## What can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 12
+
+$(STAMP): requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "error: Python 3.11, 3.12 or 3.13 is needed; install one, or say PYTHON=/path/to/it" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $(STAMP)
+
+.PHONY: demo
+demo: $(STAMP) ## Break a real cluster, see it proposed, approved and healed (ANSWER=approve or ANSWER=reject: unattended)
+	@$(BIN)/python -m lab.demo --answer $(ANSWER)
+
+.PHONY: test
+test: lint ## Check and test everything; a part that cannot run says why (with CI=true it fails)
+	@$(BIN)/pytest $(PYTEST_ARGS)
+
+.PHONY: lint
+lint: $(STAMP) ## Style, types and the direction of imports
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	PYTHONPATH=plugins:spark_apps:. $(BIN)/lint-imports --no-cache
+
+.PHONY: format
+format: $(STAMP) ## Put the code into shape
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+.PHONY: lab-up
+lab-up: $(STAMP) ## A real Pulsar cluster on loopback (NAME, PULSAR=4.0.7 or 4.2.4, AUTH=none or token)
+	@$(BIN)/python -m lab start --name $(NAME) --pulsar-version $(PULSAR) --auth $(AUTH)
+
+.PHONY: lab-down
+lab-down: $(STAMP) ## Stop it
+	@$(BIN)/python -m lab stop --name $(NAME)
+
+.PHONY: lock
+lock: ## Resolve the dependencies anew (needs uv); the lock holds hashes and no addresses
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+		--group dev pyproject.toml --output-file requirements.lock
+
+.PHONY: clean
+clean: ## Remove what was made, the environment too
+	rm -rf $(VENV) var .mypy_cache .ruff_cache .pytest_cache

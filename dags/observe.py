@@ -1,0 +1,77 @@
+"""``pulsar_observe``: collect → diagnose → plan, and publish the plan where it asks something new."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import Asset, Metadata, Param, dag, get_current_context, task
+from airflow.sdk.exceptions import AirflowSkipException
+
+from pulsar_steward.orchestration.home import default_cluster
+from pulsar_steward.orchestration.spark import StewardSpark
+
+PLAN = Asset(name="pulsar_plan", uri="pulsar-steward://plan")
+APPS = Path(os.environ.get("STEWARD_SPARK_APPS") or Path(__file__).resolve().parents[1] / "spark_apps")
+SCHEDULE = os.environ.get("STEWARD_SCHEDULE", "*/15 * * * *") or None
+
+
+@dag(
+    dag_id="pulsar_observe",
+    schedule=SCHEDULE,
+    catchup=False,
+    max_active_runs=1,
+    params={"cluster": Param(default_cluster(), type="string", title="Cluster", description="pulsar_admin_<cluster>")},
+    default_args={"retries": 1, "retry_delay": timedelta(seconds=10)},
+    tags=["pulsar-steward"],
+    doc_md=__doc__,
+)
+def pulsar_observe() -> None:
+    """Looks at a cluster; changes nothing there."""
+
+    @task
+    def prepare(params: dict[str, Any] | None = None) -> dict[str, str]:
+        """Names the snapshot."""
+        from pulsar_steward.orchestration import observing  # noqa: PLC0415 - keeps parsing this file light
+
+        return observing.prepare((params or {})["cluster"])
+
+    place = "ti.xcom_pull(task_ids='prepare')"
+    collect = StewardSpark(
+        task_id="collect",
+        cluster=f"{{{{ {place}['cluster'] }}}}",
+        needs_admin=True,
+        application=str(APPS / "collect.py"),
+        name="pulsar-steward-collect",
+        application_args=[
+            *("--cluster", f"{{{{ {place}['cluster'] }}}}"),
+            *("--out", f"{{{{ {place}['root'] }}}}"),
+            *("--taken-at", f"{{{{ {place}['taken_at'] }}}}"),
+        ],
+    )
+    diagnose = StewardSpark(
+        task_id="diagnose",
+        cluster=f"{{{{ {place}['cluster'] }}}}",
+        application=str(APPS / "diagnose.py"),
+        name="pulsar-steward-diagnose",
+        application_args=["--snapshot", f"{{{{ {place}['snapshot'] }}}}"],
+    )
+
+    @task(outlets=[PLAN])
+    def plan(snapshot: dict[str, str]) -> Any:
+        """Plans the snapshot; skipped where there is nothing new to ask."""
+        from pulsar_steward.orchestration import observing  # noqa: PLC0415 - keeps parsing this file light
+
+        run_id = get_current_context()["run_id"]
+        planned = observing.plan_snapshot(snapshot["cluster"], snapshot["snapshot"], f"pulsar_observe/{run_id}")
+        if planned.plan_id is None:
+            raise AirflowSkipException(planned.reason)
+        yield Metadata(PLAN, {"cluster": snapshot["cluster"], "plan_id": planned.plan_id})
+
+    prepared = prepare()
+    prepared >> collect >> diagnose >> plan(prepared)  # type: ignore[arg-type]  # an XComArg stands for its value
+
+
+pulsar_observe()

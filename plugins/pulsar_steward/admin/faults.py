@@ -1,0 +1,42 @@
+"""The HTTP libraries' errors in our words, so that none of them leaks out of the transport."""
+
+from __future__ import annotations
+
+import requests
+from urllib3 import exceptions as urllib3_errors
+
+from pulsar_steward.errors import AdminError, BrokenAnswer, TimedOut, Unreachable
+
+
+class NeverSent(Unreachable):
+    """No connection was made, so nothing was sent: another broker may be asked even for a change."""
+
+
+_WORDS: tuple[tuple[type[Exception], type[AdminError], str], ...] = (
+    (requests.ConnectTimeout, NeverSent, "no connection within the time limit"),
+    (requests.Timeout, TimedOut, "no answer within the time limit"),
+    (urllib3_errors.TimeoutError, TimedOut, "the answer stopped within the time limit"),
+    # No `NeverSent`: TLS can also fail once the call has been sent, and the error does not tell.
+    (requests.exceptions.SSLError, Unreachable, "TLS failed: check the certificate and `ca_file`"),
+    (urllib3_errors.ProtocolError, BrokenAnswer, "the answer was cut short"),
+    (urllib3_errors.DecodeError, BrokenAnswer, "the answer's compression cannot be read"),
+    (requests.ConnectionError, Unreachable, "the connection broke before an answer came"),
+    (Exception, BrokenAnswer, "no usable answer"),
+)
+"""The HTTP libraries' errors in our words; the first row that fits counts, and the last one fits all.
+
+`requests` raises until the answer's head is there, `urllib3` while its body is read."""
+
+
+def in_our_words(error: Exception, method: str, path: str, broker: str) -> AdminError:
+    """What an error of `requests` or `urllib3` is called here, for one call; it is to be chained as the cause."""
+    if isinstance(error, requests.ConnectionError) and _never_connected(error):
+        return NeverSent(method, path, broker, "no connection: refused, or the name does not resolve")
+    ours, words = next((ours, words) for theirs, ours, words in _WORDS if isinstance(error, theirs))
+    return ours(method, path, broker, words)
+
+
+def _never_connected(error: requests.ConnectionError) -> bool:
+    cause = error.args[0] if error.args else None
+    reason = getattr(cause, "reason", cause)
+    return type(reason).__name__ in {"NewConnectionError", "NameResolutionError", "ConnectTimeoutError"}

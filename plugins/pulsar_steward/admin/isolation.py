@@ -1,0 +1,105 @@
+"""Which brokers namespace isolation policies leave to a namespace, as the brokers themselves decide it.
+
+Read in apache/pulsar (`NamespaceIsolationPolicies`, `NamespaceIsolationPolicyImpl`, `LoadManagerShared`): a pattern
+has to match all of a broker's host, without its port. A namespace with a policy gets the primary brokers, and the
+secondary ones only while fewer primaries than `min_limit` are there; a namespace without one gets the brokers that are
+primary for no policy. Where it is not certain what a broker would do, fewer brokers are allowed here, never more.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from pulsar_steward.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+class _Failover(msgspec.Struct, frozen=True):
+    parameters: dict[str, str | int] = {}
+
+
+class IsolationPolicy(msgspec.Struct, frozen=True):
+    """One policy as the admin API gives it; every text is a regular expression."""
+
+    namespaces: tuple[str, ...] = ()
+    primary: tuple[str, ...] = ()
+    secondary: tuple[str, ...] = ()
+    auto_failover_policy: _Failover | None = None
+
+    @property
+    def least_primaries(self) -> int:
+        """With fewer primary brokers than this the secondary ones serve too."""
+        parameters = self.auto_failover_policy.parameters if self.auto_failover_policy else {}
+        return int(parameters.get("min_limit", 0))
+
+
+def isolation_policies(document: Mapping[str, Any]) -> tuple[IsolationPolicy, ...]:
+    """The policies in what `Reader.isolation_policies` gave.
+
+    Raises:
+        ConfigurationError: If a policy has another shape than a broker would accept.
+    """
+    try:
+        policies = msgspec.convert(dict(document), dict[str, IsolationPolicy])
+        for policy in policies.values():
+            int(policy.least_primaries)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise ConfigurationError(f"the namespace isolation policies cannot be read: {error}") from error
+    return tuple(policies.values())
+
+
+def allowed_brokers(
+    policies: Iterable[IsolationPolicy], namespace: str, brokers: Iterable[str]
+) -> tuple[str, ...] | None:
+    """The brokers that may own the namespace's bundles, sorted; None where policies leave it every broker.
+
+    Where several policies match, a broker takes whichever its hash map gives first: only brokers that all of them
+    allow are returned.
+
+    Args:
+        policies: All policies of the cluster.
+        namespace: ``tenant/namespace``.
+        brokers: Brokers that are there, ``host:webport``.
+    """
+    policies, everyone = tuple(policies), frozenset(brokers)
+    matching = [policy for policy in policies if _matches(policy.namespaces, namespace, unreadable=True)]
+    if matching:
+        allowed = frozenset.intersection(*(_candidates(policy, everyone) for policy in matching))
+        return tuple(sorted(allowed))
+    claimed = _of_hosts([pattern for policy in policies for pattern in policy.primary], everyone, unreadable=True)
+    return tuple(sorted(everyone - claimed)) if claimed else None
+
+
+def _candidates(policy: IsolationPolicy, brokers: frozenset[str]) -> frozenset[str]:
+    primaries = _of_hosts(policy.primary, brokers)
+    if len(_of_hosts(policy.primary, brokers, unreadable=True)) >= policy.least_primaries:
+        return primaries
+    return primaries | _of_hosts(policy.secondary, brokers)
+
+
+def _of_hosts(patterns: Iterable[str], brokers: Iterable[str], *, unreadable: bool = False) -> frozenset[str]:
+    patterns = tuple(patterns)
+    return frozenset(broker for broker in brokers if _matches(patterns, _host(broker), unreadable=unreadable))
+
+
+def _host(broker: str) -> str:
+    # A Java URL keeps the brackets of an IPv6 host and the case of a name, which `hostname` would not.
+    return urlsplit(f"//{broker}").netloc.rpartition(":")[0]
+
+
+def _matches(patterns: Iterable[str], text: str, *, unreadable: bool) -> bool:
+    """Whether any pattern matches the whole text; `unreadable` is the answer for a pattern that only Java reads."""
+    for pattern in patterns:
+        try:
+            if re.fullmatch(pattern, text):
+                return True
+        except re.error:
+            if unreadable:
+                return True
+    return False

@@ -1,0 +1,71 @@
+"""What carrying out a batch needs at hand, in one place, so that functions take one argument for all of it."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from pulsar_steward.admin.writer import Writer
+from pulsar_steward.apply.look import Look
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import datetime
+
+    from pulsar_steward.admin.settings import AdminSettings
+    from pulsar_steward.apply.journal import Journal
+    from pulsar_steward.ledger.read import LedgerReader
+    from pulsar_steward.ledger.write import LedgerWriter
+    from pulsar_steward.policy.schema import Policy
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One cluster, its ledger and its policy, for one run.
+
+    Attributes:
+        run: The acting run, ``dag/run/map index``; an answer is bound to it.
+        ledger: Reads the ledger.
+        ledger_writer: Writes intents and leases.
+        journal: Writes answers, outcomes and proofs, and tells the listeners.
+        look: Reads the cluster.
+        writer: Changes the cluster.
+        policy: Thresholds and limits.
+        clock: The present, UTC.
+    """
+
+    run: str
+    ledger: LedgerReader
+    ledger_writer: LedgerWriter
+    journal: Journal
+    look: Look
+    writer: Writer
+    policy: Policy
+    clock: Callable[[], datetime]
+
+    @classmethod
+    @contextmanager
+    def opened(
+        cls,
+        settings: AdminSettings,
+        *,
+        run: str,
+        ledger: LedgerReader,
+        ledger_writer: LedgerWriter,
+        journal: Journal,
+        policy: Policy,
+        clock: Callable[[], datetime],
+    ) -> Iterator[Self]:
+        """A bench on the cluster behind these settings, its connections closed at the end."""
+        with Look(settings) as look, Writer(settings) as writer:
+            yield cls(
+                run=run,
+                ledger=ledger,
+                ledger_writer=ledger_writer,
+                journal=journal,
+                look=look,
+                writer=writer,
+                policy=policy,
+                clock=clock,
+            )

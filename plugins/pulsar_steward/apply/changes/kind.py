@@ -1,0 +1,52 @@
+"""What every kind of change has to offer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+if TYPE_CHECKING:
+    from pulsar_steward.admin.calls import Call
+    from pulsar_steward.apply.look import Look
+
+
+class Sight(msgspec.Struct, frozen=True, kw_only=True):
+    """What the cluster shows of a change.
+
+    Attributes:
+        there: Whether the change is there, whole.
+        untouched: Whether everything is still as it was before it, so that it may be tried again.
+        words: What is seen, in a sentence.
+        values: The same as values, for the ledger.
+    """
+
+    there: bool
+    untouched: bool
+    words: str
+    values: dict[str, Any]
+
+
+class ChangeKind(Protocol):
+    """One change: what to record before it, which calls make it, and how to see it."""
+
+    def before(self, look: Look) -> dict[str, Any]:
+        """The live values that the change replaces; the ledger keeps them.
+
+        Raises:
+            Refused: If the change could not be completed, so that it must not begin.
+            AdminError: If the cluster cannot be read.
+        """
+
+    def call(self) -> Call:
+        """The call that makes the change; sent once."""
+
+    def completion(self, before: dict[str, Any]) -> Call | None:
+        """A call that may be repeated until the change shows, such as a lookup that has a bundle loaded."""
+
+    def sight(self, look: Look) -> Sight:
+        """What the brokers show of the change now.
+
+        Raises:
+            AdminError: If they cannot be read.
+        """

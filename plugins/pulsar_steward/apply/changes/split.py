@@ -1,0 +1,53 @@
+"""Splitting a bundle: the namespace's boundaries show it, and the owner of the whole must own both halves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pulsar_steward.admin import calls
+from pulsar_steward.apply.changes.kind import Sight
+
+if TYPE_CHECKING:
+    from pulsar_steward.admin.calls import Call
+    from pulsar_steward.apply.look import Look
+    from pulsar_steward.model.step import SplitBundle
+
+
+class Splitting:
+    """One bundle being cut in two on its owner."""
+
+    def __init__(self, change: SplitBundle) -> None:
+        self._change = change
+
+    def before(self, look: Look) -> dict[str, Any]:
+        """The namespace's bundles, and the owner."""
+        bundles = look.bundles(self._change.namespace) or ()
+        return {"owner": self._change.owner, "bundles": list(bundles)}
+
+    def call(self) -> Call:
+        """The split, without an unload: both halves stay where they are."""
+        return calls.split(self._change.namespace, self._change.bundle, self._change.algorithm)
+
+    def completion(self, before: dict[str, Any]) -> Call | None:  # noqa: ARG002 - part of the protocol
+        """None: a split is whole by itself."""
+        return None
+
+    def sight(self, look: Look) -> Sight:
+        """Whether both halves exist and have the owner of the whole."""
+        change = self._change
+        bundles = look.bundles(change.namespace) or ()
+        owners = {
+            half: look.owner(change.namespace, half, likely=change.owner) for half in change.halves if half in bundles
+        }
+        return Sight(
+            there=owners == dict.fromkeys(change.halves, change.owner),
+            untouched=change.bundle in bundles,
+            words=_in_words(change, owners),
+            values={"owners": owners, "whole": change.bundle in bundles},
+        )
+
+
+def _in_words(change: SplitBundle, owners: dict[str, str | None]) -> str:
+    if not owners:
+        return f"{change.namespace} has neither half of {change.bundle}"
+    return ", ".join(f"{owner or 'nobody'} owns {half}" for half, owner in owners.items())

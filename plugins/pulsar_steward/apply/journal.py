@@ -1,0 +1,103 @@
+"""What is written down while a batch is carried out: first in the ledger, then told to whoever listens."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pulsar_steward.model.event import Event
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from pulsar_steward.apply.gate import Permit
+    from pulsar_steward.ledger.rows import Answer, Proof, StepOutcome
+    from pulsar_steward.ledger.write import LedgerWriter
+
+log = logging.getLogger(__name__)
+
+Listener = Callable[[Event], None]
+"""Told of each event after it is in the ledger."""
+
+
+class Journal:
+    """The ledger's writer, with listeners that cannot stop a remediation.
+
+    Args:
+        ledger: Where everything is written first.
+        cluster: The cluster's name in Steward's connections.
+        listener: Told afterwards; its failures are logged and go no further.
+    """
+
+    def __init__(self, ledger: LedgerWriter, cluster: str, listener: Listener | None = None) -> None:
+        self._ledger = ledger
+        self._cluster = cluster
+        self._listener = listener
+
+    def answer(self, answer: Answer) -> int:
+        """Records what was answered; returns the answer's id."""
+        answer_id = self._ledger.record_answer(answer)
+        self._tell(
+            Event(
+                event="decision",
+                cluster=self._cluster,
+                plan_id=answer.plan_id,
+                batch_id=answer.batch_id,
+                run=answer.run,
+                at=answer.answered_at,
+                result=answer.decision,
+                reason=answer.reason,
+                by=answer.answered_by,
+                values={"step_ids": list(answer.step_ids), "comment": answer.comment},
+            )
+        )
+        return answer_id
+
+    def outcome(self, outcome: StepOutcome) -> None:
+        """Records what a step came to."""
+        self._ledger.record_outcome(outcome)
+        log.info("%s: %s: %s", outcome.step_id, outcome.outcome, outcome.reason)
+        self._tell(
+            Event(
+                event="outcome",
+                cluster=self._cluster,
+                plan_id=outcome.plan_id,
+                batch_id=outcome.batch_id,
+                step_id=outcome.step_id,
+                run=outcome.run,
+                at=outcome.at,
+                result=outcome.outcome,
+                reason=outcome.reason,
+                values=outcome.proof,
+            )
+        )
+
+    def proof(self, proof: Proof) -> None:
+        """Records what the brokers showed when a batch was over."""
+        self._ledger.record_proof(proof)
+        self._tell(
+            Event(
+                event="proof",
+                cluster=self._cluster,
+                plan_id=proof.plan_id,
+                batch_id=proof.batch_id,
+                run=proof.run,
+                at=proof.at,
+                result="proved" if proof.proved else "not proved",
+                reason=proof.reason,
+                values=proof.shown,
+            )
+        )
+
+    def use(self, permit: Permit, run: str, at: datetime) -> bool:
+        """Claims the permit's answer for this run; False where another run has it."""
+        return self._ledger.use_answer(permit.answer.answer_id, run, at)
+
+    def _tell(self, event: Event) -> None:
+        if self._listener is None:
+            return
+        try:
+            self._listener(event)
+        except Exception as error:  # noqa: BLE001 - whatever a listener does wrong, the remediation goes on
+            log.warning("the event was not published, the ledger has it: %s: %s", type(error).__name__, error)

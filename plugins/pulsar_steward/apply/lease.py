@@ -1,0 +1,114 @@
+"""The right to write to one cluster, taken for the length of a batch and kept alive beside it.
+
+A lease that is not prolonged runs out by itself, so it outlives no crash; and every intent is recorded under the
+lease's fence, so that a writer who slept through the end of its lease cannot go on.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pulsar_steward.errors import LeaseLost, LedgerError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import datetime
+
+    from pulsar_steward.ledger.rows import Lease
+    from pulsar_steward.ledger.write import LedgerWriter
+    from pulsar_steward.policy.schema import ApplyPolicy
+
+log = logging.getLogger(__name__)
+
+_POLL_SECONDS = 1.0
+
+
+class HeldLease:
+    """A lease that a thread prolongs; `current` is what the ledger last granted."""
+
+    def __init__(self, ledger: LedgerWriter, lease: Lease, seconds: int, clock: Callable[[], datetime]) -> None:
+        self._ledger = ledger
+        self._lease = lease
+        self._seconds = seconds
+        self._clock = clock
+        self._over = threading.Event()
+        self._lost: str | None = None
+        self._thread = threading.Thread(target=self._keep, name=f"lease-{lease.cluster}", daemon=True)
+
+    @property
+    def current(self) -> Lease:
+        """The lease, to record an intent under.
+
+        Raises:
+            LeaseLost: If it could not be prolonged.
+        """
+        if self._lost is not None:
+            raise LeaseLost(self._lost)
+        return self._lease
+
+    def start(self) -> None:
+        """Begins to prolong it."""
+        self._thread.start()
+
+    def end(self) -> None:
+        """Stops prolonging it and gives the cluster free; where that fails, the lease runs out by itself."""
+        self._over.set()
+        self._thread.join()
+        try:
+            self._ledger.end_lease(self._lease, self._clock())
+        except LedgerError as error:
+            log.warning("the lease on %s will run out by itself: %s", self._lease.cluster, error)
+
+    def _keep(self) -> None:
+        while not self._over.wait(self._seconds / 3):
+            try:
+                held = self._ledger.take_lease(self._lease.cluster, self._lease.holder, self._seconds, self._clock())
+            except LedgerError as error:
+                log.warning("could not prolong the lease on %s: %s", self._lease.cluster, error)
+                continue
+            except LeaseLost as error:
+                self._lost = str(error)
+                return
+            if held.fence != self._lease.fence:
+                self._lost = f"the lease on {held.cluster} ran out before it was prolonged"
+                return
+            self._lease = held
+
+
+@contextmanager
+def held_lease(
+    ledger: LedgerWriter, cluster: str, holder: str, policy: ApplyPolicy, clock: Callable[[], datetime]
+) -> Iterator[HeldLease]:
+    """Holds a cluster for the length of a ``with`` block, waiting first for whoever else has it.
+
+    Raises:
+        LeaseLost: If the other writer did not finish within the policy's time.
+        LedgerError: If the ledger cannot be written.
+    """
+    lease = HeldLease(ledger, _taken(ledger, cluster, holder, policy, clock), policy.lease_seconds, clock)
+    lease.start()
+    try:
+        yield lease
+    finally:
+        lease.end()
+
+
+def _taken(
+    ledger: LedgerWriter, cluster: str, holder: str, policy: ApplyPolicy, clock: Callable[[], datetime]
+) -> Lease:
+    give_up = time.monotonic() + policy.lease_wait_seconds
+    said = False
+    while True:
+        try:
+            return ledger.take_lease(cluster, holder, policy.lease_seconds, clock())
+        except LeaseLost as error:
+            if time.monotonic() >= give_up:
+                raise LeaseLost(f"{error}; waited {policy.lease_wait_seconds} s (apply.lease_wait_seconds)") from error
+            if not said:
+                log.info("waiting: %s", error)
+                said = True
+            time.sleep(_POLL_SECONDS)

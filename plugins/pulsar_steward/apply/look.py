@@ -1,0 +1,135 @@
+"""The live cluster, as it is looked at right before and right after a change. Cannot write."""
+
+from __future__ import annotations
+
+import time
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
+
+from pulsar_steward.admin.isolation import allowed_brokers, isolation_policies
+from pulsar_steward.admin.reader import Reader
+from pulsar_steward.admin.statistics import clients_by_bundle
+from pulsar_steward.errors import AdminError, ConfigurationError, NotFound
+from pulsar_steward.guard.view import BundleView, ClusterView
+from pulsar_steward.model.bundles import TC_TOPIC, ranges_of
+from pulsar_steward.model.step import Change, UnloadBundle
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+    from types import TracebackType
+
+    from pulsar_steward.admin.settings import AdminSettings
+    from pulsar_steward.policy.schema import Policy
+
+STATISTICS_SECONDS = 60
+"""How long a broker's statistics are kept: it refreshes them no more often itself."""
+
+
+class Look:
+    """Reads one cluster while a batch is carried out. Every method raises `AdminError` when it cannot be read."""
+
+    def __init__(self, settings: AdminSettings) -> None:
+        self._reader = Reader(settings)
+        self._readers: dict[str, Reader] = {}
+        self._clients: dict[str, tuple[float, Mapping[str, int]]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for reader in (self._reader, *self._readers.values()):
+            reader.__exit__(kind, error, trace)
+
+    @cached_property
+    def pulsar_cluster(self) -> str:
+        """The cluster's own name."""
+        name = self._reader.runtime_configuration().get("clusterName")
+        if not name:
+            raise ConfigurationError("the broker's configuration has no clusterName: is this a broker's admin URL?")
+        return name
+
+    def brokers(self) -> tuple[str, ...]:
+        """Brokers that the cluster lists; one that was killed a moment ago is still among them."""
+        return self._reader.brokers()
+
+    def owned_by(self, broker: str) -> tuple[str, ...]:
+        """Bundles (``tenant/ns/range``) of one broker, asked of itself."""
+        return self._at(broker).owned_bundles(self.pulsar_cluster, broker)
+
+    def owner(self, namespace: str, bundle: str, *, likely: str) -> str | None:
+        """Who owns a bundle: the likely broker is asked first, and all others where it does not.
+
+        Raises:
+            AdminError: If nobody says so and a broker that may own it cannot be read.
+        """
+        key = f"{namespace}/{bundle}"
+        failure: AdminError | None = None
+        listed = self.brokers()
+        for broker in sorted(listed, key=lambda name: (name != likely, name)):
+            try:
+                if key in self.owned_by(broker):
+                    return broker
+            except AdminError as error:
+                failure = error
+        if failure is not None:
+            raise failure
+        return None
+
+    def bundles(self, namespace: str) -> tuple[str, ...] | None:
+        """A namespace's bundles in order; None where there is no such namespace."""
+        try:
+            return tuple(str(bundle) for bundle in ranges_of(self._reader.boundaries(namespace)))
+        except NotFound:
+            return None
+
+    def topic_in(self, namespace: str, bundle: str) -> str | None:
+        """The name of a topic in an owned bundle; None where it holds none, or nobody owns it."""
+        return min(self._reader.topic_positions(namespace, bundle) or (), default=None)
+
+    def coordinators(self) -> int:
+        """How many transaction coordinators the cluster has; 0 where transactions were never set up."""
+        return self._reader.partitions(TC_TOPIC)
+
+    def clients(self, broker: str, namespace: str, bundle: str) -> int:
+        """Producers and consumers connected through a bundle, by its owner's statistics (up to a minute old)."""
+        read_at, known = self._clients.get(broker, (float("-inf"), {}))
+        if time.monotonic() - read_at > STATISTICS_SECONDS:
+            known = clients_by_bundle(self._at(broker).topic_statistics())
+            self._clients[broker] = time.monotonic(), known
+        return known.get(f"{namespace}/{bundle}", 0)
+
+    def view(self, change: Change, policy: Policy, now: datetime, moved_at: datetime | None) -> ClusterView:
+        """What the guards look at before this change."""
+        owner_then = change.source if isinstance(change, UnloadBundle) else change.owner
+        listed = frozenset(self.brokers())
+        owner = self.owner(change.namespace, change.bundle, likely=owner_then)
+        policies = isolation_policies(self._reader.isolation_policies(self.pulsar_cluster))
+        allowed = allowed_brokers(policies, change.namespace, listed)
+        return ClusterView(
+            now=now,
+            brokers=self._answering(listed, change),
+            allowed=None if allowed is None else frozenset(allowed),
+            bundle=BundleView(
+                exists=change.bundle in (self.bundles(change.namespace) or ()),
+                owner=owner,
+                clients=self.clients(owner, change.namespace, change.bundle) if owner else 0,
+                moved_at=moved_at,
+            ),
+            policy=policy,
+        )
+
+    def _answering(self, listed: frozenset[str], change: Change) -> frozenset[str]:
+        if isinstance(change, UnloadBundle) and change.target in listed:
+            try:
+                self.owned_by(change.target)
+            except AdminError:
+                return listed - {change.target}
+        return listed
+
+    def _at(self, broker: str) -> Reader:
+        if broker not in self._readers:
+            self._readers[broker] = self._reader.at(broker)
+        return self._readers[broker]

@@ -1,0 +1,56 @@
+"""How fast changes follow one another: bundle moves and reconnecting clients per minute, counted in the ledger.
+
+The ledger counts, not this process, so that the pace holds across batches, runs and crashes.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pulsar_steward.ledger.read import LedgerReader
+    from pulsar_steward.policy.schema import ApplyPolicy
+
+log = logging.getLogger(__name__)
+
+WINDOW = timedelta(minutes=1)
+
+
+def pause_before(made: Sequence[tuple[datetime, int]], clients: int, policy: ApplyPolicy, now: datetime) -> float:
+    """Seconds to wait before one more change.
+
+    Args:
+        made: Time and touched clients of the changes so far, oldest first.
+        clients: Clients that the next change touches.
+        policy: The limits per minute.
+        now: The present.
+
+    A single change above the limit of clients waits for an empty minute, and may go then: whether it may go at all is
+    the business of a guard.
+    """
+    recent = [(at, touched) for at, touched in made if at > now - WINDOW]
+    for gone in range(len(recent) + 1):
+        left = recent[gone:]
+        touching = sum(touched for _, touched in left)
+        fits = len(left) < policy.bundle_moves_per_minute
+        if not left or (fits and touching + clients <= policy.reconnecting_clients_per_minute):
+            break
+    return (recent[gone - 1][0] + WINDOW - now).total_seconds() if gone else 0.0
+
+
+def keep_pace(
+    ledger: LedgerReader, cluster: str, clients: int, policy: ApplyPolicy, clock: Callable[[], datetime]
+) -> None:
+    """Sleeps until one more change keeps within the limits."""
+    while True:
+        now = clock()
+        seconds = pause_before(ledger.changes_since(cluster, now - WINDOW), clients, policy, now)
+        if seconds <= 0:
+            return
+        log.info("keeping pace: next change in %.0f s", seconds)
+        time.sleep(seconds)

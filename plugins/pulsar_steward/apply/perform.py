@@ -1,0 +1,99 @@
+"""One call and its proof: send it once, then look until the cluster shows the change or the time is up."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pulsar_steward.errors import (
+    AdminError,
+    BrokenAnswer,
+    Conflict,
+    NotFound,
+    Precondition,
+    ServerError,
+    TimedOut,
+    Unreachable,
+)
+from pulsar_steward.ledger.rows import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pulsar_steward.apply.bench import Bench
+    from pulsar_steward.apply.changes.kind import ChangeKind, Sight
+
+log = logging.getLogger(__name__)
+
+_FIRST_PAUSE_SECONDS = 0.1
+_LONGEST_PAUSE_SECONDS = 1.0
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """What a step came to, why, and what the cluster showed."""
+
+    outcome: Outcome
+    reason: str
+    values: dict[str, Any] = {}
+
+
+def perform(bench: Bench, kind: ChangeKind, before: dict[str, Any]) -> Result:
+    """Makes a change whose intent is recorded, and proves it."""
+    doubt: AdminError | None = None
+    try:
+        bench.writer.send(kind.call())
+    except (Conflict, NotFound, Precondition) as error:
+        return Result(outcome=Outcome.DRIFTED, reason=f"the cluster moved on: {error}")
+    except (TimedOut, Unreachable, BrokenAnswer, ServerError) as error:
+        log.warning("whether the call had an effect is not known, looking: %s", error)
+        doubt = error
+    except AdminError as error:
+        return Result(outcome=Outcome.FAILED, reason=str(error))
+    return result_of(wait_for(bench, kind, before), doubt)
+
+
+def result_of(sight: Sight | AdminError, doubt: AdminError | None) -> Result:
+    """What to make of the last look at a change, given what was doubtful about its call."""
+    said = f" (the call: {doubt})" if doubt else ""
+    if isinstance(sight, AdminError):
+        reason = f"the cluster could not be read to see what happened: {sight}{said}"
+        return Result(outcome=Outcome.UNKNOWN, reason=reason)
+    if sight.there:
+        return Result(outcome=Outcome.DONE, reason=sight.words + said, values=sight.values)
+    if doubt is not None:
+        reason = f"{sight.words}; it may still take effect{said}"
+        return Result(outcome=Outcome.UNKNOWN, reason=reason, values=sight.values)
+    reason = f"the broker accepted the call, yet {sight.words}"
+    return Result(outcome=Outcome.FAILED, reason=reason, values=sight.values)
+
+
+def wait_for(
+    bench: Bench, kind: ChangeKind, before: dict[str, Any], enough: Callable[[Sight], bool] = lambda _: False
+) -> Sight | AdminError:
+    """Looks until the change is there, `enough` says so, or the policy's time is up; returns the last look."""
+    deadline = time.monotonic() + bench.policy.apply.proof_timeout_seconds
+    pause = _FIRST_PAUSE_SECONDS
+    while True:
+        last = _look_once(bench, kind, before)
+        settled = not isinstance(last, AdminError) and (last.there or enough(last))
+        if settled or time.monotonic() >= deadline:
+            return last
+        time.sleep(pause)
+        pause = min(pause * 1.5, _LONGEST_PAUSE_SECONDS)
+
+
+def _look_once(bench: Bench, kind: ChangeKind, before: dict[str, Any]) -> Sight | AdminError:
+    completion = kind.completion(before)
+    try:
+        if completion is not None:
+            bench.writer.send(completion)
+    except AdminError as error:
+        log.info("not yet: %s", error)
+    try:
+        return kind.sight(bench.look)
+    except AdminError as error:
+        log.info("cannot look: %s", error)
+        return error

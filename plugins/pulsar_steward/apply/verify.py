@@ -1,0 +1,107 @@
+"""Proof of a whole batch: what the brokers themselves show when it is over, read anew."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from pulsar_steward.apply.changes import kind_of
+from pulsar_steward.errors import AdminError
+from pulsar_steward.ledger.rows import Outcome, Proof
+from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of, tc_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pulsar_steward.apply.bench import Bench
+    from pulsar_steward.apply.look import Look
+    from pulsar_steward.ledger.rows import StepOutcome
+    from pulsar_steward.model.plan import Batch
+
+log = logging.getLogger(__name__)
+
+
+def verify(bench: Bench, plan_id: str, batch_id: str) -> Proof:
+    """Reads back what a run did of a batch, records it, and returns it.
+
+    Proved is a batch of which every approved step is done and still shows. Where nothing was approved, nothing was
+    done, and that is what the proof says.
+
+    Raises:
+        LedgerError: If the ledger cannot be used.
+    """
+    batch = bench.ledger.plan(plan_id).batch(batch_id)
+    outcomes = [outcome for outcome in bench.ledger.outcomes(plan_id, batch_id) if outcome.run == bench.run]
+    faults, shown = _faults(bench.look, batch, outcomes)
+    placement = _placement(bench.look, batch)
+    proof = Proof(
+        plan_id=plan_id,
+        batch_id=batch_id,
+        run=bench.run,
+        at=bench.clock(),
+        proved=bool(outcomes) and not faults,
+        reason=_reason(outcomes, faults),
+        shown={"steps": shown, "placement": placement},
+    )
+    bench.journal.proof(proof)
+    return proof
+
+
+def _reason(outcomes: Sequence[StepOutcome], faults: Sequence[str]) -> str:
+    if not outcomes:
+        return "nothing was done: there is no approved step"
+    if faults:
+        return "; ".join(faults)
+    return f"all {len(outcomes)} approved steps are done, and the brokers show them"
+
+
+def _faults(look: Look, batch: Batch, outcomes: Sequence[StepOutcome]) -> tuple[list[str], dict[str, str]]:
+    faults, shown = [], {}
+    for outcome in outcomes:
+        if outcome.outcome is not Outcome.DONE:
+            faults.append(f"{outcome.step_id} {outcome.outcome}: {outcome.reason}")
+            continue
+        words, there = _shown(look, batch, outcome.step_id, outcomes)
+        shown[outcome.step_id] = words
+        if not there:
+            faults.append(f"{outcome.step_id} was done, but now: {words}")
+    return faults, shown
+
+
+def _shown(look: Look, batch: Batch, step_id: str, outcomes: Sequence[StepOutcome]) -> tuple[str, bool]:
+    done = {outcome.step_id for outcome in outcomes if outcome.outcome is Outcome.DONE}
+    if any(step_id in later.after and later.step_id in done for later in batch.steps):
+        return "later steps moved on from it", True
+    try:
+        sight = kind_of(batch.step(step_id).change).sight(look)
+    except AdminError as error:
+        return f"cannot be read: {error}", False
+    return sight.words, sight.there
+
+
+def _placement(look: Look, batch: Batch) -> dict[str, Any]:
+    """Where what the batch balances is now, by broker; brokers that cannot be read are named with the reason."""
+    namespaces = {step.change.namespace for step in batch.steps}
+    coordinators = look.coordinators() if namespaces == {TC_NAMESPACE} else 0
+    placed: dict[str, Any] = {}
+    for broker in look.brokers():
+        try:
+            owned = look.owned_by(broker)
+        except AdminError as error:
+            placed[broker] = {"unread": str(error)}
+            continue
+        counts: Mapping[str, int] = {
+            "bundles": sum(bundle.rpartition("/")[0] in namespaces for bundle in owned),
+            **({"coordinators": coordinators_in(owned, coordinators)} if coordinators else {}),
+        }
+        placed[broker] = dict(counts)
+    return placed
+
+
+def coordinators_in(owned: Sequence[str], coordinators: int) -> int:
+    """How many of a cluster's transaction coordinators the owned bundles (``tenant/ns/range``) place."""
+    ranges = [
+        BundleRange.parse(bundle.rpartition("/")[2]) for bundle in owned if bundle.rpartition("/")[0] == TC_NAMESPACE
+    ]
+    positions = [position_of(tc_topic(number)) for number in range(coordinators)]
+    return sum(any(position in bundle for bundle in ranges) for position in positions)

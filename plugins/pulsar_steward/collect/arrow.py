@@ -1,0 +1,51 @@
+"""Arrow schemas of the snapshot's tables, and of what a collecting task answers with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pulsar_steward.model.tables import BROKERS, BUNDLES, NAMESPACES, SUBSCRIPTIONS, TOPICS, Column, Kind, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_TYPES: dict[Kind, pa.DataType] = {
+    Kind.STRING: pa.string(),
+    Kind.INT: pa.int32(),
+    Kind.LONG: pa.int64(),
+    Kind.DOUBLE: pa.float64(),
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.TIMESTAMP: pa.timestamp("us", tz="UTC"),
+    Kind.LONGS: pa.list_(pa.int64()),
+    Kind.STRINGS: pa.list_(pa.string()),
+}
+
+UNREAD = Table(
+    "unread",
+    "one row a namespace that could not be read; collecting's own, not written",
+    (
+        Column("name", Kind.STRING, "the namespace"),
+        Column("failure", Kind.STRING, "why it could not be read"),
+    ),
+)
+
+BROKER_TABLES = (BROKERS, BUNDLES, TOPICS, SUBSCRIPTIONS)
+"""What is read of each broker."""
+
+NAMESPACE_TABLES = (NAMESPACES, UNREAD)
+"""What is read of each namespace."""
+
+
+def schema_of(table: Table) -> pa.Schema:
+    """A table's columns, in order, all nullable."""
+    return pa.schema([(column.name, _TYPES[column.kind]) for column in table.columns])
+
+
+def answer_schema(tables: Sequence[Table]) -> pa.Schema:
+    """One struct column a table: a row fills exactly one of them, the others are null.
+
+    So one pass over a broker yields rows of several tables.
+    """
+    return pa.schema([(table.name, pa.struct(list(schema_of(table)))) for table in tables])

@@ -1,0 +1,46 @@
+"""Which of a broker's bundles a topic is in, where its statistics are older than the broker's bundles.
+
+Statistics are up to a minute old. A bundle that was unloaded since is still in them, and one that was split is still
+whole: its topics are looked for by hash position among the bundles that the broker owns now.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from pulsar_steward.model.bundles import BundleRange, position_of, range_holding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pulsar_steward.admin.statistics import BundleStatistics, TopicStatistics
+
+Owned = dict[str, dict[str, BundleRange]]
+"""Namespace → range as written → range, of the bundles that one broker owns."""
+
+
+def owned_by_namespace(bundles: Iterable[str]) -> Owned:
+    """The bundles of `Reader.owned_bundles` (``tenant/ns/range``), by namespace."""
+    owned: Owned = defaultdict(dict)
+    for bundle in bundles:
+        namespace, _, text = bundle.rpartition("/")
+        owned[namespace][text] = BundleRange.parse(text)
+    return dict(owned)
+
+
+def as_owned_now(statistics: BundleStatistics, owned: Owned) -> Iterator[tuple[str, dict[str, TopicStatistics]]]:
+    """The topics that the broker still owns, under the ranges that it owns now; the others are elsewhere by now."""
+    ranges = owned.get(statistics.namespace, {})
+    if statistics.bundle in ranges:
+        yield statistics.bundle, statistics.topics
+        return
+    found: dict[str, dict[str, TopicStatistics]] = defaultdict(dict)
+    written = {bundle: text for text, bundle in ranges.items()}
+    ordered = sorted(written)
+    for name, topic in statistics.topics.items() if ordered else ():
+        position = position_of(name)
+        bundle = range_holding(ordered, position)
+        if position in bundle:
+            found[written[bundle]][name] = topic
+    yield from found.items()

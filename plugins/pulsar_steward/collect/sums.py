@@ -1,0 +1,46 @@
+"""What the topics of a bundle, or the bundles of a broker, come to in all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+class BundleSum(msgspec.Struct):
+    """Sums that grow while a broker's statistics are read; rates are per second, sizes are bytes."""
+
+    topics: int = 0
+    producers: int = 0
+    consumers: int = 0
+    rate_in: float = 0.0
+    rate_out: float = 0.0
+    throughput_in: float = 0.0
+    throughput_out: float = 0.0
+    backlog: int = 0
+
+    @classmethod
+    def of(cls, sums: Iterable[BundleSum]) -> BundleSum:
+        """The sum of sums."""
+        columns = zip(*(msgspec.structs.astuple(each) for each in sums), strict=True)
+        return cls(*(sum(column) for column in columns))
+
+    @property
+    def rates(self) -> tuple[float, float, float, float]:
+        """Messages in and out, bytes in and out, per second."""
+        return self.rate_in, self.rate_out, self.throughput_in, self.throughput_out
+
+    def add(self, topics: int, *columns: Sequence[float]) -> None:
+        """Adds topics, given as the columns of the table `topics` from `producers` on."""
+        producers, consumers, _, rate_in, rate_out, throughput_in, throughput_out, _, backlog = map(sum, columns)
+        self.topics += topics
+        self.producers += int(producers)
+        self.consumers += int(consumers)
+        self.rate_in += rate_in
+        self.rate_out += rate_out
+        self.throughput_in += throughput_in
+        self.throughput_out += throughput_out
+        self.backlog += int(backlog)

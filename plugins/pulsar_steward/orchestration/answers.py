@@ -1,0 +1,104 @@
+"""From what Airflow recorded of an answer to what the ledger keeps: strictly, as only a plain yes is a yes."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pulsar_steward.ledger.rows import Answer, Decision
+from pulsar_steward.model.plan import approval_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pulsar_steward.model.plan import Plan
+    from pulsar_steward.policy.schema import ApprovalPolicy
+
+APPROVE = "Approve"
+REJECT = "Reject"
+STEPS = "steps"
+COMMENT = "comment"
+
+
+class _Person(msgspec.Struct, frozen=True):
+    id: str
+    name: str
+
+
+class _Response(msgspec.Struct, frozen=True, kw_only=True):
+    """The event with which Airflow resumes a task that waited for a person."""
+
+    chosen_options: list[str]
+    responded_at: datetime
+    responded_by_user: _Person | None
+    params_input: dict[str, Any] = {}
+    timedout: bool = False
+
+
+def interpret(
+    event: Mapping[str, Any], plan: Plan, batch_id: str, run: str, policy: ApprovalPolicy, now: datetime
+) -> Answer:
+    """What an answer comes to. Never raises for what is in the event: what is not understood is malformed.
+
+    Args:
+        event: What Airflow resumed the task with.
+        plan: The plan, from the ledger.
+        batch_id: The batch that was asked about.
+        run: The asking run, ``dag/run/map index``.
+        policy: How long an approval is valid.
+        now: The present, for an answer without a time of its own.
+    """
+    blank = Answer(
+        plan_id=plan.plan_id,
+        batch_id=batch_id,
+        run=run,
+        decision=Decision.MALFORMED,
+        answered_by=None,
+        answered_at=now,
+        reason="",
+    )
+    if "error" in event:
+        timeout = event.get("error_type") == "timeout"
+        reason = "nobody answered in time" if timeout else f"Airflow reports: {event['error']}"
+        return _changed(blank, decision=Decision.NO_ANSWER, reason=reason)
+    try:
+        response = msgspec.convert(dict(event), _Response)
+    except msgspec.ValidationError as error:
+        return _changed(blank, reason=f"the answer cannot be read: {error}")
+    if response.timedout or response.responded_by_user is None or not response.responded_by_user.name:
+        return _changed(blank, decision=Decision.NO_ANSWER, reason="nobody answered in time")
+    given = _changed(blank, answered_by=response.responded_by_user.name, answered_at=response.responded_at)
+    return _of_a_person(response, given, plan, policy)
+
+
+def _of_a_person(response: _Response, given: Answer, plan: Plan, policy: ApprovalPolicy) -> Answer:
+    comment = response.params_input.get(COMMENT) or ""
+    if not isinstance(comment, str):
+        return _changed(given, reason="the comment is not a text")
+    given = _changed(given, comment=comment.strip())
+    if response.chosen_options == [REJECT]:
+        return _changed(given, decision=Decision.REJECTED, reason="a person rejected it")
+    if response.chosen_options != [APPROVE]:
+        return _changed(given, reason=f"the chosen options are {response.chosen_options}, not one of those asked")
+    known = [step.step_id for step in plan.batch(given.batch_id).steps]
+    ticked = response.params_input.get(STEPS)
+    if not isinstance(ticked, list) or any(step not in known for step in ticked):
+        return _changed(given, reason=f"the approved steps are {ticked!r}, not a list of steps of this batch")
+    if not ticked:
+        return _changed(given, decision=Decision.REJECTED, reason="every step was unticked")
+    steps = tuple(step for step in known if step in ticked)
+    extent = "every step" if len(steps) == len(known) else f"{len(steps)} of {len(known)} steps"
+    return _changed(
+        given,
+        decision=Decision.APPROVED,
+        reason=f"a person approved {extent}",
+        step_ids=steps,
+        digest=approval_digest(plan, given.batch_id, steps),
+        expires_at=response.responded_at + timedelta(minutes=policy.valid_minutes),
+    )
+
+
+def _changed(answer: Answer, **changes: Any) -> Answer:
+    return msgspec.structs.replace(answer, **changes)

@@ -1,0 +1,127 @@
+"""Airflow's connections as Steward's settings. A secret goes from here into memory, and nowhere else."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from airflow.sdk import Connection
+from airflow.sdk.exceptions import AirflowNotFoundException
+from pydantic import SecretStr
+from sqlalchemy.engine import URL, make_url
+
+from pulsar_steward.admin.settings import AdminSettings
+from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.orchestration.home import home
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from pulsar_steward.policy.schema import Policy
+
+LEDGER = "steward_ledger"
+
+
+def admin_settings(cluster: str, policy: Policy) -> AdminSettings:
+    """The admin API of a cluster, from the connection ``pulsar_admin_<cluster>``.
+
+    The connection's type is HTTP: host, port, schema (``http`` or ``https``), the token in the password. Its extra may
+    hold ``urls``, a list of more brokers (or all of them), ``ca_file`` and ``service_url``.
+
+    Raises:
+        ConfigurationError: If there is no such connection, or it is not usable.
+    """
+    name = f"pulsar_admin_{cluster}"
+    connection = _connection(name)
+    if connection is None:
+        raise ConfigurationError(
+            f"there is no Airflow connection {name!r}: add one of type HTTP with a broker's host and port, and the"
+            " token as password"
+        )
+    extra = connection.extra_dejson
+    urls = tuple(extra.get("urls") or ()) or (_url(name, connection),)
+    token = SecretStr(connection.password) if connection.password else None
+    return AdminSettings(urls=urls, token=token, limits=policy.admin, ca_file=extra.get("ca_file"))
+
+
+def service_url(cluster: str) -> str | None:
+    """Where clients of the cluster connect (``service_url`` in the connection's extra), or None where not said."""
+    connection = _connection(f"pulsar_admin_{cluster}")
+    return None if connection is None else connection.extra_dejson.get("service_url")
+
+
+def token(cluster: str) -> str | None:
+    """The token of the cluster's connection, or None where it has none."""
+    connection = _connection(f"pulsar_admin_{cluster}")
+    return None if connection is None else connection.password or None
+
+
+def ledger() -> Engine:
+    """The ledger behind ``steward_ledger``: any SQLAlchemy URL as host or in its extra; a SQLite file by default.
+
+    Raises:
+        ConfigurationError: If the connection holds no usable URL.
+        LedgerError: If the ledger cannot be reached.
+    """
+    return open_ledger(ledger_url())
+
+
+def ledger_url() -> URL:
+    """Where the ledger is.
+
+    Raises:
+        ConfigurationError: If the connection holds no usable URL.
+    """
+    connection = _connection(LEDGER)
+    if connection is None:
+        home().mkdir(parents=True, exist_ok=True)
+        return make_url(f"sqlite:///{home() / 'ledger.db'}")
+    if url := connection.extra_dejson.get("url"):
+        return make_url(url)
+    if not connection.conn_type or not connection.host:
+        raise ConfigurationError(f"the connection {LEDGER!r} names no database: give a host, or `url` in its extra")
+    driver = "postgresql+psycopg" if connection.conn_type in {"postgres", "postgresql"} else connection.conn_type
+    return URL.create(
+        driver,
+        username=connection.login,
+        password=connection.password,
+        host=connection.host,
+        port=connection.port,
+        database=connection.schema,
+    )
+
+
+def spark_is_defined() -> bool:
+    """Whether somebody defined the connection ``spark_default``."""
+    return _connection("spark_default") is not None
+
+
+def _connection(name: str) -> Connection | None:
+    try:
+        connection: Connection = Connection.get(name)
+    except AirflowNotFoundException:
+        return None
+    return connection
+
+
+def _url(name: str, connection: Connection) -> str:
+    if not connection.host:
+        raise ConfigurationError(f"the connection {name!r} names no host: give a broker's, or `urls` in its extra")
+    if "://" in connection.host:
+        return connection.host
+    port = f":{connection.port}" if connection.port else ""
+    return f"{connection.schema or 'http'}://{connection.host}{port}"
+
+
+def spark_environment(settings: AdminSettings) -> None:
+    """Puts addresses and token into this process's environment, for the Spark that it is about to start.
+
+    Not the operator's ``env_vars``: Airflow shows these in its pages.
+    """
+    os.environ["STEWARD_ADMIN_URLS"] = ",".join(settings.urls)
+    os.environ.pop("STEWARD_ADMIN_TOKEN", None)
+    if settings.token is not None:
+        os.environ["STEWARD_ADMIN_TOKEN"] = settings.token.get_secret_value()
+    if settings.ca_file:
+        os.environ["STEWARD_ADMIN_CA_FILE"] = settings.ca_file

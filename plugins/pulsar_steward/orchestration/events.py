@@ -1,0 +1,86 @@
+"""Publishes events to a topic of the cluster with the Pulsar client. A cluster that cannot take them stops nothing."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pulsar_steward.orchestration import connections
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pulsar
+
+    from pulsar_steward.apply.journal import Listener
+    from pulsar_steward.model.event import Event
+    from pulsar_steward.policy.schema import EventsPolicy
+
+log = logging.getLogger(__name__)
+
+
+@contextmanager
+def publisher(cluster: str, policy: EventsPolicy) -> Iterator[Listener | None]:
+    """What publishes a cluster's events, or None where that is off or nobody said where clients connect.
+
+    Nothing is connected before the first event.
+    """
+    address = connections.service_url(cluster)
+    if policy.topic is None or address is None:
+        yield None
+        return
+    sender = _Sender(address, connections.token(cluster), policy.topic, policy.timeout_seconds)
+    try:
+        yield sender.send
+    finally:
+        sender.close()
+
+
+class _Sender:
+    """One producer, made when the first event comes; after a failure the rest of the task's events are not tried."""
+
+    def __init__(self, address: str, token: str | None, topic: str, timeout_seconds: int) -> None:
+        self._address = address
+        self._token = token
+        self._topic = topic
+        self._seconds = timeout_seconds
+        self._client: pulsar.Client | None = None
+        self._producer: pulsar.Producer | None = None
+        self._failed = False
+
+    def send(self, event: Event) -> None:
+        """Publishes one event, keyed by its plan so that a plan's events stay in order.
+
+        Raises:
+            Exception: Whatever the client raised; the journal logs it and goes on.
+        """
+        if self._failed:
+            log.info("the event topic failed before: not published: %s %s", event.event, event.result)
+            return
+        self._failed = True  # until it went well: the next event must not wait out the same failure
+        if self._producer is None:
+            self._producer = self._connected()
+        self._producer.send(event.encoded(), partition_key=event.plan_id, properties={"event": event.event})
+        self._failed = False
+
+    def close(self) -> None:
+        """Closes the connection, if there is one."""
+        if self._client is None:
+            return
+        try:
+            self._client.close()
+        except Exception as error:  # noqa: BLE001 - the client raises bare errors, and everything is sent by now
+            log.info("closing the event producer: %s", error)
+
+    def _connected(self) -> pulsar.Producer:
+        import pulsar  # noqa: PLC0415 - a native library that most tasks never need
+
+        self._client = pulsar.Client(
+            self._address,
+            authentication=pulsar.AuthenticationToken(self._token) if self._token else None,
+            operation_timeout_seconds=self._seconds,
+            connection_timeout_ms=self._seconds * 1000,
+            logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
+        )
+        return self._client.create_producer(self._topic, send_timeout_millis=self._seconds * 1000)

@@ -1,0 +1,97 @@
+"""What the tasks of ``pulsar_observe`` do, beside the two Spark jobs."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.orchestration import home
+from pulsar_steward.orchestration.publish import View, decide, standing_plans
+from pulsar_steward.orchestration.workshop import Workshop, open_workshop
+from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.planners.registry import make_plan
+from pulsar_steward.snapshots.read import open_snapshot
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from pulsar_steward.model.plan import Plan
+    from pulsar_steward.orchestration.publish import Publication
+    from pulsar_steward.snapshots.read import Snapshot
+    from pulsar_steward.snapshots.rows import SnapshotMeta
+
+log = logging.getLogger(__name__)
+
+
+class Planned(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of planning: the plan to ask about, or why there is none."""
+
+    plan_id: str | None
+    reason: str
+
+
+def prepare(cluster: str, at: datetime | None = None) -> dict[str, str]:
+    """Where the next snapshot of a cluster goes, and when it is taken."""
+    taken_at = f"{at or home.now():%Y%m%dT%H%M%SZ}"
+    root = home.snapshots_uri()
+    return {
+        "cluster": cluster,
+        "taken_at": taken_at,
+        "root": root,
+        "snapshot": f"{root}/cluster={cluster}/taken_at={taken_at}",
+    }
+
+
+def plan_snapshot(cluster: str, snapshot_uri: str, run: str) -> Planned:
+    """Plans a diagnosed snapshot, and records the plan where it is worth asking about.
+
+    Raises:
+        SnapshotError: If the snapshot is not there, whole.
+        LedgerError: If the ledger cannot be used.
+    """
+    snapshot = open_snapshot(snapshot_uri)
+    meta = snapshot.meta()
+    _log_findings(snapshot, meta)
+    with open_workshop(cluster, run) as shop:
+        if busy := _changing(shop, meta.taken_at):
+            return Planned(plan_id=None, reason=busy)
+        cooldown = timedelta(minutes=shop.policy.tc_skew.cooldown_minutes)
+        moved = shop.ledger.moves_since(cluster, meta.taken_at - cooldown)
+        plan = make_plan(scene_of(snapshot, shop.policy, moved))
+        for note in plan.notes:
+            log.info("note: %s", note)
+        view = View.PARTIAL if meta.unread else View.COMPLETE
+        now = shop.clock()
+        standing = standing_plans(shop.ledger, cluster, shop.policy.approval, now)
+        publication = decide(plan, view, standing, shop.policy.approval, now)
+        return _recorded(shop, plan, publication, now)
+
+
+def _recorded(shop: Workshop, plan: Plan, publication: Publication, now: datetime) -> Planned:
+    if publication.record:
+        shop.ledger_writer.record_plan(plan, now, supersede=publication.supersede)
+    for older in publication.supersede:
+        log.info("plan %s is superseded by %s", older, plan.plan_id)
+    return Planned(plan_id=plan.plan_id if publication.ask else None, reason=publication.reason)
+
+
+def _changing(shop: Workshop, taken_at: datetime) -> str | None:
+    """Why a snapshot may show a cluster in the middle of a change, or None."""
+    lease = shop.ledger.lease(shop.cluster)
+    if lease is not None and lease.expires_at > shop.clock():
+        return f"{lease.holder} is changing the cluster: the next observation will see what came of it"
+    if shop.ledger.changes_since(shop.cluster, taken_at):
+        return "the cluster was changed while it was observed: the next observation will see it whole"
+    return None
+
+
+def _log_findings(snapshot: Snapshot, meta: SnapshotMeta) -> None:
+    if meta.unread:
+        log.warning("the snapshot is partial: unread are %s", ", ".join(meta.unread))
+    for verdict in snapshot.verdicts():
+        log.info("%s: %s: %s", verdict.check_id, verdict.outlook, verdict.reason)
+    for finding in snapshot.findings():
+        log.warning("%s %s: %s", finding.severity, finding.check_id, finding.evidence)

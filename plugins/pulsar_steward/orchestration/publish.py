@@ -1,0 +1,111 @@
+"""Whether a new plan is a new question: the same is not asked twice, and a newer view takes an older one's place."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.ledger.rows import Decision, PlanRow, RecordedAnswer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pulsar_steward.ledger.read import LedgerReader
+    from pulsar_steward.model.plan import Plan
+    from pulsar_steward.policy.schema import ApprovalPolicy
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """How an earlier plan stands.
+
+    Attributes:
+        row: The plan as listed.
+        waiting: Whether somebody may still answer one of its batches.
+        rejected_at: When a person last rejected one of its batches; None: nobody did.
+    """
+
+    row: PlanRow
+    waiting: bool
+    rejected_at: datetime | None
+
+
+class Publication(msgspec.Struct, frozen=True, kw_only=True):
+    """What to do with a new plan.
+
+    Attributes:
+        ask: Whether people are to be asked.
+        supersede: Ids of the plans whose place it takes.
+        record: Whether it goes into the ledger at all.
+        reason: Why, in words.
+    """
+
+    ask: bool
+    record: bool
+    supersede: tuple[str, ...] = ()
+    reason: str
+
+
+class View(StrEnum):
+    """How far the snapshot behind a plan can be trusted to show what is not there."""
+
+    COMPLETE = "complete"
+    PARTIAL = "partial"
+
+
+def decide(plan: Plan, view: View, standing: Sequence[Standing], policy: ApprovalPolicy, now: datetime) -> Publication:
+    """What becomes of a new plan.
+
+    Args:
+        plan: The new plan.
+        view: Whether its snapshot was complete.
+        standing: The cluster's earlier plans that no newer one has superseded, newest first.
+        policy: How long a rejection is respected.
+        now: The present, UTC.
+    """
+    if view is View.PARTIAL and not plan.batches:
+        reason = "; ".join(("a partial snapshot changes nothing", *plan.notes))
+        return Publication(ask=False, record=False, reason=reason)
+    older = tuple(each.row.plan_id for each in standing if each.row.plan_id != plan.plan_id)
+    if not plan.batches:
+        reason = "; ".join(plan.notes) or "nothing to remedy"
+        return Publication(ask=False, record=True, supersede=older, reason=reason)
+    same = [each for each in standing if each.row.proposal_digest == plan.proposal_digest]
+    for each in same:
+        if each.waiting:
+            return Publication(ask=False, record=False, reason=f"plan {each.row.plan_id} asks the same and still waits")
+        if each.rejected_at and now < each.rejected_at + timedelta(minutes=policy.ask_again_minutes):
+            reason = f"the same was rejected at {each.rejected_at:%Y-%m-%d %H:%M} UTC (plan {each.row.plan_id})"
+            return Publication(ask=False, record=False, reason=reason)
+    return Publication(ask=True, record=True, supersede=older, reason=f"{len(plan.batches)} batches to be answered")
+
+
+def standing_plans(ledger: LedgerReader, cluster: str, policy: ApprovalPolicy, now: datetime) -> tuple[Standing, ...]:
+    """How the cluster's plans stand that no newer one has superseded, newest first."""
+    open_rows = [row for row in ledger.plans(cluster) if row.superseded_by is None]
+    return tuple(_standing(ledger, row, policy, now) for row in open_rows)
+
+
+def _standing(ledger: LedgerReader, row: PlanRow, policy: ApprovalPolicy, now: datetime) -> Standing:
+    asked = ledger.asked_at(row.plan_id)
+    patience = timedelta(minutes=policy.response_timeout_minutes)
+    waiting, rejected = False, []
+    for batch in ledger.plan(row.plan_id).batches:
+        answers = ledger.answers(row.plan_id, batch.batch_id)
+        since = asked.get(batch.batch_id, row.created_at)
+        unanswered = not any(answer.answered_at >= since for answer in answers)
+        waiting = waiting or (unanswered and now < since + patience) or _being_applied(ledger, answers, now)
+        rejected += [answer.answered_at for answer in answers if answer.decision is Decision.REJECTED]
+    return Standing(row=row, waiting=waiting, rejected_at=max(rejected, default=None))
+
+
+def _being_applied(ledger: LedgerReader, answers: Sequence[RecordedAnswer], now: datetime) -> bool:
+    """Whether a batch is approved, the approval stands, and its steps have no outcome yet."""
+    for answer in answers:
+        if answer.decision is Decision.APPROVED and answer.expires_at and now < answer.expires_at:
+            known = {outcome.step_id for outcome in ledger.outcomes(answer.plan_id, answer.batch_id)}
+            if not known.issuperset(answer.step_ids):
+                return True
+    return False

@@ -1,0 +1,170 @@
+"""What the tasks of ``pulsar_remediate`` do."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pulsar_steward.apply.execute import carry_out
+from pulsar_steward.apply.gate import answer_of
+from pulsar_steward.apply.rehearse import rehearse
+from pulsar_steward.apply.verify import verify
+from pulsar_steward.errors import ConfigurationError, NotInLedger, Refused
+from pulsar_steward.ledger.rows import Decision
+from pulsar_steward.orchestration.workshop import Workshop, open_workshop
+from pulsar_steward.report.outcome import BatchStory, story
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pulsar_steward.ledger.rows import Proof, StepOutcome
+    from pulsar_steward.model.plan import Plan
+
+log = logging.getLogger(__name__)
+
+MOST_BATCHES = 1000
+"""Airflow expands a task at most 1,024 times (``[core] max_map_length``)."""
+
+
+class BatchRef(msgspec.Struct, frozen=True, kw_only=True):
+    """One batch, as tasks hand it on: by name only, as the ledger holds the rest."""
+
+    cluster: str
+    plan_id: str
+    batch_id: str
+    label: str
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """The parameters of a run.
+
+    Attributes:
+        cluster: The cluster's name in Steward's connections.
+        plan_id: The plan, or None for the newest of the cluster.
+        kinds: Kinds of batches to ask about; empty means all.
+    """
+
+    cluster: str
+    plan_id: str | None
+    kinds: tuple[str, ...] = ()
+
+
+def wanted_by(params: Mapping[str, Any], published: Iterable[Mapping[str, Any]]) -> tuple[Wanted, ...]:
+    """What a run is about: the plans whose publication started it, the newest of each cluster, or its parameters.
+
+    Args:
+        params: The run's parameters.
+        published: What each publication that started the run carries, oldest first.
+    """
+    newest = {event["cluster"]: event["plan_id"] for event in published if "plan_id" in event}
+    kinds = tuple(params.get("kinds") or ())
+    if newest:
+        return tuple(Wanted(cluster=name, plan_id=plan_id, kinds=kinds) for name, plan_id in sorted(newest.items()))
+    return (Wanted(cluster=params["cluster"], plan_id=params.get("plan_id") or None, kinds=kinds),)
+
+
+def choose(wanted: Sequence[Wanted], run: str) -> list[dict[str, str]]:
+    """The batches to ask about, most urgent first.
+
+    Raises:
+        NotInLedger: If there is no such plan.
+        Refused: If a newer plan took its place.
+        ConfigurationError: If there are more batches than Airflow can ask about in one run.
+    """
+    chosen = [msgspec.to_builtins(ref) for each in wanted for ref in _refs(each, run)]
+    if len(chosen) > MOST_BATCHES:
+        raise ConfigurationError(f"{len(chosen)} batches in one run, more than {MOST_BATCHES}: choose by `kinds`")
+    return chosen
+
+
+def dry_run(wanted: Sequence[Wanted], run: str) -> str:
+    """What would be called now, read from the live clusters and kept in the ledger; nothing is changed."""
+    texts = []
+    for each in wanted:
+        with open_workshop(each.cluster, run) as shop, shop.look() as look:
+            plan = _plan(shop, each)
+            batches = [batch for batch in plan.batches if not each.kinds or batch.kind in each.kinds]
+            text = "\n\n".join(rehearse(look, shop.ledger, plan, batch, shop.policy, shop.clock) for batch in batches)
+            text = text or f"plan {plan.plan_id} changes nothing: {'; '.join(plan.notes)}"
+            shop.ledger_writer.record_dry_run(plan.plan_id, run, text, shop.clock())
+            texts.append(text)
+    return "\n\n".join(texts)
+
+
+def apply_batch(ref: BatchRef, run: str) -> tuple[StepOutcome, ...]:
+    """Carries out what was approved of a batch.
+
+    Raises:
+        Refused: If nothing may be changed, with the reason.
+    """
+    with open_workshop(ref.cluster, run) as shop, shop.bench() as bench:
+        return carry_out(bench, ref.plan_id, ref.batch_id)
+
+
+def was_approved(ref: BatchRef, run: str) -> bool:
+    """Whether the ledger holds an approval of a batch by this run."""
+    with open_workshop(ref.cluster, run) as shop:
+        answer = answer_of(shop.ledger, ref.plan_id, ref.batch_id, run)
+        return answer is not None and answer.decision is Decision.APPROVED
+
+
+def verify_batch(ref: BatchRef, run: str) -> Proof:
+    """Reads back what was done of a batch."""
+    with open_workshop(ref.cluster, run) as shop, shop.bench() as bench:
+        return verify(bench, ref.plan_id, ref.batch_id)
+
+
+def tell(refs: Sequence[BatchRef], run: str) -> tuple[str, tuple[str, ...]]:
+    """The report of a run, Markdown, and what an operator has to look at.
+
+    Args:
+        refs: The run's batches, in the order in which they were expanded.
+        run: The run without a map index, ``dag/run``.
+    """
+    stories = [_story(ref, f"{run}/{index}") for index, ref in enumerate(refs)]
+    return story(stories), tuple(trouble for told in stories for trouble in told.troubles)
+
+
+def _story(ref: BatchRef, run: str) -> BatchStory:
+    with open_workshop(ref.cluster, run) as shop:
+        plan = shop.ledger.plan(ref.plan_id)
+        outcomes = shop.ledger.outcomes(ref.plan_id, ref.batch_id)
+        proofs = [proof for proof in shop.ledger.proofs(ref.plan_id) if proof.run == run]
+        return BatchStory(
+            plan=plan,
+            batch=plan.batch(ref.batch_id),
+            answer=answer_of(shop.ledger, ref.plan_id, ref.batch_id, run),
+            outcomes=tuple(outcome for outcome in outcomes if outcome.run == run),
+            proof=proofs[-1] if proofs else None,
+        )
+
+
+def _refs(wanted: Wanted, run: str) -> list[BatchRef]:
+    with open_workshop(wanted.cluster, run) as shop:
+        plan = _plan(shop, wanted)
+        return [
+            BatchRef(
+                cluster=wanted.cluster,
+                plan_id=plan.plan_id,
+                batch_id=batch.batch_id,
+                label=f"{wanted.cluster} {batch.batch_id}: {batch.title}",
+            )
+            for batch in plan.batches
+            if not wanted.kinds or batch.kind in wanted.kinds
+        ]
+
+
+def _plan(shop: Workshop, wanted: Wanted) -> Plan:
+    if wanted.plan_id is None:
+        rows = shop.ledger.plans(wanted.cluster, limit=1)
+        if not rows:
+            raise NotInLedger(f"the ledger holds no plan for cluster {wanted.cluster!r}: run pulsar_observe first")
+        return shop.ledger.plan(rows[0].plan_id)
+    row = shop.ledger.plan_row(wanted.plan_id)
+    if row.cluster != wanted.cluster:
+        raise Refused(f"plan {row.plan_id} is for cluster {row.cluster!r}, not {wanted.cluster!r}")
+    if row.superseded_by is not None:
+        raise Refused(f"plan {row.plan_id} is superseded by the newer plan {row.superseded_by}: ask about that one")
+    return shop.ledger.plan(row.plan_id)

@@ -1,0 +1,91 @@
+"""What a task works with, opened for its length: ledger, journal, policy, clock, and on demand the cluster."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pulsar_steward.apply.bench import Bench
+from pulsar_steward.apply.journal import Journal
+from pulsar_steward.apply.look import Look
+from pulsar_steward.ledger.read import LedgerReader
+from pulsar_steward.ledger.write import LedgerWriter
+from pulsar_steward.orchestration import connections, home
+from pulsar_steward.orchestration.events import publisher
+from pulsar_steward.policy.load import load_policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import datetime
+
+    from pulsar_steward.policy.schema import Policy
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """One task's things; none of them can change a cluster.
+
+    Attributes:
+        cluster: The cluster's name in Steward's connections.
+        run: The run of one batch, ``dag/run/map index``.
+        ledger: Reads the ledger.
+        ledger_writer: Adds to it.
+        journal: Adds answers, outcomes and proofs, and publishes them.
+        policy: Thresholds and limits.
+        clock: The present, UTC.
+    """
+
+    cluster: str
+    run: str
+    ledger: LedgerReader
+    ledger_writer: LedgerWriter
+    journal: Journal
+    policy: Policy
+    clock: Callable[[], datetime]
+
+    @contextmanager
+    def look(self) -> Iterator[Look]:
+        """The live cluster, to read."""
+        with Look(connections.admin_settings(self.cluster, self.policy)) as look:
+            yield look
+
+    @contextmanager
+    def bench(self) -> Iterator[Bench]:
+        """The live cluster, to change by what `pulsar_steward.apply` permits."""
+        settings = connections.admin_settings(self.cluster, self.policy)
+        with Bench.opened(
+            settings,
+            run=self.run,
+            ledger=self.ledger,
+            ledger_writer=self.ledger_writer,
+            journal=self.journal,
+            policy=self.policy,
+            clock=self.clock,
+        ) as bench:
+            yield bench
+
+
+@contextmanager
+def open_workshop(cluster: str, run: str) -> Iterator[Workshop]:
+    """Opens what a task needs for one cluster.
+
+    Raises:
+        LedgerError: If the ledger cannot be reached.
+        PolicyError: If the cluster's policy does not hold up.
+    """
+    with ExitStack() as closing:
+        policy = load_policy(home.policy_file(cluster))
+        engine = connections.ledger()
+        closing.callback(engine.dispose)
+        writer = LedgerWriter(engine)
+        listener = closing.enter_context(publisher(cluster, policy.events))
+        yield Workshop(
+            cluster=cluster,
+            run=run,
+            ledger=LedgerReader(engine),
+            ledger_writer=writer,
+            journal=Journal(writer, cluster, listener),
+            policy=policy,
+            clock=home.now,
+        )

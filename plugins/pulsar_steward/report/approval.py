@@ -1,0 +1,129 @@
+"""What a person reads before agreeing: which bundles move where and why, what it costs, and how to go back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.apply.changes import kind_of
+from pulsar_steward.model.catalog import CHECKS
+from pulsar_steward.model.step import SplitBundle, UnloadBundle
+from pulsar_steward.report.markdown import bullets, code, table, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pulsar_steward.model.finding import Finding
+    from pulsar_steward.model.plan import Batch, Plan
+    from pulsar_steward.model.step import Change, Step
+    from pulsar_steward.policy.schema import Policy
+
+
+def subject(plan: Plan, batch: Batch) -> str:
+    """One line for the list of what waits."""
+    return f"{plan.cluster}: {batch.title}"
+
+
+def body(plan: Plan, batch: Batch, policy: Policy) -> str:
+    """The whole text of an approval, Markdown."""
+    parts = [
+        _lead(batch),
+        "### Why",
+        _reasons(batch.findings),
+        *_placement(batch),
+        f"### The {_count(len(batch.steps), 'step')}",
+        _steps(batch.steps),
+        "### What was looked at",
+        _guards(batch.steps),
+        "### What approving means",
+        bullets(_terms(policy)),
+        "### The exact calls",
+        code(str(kind_of(step.change).call()) for step in batch.steps),
+        f"{text(f'Plan {plan.plan_id}, batch {batch.batch_id}, digest {plan.digest[:12]}.')}",
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def labels(batch: Batch) -> dict[str, str]:
+    """Step id to the words beside its tick."""
+    return {step.step_id: f"{step.step_id}: {short(step.change)}" for step in batch.steps}
+
+
+def short(change: Change) -> str:
+    """A change in a few words."""
+    match change:
+        case UnloadBundle():
+            return f"move {change.bundle} from {change.source} to {change.target}"
+        case SplitBundle():
+            return f"split {change.bundle} on {change.owner}"
+
+
+def _lead(batch: Batch) -> str:
+    clients = sum(step.touched.clients for step in batch.steps)
+    coordinators = sum(step.touched.coordinators for step in batch.steps)
+    pauses = f"; {_count(coordinators, 'transaction coordinator')} pause for a moment" if coordinators else ""
+    final = [step.step_id for step in batch.steps if step.undo is None]
+    back = f"**{text(', '.join(final))} cannot be undone.**" if final else "Every step can be undone."
+    return f"{_count(clients, 'client')} will reconnect{pauses}. {back}"
+
+
+def _reasons(findings: Sequence[Finding]) -> str:
+    return bullets(f"{finding.severity.upper()}: {finding.evidence} {_source(finding)}" for finding in findings)
+
+
+def _source(finding: Finding) -> str:
+    info = CHECKS.get(finding.check_id)
+    return f"({finding.check_id}; {info.source})" if info else f"({finding.check_id})"
+
+
+def _placement(batch: Batch) -> Iterator[str]:
+    if not batch.before:
+        return
+    after = {place.broker: place.count for place in batch.after}
+    rows = [(place.broker, place.count, after.get(place.broker, 0)) for place in batch.before]
+    yield f"### {text(batch.unit.capitalize())} by broker"
+    yield table(("broker", "now", "after all steps"), rows, numbers=frozenset({1, 2}))
+
+
+def _steps(steps: Sequence[Step]) -> str:
+    rows = [
+        (
+            step.step_id,
+            short(step.change) + (f" (after {', '.join(step.after)})" if step.after else ""),
+            step.effect,
+            f"{step.touched.producers:,} / {step.touched.consumers:,}",
+            step.touched.coordinators,
+            step.undo_note,
+        )
+        for step in steps
+    ]
+    header = ("step", "change", "effect", "producers / consumers", "TCs", "way back")
+    return table(header, rows, numbers=frozenset({3, 4}))
+
+
+def _guards(steps: Sequence[Step]) -> str:
+    """Each guard once where all steps pass it; every veto by itself."""
+    guards = list(dict.fromkeys(result.guard for step in steps for result in step.guards))
+    vetoes = [
+        f"{step.step_id}: {result.guard}: {result.reason}"
+        for step in steps
+        for result in step.guards
+        if not result.passed
+    ]
+    passed = f"Guards passed for every step: {', '.join(guards)}. They look again right before each call."
+    return bullets(vetoes or [passed])
+
+
+def _terms(policy: Policy) -> Iterator[str]:
+    approval = policy.approval
+    yield (
+        "Only the steps that stay ticked are carried out, in this order, within"
+        f" {approval.valid_minutes} minutes of your answer."
+    )
+    yield "If the cluster has moved on by then, nothing is forced: the batch stops, and says why."
+    hours, minutes = divmod(approval.response_timeout_minutes, 60)
+    yield f"No answer within {hours} h {minutes} min is a rejection."
+    yield "A newer plan that differs takes this one's place; answering this one then changes nothing."
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -1,0 +1,81 @@
+"""What came of a run, as Markdown: for the log, the run's report and whoever is on call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.ledger.rows import Decision, Outcome, Proof, RecordedAnswer, StepOutcome
+from pulsar_steward.model.plan import Batch, Plan
+from pulsar_steward.report.markdown import table, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class BatchStory(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that happened to one batch in one run."""
+
+    plan: Plan
+    batch: Batch
+    answer: RecordedAnswer | None
+    outcomes: tuple[StepOutcome, ...]
+    proof: Proof | None
+
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        """What an operator has to look at; a rejection is none, a malformed answer is."""
+        return tuple(_troubles(self))
+
+
+def story(stories: list[BatchStory]) -> str:
+    """The report of a run."""
+    return "\n\n".join(_one(each) for each in stories) or "There was nothing to do."
+
+
+def _troubles(told: BatchStory) -> Iterator[str]:
+    where = f"{told.plan.cluster} {told.batch.batch_id}"
+    if told.answer is None:
+        yield f"{where}: no answer was recorded; nothing was changed"
+        return
+    if told.answer.decision is Decision.MALFORMED:
+        yield f"{where}: malformed answer ({told.answer.reason}); nothing was changed: clear `approve` to ask again"
+    if told.answer.decision is not Decision.APPROVED:
+        return
+    known = {outcome.step_id for outcome in told.outcomes}
+    missing = [step for step in told.answer.step_ids if step not in known]
+    yield from (f"{where}: {step}: approved, and no outcome is recorded" for step in missing)
+    for outcome in told.outcomes:
+        if outcome.outcome is not Outcome.DONE:
+            yield f"{where}: {outcome.step_id} {outcome.outcome}: {outcome.reason}"
+    if told.proof is None or not told.proof.proved:
+        yield f"{where}: not proved: {told.proof.reason if told.proof else 'it was not verified'}"
+
+
+def _one(told: BatchStory) -> str:
+    parts = [f"## {text(told.plan.cluster)}: {text(told.batch.title)}", text(_decision(told))]
+    if told.outcomes:
+        rows = [(row.step_id, row.outcome, row.reason) for row in told.outcomes]
+        parts.append(table(("step", "outcome", "what the brokers show"), rows))
+    if told.proof:
+        parts.append(f"{'Proved' if told.proof.proved else 'Not proved'}: {text(told.proof.reason)}")
+        parts.append(_placement(told.proof))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _decision(told: BatchStory) -> str:
+    answer = told.answer
+    if answer is None:
+        return "No answer was recorded: nothing was changed."
+    who = f" by {answer.answered_by}" if answer.answered_by else ""
+    comment = f' "{answer.comment}"' if answer.comment else ""
+    at = f"{answer.answered_at:%Y-%m-%d %H:%M:%S} UTC"
+    return f"{answer.decision.capitalize()}{who} at {at}: {answer.reason}.{comment}"
+
+
+def _placement(proof: Proof) -> str:
+    placement = proof.shown.get("placement", {})
+    columns = sorted({name for counts in placement.values() for name in counts})
+    rows = [(broker, *(counts.get(name, "") for name in columns)) for broker, counts in sorted(placement.items())]
+    return table(("broker", *columns), rows) if rows else ""

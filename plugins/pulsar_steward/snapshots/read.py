@@ -1,0 +1,141 @@
+"""Opens a snapshot that `collect` finished, and reads of it what is asked for: single tables, single columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from pulsar_steward.errors import SnapshotError
+from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.finding import Finding, Severity, Verdict
+from pulsar_steward.model.tables import (
+    BROKERS,
+    BUNDLES,
+    COLLECTED,
+    FINDINGS,
+    NAMESPACES,
+    SNAPSHOT,
+    TRANSACTION_COORDINATORS,
+    VERDICTS,
+    Table,
+)
+from pulsar_steward.snapshots.rows import BrokerRow, BundleRow, CoordinatorRow, NamespaceRow, SnapshotMeta
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SUCCESS = "_SUCCESS"
+
+Row = TypeVar("Row", bound=msgspec.Struct)
+
+
+def open_snapshot(uri: str) -> Snapshot:
+    """A finished snapshot.
+
+    Args:
+        uri: Its own folder: a path, or any URI that pyarrow can read.
+
+    Raises:
+        SnapshotError: If it cannot be reached, is not finished, or lacks a table.
+    """
+    try:
+        files, path = fs.FileSystem.from_uri(uri) if "://" in uri else (fs.LocalFileSystem(), uri)
+        path = path.rstrip("/")
+        found = {info.base_name for info in files.get_file_info(fs.FileSelector(path))}
+    except (OSError, pa.ArrowException) as error:
+        raise SnapshotError(f"{uri}: there is no snapshot that can be read: {error}") from error
+    if SUCCESS not in found:
+        raise SnapshotError(f"{uri} is no finished snapshot, as it holds no {SUCCESS}: collect again")
+    missing = [table.name for table in COLLECTED if table.name not in found]
+    if missing:
+        raise SnapshotError(f"{uri} lacks the tables {', '.join(missing)}: collect again")
+    return Snapshot(uri, files, path)
+
+
+class Snapshot:
+    """A finished snapshot; nothing is read before it is asked for.
+
+    Every method raises `SnapshotError` where a table is missing, unreadable or of another shape.
+    """
+
+    def __init__(self, uri: str, files: fs.FileSystem, path: str) -> None:
+        self.uri = uri
+        self._files = files
+        self._path = path
+
+    def meta(self) -> SnapshotMeta:
+        """What it is, and whether it is whole."""
+        rows = self._rows(SNAPSHOT, SnapshotMeta)
+        if len(rows) != 1:
+            raise SnapshotError(f"{self.uri}: the table {SNAPSHOT.name} has {len(rows)} rows instead of one")
+        return rows[0]
+
+    def brokers(self) -> tuple[BrokerRow, ...]:
+        """All brokers, by id."""
+        return tuple(sorted(self._rows(BROKERS, BrokerRow), key=lambda row: row.broker))
+
+    def system_bundles(self) -> tuple[BundleRow, ...]:
+        """The bundles of ``pulsar/system``, by range."""
+        rows = self._rows(BUNDLES, BundleRow, [("namespace", "=", TC_NAMESPACE)])
+        return tuple(sorted(rows, key=lambda row: row.bundle))
+
+    def coordinators(self) -> tuple[CoordinatorRow, ...]:
+        """All transaction coordinators, by id."""
+        return tuple(sorted(self._rows(TRANSACTION_COORDINATORS, CoordinatorRow), key=lambda row: row.coordinator))
+
+    def namespaces(self) -> tuple[NamespaceRow, ...]:
+        """All namespaces, by name."""
+        return tuple(sorted(self._rows(NAMESPACES, NamespaceRow), key=lambda row: row.namespace))
+
+    def namespace(self, name: str) -> NamespaceRow | None:
+        """One namespace; None where the snapshot has none of that name."""
+        return next(iter(self._rows(NAMESPACES, NamespaceRow, [("namespace", "=", name)])), None)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What `diagnose` found, worst first, then by check and subject."""
+        found = [
+            Finding(
+                check_id=row["check_id"],
+                severity=Severity(row["severity"]),
+                subject=row["subject"],
+                evidence=row["evidence"],
+                figures=msgspec.json.decode(row["figures_json"], type=dict[str, int]),
+            )
+            for row in self.table(FINDINGS).to_pylist()
+        ]
+        return tuple(sorted(found, key=lambda each: (-each.severity.rank, each.check_id, each.subject, each.evidence)))
+
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """What each check can say of the snapshot, by check."""
+        return tuple(sorted(self._rows(VERDICTS, Verdict), key=lambda verdict: verdict.check_id))
+
+    def table(self, table: Table, columns: Sequence[str] | None = None, filters: Any = None) -> pa.Table:
+        """A table, or some of its columns and rows.
+
+        Args:
+            table: Which one.
+            columns: Names; None: all.
+            filters: As `pyarrow.parquet.read_table` takes them.
+        """
+        names = list(columns or table.names)
+        try:
+            return pq.read_table(
+                f"{self._path}/{table.name}",
+                columns=names,
+                filters=filters,
+                filesystem=self._files,
+                partitioning=None,
+            ).select(names)
+        except (OSError, KeyError, pa.ArrowException) as error:
+            raise SnapshotError(f"{self.uri}: the table {table.name} cannot be read: {error}") from error
+
+    def _rows(self, table: Table, kind: type[Row], filters: Any = None) -> list[Row]:
+        columns = [field.name for field in msgspec.structs.fields(kind)]
+        try:
+            return msgspec.convert(self.table(table, columns, filters).to_pylist(), list[kind])  # type: ignore[valid-type]  # a type only known here
+        except msgspec.ValidationError as error:
+            raise SnapshotError(f"{self.uri}: the table {table.name} is of another shape: {error}") from error

@@ -1,0 +1,80 @@
+"""Rows of a snapshot's smaller tables, as they are read without Spark; `model.tables` says what each column means."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+
+class SnapshotMeta(msgspec.Struct, frozen=True, kw_only=True):
+    """What a snapshot is, and whether it is whole."""
+
+    snapshot_id: str
+    cluster: str
+    pulsar_cluster: str
+    taken_at: datetime
+    pulsar_version: str
+    load_manager: str
+    unread_brokers: tuple[str, ...]
+    unread_namespaces: tuple[str, ...]
+    coordinators: int
+    tcs_by_bundle: bool
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """Everything that could not be read; not empty means partial."""
+        return (*self.unread_brokers, *self.unread_namespaces)
+
+
+class BrokerRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A broker that the cluster lists; figures are None where it was not read or does not report them."""
+
+    broker: str
+    read: bool
+    failure: str | None
+    leader: bool
+    bundles: int | None
+    topics: int | None
+    producers: int | None
+    consumers: int | None
+    cpu_percent: float | None
+    memory_percent: float | None
+    direct_memory_percent: float | None
+    message_rate_in: float | None
+    message_rate_out: float | None
+    throughput_in_bytes: float | None
+    throughput_out_bytes: float | None
+    read_milliseconds: int
+
+
+class BundleRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A bundle; counts are None where an unread broker may own it."""
+
+    namespace: str
+    bundle: str
+    owner: str | None
+    owner_known: bool
+    topics: int | None
+    producers: int | None
+    consumers: int | None
+    positions: tuple[int, ...] | None
+
+
+class CoordinatorRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A transaction coordinator, and where it is as far as that is known."""
+
+    coordinator: int
+    position: int
+    bundle: str | None
+    broker: str | None
+    broker_known: bool
+
+
+class NamespaceRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A namespace; `allowed_brokers` is None where isolation policies leave it every broker."""
+
+    namespace: str
+    bundles: int
+    boundaries: tuple[str, ...]
+    allowed_brokers: tuple[str, ...] | None

@@ -1,0 +1,78 @@
+"""Takes a snapshot of a cluster: ``spark-submit collect.py --cluster NAME --out URI --taken-at TIME``.
+
+The admin API's addresses and the token come from the environment, as arguments and Spark's configuration can be read
+by others: ``STEWARD_ADMIN_URLS`` (separated by commas), ``STEWARD_ADMIN_TOKEN`` and ``STEWARD_ADMIN_CA_FILE``. The last
+line of the output is the snapshot's URI.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from pydantic import SecretStr
+
+from pulsar_steward.admin.settings import AdminSettings
+from pulsar_steward.errors import ConfigurationError
+from steward_spark.command import add_policy, policy_of, run
+from steward_spark.session import spark_session
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(prog="collect.py", description=__doc__.partition("\n")[0])
+    made.add_argument("--cluster", required=True, help="the cluster's name in Steward's connections")
+    made.add_argument("--out", required=True, metavar="URI", help="the folder of snapshots")
+    made.add_argument("--taken-at", required=True, type=datetime.fromisoformat, metavar="TIME", help="ISO, with zone")
+    made.add_argument("--parallelism", type=int, metavar="N", help="brokers asked at once (default: Spark's cores)")
+    add_policy(made)
+    return made
+
+
+def settings_of(arguments: argparse.Namespace, environment: Mapping[str, str]) -> AdminSettings:
+    """How to reach the cluster.
+
+    Raises:
+        ConfigurationError: If the environment names no address, or none that can be one.
+        PolicyError: If the policy does not hold up.
+    """
+    urls = tuple(url.strip() for url in environment.get("STEWARD_ADMIN_URLS", "").split(",") if url.strip())
+    if not urls:
+        raise ConfigurationError("STEWARD_ADMIN_URLS is not set: give at least one address, such as http://broker:8080")
+    token = environment.get("STEWARD_ADMIN_TOKEN")
+    return AdminSettings(
+        urls=urls,
+        token=SecretStr(token) if token else None,
+        limits=policy_of(arguments).admin,
+        ca_file=environment.get("STEWARD_ADMIN_CA_FILE") or None,
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the job; returns the exit code."""
+    arguments = parser().parse_args(argv)
+    return run(lambda: _collect(arguments))
+
+
+def _collect(arguments: argparse.Namespace) -> str:
+    settings = settings_of(arguments, os.environ)
+    spark = spark_session(f"collect {arguments.cluster}")
+    from steward_spark.collecting import Order, collect  # noqa: PLC0415 - wrong arguments are told without Spark
+
+    order = Order(
+        cluster=arguments.cluster,
+        out=arguments.out,
+        taken_at=arguments.taken_at,
+        at_once=arguments.parallelism,
+    )
+    return collect(spark, settings, order)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

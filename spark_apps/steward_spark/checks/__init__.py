@@ -1,0 +1,1 @@
+"""The checks, one a file: a snapshot's DataFrames in, findings out."""

@@ -1,0 +1,37 @@
+"""What a check is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pulsar_steward.model.catalog import CheckInfo
+    from pulsar_steward.model.finding import Finding
+    from pulsar_steward.policy.schema import Policy
+    from steward_spark.frames import Frames
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a check says of a snapshot.
+
+    Attributes:
+        findings: The troubles that it found.
+        quiet: Where there are none, what it looked at, in a sentence.
+        cannot_tell: Why the check cannot judge this cluster at all; None where it can.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    quiet: str = "Nothing was found."
+    cannot_tell: str | None = None
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check: its words, and how it judges a snapshot."""
+
+    info: CheckInfo
+    judge: Callable[[Frames, Policy], Judgement]

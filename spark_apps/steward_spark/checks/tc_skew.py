@@ -1,0 +1,111 @@
+"""Transaction coordinators that crowd on few brokers: their number is the load, and no broker evens it out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark programmer reads
+
+from pulsar_steward.model.catalog import TC_SKEW
+from pulsar_steward.model.finding import Finding, Severity
+from steward_spark.checks.check import Check, Judgement
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from pulsar_steward.policy.schema import Policy, TcSkewPolicy
+    from steward_spark.frames import Frames
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """Coordinators by broker, as far as was read."""
+
+    total: int
+    listed: int
+    held: tuple[tuple[str, int], ...]
+    """Brokers that were read and their coordinators, the fullest first; of equals, the lowest id."""
+
+    @property
+    def most(self) -> int:
+        return self.held[0][1]
+
+    @property
+    def fewest(self) -> int:
+        return self.held[-1][1]
+
+    @property
+    def elsewhere(self) -> int:
+        return self.total - sum(count for _, count in self.held)
+
+    @property
+    def share_percent(self) -> int:
+        return self.most * 100 // self.total
+
+
+def held_by_broker(coordinators: DataFrame) -> dict[str, int]:
+    """Coordinators of every broker that holds any; those of which nobody knows where they are count for none."""
+    counts = coordinators.where("broker is not null").groupBy("broker").agg(F.count("*").alias("held"))
+    return {row["broker"]: row["held"] for row in counts.collect()}
+
+
+def _judge(frames: Frames, policy: Policy) -> Judgement:
+    about = frames.about
+    if not about.tcs_by_bundle:
+        return Judgement(cannot_tell="This version of Pulsar does not place coordinators by bundles alone.")
+    if not about.coordinators:
+        return Judgement(quiet="Transactions are off: there are no coordinators.")
+    listed = frames.brokers.select("broker", "read").collect()
+    held = held_by_broker(frames.coordinators)
+    read = sorted(((row["broker"], held.get(row["broker"], 0)) for row in listed if row["read"]), key=_fullest_first)
+    if not read:
+        return Judgement(cannot_tell="No broker was read.")
+    spread = _Spread(about.coordinators, len(listed), tuple(read))
+    severity = _severity(spread, policy.tc_skew)
+    if severity is None:
+        return Judgement(quiet=_sentence(spread))
+    return Judgement(findings=(_finding(about.cluster, severity, spread),))
+
+
+def _fullest_first(held: tuple[str, int]) -> tuple[int, str]:
+    return -held[1], held[0]
+
+
+def _severity(spread: _Spread, policy: TcSkewPolicy) -> Severity | None:
+    if spread.listed > 1 and spread.most * 100 >= policy.critical_share_percent * spread.total:
+        return Severity.CRITICAL
+    if spread.most - spread.fewest >= policy.warning_spread_coordinators:
+        return Severity.WARNING
+    return None
+
+
+def _finding(cluster: str, severity: Severity, spread: _Spread) -> Finding:
+    return Finding(
+        check_id=TC_SKEW.check_id,
+        severity=severity,
+        subject=cluster,
+        evidence=_sentence(spread),
+        figures={
+            "brokers_read": len(spread.held),
+            "coordinators": spread.total,
+            "coordinators_elsewhere": spread.elsewhere,
+            "fewest_coordinators": spread.fewest,
+            "most_coordinators": spread.most,
+            "share_percent": spread.share_percent,
+            "spread_coordinators": spread.most - spread.fewest,
+        },
+    )
+
+
+def _sentence(spread: _Spread) -> str:
+    (fullest, most), (emptiest, fewest) = spread.held[0], spread.held[-1]
+    words = f"{fullest} holds {most} of {spread.total} transaction coordinators ({spread.share_percent} %)"
+    if len(spread.held) > 1:
+        words += f", {emptiest} holds {fewest}"
+    if spread.elsewhere:
+        words += f"; {spread.elsewhere} are on no broker that was read"
+    return words + "."
+
+
+CHECK = Check(TC_SKEW, _judge)

@@ -1,0 +1,177 @@
+"""One observation of one cluster, from its brokers to a finished snapshot."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import defaultdict
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import StorageLevel
+
+from pulsar_steward.admin.reader import Reader
+from pulsar_steward.collect.arrow import UNREAD, schema_of
+from pulsar_steward.collect.broker import BrokerTask
+from pulsar_steward.collect.coordinators import SystemBundle, placement
+from pulsar_steward.collect.namespace import Placement
+from pulsar_steward.collect.overview import Overview, look_over
+from pulsar_steward.errors import StewardError
+from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.tables import (
+    BROKERS,
+    BUNDLES,
+    NAMESPACES,
+    SNAPSHOT,
+    SUBSCRIPTIONS,
+    TOPICS,
+    TRANSACTION_COORDINATORS,
+)
+from steward_spark.bundles import all_bundles, with_positions
+from steward_spark.gather import ask_brokers, ask_namespaces, rows_of
+from steward_spark.place import SnapshotPlace, snapshot_uri, stamp_of
+from steward_spark.progress import watched
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pulsar_steward.admin.settings import AdminSettings
+    from pulsar_steward.model.tables import Table
+
+log = logging.getLogger(__name__)
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be collected, and where it goes.
+
+    Attributes:
+        cluster: The cluster's name in Steward's connections.
+        out: URI of the folder of snapshots.
+        taken_at: When collecting began, with its time zone.
+        at_once: Brokers asked at the same time, at most; None: as many as Spark has cores.
+    """
+
+    cluster: str
+    out: str
+    taken_at: datetime
+    at_once: int | None = None
+
+
+class NobodyAnswered(StewardError):
+    """No broker that the cluster lists could be read."""
+
+
+def collect(spark: SparkSession, settings: AdminSettings, order: Order) -> str:
+    """Takes a snapshot and returns its URI. A broker or namespace that does not answer makes it partial.
+
+    Raises:
+        AdminError: If the cluster cannot be read at all.
+        ConfigurationError: If the order cannot be carried out.
+        NobodyAnswered: If not one broker could be read.
+    """
+    place = SnapshotPlace(spark, snapshot_uri(order.out, order.cluster, order.taken_at))
+    with Reader(settings) as reader:
+        overview = look_over(reader)
+    collecting = _Collecting(spark, settings, order, overview)
+    try:
+        brokers = collecting.brokers()
+        place.begin()
+        collecting.write(place, brokers)
+        place.finish()
+    finally:
+        collecting.end()
+    return place.uri
+
+
+class _Collecting:
+    """One collection; what the brokers answered is kept, so that each of them is asked once."""
+
+    def __init__(self, spark: SparkSession, settings: AdminSettings, order: Order, overview: Overview) -> None:
+        self._spark = spark
+        self._order = order
+        self._overview = overview
+        tasks = [BrokerTask(name, overview.pulsar_cluster, name == overview.leader) for name in overview.brokers]
+        where = Placement(overview.brokers, overview.policies)
+        level = StorageLevel.MEMORY_AND_DISK
+        self._answers = ask_brokers(spark, settings, tasks, order.at_once).persist(level)
+        self._namespaces = ask_namespaces(spark, settings, where, overview.namespaces).persist(level)
+        self._bundles: DataFrame | None = None
+
+    def brokers(self) -> pa.Table:
+        """Asks all brokers, and returns the table `brokers`."""
+        began = time.monotonic()
+        with watched(self._spark, "brokers"):
+            table = rows_of(self._answers, BROKERS).toArrow()
+        read = table.filter(table["read"])
+        if not read.num_rows:
+            failure = table["failure"][0].as_py() if table.num_rows else "the cluster lists none"
+            raise NobodyAnswered(f"no broker of {self._order.cluster} could be read: {failure}")
+        for failure in table["failure"].drop_null().to_pylist():
+            log.warning("not read, so the snapshot is partial: %s", failure)
+        topics = pc.sum(read["topics"]).as_py()
+        rate = topics / max(time.monotonic() - began, 0.001)
+        log.info(
+            "collected %s/%s brokers, %s topics, %s topics/s",
+            f"{read.num_rows:,}", f"{table.num_rows:,}", f"{topics:,}", f"{rate:,.0f}",
+        )  # fmt: skip
+        return table
+
+    def write(self, place: SnapshotPlace, brokers: pa.Table) -> None:
+        """Writes every table."""
+        unread = brokers.filter(pc.invert(brokers["read"]))["broker"].to_pylist()
+        namespaces = rows_of(self._namespaces, NAMESPACES)
+        failed = rows_of(self._namespaces, UNREAD).select("name").toArrow()["name"].to_pylist()
+        owned = rows_of(self._answers, BUNDLES)
+        self._bundles = all_bundles(namespaces, owned, partial=bool(unread)).persist()
+        coordinators = self._coordinators(self._bundles)
+        place.write(TOPICS, rows_of(self._answers, TOPICS))
+        place.write(SUBSCRIPTIONS, rows_of(self._answers, SUBSCRIPTIONS))
+        place.write(NAMESPACES, namespaces)
+        place.write(BUNDLES, self._with_positions(self._bundles, coordinators))
+        place.write(TRANSACTION_COORDINATORS, self._frame(TRANSACTION_COORDINATORS, coordinators))
+        place.write(BROKERS, self._spark.createDataFrame(brokers))
+        place.write(SNAPSHOT, self._frame(SNAPSHOT, [self._meta(unread, failed)]))
+
+    def end(self) -> None:
+        """Gives back what was kept."""
+        for kept in (self._answers, self._namespaces, self._bundles):
+            if kept is not None:
+                kept.unpersist()
+
+    def _meta(self, unread: Sequence[str], failed: Sequence[str]) -> dict[str, object]:
+        overview, order = self._overview, self._order
+        return {
+            "snapshot_id": f"{order.cluster}-{stamp_of(order.taken_at)}",
+            "cluster": order.cluster,
+            "pulsar_cluster": overview.pulsar_cluster,
+            "taken_at": order.taken_at,
+            "pulsar_version": overview.version,
+            "load_manager": overview.load_manager,
+            "unread_brokers": sorted(unread),
+            "unread_namespaces": sorted([*overview.unread, *failed]),
+            "coordinators": overview.coordinators,
+            "tcs_by_bundle": overview.tcs_by_bundle,
+        }
+
+    def _coordinators(self, bundles: DataFrame) -> list[dict[str, Any]]:
+        system = bundles.where(bundles["namespace"] == TC_NAMESPACE).select("bundle", "owner", "owner_known")
+        known = [SystemBundle(*row) for row in system.collect()]
+        return [msgspec.structs.asdict(each) for each in placement(self._overview.coordinators, known)]
+
+    def _with_positions(self, bundles: DataFrame, coordinators: Sequence[Mapping[str, Any]]) -> DataFrame:
+        found: dict[str, list[int]] = defaultdict(list)
+        for each in coordinators:
+            if each["bundle"] is not None:
+                found[each["bundle"]].append(each["position"])
+        if not found:
+            return bundles
+        rows = [{"bundle": bundle, "computed": sorted(positions)} for bundle, positions in found.items()]
+        return with_positions(bundles, self._spark.createDataFrame(pa.Table.from_pylist(rows)))
+
+    def _frame(self, table: Table, rows: Sequence[Mapping[str, Any]]) -> DataFrame:
+        return self._spark.createDataFrame(pa.Table.from_pylist(list(rows), schema=schema_of(table)))

@@ -1,0 +1,57 @@
+"""What both jobs' command lines have in common: arguments, the policy, log lines, and how errors are told."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pulsar_steward.errors import PolicyError, StewardError
+from pulsar_steward.policy.load import load_policy, parse_policy
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+    from pulsar_steward.policy.schema import Policy
+
+log = logging.getLogger("steward_spark")
+
+
+def add_policy(parser: argparse.ArgumentParser) -> None:
+    """Adds the two ways to give a policy."""
+    policy = parser.add_mutually_exclusive_group()
+    policy.add_argument("--policy", type=Path, metavar="FILE", help="the cluster's policy, YAML (default: none)")
+    policy.add_argument("--policy-json", metavar="JSON", help="the same as one JSON document")
+
+
+def policy_of(arguments: argparse.Namespace) -> Policy:
+    """The policy that the arguments give.
+
+    Raises:
+        PolicyError: If it does not hold up, or the file that was named is missing.
+    """
+    if arguments.policy_json is not None:
+        try:
+            return parse_policy(json.loads(arguments.policy_json), name="--policy-json")
+        except json.JSONDecodeError as error:
+            raise PolicyError(f"--policy-json: not JSON: {error}") from error
+    if arguments.policy is not None and not arguments.policy.exists():
+        raise PolicyError(f"{arguments.policy}: no such file")
+    return load_policy(arguments.policy)
+
+
+def run(job: Callable[[], str]) -> int:
+    """Runs a job, prints what it made as the last line, and tells an expected error in one line."""
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    try:
+        made = job()
+    except StewardError as error:
+        log.error("%s: %s", type(error).__name__, error)  # noqa: TRY400 - an expected error needs no stack trace
+        return 1
+    sys.stdout.write(f"{made}\n")
+    sys.stdout.flush()
+    return 0

@@ -1,0 +1,88 @@
+"""All checks on one snapshot; what they found, and what they can say, is written beside its other tables."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import msgspec
+import pyarrow as pa
+
+from pulsar_steward.collect.arrow import schema_of
+from pulsar_steward.model.finding import Finding, Outlook, Verdict
+from pulsar_steward.model.tables import FINDINGS, VERDICTS
+from steward_spark.checks.registry import CHECKS
+from steward_spark.frames import Frames
+from steward_spark.place import SnapshotPlace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+    from pulsar_steward.model.tables import Table
+    from pulsar_steward.policy.schema import Policy
+    from steward_spark.checks.check import Check, Judgement
+    from steward_spark.frames import About
+
+log = logging.getLogger(__name__)
+
+
+def diagnose(spark: SparkSession, uri: str, policy: Policy) -> str:
+    """Writes the tables `findings` and `verdicts`, in place of earlier ones, and returns the snapshot's URI.
+
+    Raises:
+        SnapshotError: If the snapshot is not finished.
+    """
+    place = SnapshotPlace(spark, uri)
+    place.require_finished()
+    findings, verdicts = judged(Frames(place.read), policy, CHECKS)
+    for table, rows in ((FINDINGS, [_row(finding) for finding in findings]), (VERDICTS, _plain(verdicts))):
+        place.write(table, spark.createDataFrame(_arrow(table, rows)).coalesce(1))
+    return place.uri
+
+
+def judged(frames: Frames, policy: Policy, checks: Sequence[Check]) -> tuple[list[Finding], list[Verdict]]:
+    """What the checks found, and a verdict for each of them."""
+    findings: list[Finding] = []
+    verdicts: list[Verdict] = []
+    for check in checks:
+        judgement = check.judge(frames, policy)
+        verdict = verdict_of(check.info.check_id, judgement, frames.about)
+        log.info("%s: %s: %s", verdict.check_id, verdict.outlook.value, verdict.reason)
+        findings += judgement.findings
+        verdicts.append(verdict)
+    return findings, verdicts
+
+
+def verdict_of(check_id: str, judgement: Judgement, about: About) -> Verdict:
+    """What a check can say: what it found stands, but silence means health only where everything was read."""
+    if judgement.findings:
+        worst = max(judgement.findings, key=lambda finding: finding.severity.rank)
+        more = len(judgement.findings) - 1
+        reason = worst.evidence + (f" And {more:,} more." if more else "")
+        return Verdict(check_id=check_id, outlook=Outlook.FOUND, reason=reason)
+    if judgement.cannot_tell is not None:
+        return Verdict(check_id=check_id, outlook=Outlook.UNKNOWN, reason=judgement.cannot_tell)
+    if about.unread:
+        reason = f"{judgement.quiet} But not everything could be read: {', '.join(about.unread)}."
+        return Verdict(check_id=check_id, outlook=Outlook.UNKNOWN, reason=reason)
+    return Verdict(check_id=check_id, outlook=Outlook.CLEAR, reason=judgement.quiet)
+
+
+def _row(finding: Finding) -> dict[str, object]:
+    return {
+        "check_id": finding.check_id,
+        "severity": finding.severity.value,
+        "subject": finding.subject,
+        "evidence": finding.evidence,
+        "figures_json": msgspec.json.encode(finding.figures, order="sorted").decode(),
+    }
+
+
+def _plain(verdicts: Sequence[Verdict]) -> list[dict[str, object]]:
+    return [msgspec.to_builtins(verdict) for verdict in verdicts]
+
+
+def _arrow(table: Table, rows: Sequence[dict[str, object]]) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), schema=schema_of(table))

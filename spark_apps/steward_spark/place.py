@@ -1,0 +1,89 @@
+"""A snapshot's folder, at any URI that Hadoop's file systems can reach."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC
+from typing import TYPE_CHECKING, Any
+
+from pulsar_steward.errors import ConfigurationError, SnapshotError
+from steward_spark.schemas import spark_schema
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pulsar_steward.model.tables import Table
+
+SUCCESS = "_SUCCESS"
+
+
+def stamp_of(taken_at: datetime) -> str:
+    """A time in a snapshot's name: ``20260131T235959Z``.
+
+    Raises:
+        ConfigurationError: If the time does not say its time zone.
+    """
+    if taken_at.tzinfo is None:
+        raise ConfigurationError(f"the time {taken_at.isoformat()} lacks a time zone: end it with Z or +00:00")
+    return taken_at.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+
+
+def snapshot_uri(out: str, cluster: str, taken_at: datetime) -> str:
+    """Where a snapshot goes below a folder of snapshots.
+
+    Raises:
+        ConfigurationError: If the cluster's name cannot be part of a path, or the time lacks its zone.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", cluster):
+        raise ConfigurationError(f"cluster name {cluster!r}: use letters, digits, '.', '_' and '-' only")
+    return f"{out.rstrip('/')}/cluster={cluster}/taken_at={stamp_of(taken_at)}"
+
+
+class SnapshotPlace:
+    """Reads and writes a snapshot's tables.
+
+    Args:
+        spark: The session.
+        uri: The snapshot's own folder.
+    """
+
+    def __init__(self, spark: SparkSession, uri: str) -> None:
+        self._spark = spark
+        self.uri = uri.rstrip("/")
+
+    def begin(self) -> None:
+        """Makes the snapshot count no more until `finish`."""
+        self._files().delete(self._path(SUCCESS), False)
+
+    def finish(self) -> None:
+        """Makes the snapshot count."""
+        self._files().create(self._path(SUCCESS), True).close()
+
+    def require_finished(self) -> None:
+        """Checks that the snapshot counts.
+
+        Raises:
+            SnapshotError: If it does not.
+        """
+        if not self._files().exists(self._path(SUCCESS)):
+            raise SnapshotError(f"{self.uri} is no finished snapshot, as it holds no {SUCCESS}: collect again")
+
+    def write(self, table: Table, frame: DataFrame) -> None:
+        """Writes a table in place of what is there, its columns in the order that was agreed."""
+        frame.select(*table.names).write.mode("overwrite").parquet(f"{self.uri}/{table.name}")
+
+    def read(self, table: Table) -> DataFrame:
+        """A table as it was written."""
+        return self._spark.read.schema(spark_schema(table)).parquet(f"{self.uri}/{table.name}")
+
+    def _path(self, name: str) -> Any:
+        return self._jvm().org.apache.hadoop.fs.Path(f"{self.uri}/{name}")
+
+    def _files(self) -> Any:
+        configuration = self._spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - Hadoop has no other door
+        return self._path("").getFileSystem(configuration)
+
+    def _jvm(self) -> Any:
+        return self._spark.sparkContext._jvm  # noqa: SLF001 - as above

@@ -1,0 +1,45 @@
+"""The Spark session of both jobs: what a job of seconds on one machine needs, unless it is told otherwise."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEFAULTS = {
+    "spark.ui.enabled": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.parquet.compression.codec": "zstd",
+}
+"""What whoever submits the job may set otherwise: quick to start, and small."""
+
+FIXED = {
+    "spark.eventLog.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+}
+"""What the snapshots rest on: times in UTC, a `_SUCCESS` at the root only, and no log of what a job was given."""
+
+
+def spark_session(name: str) -> SparkSession:
+    """The session of this process, started when it is first asked for."""
+    from pyspark import SparkConf  # noqa: PLC0415 - the command line answers --help and errors without Spark
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    given = SparkConf()
+    builder = SparkSession.builder.appName(name)
+    if not given.contains("spark.master"):
+        builder = builder.master("local[*]")
+    for key, value in DEFAULTS.items():
+        if not given.contains(key):
+            builder = builder.config(key, value)
+    for key, value in FIXED.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
