@@ -1,5 +1,6 @@
 """Airflow's REST API, as far as the demo and the tests drive it: trigger, wait, read, answer."""
 
+import json
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -48,6 +49,12 @@ class AirflowApi:
     def import_errors(self) -> list[str]:
         """What was wrong with DAG files."""
         return [f"{each['filename']}: {each['stack_trace']}" for each in self.get("importErrors")["import_errors"]]
+
+    def add_connection(self, name: str, document: str) -> None:
+        """Adds a connection from the JSON that an ``AIRFLOW_CONN_`` variable would hold."""
+        fields = json.loads(document)
+        extra = json.dumps(fields.pop("extra", {}))
+        self._call("POST", "connections", json={"connection_id": name, **fields, "extra": extra})
 
     def trigger(self, dag_id: str, conf: Mapping[str, Any] | None = None) -> str:
         """Starts a run; returns its id."""

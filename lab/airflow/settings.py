@@ -1,5 +1,6 @@
 """The environment that every part of the lab's Airflow runs in; docker-compose.yml sets the same."""
 
+import base64
 import json
 import os
 import secrets
@@ -60,7 +61,7 @@ def environment(spec: AirflowSpec) -> dict[str, str]:
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
         "AIRFLOW__CORE__PARALLELISM": "4",
-        "AIRFLOW__CORE__FERNET_KEY": "",
+        "AIRFLOW__CORE__FERNET_KEY": base64.urlsafe_b64encode(secrets.token_bytes(32)).decode(),
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{spec.url}/execution/",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in spec.users.items()),
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(spec.passwords_file),

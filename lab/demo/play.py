@@ -78,7 +78,20 @@ def _observe(airflow: Airflow, stages: Stages) -> dict[str, Any]:
         if state != "success":
             raise DemoError(f"pulsar_observe ended in {state}: {airflow.api.states('pulsar_observe', run)}")
     with stages.stage("pulsar_remediate: until the approval waits"):
-        return airflow.api.wait_for_approvals(1, ASKED_WITHIN_S)[0]
+        return _asked(airflow)
+
+
+def _asked(airflow: Airflow) -> dict[str, Any]:
+    deadline = time.monotonic() + ASKED_WITHIN_S
+    while time.monotonic() < deadline:
+        if waiting := airflow.api.waiting():
+            return waiting[0]
+        for run in airflow.api.runs("pulsar_remediate"):
+            if run["state"] == "failed":
+                states = airflow.api.states("pulsar_remediate", run["dag_run_id"])
+                raise DemoError(f"pulsar_remediate failed before it could ask: {states}")
+        time.sleep(0.3)
+    raise DemoError(f"no approval waits after {ASKED_WITHIN_S:.0f} s: look into {airflow.spec.home}/logs")
 
 
 def _answer(airflow: Airflow, detail: Mapping[str, Any], answer: Answer, stages: Stages) -> None:

@@ -78,8 +78,8 @@ def _by_topics(_bundle: str, held: list[int], _given: list[int]) -> list[int]:
     return [] if middle is None else [middle]
 
 
-def _as_given(_bundle: str, _held: list[int], given: list[int]) -> list[int]:
-    return given
+def _as_given(_bundle: str, held: list[int], given: list[int]) -> list[int]:
+    return given if len(held) > 1 else []
 
 
 ALGORITHMS: dict[str, Callable[[str, list[int], list[int]], list[int]]] = {

@@ -62,7 +62,7 @@ class OfNamespace:
 
 
 class OfTopic:
-    """The topic in the path, which its owner tells about: asking loads its bundle."""
+    """The topic in the path, which the owner of it or of its first partition tells about: asking loads that bundle."""
 
     word = "topic"
 
@@ -72,7 +72,8 @@ class OfTopic:
         known_namespace(request, "Namespace not found")
         if self._is_partition():
             raise Refusal(412, "Not allowed to set/get topic policy for a partition")
-        must_own(request, self._state.bundle_of(self.name), loads=True)
+        asked = f"{self.name}-partition-0" if self.name in self._state.partitioned else self.name
+        must_own(request, self._state.bundle_of(asked), loads=True)
         if self.name not in {*self._state.partitioned, *self._state.topics[namespace_of(request)].by_name}:
             raise Refusal(404, f"Topic {self.name} not found")
 

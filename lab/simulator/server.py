@@ -115,7 +115,8 @@ def bound(host: str, port: int) -> socket.socket:
     Raises:
         OSError: The port is in use.
     """
-    sock = socket.socket()
+    # By name of the protocol: asyncio turns delayed sending (TCP_NODELAY) off for such sockets only.
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((host, port))

@@ -1,23 +1,25 @@
-"""Real clusters for the live tests: one of three brokers for the whole run, and more of them on demand."""
+"""Clusters for the live tests, on demand and under Steward's care."""
+
+from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Unpack
+import itertools
+from typing import TYPE_CHECKING, Unpack
 
 import pytest
 
 from lab.cluster import Lab, running_lab
-from lab.model import LabOptions
 from lab.testing import need_lab
+from tests.live.care import Care
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
-@pytest.fixture(scope="session")
-def pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """A lab of three brokers without authentication, shared by all: leave its three brokers running."""
-    need_lab()
-    with running_lab("shared", home=tmp_path_factory.mktemp("labs"), progress=print) as lab:
-        yield lab
+    from lab.airflow.server import Airflow
+    from lab.model import LabOptions
+
+_numbers = itertools.count(1)
 
 
 @pytest.fixture
@@ -30,3 +32,10 @@ def start_lab(tmp_path: Path) -> Iterator[Callable[..., Lab]]:
             return labs.enter_context(running_lab(name, home=tmp_path, progress=print, **options))
 
         yield start
+
+
+@pytest.fixture(scope="module")
+def care(airflow: Airflow, pulsar: Lab) -> Iterator[Care]:
+    """The shared cluster under a name that Steward has never heard of, so with no past; three brokers in the end."""
+    with Care.taken(airflow, pulsar, f"live{next(_numbers)}") as care:
+        yield care

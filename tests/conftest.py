@@ -1,0 +1,39 @@
+"""The real parts that many tests share: one Pulsar and one Airflow for the whole run, started when first asked for."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lab.airflow.server import running_airflow
+from lab.cluster import Lab, running_lab
+from lab.testing import need_lab
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lab.airflow.server import Airflow
+
+ARTEFACTS = Path(__file__).resolve().parents[1] / "artefacts"
+
+
+@pytest.fixture(scope="session")
+def pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A lab of three brokers that ask for a token, shared by all: leave three brokers running."""
+    need_lab()
+    with running_lab("shared", home=tmp_path_factory.mktemp("labs"), progress=print, auth="token") as lab:
+        yield lab
+
+
+@pytest.fixture(scope="session")
+def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
+    """An Airflow with Steward's DAGs; its logs stay behind as an artefact."""
+    home = tmp_path_factory.mktemp("airflow")
+    with running_airflow(home, {}) as running:
+        for dag_id in ("pulsar_remediate", "pulsar_observe"):
+            running.api.unpause(dag_id)
+        yield running
+    shutil.copytree(home / "logs", ARTEFACTS / "airflow-logs", dirs_exist_ok=True)

@@ -1,0 +1,113 @@
+"""One cluster under Steward's care: what an operator does in Airflow, and what brokers and ledger then say."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lab.airflow.settings import connection_to
+from lab.waiting import wait_until
+from pulsar_steward.ledger.read import LedgerReader
+from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.ledger.write import LedgerWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from sqlalchemy import Engine
+
+    from lab.airflow.server import Airflow
+    from lab.cluster import Lab
+
+BROKERS = 3
+OBSERVED_WITHIN_S = 240.0
+ASKED_WITHIN_S = 120.0
+ENDED_WITHIN_S = 180.0
+BACK_WITHIN_S = 60.0
+
+
+@dataclass(frozen=True)
+class Care:
+    """A cluster in Steward's connections, under a name of its own."""
+
+    airflow: Airflow
+    lab: Lab
+    cluster: str
+    engine: Engine
+
+    @classmethod
+    @contextmanager
+    def taken(cls, airflow: Airflow, lab: Lab, cluster: str) -> Iterator[Care]:
+        """Adds the connection; in the end the lab has its three brokers again, and no others."""
+        (document,) = connection_to(lab, cluster).values()
+        airflow.api.add_connection(f"pulsar_admin_{cluster}", document)
+        engine = open_ledger(f"sqlite:///{airflow.spec.steward_home / 'ledger.db'}")
+        care = cls(airflow, lab, cluster, engine)
+        try:
+            yield care
+        finally:
+            engine.dispose()
+            care.restore_brokers()
+
+    @property
+    def ledger(self) -> LedgerReader:
+        """What the ledger knows."""
+        return LedgerReader(self.engine)
+
+    @property
+    def ledger_writer(self) -> LedgerWriter:
+        """To record a plan of the test's own."""
+        return LedgerWriter(self.engine)
+
+    def observe(self) -> dict[str, str | None]:
+        """Runs ``pulsar_observe`` to its end; returns its tasks' states."""
+        run = self.airflow.api.trigger("pulsar_observe", {"cluster": self.cluster})
+        state = self.airflow.api.wait_for_run("pulsar_observe", run, OBSERVED_WITHIN_S)
+        states = self.airflow.api.states("pulsar_observe", run)
+        assert state == "success", f"pulsar_observe {run}: {states}"
+        return states
+
+    def remediate(self, **parameters: Any) -> str:
+        """Starts ``pulsar_remediate`` by hand; returns the run's id."""
+        return self.airflow.api.trigger("pulsar_remediate", {"cluster": self.cluster, **parameters})
+
+    def approvals(self, count: int = 1, run: str | None = None) -> list[dict[str, Any]]:
+        """What waits for an answer about this cluster, once it is so many; by map index within a run, oldest first."""
+        wait_until(lambda: len(self.waiting(run)) >= count, f"{count} approvals wait", ASKED_WITHIN_S, every_s=0.3)
+        return self.waiting(run)
+
+    def waiting(self, run: str | None = None) -> list[dict[str, Any]]:
+        """What waits for an answer about this cluster now."""
+        found = [each for each in self.airflow.api.waiting() if each["subject"].startswith(f"{self.cluster}:")]
+        mine = [each for each in found if run in (None, each["task_instance"]["dag_run_id"])]
+        return sorted(mine, key=lambda each: (each["created_at"], each["task_instance"]["map_index"]))
+
+    def approve(self, detail: Mapping[str, Any], **form: Any) -> None:
+        """Approves, all steps ticked unless the form says otherwise."""
+        self.airflow.api.answer(detail, "Approve", **form)
+
+    def reject(self, detail: Mapping[str, Any]) -> None:
+        """Rejects."""
+        self.airflow.api.answer(detail, "Reject", comment="not now")
+
+    def ended(self, detail_or_run: Mapping[str, Any] | str) -> str:
+        """Waits for the end of a run of ``pulsar_remediate``; returns its state."""
+        run = detail_or_run if isinstance(detail_or_run, str) else detail_or_run["task_instance"]["dag_run_id"]
+        return self.airflow.api.wait_for_run("pulsar_remediate", run, ENDED_WITHIN_S)
+
+    def placement(self) -> list[int]:
+        """Transaction coordinators by broker, most first."""
+        return sorted(self.lab.tc_placement().values(), reverse=True)
+
+    def restore_brokers(self) -> None:
+        """Three running brokers again: later ones are stopped, ended ones started."""
+        first, later = self.lab.brokers[:BROKERS], self.lab.brokers[BROKERS:]
+        for broker in later:
+            if self.lab.condition(broker.broker_id) == "running":
+                self.lab.stop_broker(broker.broker_id)
+        for broker in first:
+            if self.lab.condition(broker.broker_id) == "gone":
+                self.lab.start_broker(broker.broker_id)
+        expected = {broker.broker_id for broker in first}
+        wait_until(lambda: set(self.lab.active_brokers()) == expected, "the three brokers are listed", BACK_WITHIN_S)

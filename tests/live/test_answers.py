@@ -1,0 +1,128 @@
+"""What is answered is what happens, on real brokers: batches of one run answered apart, and a target that dies."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from lab.placement import holds
+from pulsar_steward.ledger.rows import Decision, Outcome
+from pulsar_steward.model.step import UnloadBundle
+from pulsar_steward.orchestration.home import now
+from tests.builders import a_batch, a_plan, a_step
+
+if TYPE_CHECKING:
+    from lab.cluster import Lab
+    from pulsar_steward.model.plan import Plan
+    from tests.live.care import Care
+
+pytestmark = [pytest.mark.live, pytest.mark.airflow, pytest.mark.timeout(600)]
+
+_numbers = itertools.count(1)
+
+
+def owner_of(lab: Lab, bundle: str) -> str | None:
+    """Who owns a bundle (``tenant/ns/range``), by the brokers' own `ownedNamespaces`."""
+    return next((broker for broker, bundles in lab.owned_bundles().items() if bundle in bundles), None)
+
+
+def loaded_bundle(lab: Lab, namespace: str) -> UnloadBundle:
+    """Makes a namespace with one loaded topic, and the move of that topic's bundle to another broker."""
+    topic = f"persistent://{namespace}/orders"
+    headers = {"Authorization": f"Bearer {lab.token}"}
+    admin = lab.admin_urls[0]
+    with httpx.Client(headers=headers, timeout=30, trust_env=False) as client:
+        client.put(f"{admin}/admin/v2/namespaces/{namespace}", json={"bundles": {"numBundles": 4}}).raise_for_status()
+        client.put(f"{admin}/admin/v2/persistent/{namespace}/orders").raise_for_status()
+        answer = client.get(f"{admin}/lookup/v2/topic/persistent/{namespace}/orders")
+        while answer.is_redirect:
+            answer = client.get(answer.headers["Location"])
+        answer.raise_for_status()
+    owners = {bundle: broker for broker, bundles in lab.owned_bundles().items() for bundle in bundles}
+    bundle = next(key for key in owners if key.startswith(f"{namespace}/") and holds(key, topic))
+    source = owners[bundle]
+    target = next(broker for broker in sorted(lab.owned_bundles()) if broker != source)
+    return UnloadBundle(namespace=namespace, bundle=bundle.rpartition("/")[2], source=source, target=target)
+
+
+def plan_of(care: Care, moves: list[UnloadBundle]) -> Plan:
+    """A recorded plan with one batch a move."""
+    batches = [
+        a_batch(a_step(move, step_id=f"b{number}.s01"), batch_id=f"b{number}", kind="bundle_move", title=move.namespace)
+        for number, move in enumerate(moves, start=1)
+    ]
+    plan = a_plan(*batches, cluster=care.cluster, snapshot_id=f"{care.cluster}-made-{next(_numbers)}")
+    care.ledger_writer.record_plan(plan, now())
+    return plan
+
+
+def key(move: UnloadBundle) -> str:
+    """``tenant/ns/range``."""
+    return f"{move.namespace}/{move.bundle}"
+
+
+def test_a_rejected_batch_stays_exactly_where_it_was(care: Care) -> None:
+    """Of three batches answered approve, reject, approve, the second one's bundles do not move; the others do."""
+    moves = [loaded_bundle(care.lab, f"public/answers-{next(_numbers)}") for _ in range(3)]
+    plan = plan_of(care, moves)
+    run = care.remediate(plan_id=plan.plan_id)
+    first, second, third = care.approvals(3, run)
+
+    care.approve(first)
+    care.reject(second)
+    care.approve(third)
+
+    assert care.ended(run) == "success"
+    assert [owner_of(care.lab, key(move)) for move in moves] == [moves[0].target, moves[1].source, moves[2].target]
+    decisions = [care.ledger.answers(plan.plan_id, batch.batch_id)[-1].decision for batch in plan.batches]
+    assert decisions == [Decision.APPROVED, Decision.REJECTED, Decision.APPROVED]
+    assert care.ledger.intents(plan.plan_id, "b2") == ()
+    states = care.airflow.api.states("pulsar_remediate", run)
+    assert [states[f"batch.apply[{index}]"] for index in range(3)] == ["success", "skipped", "success"]
+
+
+def test_a_dry_run_prints_the_calls_and_changes_nothing(care: Care) -> None:
+    """It needs no approval, leaves its text in the ledger, and every bundle where it was."""
+    move = loaded_bundle(care.lab, f"public/answers-{next(_numbers)}")
+    plan = plan_of(care, [move])
+    before = care.lab.owned_bundles()
+
+    assert care.ended(care.remediate(plan_id=plan.plan_id, dry_run=True)) == "success"
+
+    (text,) = care.ledger.dry_runs(plan.plan_id)
+    assert f"/{move.bundle}/unload?destinationBroker={move.target}" in text
+    assert care.lab.owned_bundles() == before
+    assert care.waiting() == []
+
+
+def test_a_target_that_dies_after_the_approval_leaves_nothing_half_done(care: Care) -> None:
+    """The batch is refused as drifted before anything is called, and the report says which broker is away."""
+    moves = [loaded_bundle(care.lab, f"public/answers-{next(_numbers)}") for _ in range(2)]
+    doomed = next(broker for broker in sorted(care.lab.owned_bundles()) if broker not in {m.source for m in moves})
+    sound = next(broker for broker in sorted(care.lab.owned_bundles()) if broker not in {doomed, moves[0].source})
+    steps = [
+        a_step(_towards(moves[0], sound), step_id="b1.s01"),
+        a_step(_towards(moves[1], doomed), step_id="b1.s02"),
+    ]
+    plan = a_plan(a_batch(*steps), cluster=care.cluster, snapshot_id=f"{care.cluster}-made-{next(_numbers)}")
+    care.ledger_writer.record_plan(plan, now())
+    (detail,) = care.approvals(1, care.remediate(plan_id=plan.plan_id))
+
+    care.approve(detail)
+    care.lab.kill_broker(doomed)
+
+    assert care.ended(detail) == "failed"
+    assert [owner_of(care.lab, key(move)) for move in moves] == [move.source for move in moves]
+    outcomes = {outcome.step_id: outcome for outcome in care.ledger.outcomes(plan.plan_id, "b1")}
+    assert outcomes["b1.s02"].outcome is Outcome.DRIFTED
+    assert doomed in outcomes["b1.s02"].reason
+    assert outcomes["b1.s01"].outcome is Outcome.REFUSED
+    assert "not tried" in outcomes["b1.s01"].reason
+    assert care.ledger.intents(plan.plan_id, "b1") == ()
+
+
+def _towards(move: UnloadBundle, target: str) -> UnloadBundle:
+    return UnloadBundle(namespace=move.namespace, bundle=move.bundle, source=move.source, target=target)

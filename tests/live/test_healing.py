@@ -1,0 +1,177 @@
+"""A real cluster from piled-up coordinators to an even spread, as its operator sees it: Airflow, brokers, ledger.
+
+One story, told once by the fixture; each test holds it to one promise.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pulsar as client
+import pytest
+
+from pulsar_steward.ledger.rows import Decision, Outcome
+from pulsar_steward.model.event import Event
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.live.care import Care
+
+pytestmark = [pytest.mark.live, pytest.mark.airflow, pytest.mark.spark, pytest.mark.timeout(900)]
+
+Owned = dict[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Story:
+    """What was seen, in this order."""
+
+    piled: list[int]
+    owned_before: Owned
+    owned_observed: Owned
+    owned_observed_twice: Owned
+    second_observation: dict[str, str | None]
+    waiting_after_second: int
+    first: dict[str, Any]
+    second: dict[str, Any]
+    late_state: str
+    owned_after_late_approval: Owned
+    owned_with_four: Owned
+    healed_state: str
+    healed: list[int]
+
+
+@pytest.fixture(scope="module")
+def story(care: Care) -> Story:
+    """Piled up; observed twice; a fourth broker joins; observed again; the old question is answered, then the new."""
+    care.lab.pile_up_tcs()
+    piled, before = care.placement(), care.lab.owned_bundles()
+    care.observe()
+    (first,) = care.approvals(1)
+    once = care.lab.owned_bundles()
+    again = care.observe()
+    twice, waiting = care.lab.owned_bundles(), len(care.waiting())
+    care.lab.add_broker()
+    care.observe()
+    _, second = care.approvals(2)
+    four = care.lab.owned_bundles()
+    care.approve(first)
+    late = care.ended(first)
+    after_late = care.lab.owned_bundles()
+    care.approve(second, comment="let them spread")
+    healed = care.ended(second)
+    return Story(
+        piled=piled,
+        owned_before=before,
+        owned_observed=once,
+        owned_observed_twice=twice,
+        second_observation=again,
+        waiting_after_second=waiting,
+        first=first,
+        second=second,
+        late_state=late,
+        owned_after_late_approval=after_late,
+        owned_with_four=four,
+        healed_state=healed,
+        healed=care.placement(),
+    )
+
+
+def test_observing_twice_leaves_every_bundle_where_it_was(story: Story) -> None:
+    """Looking changes nothing: every broker owns what it owned, bundle for bundle."""
+    assert story.owned_observed == story.owned_before
+    assert story.owned_observed_twice == story.owned_before
+
+
+def test_the_same_question_is_not_asked_twice(story: Story) -> None:
+    """A second observation while an approval waits plans the same, and leaves it at that."""
+    assert story.second_observation["plan"] == "skipped"
+    assert story.waiting_after_second == 1
+
+
+def test_the_text_says_what_moves_why_and_how_to_go_back(story: Story, care: Care) -> None:
+    """A person can approve from what is shown."""
+    body = story.first["body"]
+    source = care.lab.brokers[0].broker_id
+    assert "16 of 16" in body
+    assert source in body
+    assert "unload?destinationBroker=" in body
+    assert "Unload it from" in body
+
+
+def test_a_newer_plan_takes_the_older_ones_place(story: Story, care: Care) -> None:
+    """The older plan's late approval is refused with the reason, and nothing is changed by it."""
+    assert story.late_state == "failed"
+    assert story.owned_after_late_approval == story.owned_with_four
+    older = care.ledger.plans(care.cluster)[1]
+    outcomes = care.ledger.outcomes(older.plan_id, "b1")
+    assert {outcome.outcome for outcome in outcomes} == {Outcome.REFUSED}
+    assert all("superseded by the newer plan" in outcome.reason for outcome in outcomes)
+
+
+def test_a_broker_that_joins_gets_its_share(story: Story) -> None:
+    """From 16/0/0/0 the next run brings 4/4/4/4, by the brokers' own word."""
+    assert story.piled == [16, 0, 0]
+    assert story.healed_state == "success"
+    assert story.healed == [4, 4, 4, 4]
+
+
+def test_the_ledger_tells_who_approved_what_and_what_came_of_it(story: Story, care: Care) -> None:
+    """Every step has its answer, its intent with the value before it, and its outcome."""
+    newest = care.ledger.plans(care.cluster)[0]
+    plan = care.ledger.plan(newest.plan_id)
+    (answer,) = care.ledger.answers(newest.plan_id, "b1")
+    assert (answer.decision, answer.answered_by, answer.comment) == (Decision.APPROVED, "alice", "let them spread")
+    outcomes = care.ledger.outcomes(newest.plan_id, "b1")
+    assert [outcome.step_id for outcome in outcomes] == [step.step_id for step in plan.batch("b1").steps]
+    assert {outcome.outcome for outcome in outcomes} == {Outcome.DONE}
+    assert all(intent.before["owner"] for intent in care.ledger.intents(newest.plan_id, "b1"))
+    (proof,) = care.ledger.proofs(newest.plan_id)
+    assert proof.proved
+    assert story.healed == sorted((row["coordinators"] for row in proof.shown["placement"].values()), reverse=True)
+
+
+@pytest.fixture
+def events(story: Story, care: Care) -> Iterator[list[Event]]:
+    """All events that were published for this cluster, read from the topic with a client of the test's own."""
+    del story
+    connection = client.Client(
+        care.lab.service_url,
+        authentication=client.AuthenticationToken(care.lab.token),
+        logger=client.ConsoleLogger(client.LoggerLevel.Error),
+    )
+    try:
+        reader = connection.create_reader("persistent://public/default/steward-events", client.MessageId.earliest)
+        found = []
+        while reader.has_message_available():
+            found.append(msgspec.json.decode(reader.read_next(5000).data(), type=Event))
+        yield [event for event in found if event.cluster == care.cluster]
+    finally:
+        connection.close()
+
+
+def test_decisions_outcomes_and_proofs_are_published(story: Story, events: list[Event]) -> None:
+    """Whoever reads the topic sees what the ledger holds."""
+    del story
+    assert [event.result for event in events if event.event == "decision"] == ["approved", "approved"]
+    assert {event.result for event in events if event.event == "outcome"} == {"refused", "done"}
+    assert "proved" in {event.result for event in events if event.event == "proof"}
+
+
+def test_the_token_is_nowhere(story: Story, care: Care) -> None:
+    """No log of Airflow or Spark, no XCom, no ledger row and no snapshot holds the cluster's token."""
+    del story
+    token = (care.lab.token or "").encode()
+    assert token
+    database = {care.airflow.spec.home / name for name in ("airflow.db", "airflow.db-wal")}  # holds the connection
+    holders = [
+        path
+        for folder, _, names in os.walk(care.airflow.spec.home)
+        for name in names
+        if (path := care.airflow.spec.home / folder / name) not in database and token in path.read_bytes()
+    ]
+    assert holders == []
