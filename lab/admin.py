@@ -63,18 +63,26 @@ class Admin:
         """Asks who owns a topic (its full name), which has its bundle loaded somewhere."""
         self._call("GET", f"/lookup/v2/topic/{topic.replace('://', '/')}")
 
+    def create_namespace(self, namespace: str, bundles: int) -> None:
+        """Makes a namespace that is cut into so many bundles."""
+        self._call("PUT", f"/admin/v2/namespaces/{namespace}", document={"bundles": {"numBundles": bundles}})
+
+    def create_topic(self, topic: str) -> None:
+        """Makes a topic without partitions, by its full name, which loads its bundle."""
+        self._call("PUT", f"/admin/v2/{topic.replace('://', '/')}")
+
     def unload(self, namespace: str, bundle: str, destination: str) -> None:
         """Has the bundle's owner give it up; the next lookup finds it on the destination."""
         self._call("PUT", f"/admin/v2/namespaces/{namespace}/{bundle}/unload", destinationBroker=destination)
 
-    def _call(self, method: str, path: str, **parameters: str) -> httpx.Response:
+    def _call(self, method: str, path: str, document: object = None, **parameters: str) -> httpx.Response:
         url = str(httpx.URL(self._url + path, params=parameters))
         # A proxy from the environment has no way to this machine's loopback interface.
         with httpx.Client(
             headers=self._headers, timeout=self._timeout_s, trust_env=False, verify=NO_CERTIFICATES
         ) as client:
             for _ in range(HOPS):
-                answer = self._ask(client, method, url)
+                answer = self._ask(client, method, url, document)
                 if not answer.is_redirect:
                     break
                 url = urljoin(url, answer.headers["Location"])
@@ -83,8 +91,8 @@ class Admin:
         return answer
 
     @staticmethod
-    def _ask(client: httpx.Client, method: str, url: str) -> httpx.Response:
+    def _ask(client: httpx.Client, method: str, url: str, document: object) -> httpx.Response:
         try:
-            return client.request(method, url)
+            return client.request(method, url, json=document)
         except httpx.HTTPError as error:
             raise AdminCallError(f"{method} {url}: no answer ({type(error).__name__}: {error})") from error

@@ -194,6 +194,13 @@ class Lab:
         """Broker id to the number of transaction coordinators it holds, of every broker that answers."""
         return placement.count_by_broker(self._admin().coordinators(), self.owned_bundles())
 
+    def make_topic(self, topic: str, bundles: int = 4) -> None:
+        """Makes a namespace of so many bundles and a loaded topic in it, by its full name."""
+        admin = self._admin()
+        admin.create_namespace(topic.partition("://")[2].rpartition("/")[0], bundles)
+        admin.create_topic(topic)
+        admin.look_up(topic)
+
     def pile_up_tcs(self, broker_id: str | None = None) -> str:
         """Moves every transaction coordinator onto one broker (the first running one by default); returns its id.
 

@@ -132,7 +132,7 @@ def prepared_airflow(
     """
     taken = ports.Ports(port).take(ports.LOOPBACK, "Airflow's pages")
     spec = AirflowSpec(home=home.resolve(), port=taken, users=dict(users or USERS))
-    home.mkdir(parents=True, exist_ok=True)
+    spec.steward_home.mkdir(parents=True, exist_ok=True)
     passwords = {name: secrets.token_urlsafe(9) for name in spec.users}
     spec.passwords_file.write_text(json.dumps(passwords), encoding="utf-8")
     spec.passwords_file.chmod(0o600)

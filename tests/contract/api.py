@@ -1,0 +1,154 @@
+"""Raw calls to a cluster's admin API: one request is one call, and redirects are looked at, not followed blindly."""
+
+import itertools
+import zlib
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import httpx
+
+from lab.target import PulsarTarget
+from lab.waiting import wait_until
+
+HOPS = 4
+AGREED_WITHIN_S = 10
+SYSTEM = "pulsar/system"
+
+
+class BreakableTarget(PulsarTarget, Protocol):
+    """A cluster whose brokers may be killed and started again."""
+
+    def kill_broker(self, broker_id: str, /) -> object:
+        """SIGKILL, or as if."""
+
+    def start_broker(self, broker_id: str, /) -> object:
+        """Starts it again on its ports."""
+
+
+class Api:
+    """The brokers of a cluster by their index in order of starting, with the token that they want."""
+
+    def __init__(self, target: BreakableTarget, client: httpx.Client) -> None:
+        self.target = target
+        self._client = client
+        self._names = (f"public/contract-{number}" for number in itertools.count())
+
+    @property
+    def ids(self) -> list[str]:
+        """Broker ids, ``host:webport``."""
+        return [url.removeprefix("http://") for url in self.target.admin_urls]
+
+    def call(self, method: str, path: str, at: int = 0, **options: Any) -> httpx.Response:
+        """One request to one broker; ``path`` may be a whole address."""
+        url = path if path.startswith("http") else self.target.admin_urls[at] + path
+        return self._client.request(method, url, **options)
+
+    def hops(self, method: str, path: str, at: int = 0, **options: Any) -> list[httpx.Response]:
+        """The answers on the way through all redirects, the final one last; the token goes along."""
+        answers = [self.call(method, path, at, **options)]
+        options.pop("params", None)  # what is left of them stands in the Location
+        while answers[-1].is_redirect and len(answers) < HOPS:
+            answers.append(self.call(method, answers[-1].headers["Location"], **options))
+        return answers
+
+    def final(self, method: str, path: str, at: int = 0, **options: Any) -> httpx.Response:
+        """The answer after all redirects."""
+        return self.hops(method, path, at, **options)[-1]
+
+    def get(self, path: str, at: int = 0) -> Any:
+        """The document at the end of all redirects."""
+        return self.final("GET", path, at).raise_for_status().json()
+
+    def leader(self) -> int:
+        """The index of the leader."""
+        return self.ids.index(self.get("/admin/v2/brokers/leaderBroker")["brokerId"])
+
+    def followers(self) -> list[int]:
+        """The indexes of the others."""
+        return [index for index in range(len(self.ids)) if index != self.leader()]
+
+    def owner(self, bundle: str) -> int | None:
+        """The index of the broker that owns ``tenant/ns/range`` among those that answer; loads nothing."""
+        owners = [broker for broker, bundles in self.target.owned_bundles().items() if bundle in bundles]
+        return self.ids.index(owners[0]) if owners else None
+
+    def bundles(self, namespace: str) -> list[str]:
+        """The ranges of the namespace."""
+        bounds = self.get(f"/admin/v2/namespaces/{namespace}/bundles")["boundaries"]
+        return [f"{low}_{high}" for low, high in itertools.pairwise(bounds)]
+
+    def agreed_bundles(self, namespace: str) -> list[str]:
+        """The ranges once all brokers agree on them: each learns of a split from the metadata store."""
+        path = f"/admin/v2/namespaces/{namespace}/bundles"
+        told: list[str] = []
+
+        def agree() -> bool:
+            told[:] = [self.call("GET", path, at).text for at in range(len(self.ids))]
+            return len(set(told)) == 1
+
+        wait_until(agree, f"all brokers agree on the bundles of {namespace}", AGREED_WITHIN_S)
+        return self.bundles(namespace)
+
+    def bundle_of(self, topic: str) -> str:
+        """The range that holds ``tenant/ns/topic``; loads nothing."""
+        return self.call("GET", f"/lookup/v2/topic/persistent/{topic}/bundle").raise_for_status().text
+
+    def look_up(self, topic: str, at: int = 0) -> int:
+        """The index of the broker that owns ``tenant/ns/topic``, which is loaded for it."""
+        answer = self.final("GET", f"/lookup/v2/topic/persistent/{topic}", at).raise_for_status()
+        return self.ids.index(answer.json()["httpUrl"].removeprefix("http://"))
+
+    def new_namespace(self, bundles: int = 4) -> str:
+        """A namespace that nobody else uses, without topics."""
+        name = next(name for name in self._names if not _shares_bundle_with_policies(name, bundles))
+        answer = self.call("PUT", f"/admin/v2/namespaces/{name}", json={"bundles": {"numBundles": bundles}})
+        assert answer.status_code == httpx.codes.NO_CONTENT, answer.text
+        return name
+
+    def new_partitioned(self, namespace: str, partitions: int, topic: str = "topic") -> str:
+        """A partitioned topic, ``tenant/ns/topic``; none of its bundles is loaded."""
+        answer = self.call("PUT", f"/admin/v2/persistent/{namespace}/{topic}/partitions", json=partitions)
+        assert answer.status_code == httpx.codes.NO_CONTENT, answer.text
+        return f"{namespace}/{topic}"
+
+    def move(self, namespace: str, topic: str, to: int) -> str:
+        """Has the bundle of ``tenant/ns/topic`` owned by that broker; returns its range."""
+        bundle = self.bundle_of(topic)
+        if self.look_up(topic) != to:
+            self.final("PUT", f"/admin/v2/namespaces/{namespace}/{bundle}/unload", params=self.to(to))
+            assert self.look_up(topic) == to
+        return bundle
+
+    def to(self, index: int) -> dict[str, str]:
+        """The parameter that names a broker as an unload's destination."""
+        return {"destinationBroker": self.ids[index]}
+
+
+def _shares_bundle_with_policies(namespace: str, bundles: int) -> bool:
+    """Whether the names that tests use lie beside the topic of topic policies.
+
+    A real broker reads that topic of every namespace it owns a bundle of, so somebody owns its bundle again moments
+    after it was unloaded.
+    """
+    step = (1 << 32) // bundles
+    names = ("__change_events", "topic", "topic-partition-0")
+    policies, *used = (zlib.crc32(f"persistent://{namespace}/{name}".encode()) // step for name in names)
+    return bundles > 1 and policies in used
+
+
+def shape(document: object) -> Iterator[str]:
+    """The paths of a document with the kinds of its leaves, such as ``cpu.usage: number``; one element of each list."""
+    match document:
+        case dict():
+            for key, value in document.items():
+                yield from (f"{key}.{rest}" if rest else key for rest in shape(value))
+        case [first, *_]:
+            yield from (f"[].{rest}" for rest in shape(first))
+        case bool():
+            yield ": bool"
+        case int() | float():
+            yield ": number"
+        case str():
+            yield ": text"
+        case _:
+            yield ""

@@ -1,0 +1,271 @@
+"""Who owns a bundle, what loads one, and what unloads, destinations and splits do to it."""
+
+import itertools
+from collections import Counter
+
+import httpx
+import pytest
+
+from lab.waiting import wait_until
+from tests.contract.api import SYSTEM, Api
+
+NAMESPACES = "/admin/v2/namespaces"
+TOPIC = "/admin/v2/persistent/{namespace}/topic"
+PARTITION = f"{TOPIC}-partition-0"
+UNLOADED_WITHIN_S = 10
+
+
+@pytest.mark.parametrize(
+    ("path", "loads"),
+    [
+        (f"{NAMESPACES}/{{namespace}}", False),
+        (f"{NAMESPACES}/{{namespace}}/bundles", False),
+        (f"{NAMESPACES}/{{namespace}}/retention", False),
+        (f"{NAMESPACES}/{{namespace}}/backlogQuotaMap", False),
+        (f"{NAMESPACES}/{{namespace}}/{{bundle}}/topicHashPositions", False),
+        ("/admin/v2/persistent/{namespace}", False),
+        ("/admin/v2/persistent/{namespace}/partitioned", False),
+        (f"{TOPIC}/partitions", False),
+        ("/lookup/v2/topic/persistent/{namespace}/topic-partition-0/bundle", False),
+        ("/lookup/v2/topic/persistent/{namespace}/topic-partition-0", True),
+        (f"{PARTITION}/stats", True),
+        (f"{PARTITION}/internalStats", True),
+        (f"{TOPIC}/partitioned-stats", True),
+    ],
+)
+def test_which_reading_calls_load_a_bundle(api: Api, namespace: str, path: str, *, loads: bool) -> None:
+    """A collector may make only those calls after which nobody owns what nobody owned before."""
+    topic = api.new_partitioned(namespace, 1)
+    bundle = api.bundle_of(f"{topic}-partition-0")
+    api.final("GET", path.format(namespace=namespace, bundle=bundle))
+    assert (api.owner(f"{namespace}/{bundle}") is not None) is loads
+
+
+def test_asking_a_topic_for_its_policy_loads_its_bundle(api: Api, namespace: str) -> None:
+    """The owner of the first partition's bundle is asked, and made where there is none."""
+    topic = api.new_partitioned(namespace, 1)
+    assert api.final("GET", f"{TOPIC.format(namespace=namespace)}/retention").content == b""
+    assert api.owner(f"{namespace}/{api.bundle_of(f'{topic}-partition-0')}") is not None
+
+
+def test_an_unowned_bundle_has_no_positions_to_tell(api: Api, namespace: str) -> None:
+    """Asked for hash positions of a bundle that nobody owns, every broker says 412."""
+    reason = f"Failed to find ownership for ServiceUnit:{namespace}/0x00000000_0x40000000"
+    for at in range(len(api.ids)):
+        answer = api.call("GET", f"{NAMESPACES}/{namespace}/0x00000000_0x40000000/topicHashPositions", at)
+        assert (answer.status_code, answer.json()) == (412, {"reason": reason})
+
+
+def test_a_first_lookup_goes_by_the_leader_to_the_owner_to_be(api: Api, namespace: str) -> None:
+    """A follower sends on to the leader, the leader chooses; afterwards every broker answers by itself."""
+    path = f"/lookup/v2/topic/persistent/{namespace}/topic"
+    first, *_, last = api.hops("GET", path, at=api.followers()[0])
+    assert first.status_code == 307
+    assert first.headers["Location"] == f"http://{api.ids[api.leader()]}{path}?authoritative=false"
+    assert set(last.json()) == {"brokerUrl", "httpUrl", "nativeUrl", "brokerUrlSsl"}
+    assert [api.call("GET", path, at).json() for at in range(3)] == [last.json()] * 3
+
+
+def test_the_bundle_of_a_topic_is_a_bare_range_even_where_there_is_no_namespace(api: Api, namespace: str) -> None:
+    """The range comes without quotes; an unknown namespace counts as one whole bundle."""
+    assert api.bundle_of(f"{namespace}/topic") in api.bundles(namespace)
+    assert api.bundle_of("public/nothing/topic") == "0x00000000_0xffffffff"
+
+
+def test_an_unload_goes_by_the_leader_which_keeps_the_destination(api: Api, namespace: str) -> None:
+    """Two redirects: the first keeps ``destinationBroker``, the second drops it, and yet the bundle goes there."""
+    asked, owner = api.followers()
+    bundle = api.move(namespace, f"{namespace}/topic", to=owner)
+    path = f"{NAMESPACES}/{namespace}/{bundle}/unload"
+    to_leader, to_owner, done = api.hops("PUT", f"{path}?destinationBroker={api.ids[asked]}", at=asked)
+    encoded = api.ids[asked].replace(":", "%3A")
+    assert to_leader.headers["Location"] == (
+        f"http://{api.ids[api.leader()]}{path}?destinationBroker={encoded}&authoritative=false"
+    )
+    assert to_owner.headers["Location"] == f"http://{api.ids[owner]}{path}?authoritative=true"
+    assert [answer.status_code for answer in (to_leader, to_owner, done)] == [307, 307, 204]
+    assert api.owner(f"{namespace}/{bundle}") is None, "nobody owns it until somebody looks it up"
+    assert api.look_up(f"{namespace}/topic") == asked
+
+
+def test_an_unload_without_destination_goes_straight_to_the_owner(api: Api, namespace: str) -> None:
+    """One redirect, from any broker that is not the owner."""
+    asked, owner = api.followers()
+    bundle = api.move(namespace, f"{namespace}/topic", to=owner)
+    path = f"{NAMESPACES}/{namespace}/{bundle}/unload"
+    to_owner, done = api.hops("PUT", path, at=asked)
+    assert to_owner.headers["Location"] == f"http://{api.ids[owner]}{path}?authoritative=false"
+    assert (done.status_code, api.owner(f"{namespace}/{bundle}")) == (204, None)
+
+
+@pytest.mark.parametrize("destinations", list(itertools.permutations(range(3), 2)))
+def test_the_last_destination_named_wins(api: Api, namespace: str, destinations: tuple[int, int]) -> None:
+    """A destination is remembered even by an unload of what nobody owns, until the bundle is loaded."""
+    bundle = api.bundle_of(f"{namespace}/topic")
+    for index in destinations:
+        answer = api.final("PUT", f"{NAMESPACES}/{namespace}/{bundle}/unload", params=api.to(index))
+        assert (answer.status_code, api.owner(f"{namespace}/{bundle}")) == (204, None)
+    assert api.look_up(f"{namespace}/topic") == destinations[1]
+
+
+def test_the_present_owner_may_be_the_destination(api: Api, namespace: str) -> None:
+    """The bundle is unloaded, with all its clients, and goes where it was."""
+    bundle = api.move(namespace, f"{namespace}/topic", to=1)
+    answer = api.final("PUT", f"{NAMESPACES}/{namespace}/{bundle}/unload", params=api.to(1))
+    assert (answer.status_code, api.owner(f"{namespace}/{bundle}")) == (204, None)
+    assert api.look_up(f"{namespace}/topic") == 1
+
+
+ALGORITHMS = "range_equally_divide, topic_count_equally_divide, specified_positions_divide, flow_or_qps_equally_divide"
+NARROW, LATE = "0x00000000_0x50000000", "0x00000001_0x40000000"
+
+
+@pytest.mark.parametrize("action", ["unload", "split"])
+@pytest.mark.parametrize(
+    ("bundle", "reason"),
+    [
+        (NARROW, "Invalid upper boundary for bundle {0}/{1}. Expected upper boundary of {0}/0x00000000_0x40000000"),
+        (LATE, "Cannot find bundle {0}/{1} in the bundles list"),
+    ],
+)
+def test_bounds_that_have_changed_are_refused(api: Api, namespace: str, action: str, bundle: str, reason: str) -> None:
+    """Unload and split of a bundle that is no longer one answer 412 and name it."""
+    answer = api.final("PUT", f"{NAMESPACES}/{namespace}/{bundle}/{action}")
+    assert (answer.status_code, answer.json()["reason"]) == (412, reason.format(namespace, bundle))
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "reason"),
+    [
+        ("public/nothing/0x00000000_0x40000000/unload", 404, "Namespace not found"),
+        ("public/nothing/0x00000000_0x40000000/split", 404, "Namespace not found"),
+        ("public/default/rubbish/unload", 500, "Invalid bundle range"),
+        ("public/default/rubbish/split", 412, "Invalid bundle range: rubbish"),
+        (
+            "public/default/0x00000000_0x10000000/unload?destinationBroker=127.0.0.1:1",
+            409,
+            "Not allowed unload namespace bundle to inactive destination broker",
+        ),
+        (
+            "public/default/0x00000000_0x10000000/split?splitAlgorithmName=guess",
+            412,
+            f"Unsupported namespace bundle split algorithm, supported algorithms are [{ALGORITHMS}]",
+        ),
+        (
+            "public/default/0x00000000_0x10000000/split?splitAlgorithmName=specified_positions_divide",
+            412,
+            "With specified_positions_divide split algorithm, splitBoundaries must not be empty",
+        ),
+    ],
+)
+def test_writes_that_make_no_sense_are_refused(api: Api, path: str, status: int, reason: str) -> None:
+    """Each has its own status; a range that cannot be read is a crash for an unload."""
+    answer = api.final("PUT", f"{NAMESPACES}/{path}")
+    assert answer.status_code == status
+    assert reason in answer.json()["reason"]
+
+
+@pytest.mark.parametrize("unload", ["true", "false"])
+def test_the_halves_stay_with_the_owner_unless_unloaded(api: Api, namespace: str, unload: str) -> None:
+    """After ``unload=false`` the owner has both halves; after ``unload=true`` soon nobody has, until a lookup."""
+    bundle = api.move(namespace, f"{namespace}/topic", to=2)
+    before = api.bundles(namespace)
+    answer = api.final("PUT", f"{NAMESPACES}/{namespace}/{bundle}/split?unload={unload}")
+    halves = [each for each in api.agreed_bundles(namespace) if each not in before]
+    assert (answer.status_code, len(halves)) == (204, 2)
+    expected = None if unload == "true" else 2
+    # The halves are unloaded in the background, after the answer.
+    wait_until(
+        lambda: [api.owner(f"{namespace}/{half}") for half in halves] == [expected, expected],
+        f"the halves belong to {expected}",
+        UNLOADED_WITHIN_S,
+    )
+
+
+def split(api: Api, namespace: str, bundle: str, algorithm: str, at: int = 0, **options: object) -> list[str]:
+    """Splits and returns the bundles afterwards."""
+    path = f"{NAMESPACES}/{namespace}/{bundle}/split?unload=true&splitAlgorithmName={algorithm}"
+    assert api.final("PUT", path, at, **options).status_code == 204
+    return api.agreed_bundles(namespace)
+
+
+def test_splitting_by_range_cuts_in_the_middle(api: Api, namespace: str) -> None:
+    """Wherever the topics are."""
+    after = split(api, namespace, "0x40000000_0x80000000", "range_equally_divide")
+    assert after[1:3] == ["0x40000000_0x60000000", "0x60000000_0x80000000"]
+
+
+def test_splitting_by_topics_leaves_half_of_them_on_each_side(api: Api) -> None:
+    """The cut is halfway between the two topics in the middle."""
+    namespace = api.new_namespace(bundles=1)
+    topic = api.new_partitioned(namespace, 20)
+    halves = split(api, namespace, "0x00000000_0xffffffff", "topic_count_equally_divide")
+    held = Counter(api.bundle_of(f"{topic}-partition-{index}") for index in range(20))
+    assert [held[half] for half in halves] == [10, 10]
+
+
+def test_splitting_at_given_positions_cuts_there(api: Api, namespace: str) -> None:
+    """Several cuts at once; positions outside the bundle do nothing."""
+    algorithm = "specified_positions_divide"
+    api.new_partitioned(namespace, 32)
+    after = split(api, namespace, "0x00000000_0x40000000", algorithm, json=[0x10000000, 0x20000000])
+    assert after[:3] == ["0x00000000_0x10000000", "0x10000000_0x20000000", "0x20000000_0x40000000"]
+    assert split(api, namespace, after[0], algorithm, json=[0xF0000000]) == after
+
+
+@pytest.mark.parametrize("partitions", [0, 1])
+@pytest.mark.parametrize(
+    ("algorithm", "positions"),
+    [("topic_count_equally_divide", None), ("specified_positions_divide", range(1, 1 << 32, 999_999_999))],
+)
+def test_splitting_hardly_anything_by_topics_succeeds_and_does_nothing(
+    api: Api, namespace: str, partitions: int, algorithm: str, positions: range | None
+) -> None:
+    """At most one topic: 204, the same bundles, and the bundle is loaded."""
+    if partitions:
+        api.new_partitioned(namespace, partitions)
+    bundle = api.bundle_of(f"{namespace}/topic-partition-0")
+    before = api.bundles(namespace)
+    assert split(api, namespace, bundle, algorithm, json=positions and list(positions)) == before
+    assert api.owner(f"{namespace}/{bundle}") is not None
+
+
+def test_asking_where_the_coordinators_are_loads_them_all(api: Api) -> None:
+    """They lie in eight bundles as 3, 3, 2, 2, 2, 2, 1, 1, and none is without an owner once they were asked for."""
+    topics = [f"{SYSTEM}/transaction_coordinator_assign-partition-{index}" for index in range(16)]
+    held = Counter(api.bundle_of(topic) for topic in topics)
+    assert sorted(held.values()) == [1, 1, 2, 2, 2, 2, 3, 3]
+    for bundle in held:
+        api.final("PUT", f"{NAMESPACES}/{SYSTEM}/{bundle}/unload")
+    assert sum(api.target.tc_placement().values()) == 0
+    told = api.get("/admin/v3/transactions/coordinators", at=1)
+    assert [each["id"] for each in told] == list(range(16))
+    assert sum(api.target.tc_placement().values()) == 16
+
+
+def test_coordinators_move_with_their_bundles(api: Api) -> None:
+    """Piled up on one broker, they are moved by unloading one of its bundles to another."""
+    piled = api.ids.index(api.target.pile_up_tcs())
+    topic = f"{SYSTEM}/transaction_coordinator_assign-partition-12"
+    other = (piled + 1) % 3
+    path = f"{NAMESPACES}/{SYSTEM}/{api.bundle_of(topic)}/unload"
+    assert api.final("PUT", path, params=api.to(other)).status_code == 204
+    assert api.look_up(topic) == other
+    assert api.target.tc_placement() == {**dict.fromkeys(api.ids, 0), api.ids[piled]: 15, api.ids[other]: 1}
+
+
+def test_a_system_bundle_tells_its_coordinators_and_can_be_split(api: Api) -> None:
+    """A bundle of three coordinators is told with them, and a split puts one in one half and two in the other."""
+    topics = {f"{SYSTEM}/transaction_coordinator_assign-partition-{index}" for index in (1, 5, 9)}
+    bundle, owner = api.bundle_of(min(topics)), api.look_up(min(topics))
+    told = api.call("GET", f"{NAMESPACES}/{SYSTEM}/{bundle}/topicHashPositions", owner).json()
+    assert set(told["topicHashPositions"]) == {f"persistent://{topic}" for topic in topics}
+    split(api, SYSTEM, bundle, "topic_count_equally_divide")
+    assert sorted(Counter(map(api.bundle_of, topics)).values()) == [1, 2]
+
+
+def test_coordinator_stats_fail_where_no_client_ever_came(api: Api) -> None:
+    """All at once it is a crash; one by one it is a 404."""
+    assert api.call("GET", "/admin/v3/transactions/coordinatorStats").status_code == 500
+    answer = api.final("GET", "/admin/v3/transactions/coordinatorStats?coordinatorId=0")
+    assert answer.status_code == httpx.codes.NOT_FOUND

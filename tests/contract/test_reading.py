@@ -1,0 +1,200 @@
+"""What a cluster tells when asked: paths, status codes, wordings and shapes of documents."""
+
+import zlib
+
+import pytest
+
+from tests.contract.api import Api
+
+NAMESPACES = "/admin/v2/namespaces"
+ISOLATION = "/admin/v2/clusters/local/namespaceIsolationPolicies"
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/admin/v2/clusters", ["local"]),
+        ("/admin/v2/persistent/pulsar/system", []),
+        ("/admin/v2/persistent/pulsar/system/partitioned", []),
+        (
+            "/admin/v2/persistent/pulsar/system/transaction_coordinator_assign/partitions",
+            {"partitions": 16, "deleted": False},
+        ),
+        ("/admin/v2/tenants/public", {"adminRoles": [], "allowedClusters": ["local"]}),
+        (f"{NAMESPACES}/pulsar", ["pulsar/system"]),
+    ],
+)
+def test_facts_that_every_fresh_cluster_states(api: Api, path: str, expected: object) -> None:
+    """A fresh cluster answers these paths with the very same documents."""
+    assert api.get(path) == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "reason"),
+    [
+        ("/admin/v2/tenants/nobody", 404, "Tenant does not exist"),
+        (f"{NAMESPACES}/nobody", 404, "Tenant not found"),
+        (f"{NAMESPACES}/public/nothing", 404, "Namespace does not exist"),
+        (f"{NAMESPACES}/public/nothing/bundles", 404, "Namespace does not exist"),
+        (f"{NAMESPACES}/public/nothing/retention", 404, "Namespace does not exist"),
+        (f"{NAMESPACES}/public/nothing/0x00000000_0x10000000/topicHashPositions", 404, "Namespace does not exist"),
+        (f"{NAMESPACES}/public/default/rubbish/topicHashPositions", 412, "Invalid bundle range: rubbish"),
+        ("/admin/v2/persistent/public/nothing", 404, "Namespace does not exist"),
+        ("/admin/v2/persistent/public/nothing/topic/partitions", 404, "Namespace not found"),
+        ("/admin/v2/persistent/public/nothing/topic/stats", 404, "Namespace not found"),
+        ("/lookup/v2/topic/persistent/public/nothing/topic", 404, "Namespace not found"),
+        ("/admin/v2/clusters/nowhere", 404, "Cluster does not exist"),
+        ("/admin/v2/clusters/nowhere/namespaceIsolationPolicies", 404, "Cluster nowhere does not exist."),
+        (
+            "/admin/v2/brokers/local/127.0.0.1:1/ownedNamespaces",
+            404,
+            "Broker id '127.0.0.1:1' not found in available brokers.",
+        ),
+    ],
+)
+def test_what_is_not_there_is_refused_in_words(api: Api, path: str, status: int, reason: str) -> None:
+    """A refusal is a JSON object with the reason."""
+    answer = api.call("GET", path)
+    assert (answer.status_code, answer.json()) == (status, {"reason": reason})
+
+
+@pytest.mark.parametrize(("path", "text"), [("health", "ok"), ("ready", "ok"), ("version", "4.0.7")])
+def test_bare_words_are_called_json_and_are_not(api: Api, path: str, text: str) -> None:
+    """Health and version answer a word without quotes under a JSON content type."""
+    answer = api.call("GET", f"/admin/v2/brokers/{path}")
+    assert (answer.text, answer.headers["Content-Type"]) == (text, "application/json")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/admin/v2/nothing", 404),
+        ("GET", "/admin/broker-stats/topics", 404),
+        ("POST", "/admin/v2/brokers", 405),
+    ],
+)
+def test_unknown_paths_get_the_web_servers_page(api: Api, method: str, path: str, status: int) -> None:
+    """Paths and methods that Pulsar does not know are answered in HTML."""
+    answer = api.call(method, path)
+    assert (answer.status_code, answer.headers["Content-Type"]) == (status, "text/html;charset=iso-8859-1")
+
+
+@pytest.mark.parametrize("path", ["", "/local"])
+def test_every_broker_lists_all_brokers(api: Api, path: str) -> None:
+    """By their ids, in any order, with the cluster named or not."""
+    for at in range(len(api.ids)):
+        assert sorted(api.call("GET", f"/admin/v2/brokers{path}", at).json()) == sorted(api.ids)
+
+
+def test_all_brokers_name_the_same_leader(api: Api) -> None:
+    """The leader is one of the listed brokers, with its id and its address."""
+    answers = [api.call("GET", "/admin/v2/brokers/leaderBroker", at).json() for at in range(len(api.ids))]
+    assert answers[0]["brokerId"] in api.ids
+    assert answers == [{"serviceUrl": f"http://{answers[0]['brokerId']}", "brokerId": answers[0]["brokerId"]}] * 3
+
+
+def test_every_setting_is_a_string(api: Api) -> None:
+    """Numbers and switches in the runtime configuration are strings, those that matter here included."""
+    settings = api.get("/admin/v2/brokers/configuration/runtime")
+    assert {type(value) for value in settings.values()} == {str}
+    wanted = {
+        "backlogQuotaCheckEnabled": "true",
+        "clusterName": "local",
+        "managedLedgerMaxUnackedRangesToPersist": "10000",
+        "numIOThreads": "2",
+        "ttlDurationDefaultInSeconds": "0",
+    }
+    assert wanted.items() <= settings.items()
+
+
+def test_the_policies_document_holds_bounds_and_leaves_out_what_is_unset(api: Api, namespace: str) -> None:
+    """A new namespace's document has the same keys, and neither retention nor TTL among them."""
+    document = api.get(f"{NAMESPACES}/{namespace}")
+    assert document["bundles"] == api.get(f"{NAMESPACES}/{namespace}/bundles")
+    assert document["bundles"]["boundaries"] == ["0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"]
+    assert document["backlog_quota_map"] == {}
+    assert not {"retention_policies", "message_ttl_in_seconds"} & set(document)
+
+
+def test_set_policies_stand_in_the_policies_document(api: Api, namespace: str) -> None:
+    """What was set appears under the names that the model knows."""
+    posted = {"retentionTimeInMinutes": 60, "retentionSizeInMB": 10}
+    api.call("POST", f"{NAMESPACES}/{namespace}/retention", json=posted)
+    api.call("POST", f"{NAMESPACES}/{namespace}/messageTTL", json=3600)
+    document = api.get(f"{NAMESPACES}/{namespace}")
+    assert (document["retention_policies"], document["message_ttl_in_seconds"]) == (posted, 3600)
+
+
+def test_owned_bundles_are_told_by_their_owner_only(api: Api) -> None:
+    """Another broker sends the caller on with 307 and no body; heartbeat namespaces are among the bundles."""
+    owner = api.ids[1]
+    path = f"/admin/v2/brokers/local/{owner}/ownedNamespaces"
+    elsewhere = api.call("GET", path, at=0)
+    assert (elsewhere.status_code, elsewhere.content) == (307, b"")
+    assert elsewhere.headers["Location"] == f"http://{owner}{path}"
+    told = api.call("GET", path, at=1).json()
+    assert {f"pulsar/{owner}/0x00000000_0xffffffff", f"pulsar/local/{owner}/0x00000000_0xffffffff"} <= set(told)
+    assert told[f"pulsar/{owner}/0x00000000_0xffffffff"] == {
+        "broker_assignment": "shared",
+        "is_controlled": False,
+        "is_active": True,
+    }
+
+
+def test_topics_are_listed_by_full_name(api: Api, namespace: str) -> None:
+    """Partitions stand in one list, partitioned topics in another, and a second creation is refused."""
+    topic = api.new_partitioned(namespace, 3)
+    names = [f"persistent://{topic}-partition-{index}" for index in range(3)]
+    assert sorted(api.get(f"/admin/v2/persistent/{namespace}")) == names
+    assert api.get(f"/admin/v2/persistent/{namespace}/partitioned") == [f"persistent://{topic}"]
+    assert api.get(f"/admin/v2/persistent/{topic}/partitions") == {"partitions": 3, "deleted": False}
+    again = api.call("PUT", f"/admin/v2/persistent/{topic}/partitions", json=3)
+    assert (again.status_code, again.json()) == (409, {"reason": "This topic already exists"})
+    missing = api.call("GET", f"/admin/v2/persistent/{namespace}/other/partitions")
+    assert (missing.status_code, missing.json()) == (404, {"reason": f"Topic persistent://{namespace}/other not found"})
+
+
+def test_hash_positions_are_the_crc32_of_the_full_names(api: Api, namespace: str) -> None:
+    """A loaded bundle's topics are told with their positions, at its owner."""
+    topic = api.new_partitioned(namespace, 8)
+    bundle = api.bundle_of(f"{topic}-partition-0")
+    owner = api.look_up(f"{topic}-partition-0")
+    told = api.call("GET", f"{NAMESPACES}/{namespace}/{bundle}/topicHashPositions", owner).json()
+    assert (told["namespace"], told["bundle"]) == (namespace, bundle)
+    assert f"persistent://{topic}-partition-0" in told["topicHashPositions"]
+    for name, position in told["topicHashPositions"].items():
+        assert position == zlib.crc32(name.encode())
+
+
+def test_isolation_policies_are_missing_then_empty(api: Api, namespace: str) -> None:
+    """Before the first was ever set there are none to ask for: 404; after the last is deleted there are: ``{}``."""
+    never = api.call("GET", ISOLATION)
+    assert (never.status_code, never.json()["reason"]) == (
+        404,
+        "NamespaceIsolationPolicies for cluster local does not exist",
+    )
+    failover = {"policy_type": "min_available", "parameters": {"min_limit": "1", "usage_threshold": "80"}}
+    policy = {"namespaces": [namespace], "primary": ["127.*"], "secondary": [], "auto_failover_policy": failover}
+    api.look_up(f"{namespace}/topic")
+    bundle = f"{namespace}/{api.bundle_of(f'{namespace}/topic')}"
+    assert api.owner(bundle) is not None
+    assert api.call("POST", f"{ISOLATION}/group", json=policy).status_code == 204
+    assert api.get(ISOLATION) == {"group": policy}
+    assert api.get(f"{ISOLATION}/group") == policy
+    held = {"policyName": "group", "namespaceRegex": [namespace], "primary": True}
+    expected = [{"brokerName": broker_id, **held} for broker_id in sorted(api.ids)]
+    assert sorted(api.get(f"{ISOLATION}/brokers"), key=lambda broker: str(broker["brokerName"])) == expected
+    assert api.owner(bundle) is None, "setting a policy unloads the namespaces that it matches"
+    assert api.call("DELETE", f"{ISOLATION}/group").status_code == 204
+    assert api.get(ISOLATION) == {}
+    assert api.call("GET", f"{ISOLATION}/group").status_code == 404
+
+
+@pytest.mark.parametrize("header", [None, "Bearer rubbish", "Basic YTpi"])
+@pytest.mark.parametrize("method", ["GET", "PUT"])
+def test_nobody_gets_in_without_the_token(api: Api, method: str, header: str | None) -> None:
+    """Without the right token the answer is 401, with a page for a reader and nothing for a writer."""
+    path = f"{NAMESPACES}/public/default/0x00000000_0x10000000/{'unload' if method == 'PUT' else 'topicHashPositions'}"
+    answer = api.call(method, path, headers={"Authorization": header or ""})
+    assert answer.status_code == 401
+    assert (b"Authentication required" in answer.content) is (method == "GET")
