@@ -134,7 +134,7 @@ class _Collecting:
         place.write(NAMESPACES, namespaces)
         place.write(BUNDLES, self._with_positions(self._bundles, coordinators))
         place.write(TRANSACTION_COORDINATORS, self._frame(TRANSACTION_COORDINATORS, coordinators))
-        place.write(BROKERS, self._spark.createDataFrame(brokers))
+        place.write(BROKERS, self._spark.createDataFrame(brokers).coalesce(1))
         place.write(SNAPSHOT, self._frame(SNAPSHOT, [self._meta(unread, failed)]))
 
     def end(self) -> None:
@@ -174,4 +174,4 @@ class _Collecting:
         return with_positions(bundles, self._spark.createDataFrame(pa.Table.from_pylist(rows)))
 
     def _frame(self, table: Table, rows: Sequence[Mapping[str, Any]]) -> DataFrame:
-        return self._spark.createDataFrame(pa.Table.from_pylist(list(rows), schema=schema_of(table)))
+        return self._spark.createDataFrame(pa.Table.from_pylist(list(rows), schema=schema_of(table))).coalesce(1)

@@ -1,9 +1,10 @@
-"""Says how far a Spark job is, while it runs: a log line every few seconds, for people and for Airflow's task log."""
+"""Says how far a Spark job is, while it runs: a bar in a terminal, a log line every few seconds anywhere else."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import sys
 import threading
 from typing import TYPE_CHECKING
 
@@ -15,13 +16,15 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 EVERY_SECONDS = 5.0
+FRAME_SECONDS = 0.2
 
 
 @contextlib.contextmanager
 def watched(spark: SparkSession, things: str) -> Iterator[None]:
-    """Logs, while the block runs, how many tasks of the running stages are done; each task reads some of the things."""
+    """Shows, while the block runs, how many tasks of the running stages are done; each reads some of the things."""
     done = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(spark, things, done), daemon=True)
+    watch = _show if sys.stderr.isatty() else _log
+    watcher = threading.Thread(target=watch, args=(spark, things, done), daemon=True)
     watcher.start()
     try:
         yield
@@ -30,10 +33,27 @@ def watched(spark: SparkSession, things: str) -> Iterator[None]:
         watcher.join()
 
 
-def _watch(spark: SparkSession, things: str, done: threading.Event) -> None:
-    tracker = spark.sparkContext.statusTracker()
+def _log(spark: SparkSession, things: str, done: threading.Event) -> None:
     while not done.wait(EVERY_SECONDS):
-        for number in tracker.getActiveStageIds():
-            stage = tracker.getStageInfo(number)
-            if stage is not None:
-                log.info("reading %s: %d of %d tasks done", things, stage.numCompletedTasks, stage.numTasks)
+        for completed, tasks in _stages(spark):
+            log.info("reading %s: %d of %d tasks done", things, completed, tasks)
+
+
+def _show(spark: SparkSession, things: str, done: threading.Event) -> None:
+    from rich.console import Console  # noqa: PLC0415 - Airflow's tasks have no terminal, and do not need it
+    from rich.progress import Progress  # noqa: PLC0415 - as above
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task(f"reading {things}", total=None)
+        while not done.wait(FRAME_SECONDS):
+            for completed, tasks in _stages(spark):
+                progress.update(bar, completed=completed, total=tasks)
+
+
+def _stages(spark: SparkSession) -> Iterator[tuple[int, int]]:
+    """Finished and all tasks of each running stage."""
+    tracker = spark.sparkContext.statusTracker()
+    for number in tracker.getActiveStageIds():
+        stage = tracker.getStageInfo(number)
+        if stage is not None:
+            yield stage.numCompletedTasks, stage.numTasks

@@ -8,28 +8,26 @@ from __future__ import annotations
 
 import logging
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.apply.changes import kind_of
 from pulsar_steward.apply.gate import ask_for_permit, require_valid
 from pulsar_steward.apply.lease import held_lease
 from pulsar_steward.apply.pace import keep_pace
-from pulsar_steward.apply.perform import Result, perform, result_of, wait_for
+from pulsar_steward.apply.perform import Result, perform
+from pulsar_steward.apply.precheck import look_before
+from pulsar_steward.apply.recover import interrupted, record_refusal, what_became_of
 from pulsar_steward.errors import AdminError, LeaseLost, Refused
-from pulsar_steward.guard.evaluate import objection_to
-from pulsar_steward.ledger.rows import Decision, Outcome, StepOutcome
+from pulsar_steward.ledger.rows import Outcome, StepOutcome
 from pulsar_steward.ledger.write import IntendedCall
 from pulsar_steward.model.step import UnloadBundle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from datetime import datetime
 
     from pulsar_steward.apply.bench import Bench
-    from pulsar_steward.apply.changes.kind import Sight
     from pulsar_steward.apply.gate import Permit
     from pulsar_steward.apply.lease import HeldLease
-    from pulsar_steward.ledger.rows import Intent
     from pulsar_steward.model.step import Change, Step
 
 log = logging.getLogger(__name__)
@@ -45,64 +43,22 @@ def carry_out(bench: Bench, plan_id: str, batch_id: str) -> tuple[StepOutcome, .
         LeaseLost: If another writer holds the cluster; nothing was called.
         LedgerError: If the ledger cannot be used: nothing more is called.
     """
-    permit = _permit(bench, plan_id, batch_id)
-    policy = bench.policy.apply
-    with held_lease(bench.ledger_writer, permit.plan.cluster, bench.run, policy, bench.clock) as lease:
-        permit = _permit(bench, plan_id, batch_id)  # waiting for the lease may have taken long
-        if not bench.journal.use(permit, bench.run, bench.clock()):
-            raise Refused("the approval was used by another run at the same moment")
-        return _BatchRun(bench, permit, lease).outcomes()
-
-
-def _permit(bench: Bench, plan_id: str, batch_id: str) -> Permit:
     try:
-        return ask_for_permit(bench.ledger, plan_id, batch_id, bench.run, bench.clock())
+        permit = ask_for_permit(bench.ledger, plan_id, batch_id, bench.run, bench.clock())
+        policy = bench.policy.apply
+        with held_lease(bench.ledger_writer, permit.plan.cluster, bench.run, policy, bench.clock) as lease:
+            # Asked again, as waiting for the lease may have taken long.
+            permit = ask_for_permit(bench.ledger, plan_id, batch_id, bench.run, bench.clock())
+            _claim(bench, permit)
+            return _BatchRun(bench, permit, lease).outcomes()
     except Refused as refusal:
-        _record_refusal(bench, plan_id, batch_id, str(refusal))
+        record_refusal(bench, plan_id, batch_id, str(refusal))
         raise
 
 
-def _record_refusal(bench: Bench, plan_id: str, batch_id: str, reason: str) -> None:
-    """An approval that does not open the gate leaves a row for every step; a rejection is recorded as it is.
-
-    A step that a crash interrupted is not merely refused: what the cluster shows of it now is said, without a call.
-    """
-    approved = [answer for answer in bench.ledger.answers(plan_id, batch_id) if answer.run == bench.run][-1:]
-    if not approved or approved[0].decision is not Decision.APPROVED:
-        return
-    outcomes = [outcome for outcome in bench.ledger.outcomes(plan_id, batch_id) if outcome.run == bench.run]
-    finished = {outcome.intent_id for outcome in outcomes}
-    begun = {
-        intent.step_id: intent
-        for intent in bench.ledger.intents(plan_id, batch_id)
-        if intent.intent_id not in finished and intent.answer_id == approved[0].answer_id
-    }
-    for step_id in sorted(set(approved[0].step_ids) - {outcome.step_id for outcome in outcomes}):
-        intent = begun.get(step_id)
-        result = _seen(bench, intent, reason) if intent else Result(outcome=Outcome.REFUSED, reason=reason)
-        bench.journal.outcome(
-            StepOutcome(
-                plan_id=plan_id,
-                batch_id=batch_id,
-                step_id=step_id,
-                intent_id=intent.intent_id if intent else None,
-                run=bench.run,
-                at=bench.clock(),
-                outcome=result.outcome,
-                reason=result.reason,
-                proof=result.values,
-            )
-        )
-
-
-def _seen(bench: Bench, intent: Intent, reason: str) -> Result:
-    try:
-        sight = kind_of(intent.change).sight(bench.look)
-    except AdminError as error:
-        words = f"interrupted, and the cluster could not be read: {error}; no further call: {reason}"
-        return Result(outcome=Outcome.UNKNOWN, reason=words)
-    outcome = Outcome.DONE if sight.there else Outcome.UNKNOWN
-    return Result(outcome=outcome, reason=f"interrupted; {sight.words}; no further call: {reason}", values=sight.values)
+def _claim(bench: Bench, permit: Permit) -> None:
+    if not bench.journal.use(permit, bench.run, bench.clock()):
+        raise Refused("the approval was used by another run at the same moment")
 
 
 class _BatchRun:
@@ -141,50 +97,30 @@ class _BatchRun:
             )
 
     def _recover(self) -> None:
-        """Finds out what became of calls whose outcome a crash kept from being recorded."""
-        finished = {outcome.intent_id for outcome in self._recorded.values()}
-        latest = {intent.step_id: intent for intent in self._intents}
-        for intent in latest.values():
-            if intent.intent_id in finished:
-                continue
-            step = self._permit.plan.batch(self._permit.batch_id).step(intent.step_id)
-            log.warning("%s: a call may have been made at %s: looking", intent.step_id, intent.at)
-            sight = wait_for(self._bench, kind_of(intent.change), intent.before, self._can_no_longer_happen(intent))
-            if isinstance(sight, AdminError) or not sight.untouched or sight.there:
-                self._record(step, result_of(sight, None), intent.intent_id)
-
-    def _can_no_longer_happen(self, intent: Intent) -> Callable[[Sight], bool]:
-        limit = timedelta(seconds=self._bench.policy.admin.read_timeout_seconds)
-
-        def settled(sight: Sight) -> bool:
-            return sight.untouched and self._bench.clock() > intent.at + limit
-
-        return settled
+        batch = self._permit.plan.batch(self._permit.batch_id)
+        for intent in interrupted(self._intents, self._recorded.values()):
+            if result := what_became_of(self._bench, intent):
+                self._record(batch.step(intent.step_id), result, intent.intent_id)
 
     def _look_at_all_first(self) -> None:
-        chosen = {step.step_id for step in self._permit.steps}
-        waiting = [step for step in self._permit.steps if step.step_id not in self._recorded]
         if self._recorded:
             return
-        results = {}
-        for step in waiting:
-            missing = [earlier for earlier in step.after if earlier not in chosen]
+        results: dict[str, Result] = {}
+        before_it: set[str] = set()
+        for step in self._permit.steps:
+            missing = [earlier for earlier in step.after if earlier not in before_it]
+            before_it.add(step.step_id)
             if missing:
-                reason = f"it needs {', '.join(missing)}, which was not approved"
+                reason = f"it needs {', '.join(missing)} first, which was not approved"
                 results[step.step_id] = Result(outcome=Outcome.REFUSED, reason=reason)
-            elif not step.after and (objection := self._objection(step)):
+            elif not step.after and isinstance(objection := self._look_before(step), Result):
                 results[step.step_id] = objection
-        for step in waiting if results else ():
+        for step in self._permit.steps if results else ():
             self._record(step, results.get(step.step_id) or self._not_tried(min(results)))
 
-    def _objection(self, step: Step) -> Result | None:
-        try:
-            now = self._bench.clock()
-            view = self._bench.look.view(step.change, self._bench.policy, now, self._moved_at(step, now))
-        except AdminError as error:
-            return Result(outcome=Outcome.REFUSED, reason=f"the cluster could not be looked at first: {error}")
-        objection = objection_to(step, view)
-        return None if objection is None else Result(outcome=Outcome(objection[0].value), reason=objection[1])
+    def _look_before(self, step: Step) -> dict[str, Any] | Result:
+        now = self._bench.clock()
+        return look_before(self._bench.look, step, self._bench.policy, now, self._moved_at(step, now))
 
     def _moved_at(self, step: Step, now: datetime) -> datetime | None:
         """When the bundle was last moved; this very step's own earlier try, known to have had no effect, is none."""
@@ -196,15 +132,14 @@ class _BatchRun:
 
     def _carry_out(self, step: Step) -> None:
         bench, plan = self._bench, self._permit.plan
-        kind = kind_of(step.change)
         try:
             clients = bench.look.clients(_present_owner(step.change), step.change.namespace, step.change.bundle)
             keep_pace(bench.ledger, plan.cluster, clients, bench.policy.apply, bench.clock)
             require_valid(bench.ledger, self._permit, bench.run, bench.clock())
-            if objection := self._objection(step):
-                self._record(step, objection)
+            before = self._look_before(step)
+            if isinstance(before, Result):
+                self._record(step, before)
                 return
-            before = kind.before(bench.look)
             intended = IntendedCall(
                 plan=plan,
                 batch_id=self._permit.batch_id,
@@ -217,7 +152,7 @@ class _BatchRun:
         except (AdminError, LeaseLost, Refused) as error:
             self._record(step, Result(outcome=Outcome.REFUSED, reason=str(error)))
             return
-        self._record(step, perform(bench, kind, before), intent_id)
+        self._record(step, perform(bench, kind_of(step.change), before), intent_id)
 
     def _stopper(self) -> str | None:
         return next((name for name, row in self._recorded.items() if row.outcome is not Outcome.DONE), None)

@@ -55,7 +55,7 @@ def ask_for_permit(ledger: LedgerReader, plan_id: str, batch_id: str, run: str, 
         raise Refused(f"the ledger holds no answer to batch {batch_id} of plan {plan_id} in run {run}")
     if answer.decision is not Decision.APPROVED:
         raise Refused(f"{answer.decision}: {answer.reason}")
-    if not answer.answered_by:
+    if not (answer.answered_by or "").strip():
         raise Refused("the recorded approval carries no person's name")
     if not answer.step_ids:
         raise Refused("the approval covers no step: every one was unticked")

@@ -7,6 +7,7 @@ lease's fence, so that a writer who slept through the end of its lease cannot go
 from __future__ import annotations
 
 import logging
+import secrets
 import threading
 import time
 from contextlib import contextmanager
@@ -85,11 +86,20 @@ def held_lease(
 ) -> Iterator[HeldLease]:
     """Holds a cluster for the length of a ``with`` block, waiting first for whoever else has it.
 
+    Args:
+        ledger: Where leases are kept.
+        cluster: What to hold.
+        holder: Who, in words; two blocks never share a lease, not even of the same holder.
+        policy: For how long, and how long to wait.
+        clock: The present, UTC.
+
     Raises:
         LeaseLost: If the other writer did not finish within the policy's time.
         LedgerError: If the ledger cannot be written.
     """
-    lease = HeldLease(ledger, _taken(ledger, cluster, holder, policy, clock), policy.lease_seconds, clock)
+    # Two processes may act for one and the same run (a worker that was given up, and its replacement): only one may.
+    writer = f"{holder}#{secrets.token_hex(4)}"
+    lease = HeldLease(ledger, _taken(ledger, cluster, writer, policy, clock), policy.lease_seconds, clock)
     lease.start()
     try:
         yield lease

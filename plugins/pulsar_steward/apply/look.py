@@ -11,7 +11,7 @@ from pulsar_steward.admin.reader import Reader
 from pulsar_steward.admin.statistics import clients_by_bundle
 from pulsar_steward.errors import AdminError, ConfigurationError, NotFound
 from pulsar_steward.guard.view import BundleView, ClusterView
-from pulsar_steward.model.bundles import TC_TOPIC, ranges_of
+from pulsar_steward.model.bundles import TC_TOPIC, BundleRange, ranges_of
 from pulsar_steward.model.step import Change, UnloadBundle
 
 if TYPE_CHECKING:
@@ -89,17 +89,34 @@ class Look:
         """The name of a topic in an owned bundle; None where it holds none, or nobody owns it."""
         return min(self._reader.topic_positions(namespace, bundle) or (), default=None)
 
+    def positions(self, namespace: str, bundle: str) -> tuple[int, ...]:
+        """The hash positions of the topics in an owned bundle, rising; empty where nobody owns it."""
+        return tuple(sorted((self._reader.topic_positions(namespace, bundle) or {}).values()))
+
     def coordinators(self) -> int:
         """How many transaction coordinators the cluster has; 0 where transactions were never set up."""
         return self._reader.partitions(TC_TOPIC)
 
     def clients(self, broker: str, namespace: str, bundle: str) -> int:
-        """Producers and consumers connected through a bundle, by its owner's statistics (up to a minute old)."""
+        """Producers and consumers connected through a bundle, by its owner's statistics (up to a minute old).
+
+        Right after a split these still know the whole only: each half then counts for all of it, rather than for none.
+        """
+        known = self._clients_of(broker)
+        exact = known.get(f"{namespace}/{bundle}")
+        if exact is not None:
+            return exact
+        wanted = BundleRange.parse(bundle)
+        names = ((name.rpartition("/"), count) for name, count in known.items())
+        same = ((BundleRange.parse(parts[2]), count) for parts, count in names if parts[0] == namespace)
+        return sum(count for other, count in same if other.lower < wanted.upper and wanted.lower < other.upper)
+
+    def _clients_of(self, broker: str) -> Mapping[str, int]:
         read_at, known = self._clients.get(broker, (float("-inf"), {}))
         if time.monotonic() - read_at > STATISTICS_SECONDS:
-            known = clients_by_bundle(self._at(broker).topic_statistics())
+            known = clients_by_bundle(self._at(broker).topic_statistics(), broker)
             self._clients[broker] = time.monotonic(), known
-        return known.get(f"{namespace}/{bundle}", 0)
+        return known
 
     def view(self, change: Change, policy: Policy, now: datetime, moved_at: datetime | None) -> ClusterView:
         """What the guards look at before this change."""

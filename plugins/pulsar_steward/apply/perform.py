@@ -71,10 +71,23 @@ def result_of(sight: Sight | AdminError, doubt: AdminError | None) -> Result:
 
 
 def wait_for(
-    bench: Bench, kind: ChangeKind, before: dict[str, Any], enough: Callable[[Sight], bool] = lambda _: False
+    bench: Bench,
+    kind: ChangeKind,
+    before: dict[str, Any],
+    *,
+    enough: Callable[[Sight], bool] = lambda _: False,
+    seconds: float | None = None,
 ) -> Sight | AdminError:
-    """Looks until the change is there, `enough` says so, or the policy's time is up; returns the last look."""
-    deadline = time.monotonic() + bench.policy.apply.proof_timeout_seconds
+    """Looks until the change is there, `enough` says so, or the time is up; returns the last look.
+
+    Args:
+        bench: The cluster and the policy.
+        kind: What to look for.
+        before: The recorded values before the change.
+        enough: Whether what is seen will not change any more.
+        seconds: The time; None: the policy's `apply.proof_timeout_seconds`.
+    """
+    deadline = time.monotonic() + (bench.policy.apply.proof_timeout_seconds if seconds is None else seconds)
     pause = _FIRST_PAUSE_SECONDS
     while True:
         last = _look_once(bench, kind, before)

@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pulsar_steward.apply.changes import kind_of
-from pulsar_steward.errors import AdminError, Refused
-from pulsar_steward.guard.evaluate import objection_to
+from pulsar_steward.apply.perform import Result
+from pulsar_steward.apply.precheck import look_before
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,22 +46,18 @@ def rehearse(
 
 
 def _lines(look: Look, step: Step, policy: Policy, now: datetime, moved_at: datetime | None) -> Iterator[str]:
+    kind = kind_of(step.change)
+    completion = None
     if step.after:
         yield f"after {', '.join(step.after)}: its guards can look only then"
-        yield str(kind_of(step.change).call())
-        return
-    kind = kind_of(step.change)
-    try:
-        objection = objection_to(step, look.view(step.change, policy, now, moved_at))
-        if objection is not None:
-            yield f"would be {objection[0]}: {objection[1]}"
+    else:
+        before = look_before(look, step, policy, now, moved_at)
+        if isinstance(before, Result):
+            yield f"would be {before.outcome}: {before.reason}"
             return
-        before = kind.before(look)
-    except (AdminError, Refused) as error:
-        yield f"would be refused: {error}"
-        return
-    yield f"before: {', '.join(f'{name}={value}' for name, value in before.items())}"
+        completion = kind.completion(before)
+        yield f"before: {', '.join(f'{name}={value}' for name, value in before.items())}"
     yield str(kind.call())
-    if (completion := kind.completion(before)) is not None:
+    if completion is not None:
         yield str(completion)
     yield f"undo: {step.undo_note}"

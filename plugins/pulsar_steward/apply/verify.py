@@ -6,8 +6,9 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.apply.changes import kind_of
+from pulsar_steward.apply.gate import answer_of
 from pulsar_steward.errors import AdminError
-from pulsar_steward.ledger.rows import Outcome, Proof
+from pulsar_steward.ledger.rows import Decision, Outcome, Proof
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of, tc_topic
 
 if TYPE_CHECKING:
@@ -32,15 +33,19 @@ def verify(bench: Bench, plan_id: str, batch_id: str) -> Proof:
     """
     batch = bench.ledger.plan(plan_id).batch(batch_id)
     outcomes = [outcome for outcome in bench.ledger.outcomes(plan_id, batch_id) if outcome.run == bench.run]
+    answer = answer_of(bench.ledger, plan_id, batch_id, bench.run)
+    approved = answer.step_ids if answer and answer.decision is Decision.APPROVED else ()
+    known = {outcome.step_id for outcome in outcomes}
     faults, shown = _faults(bench.look, batch, outcomes)
-    placement = _placement(bench.look, batch)
+    faults += [f"{step_id}: approved, and no outcome is recorded" for step_id in approved if step_id not in known]
+    placement, unread = _placement(bench.look, batch)
     proof = Proof(
         plan_id=plan_id,
         batch_id=batch_id,
         run=bench.run,
         at=bench.clock(),
         proved=bool(outcomes) and not faults,
-        reason=_reason(outcomes, faults),
+        reason="; ".join([_reason(outcomes, faults), *unread]),
         shown={"steps": shown, "placement": placement},
     )
     bench.journal.proof(proof)
@@ -48,10 +53,10 @@ def verify(bench: Bench, plan_id: str, batch_id: str) -> Proof:
 
 
 def _reason(outcomes: Sequence[StepOutcome], faults: Sequence[str]) -> str:
-    if not outcomes:
-        return "nothing was done: there is no approved step"
     if faults:
         return "; ".join(faults)
+    if not outcomes:
+        return "nothing was done: there is no approved step"
     return f"all {len(outcomes)} approved steps are done, and the brokers show them"
 
 
@@ -79,12 +84,19 @@ def _shown(look: Look, batch: Batch, step_id: str, outcomes: Sequence[StepOutcom
     return sight.words, sight.there
 
 
-def _placement(look: Look, batch: Batch) -> dict[str, Any]:
-    """Where what the batch balances is now, by broker; brokers that cannot be read are named with the reason."""
+def _placement(look: Look, batch: Batch) -> tuple[dict[str, Any], list[str]]:
+    """Where what the batch balances is now, by broker, and why it is not known where it cannot be read at all.
+
+    A single broker that cannot be read is named with the reason.
+    """
     namespaces = {step.change.namespace for step in batch.steps}
-    coordinators = look.coordinators() if namespaces == {TC_NAMESPACE} else 0
+    try:
+        coordinators = look.coordinators() if namespaces == {TC_NAMESPACE} else 0
+        brokers = look.brokers()
+    except AdminError as error:
+        return {}, [f"the placement cannot be read: {error}"]
     placed: dict[str, Any] = {}
-    for broker in look.brokers():
+    for broker in brokers:
         try:
             owned = look.owned_by(broker)
         except AdminError as error:
@@ -95,7 +107,7 @@ def _placement(look: Look, batch: Batch) -> dict[str, Any]:
             **({"coordinators": coordinators_in(owned, coordinators)} if coordinators else {}),
         }
         placed[broker] = dict(counts)
-    return placed
+    return placed, []
 
 
 def coordinators_in(owned: Sequence[str], coordinators: int) -> int:

@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from pulsar_steward.errors import LedgerError, NotInLedger
 from pulsar_steward.ledger import tables
-from pulsar_steward.ledger.rows import Intent, Lease, Outcome, PlanRow, Proof, RecordedAnswer, StepOutcome
+from pulsar_steward.ledger.rows import Intent, Lease, Outcome, PlanRow, Proof, RecordedAnswer, StepOutcome, from_row
 from pulsar_steward.ledger.store import transaction
 from pulsar_steward.model.plan import Plan
 from pulsar_steward.model.step import Change, UnloadBundle
@@ -54,12 +54,12 @@ class LedgerReader:
         row = self._first(_plan_rows().where(tables.PLANS.c.plan_id == plan_id))
         if row is None:
             raise NotInLedger(f"the ledger holds no plan {plan_id!r}")
-        return msgspec.convert(dict(row), PlanRow)
+        return from_row(row, PlanRow)
 
     def plans(self, cluster: str, *, limit: int = 100) -> tuple[PlanRow, ...]:
         """A cluster's plans, newest first."""
         query = _plan_rows().where(tables.PLANS.c.cluster == cluster).order_by(tables.PLANS.c.sequence.desc())
-        return tuple(msgspec.convert(dict(row), PlanRow) for row in self._all(query.limit(limit)))
+        return tuple(from_row(row, PlanRow) for row in self._all(query.limit(limit)))
 
     def answers(self, plan_id: str, batch_id: str) -> tuple[RecordedAnswer, ...]:
         """What was answered to a batch, oldest first."""
@@ -133,7 +133,7 @@ class LedgerReader:
     def lease(self, cluster: str) -> Lease | None:
         """Who holds a cluster, expired or not; None where nobody ever did."""
         row = self._first(select(tables.LEASES).where(tables.LEASES.c.cluster == cluster))
-        return None if row is None else msgspec.convert(dict(row), Lease)
+        return None if row is None else from_row(row, Lease)
 
     def _all(self, query: Select[Any]) -> Sequence[RowMapping]:
         with transaction(self._engine) as connection:
@@ -159,17 +159,17 @@ def _change(document: str) -> Change:
 
 
 def _answer(row: RowMapping) -> RecordedAnswer:
-    return msgspec.convert({**row, "step_ids": msgspec.json.decode(row["step_ids"])}, RecordedAnswer)
+    return from_row(row, RecordedAnswer, step_ids=msgspec.json.decode(row["step_ids"]))
 
 
 def _intent(row: RowMapping) -> Intent:
     decoded = {key: msgspec.json.decode(row[key]) for key in ("change", "before")}
-    return msgspec.convert({**row, **decoded}, Intent)
+    return from_row(row, Intent, **decoded)
 
 
 def _outcome(row: RowMapping) -> StepOutcome:
-    return msgspec.convert({**row, "proof": msgspec.json.decode(row["proof"])}, StepOutcome)
+    return from_row(row, StepOutcome, proof=msgspec.json.decode(row["proof"]))
 
 
 def _proof(row: RowMapping) -> Proof:
-    return msgspec.convert({**row, "shown": msgspec.json.decode(row["shown"])}, Proof)
+    return from_row(row, Proof, shown=msgspec.json.decode(row["shown"]))

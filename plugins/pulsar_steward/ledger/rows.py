@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from pulsar_steward.model.step import Change
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+T = TypeVar("T")
+
+
+def from_row(row: Mapping[Any, Any], kind: type[T], **decoded: Any) -> T:
+    """A database row as one of the kinds below, with these columns decoded beforehand.
+
+    Raises:
+        msgspec.ValidationError: If the row holds something else.
+    """
+    # SQLAlchemy's column names are a subclass of str, which msgspec takes for no key.
+    return msgspec.convert({**{str(name): value for name, value in row.items()}, **decoded}, kind)
 
 
 class Decision(StrEnum):

@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from pulsar_steward.errors import LeaseLost, LedgerError, NotInLedger
 from pulsar_steward.ledger import tables
-from pulsar_steward.ledger.rows import Lease
+from pulsar_steward.ledger.rows import Lease, from_row
 from pulsar_steward.ledger.store import in_words, transaction
 from pulsar_steward.model.plan import Plan
 from pulsar_steward.model.step import Step
@@ -139,7 +139,7 @@ class LedgerWriter:
             row = connection.execute(current).mappings().first()
             if row is None:
                 return _first_lease(connection, Lease(cluster=cluster, holder=holder, fence=1, expires_at=until))
-            held = msgspec.convert(dict(row), Lease)
+            held = from_row(row, Lease)
             if held.holder != holder and held.expires_at > at:
                 raise LeaseLost(f"{held.holder} is changing cluster {cluster} until {held.expires_at:%H:%M:%S} UTC")
             fence = held.fence if held.holder == holder and held.expires_at > at else held.fence + 1

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -11,8 +12,6 @@ from pulsar_steward.ledger.rows import Answer, Decision
 from pulsar_steward.model.plan import approval_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.policy.schema import ApprovalPolicy
 
@@ -20,6 +19,9 @@ APPROVE = "Approve"
 REJECT = "Reject"
 STEPS = "steps"
 COMMENT = "comment"
+
+CLOCKS_DIFFER = timedelta(minutes=5)
+"""How far ahead of this machine's clock an answer's own may be; a later one would stretch the approval."""
 
 
 class _Person(msgspec.Struct, frozen=True):
@@ -31,7 +33,7 @@ class _Response(msgspec.Struct, frozen=True, kw_only=True):
     """The event with which Airflow resumes a task that waited for a person."""
 
     chosen_options: list[str]
-    responded_at: datetime
+    responded_at: Annotated[datetime, msgspec.Meta(tz=True)]
     responded_by_user: _Person | None
     params_input: dict[str, Any] = {}
     timedout: bool = False
@@ -59,6 +61,8 @@ def interpret(
         answered_at=now,
         reason="",
     )
+    if not isinstance(event, Mapping):
+        return _changed(blank, reason="the answer cannot be read: it is no mapping")
     if "error" in event:
         timeout = event.get("error_type") == "timeout"
         reason = "nobody answered in time" if timeout else f"Airflow reports: {event['error']}"
@@ -67,8 +71,10 @@ def interpret(
         response = msgspec.convert(dict(event), _Response)
     except msgspec.ValidationError as error:
         return _changed(blank, reason=f"the answer cannot be read: {error}")
-    if response.timedout or response.responded_by_user is None or not response.responded_by_user.name:
+    if response.timedout or response.responded_by_user is None or not response.responded_by_user.name.strip():
         return _changed(blank, decision=Decision.NO_ANSWER, reason="nobody answered in time")
+    if response.responded_at > now + CLOCKS_DIFFER:
+        return _changed(blank, reason=f"the answer is dated {response.responded_at}, which is yet to come")
     given = _changed(blank, answered_by=response.responded_by_user.name, answered_at=response.responded_at)
     return _of_a_person(response, given, plan, policy)
 
@@ -84,7 +90,7 @@ def _of_a_person(response: _Response, given: Answer, plan: Plan, policy: Approva
         return _changed(given, reason=f"the chosen options are {response.chosen_options}, not one of those asked")
     known = [step.step_id for step in plan.batch(given.batch_id).steps]
     ticked = response.params_input.get(STEPS)
-    if not isinstance(ticked, list) or any(step not in known for step in ticked):
+    if not isinstance(ticked, list) or any(step not in known or ticked.count(step) > 1 for step in ticked):
         return _changed(given, reason=f"the approved steps are {ticked!r}, not a list of steps of this batch")
     if not ticked:
         return _changed(given, decision=Decision.REJECTED, reason="every step was unticked")

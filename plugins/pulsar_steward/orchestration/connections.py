@@ -97,6 +97,12 @@ def spark_is_defined() -> bool:
     return _connection("spark_default") is not None
 
 
+def spark_is_local() -> bool:
+    """Whether ``spark_default`` runs Spark in the task itself."""
+    connection = _connection("spark_default")
+    return connection is not None and (connection.host or "").startswith("local")
+
+
 def _connection(name: str) -> Connection | None:
     try:
         connection: Connection = Connection.get(name)

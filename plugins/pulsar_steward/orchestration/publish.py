@@ -61,31 +61,33 @@ def decide(plan: Plan, view: View, standing: Sequence[Standing], policy: Approva
     Args:
         plan: The new plan.
         view: Whether its snapshot was complete.
-        standing: The cluster's earlier plans that no newer one has superseded, newest first.
+        standing: The cluster's earlier plans, newest first, superseded ones included.
         policy: How long a rejection is respected.
         now: The present, UTC.
     """
     if view is View.PARTIAL and not plan.batches:
         reason = "; ".join(("a partial snapshot changes nothing", *plan.notes))
         return Publication(ask=False, record=False, reason=reason)
-    older = tuple(each.row.plan_id for each in standing if each.row.plan_id != plan.plan_id)
+    valid = [each.row.plan_id for each in standing if each.row.superseded_by is None]
+    older = tuple(plan_id for plan_id in valid if plan_id != plan.plan_id)
     if not plan.batches:
         reason = "; ".join(plan.notes) or "nothing to remedy"
         return Publication(ask=False, record=True, supersede=older, reason=reason)
     same = [each for each in standing if each.row.proposal_digest == plan.proposal_digest]
+    # Another question that still waits no longer describes the cluster: it must go, so this one takes its place.
+    outdated = any(each.waiting for each in standing if each not in same)
     for each in same:
         if each.waiting:
             return Publication(ask=False, record=False, reason=f"plan {each.row.plan_id} asks the same and still waits")
-        if each.rejected_at and now < each.rejected_at + timedelta(minutes=policy.ask_again_minutes):
+        if not outdated and each.rejected_at and now < each.rejected_at + timedelta(minutes=policy.ask_again_minutes):
             reason = f"the same was rejected at {each.rejected_at:%Y-%m-%d %H:%M} UTC (plan {each.row.plan_id})"
             return Publication(ask=False, record=False, reason=reason)
     return Publication(ask=True, record=True, supersede=older, reason=f"{len(plan.batches)} batches to be answered")
 
 
 def standing_plans(ledger: LedgerReader, cluster: str, policy: ApprovalPolicy, now: datetime) -> tuple[Standing, ...]:
-    """How the cluster's plans stand that no newer one has superseded, newest first."""
-    open_rows = [row for row in ledger.plans(cluster) if row.superseded_by is None]
-    return tuple(_standing(ledger, row, policy, now) for row in open_rows)
+    """How the cluster's plans stand, newest first; a superseded one counts for its rejection, which outlives it."""
+    return tuple(_standing(ledger, row, policy, now) for row in ledger.plans(cluster))
 
 
 def _standing(ledger: LedgerReader, row: PlanRow, policy: ApprovalPolicy, now: datetime) -> Standing:
@@ -98,6 +100,7 @@ def _standing(ledger: LedgerReader, row: PlanRow, policy: ApprovalPolicy, now: d
         unanswered = not any(answer.answered_at >= since for answer in answers)
         waiting = waiting or (unanswered and now < since + patience) or _being_applied(ledger, answers, now)
         rejected += [answer.answered_at for answer in answers if answer.decision is Decision.REJECTED]
+    waiting = waiting and row.superseded_by is None
     return Standing(row=row, waiting=waiting, rejected_at=max(rejected, default=None))
 
 

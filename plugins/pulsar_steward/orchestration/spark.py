@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from airflow.sdk import Context
+
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Java options of a driver that does the whole work itself: measured, they halve its processor time."""
 
 LOCAL_SPARK = '{"conn_type": "spark", "host": "local[2]"}'
 """What ``spark_default`` means where nobody defined it: Spark in the task, on two local cores."""
@@ -42,4 +46,7 @@ class StewardSpark(SparkSubmitOperator):
         self.application_args = [*(self.application_args or []), "--policy-json", policy.model_dump_json()]
         if not connections.spark_is_defined():
             os.environ["AIRFLOW_CONN_SPARK_DEFAULT"] = LOCAL_SPARK
+        if connections.spark_is_local():
+            self.conf = {"spark.driver.extraJavaOptions": QUICK_JAVA, **(self.conf or {})}
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         super().execute(context)

@@ -41,16 +41,22 @@ def _troubles(told: BatchStory) -> Iterator[str]:
         return
     if told.answer.decision is Decision.MALFORMED:
         yield f"{where}: malformed answer ({told.answer.reason}); nothing was changed: clear `approve` to ask again"
+    yield from _undone(told, where)
     if told.answer.decision is not Decision.APPROVED:
         return
+    if told.proof is None or not told.proof.proved:
+        yield f"{where}: not proved: {told.proof.reason if told.proof else 'it was not verified'}"
+
+
+def _undone(told: BatchStory, where: str) -> Iterator[str]:
+    """Steps that did not come to what was approved; also where the approval was withdrawn while they were under way."""
+    answer = told.answer
+    approved = answer.step_ids if answer and answer.decision is Decision.APPROVED else ()
     known = {outcome.step_id for outcome in told.outcomes}
-    missing = [step for step in told.answer.step_ids if step not in known]
-    yield from (f"{where}: {step}: approved, and no outcome is recorded" for step in missing)
+    yield from (f"{where}: {step}: approved, and no outcome is recorded" for step in approved if step not in known)
     for outcome in told.outcomes:
         if outcome.outcome is not Outcome.DONE:
             yield f"{where}: {outcome.step_id} {outcome.outcome}: {outcome.reason}"
-    if told.proof is None or not told.proof.proved:
-        yield f"{where}: not proved: {told.proof.reason if told.proof else 'it was not verified'}"
 
 
 def _one(told: BatchStory) -> str:

@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from pulsar_steward.errors import Refused
+
 if TYPE_CHECKING:
     from pulsar_steward.admin.calls import Call
     from pulsar_steward.apply.look import Look
+
+
+class Drifted(Refused):
+    """The cluster moved on: the change would no longer be the one that was approved."""
 
 
 class Sight(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +40,7 @@ class ChangeKind(Protocol):
         """The live values that the change replaces; the ledger keeps them.
 
         Raises:
+            Drifted: If something else than what was approved would come of it.
             Refused: If the change could not be completed, so that it must not begin.
             AdminError: If the cluster cannot be read.
         """

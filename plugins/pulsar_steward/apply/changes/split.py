@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.admin import calls
-from pulsar_steward.apply.changes.kind import Sight
+from pulsar_steward.apply.changes.kind import Drifted, Sight
+from pulsar_steward.model.bundles import BundleRange, halves_by_topic_count
 
 if TYPE_CHECKING:
     from pulsar_steward.admin.calls import Call
     from pulsar_steward.apply.look import Look
     from pulsar_steward.model.step import SplitBundle
+
+BY_TOPIC_COUNT = "topic_count_equally_divide"
+"""The algorithm whose halves can be told beforehand."""
 
 
 class Splitting:
@@ -20,9 +24,10 @@ class Splitting:
         self._change = change
 
     def before(self, look: Look) -> dict[str, Any]:
-        """The namespace's bundles, and the owner."""
-        bundles = look.bundles(self._change.namespace) or ()
-        return {"owner": self._change.owner, "bundles": list(bundles)}
+        """The namespace's bundles, and the owner; a split that would cut elsewhere than approved must not begin."""
+        change = self._change
+        self._require_same_cut(look)
+        return {"owner": change.owner, "bundles": list(look.bundles(change.namespace) or ())}
 
     def call(self) -> Call:
         """The split, without an unload: both halves stay where they are."""
@@ -45,6 +50,18 @@ class Splitting:
             words=_in_words(change, owners),
             values={"owners": owners, "whole": change.bundle in bundles},
         )
+
+    def _require_same_cut(self, look: Look) -> None:
+        """A topic that was created or deleted since moves the cut, and a split cannot be undone."""
+        change = self._change
+        if change.algorithm != BY_TOPIC_COUNT:
+            return
+        positions = look.positions(change.namespace, change.bundle)
+        halves = halves_by_topic_count(BundleRange.parse(change.bundle), positions)
+        found = tuple(str(half) for half in halves or ())
+        if found != change.halves:
+            come = " and ".join(found) or "nothing"
+            raise Drifted(f"the topics of {change.bundle} changed: a split would now yield {come}")
 
 
 def _in_words(change: SplitBundle, owners: dict[str, str | None]) -> str:

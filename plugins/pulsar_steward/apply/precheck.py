@@ -1,0 +1,44 @@
+"""The last look before a change, the same for a dry run and a real one: guards, then the values it will replace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pulsar_steward.apply.changes import kind_of
+from pulsar_steward.apply.changes.kind import Drifted
+from pulsar_steward.apply.perform import Result
+from pulsar_steward.errors import AdminError, ConfigurationError, Refused
+from pulsar_steward.guard.evaluate import objection_to
+from pulsar_steward.ledger.rows import Outcome
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from pulsar_steward.apply.look import Look
+    from pulsar_steward.model.step import Step
+    from pulsar_steward.policy.schema import Policy
+
+
+def look_before(
+    look: Look, step: Step, policy: Policy, now: datetime, moved_at: datetime | None
+) -> dict[str, Any] | Result:
+    """The live values that a step replaces, or what it comes to as it must not be done.
+
+    Args:
+        look: Reads the cluster.
+        step: The step.
+        policy: Thresholds and limits.
+        now: The present, UTC.
+        moved_at: When the step's bundle was last moved; None: not within the cooldown.
+    """
+    try:
+        objection = objection_to(step, look.view(step.change, policy, now, moved_at))
+        if objection is not None:
+            return Result(outcome=Outcome(objection[0].value), reason=objection[1])
+        return kind_of(step.change).before(look)
+    except Drifted as drift:
+        return Result(outcome=Outcome.DRIFTED, reason=str(drift))
+    except Refused as refusal:
+        return Result(outcome=Outcome.REFUSED, reason=str(refusal))
+    except (AdminError, ConfigurationError) as error:
+        return Result(outcome=Outcome.REFUSED, reason=f"the cluster could not be looked at first: {error}")

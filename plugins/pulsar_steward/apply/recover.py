@@ -1,0 +1,95 @@
+"""What became of calls whose outcome a crash kept from being recorded: read from the cluster, never guessed."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from pulsar_steward.apply.changes import kind_of
+from pulsar_steward.apply.perform import Result, wait_for
+from pulsar_steward.errors import AdminError
+from pulsar_steward.ledger.rows import Decision, Outcome, StepOutcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pulsar_steward.apply.bench import Bench
+    from pulsar_steward.apply.changes.kind import Sight
+    from pulsar_steward.ledger.rows import Intent
+
+log = logging.getLogger(__name__)
+
+_MARGIN = timedelta(seconds=1)
+
+
+def interrupted(intents: Iterable[Intent], outcomes: Iterable[StepOutcome]) -> tuple[Intent, ...]:
+    """The calls that a crash cut short: of each step the latest, if it has no outcome."""
+    finished = {outcome.intent_id for outcome in outcomes}
+    latest = {intent.step_id: intent for intent in intents}
+    return tuple(intent for intent in latest.values() if intent.intent_id not in finished)
+
+
+def what_became_of(bench: Bench, intent: Intent) -> Result | None:
+    """What a call that was cut short came to; None: it had no effect and can have none any more, so try again.
+
+    A change that has begun is completed (a bundle between two brokers is loaded); nothing is begun anew.
+    """
+    log.warning("%s: a call may have been made at %s: looking", intent.step_id, intent.at)
+    # Whoever made the call would have given up by then; until then, the broker may still be at it.
+    over = intent.at + timedelta(seconds=bench.policy.admin.read_timeout_seconds)
+
+    def can_no_longer_happen(sight: Sight) -> bool:
+        return sight.untouched and bench.clock() > over
+
+    patience = max(bench.policy.apply.proof_timeout_seconds, (over + _MARGIN - bench.clock()).total_seconds())
+    kind = kind_of(intent.change)
+    sight = wait_for(bench, kind, intent.before, enough=can_no_longer_happen, seconds=patience)
+    if isinstance(sight, AdminError):
+        return Result(outcome=Outcome.UNKNOWN, reason=f"interrupted, and the cluster could not be read: {sight}")
+    if not sight.there and can_no_longer_happen(sight):
+        return None
+    outcome = Outcome.FAILED
+    if sight.there or sight.untouched:
+        outcome = Outcome.DONE if sight.there else Outcome.UNKNOWN
+    return Result(outcome=outcome, reason=f"interrupted; {sight.words}", values=sight.values)
+
+
+def record_refusal(bench: Bench, plan_id: str, batch_id: str, reason: str) -> None:
+    """An approval that does not open the gate leaves a row for every step; a rejection is recorded as it is.
+
+    A step that a crash interrupted is not merely refused: what the cluster shows of it now is said, without a call,
+    whatever the last answer is.
+    """
+    answers = {a.answer_id: a for a in bench.ledger.answers(plan_id, batch_id) if a.run == bench.run}
+    outcomes = [outcome for outcome in bench.ledger.outcomes(plan_id, batch_id) if outcome.run == bench.run]
+    intents = [intent for intent in bench.ledger.intents(plan_id, batch_id) if intent.answer_id in answers]
+    begun = {intent.step_id: intent for intent in interrupted(intents, outcomes)}
+    last = answers[max(answers)] if answers else None
+    approved = last.step_ids if last and last.decision is Decision.APPROVED else ()
+    for step_id in sorted({*begun, *(set(approved) - {outcome.step_id for outcome in outcomes})}):
+        intent = begun.get(step_id)
+        result = _seen(bench, intent, reason) if intent else Result(outcome=Outcome.REFUSED, reason=reason)
+        bench.journal.outcome(
+            StepOutcome(
+                plan_id=plan_id,
+                batch_id=batch_id,
+                step_id=step_id,
+                intent_id=intent.intent_id if intent else None,
+                run=bench.run,
+                at=bench.clock(),
+                outcome=result.outcome,
+                reason=result.reason,
+                proof=result.values,
+            )
+        )
+
+
+def _seen(bench: Bench, intent: Intent, reason: str) -> Result:
+    try:
+        sight = kind_of(intent.change).sight(bench.look)
+    except AdminError as error:
+        words = f"interrupted, and the cluster could not be read: {error}; no further call: {reason}"
+        return Result(outcome=Outcome.UNKNOWN, reason=words)
+    outcome = Outcome.DONE if sight.there else Outcome.UNKNOWN
+    return Result(outcome=outcome, reason=f"interrupted; {sight.words}; no further call: {reason}", values=sight.values)

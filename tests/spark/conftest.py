@@ -1,0 +1,65 @@
+"""One Spark session for all tests that need one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from steward_spark.frames import Frames
+from steward_spark.schemas import spark_schema
+from steward_spark.session import spark_session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pulsar_steward.model.tables import Table
+
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def need_java() -> None:
+    """Skips where there is no Java, saying so; with ``CI=true`` it fails instead."""
+    if shutil.which("java") or os.environ.get("JAVA_HOME"):
+        return
+    reason = "no Java on this machine: Spark needs version 17 or later"
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A session as the jobs start it."""
+    need_java()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # the gateway's own sockets
+        session = spark_session("tests")
+        yield session
+        session.stop()
+
+
+@pytest.fixture
+def frame_of(spark: SparkSession) -> Callable[[Table, list[dict[str, Any]]], DataFrame]:
+    """Makes a table's DataFrame of rows that may leave columns out."""
+
+    def make(table: Table, rows: list[dict[str, Any]]) -> DataFrame:
+        schema = spark_schema(table)
+        return spark.createDataFrame([tuple(row.get(name) for name in schema.names) for row in rows], schema)
+
+    return make
+
+
+@pytest.fixture
+def frames_of(frame_of: Callable[[Table, list[dict[str, Any]]], DataFrame]) -> Callable[[Rows], Frames]:
+    """Makes a snapshot's frames of rows by table; tables that are left out are empty."""
+
+    def make(rows: Rows) -> Frames:
+        return Frames(lambda table: frame_of(table, rows.get(table.name, [])))
+
+    return make

@@ -1,0 +1,237 @@
+"""The reader: what it makes of brokers' documents, and that it cannot write."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.admin.reader import Reader
+from pulsar_steward.errors import BrokenAnswer, NotFound, Precondition, Unreachable
+from tests.unit.admin.scripted import MEMBERS, answer, redirect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pulsar_steward.admin.settings import AdminSettings
+    from pulsar_steward.errors import AdminError
+    from tests.unit.admin.scripted import Reply, ScriptedBroker
+
+BUNDLE = "0x00000000_0x80000000"
+POSITIONS = f"/admin/v2/namespaces/pulsar/system/{BUNDLE}/topicHashPositions"
+TC = "persistent://pulsar/system/transaction_coordinator_assign-partition-0"
+ISOLATION = "/admin/v2/clusters/local/namespaceIsolationPolicies"
+POLICIES = b'{"bundles":{"boundaries":["0x00000000","0xffffffff"],"numBundles":1},"deleted":false}'
+ISOLATED = {"gold": {"namespaces": ["t/.*"], "primary": ["broker-1.*"], "secondary": []}}
+
+ANSWERS: list[tuple[Callable[[Reader], Any], str, Reply, Any]] = [
+    (lambda reader: reader.brokers(), MEMBERS, answer(["b:2", "a:1"]), ("a:1", "b:2")),
+    (
+        lambda reader: reader.leader(),
+        f"{MEMBERS}/leaderBroker",
+        answer({"brokerId": "a:8080", "serviceUrl": "http://a:8080"}),
+        "a:8080",
+    ),
+    (lambda reader: reader.leader(), f"{MEMBERS}/leaderBroker", answer({"serviceUrl": "http://a:8080"}), "a:8080"),
+    (lambda reader: reader.leader(), f"{MEMBERS}/leaderBroker", answer({}), None),
+    (lambda reader: reader.leader(), f"{MEMBERS}/leaderBroker", answer({"reason": "none"}, status=404), None),
+    (lambda reader: reader.version(), f"{MEMBERS}/version", answer(b"4.0.7"), "4.0.7"),
+    (lambda reader: reader.version(), f"{MEMBERS}/version", answer(b'"4.0.7"\n'), "4.0.7"),
+    (
+        lambda reader: reader.runtime_configuration(),
+        f"{MEMBERS}/configuration/runtime",
+        answer({"transactionCoordinatorEnabled": "true", "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds": ""}),
+        {"transactionCoordinatorEnabled": "true", "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds": ""},
+    ),
+    (lambda reader: reader.tenants(), "/admin/v2/tenants", answer(["pulsar", "a"]), ("a", "pulsar")),
+    (lambda reader: reader.tenants(), "/admin/v2/tenants", answer([]), ()),
+    (lambda reader: reader.namespaces("a"), "/admin/v2/namespaces/a", answer(["a/y", "a/x"]), ("a/x", "a/y")),
+    (lambda reader: reader.namespace_policies("a/x"), "/admin/v2/namespaces/a/x", answer(POLICIES), POLICIES),
+    (
+        lambda reader: reader.boundaries("a/x"),
+        "/admin/v2/namespaces/a/x/bundles",
+        answer({"boundaries": ["0x00000000", "0x80000000", "0xffffffff"], "numBundles": 2}),
+        ("0x00000000", "0x80000000", "0xffffffff"),
+    ),
+    (
+        lambda reader: reader.owned_bundles("local", "a:8080"),
+        f"{MEMBERS}/local/a%3A8080/ownedNamespaces",
+        answer(
+            {
+                "pulsar/system/0x80000000_0xffffffff": {"broker_assignment": "shared", "is_active": True},
+                f"a/x/{BUNDLE}": {"broker_assignment": "shared", "is_controlled": False, "is_active": True},
+            }
+        ),
+        (f"a/x/{BUNDLE}", "pulsar/system/0x80000000_0xffffffff"),
+    ),
+    (
+        lambda reader: reader.owned_bundles("local", "a:8080"),
+        f"{MEMBERS}/local/a%3A8080/ownedNamespaces",
+        answer({}),
+        (),
+    ),
+    (
+        lambda reader: reader.topic_positions("pulsar/system", BUNDLE),
+        POSITIONS,
+        answer({"namespace": "pulsar/system", "bundle": BUNDLE, "topicHashPositions": {TC: 1103633926}}),
+        {TC: 1103633926},
+    ),
+    (
+        lambda reader: reader.topic_positions("pulsar/system", BUNDLE),
+        POSITIONS,
+        answer({"reason": f"Failed to find ownership for ServiceUnit:pulsar/system/{BUNDLE}"}, status=412),
+        None,
+    ),
+    (
+        lambda reader: reader.partitions("persistent://a/x/t 1/2"),
+        "/admin/v2/persistent/a/x/t%201%2F2/partitions",
+        answer({"partitions": 16, "deleted": False}),
+        16,
+    ),
+    (
+        lambda reader: reader.partitions("persistent://a/x/t"),
+        "/admin/v2/persistent/a/x/t/partitions",
+        answer({"reason": "Topic not found"}, status=404),
+        0,
+    ),
+    (lambda reader: reader.topic_statistics(), "/admin/v2/broker-stats/topics", answer(b'{"a/x":{}}'), b'{"a/x":{}}'),
+    (
+        lambda reader: reader.load_report(),
+        "/admin/v2/broker-stats/load-report",
+        answer({"cpu": {"usage": 12.5, "limit": 200.0}}),
+        {"cpu": {"usage": 12.5, "limit": 200.0}},
+    ),
+    (lambda reader: reader.isolation_policies("local"), ISOLATION, answer(ISOLATED), ISOLATED),
+    (lambda reader: reader.isolation_policies("local"), ISOLATION, answer(), {}),
+    (lambda reader: reader.isolation_policies("local"), ISOLATION, answer({"reason": "none"}, status=404), {}),
+    (
+        lambda reader: reader.owner_of("local", f"a/x/{BUNDLE}"),
+        MEMBERS,
+        answer([]),
+        None,
+    ),
+]
+
+FAILURES: list[tuple[Callable[[Reader], Any], str, Reply, type[AdminError]]] = [
+    (lambda reader: reader.brokers(), MEMBERS, answer(), BrokenAnswer),
+    (lambda reader: reader.boundaries("a/x"), "/admin/v2/namespaces/a/x/bundles", answer({}), BrokenAnswer),
+    (lambda reader: reader.boundaries("a/x"), "/admin/v2/namespaces/a/x/bundles", answer(), BrokenAnswer),
+    (lambda reader: reader.boundaries("a/x"), "/admin/v2/namespaces/a/x/bundles", answer(status=404), NotFound),
+    (lambda reader: reader.topic_positions("pulsar/system", BUNDLE), POSITIONS, answer({}), BrokenAnswer),
+    (
+        lambda reader: reader.topic_positions("pulsar/system", BUNDLE),
+        POSITIONS,
+        answer({"topicHashPositions": {TC: "far"}}),
+        BrokenAnswer,
+    ),
+    (
+        lambda reader: reader.topic_positions("pulsar/system", BUNDLE),
+        POSITIONS,
+        answer({"reason": "Invalid upper boundary for bundle 0x00000000_0x80000000"}, status=412),
+        Precondition,
+    ),
+    (
+        lambda reader: reader.partitions("persistent://a/x/t"),
+        "/admin/v2/persistent/a/x/t/partitions",
+        answer([]),
+        BrokenAnswer,
+    ),
+    (lambda reader: reader.isolation_policies("local"), ISOLATION, answer([]), BrokenAnswer),
+    (lambda reader: reader.load_report(), "/admin/v2/broker-stats/load-report", answer(b"null"), BrokenAnswer),
+]
+
+
+@pytest.fixture
+def reader(broker: ScriptedBroker, settings: Callable[..., AdminSettings]) -> Iterator[Reader]:
+    """A reader of the scripted broker that tries once."""
+    with Reader(settings(broker.url, read_attempts=1)) as reader:
+        yield reader
+
+
+@pytest.mark.parametrize(("ask", "path", "reply", "expected"), ANSWERS)
+def test_a_document_is_read(
+    ask: Callable[[Reader], Any], path: str, reply: Reply, expected: Any, reader: Reader, broker: ScriptedBroker
+) -> None:
+    """Each method asks one path, by GET, and gives back what the document says."""
+    broker.on(path, reply)
+    assert ask(reader) == expected
+    assert [(asked.method, asked.target) for asked in broker.asked] == [("GET", path)]
+
+
+@pytest.mark.parametrize(("ask", "path", "reply", "expected"), FAILURES)
+def test_a_document_of_another_kind_is_an_error(
+    ask: Callable[[Reader], Any],
+    path: str,
+    reply: Reply,
+    expected: type[AdminError],
+    reader: Reader,
+    broker: ScriptedBroker,
+) -> None:
+    """What is not as documented is no key error somewhere else, and never silently nothing."""
+    broker.on(path, reply)
+    with pytest.raises(expected):
+        ask(reader)
+
+
+def test_every_method_is_tried() -> None:
+    """The table above leaves no method of the reader out."""
+    methods = {name for name, _ in inspect.getmembers(Reader, inspect.isfunction) if not name.startswith("_")}
+    tried = {name for ask, *_ in ANSWERS for name in ask.__code__.co_names}
+    assert methods - {"at"} <= tried
+
+
+def test_a_reader_cannot_write() -> None:
+    """No public method has a name of the writer's, and the transport within may send GET only."""
+    public = {name for name in dir(Reader) if not name.startswith("_")}
+    assert not public & {"send", "put", "post", "delete", "unload", "split", "look_up"}
+    assert not [name for name in public if name.startswith(("set", "create", "delete", "update", "remove", "write"))]
+
+
+@pytest.mark.parametrize("method", ["PUT", "POST", "DELETE"])
+def test_even_its_transport_refuses_to_write(method: str, reader: Reader, broker: ScriptedBroker) -> None:
+    """Whoever reaches inside gets no further."""
+    with pytest.raises(PermissionError):
+        reader._transport.send(method, "/admin/v2/tenants/t")  # type: ignore[arg-type]  # a parameter's literal type is lost
+    assert broker.asked == []
+
+
+def test_one_broker_can_be_asked(
+    make_broker: Callable[[], ScriptedBroker], settings: Callable[..., AdminSettings]
+) -> None:
+    """`at` asks that broker and no other."""
+    first, second = make_broker(), make_broker()
+    second.on("/admin/v2/brokers/version", answer(b"4.2.4"))
+    with Reader(settings(first.url)) as reader, reader.at(second.id) as other:
+        assert other.version() == "4.2.4"
+    assert first.asked == []
+
+
+@pytest.fixture
+def cluster(make_broker: Callable[[], ScriptedBroker], refusing: str) -> list[ScriptedBroker]:
+    """Two brokers that redirect to each other for what they own, and list a third that is dead."""
+    members = [make_broker(), make_broker()]
+    for asked in members:
+        asked.on(MEMBERS, answer([member.id for member in members] + [refusing]))
+        for member in members:
+            path = f"{MEMBERS}/local/{member.id.replace(':', '%3A')}/ownedNamespaces"
+            own = answer({f"a/x/{BUNDLE}": {}} if member is members[1] else {})
+            asked.on(path, own if asked is member else redirect(f"{member.url}{path}"))
+        dead = f"{MEMBERS}/local/{refusing.replace(':', '%3A')}/ownedNamespaces"
+        asked.on(dead, redirect(f"http://{refusing}{dead}"))
+    return members
+
+
+def test_the_owner_of_a_bundle_is_found(cluster: list[ScriptedBroker], settings: Callable[..., AdminSettings]) -> None:
+    """One broker that is listed and dead does not hide the owner among the others."""
+    with Reader(settings(cluster[0].url, read_attempts=1)) as reader:
+        assert reader.owner_of("local", f"a/x/{BUNDLE}") == cluster[1].id
+
+
+def test_no_owner_is_not_concluded_while_a_broker_is_silent(
+    cluster: list[ScriptedBroker], refusing: str, settings: Callable[..., AdminSettings]
+) -> None:
+    """The dead broker may own it, so that is an error that names it, and not "nobody"."""
+    with Reader(settings(cluster[0].url, read_attempts=1)) as reader, pytest.raises(Unreachable) as caught:
+        reader.owner_of("local", "a/x/0x80000000_0xffffffff")
+    assert caught.value.broker == refusing

@@ -1,0 +1,204 @@
+"""Redirects: the token follows to every broker of the cluster, and to nobody else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pulsar_steward.errors import RedirectRefused, ServerError
+from tests.unit.admin.conftest import TOKEN
+from tests.unit.admin.scripted import MEMBERS, answer, redirect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pulsar_steward.admin.transport import Transport
+    from tests.unit.admin.scripted import ScriptedBroker
+
+PATH = "/admin/v2/namespaces/t/n/0x00000000_0x80000000/unload"
+BEARER = f"Bearer {TOKEN}"
+
+
+@pytest.fixture
+def pair(make_broker: Callable[[], ScriptedBroker]) -> tuple[ScriptedBroker, ScriptedBroker]:
+    """Two members of one cluster: the first redirects to the second."""
+    first, second = make_broker(), make_broker()
+    first.on(MEMBERS, answer([first.id, second.id]))
+    first.on(PATH, redirect(f"{second.url}{PATH}"))
+    second.on(PATH, answer(status=204))
+    return first, second
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "POST", "DELETE"])
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_to_a_member_keeps_method_and_token(
+    method: str, status: int, pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport]
+) -> None:
+    """Another broker is another port, and is let in all the same."""
+    first, second = pair
+    first.on(PATH, redirect(f"{second.url}{PATH}", status))
+    given = transport(first.url).send(method, PATH)  # type: ignore[arg-type]  # a parameter's literal type is lost
+    assert given.broker == second.id
+    assert [(asked.method, asked.authorization) for asked in second.asked] == [(method, BEARER)]
+
+
+def test_the_query_of_a_redirect_takes_the_place_of_the_first(
+    pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport]
+) -> None:
+    """A leader keeps the destination in the address that it gives; it must not be there twice."""
+    first, second = pair
+    first.on(PATH, redirect(f"{second.url}{PATH}?destinationBroker=b%3A1&authoritative=true"))
+    transport(first.url).send("PUT", PATH, {"destinationBroker": "b:1"})
+    assert first.asked_for(PATH)[0].target == f"{PATH}?destinationBroker=b%3A1"
+    assert second.asked[0].target == f"{PATH}?destinationBroker=b%3A1&authoritative=true"
+
+
+def test_two_redirects_are_followed(
+    make_broker: Callable[[], ScriptedBroker], transport: Callable[..., Transport]
+) -> None:
+    """An unload goes to the leader and from there to the owner."""
+    first, leader, owner = make_broker(), make_broker(), make_broker()
+    first.on(MEMBERS, answer([first.id, leader.id, owner.id]))
+    first.on(PATH, redirect(f"{leader.url}{PATH}"))
+    leader.on(PATH, redirect(f"{owner.url}{PATH}"))
+    owner.on(PATH, answer(status=204))
+    assert transport(first.url).send("PUT", PATH).broker == owner.id
+    assert len(first.asked_for(MEMBERS)) == 1
+
+
+def test_a_redirect_within_a_broker_is_relative(broker: ScriptedBroker, transport: Callable[..., Transport]) -> None:
+    """A location without a host stays where it is, and nobody has to be asked about members."""
+    broker.on("/metrics", redirect("/metrics/", 302))
+    broker.on("/metrics/", answer(b"pulsar_topics_count 1"))
+    assert transport(broker.url).get("/metrics").body == b"pulsar_topics_count 1"
+    assert [asked.path for asked in broker.asked] == ["/metrics", "/metrics/"]
+
+
+def test_a_redirect_to_a_stranger_is_refused(
+    make_broker: Callable[[], ScriptedBroker], transport: Callable[..., Transport]
+) -> None:
+    """A host that the cluster does not list is not even connected to."""
+    first, stranger = make_broker(), make_broker()
+    first.on(PATH, redirect(f"{stranger.url}{PATH}"))
+    with pytest.raises(RedirectRefused, match=f"redirected to {stranger.id}, which is no broker of this cluster"):
+        transport(first.url).send("PUT", PATH)
+    assert stranger.asked == []
+    assert stranger.connections == []
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "https://{member}/x",
+        "ftp://{member}/x",
+        "file:///etc/passwd",
+        "javascript:1",
+        "http://user:hidden@{member}/x",
+        "http://{member}@elsewhere/x",
+        "//elsewhere/x",
+        "http://[elsewhere",
+        "http://",
+        "",
+    ],
+)
+def test_a_redirect_to_what_is_no_member_is_refused(
+    target: str, pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport]
+) -> None:
+    """Another scheme, a user in the address, no address: nothing of the kind gets the token or is quoted whole."""
+    first, second = pair
+    first.on(PATH, redirect(target.format(member=second.id)))
+    with pytest.raises(RedirectRefused) as caught:
+        transport(first.url).send("PUT", PATH)
+    assert second.connections == []
+    assert "hidden" not in str(caught.value)
+    assert len(first.asked_for(PATH)) == 1
+
+
+def test_a_redirect_in_a_circle_ends(
+    pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport]
+) -> None:
+    """Two brokers that point at each other are asked once each."""
+    first, second = pair
+    second.on(PATH, redirect(f"{first.url}{PATH}"))
+    with pytest.raises(RedirectRefused, match="in circles"):
+        transport(first.url).send("PUT", PATH)
+    assert (len(first.asked_for(PATH)), len(second.asked)) == (1, 1)
+
+
+@pytest.mark.parametrize("allowed", [1, 4])
+def test_redirects_are_bounded(allowed: int, broker: ScriptedBroker, transport: Callable[..., Transport]) -> None:
+    """A chain that never repeats ends at the policy's limit."""
+    for step in range(20):
+        broker.on(f"/step/{step}", redirect(f"/step/{step + 1}"))
+    with pytest.raises(RedirectRefused, match="too often"):
+        transport(broker.url, redirects=allowed).send("PUT", "/step/0")
+    assert len(broker.asked) == allowed + 1
+
+
+def test_a_list_of_members_that_is_redirected_is_not_believed(
+    make_broker: Callable[[], ScriptedBroker], transport: Callable[..., Transport]
+) -> None:
+    """To ask a stranger who the members are would be to ask without end, or to believe the stranger."""
+    first, stranger = make_broker(), make_broker()
+    first.on(PATH, redirect(f"{stranger.url}{PATH}"))
+    first.on(MEMBERS, redirect(f"{stranger.url}{MEMBERS}"))
+    with pytest.raises(RedirectRefused):
+        transport(first.url).send("PUT", PATH)
+    assert stranger.connections == []
+
+
+def test_without_a_list_of_members_no_redirect_is_followed(
+    pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport]
+) -> None:
+    """Where the members cannot be learned the reason is said, and the target gets nothing."""
+    first, second = pair
+    first.on(MEMBERS, answer({"reason": "metadata store is down"}, status=500))
+    with pytest.raises(ServerError, match="metadata store is down"):
+        transport(first.url).send("PUT", PATH)
+    assert second.connections == []
+
+
+def test_a_configured_base_is_a_member(
+    pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport]
+) -> None:
+    """What the settings name needs no list."""
+    first, second = pair
+    assert transport(first.url, second.url).send("PUT", PATH).broker == second.id
+    assert first.asked_for(MEMBERS) == []
+
+
+def test_a_broker_that_joined_later_is_a_member(
+    make_broker: Callable[[], ScriptedBroker], transport: Callable[..., Transport]
+) -> None:
+    """The list is read again for a broker that it did not hold."""
+    first, second, late = make_broker(), make_broker(), make_broker()
+    first.on(MEMBERS, answer([first.id, second.id]), answer([first.id, second.id, late.id]))
+    first.on(PATH, redirect(f"{second.url}{PATH}"), redirect(f"{late.url}{PATH}"))
+    for member in (second, late):
+        member.on(PATH, answer(status=204))
+    used = transport(first.url)
+    assert [used.send("PUT", PATH).broker for _ in range(2)] == [second.id, late.id]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "netloc", "member"),
+    [
+        ("http", "a:8080", True),
+        ("http", "a:8081", False),
+        ("http", "b:8080", True),
+        ("http", "c:8080", False),
+        ("https", "a:8443", True),
+        ("https", "b:8443", True),
+        ("https", "c:8443", False),
+        ("https", "user@b:8443", False),
+        ("https", "b@c:8443", False),
+    ],
+)
+def test_over_tls_a_member_may_have_another_port(
+    scheme: str, netloc: str, member: bool, transport: Callable[..., Transport]
+) -> None:
+    """Brokers are listed by their plain port; the certificate proves the host, so over TLS any port of it will do."""
+    used = transport(f"{scheme}://a:{'8443' if scheme == 'https' else '8080'}")
+    used._members = frozenset({"a:8080", "b:8080"})
+    assert used._is_member(netloc) is member

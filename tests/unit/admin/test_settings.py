@@ -1,0 +1,49 @@
+"""Settings that cannot work are refused where they are made, without repeating a secret."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import SecretStr
+
+from pulsar_steward.admin.settings import AdminSettings
+from pulsar_steward.errors import ConfigurationError
+
+
+@pytest.mark.parametrize(
+    ("urls", "words"),
+    [
+        ((), "give at least one"),
+        (("broker:8080",), "is not an admin URL"),
+        (("pulsar://broker:6650",), "is not an admin URL"),
+        (("http://",), "is not an admin URL"),
+        (("http://:8080",), "is not an admin URL"),
+        (("http://broker:port",), "is not an admin URL"),
+        (("http://broker:99999",), "is not an admin URL"),
+        (("http://[broker",), "is not an admin URL"),
+        (("http://a:8080", "https://a:8443"), "mix http and https"),
+        (("http://user:hidden@broker:8080",), "for broker:8080 holds a user or password"),
+        (("ftp://user:hidden@broker:8080",), "for broker:8080 holds a user or password"),
+        (("user:hidden@broker:8080",), "for broker:8080 holds a user or password"),
+        (("http://user:hidden@",), "holds a user or password"),
+    ],
+)
+def test_urls_that_cannot_work_are_refused(urls: tuple[str, ...], words: str) -> None:
+    """The message says what is wrong with which URL, and never a password."""
+    with pytest.raises(ConfigurationError, match=words) as caught:
+        AdminSettings(urls)
+    assert "hidden" not in str(caught.value)
+
+
+@pytest.mark.parametrize("token", ["", "hidden\n", " hidden", "hid den", "hidden\r\nX-Other: 1", "hidden-ü"])
+def test_a_token_that_no_header_carries_is_refused(token: str) -> None:
+    """A line break at the end of a token file shows here, not as an error that quotes the header."""
+    with pytest.raises(ConfigurationError, match="the admin token is empty or holds white space") as caught:
+        AdminSettings(("http://broker:8080",), SecretStr(token))
+    assert "hidden" not in str(caught.value)
+
+
+def test_bases_are_urls_without_a_path() -> None:
+    """A slash or a path at the end of a URL does no harm."""
+    made = AdminSettings(("https://a:8443/", "https://b:8443/admin/v2"))
+    assert made.scheme == "https"
+    assert made.bases == ("https://a:8443", "https://b:8443")

@@ -1,0 +1,71 @@
+"""Reading ``broker-stats/topics``."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pulsar_steward.admin.statistics import bundles_in, clients_by_bundle
+from pulsar_steward.errors import BrokenAnswer
+
+FULL = {
+    "publishers": [{"producerId": 3, "metadata": {}}],
+    "replication": {},
+    "subscriptions": {
+        "s1": {
+            "consumers": [{"consumerName": "a"}, {"consumerName": "b"}],
+            "msgBacklog": 17,
+            "unackedMessages": 5,
+            "blockedSubscriptionOnUnackedMsgs": True,
+            "totalNonContiguousDeletedMessagesRange": 2,
+            "type": "Shared",
+            "msgRateOut": 0.9,
+        },
+        "__compaction": {"consumers": [], "msgBacklog": 0, "type": "None"},
+    },
+    "producerCount": 1,
+    "msgRateIn": 0.9,
+    "msgThroughputIn": 121.0,
+    "storageSize": 2210,
+    "backlogSize": 110,
+}
+DOCUMENT = {
+    "acme/orders": {
+        "0x00000000_0x80000000": {
+            "persistent": {"persistent://acme/orders/a": FULL},
+            "non-persistent": {"non-persistent://acme/orders/n": {"producerCount": 4}},
+        },
+        "0x80000000_0xffffffff": {},
+    }
+}
+
+
+def test_topics_of_every_domain_are_read() -> None:
+    """A bundle's topics come together, and figures that are left out are 0."""
+    first, second = bundles_in(json.dumps(DOCUMENT).encode(), "b:1")
+
+    topic = first.topics["persistent://acme/orders/a"]
+    assert (first.namespace, first.bundle) == ("acme/orders", "0x00000000_0x80000000")
+    assert (topic.producer_count, topic.consumer_count, topic.backlog_size) == (1, 2, 110)
+    assert topic.subscriptions["s1"].total_non_contiguous_deleted_messages_range == 2
+    assert topic.subscriptions["__compaction"].unacked_messages == 0
+    assert first.topics["non-persistent://acme/orders/n"].producer_count == 4
+    assert second.topics == {}
+
+
+def test_clients_are_counted_by_bundle() -> None:
+    """Producers and consumers of all topics of a bundle would reconnect."""
+    clients = clients_by_bundle(json.dumps(DOCUMENT).encode())
+
+    assert clients == {"acme/orders/0x00000000_0x80000000": 7, "acme/orders/0x80000000_0xffffffff": 0}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [b"", b"<html>", json.dumps(DOCUMENT).encode()[:-40], b'{"a/b":{"0x0_0x1":{"persistent":{"t":[]}}}}', b"\xff"],
+)
+def test_a_document_that_cannot_be_read_is_an_error(document: bytes) -> None:
+    """Broken statistics are told with the broker that sent them."""
+    with pytest.raises(BrokenAnswer, match="broker-stats/topics at b:1"):
+        list(bundles_in(document, "b:1"))

@@ -1,0 +1,41 @@
+"""Where transaction coordinators are, by arithmetic."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from pulsar_steward.collect.coordinators import SystemBundle, placement
+from pulsar_steward.model.bundles import BundleRange, ranges_of
+
+SIXTEEN = ranges_of([hex(min(number * 0x10000000, 0xFFFFFFFF)) for number in range(17)])
+
+
+def test_sixteen_coordinators_fall_into_eight_of_sixteen_bundles() -> None:
+    """The counts are those measured on a real cluster: 3, 3, 2, 2, 2, 2, 1, 1."""
+    placed = placement(16, [SystemBundle(str(each), "a:1", owner_known=True) for each in SIXTEEN])
+
+    assert sorted(Counter(each.bundle for each in placed).values()) == [1, 1, 2, 2, 2, 2, 3, 3]
+    assert {each.broker for each in placed} == {"a:1"}
+    assert [each.coordinator for each in placed] == list(range(16))
+
+
+def test_an_owned_half_counts_before_the_bundle_that_it_was_cut_from() -> None:
+    """Boundaries and ownership are read one after the other: what is owned is newer than what is not."""
+    whole = SystemBundle(str(BundleRange(0, 0xFFFFFFFF)), None, owner_known=True)
+    half = SystemBundle(str(BundleRange(0, 0x80000000)), "a:1", owner_known=True)
+
+    for each in placement(16, [whole, half]):
+        inside = each.position < 0x80000000
+        assert (each.bundle, each.broker) == ((half.bundle, "a:1") if inside else (whole.bundle, None))
+
+
+def test_a_coordinator_in_no_known_bundle_is_unknown() -> None:
+    """Without boundaries nothing is said of who holds it."""
+    assert all(not each.broker_known and each.bundle is None for each in placement(2, []))
+
+
+def test_a_bundle_that_an_unread_broker_may_own_leaves_its_coordinators_unknown() -> None:
+    """Nobody known to hold it is not the same as nobody."""
+    (first,) = placement(1, [SystemBundle("0x00000000_0xffffffff", None, owner_known=False)])
+
+    assert (first.bundle, first.broker, first.broker_known) == ("0x00000000_0xffffffff", None, False)

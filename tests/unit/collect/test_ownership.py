@@ -1,0 +1,45 @@
+"""Statistics that are older than what the broker owns."""
+
+from __future__ import annotations
+
+from pulsar_steward.admin.statistics import BundleStatistics, TopicStatistics
+from pulsar_steward.collect.ownership import as_owned_now, owned_by_namespace
+from pulsar_steward.model.bundles import position_of
+
+WHOLE, LOWER, UPPER = "0x00000000_0xffffffff", "0x00000000_0x80000000", "0x80000000_0xffffffff"
+TOPICS = {f"persistent://acme/orders/t-{number}": TopicStatistics(producer_count=number) for number in range(20)}
+STATISTICS = BundleStatistics("acme/orders", WHOLE, TOPICS)
+
+
+def test_a_bundle_that_is_still_owned_is_as_it_was() -> None:
+    """Nothing is looked for where the range is the same."""
+    owned = owned_by_namespace([f"acme/orders/{WHOLE}"])
+
+    assert list(as_owned_now(STATISTICS, owned)) == [(WHOLE, TOPICS)]
+
+
+def test_a_bundle_that_was_split_hands_its_topics_to_the_halves() -> None:
+    """Each topic is in the half that its position falls into."""
+    owned = owned_by_namespace([f"acme/orders/{LOWER}", f"acme/orders/{UPPER}"])
+
+    found = dict(as_owned_now(STATISTICS, owned))
+
+    assert set(found) == {LOWER, UPPER}
+    assert found[LOWER] | found[UPPER] == TOPICS
+    assert all(position_of(topic) < 0x80000000 for topic in found[LOWER])
+
+
+def test_a_bundle_that_went_elsewhere_takes_its_topics_along() -> None:
+    """Topics outside all that the broker owns now are not its any more."""
+    lower_only = owned_by_namespace([f"acme/orders/{LOWER}", f"other/orders/{WHOLE}"])
+
+    ((bundle, topics),) = as_owned_now(STATISTICS, lower_only)
+
+    assert bundle == LOWER
+    assert set(topics) == {topic for topic in TOPICS if position_of(topic) < 0x80000000}
+    assert list(as_owned_now(STATISTICS, {})) == []
+
+
+def test_heartbeat_namespaces_of_three_parts_are_read() -> None:
+    """Brokers own bundles of ``pulsar/<cluster>/<broker>`` too."""
+    assert list(owned_by_namespace([f"pulsar/local/127.0.0.1:8080/{WHOLE}"])) == ["pulsar/local/127.0.0.1:8080"]

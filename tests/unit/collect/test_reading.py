@@ -1,0 +1,167 @@
+"""Brokers and namespaces as Arrow rows, read from a made-up cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lab.simulator import Answer, BrokenJson, ClusterSpec, Fault, NamespaceSpec, Simulator, SubscriptionSpec, TopicSpec
+from lab.simulator import running_simulator as running
+from pulsar_steward.admin.isolation import isolation_policies
+from pulsar_steward.admin.reader import Reader
+from pulsar_steward.admin.settings import AdminSettings
+from pulsar_steward.collect.broker import BrokerTask, read_broker
+from pulsar_steward.collect.namespace import Placement, read_namespaces
+from pulsar_steward.collect.overview import look_over
+from pulsar_steward.policy.schema import AdminPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
+
+SUBSCRIPTION = SubscriptionSpec("s/1", consumers=2, backlog=10, unacked=3, ack_holes=4)
+TOPIC = TopicSpec("ü x", partitions=6, producers=1, subscriptions=(SUBSCRIPTION,), rate_in=2.0)
+SPEC = ClusterSpec(namespaces=(NamespaceSpec("acme/orders", topics=(TOPIC,), owner=0),), tc_owner=0)
+
+
+@pytest.fixture
+def cluster() -> Iterator[Simulator]:
+    """Three brokers; the first one owns six topics and all transaction coordinators."""
+    with running(SPEC) as simulator:
+        yield simulator
+
+
+def settings_of(cluster: Simulator) -> AdminSettings:
+    """How to reach it; a failure is told at once."""
+    return AdminSettings(urls=cluster.admin_urls, limits=AdminPolicy(read_attempts=1))
+
+
+def rows(batches: Iterable[pa.RecordBatch]) -> dict[str, list[dict[str, Any]]]:
+    """The rows of all batches by table."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for batch in batches:
+        for name in batch.schema.names:
+            found.setdefault(name, []).extend(row for row in batch[name].to_pylist() if row is not None)
+    return found
+
+
+def read_first(cluster: Simulator) -> dict[str, list[dict[str, Any]]]:
+    """What is read of the first broker."""
+    broker = cluster.admin_urls[0].partition("//")[2]
+    return rows(read_broker(settings_of(cluster), BrokerTask(broker, cluster.cluster, leader=True)))
+
+
+def test_a_broker_yields_itself_its_bundles_topics_and_subscriptions(cluster: Simulator) -> None:
+    """Sums of topics are those of their bundles and of the broker."""
+    found = read_first(cluster)
+    (broker,) = found["brokers"]
+    topics = [row for row in found["topics"] if row["namespace"] == "acme/orders"]
+    bundles = [row for row in found["bundles"] if row["namespace"] == "acme/orders"]
+
+    assert (broker["read"], broker["failure"], broker["leader"]) == (True, None, True)
+    assert broker["bundles"] == len(found["bundles"])
+    assert broker["topics"] == len(found["topics"])
+    assert (broker["producers"], broker["consumers"]) == (6, 12)
+    assert broker["cpu_percent"] == pytest.approx(10.0)
+    assert {row["topic"] for row in topics} == {f"persistent://acme/orders/ü x-partition-{n}" for n in range(6)}
+    assert sum(row["topics"] for row in bundles) == 6
+    assert sum(row["message_rate_in"] for row in bundles) == pytest.approx(12.0)
+    assert all(row["positions"] is None for row in bundles)
+
+
+def test_subscriptions_keep_their_figures(cluster: Simulator) -> None:
+    """Each partition's subscription is a row."""
+    found = [row for row in read_first(cluster)["subscriptions"] if row["namespace"] == "acme/orders"]
+
+    assert len(found) == 6
+    for row in found:
+        assert row["subscription"] == "s/1"
+        assert (row["consumers"], row["backlog_messages"]) == (2, 10)
+        assert (row["unacked_messages"], row["ack_holes"], row["blocked_on_unacked"]) == (3, 4, False)
+
+
+def test_bundles_of_the_coordinators_carry_positions(cluster: Simulator) -> None:
+    """Planners need the positions of all topics in a bundle to know what a split would yield."""
+    system = [row for row in read_first(cluster)["bundles"] if row["namespace"] == "pulsar/system"]
+
+    assert sum(len(row["positions"]) for row in system) == 16
+    assert all(row["positions"] == sorted(row["positions"]) for row in system)
+
+
+@pytest.mark.parametrize(
+    ("path", "effect", "words"),
+    [
+        ("broker-stats/topics", Answer(500), "500"),
+        ("broker-stats/topics", BrokenJson(), "cannot be read"),
+        ("ownedNamespaces", Answer(403, "no superuser"), "403 no superuser"),
+    ],
+)
+def test_a_broker_that_cannot_be_read_yields_nothing_but_its_failure(
+    cluster: Simulator, path: str, effect: Answer | BrokenJson, words: str
+) -> None:
+    """Half of a broker is never taken for all of it."""
+    cluster.faults.add(Fault(effect, path=path, times=None))
+
+    found = read_first(cluster)
+
+    (broker,) = found["brokers"]
+    assert not broker["read"]
+    assert words in broker["failure"]
+    assert broker["topics"] is broker["bundles"] is broker["message_rate_in"] is None
+    assert not found["topics"]
+    assert not found["bundles"]
+
+
+def test_a_broker_without_a_load_report_is_read_all_the_same(cluster: Simulator) -> None:
+    """What is not reported is null."""
+    cluster.faults.add(Fault(Answer(404), path="load-report", times=None))
+
+    (broker,) = read_first(cluster)["brokers"]
+
+    assert broker["read"]
+    assert broker["cpu_percent"] is None
+
+
+def test_namespaces_yield_boundaries_policies_and_brokers(cluster: Simulator) -> None:
+    """One that is gone is left out, one that fails is named."""
+    cluster.faults.add(Fault(Answer(500), path="public/default", times=None))
+    policies = isolation_policies({"p": {"namespaces": ["acme/.*"], "primary": ["a"], "secondary": []}})
+    names = ["acme/orders", "acme/gone", "public/default"]
+
+    found = rows(read_namespaces(settings_of(cluster), Placement(("a:1", "b:1"), policies), names))
+
+    (namespace,) = found["namespaces"]
+    assert (namespace["namespace"], namespace["bundles"], namespace["allowed_brokers"]) == ("acme/orders", 4, ["a:1"])
+    assert namespace["boundaries"] == ["0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"]
+    assert [row["name"] for row in found["unread"]] == ["public/default"]
+    assert "500" in found["unread"][0]["failure"]
+
+
+def test_the_overview_names_what_there_is(cluster: Simulator) -> None:
+    """One tenant that cannot be listed does not hide the others."""
+    cluster.faults.add(Fault(Answer(500), path="/admin/v2/namespaces/public$", times=None))
+    with Reader(settings_of(cluster)) as reader:
+        overview = look_over(reader)
+
+    assert overview.brokers == cluster.active_brokers()
+    assert (overview.pulsar_cluster, overview.coordinators) == (cluster.cluster, 16)
+    assert {"acme/orders", "pulsar/system"} <= set(overview.namespaces)
+    assert overview.unread == ("public/*",)
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"), [("4.0.7", True), ("2.11.1-cdh", True), ("5.0.1", False), ("unknown", False)]
+)
+def test_bundles_place_coordinators_up_to_pulsar_4(version: str, *, expected: bool) -> None:
+    """From Pulsar 5 on, and where nobody knows, nothing is said of them."""
+    with running(ClusterSpec(brokers=1, version=version)) as cluster, Reader(settings_of(cluster)) as reader:
+        assert look_over(reader).tcs_by_bundle is expected
+
+
+def test_without_transactions_there_are_no_coordinators() -> None:
+    """The partitions' metadata may be there all the same."""
+    spec = ClusterSpec(brokers=1, configuration={"transactionCoordinatorEnabled": "false"})
+    with running(spec) as cluster, Reader(settings_of(cluster)) as reader:
+        assert look_over(reader).coordinators == 0

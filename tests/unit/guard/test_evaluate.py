@@ -1,0 +1,58 @@
+"""All guards together: none is left out, the order is fixed, and drift wins over refusal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pulsar_steward.guard.evaluate import GUARDS, evaluate, objection_to
+from pulsar_steward.guard.view import Objection
+from tests.builders import a_bundle_view, a_move, a_policy, a_split, a_step, a_view, broker
+
+if TYPE_CHECKING:
+    from pulsar_steward.guard.view import ClusterView
+    from pulsar_steward.model.step import Change
+
+IN_ORDER = ["boundaries", "owner", "target_active", "target_allowed", "cooldown", "clients", "protected"]
+STRICT = a_policy(
+    brokers={"draining": (broker(1),)},
+    apply={"most_clients_per_step": 0, "protected_namespaces": ("pulsar/system",)},
+)
+GONE = a_bundle_view(exists=False, owner=None)
+
+
+@pytest.mark.parametrize("change", [a_move(), a_split()])
+@pytest.mark.parametrize("view", [a_view(), a_view(GONE, policy=STRICT, brokers=frozenset())])
+def test_every_guard_answers_in_order(change: Change, view: ClusterView) -> None:
+    """Every guard looks at every step, in one order, whatever the others say."""
+    assert [result.guard for result in evaluate(a_step(change), view)] == IN_ORDER
+
+
+def test_names_are_unique() -> None:
+    """A guard's name tells it from all others."""
+    assert len({guard.name for guard in GUARDS}) == len(GUARDS)
+
+
+@pytest.mark.parametrize("change", [a_move(), a_split()])
+def test_no_objection(change: Change) -> None:
+    """Nobody objects to a step on a cluster that still is as it was planned for."""
+    assert objection_to(a_step(change), a_view()) is None
+
+
+@pytest.mark.parametrize(
+    ("view", "objection", "guards"),
+    [
+        (a_view(a_bundle_view(exists=False)), Objection.DRIFTED, ["boundaries"]),
+        (a_view(GONE), Objection.DRIFTED, ["boundaries", "owner"]),
+        (a_view(a_bundle_view(owner=broker(1))), Objection.DRIFTED, ["owner", "target_active"]),
+        (a_view(policy=STRICT), Objection.REFUSED, ["target_allowed", "clients", "protected"]),
+        (a_view(GONE, policy=STRICT), Objection.DRIFTED, ["boundaries", "owner"]),
+    ],
+)
+def test_objection_with_all_its_reasons(view: ClusterView, objection: Objection, guards: list[str]) -> None:
+    """An objection lists every reason of its kind by guard, and drift hides what would be refused besides."""
+    found = objection_to(a_step(), view)
+    assert found is not None
+    assert found[0] is objection
+    assert [reason.partition(": ")[0] for reason in found[1].split("; ")] == guards

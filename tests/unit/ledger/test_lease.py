@@ -1,0 +1,198 @@
+"""The lease: one writer a cluster, fenced, and free again without anybody's help."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlalchemy import event
+
+from pulsar_steward.errors import LeaseLost
+from pulsar_steward.ledger.rows import Answer, Decision, Lease
+from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.ledger.write import IntendedCall, LedgerWriter
+from tests.unit.model.builders import move, plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sqlalchemy import URL, Engine
+
+    from pulsar_steward.ledger.read import LedgerReader
+
+AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
+EXPIRY = AT + timedelta(seconds=60)
+INSTANT = timedelta(microseconds=1)
+
+RACE = """
+import sys
+from datetime import UTC, datetime, timedelta
+from pulsar_steward.errors import LeaseLost
+from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.ledger.write import LedgerWriter
+
+url, holder = sys.argv[1:]
+engine = open_ledger(url)
+write = LedgerWriter(engine)
+sys.stdout.write("ready\\n")
+sys.stdout.flush()
+sys.stdin.readline()
+for hour in range(20):
+    at = datetime(2026, 1, 1, hour, tzinfo=UTC)
+    try:
+        won = write.take_lease("local", holder, 60, at)
+    except LeaseLost:
+        continue
+    sys.stdout.write(f"{hour} {won.fence}\\n")
+engine.dispose()
+"""
+
+
+@pytest.fixture
+def intend(write: LedgerWriter) -> Callable[[Lease, datetime], int]:
+    """Announces a call under a lease."""
+    write.record_plan(plan(), AT)
+    answer_id = write.record_answer(
+        Answer(
+            plan_id=plan().plan_id,
+            batch_id="b1",
+            run="run 1",
+            decision=Decision.APPROVED,
+            answered_by="alice",
+            answered_at=AT,
+            reason="approved",
+        )
+    )
+    call = IntendedCall(plan=plan(), batch_id="b1", step=move(1), answer_id=answer_id, before={}, clients=7)
+    return lambda lease, at: write.record_intent(call, lease, at)
+
+
+def test_a_free_cluster_is_taken(write: LedgerWriter, read: LedgerReader) -> None:
+    """The first holder has fence 1 until the seconds are over."""
+    assert read.lease("local") is None
+    taken = write.take_lease("local", "one", 60, AT)
+    assert taken == read.lease("local") == Lease(cluster="local", holder="one", fence=1, expires_at=EXPIRY)
+
+
+@pytest.mark.parametrize("at", [AT, EXPIRY - INSTANT])
+def test_a_second_writer_is_refused_until_expiry(at: datetime, write: LedgerWriter, read: LedgerReader) -> None:
+    """The refusal names the holder and its time, and changes nothing."""
+    taken = write.take_lease("local", "one", 60, AT)
+    with pytest.raises(LeaseLost, match="one is changing cluster local until 12:01:00 UTC"):
+        write.take_lease("local", "two", 60, at)
+    assert read.lease("local") == taken
+
+
+def test_another_cluster_is_free(write: LedgerWriter) -> None:
+    """A lease is of one cluster."""
+    write.take_lease("local", "one", 60, AT)
+    assert write.take_lease("other", "two", 60, AT).holder == "two"
+
+
+def test_an_expired_lease_is_taken_over(write: LedgerWriter) -> None:
+    """A writer that crashed holds nothing up beyond its time; the fence rises."""
+    write.take_lease("local", "one", 60, AT)
+    assert write.take_lease("local", "two", 60, EXPIRY).fence == 2
+
+
+def test_a_holder_prolongs_its_lease(write: LedgerWriter, read: LedgerReader) -> None:
+    """In time it keeps its fence; too late it is a new holder like any other."""
+    write.take_lease("local", "one", 60, AT)
+    prolonged = write.take_lease("local", "one", 60, EXPIRY - INSTANT)
+    assert (prolonged.fence, prolonged.expires_at) == (1, EXPIRY - INSTANT + timedelta(seconds=60))
+    assert read.lease("local") == prolonged
+    assert write.take_lease("local", "one", 60, prolonged.expires_at).fence == 2
+
+
+def test_a_lease_that_was_given_back_is_free(write: LedgerWriter) -> None:
+    """The next writer need not wait for the expiry."""
+    write.end_lease(write.take_lease("local", "one", 60, AT), AT + INSTANT)
+    assert write.take_lease("local", "two", 60, AT + INSTANT).fence == 2
+
+
+def test_who_was_fenced_gives_nothing_back(write: LedgerWriter, read: LedgerReader) -> None:
+    """Giving back an old lease leaves the present one alone, even with the same holder's name."""
+    old = write.take_lease("local", "one", 60, AT)
+    present = write.take_lease("local", "one", 60, EXPIRY)
+    write.end_lease(old, EXPIRY)
+    assert read.lease("local") == present
+
+
+def test_a_call_is_announced_under_the_lease(
+    intend: Callable[[Lease, datetime], int], write: LedgerWriter, read: LedgerReader
+) -> None:
+    """While the lease holds, intents are recorded, also by its earlier copy after it was prolonged."""
+    lease = write.take_lease("local", "one", 60, AT)
+    intend(lease, EXPIRY - INSTANT)
+    write.take_lease("local", "one", 60, EXPIRY - INSTANT)
+    intend(lease, EXPIRY)
+    assert [each.at for each in read.intents(plan().plan_id, "b1")] == [EXPIRY - INSTANT, EXPIRY]
+
+
+@pytest.mark.parametrize("case", ["never taken", "ran out", "given back", "taken over", "another name"])
+def test_without_the_lease_no_call_is_announced(
+    case: str, intend: Callable[[Lease, datetime], int], write: LedgerWriter, read: LedgerReader
+) -> None:
+    """A writer that slept through the end of its lease learns it before the call, and no intent is left behind."""
+    lease, at = Lease(cluster="local", holder="one", fence=1, expires_at=EXPIRY), EXPIRY
+    if case != "never taken":
+        write.take_lease("local", "one" if case != "another name" else "two", 60, AT)
+    if case == "given back":
+        at = AT + INSTANT
+        write.end_lease(lease, at)
+    if case == "taken over":
+        write.take_lease("local", "two", 60, EXPIRY)
+    with pytest.raises(LeaseLost, match=r"another writer holds cluster local|ran out at 12:0"):
+        intend(lease, at)
+    assert read.intents(plan().plan_id, "b1") == ()
+
+
+def test_who_comes_second_to_a_new_cluster_loses(engine: Engine, url: URL, read: LedgerReader) -> None:
+    """A rival that takes the first lease between look and entry wins, and the loser may wait as for any other."""
+    rival = open_ledger(url)
+
+    def come_first(_: object, _cursor: object, statement: str, *_rest: object) -> None:
+        if statement.startswith("INSERT INTO leases") and read.lease("local") is None:
+            LedgerWriter(rival).take_lease("local", "two", 60, AT)
+
+    event.listen(engine, "before_cursor_execute", come_first)
+    try:
+        with pytest.raises(LeaseLost, match="another writer took cluster local at the same moment"):
+            LedgerWriter(engine).take_lease("local", "one", 60, AT)
+    finally:
+        rival.dispose()
+    held = read.lease("local")
+    assert held is not None
+    assert (held.holder, held.fence) == ("two", 1)
+
+
+def test_of_concurrent_writers_one_wins_each_time(url: URL) -> None:
+    """Processes that take a new, and then again and again an expired lease: every fence has one holder."""
+    place = url.render_as_string(hide_password=False)
+    racers = [
+        subprocess.Popen(  # noqa: S603 - our own interpreter and code
+            [sys.executable, "-c", RACE, place, f"run {number}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(2)
+    ]
+    try:
+        for racer in racers:
+            assert racer.stdout is not None
+            assert racer.stdout.readline() == "ready\n"
+        said = [racer.communicate("go\n", timeout=60) for racer in racers]
+    finally:
+        for racer in racers:
+            racer.kill()
+            racer.communicate()
+    assert [racer.returncode for racer in racers] == [0, 0], said
+    won = sorted(tuple(map(int, line.split())) for out, _ in said for line in out.splitlines())
+    fences = [fence for _, fence in won]
+    assert sorted(set(fences)) == sorted(fences)
+    assert fences[0] == 1

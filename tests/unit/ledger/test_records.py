@@ -1,0 +1,333 @@
+"""What goes into the ledger comes out as it was, once, and in order."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from sqlalchemy import insert, select, update
+from sqlalchemy.exc import StatementError
+
+from pulsar_steward.errors import LedgerError, NotInLedger
+from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.read import LedgerReader
+from pulsar_steward.ledger.rows import Answer, Decision, Outcome, Proof, RecordedAnswer, StepOutcome
+from pulsar_steward.ledger.write import IntendedCall
+from pulsar_steward.model.plan import approval_digest
+from tests.unit.model.builders import BUNDLES, move, plan, split
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from pulsar_steward.ledger.write import LedgerWriter
+
+AT = datetime(2026, 1, 1, 12, 0, 0, 123456, tzinfo=UTC)
+LATER = AT + timedelta(minutes=5)
+PLAN = plan()
+NEWER = plan(snapshot_id="local-20260102T000000Z")
+RUN = "pulsar_remediate/manual__1/0"
+
+APPROVED = Answer(
+    plan_id=PLAN.plan_id,
+    batch_id="b1",
+    run=RUN,
+    decision=Decision.APPROVED,
+    answered_by="alice",
+    answered_at=AT,
+    reason="approved in the Airflow UI",
+    comment='after lunch, please: "quotes", ünïcode',
+    step_ids=("b1.s01", "b1.s02"),
+    digest=approval_digest(PLAN, "b1", ["b1.s01", "b1.s02"]),
+    expires_at=LATER,
+)
+NOT_APPROVED = [
+    msgspec.structs.replace(
+        APPROVED,
+        decision=decision,
+        answered_by=by,
+        reason=reason,
+        comment="",
+        step_ids=(),
+        digest=None,
+        expires_at=None,
+    )
+    for decision, by, reason in [
+        (Decision.REJECTED, "bob", "rejected"),
+        (Decision.NO_ANSWER, None, "nobody answered within 24 h"),
+        (Decision.MALFORMED, "eve", "the answer names a step that the batch has not: b9.s99"),
+    ]
+]
+
+
+@pytest.fixture
+def answer_id(write: LedgerWriter) -> int:
+    """An approved answer to the first batch of the recorded plan."""
+    write.record_plan(PLAN, AT)
+    return write.record_answer(APPROVED)
+
+
+def test_a_plan_comes_back_whole(write: LedgerWriter, read: LedgerReader) -> None:
+    """The document, its digests and its time are what was recorded."""
+    write.record_plan(PLAN, AT)
+    assert read.plan(PLAN.plan_id) == PLAN
+    row = read.plan_row(PLAN.plan_id)
+    assert (row.cluster, row.snapshot_id, row.created_at) == (PLAN.cluster, PLAN.snapshot_id, AT)
+    assert (row.digest, row.proposal_digest) == (PLAN.digest, PLAN.proposal_digest)
+    assert (row.superseded_by, row.superseded_at) == (None, None)
+
+
+def test_recording_a_plan_again_changes_nothing(write: LedgerWriter, read: LedgerReader) -> None:
+    """A task that is retried leaves one row, with the first time."""
+    write.record_plan(PLAN, AT)
+    write.record_plan(PLAN, LATER)
+    assert [row.created_at for row in read.plans(PLAN.cluster)] == [AT]
+
+
+def test_plans_are_listed_newest_first(write: LedgerWriter, read: LedgerReader) -> None:
+    """The last recorded comes first, other clusters' not at all, and no more than asked for."""
+    other = plan(cluster="other")
+    for each in (PLAN, NEWER, other):
+        write.record_plan(each, AT)
+    assert [row.plan_id for row in read.plans("local")] == [NEWER.plan_id, PLAN.plan_id]
+    assert [row.plan_id for row in read.plans("local", limit=1)] == [NEWER.plan_id]
+    assert [row.plan_id for row in read.plans("other")] == [other.plan_id]
+    assert read.plans("nowhere") == ()
+
+
+def test_a_plan_is_superseded_once(write: LedgerWriter, read: LedgerReader) -> None:
+    """The first that took its place stays, also when the task that said so is retried."""
+    write.record_plan(PLAN, AT)
+    for _ in range(2):
+        write.record_plan(NEWER, LATER, supersede=[PLAN.plan_id, PLAN.plan_id])
+    newest = plan(snapshot_id="local-20260103T000000Z")
+    write.record_plan(newest, LATER + timedelta(days=1), supersede=[PLAN.plan_id, NEWER.plan_id])
+    rows = {row.plan_id: (row.superseded_by, row.superseded_at) for row in read.plans("local")}
+    assert rows == {
+        PLAN.plan_id: (NEWER.plan_id, LATER),
+        NEWER.plan_id: (newest.plan_id, LATER + timedelta(days=1)),
+        newest.plan_id: (None, None),
+    }
+
+
+def test_nothing_is_kept_of_a_plan_that_fails(write: LedgerWriter, read: LedgerReader) -> None:
+    """To supersede what is not there is an error, and the plan is not recorded either."""
+    with pytest.raises(LedgerError):
+        write.record_plan(PLAN, AT, supersede=["no-such-plan"])
+    assert read.plans("local") == ()
+
+
+@pytest.mark.parametrize("ask", [LedgerReader.plan, LedgerReader.plan_row])
+def test_an_unknown_plan_is_said_so(ask: Any, read: LedgerReader) -> None:
+    """Its id is in the message."""
+    with pytest.raises(NotInLedger, match="no plan 'p-1'"):
+        ask(read, "p-1")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [("b:8080", "c:8080", "was changed after it was recorded"), ('"cluster"', '"clutter"', "cannot be read any more")],
+)
+def test_a_plan_that_was_tampered_with_is_refused(
+    before: str, after: str, words: str, write: LedgerWriter, read: LedgerReader, engine: Engine
+) -> None:
+    """A document that no longer has its digest is not handed out."""
+    write.record_plan(PLAN, AT)
+    document = PLAN.encoded().decode().replace(before, after, 1)
+    with engine.begin() as connection:
+        connection.execute(update(tables.PLANS).values(document=document))
+    with pytest.raises(LedgerError, match=words):
+        read.plan(PLAN.plan_id)
+
+
+def test_requests_say_when_a_person_was_last_asked(write: LedgerWriter, read: LedgerReader) -> None:
+    """The latest time counts, by batch."""
+    write.record_plan(PLAN, AT)
+    for batch_id, at in (("b1", AT), ("b2", AT), ("b1", LATER)):
+        write.record_request(PLAN, batch_id, RUN, at)
+    assert read.asked_at(PLAN.plan_id) == {"b1": LATER, "b2": AT}
+    assert read.asked_at("no-such-plan") == {}
+
+
+@pytest.mark.parametrize("answer", [APPROVED, *NOT_APPROVED], ids=lambda answer: answer.decision)
+def test_an_answer_comes_back_as_it_was_given(answer: Answer, write: LedgerWriter, read: LedgerReader) -> None:
+    """Approved, rejected, none or malformed: who, when, what and why are kept."""
+    write.record_plan(PLAN, AT)
+    answer_id = write.record_answer(answer)
+    assert read.answers(PLAN.plan_id, "b1") == (RecordedAnswer(answer_id=answer_id, **msgspec.structs.asdict(answer)),)
+    assert read.answers(PLAN.plan_id, "b2") == ()
+
+
+def test_answers_stay_in_order(write: LedgerWriter, read: LedgerReader) -> None:
+    """A later answer is another row: nothing is replaced."""
+    write.record_plan(PLAN, AT)
+    given = [write.record_answer(each) for each in (*NOT_APPROVED, APPROVED)]
+    assert [each.answer_id for each in read.answers(PLAN.plan_id, "b1")] == sorted(given)
+
+
+def test_an_answer_to_no_plan_is_refused(write: LedgerWriter) -> None:
+    """What nobody proposed cannot be approved."""
+    with pytest.raises(LedgerError):
+        write.record_answer(msgspec.structs.replace(APPROVED, plan_id="no-such-plan"))
+
+
+def test_an_answer_is_used_by_one_run(answer_id: int, write: LedgerWriter, read: LedgerReader) -> None:
+    """The first run has it, may say so again, and no other gets it."""
+    assert read.answer_user(answer_id) is None
+    assert write.use_answer(answer_id, "run 1", AT)
+    assert write.use_answer(answer_id, "run 1", LATER)
+    assert not write.use_answer(answer_id, "run 2", LATER)
+    assert read.answer_user(answer_id) == "run 1"
+
+
+def test_an_answer_that_is_not_there_cannot_be_used(write: LedgerWriter) -> None:
+    """A wrong id is no permission, and not taken for somebody else's."""
+    with pytest.raises(NotInLedger, match="no answer 77"):
+        write.use_answer(77, "run 1", AT)
+
+
+def test_an_intent_is_there_before_its_outcome(answer_id: int, write: LedgerWriter, read: LedgerReader) -> None:
+    """The call and the values before it can be read while it has no outcome yet; the outcome refers to it."""
+    lease = write.take_lease("local", "run 1", 60, AT)
+    before = {"owner": "a:8080", "clients": 7}
+    call = IntendedCall(plan=PLAN, batch_id="b1", step=move(1), answer_id=answer_id, before=before, clients=7)
+    intent_id = write.record_intent(call, lease, AT)
+    (intent,) = read.intents(PLAN.plan_id, "b1")
+    assert (intent.intent_id, intent.step_id, intent.attempt, intent.at) == (intent_id, "b1.s01", 1, AT)
+    assert (intent.change, intent.before) == (move(1).change, before)
+    assert read.outcomes(PLAN.plan_id, "b1") == ()
+    outcome = StepOutcome(
+        plan_id=PLAN.plan_id,
+        batch_id="b1",
+        step_id="b1.s01",
+        intent_id=intent_id,
+        run=RUN,
+        at=LATER,
+        outcome=Outcome.DONE,
+        reason="b:8080 owns it",
+        proof={"owner": "b:8080"},
+    )
+    write.record_outcome(outcome)
+    assert read.outcomes(PLAN.plan_id, "b1") == (outcome,)
+    with pytest.raises(LedgerError):
+        write.record_outcome(outcome)  # one intent, one outcome
+
+
+def test_an_outcome_without_an_intent_is_a_refusal(answer_id: int, write: LedgerWriter, read: LedgerReader) -> None:
+    """Steps that were never about to be called have outcomes too, any number of them; a made-up intent has none."""
+    refused = StepOutcome(
+        plan_id=PLAN.plan_id,
+        batch_id="b1",
+        step_id="b1.s01",
+        intent_id=None,
+        run=RUN,
+        at=AT,
+        outcome=Outcome.REFUSED,
+        reason="not approved",
+        proof={},
+    )
+    for step_id in ("b1.s01", "b1.s02"):
+        write.record_outcome(msgspec.structs.replace(refused, step_id=step_id))
+    assert [each.step_id for each in read.outcomes(PLAN.plan_id, "b1")] == ["b1.s01", "b1.s02"]
+    with pytest.raises(LedgerError):
+        write.record_outcome(msgspec.structs.replace(refused, intent_id=99))
+
+
+def test_attempts_are_counted_by_step(answer_id: int, write: LedgerWriter, read: LedgerReader) -> None:
+    """A second try of a step is attempt 2, beside the first."""
+    lease = write.take_lease("local", "run 1", 60, AT)
+    for step in (move(1), move(2), move(1)):
+        write.record_intent(
+            IntendedCall(plan=PLAN, batch_id="b1", step=step, answer_id=answer_id, before={}, clients=7), lease, AT
+        )
+    assert [(each.step_id, each.attempt) for each in read.intents(PLAN.plan_id, "b1")] == [
+        ("b1.s01", 1),
+        ("b1.s02", 1),
+        ("b1.s01", 2),
+    ]
+
+
+def test_an_intent_needs_an_answer(answer_id: int, write: LedgerWriter, read: LedgerReader) -> None:
+    """Without an answer in the ledger no call can be announced."""
+    lease = write.take_lease("local", "run 1", 60, AT)
+    call = IntendedCall(plan=PLAN, batch_id="b1", step=move(1), answer_id=answer_id + 1, before={}, clients=7)
+    with pytest.raises(LedgerError):
+        write.record_intent(call, lease, AT)
+    assert read.intents(PLAN.plan_id, "b1") == ()
+
+
+def test_moves_and_changes_are_found_by_time(answer_id: int, write: LedgerWriter, read: LedgerReader) -> None:
+    """Cooldown sees moves only, at their last time; pacing sees every call with its clients; both end at `since`."""
+    lease = write.take_lease("local", "run 1", 3600, AT)
+    times = [AT, AT + timedelta(seconds=1), AT + timedelta(seconds=2), AT + timedelta(seconds=3)]
+    for step, at in zip((move(1), move(2), split(), move(1)), times, strict=True):
+        batch_id = step.step_id.partition(".")[0]
+        clients = step.touched.clients
+        call = IntendedCall(plan=PLAN, batch_id=batch_id, step=step, answer_id=answer_id, before={}, clients=clients)
+        write.record_intent(call, lease, at)
+    moved = {f"pulsar/system/{BUNDLES[0]}": times[3], f"pulsar/system/{BUNDLES[1]}": times[1]}
+    assert read.moves_since("local", AT) == moved
+    assert read.moves_since("local", times[2]) == {f"pulsar/system/{BUNDLES[0]}": times[3]}
+    assert read.changes_since("local", times[1]) == ((times[1], 7), (times[2], 0), (times[3], 7))
+    assert read.changes_since("local", times[3] + timedelta(microseconds=1)) == ()
+    assert read.moves_since("other", AT) == {}
+
+
+def test_unknown_outcomes_are_found_by_cluster(answer_id: int, write: LedgerWriter, read: LedgerReader) -> None:
+    """Only what could not be known, of this cluster, since then."""
+    row = StepOutcome(
+        plan_id=PLAN.plan_id,
+        batch_id="b1",
+        step_id="b1.s01",
+        intent_id=None,
+        run=RUN,
+        at=AT,
+        outcome=Outcome.UNKNOWN,
+        reason="the broker fell silent",
+        proof={},
+    )
+    failed = msgspec.structs.replace(row, outcome=Outcome.FAILED)
+    write.record_outcome(row)
+    write.record_outcome(failed)
+    assert read.unknown_outcomes("local", AT) == (row,)
+    assert read.unknown_outcomes("local", LATER) == ()
+    assert read.unknown_outcomes("other", AT) == ()
+
+
+def test_proofs_and_dry_runs_are_kept(write: LedgerWriter, read: LedgerReader) -> None:
+    """What the brokers showed, and what would have been called, can be read again in order."""
+    write.record_plan(PLAN, AT)
+    proof = Proof(
+        plan_id=PLAN.plan_id, batch_id="b1", run=RUN, at=AT, proved=True, reason="8 and 8", shown={"a:8080": 8}
+    )
+    write.record_proof(proof)
+    for text in ("PUT /one", "PUT /two"):
+        write.record_dry_run(PLAN.plan_id, RUN, text, AT)
+    assert read.proofs(PLAN.plan_id) == (proof,)
+    assert read.dry_runs(PLAN.plan_id) == ("PUT /one", "PUT /two")
+
+
+@pytest.mark.parametrize("hours", [-11, 0, 2])
+def test_times_are_utc_whatever_zone_they_come_in(hours: int, write: LedgerWriter, read: LedgerReader) -> None:
+    """The moment is kept to the microsecond and comes back in UTC."""
+    write.record_plan(PLAN, AT.astimezone(timezone(timedelta(hours=hours))))
+    created = read.plan_row(PLAN.plan_id).created_at
+    assert created == AT
+    assert created.utcoffset() == timedelta(0)
+
+
+def test_a_time_without_a_zone_is_refused(engine: Engine, write: LedgerWriter, read: LedgerReader) -> None:
+    """Nobody can say which moment it was, so nothing is kept."""
+    with pytest.raises(LedgerError, match="has no time zone"):
+        write.record_plan(PLAN, AT.replace(tzinfo=None))
+    with engine.connect() as connection, pytest.raises(StatementError, match="has no time zone"):
+        connection.execute(select(tables.LEASES).where(tables.LEASES.c.expires_at < AT.replace(tzinfo=None)))
+    assert read.plans("local") == ()
+
+
+def test_a_row_without_its_plan_is_refused(engine: Engine) -> None:
+    """Foreign keys hold, also where the database asks to be told so (SQLite)."""
+    row = {"plan_id": "no-such-plan", "run": RUN, "at": AT, "text": ""}
+    with engine.connect() as connection, pytest.raises(Exception, match=r"(?i)foreign key"):
+        connection.execute(insert(tables.DRY_RUNS), row)

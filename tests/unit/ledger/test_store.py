@@ -1,0 +1,104 @@
+"""Opening a ledger: URLs of all kinds, several at once, and failures that say no password."""
+
+from __future__ import annotations
+
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from threading import Barrier
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlalchemy import inspect
+
+from pulsar_steward.errors import ConfigurationError, LedgerError
+from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.ledger.tables import metadata
+from pulsar_steward.ledger.write import LedgerWriter
+from tests.unit.model.builders import plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from sqlalchemy import URL, Engine
+
+
+def test_a_ledger_opens_with_its_tables(engine: Engine, url: URL) -> None:
+    """All tables are there after the first opening, and opening again does no harm."""
+    open_ledger(url).dispose()
+    assert set(inspect(engine).get_table_names()) == set(metadata.tables)
+
+
+def test_a_new_ledger_is_opened_by_several_at_once(url: URL) -> None:
+    """Tasks that start together do not fall over each other's tables."""
+    together = Barrier(4)
+
+    def opened(_: int) -> set[str]:
+        together.wait(timeout=30)
+        engine = open_ledger(url)
+        names = set(inspect(engine).get_table_names())
+        engine.dispose()
+        return names
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(opened, range(4))) == [set(metadata.tables)] * 4
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "hidden",
+        "//user:hidden@host/db",
+        "postgresql+psycopg://user:hidden@host:port/db",
+        "postgresql+psycopg://user:hid/den@host:5432:1/db",
+        "nosuchdatabase://user:hidden@host/db",
+        "postgresql+nosuchdriver://user:hidden@host/db",
+        "mysql+mysqldb://user:hidden@host/db",
+    ],
+)
+def test_a_url_that_cannot_work_is_refused(url: str) -> None:
+    """Neither the message nor its causes repeat the URL, which may hold a password."""
+    with pytest.raises(ConfigurationError, match="the ledger's") as caught:
+        open_ledger(url)
+    assert "hid" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql+psycopg://user:hidden@127.0.0.1:1/db",
+        "postgresql+psycopg://user@127.0.0.1:1/db?password=hidden",
+        "sqlite:////no/such/folder/ledger.db",
+    ],
+)
+def test_a_ledger_that_cannot_be_reached_is_named(url: str) -> None:
+    """The place is said, the password is not."""
+    with pytest.raises(LedgerError, match=r"^the ledger at (postgresql\+psycopg|sqlite)://.* failed: .+") as caught:
+        open_ledger(url)
+    assert "hidden" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    """A file of another kind is left as it is."""
+    file = tmp_path / "ledger.db"
+    file.write_bytes(b"not a database" * 100)
+    with pytest.raises(LedgerError, match="not a database"):
+        open_ledger(f"sqlite:///{file}")
+    assert file.read_bytes() == b"not a database" * 100
+
+
+def test_a_ledger_that_lost_its_tables_is_an_error(engine: Engine) -> None:
+    """What the database raises later comes in our words too, in one line."""
+    metadata.drop_all(engine)
+    now = datetime.now(UTC)
+    write = LedgerWriter(engine)
+    attempts: list[Callable[[], object]] = [
+        lambda: write.record_plan(plan(), now),
+        lambda: write.use_answer(1, "run", now),
+    ]
+    for attempt in attempts:
+        with pytest.raises(LedgerError, match=r"the ledger at .* failed: ") as caught:
+            attempt()
+        assert "\n" not in str(caught.value)

@@ -1,0 +1,156 @@
+"""Plans and what an approval of them covers: everything counts, and nothing but what is said."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from pulsar_steward.model.plan import Batch, Plan, approval_digest
+from pulsar_steward.model.step import SplitBundle, Step, Touched, UnloadBundle, bundles_of
+from tests.unit.model.builders import BUNDLES, move, plan, split
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+replace = msgspec.structs.replace
+
+
+def with_batch(change: Callable[[Batch], Batch]) -> Plan:
+    """The plan with its first batch changed."""
+    whole = plan()
+    return replace(whole, batches=(change(whole.batches[0]), *whole.batches[1:]))
+
+
+def with_step(**fields: Any) -> Plan:
+    """The plan with fields of its very first step changed."""
+    return with_batch(lambda batch: replace(batch, steps=(replace(batch.steps[0], **fields), *batch.steps[1:])))
+
+
+MOVED = UnloadBundle(namespace="pulsar/system", bundle=BUNDLES[0], source="a:8080", target="c:8080")
+
+PROPOSED: dict[str, Plan] = {
+    "cluster": replace(plan(), cluster="other"),
+    "target": with_step(change=MOVED),
+    "kind of change": with_step(change=split().change),
+    "step left out": with_batch(lambda batch: replace(batch, steps=batch.steps[1:])),
+    "steps in other order": with_batch(lambda batch: replace(batch, steps=batch.steps[::-1])),
+    "batches in other order": replace(plan(), batches=plan().batches[::-1]),
+    "batch left out": replace(plan(), batches=plan().batches[:1]),
+}
+
+SAID: dict[str, Plan] = {
+    "snapshot": plan(snapshot_id="local-20260102T000000Z"),
+    "policy": replace(plan(), policy_digest="1" * 64),
+    "notes": replace(plan(), notes=()),
+    "title": with_batch(lambda batch: replace(batch, title="Move")),
+    "unit": with_batch(lambda batch: replace(batch, unit="topics")),
+    "findings": with_batch(lambda batch: replace(batch, findings=())),
+    "before": with_batch(lambda batch: replace(batch, before=())),
+    "after": with_batch(lambda batch: replace(batch, after=batch.before)),
+    "why": with_step(why="because"),
+    "effect": with_step(effect="none"),
+    "touched": with_step(touched=Touched(producers=0, consumers=4, topics=2, coordinators=2)),
+    "guards": with_step(guards=()),
+    "undo": with_step(undo=None),
+    "undo note": with_step(undo_note="cannot be undone"),
+    "steps before it": with_step(after=("b1.s02",)),
+    "step id": with_step(step_id="b1.s09"),
+}
+
+
+@pytest.mark.parametrize("kind", [*PROPOSED, *SAID])
+def test_every_field_counts_in_the_digest(kind: str) -> None:
+    """Whatever differs, it is another plan."""
+    other = {**PROPOSED, **SAID}[kind]
+    assert other.digest != plan().digest
+    assert other.plan_id != plan().plan_id
+
+
+@pytest.mark.parametrize("kind", PROPOSED)
+def test_another_change_is_another_proposal(kind: str) -> None:
+    """What would be done to the cluster counts in the proposal, its order too."""
+    assert PROPOSED[kind].proposal_digest != plan().proposal_digest
+
+
+@pytest.mark.parametrize("kind", SAID)
+def test_other_words_are_the_same_proposal(kind: str) -> None:
+    """A newer snapshot that asks for the same changes asks no second question."""
+    assert SAID[kind].proposal_digest == plan().proposal_digest
+
+
+def test_the_same_plan_is_the_same_bytes() -> None:
+    """Two plans made alike are equal to the byte."""
+    assert plan().encoded() == plan().encoded()
+    assert plan().plan_id == f"{plan().snapshot_id}-{plan().digest[:12]}"
+
+
+def test_a_plan_reads_back_as_it_is_written() -> None:
+    """Moves, splits, guards and findings survive, and so does the digest."""
+    again = Plan.decoded(plan().encoded())
+    assert again == plan()
+    assert again.digest == plan().digest
+    assert isinstance(again.batch("b1").step("b1.s01").change, UnloadBundle)
+    assert isinstance(again.batch("b2").step("b2.s01").change, SplitBundle)
+
+
+@pytest.mark.parametrize("document", [b"{}", b"[]", plan().encoded().replace(b"unload_bundle", b"drop_bundle")])
+def test_what_is_no_plan_is_refused(document: bytes) -> None:
+    """A missing field or an unknown change is an error where it is read."""
+    with pytest.raises(msgspec.ValidationError):
+        Plan.decoded(document)
+
+
+@pytest.mark.parametrize("order", list(permutations(["b1.s01", "b1.s02", "b1.s03"])))
+def test_the_order_of_ticks_does_not_count(order: tuple[str, ...]) -> None:
+    """An approval covers a set of steps, however they were ticked, even twice."""
+    expected = approval_digest(plan(), "b1", ["b1.s01", "b1.s02", "b1.s03"])
+    assert approval_digest(plan(), "b1", [*order, order[0]]) == expected
+
+
+def test_every_choice_of_steps_is_another_approval() -> None:
+    """No two selections share a digest, the empty one included."""
+    ids = [step.step_id for step in plan().batch("b1").steps]
+    choices = [[each for bit, each in enumerate(ids) if number >> bit & 1] for number in range(8)]
+    assert len({approval_digest(plan(), "b1", choice) for choice in choices}) == 8
+
+
+@pytest.mark.parametrize("kind", [*PROPOSED, *SAID])
+def test_an_approval_holds_for_its_plan_only(kind: str) -> None:
+    """The same ids in a plan that differs anywhere are not approved."""
+    other = {**PROPOSED, **SAID}[kind]
+    assert approval_digest(other, "b1", ["b1.s02"]) != approval_digest(plan(), "b1", ["b1.s02"])
+
+
+@pytest.mark.parametrize(
+    ("batch_id", "step_ids", "unknown"),
+    [("b9", [], "b9"), ("b1", ["b1.s01", "b1.s09"], "b1.s09"), ("b1", ["b2.s01"], "b2.s01"), ("b1", ["z", "y"], "y")],
+)
+def test_what_is_not_in_the_plan_cannot_be_approved(batch_id: str, step_ids: list[str], unknown: str) -> None:
+    """The error names what is not there; a step of another batch is not there."""
+    with pytest.raises(KeyError, match=unknown):
+        approval_digest(plan(), batch_id, step_ids)
+
+
+def test_a_step_that_a_batch_lacks_is_an_error() -> None:
+    """Looking for a step is no way to get None."""
+    assert plan().batch("b1").step("b1.s02") == move(2)
+    with pytest.raises(KeyError, match=r"b1\.s07"):
+        plan().batch("b1").step("b1.s07")
+
+
+@pytest.mark.parametrize(
+    ("step", "bundle"),
+    [(move(1), f"pulsar/system/{BUNDLES[0]}"), (split(), f"t/n/{BUNDLES[0]}")],
+    ids=["move", "split"],
+)
+def test_a_change_disturbs_its_bundle(step: Step, bundle: str) -> None:
+    """The bundle is named with its namespace, as brokers list what they own."""
+    assert bundles_of(step.change) == (bundle,)
+
+
+def test_clients_are_producers_and_consumers() -> None:
+    """What reconnects is counted together."""
+    assert move(1).touched.clients == 7

@@ -1,0 +1,81 @@
+"""One plan of all proposals: the order of batches, the numbers of steps, and the notes."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.planners.numbering import batch_id, renumbered, step_id
+from pulsar_steward.planners.rank import assemble
+from pulsar_steward.planners.registry import make_plan
+from pulsar_steward.planners.scene import Proposal
+from tests.builders import SNAPSHOT, a_batch, a_finding, a_policy, a_scene, a_step, broker, hashed_tc_bundles
+
+CRITICAL = (a_finding(Severity.CRITICAL),)
+SKEWED = a_scene(3, hashed_tc_bundles([broker(0)] * 16, 16))
+
+
+@pytest.mark.parametrize(("number", "expected"), [(1, "b1.s01"), (12, "b1.s12"), (123, "b1.s123")])
+def test_step_ids(number: int, expected: str) -> None:
+    """A step's id is its batch's and its place in it."""
+    assert step_id(batch_id(1), number) == expected
+
+
+def test_renumbered_keeps_what_comes_after_what() -> None:
+    """A batch under another id has steps of that id, in the same order and after the same steps."""
+    batch = renumbered(a_batch(a_step(), a_step(step_id="b1.s02", after=("b1.s01",))), "b7")
+    assert batch.batch_id == "b7"
+    assert [(step.step_id, step.after) for step in batch.steps] == [("b7.s01", ()), ("b7.s02", ("b7.s01",))]
+
+
+def test_renumbered_refuses_foreign_steps() -> None:
+    """A step that waits for one of another batch is an error of its planner."""
+    with pytest.raises(KeyError):
+        renumbered(a_batch(a_step(after=("b9.s01",))), "b1")
+
+
+def test_order_of_batches() -> None:
+    """Coordinators come first whatever the urgency, then the worse findings, then kind and title."""
+    batches = [
+        a_batch(kind="split", title="b"),
+        a_batch(kind="split", title="a"),
+        a_batch(kind="quota", findings=()),
+        a_batch(kind="split", title="c", findings=CRITICAL),
+        a_batch(kind="tc_balance"),
+    ]
+    plan = assemble(SKEWED, [Proposal(batches=(batch,)) for batch in batches])
+    assert [(batch.batch_id, batch.kind, batch.title) for batch in plan.batches] == [
+        ("b1", "tc_balance", "made up"),
+        ("b2", "split", "c"),
+        ("b3", "split", "a"),
+        ("b4", "split", "b"),
+        ("b5", "quota", "made up"),
+    ]
+
+
+def test_empty_batches_are_left_out() -> None:
+    """A batch without steps is nothing to approve."""
+    without_steps = msgspec.structs.replace(a_batch(), steps=())
+    assert assemble(SKEWED, [Proposal(batches=(without_steps,))]).batches == ()
+
+
+def test_notes_once_in_order() -> None:
+    """Notes keep the planners' order, each once."""
+    proposals = [Proposal(notes=("z", "a")), Proposal(notes=("a", "m"))]
+    assert assemble(SKEWED, proposals).notes == ("z", "a", "m")
+
+
+def test_plan_of_a_scene() -> None:
+    """A plan names its cluster, snapshot and policy, and the same scene gives the same bytes."""
+    plan = make_plan(SKEWED)
+    assert (plan.cluster, plan.snapshot_id, plan.policy_digest) == (SKEWED.cluster, SNAPSHOT, SKEWED.policy.digest)
+    assert [batch.kind for batch in plan.batches] == ["tc_balance"]
+    assert plan.encoded() == make_plan(SKEWED).encoded()
+
+
+def test_plan_depends_on_the_policy() -> None:
+    """Another policy is another plan, even where the same steps come of it."""
+    other = a_scene(3, SKEWED.tc_bundles, policy=a_policy(tc_skew={"cooldown_minutes": 31}))
+    assert make_plan(other).digest != make_plan(SKEWED).digest
+    assert make_plan(other).proposal_digest == make_plan(SKEWED).proposal_digest

@@ -1,0 +1,134 @@
+"""Policies: the defaults, a file's keys over them, and errors that name what is wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from pulsar_steward.errors import PolicyError
+from pulsar_steward.policy.load import load_policy, parse_policy
+from pulsar_steward.policy.schema import Policy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+UNITS = ("_seconds", "_minutes", "_percent", "_coordinators", "_per_minute", "_per_bundle", "_per_step", "_mean")
+COUNTS = {"read_attempts", "redirects", "minimum_topics"}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Where a policy may be written."""
+    return tmp_path / "policy.yaml"
+
+
+def test_without_a_file_the_defaults_hold(file: Path) -> None:
+    """No path and no file are the same: what is shipped."""
+    assert load_policy(None) == load_policy(file) == Policy()
+
+
+@pytest.mark.parametrize("text", ["", "\n", "# nothing yet\n", "---\n", "{}", "null", "admin: {}"])
+def test_an_empty_file_is_the_defaults(text: str, file: Path) -> None:
+    """A file that says nothing changes nothing."""
+    file.write_text(text)
+    assert load_policy(file) == Policy()
+
+
+def test_a_key_takes_the_place_of_its_default_only(file: Path) -> None:
+    """Everything that the file does not name stays as it is."""
+    file.write_text("tc_skew:\n  warning_spread_coordinators: 5\nbrokers:\n  draining: ['a:8080', 'b:8080']\n")
+    loaded = load_policy(file)
+    assert loaded.tc_skew.warning_spread_coordinators == 5
+    assert loaded.tc_skew.cooldown_minutes == Policy().tc_skew.cooldown_minutes
+    assert loaded.brokers.draining == ("a:8080", "b:8080")
+    assert loaded.apply == Policy().apply
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        ({"tc_skw": {}}, "tc_skw: no such key; did you mean tc_skew?"),
+        ({"zzz": 1}, "zzz: no such key$"),
+        (
+            {"tc_skew": {"cooldown_minute": 5}},
+            r"tc_skew.cooldown_minute: no such key; did you mean cooldown_minutes\?",
+        ),
+        ({"apply": {"lease_second": 9}}, r"apply.lease_second: no such key; did you mean lease_seconds\?"),
+        ({"admin": {"verify_everything": True}}, "admin.verify_everything: no such key$"),
+        ({"admin": {"redirects": "many"}}, "admin.redirects: Input should be a valid integer"),
+        ({"admin": {"redirects": 2.5}}, "admin.redirects: Input should be a valid integer"),
+        ({"admin": {"redirects": None}}, "admin.redirects: Input should be a valid integer"),
+        ({"admin": {"redirects": 0}}, "admin.redirects: Input should be greater than or equal to 1"),
+        ({"admin": {"redirects": 99}}, "admin.redirects: Input should be less than or equal to 20"),
+        ({"tc_skew": {"critical_share_percent": 101}}, "tc_skew.critical_share_percent: .* less than or equal to 100"),
+        ({"brokers": {"draining": "a:8080"}}, "brokers.draining: Input should be a valid tuple"),
+        ({"brokers": {"draining": [8080]}}, r"brokers.draining.0: Input should be a valid string"),
+        ({"apply": 5}, "apply: Input should be a valid dictionary"),
+        ({"apply": None}, "apply: Input should be a valid dictionary"),
+        ([], "the document: Input should be a valid dictionary"),
+        ("text", "the document: Input should be a valid dictionary"),
+    ],
+)
+def test_what_does_not_hold_up_is_named(document: Any, words: str) -> None:
+    """The message says which file, which key, and what would be valid."""
+    with pytest.raises(PolicyError, match=words) as caught:
+        parse_policy(document, name="east.yaml")
+    assert str(caught.value).startswith("east.yaml: ")
+
+
+def test_every_trouble_is_named_at_once() -> None:
+    """Whoever mends a file need not run once per mistake."""
+    with pytest.raises(PolicyError, match=r"admin.redirects: .*; apply.leas: no such key"):
+        parse_policy({"admin": {"redirects": 0}, "apply": {"leas": 1}}, name="p")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"admin: [", b"\tadmin: 1", b"admin: \xff", b"!!python/name:os.system", b"[]", b"false", b"0"],
+)
+def test_a_file_that_is_no_policy_is_refused(content: bytes, file: Path) -> None:
+    """Not YAML, not UTF-8, not a mapping: never the defaults in silence, and no other error."""
+    file.write_bytes(content)
+    with pytest.raises(PolicyError, match=str(file)):
+        load_policy(file)
+
+
+def test_a_folder_is_no_policy(tmp_path: Path) -> None:
+    """What cannot be opened is said so."""
+    with pytest.raises(PolicyError, match="cannot be read"):
+        load_policy(tmp_path)
+
+
+def sections() -> dict[str, type[BaseModel]]:
+    """The sections of a policy by name."""
+    found = {name: field.annotation for name, field in Policy.model_fields.items()}
+    return {name: each for name, each in found.items() if isinstance(each, type) and issubclass(each, BaseModel)}
+
+
+@pytest.mark.parametrize("section", sections())
+def test_every_key_has_a_unit_and_a_meaning(section: str) -> None:
+    """A number's unit is in its key, and each key says what it is for."""
+    for name, field in sections()[section].model_fields.items():
+        assert field.description
+        assert field.annotation is not int or name in COUNTS or name.endswith(UNITS) or "_clients_" in name
+
+
+def test_a_policy_cannot_be_changed() -> None:
+    """What was loaded is what a plan's digest says."""
+    with pytest.raises(ValidationError):
+        Policy().apply.lease_seconds = 9  # type: ignore[misc]  # that is the point
+
+
+def test_the_digest_is_of_the_effective_values(file: Path) -> None:
+    """A default that is spelt out is no other policy; any value that differs is."""
+    file.write_text("tc_skew: {cooldown_minutes: 30}")
+    assert load_policy(file).digest == Policy().digest
+    changed = [
+        {"tc_skew": {"cooldown_minutes": 31}},
+        {"brokers": {"draining": ["a:8080"]}},
+        {"brokers": {"draining": ["b:8080"]}},
+        {"apply": {"lease_seconds": 61}},
+    ]
+    assert len({Policy().digest, *(parse_policy(each, name="p").digest for each in changed)}) == 5

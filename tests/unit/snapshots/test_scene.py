@@ -1,0 +1,54 @@
+"""What planners are given of a snapshot."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pulsar_steward.errors import SnapshotError
+from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.planners.scene import BrokerFact, TcBundle
+from pulsar_steward.policy.schema import Policy
+from pulsar_steward.snapshots.read import open_snapshot
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_the_scene_holds_the_bundles_that_place_coordinators(folder: Path) -> None:
+    """Others of the namespace are left out; one with an unknown owner has none."""
+    moved = {"pulsar/system/0x00000000_0x40000000": datetime(2025, 12, 31, tzinfo=UTC)}
+
+    scene = scene_of(open_snapshot(str(folder)), Policy(), moved)
+
+    assert scene.tc_bundles == (
+        TcBundle(
+            bundle="0x00000000_0x40000000",
+            owner="a:1",
+            coordinators=(0, 2),
+            positions=(7, 9, 11),
+            producers=1,
+            consumers=2,
+        ),
+        TcBundle(bundle="0x80000000_0xffffffff", owner=None, coordinators=(1,), positions=(0x90000000,)),
+    )
+    assert scene.brokers[2] == BrokerFact(broker="c:1", read=False)
+    assert (scene.tc_allowed, scene.unread, scene.moved_at) == (("a:1", "b:1"), ("c:1",), moved)
+    assert (scene.snapshot_id, scene.taken_at) == ("lab-20260101T000000Z", datetime(2026, 1, 1, tzinfo=UTC))
+    assert len(scene.findings) == 3
+
+
+def test_the_same_snapshot_gives_the_same_scene(folder: Path) -> None:
+    """Nothing in it depends on when or where it is read."""
+    assert scene_of(open_snapshot(str(folder)), Policy(), {}) == scene_of(open_snapshot(folder.as_uri()), Policy(), {})
+
+
+def test_a_snapshot_that_was_not_diagnosed_gives_no_scene(folder: Path) -> None:
+    """A plan rests on findings."""
+    shutil.rmtree(folder / "findings")
+
+    with pytest.raises(SnapshotError, match="findings"):
+        scene_of(open_snapshot(str(folder)), Policy(), {})
