@@ -50,7 +50,14 @@ def pulsar_remediate() -> None:
     @task_group
     def batch(ref: dict[str, str]) -> None:
         """One batch on its way. Skipping gates nothing: `apply` asks the ledger itself."""
-        approve = ApproveBatch(task_id="approve", batch=ref, map_index_template="{{ task.batch['label'] }}")
+        # Airflow loses an answer that comes before its scheduler has noticed the wait, and fails the task: ask again.
+        approve = ApproveBatch(
+            task_id="approve",
+            batch=ref,
+            map_index_template="{{ task.batch['label'] }}",
+            retries=2,
+            retry_delay=timedelta(seconds=3),
+        )
 
         @task(
             trigger_rule=TriggerRule.ALL_DONE,

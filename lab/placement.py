@@ -48,6 +48,25 @@ def owners(topics: Iterable[str], namespace: str, owned: Mapping[str, Iterable[s
     return {topic: mine[bundle] for topic, bundle in found.items() if bundle is not None}
 
 
+def differences(
+    before: Mapping[str, Iterable[str]], after: Mapping[str, Iterable[str]], besides: str
+) -> dict[str, tuple[str | None, str | None]]:
+    """Bundles that have another owner than before, each with the old and the new one.
+
+    Args:
+        before: Broker to the bundles that it owned.
+        after: Broker to the bundles that it owns.
+        besides: A namespace whose bundles may be *loaded* meanwhile: that of a topic which somebody writes to.
+    """
+    old = {bundle: broker for broker, bundles in before.items() for bundle in bundles}
+    new = {bundle: broker for broker, bundles in after.items() for bundle in bundles}
+    return {
+        bundle: (old.get(bundle), new.get(bundle))
+        for bundle in sorted(old.keys() | new.keys())
+        if old.get(bundle) != new.get(bundle) and not (bundle not in old and bundle.rpartition("/")[0] == besides)
+    }
+
+
 def count_by_broker(coordinators: int, owned: Mapping[str, Iterable[str]]) -> dict[str, int]:
     """Broker to the number of transaction coordinators that it holds, zeros included."""
     placed = owners(map(coordinator_topic, range(coordinators)), SYSTEM_NAMESPACE, owned)

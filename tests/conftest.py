@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import pytest
 
 from lab.airflow.server import running_airflow
 from lab.cluster import Lab, running_lab
+from lab.postgres import Postgres, binaries, running_postgres
 from lab.testing import need_lab
 
 if TYPE_CHECKING:
@@ -29,8 +31,21 @@ def pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 @pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A PostgreSQL server for the whole run; skips where none is installed, or fails with ``CI=true``."""
+    folder = binaries()
+    if folder is None:
+        reason = "no PostgreSQL on this machine: install it (Debian: apt-get install postgresql)"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with running_postgres(folder) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
 def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
-    """An Airflow with Steward's DAGs; its logs stay behind as an artefact."""
+    """An Airflow with Steward's DAGs, on PostgreSQL where that is installed; its logs stay behind as an artefact."""
     home = tmp_path_factory.mktemp("airflow")
     with running_airflow(home, {}) as running:
         for dag_id in ("pulsar_remediate", "pulsar_observe"):

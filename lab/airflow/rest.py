@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import httpx
@@ -96,16 +96,72 @@ class AirflowApi:
                 raise NotReachedError(f"{len(found)} approvals wait after {within_s:.0f} s, not {count}")
             time.sleep(0.3)
 
-    def answer(self, detail: Mapping[str, Any], option: str, **form: Any) -> None:
-        """Answers an approval; what the form is not given is sent as the form shows it."""
+    def answer(
+        self,
+        detail: Mapping[str, Any],
+        option: str,
+        *,
+        meanwhile: Callable[[], object] = lambda: None,
+        within_s: float = 120,
+        **form: Any,
+    ) -> None:
+        """Answers an approval, and returns once the asking task has taken the answer.
+
+        Airflow 3.3 fails a task whose answer comes before the scheduler has noticed that it waits, which only a
+        program can be quick enough for. So this waits until the scheduler went round; should the task ask again all
+        the same, it is answered again.
+
+        Args:
+            detail: What waits, as `waiting` lists it.
+            option: ``Approve`` or ``Reject``.
+            meanwhile: Done right after the answer was sent, before it is taken.
+            within_s: How long the task may take.
+            **form: The form's fields; what is not given is sent as the form shows it.
+        """
         shown = {name: param.get("value") for name, param in (detail.get("params") or {}).items()}
-        self.answer_raw(detail, {"chosen_options": [option], "params_input": {**shown, **form}})
+        body = {"chosen_options": [option], "params_input": {**shown, **form}}
+        deadline = time.monotonic() + within_s
+        self._settle(detail, deadline)
+        self.answer_raw(detail, body)
+        meanwhile()
+        while (state := self._state_of(detail)) != "success":
+            if state == "failed" or time.monotonic() > deadline:
+                raise NotReachedError(f"the answer was not taken: {detail['subject']} is {state}")
+            if state == "awaiting_input" and self._asks(detail):
+                self._settle(detail, deadline)
+                self.answer_raw(detail, body)
+            time.sleep(0.2)
 
     def answer_raw(self, detail: Mapping[str, Any], body: Mapping[str, Any]) -> None:
         """Answers an approval with exactly this document."""
         task = detail["task_instance"]
         place = f"dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}"
         self._call("PATCH", f"{place}/{task['map_index']}/hitlDetails", json=dict(body))
+
+    def _settle(self, detail: Mapping[str, Any], deadline: float) -> None:
+        """Waits until the task waits, and the scheduler has gone round twice since."""
+        while self._state_of(detail) != "awaiting_input" and time.monotonic() < deadline:
+            time.sleep(0.1)
+        for _ in range(2):
+            seen = self._heartbeat()
+            while self._heartbeat() == seen and time.monotonic() < deadline:
+                time.sleep(0.1)
+
+    def _heartbeat(self) -> str | None:
+        beat = self.get("monitor/health")["scheduler"]["latest_scheduler_heartbeat"]
+        return None if beat is None else str(beat)
+
+    def _state_of(self, detail: Mapping[str, Any]) -> str | None:
+        task = detail["task_instance"]
+        place = f"dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}"
+        state = self.get(f"{place}/{task['map_index']}")["state"]
+        return None if state is None else str(state)
+
+    def _asks(self, detail: Mapping[str, Any]) -> bool:
+        """Whether the same task waits for an answer, be it in another attempt."""
+        place = ("dag_id", "dag_run_id", "task_id", "map_index")
+        mine = [detail["task_instance"][name] for name in place]
+        return any([each["task_instance"][name] for name in place] == mine for each in self.waiting())
 
     def log(self, dag_id: str, run_id: str, task_id: str, *, map_index: int = -1, attempt: int = 1) -> str:
         """A task's log as text, one event a line."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import psutil
 
-from lab import ports, process
+from lab import ports, postgres, process
 from lab.airflow.rest import AirflowApi
 from lab.airflow.settings import USERS, AirflowSpec, environment
 from lab.errors import NotReachedError, PartFailedError
@@ -131,17 +131,35 @@ def prepared_airflow(
         port: Where its pages shall be; a free port by default.
     """
     taken = ports.Ports(port).take(ports.LOOPBACK, "Airflow's pages")
-    spec = AirflowSpec(home=home.resolve(), port=taken, users=dict(users or USERS))
-    spec.steward_home.mkdir(parents=True, exist_ok=True)
-    passwords = {name: secrets.token_urlsafe(9) for name in spec.users}
-    spec.passwords_file.write_text(json.dumps(passwords), encoding="utf-8")
-    spec.passwords_file.chmod(0o600)
-    airflow = Airflow(spec, passwords)
-    try:
-        airflow.migrate()
-        yield airflow
-    finally:
-        airflow.stop()
+    home = home.resolve()
+    home.mkdir(parents=True, exist_ok=True)
+    with _databases(home) as (database, ledger):
+        spec = AirflowSpec(home=home, port=taken, database=database, ledger=ledger, users=dict(users or USERS))
+        spec.steward_home.mkdir(parents=True, exist_ok=True)
+        passwords = {name: secrets.token_urlsafe(9) for name in spec.users}
+        spec.passwords_file.write_text(json.dumps(passwords), encoding="utf-8")
+        spec.passwords_file.chmod(0o600)
+        airflow = Airflow(spec, passwords)
+        try:
+            airflow.migrate()
+            yield airflow
+        finally:
+            airflow.stop()
+
+
+@contextlib.contextmanager
+def _databases(home: Path) -> Iterator[tuple[str, str]]:
+    """URLs for Airflow and for the ledger: PostgreSQL where it is installed, files of SQLite elsewhere.
+
+    On SQLite, Airflow's API now and then answers that its database is locked, on a busy machine above all.
+    """
+    folder = postgres.binaries()
+    if folder is None:
+        yield f"sqlite:///{home / 'airflow.db'}", f"sqlite:///{home / 'ledger.db'}"
+        return
+    with postgres.running_postgres(folder) as server:
+        postgres.create_database(folder, server, "steward")
+        yield server.url(), server.url("steward")
 
 
 def _command(*words: str) -> list[str]:

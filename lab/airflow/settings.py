@@ -23,12 +23,16 @@ class AirflowSpec(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         home: Holds everything of this Airflow: database, logs, Steward's snapshots and ledger.
         port: Where its API and pages are.
+        database: SQLAlchemy URL of its own database, PostgreSQL by psycopg or SQLite.
+        ledger: SQLAlchemy URL of Steward's ledger.
         users: Names and roles of simple auth users.
         dags: The folder of DAG files.
     """
 
     home: Path
     port: int
+    database: str
+    ledger: str
     users: Mapping[str, str] = msgspec.field(default_factory=lambda: dict(USERS))
     dags: Path = PROJECT / "dags"
 
@@ -65,8 +69,9 @@ def environment(spec: AirflowSpec) -> dict[str, str]:
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{spec.url}/execution/",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in spec.users.items()),
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(spec.passwords_file),
-        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{spec.home / 'airflow.db'}",
-        "AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS": "False",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": spec.database,
+        **_asynchronous(spec.database),
+        "AIRFLOW_CONN_STEWARD_LEDGER": json.dumps(_ledger_connection(spec.ledger)),
         "AIRFLOW__API__HOST": "127.0.0.1",
         "AIRFLOW__API__PORT": str(spec.port),
         "AIRFLOW__API__BASE_URL": spec.url,
@@ -75,11 +80,34 @@ def environment(spec: AirflowSpec) -> dict[str, str]:
         "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_urlsafe(48),
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
         "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "120",
+        "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
         "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(spec.home / "logs"),
         "AIRFLOW__LOGGING__LOGGING_LEVEL": "INFO",
         "STEWARD_HOME": str(spec.steward_home),
         "STEWARD_SCHEDULE": "",
         "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
+    }
+
+
+def _asynchronous(database: str) -> dict[str, str]:
+    """Airflow would choose asyncpg for PostgreSQL; psycopg, which is there, does both."""
+    if database.startswith("postgresql"):
+        return {"AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC": database}
+    return {}
+
+
+def _ledger_connection(url: str) -> dict[str, object]:
+    """A server's password goes where Airflow hides it; a file has none."""
+    parts = urlsplit(url)
+    if not parts.password:
+        return {"conn_type": "generic", "extra": {"url": url}}
+    return {
+        "conn_type": "postgres",
+        "host": parts.hostname,
+        "port": parts.port,
+        "login": parts.username,
+        "password": parts.password,
+        "schema": parts.path.removeprefix("/"),
     }
 
 

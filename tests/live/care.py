@@ -13,18 +13,16 @@ from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from sqlalchemy import Engine
 
     from lab.airflow.server import Airflow
     from lab.cluster import Lab
 
-BROKERS = 3
 OBSERVED_WITHIN_S = 240.0
 ASKED_WITHIN_S = 120.0
 ENDED_WITHIN_S = 180.0
-BACK_WITHIN_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -39,16 +37,15 @@ class Care:
     @classmethod
     @contextmanager
     def taken(cls, airflow: Airflow, lab: Lab, cluster: str) -> Iterator[Care]:
-        """Adds the connection; in the end the lab has its three brokers again, and no others."""
+        """Adds the connection to Airflow's."""
         (document,) = connection_to(lab, cluster).values()
         airflow.api.add_connection(f"pulsar_admin_{cluster}", document)
-        engine = open_ledger(f"sqlite:///{airflow.spec.steward_home / 'ledger.db'}")
+        engine = open_ledger(airflow.spec.ledger)
         care = cls(airflow, lab, cluster, engine)
         try:
             yield care
         finally:
             engine.dispose()
-            care.restore_brokers()
 
     @property
     def ledger(self) -> LedgerReader:
@@ -80,12 +77,15 @@ class Care:
     def waiting(self, run: str | None = None) -> list[dict[str, Any]]:
         """What waits for an answer about this cluster now."""
         found = [each for each in self.airflow.api.waiting() if each["subject"].startswith(f"{self.cluster}:")]
-        mine = [each for each in found if run in (None, each["task_instance"]["dag_run_id"])]
-        return sorted(mine, key=lambda each: (each["created_at"], each["task_instance"]["map_index"]))
+        mine = [each["task_instance"] | {"detail": each} for each in found]
+        chosen = [each for each in mine if run in (None, each["dag_run_id"])]
+        return [each["detail"] for each in sorted(chosen, key=lambda each: (each["run_after"], each["map_index"]))]
 
-    def approve(self, detail: Mapping[str, Any], **form: Any) -> None:
-        """Approves, all steps ticked unless the form says otherwise."""
-        self.airflow.api.answer(detail, "Approve", **form)
+    def approve(
+        self, detail: Mapping[str, Any], *, meanwhile: Callable[[], object] = lambda: None, **form: Any
+    ) -> None:
+        """Approves, all steps ticked unless the form says otherwise; ``meanwhile`` is done right after the answer."""
+        self.airflow.api.answer(detail, "Approve", meanwhile=meanwhile, **form)
 
     def reject(self, detail: Mapping[str, Any]) -> None:
         """Rejects."""
@@ -99,15 +99,3 @@ class Care:
     def placement(self) -> list[int]:
         """Transaction coordinators by broker, most first."""
         return sorted(self.lab.tc_placement().values(), reverse=True)
-
-    def restore_brokers(self) -> None:
-        """Three running brokers again: later ones are stopped, ended ones started."""
-        first, later = self.lab.brokers[:BROKERS], self.lab.brokers[BROKERS:]
-        for broker in later:
-            if self.lab.condition(broker.broker_id) == "running":
-                self.lab.stop_broker(broker.broker_id)
-        for broker in first:
-            if self.lab.condition(broker.broker_id) == "gone":
-                self.lab.start_broker(broker.broker_id)
-        expected = {broker.broker_id for broker in first}
-        wait_until(lambda: set(self.lab.active_brokers()) == expected, "the three brokers are listed", BACK_WITHIN_S)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from lab.airflow.server import Airflow
     from lab.model import LabOptions
 
+BROKERS = 3
+
 _numbers = itertools.count(1)
 
 
@@ -39,3 +41,6 @@ def care(airflow: Airflow, pulsar: Lab) -> Iterator[Care]:
     """The shared cluster under a name that Steward has never heard of, so with no past; three brokers in the end."""
     with Care.taken(airflow, pulsar, f"live{next(_numbers)}") as care:
         yield care
+    for joined in pulsar.brokers[BROKERS:]:
+        if pulsar.condition(joined.broker_id) == "running":
+            pulsar.stop_broker(joined.broker_id)

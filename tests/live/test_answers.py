@@ -5,23 +5,37 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-import httpx
 import pytest
 
+from lab.cluster import Lab, running_lab
 from lab.placement import holds
+from lab.testing import need_lab
 from pulsar_steward.ledger.rows import Decision, Outcome
 from pulsar_steward.model.step import UnloadBundle
 from pulsar_steward.orchestration.home import now
 from tests.builders import a_batch, a_plan, a_step
+from tests.live.care import Care
 
 if TYPE_CHECKING:
-    from lab.cluster import Lab
+    from collections.abc import Iterator
+
+    from lab.airflow.server import Airflow
     from pulsar_steward.model.plan import Plan
-    from tests.live.care import Care
 
 pytestmark = [pytest.mark.live, pytest.mark.airflow, pytest.mark.timeout(600)]
 
 _numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def care(airflow: Airflow, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Care]:
+    """A lab of these tests' own, as they leave namespaces and a dead broker behind."""
+    need_lab()
+    with (
+        running_lab("answers", home=tmp_path_factory.mktemp("labs"), auth="token") as lab,
+        Care.taken(airflow, lab, "answers") as care,
+    ):
+        yield care
 
 
 def owner_of(lab: Lab, bundle: str) -> str | None:
@@ -32,15 +46,7 @@ def owner_of(lab: Lab, bundle: str) -> str | None:
 def loaded_bundle(lab: Lab, namespace: str) -> UnloadBundle:
     """Makes a namespace with one loaded topic, and the move of that topic's bundle to another broker."""
     topic = f"persistent://{namespace}/orders"
-    headers = {"Authorization": f"Bearer {lab.token}"}
-    admin = lab.admin_urls[0]
-    with httpx.Client(headers=headers, timeout=30, trust_env=False) as client:
-        client.put(f"{admin}/admin/v2/namespaces/{namespace}", json={"bundles": {"numBundles": 4}}).raise_for_status()
-        client.put(f"{admin}/admin/v2/persistent/{namespace}/orders").raise_for_status()
-        answer = client.get(f"{admin}/lookup/v2/topic/persistent/{namespace}/orders")
-        while answer.is_redirect:
-            answer = client.get(answer.headers["Location"])
-        answer.raise_for_status()
+    lab.make_topic(topic)
     owners = {bundle: broker for broker, bundles in lab.owned_bundles().items() for bundle in bundles}
     bundle = next(key for key in owners if key.startswith(f"{namespace}/") and holds(key, topic))
     source = owners[bundle]
@@ -111,8 +117,7 @@ def test_a_target_that_dies_after_the_approval_leaves_nothing_half_done(care: Ca
     care.ledger_writer.record_plan(plan, now())
     (detail,) = care.approvals(1, care.remediate(plan_id=plan.plan_id))
 
-    care.approve(detail)
-    care.lab.kill_broker(doomed)
+    care.approve(detail, meanwhile=lambda: care.lab.kill_broker(doomed))
 
     assert care.ended(detail) == "failed"
     assert [owner_of(care.lab, key(move)) for move in moves] == [move.source for move in moves]

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pulsar as client
 import pytest
+from sqlalchemy import select
 
+from lab.placement import differences
 from pulsar_steward.ledger.rows import Decision, Outcome
+from pulsar_steward.ledger.tables import metadata
 from pulsar_steward.model.event import Event
 
 if TYPE_CHECKING:
@@ -106,7 +109,8 @@ def test_the_text_says_what_moves_why_and_how_to_go_back(story: Story, care: Car
 def test_a_newer_plan_takes_the_older_ones_place(story: Story, care: Care) -> None:
     """The older plan's late approval is refused with the reason, and nothing is changed by it."""
     assert story.late_state == "failed"
-    assert story.owned_after_late_approval == story.owned_with_four
+    # The decision is published, which may have a bundle of its topic's namespace loaded.
+    assert differences(story.owned_with_four, story.owned_after_late_approval, besides="public/default") == {}
     older = care.ledger.plans(care.cluster)[1]
     outcomes = care.ledger.outcomes(older.plan_id, "b1")
     assert {outcome.outcome for outcome in outcomes} == {Outcome.REFUSED}
@@ -175,3 +179,7 @@ def test_the_token_is_nowhere(story: Story, care: Care) -> None:
         if (path := care.airflow.spec.home / folder / name) not in database and token in path.read_bytes()
     ]
     assert holders == []
+    with care.engine.connect() as connection:
+        rows = [str(row) for table in metadata.sorted_tables for row in connection.execute(select(table))]
+    assert rows
+    assert not any(token.decode() in row for row in rows)

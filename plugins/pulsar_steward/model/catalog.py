@@ -31,7 +31,7 @@ TC_SKEW = CheckInfo(
         "Balance the coordinators before business bundles, so that the two do not undo each other.",
         "Look at the spread after every restart and scale-out: brokers never move these bundles by themselves.",
     ),
-    source="domain.md A: load balancing and transaction_coordinator_assign; apache/pulsar#22953",
+    source="docs/knowledge.md A; apache/pulsar#22953",
     remedied_by="tc_balance",
 )
 
@@ -42,7 +42,7 @@ BUNDLE_TOPIC_SKEW = CheckInfo(
         "Split the crowded bundles by topic_count_equally_divide.",
         "Give the namespace more bundles from the start when thousands of topics are to be expected.",
     ),
-    source="domain.md C: one cluster with 10,000 clients on a partition, uneven over bundles and brokers",
+    source="docs/knowledge.md C",
 )
 
 CHECKS: dict[str, CheckInfo] = {info.check_id: info for info in (TC_SKEW, BUNDLE_TOPIC_SKEW)}

@@ -37,6 +37,13 @@ def publisher(cluster: str, policy: EventsPolicy) -> Iterator[Listener | None]:
         sender.close()
 
 
+def _quiet_logger() -> logging.Logger:
+    """The client tells every failed try as an error; here a failure is told once, by the journal."""
+    quiet = logging.getLogger(f"{__name__}.client")
+    quiet.setLevel(logging.CRITICAL)
+    return quiet
+
+
 class _Sender:
     """One producer, made when the first event comes; after a failure the rest of the task's events are not tried."""
 
@@ -81,6 +88,6 @@ class _Sender:
             authentication=pulsar.AuthenticationToken(self._token) if self._token else None,
             operation_timeout_seconds=self._seconds,
             connection_timeout_ms=self._seconds * 1000,
-            logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
+            logger=_quiet_logger(),
         )
         return self._client.create_producer(self._topic, send_timeout_millis=self._seconds * 1000)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pulsar_steward.planners.scene import Proposal, Scene
 
 FIRST_KIND = "tc_balance"
-"""Coordinators are balanced before business bundles, so that the two do not undo each other (domain.md A)."""
+"""Coordinators are balanced before business bundles, so that the two do not undo each other (docs/knowledge.md A)."""
 
 
 def assemble(scene: Scene, proposals: Sequence[Proposal]) -> Plan:

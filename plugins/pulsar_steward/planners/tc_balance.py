@@ -1,4 +1,4 @@
-"""Planner: spreads transaction coordinators evenly over the brokers (domain.md A: brokers never do this themselves)."""
+"""Planner: spreads transaction coordinators evenly over the brokers, who never do (docs/knowledge.md A)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,73 @@
+"""What a part must never load, seen at run time: dynamic imports escape the linter."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pulsar_steward.admin.reader import Reader
+from pulsar_steward.admin.settings import AdminSettings
+
+ROOT = Path(__file__).resolve().parents[2]
+LIBRARY = ROOT / "plugins" / "pulsar_steward"
+
+LOADS = """
+import importlib, json, sys
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+print(json.dumps(list(sys.modules)))
+"""
+
+
+def loaded_by(*packages: str) -> frozenset[str]:
+    """Every module that a fresh Python holds once it imported all modules of these packages."""
+    return loaded_after([name for package in packages for name in modules_of(package)])
+
+
+def loaded_after(names: list[str]) -> frozenset[str]:
+    """Every module that a fresh Python holds once it imported these."""
+    command = [sys.executable, "-W", "ignore", "-c", LOADS, *names]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603 - fixed arguments
+    return frozenset(json.loads(output.splitlines()[-1]))
+
+
+def modules_of(package: str) -> list[str]:
+    """Full names of a package's modules, or of the module itself."""
+    folder = LIBRARY / package
+    files = sorted(folder.rglob("*.py")) if folder.is_dir() else [LIBRARY / f"{package}.py"]
+    dotted = [".".join(("pulsar_steward", *file.relative_to(LIBRARY).with_suffix("").parts)) for file in files]
+    return [name.removesuffix(".__init__") for name in dotted]
+
+
+@pytest.mark.parametrize(
+    ("packages", "forbidden"),
+    [
+        (("errors", "model", "policy"), {"sqlalchemy", "requests", "pyarrow", "airflow", "pyspark"}),
+        (("planners", "guard", "snapshots"), {"requests", "airflow", "pyspark", "pulsar_steward.admin.writer"}),
+        (("collect",), {"airflow", "pyspark", "sqlalchemy", "pulsar_steward.admin.writer"}),
+        (("apply", "report"), {"airflow", "pyspark"}),
+        (("ledger",), {"airflow", "pyspark", "requests"}),
+    ],
+    ids=lambda value: "+".join(sorted(value)) if isinstance(value, tuple) else None,
+)
+def test_a_part_never_loads_what_it_must_not_know(packages: tuple[str, ...], forbidden: set[str]) -> None:
+    """Importing everything of these packages leaves these modules alone."""
+    assert forbidden & loaded_by(*packages) == set()
+
+
+def test_spark_jobs_never_load_what_could_change_a_cluster() -> None:
+    """The Spark side holds no writer, no ledger and no plan."""
+    loaded = loaded_after(["steward_spark.collecting", "steward_spark.diagnosing"])
+    shut = ("pulsar_steward.admin.writer", "pulsar_steward.apply", "pulsar_steward.ledger", "pulsar_steward.planners")
+    assert [name for name in loaded if name.startswith(shut)] == []
+
+
+def test_a_reader_has_nothing_that_writes() -> None:
+    """Its public methods are those that look, and its transport refuses every other HTTP method."""
+    reader = Reader(AdminSettings(urls=("http://127.0.0.1:1",)))
+    with pytest.raises(PermissionError, match="only looks"):
+        reader._transport.send("PUT", "/admin/v2/anything")

@@ -1,0 +1,73 @@
+"""The DAG files as Airflow reads them: no errors, the promised ids and parameters, no gate that rests on skipping."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+READ = """
+import json
+from airflow.dag_processing.dagbag import DagBag
+bag = DagBag({folder!r})
+print(json.dumps({{
+    "errors": bag.import_errors,
+    "dags": {{
+        name: {{
+            "params": sorted(dag.params),
+            "tasks": {{task.task_id: task.trigger_rule.value for task in dag.tasks}},
+            "upstream": {{task.task_id: sorted(task.upstream_task_ids) for task in dag.tasks}},
+        }}
+        for name, dag in bag.dags.items()
+    }},
+}}))
+"""
+
+
+@pytest.fixture(scope="module")
+def bag(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What Airflow makes of the folder, read in a process of its own."""
+    home = tmp_path_factory.mktemp("airflow-home")
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")},
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+    }
+    command = [sys.executable, "-W", "ignore", "-c", READ.format(folder=str(ROOT / "dags"))]
+    done = subprocess.run(  # noqa: S603 - fixed arguments
+        command, check=True, capture_output=True, text=True, env=environment
+    )
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_every_file_can_be_read(bag: dict[str, Any]) -> None:
+    """Airflow reports no import error."""
+    assert bag["errors"] == {}
+
+
+def test_the_ids_and_parameters_are_those_that_others_rely_on(bag: dict[str, Any]) -> None:
+    """They are an interface."""
+    params = {name: dag["params"] for name, dag in bag["dags"].items()}
+    assert params == {"pulsar_observe": ["cluster"], "pulsar_remediate": ["cluster", "dry_run", "kinds", "plan_id"]}
+
+
+def test_what_acts_and_reports_runs_whatever_happened_before(bag: dict[str, Any]) -> None:
+    """No skip upstream decides anything: apply, verify and report always run, and ask the ledger themselves."""
+    tasks = bag["dags"]["pulsar_remediate"]["tasks"]
+    assert {tasks[name] for name in ("batch.apply", "batch.verify", "report")} == {"all_done"}
+
+
+def test_observing_goes_one_way(bag: dict[str, Any]) -> None:
+    """Collect, diagnose, plan: each waits for the one before."""
+    upstream = bag["dags"]["pulsar_observe"]["upstream"]
+    assert upstream["diagnose"] == ["collect"]
+    assert "diagnose" in upstream["plan"]

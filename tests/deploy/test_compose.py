@@ -1,0 +1,301 @@
+"""What docker-compose.yml promises: the demo's own settings, pinned versions, health checks, no secret."""
+
+import json
+import re
+from importlib.metadata import distribution
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+from jsonschema.validators import validator_for
+from sqlalchemy import create_engine
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from lab.airflow.settings import AirflowSpec, connection_to, environment
+from lab.model import CLUSTER, LabSpec
+from lab.settings import TEMPLATES, parsed
+
+PROJECT = Path(__file__).parents[2]
+COMPOSE: dict[str, Any] = yaml.safe_load((PROJECT / "docker-compose.yml").read_text(encoding="utf-8"))
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+DOCKERFILE = (PROJECT / "Dockerfile").read_text(encoding="utf-8")
+
+OURS = "pulsar-steward:0.1.0"
+ONE_SHOT = {"airflow-init", "pulsar-init"}
+AIRFLOW = [name for name in SERVICES if name.startswith("airflow-")]
+BROKERS = [name for name in SERVICES if name.startswith("broker-")]
+PREFIX = "PULSAR_PREFIX_"
+TARGET: Any = SimpleNamespace(
+    admin_urls=tuple(f"http://{broker}:8080" for broker in BROKERS),
+    service_url="pulsar://" + ",".join(f"{broker}:6650" for broker in BROKERS),
+    token=None,
+)
+VARIABLE = re.compile(r"\$\{(?P<name>\w+):(?P<kind>[?-])(?P<rest>[^}]*)\}")
+DATABASE = "postgresql+psycopg://steward:<POSTGRES_PASSWORD>@postgres:5432/airflow"
+
+
+class Setting(NamedTuple):
+    """A setting that the compose file has otherwise than the demo."""
+
+    value: str
+    reason: str
+
+
+AIRFLOW_DIFFERENCES = {
+    "AIRFLOW_HOME": Setting("/var/lib/airflow", "a volume"),
+    "AIRFLOW__CORE__DAGS_FOLDER": Setting("/opt/steward/dags", "where the image has them"),
+    "AIRFLOW__CORE__PLUGINS_FOLDER": Setting("/opt/steward/plugins", "where the image has them"),
+    "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": Setting(
+        "http://airflow-api-server:8080/execution/", "tasks run in another container than the API server"
+    ),
+    "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": Setting(
+        "/var/lib/airflow/passwords.json", "a volume, so that the passwords outlive the container"
+    ),
+    "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": Setting(DATABASE, "a container of its own"),
+    "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC": Setting(DATABASE, "a container of its own"),
+    "AIRFLOW_CONN_STEWARD_LEDGER": Setting(
+        '{"conn_type": "postgres", "host": "postgres", "port": 5432, "schema": "steward", "login": "steward", '
+        '"password": "<POSTGRES_PASSWORD>"}',
+        "a container of its own",
+    ),
+    "AIRFLOW__API__HOST": Setting("0.0.0.0", "inside the container; published on loopback only"),  # noqa: S104 - as said
+    "AIRFLOW__CORE__FERNET_KEY": Setting("<FERNET_KEY>", "several containers share it"),
+    "AIRFLOW__API__SECRET_KEY": Setting("<API_SECRET_KEY>", "several containers share it"),
+    "AIRFLOW__API_AUTH__JWT_SECRET": Setting("<JWT_SECRET>", "several containers share it"),
+    "AIRFLOW__LOGGING__BASE_LOG_FOLDER": Setting("/var/lib/airflow/logs", "a volume: the API server shows them"),
+    "STEWARD_HOME": Setting("/var/lib/steward", "a volume"),
+    "AIRFLOW_CONN_SPARK_DEFAULT": Setting(
+        '{"conn_type": "spark", "host": "spark://spark-master", "port": 7077}', "Spark has a worker of its own"
+    ),
+}
+AIRFLOW_OMISSIONS = {
+    "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "programs that answer wait for the scheduler's beats; people do not"
+}
+AIRFLOW_ADDITIONS = {
+    "AIRFLOW__SCHEDULER__ENABLE_HEALTH_CHECK": Setting("True", "the health check of the container asks it"),
+    "STEWARD_SNAPSHOTS": Setting("/var/lib/snapshots", "a volume that Spark's worker shares"),
+}
+BROKER_ADDRESSES = {
+    "metadataStoreUrl": "zk:zookeeper:2181",
+    "configurationMetadataStoreUrl": "zk:zookeeper:2181",
+    "brokerServicePort": "6650",
+    "webServicePort": "8080",
+    "bindAddress": "0.0.0.0",  # noqa: S104 - inside the container
+    "advertisedAddress": "{broker}",
+}
+BROKER_OMISSIONS = {"allowLoopback": "a container has an address other than loopback"}
+
+
+def resolved(text: str) -> str:
+    """A value as Compose passes it on: defaults filled in, and each required variable as its name in brackets."""
+    return VARIABLE.sub(lambda match: f"<{match['name']}>" if match["kind"] == "?" else match["rest"], text)
+
+
+def of_service(name: str) -> dict[str, str]:
+    """The environment that a service's process gets."""
+    return {key: resolved(value) for key, value in SERVICES[name].get("environment", {}).items()}
+
+
+def decoded(environment: dict[str, str]) -> dict[str, Any]:
+    """Variables with JSON decoded, so that two documents compare by what they say."""
+    return {key: json.loads(value) if value.startswith("{") else value for key, value in environment.items()}
+
+
+def demo_settings() -> dict[str, str]:
+    """What the demo runs its Airflow with."""
+    server = "postgresql+psycopg://steward:made-up@127.0.0.1:5432"
+    spec = AirflowSpec(home=Path("/demo"), port=8080, database=f"{server}/postgres", ledger=f"{server}/steward")
+    whole = environment(spec)
+    ours = {key: value for key, value in whole.items() if key.startswith(("AIRFLOW", "STEWARD"))}
+    return ours | {"STEWARD_CLUSTER": CLUSTER} | connection_to(TARGET)
+
+
+def demo_broker_settings() -> dict[str, str]:
+    """A broker's settings in the demo, its addresses still as ``${...}``."""
+    text = (TEMPLATES / "broker.conf").read_text(encoding="utf-8")
+    return parsed(Template(text).safe_substitute(cluster=CLUSTER))
+
+
+def mounts(name: str) -> dict[str, str]:
+    """Named volume to its place in the container."""
+    return dict(volume.split(":") for volume in SERVICES[name].get("volumes", []))
+
+
+def test_the_file_follows_the_compose_specification() -> None:
+    """The compose specification's own JSON schema accepts the file."""
+    text = files("check_jsonschema").joinpath("builtin_schemas/vendor/compose-spec.json").read_text(encoding="utf-8")
+    schema = json.loads(text)
+    assert [error.message for error in validator_for(schema)(schema).iter_errors(COMPOSE)] == []
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_images_are_pinned(name: str) -> None:
+    """Every image names a version of at least two numbers, and none is ``latest``."""
+    _, _, tag = SERVICES[name]["image"].partition(":")
+    assert re.match(r"\d+\.\d+", tag)
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_long_running_services_are_checked_and_restarted(name: str) -> None:
+    """What shall run says how one sees that it does, and comes back; what runs once does neither."""
+    service = SERVICES[name]
+    assert ("healthcheck" in service) == (name not in ONE_SHOT)
+    assert service["restart"] == ("no" if name in ONE_SHOT else "unless-stopped")
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_dependencies_exist_and_are_waited_for(name: str) -> None:
+    """A dependency is a service of the file, waited for until it is done or healthy, whichever it can be."""
+    for other, how in SERVICES[name].get("depends_on", {}).items():
+        assert other in SERVICES
+        done = "service_completed_successfully" if other in ONE_SHOT else "service_healthy"
+        assert how["condition"] == done
+
+
+def test_ports_are_published_on_loopback_only() -> None:
+    """No published port can be reached from another machine, and no two services want the same one."""
+    published = [port for service in SERVICES.values() for port in service.get("ports", [])]
+    assert published
+    assert all(re.fullmatch(r"127\.0\.0\.1:\d+:\d+", port) for port in published)
+    hosts = [port.rpartition(":")[0] for port in published]
+    assert len(hosts) == len(set(hosts))
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_no_secret_is_written_down(name: str) -> None:
+    """A password, key or token is a variable without a default, also within an URL or a connection."""
+    for key, value in SERVICES[name].get("environment", {}).items():
+        secrets = re.findall(r"://[^/@]*?:(?!//)(.+?)@", value) + re.findall(r'"password": "(.*?)"', value)
+        if re.search(r"(PASSWORD|SECRET|SECRET_KEY|FERNET_KEY|TOKEN)$", key):
+            secrets.append(value)
+        for secret in secrets:
+            assert re.fullmatch(r"\$\{\w+:\?[^}]+\}", secret), key
+
+
+def test_the_secrets_asked_for_are_the_ones_explained() -> None:
+    """The variables without which nothing starts are those whose making the head of the file shows."""
+    text = (PROJECT / "docker-compose.yml").read_text(encoding="utf-8")
+    needed = {match["name"] for match in VARIABLE.finditer(text) if match["kind"] == "?"}
+    explained = re.search(r"for name in (.*)", text)
+    assert explained
+    assert needed == set(explained[1].split())
+
+
+@pytest.mark.parametrize("name", AIRFLOW)
+def test_airflow_has_the_settings_of_the_demo(name: str) -> None:
+    """Every setting of the demo's Airflow is here with the same value, but for the differences that have a reason."""
+    kept = {key: value for key, value in demo_settings().items() if key not in AIRFLOW_OMISSIONS}
+    others = {key: setting.value for key, setting in (AIRFLOW_DIFFERENCES | AIRFLOW_ADDITIONS).items()}
+    assert decoded(of_service(name)) == decoded(kept | others)
+
+
+def test_the_differences_from_the_demo_are_differences() -> None:
+    """No row of the tables outlives its reason: the demo has another value, or none."""
+    demo, brokers = demo_settings(), demo_broker_settings()
+    assert all(key in demo and demo[key] != setting.value for key, setting in AIRFLOW_DIFFERENCES.items())
+    assert demo.keys().isdisjoint(AIRFLOW_ADDITIONS)
+    assert demo.keys() >= AIRFLOW_OMISSIONS.keys()
+    assert all(brokers[key].startswith(("${", "zk:${")) for key in BROKER_ADDRESSES)
+    assert brokers.keys() >= BROKER_OMISSIONS.keys()
+
+
+def test_airflow_knows_the_settings() -> None:
+    """Every ``AIRFLOW__SECTION__KEY`` names an option of the installed Airflow."""
+    template = Path(str(distribution("apache-airflow-core").locate_file("airflow/config_templates/config.yml")))
+    sections = yaml.load(template.read_text(encoding="utf-8"), yaml.CSafeLoader)
+    known = {f"AIRFLOW__{name}__{key}".upper() for name, section in sections.items() for key in section["options"]}
+    assert {key for key in of_service("airflow-init") if key.startswith("AIRFLOW__")} <= known
+
+
+def test_the_databases_drivers_are_installed() -> None:
+    """Airflow's database can be spoken to both ways with what the lock installs."""
+    here = of_service("airflow-init")
+    create_engine(here["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"])
+    create_async_engine(here["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC"])
+
+
+def test_both_databases_are_made() -> None:
+    """PostgreSQL begins with the two databases that Airflow and the ledger name."""
+    postgres = SERVICES["postgres"]
+    [script] = postgres["configs"]
+    assert script["target"].startswith("/docker-entrypoint-initdb.d/")
+    made = re.findall(r"CREATE DATABASE (\w+);", COMPOSE["configs"][script["source"]]["content"])
+    ledger = json.loads(of_service("airflow-init")["AIRFLOW_CONN_STEWARD_LEDGER"])
+    assert [postgres["environment"]["POSTGRES_DB"], *made] == ["airflow", ledger["schema"]]
+
+
+@pytest.mark.parametrize("name", BROKERS)
+def test_brokers_have_the_settings_of_the_demo(name: str) -> None:
+    """Every setting of the demo's brokers is here with the same value, but for addresses and what has a reason."""
+    here = {key.removeprefix(PREFIX): value for key, value in of_service(name).items() if key.startswith(PREFIX)}
+    kept = {key: value for key, value in demo_broker_settings().items() if key not in BROKER_OMISSIONS}
+    addresses = {key: value.format(broker=name) for key, value in BROKER_ADDRESSES.items()}
+    assert here == kept | addresses
+
+
+def test_the_clusters_metadata_is_the_demos() -> None:
+    """The cluster has the demo's name and Pulsar version, as many transaction coordinators and as many brokers."""
+    words = SERVICES["pulsar-init"]["command"]
+    options = dict(zip(words[2::2], words[3::2], strict=True))
+    spec = LabSpec(name="demo")
+    assert len(BROKERS) == spec.brokers
+    assert {SERVICES[name]["image"] for name in (*BROKERS, "bookie")} == {f"apachepulsar/pulsar:{spec.pulsar_version}"}
+    assert options["--cluster"] == CLUSTER
+    assert options["--initial-num-transaction-coordinators"] == str(spec.coordinators)
+    assert options["--broker-service-url"] == TARGET.service_url
+    stores = {options["--metadata-store"], options["--configuration-metadata-store"]}
+    assert stores == {BROKER_ADDRESSES["metadataStoreUrl"]}
+
+
+def test_spark_is_where_the_connection_says() -> None:
+    """The master listens, and the worker looks for it, at the address in Airflow's connection."""
+    connection = json.loads(of_service("airflow-scheduler")["AIRFLOW_CONN_SPARK_DEFAULT"])
+    master = SERVICES["spark-master"]["command"]
+    assert connection["host"] == f"spark://{master[master.index('--host') + 1]}"
+    assert connection["port"] == int(master[master.index("--port") + 1])
+    assert SERVICES["spark-worker"]["command"][-1] == f"{connection['host']}:{connection['port']}"
+
+
+def test_the_worker_sees_the_snapshots() -> None:
+    """Driver and executors find the snapshots in the same volume at the same place."""
+    place = of_service("airflow-scheduler")["STEWARD_SNAPSHOTS"]
+    assert mounts("spark-worker") == {"snapshots": place}
+    assert mounts("airflow-scheduler")["snapshots"] == place
+
+
+def test_volumes_are_named() -> None:
+    """Every volume is declared and used, so that what is kept outlives the containers."""
+    assert {volume for name in SERVICES for volume in mounts(name)} == COMPOSE["volumes"].keys()
+
+
+def test_the_image_is_built_once() -> None:
+    """One service builds the image that Airflow's parts and Spark's share."""
+    users = [name for name, service in SERVICES.items() if service["image"] == OURS]
+    assert users == [*AIRFLOW, "spark-master", "spark-worker"]
+    assert [name for name, service in SERVICES.items() if "build" in service] == ["airflow-init"]
+
+
+def test_the_dockerfile_copies_what_is_there() -> None:
+    """Whatever the image is built from exists, and .dockerignore lets it through, and only that."""
+    sources = re.findall(r"^COPY (\S+) \S+$", DOCKERFILE, re.MULTILINE)
+    ignore = (PROJECT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert all((PROJECT / source).exists() for source in sources)
+    assert "*" in ignore
+    assert sources == [line.removeprefix("!") for line in ignore if line.startswith("!")]
+
+
+def test_the_image_is_pinned_and_unprivileged() -> None:
+    """The base has a full version, every package its hash; processes are not root's, yet may write to their volumes."""
+    [base] = re.findall(r"^FROM (\S+)$", DOCKERFILE, re.MULTILINE)
+    assert re.fullmatch(r"python:3\.11\.\d+-slim-bookworm", base)
+    assert "--require-hashes --no-deps --requirement" in DOCKERFILE
+    assert re.findall(r"^USER (\w+)$", DOCKERFILE, re.MULTILINE) == ["steward"]
+    assert DOCKERFILE.rindex("USER steward") > DOCKERFILE.rindex("COPY")
+    places = {
+        place for name, service in SERVICES.items() if service["image"] == OURS for place in mounts(name).values()
+    }
+    assert f"install --directory --owner=steward --group=steward {' '.join(sorted(places))}\n" in DOCKERFILE
