@@ -1,0 +1,75 @@
+"""A person in a browser: reads the proposal, takes one move out, approves; just the rest is carried out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pulsar_steward.ledger.rows import Outcome
+from pulsar_steward.model.bundles import BundleRange, position_of, tc_topic
+from pulsar_steward.model.step import UnloadBundle
+from tests.browser.pages import Pages
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from selenium.webdriver import Chrome
+
+    from tests.live.care import Care
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.live,
+    pytest.mark.airflow,
+    pytest.mark.spark,
+    pytest.mark.timeout(600),
+]
+
+
+def owner_of(care: Care, bundle: str) -> str | None:
+    """Who owns a bundle of ``pulsar/system``, by the brokers' own word."""
+    owned = care.lab.owned_bundles()
+    return next((broker for broker, bundles in owned.items() if f"pulsar/system/{bundle}" in bundles), None)
+
+
+def test_what_a_person_takes_out_stays_where_it_is(browser: Chrome, care: Care, screenshots: Path) -> None:
+    """The page shows what moves and why; the unticked move is not made, all others are."""
+    care.lab.pile_up_tcs()
+    care.observe()
+    (detail,) = care.approvals(1)
+    pages = Pages(browser, care.airflow.spec.url, screenshots)
+    user = next(iter(care.airflow.spec.users))
+
+    pages.log_in(user, care.airflow.passwords[user])
+    pages.picture("1-required-actions", of=f"//a[contains(., '{care.cluster}:')]")
+    pages.open_required_action(f"{care.cluster}:")
+    read = pages.text()
+    pages.picture("2-proposal")
+    unticked = pages.steps()[-1]
+    pages.take_out(unticked)
+    pages.comment("the last one can wait until tonight")
+    pages.picture("3-one-taken-out", of="//button[normalize-space()='Approve']")
+    pages.approve()
+    assert care.ended(detail) == "success"
+    pages.picture("4-answered")
+
+    (row,) = care.ledger.plans(care.cluster)
+    batch = care.ledger.plan(row.plan_id).batch("b1")
+    *approved, left_out = batch.steps
+    assert unticked.startswith(left_out.step_id)
+    assert all(step.effect.split(",")[0] in read for step in batch.steps)
+    assert "16 of 16 transaction coordinators" in read
+    (answer,) = care.ledger.answers(row.plan_id, "b1")
+    assert answer.step_ids == tuple(step.step_id for step in approved)
+    assert answer.comment == "the last one can wait until tonight"
+    outcomes = {outcome.step_id: outcome.outcome for outcome in care.ledger.outcomes(row.plan_id, "b1")}
+    assert outcomes == dict.fromkeys(answer.step_ids, Outcome.DONE)
+    for step in approved:
+        assert isinstance(step.change, UnloadBundle)
+        assert owner_of(care, step.change.bundle) == step.change.target
+    assert isinstance(left_out.change, UnloadBundle)
+    assert owner_of(care, left_out.change.bundle) == left_out.change.source
+    stayed = BundleRange.parse(left_out.change.bundle)
+    kept = sum(position_of(tc_topic(number)) in stayed for number in range(16))
+    assert max(care.lab.tc_placement().values()) == max(place.count for place in batch.after) + kept
