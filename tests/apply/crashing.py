@@ -1,0 +1,80 @@
+"""Carries a batch out in a process of its own, and ends it, as a kill would, at a chosen point.
+
+Arguments: the ledger's URL, the plan's id, the point (``intent``, ``call``, ``lookup``, ``proof`` or ``never``), and
+the admin URLs of the cluster.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pulsar_steward.admin.settings import AdminSettings
+from pulsar_steward.admin.writer import Writer
+from pulsar_steward.apply.bench import Bench
+from pulsar_steward.apply.execute import carry_out
+from pulsar_steward.apply.journal import Journal
+from pulsar_steward.ledger.read import LedgerReader
+from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.ledger.write import LedgerWriter
+from tests.apply.worksite import RUN, Clock, quick_policy
+from tests.builders import CLUSTER
+
+if TYPE_CHECKING:
+    from pulsar_steward.admin.calls import Call
+    from pulsar_steward.ledger.rows import StepOutcome
+
+
+class DyingWriter(Writer):
+    """Sends as the real one, and dies where it is told."""
+
+    point = "never"
+
+    def send(self, call: Call) -> None:
+        """Sends a call, unless the process ends first."""
+        changes = call.method == "PUT"
+        if self.point == ("intent" if changes else "lookup"):
+            os._exit(9)
+        super().send(call)
+        if self.point == "call" and changes:
+            os._exit(9)
+
+
+class DyingJournal(Journal):
+    """Writes as the real one, and dies where it is told."""
+
+    point = "never"
+
+    def outcome(self, outcome: StepOutcome) -> None:
+        """Records an outcome, unless the process ends first."""
+        if self.point == "proof":
+            os._exit(9)
+        super().outcome(outcome)
+
+
+def main(url: str, plan_id: str, point: str, *admin_urls: str) -> None:
+    """Carries the batch out, as far as the process lives."""
+    policy = quick_policy()
+    settings = AdminSettings(urls=admin_urls, limits=policy.admin)
+    engine = open_ledger(url)
+    ledger_writer = LedgerWriter(engine)
+    journal = DyingJournal(ledger_writer, CLUSTER)
+    DyingWriter.point = DyingJournal.point = point
+    with Bench.opened(
+        settings,
+        run=RUN,
+        ledger=LedgerReader(engine),
+        ledger_writer=ledger_writer,
+        journal=journal,
+        policy=policy,
+        clock=Clock(),
+    ) as bench:
+        for outcome in carry_out(replace(bench, writer=DyingWriter(settings)), plan_id, "b1"):
+            sys.stdout.write(f"{outcome.step_id} {outcome.outcome}\n")
+    engine.dispose()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

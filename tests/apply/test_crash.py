@@ -1,0 +1,204 @@
+"""A worker that dies at any point: the same run goes on from what the cluster shows, and nothing happens twice."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lab.simulator import Answer, Delay, Fault
+from pulsar_steward.apply.verify import verify
+from pulsar_steward.errors import Refused
+from pulsar_steward.ledger.rows import Decision
+from tests.apply.worksite import RUN, quick_policy, said
+from tests.builders import a_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pulsar_steward.admin.calls import Call
+    from pulsar_steward.model.plan import Plan
+    from tests.apply.worksite import Worksite
+
+ROOT = Path(__file__).parents[2]
+POINTS = ("intent", "call", "lookup", "proof")
+
+
+class Crash(BaseException):
+    """The worker's end: nothing catches it."""
+
+
+def apply_in_a_process(site: Worksite, plan: Plan, point: str) -> subprocess.Popen[str]:
+    """Starts the batch in a process of its own, which kills itself at that point."""
+    url = site.engine.url.render_as_string()
+    command = [sys.executable, "-m", "tests.apply.crashing", url, plan.plan_id, point, *site.simulator.admin_urls]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603 - fixed arguments
+
+
+def crash(site: Worksite, plan: Plan, *, after: str | None = None, before: str | None = None) -> None:
+    """Ends a worker right before or after the first call of a method; the lease it leaves behind runs out."""
+
+    def at(method: str | None) -> Callable[[Call], None]:
+        def end(call: Call) -> None:
+            if call.method == method:
+                raise Crash
+
+        return end
+
+    with pytest.raises(Crash):
+        site.carry_out(plan, before=at(before), after=at(after))
+    site.clock.outlive_a_crash()
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_killed_process_leaves_what_the_next_one_finishes(site: Worksite, point: str) -> None:
+    """Killed before the call, after it, before the lookup or before the outcome: one unload in all, and all is done."""
+    plan = site.approved(site.move(0), site.move(1))
+    process = apply_in_a_process(site, plan, point)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 9, stderr
+    assert len(site.ledger.intents(plan.plan_id, "b1")) == 1
+    assert site.recorded(plan) == []
+    site.clock.outlive_a_crash()
+    assert said(site.carry_out(plan)) == ["done", "done"]
+    assert site.changes() == [f"unload {site.tc_bundles[0]}", f"unload {site.tc_bundles[1]}"]
+    assert [site.owner(bundle) for bundle in site.tc_bundles[:2]] == [site.brokers[1]] * 2
+    with site.bench() as bench:
+        assert verify(bench, plan.plan_id, "b1").proved
+
+
+def test_a_split_that_happened_before_the_crash_is_not_made_again(site: Worksite) -> None:
+    """Both halves are there with the owner of the whole: done, and the moves go on."""
+    plan = site.approve(site.split_and_moves())
+    crash(site, plan, after="PUT")
+    assert said(site.carry_out(plan)) == ["done", "done", "done"]
+    assert [call.partition(" ")[0] for call in site.changes()] == ["split", "unload", "unload"]
+
+
+def test_a_call_that_may_still_take_effect_is_not_made_again(site: Worksite) -> None:
+    """The bundle has not moved yet, but the broker may be at it: waited for first, then found done."""
+    site.policy = quick_policy(admin={"read_timeout_seconds": 3})
+    plan = site.approved(site.move(0))
+    with pytest.raises(Crash):
+        site.carry_out(plan, before=_crash)
+    looks: list[str] = []
+
+    def takes_effect_late(call: Call) -> None:
+        looks.append(call.method)
+        if len(looks) == 6:  # later than the patience of a proof, sooner than that of the call
+            site.simulator.pile_up_tcs(site.brokers[1])
+
+    assert said(site.carry_out(plan, before=takes_effect_late)) == ["done"]
+    assert site.changes() == []
+
+
+def test_an_unreadable_cluster_after_a_crash_is_unknown(site: Worksite) -> None:
+    """Nobody can see whether the call took effect, so it is said and not tried again."""
+    plan = site.approved(site.move(0), site.move(1))
+    crash(site, plan, after="PUT")
+    site.simulator.faults.add(Fault(Answer(503, "starting"), path="ownedNamespaces", times=None))
+    outcomes = site.carry_out(plan)
+    assert said(outcomes) == ["unknown", "refused"]
+    assert "interrupted, and the cluster could not be read" in outcomes[0].reason
+    assert len(site.changes()) == 1
+
+
+def test_a_bundle_that_went_elsewhere_during_the_crash_is_a_failure(site: Worksite) -> None:
+    """It is neither where it was nor where it should be: said with its owner, and left there."""
+    plan = site.approved(site.move(0), site.move(1))
+    crash(site, plan, after="PUT")
+    site.simulator.pile_up_tcs(site.brokers[2])
+    outcomes = site.carry_out(plan)
+    assert said(outcomes) == ["failed", "refused"]
+    assert outcomes[0].reason == f"interrupted; {site.brokers[2]} owns {site.tc_bundles[0]}"
+    assert len(site.changes()) == 1
+
+
+def test_a_crash_between_two_steps_needs_no_look_back(site: Worksite) -> None:
+    """What has its outcome is left alone; the next step is looked at and carried out."""
+    plan = site.approved(site.move(0), site.move(1))
+    with pytest.raises(Crash):
+        site.carry_out(plan, listener=_crash)
+    site.clock.outlive_a_crash()
+    assert site.recorded(plan) == [("b1.s01", "done")]
+    assert said(site.carry_out(plan)) == ["done", "done"]
+    assert len(site.changes()) == 2
+
+
+@pytest.mark.parametrize(
+    ("crashed", "seen"),
+    [({"before": "PUT"}, "unknown"), ({"after": "PUT"}, "unknown"), ({"after": "GET"}, "done")],
+    ids=["before the call", "before the lookup", "after the lookup"],
+)
+def test_an_approval_that_expired_after_a_crash_permits_a_look_only(
+    site: Worksite, crashed: dict[str, str], seen: str
+) -> None:
+    """No further call, not even the lookup: what the brokers show is recorded for the step that was begun."""
+    plan = site.approved(site.move(0), site.move(1))
+    crash(site, plan, **crashed)
+    site.simulator.requests.clear()
+    site.clock.advance(minutes=61)
+    with pytest.raises(Refused, match="expired"):
+        site.carry_out(plan)
+    assert site.untouched()
+    assert site.recorded(plan) == [("b1.s01", seen), ("b1.s02", "refused")]
+    first, _ = site.ledger.outcomes(plan.plan_id, "b1")
+    assert first.intent_id == site.ledger.intents(plan.plan_id, "b1")[0].intent_id
+
+
+def test_a_withdrawn_approval_does_not_hide_what_a_crash_left(site: Worksite) -> None:
+    """Rejected after the crash: nothing is called, and the step that was under way is still accounted for."""
+    plan = site.approved(site.move(0), site.move(1))
+    crash(site, plan, after="PUT")
+    site.simulator.requests.clear()
+    site.approve(plan, decision=Decision.REJECTED, step_ids=(), digest=None)
+    with pytest.raises(Refused, match="rejected"):
+        site.carry_out(plan)
+    assert site.untouched()
+    assert site.recorded(plan) == [("b1.s01", "unknown")]
+
+
+def test_a_second_approval_in_the_same_run_does_not_repeat_an_interrupted_call(site: Worksite) -> None:
+    """A new answer does not stand for the old one's calls: refused, and what the crash left is told."""
+    plan = site.approved(site.move(0))
+    crash(site, plan, after="PUT")
+    site.simulator.requests.clear()
+    site.approve(plan)
+    with pytest.raises(Refused, match="tried before"):
+        site.carry_out(plan)
+    assert site.untouched()
+    assert site.recorded(plan) == [("b1.s01", "unknown")]
+
+
+def test_an_unreadable_cluster_under_an_expired_approval_is_unknown(site: Worksite) -> None:
+    """Superseded meanwhile, and the brokers silent: unknown, with both reasons."""
+    plan = site.approved(site.move(0))
+    crash(site, plan, after="PUT")
+    site.writes.record_plan(a_plan(notes=("newer",)), site.clock(), supersede=[plan.plan_id])
+    site.simulator.faults.add(Fault(Answer(503), path="ownedNamespaces", times=None))
+    with pytest.raises(Refused, match="superseded"):
+        site.carry_out(plan)
+    (outcome,) = site.ledger.outcomes(plan.plan_id, "b1")
+    assert outcome.outcome == "unknown"
+    assert "could not be read" in outcome.reason
+    assert "superseded" in outcome.reason
+
+
+def test_two_processes_for_one_run_act_once(site: Worksite) -> None:
+    """A worker that was given up and its replacement hold the same approval: one writes, the other finds it done."""
+    site.simulator.faults.add(Fault(Delay(0.5), path="/unload", times=None))  # both are there before the first is done
+    plan = site.approved(site.move(0), site.move(1), site.move(2))
+    processes = [apply_in_a_process(site, plan, "never") for _ in range(2)]
+    ends = [process.communicate(timeout=60) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], ends
+    assert [stdout for stdout, _ in ends] == ["b1.s01 done\nb1.s02 done\nb1.s03 done\n"] * 2
+    assert site.changes() == [f"unload {bundle}" for bundle in site.tc_bundles[:3]]
+    assert len(site.ledger.intents(plan.plan_id, "b1")) == 3
+    assert site.ledger.answer_user(1) == RUN
+
+
+def _crash(_: object) -> None:
+    raise Crash

@@ -1,0 +1,202 @@
+"""Only what was approved, and closed by default: whatever is not exactly right keeps every call from the cluster."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from sqlalchemy import update
+
+from pulsar_steward.errors import LedgerError, NotInLedger, Refused
+from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.rows import Decision
+from pulsar_steward.model.plan import approval_digest
+from tests.apply.worksite import RUN, said
+from tests.builders import a_batch, a_plan, a_step
+
+if TYPE_CHECKING:
+    from tests.apply.worksite import Worksite
+
+OTHER_RUN = "pulsar_remediate/manual/1"
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        pytest.param({"decision": Decision.REJECTED}, "rejected: made up", id="rejected"),
+        pytest.param({"decision": Decision.NO_ANSWER}, "no answer: made up", id="nobody answered"),
+        pytest.param({"decision": Decision.MALFORMED}, "malformed: made up", id="malformed"),
+        pytest.param({"answered_by": None}, "no person's name", id="without a name"),
+        pytest.param({"answered_by": " "}, "no person's name", id="with a blank name"),
+        pytest.param({"step_ids": ()}, "covers no step", id="every step unticked"),
+        pytest.param({"digest": None}, "digest is not that of the plan", id="without a digest"),
+        pytest.param({"digest": "0" * 64}, "digest is not that of the plan", id="with a made-up digest"),
+        pytest.param({"step_ids": ("b1.s02",)}, "digest is not that of the plan", id="with the digest of other steps"),
+        pytest.param({"expires_at": None}, "has expired", id="without an end"),
+        pytest.param({"run": OTHER_RUN}, "holds no answer", id="of another run"),
+        pytest.param({"batch_id": "b2"}, "holds no answer", id="of another batch"),
+    ],
+)
+def test_an_answer_that_is_no_approval_opens_nothing(site: Worksite, fields: dict[str, Any], reason: str) -> None:
+    """Each way in which an answer can fall short of an approval is refused with its reason, and nothing is called."""
+    plan = site.plan(site.move(0), site.move(1))
+    site.approve(plan, "b1.s01", **fields)
+    with pytest.raises(Refused, match=reason):
+        site.carry_out(plan)
+    assert site.untouched()
+
+
+def test_without_an_answer_nothing_is_called(site: Worksite) -> None:
+    """A plan that nobody was asked about, or whose answer was lost, stays a plan."""
+    plan = site.plan(site.move(0))
+    with pytest.raises(Refused, match="holds no answer"):
+        site.carry_out(plan)
+    assert site.untouched()
+
+
+def test_an_approval_of_another_plan_opens_nothing(site: Worksite) -> None:
+    """The digest binds an answer to its plan, even where both plans have the same steps."""
+    plan = site.plan(site.move(0))
+    other = msgspec.structs.replace(plan, notes=("seen an hour later",))
+    site.approve(plan, digest=approval_digest(other, "b1", ["b1.s01"]))
+    with pytest.raises(Refused, match="digest is not that of the plan"):
+        site.carry_out(plan)
+    assert site.untouched()
+
+
+def test_an_approval_that_names_an_unknown_step_opens_nothing(site: Worksite) -> None:
+    """A step that the plan never had cannot have been approved."""
+    plan = site.plan(site.move(0))
+    site.approve(plan, step_ids=("b1.s01", "b1.s99"))
+    with pytest.raises(NotInLedger, match=r"b1\.s99"):
+        site.carry_out(plan)
+    assert site.untouched()
+
+
+def test_an_expired_approval_opens_nothing(site: Worksite) -> None:
+    """What was true when a person agreed may be so no longer."""
+    plan = site.approved(site.move(0), site.move(1))
+    site.clock.advance(minutes=61)
+    with pytest.raises(Refused, match="has expired"):
+        site.carry_out(plan)
+    assert site.untouched()
+    assert site.recorded(plan) == [("b1.s01", "refused"), ("b1.s02", "refused")]
+
+
+def test_a_superseded_plan_opens_nothing(site: Worksite) -> None:
+    """A newer view of the cluster takes the older one's place, approved or not."""
+    plan = site.approved(site.move(0))
+    newer = a_plan(a_batch(a_step(site.move(1))))
+    site.writes.record_plan(newer, site.clock(), supersede=[plan.plan_id])
+    with pytest.raises(Refused, match=newer.plan_id):
+        site.carry_out(plan)
+    assert site.untouched()
+
+
+def test_an_approval_that_another_run_uses_opens_nothing(site: Worksite) -> None:
+    """One approval is good for one run only."""
+    plan = site.approved(site.move(0))
+    site.writes.use_answer(1, OTHER_RUN, site.clock())
+    with pytest.raises(Refused, match=f"used already, by run {OTHER_RUN}"):
+        site.carry_out(plan)
+    assert site.untouched()
+
+
+def test_the_last_answer_counts(site: Worksite) -> None:
+    """A person who approved and was asked again may still say no."""
+    plan = site.approved(site.move(0))
+    site.approve(plan, decision=Decision.REJECTED)
+    with pytest.raises(Refused, match="rejected"):
+        site.carry_out(plan)
+    assert site.untouched()
+
+
+def test_a_later_answer_stops_a_batch_on_its_way(site: Worksite) -> None:
+    """Between two steps the gate is asked again, and what was withdrawn meanwhile goes no further."""
+    plan = site.approved(site.move(0), site.move(1))
+
+    def withdraw(_: object) -> None:
+        if len(site.ledger.answers(plan.plan_id, "b1")) == 1:
+            site.approve(plan, decision=Decision.REJECTED)
+
+    outcomes = site.carry_out(plan, after=withdraw)
+    assert said(outcomes) == ["done", "refused"]
+    assert "later answer" in outcomes[1].reason
+    assert site.changes() == [f"unload {site.tc_bundles[0]}"]
+
+
+def test_an_approval_that_expires_on_the_way_stops_the_batch(site: Worksite) -> None:
+    """The end of an approval holds for the last step as for the first."""
+    plan = site.approved(site.move(0), site.move(1))
+
+    def time_flies(_: object) -> None:
+        site.clock.ahead = timedelta(minutes=61)
+
+    outcomes = site.carry_out(plan, after=time_flies)
+    assert said(outcomes) == ["done", "refused"]
+    assert "expired" in outcomes[1].reason
+    assert site.changes() == [f"unload {site.tc_bundles[0]}"]
+
+
+@pytest.mark.parametrize("hidden", [False, True], ids=["document only", "document and digest"])
+def test_a_plan_that_was_changed_in_the_ledger_opens_nothing(site: Worksite, *, hidden: bool) -> None:
+    """Whoever edits the recorded plan, be it with its digest, has nothing done."""
+    plan = site.approved(site.move(0))
+    forged = msgspec.structs.replace(plan, batches=(a_batch(a_step(site.move(0, target=2))),))
+    values = {"document": forged.encoded().decode(), **({"digest": forged.digest} if hidden else {})}
+    with site.engine.begin() as connection:
+        connection.execute(update(tables.PLANS).values(values))
+    with pytest.raises(LedgerError, match="was changed after it was recorded"):
+        site.carry_out(plan)
+    assert site.untouched()
+
+
+def test_steps_that_were_added_to_a_recorded_approval_open_nothing(site: Worksite) -> None:
+    """Whoever ticks one more step in the ledger itself has none done."""
+    plan = site.approve(site.plan(site.move(0), site.move(1)), "b1.s01")
+    with site.engine.begin() as connection:
+        connection.execute(update(tables.ANSWERS).values(step_ids='["b1.s01","b1.s02"]'))
+    with pytest.raises(Refused, match="digest is not that of the plan"):
+        site.carry_out(plan)
+    assert site.untouched()
+
+
+def test_a_ledger_that_cannot_be_read_opens_nothing(site: Worksite) -> None:
+    """Without the ledger nobody knows what was approved, so nothing is done."""
+    plan = site.approved(site.move(0))
+    with site.engine.begin() as connection:
+        connection.exec_driver_sql("ALTER TABLE answers RENAME TO elsewhere")
+    with pytest.raises(LedgerError):
+        site.carry_out(plan)
+    assert site.untouched()
+
+
+def test_a_ledger_that_takes_no_intent_lets_nothing_be_called(site: Worksite) -> None:
+    """What cannot be written down first is not done."""
+    plan = site.approved(site.move(0))
+    with site.engine.begin() as connection:
+        connection.exec_driver_sql(
+            "CREATE TRIGGER full BEFORE INSERT ON intents BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
+        )
+    with pytest.raises(LedgerError, match="the disk is full"):
+        site.carry_out(plan)
+    assert site.untouched()
+
+
+def test_another_approval_of_a_plan_that_was_tried_opens_nothing(site: Worksite) -> None:
+    """After a try the plan describes a cluster that is no more; its approval by a new run is refused and recorded."""
+    plan = site.approved(site.move(0), site.move(1))
+    site.carry_out(plan)
+    site.simulator.requests.clear()
+    site.approve(plan, run=OTHER_RUN)
+    with pytest.raises(Refused, match="tried before"):
+        site.carry_out(plan, OTHER_RUN)
+    assert site.untouched()
+    rows = site.ledger.outcomes(plan.plan_id, "b1")
+    assert [(row.step_id, row.outcome) for row in rows if row.run == OTHER_RUN] == [
+        ("b1.s01", "refused"),
+        ("b1.s02", "refused"),
+    ]
+    assert site.ledger.answer_user(1) == RUN

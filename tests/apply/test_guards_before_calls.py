@@ -1,0 +1,205 @@
+"""Twice guarded: right before the call the guards look at the live cluster, and one veto stops the whole batch."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lab.simulator import Answer, Fault, NamespaceSpec, TopicSpec, running_simulator
+from pulsar_steward.apply.execute import carry_out
+from pulsar_steward.ledger.store import open_ledger
+from tests.apply.worksite import RUN, SKEWED, Worksite, quick_policy, said
+from tests.builders import a_step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from lab.simulator import ClusterSpec
+    from pulsar_steward.model.plan import Plan
+
+
+def owner_changed(site: Worksite) -> None:
+    """Somebody else moved the coordinators meanwhile."""
+    site.simulator.pile_up_tcs(site.brokers[2])
+
+
+def target_killed(site: Worksite) -> None:
+    """The target was killed, and the cluster has not noticed yet."""
+    site.simulator.kill_broker(site.brokers[1])
+
+
+def target_gone(site: Worksite) -> None:
+    """The target was shut down."""
+    site.simulator.stop_broker(site.brokers[1])
+
+
+def source_unreadable(site: Worksite) -> None:
+    """The present owner answers nothing, so nobody knows what it owns."""
+    site.simulator.faults.add(Fault(Answer(500), path="ownedNamespaces", broker_id=site.brokers[0], times=None))
+
+
+def isolation_unreadable(site: Worksite) -> None:
+    """Nobody knows whom an isolation policy would exclude."""
+    site.simulator.faults.add(Fault(Answer(500), path="namespaceIsolationPolicies", times=None))
+
+
+def split_meanwhile(site: Worksite) -> None:
+    """Another plan of another run split the bundle."""
+    other = site.approve(site.plan(site.split(1)), run="pulsar_remediate/earlier/0")
+    with site.bench("pulsar_remediate/earlier/0") as bench:
+        carry_out(bench, other.plan_id, "b1")
+    site.simulator.requests.clear()
+
+
+def moved_lately(site: Worksite) -> None:
+    """Another run moved the bundle there and, a moment ago, back."""
+    run = "pulsar_remediate/earlier/0"
+    site.carry_out(site.approve(site.plan(site.move(1)), run=run), run)
+    site.simulator.pile_up_tcs(site.brokers[0])
+    site.simulator.requests.clear()
+
+
+def draining(site: Worksite) -> None:
+    """The operator is about to shut the target down."""
+    site.policy = quick_policy(brokers={"draining": (site.brokers[1],)})
+
+
+def protected(site: Worksite) -> None:
+    """The operator does not want the namespace to be touched."""
+    site.policy = quick_policy(apply={"protected_namespaces": ("pulsar/system",)})
+
+
+OBJECTIONS = [
+    pytest.param(owner_changed, "drifted", "owner: .* owns it, not", id="owner changed"),
+    pytest.param(target_killed, "drifted", "target_active: .* did not answer", id="target killed"),
+    pytest.param(target_gone, "drifted", "target_active: .* is not active", id="target gone"),
+    pytest.param(split_meanwhile, "drifted", "boundaries: .* has no bundle", id="boundaries changed"),
+    pytest.param(moved_lately, "refused", "cooldown: moved at", id="cooldown"),
+    pytest.param(draining, "refused", "target_allowed: .* is draining", id="draining"),
+    pytest.param(protected, "refused", "protected: pulsar/system is protected", id="protected"),
+    pytest.param(source_unreadable, "refused", "could not be looked at first", id="owner unreadable"),
+    pytest.param(isolation_unreadable, "refused", "could not be looked at first", id="isolation unreadable"),
+]
+
+
+@pytest.mark.parametrize(("trouble", "outcome", "reason"), OBJECTIONS)
+def test_one_objection_stops_the_whole_batch(
+    site: Worksite, trouble: Callable[[Worksite], None], outcome: str, reason: str
+) -> None:
+    """The second step may not be done, so the first, which might, is not begun either."""
+    trouble(site)
+    plan = site.approved(site.move("0x00000000_0xffffffff", 2, namespace="shop/orders"), site.move(1))
+    first, second = site.carry_out(plan)
+    assert site.untouched()
+    assert second.outcome == outcome
+    assert_says(second.reason, reason)
+    if first.outcome != outcome:
+        assert (first.outcome, first.reason) == ("refused", "not tried: b1.s02 stopped the batch")
+
+
+def test_too_many_clients_stop_the_batch(site: Worksite) -> None:
+    """A bundle with more clients than the policy permits is left alone, and says how many there are."""
+    site.policy = quick_policy(apply={"most_clients_per_step": 9})
+    plan = site.approved(site.move(0), site.move("0x00000000_0xffffffff", namespace="shop/orders"))
+    first, second = site.carry_out(plan)
+    assert site.untouched()
+    assert (first.outcome, second.outcome) == ("refused", "refused")
+    assert_says(second.reason, "10 clients would reconnect, more than 9")
+
+
+def test_isolation_keeps_a_bundle_from_a_broker(tmp_path: Path) -> None:
+    """A broker outside the namespace's isolation policy is no target."""
+    policy: dict[str, object] = {
+        "namespaces": ["pulsar/system"],
+        "primary": ["127.0.0.1"],
+        "secondary": [],
+        "auto_failover_policy": {"policy_type": "min_available", "parameters": {"min_limit": "1"}},
+    }
+    spec = replace(SKEWED, hosts="distinct", isolation_policies={"coordinators": policy})
+    with a_site(tmp_path, spec) as site:
+        (outcome,) = site.carry_out(site.approved(site.move(0)))
+        assert site.untouched()
+        assert outcome.outcome == "refused"
+        assert_says(outcome.reason, "an isolation policy keeps pulsar/system from")
+
+
+def test_a_bundle_without_topics_is_not_unloaded(tmp_path: Path) -> None:
+    """Nobody could have it loaded again at the target, so it would be owned by nobody."""
+    spec = replace(SKEWED, coordinators=1)
+    with a_site(tmp_path, spec) as site:
+        site.simulator.pile_up_tcs(site.brokers[0])
+        empty = next(number for number, bundle in enumerate(site.tc_bundles) if site.owner(bundle) is None)
+        (outcome,) = site.carry_out(site.approved(site.move(empty)))
+        assert (outcome.outcome, site.untouched()) == ("drifted", True)
+        assert_says(outcome.reason, "nobody owns it")
+
+
+def test_drift_between_two_steps_stops_the_rest(site: Worksite) -> None:
+    """The guards look again before each step: what moved while the first was carried out is not forced."""
+    plan = site.approved(site.move(0), site.move(1), site.move(2))
+
+    def somebody_else_moves(_: object) -> None:
+        if site.lookups():
+            site.simulator.pile_up_tcs(site.brokers[1])
+
+    outcomes = site.carry_out(plan, after=somebody_else_moves)
+    assert said(outcomes) == ["done", "drifted", "refused"]
+    assert outcomes[2].reason == "not tried: b1.s02 stopped the batch"
+    assert site.changes() == [f"unload {site.tc_bundles[0]}"]
+
+
+def test_a_split_that_would_now_cut_elsewhere_is_not_begun(tmp_path: Path) -> None:
+    """A split cannot be undone: with a topic more than when it was approved, it would make other halves."""
+    system = NamespaceSpec("pulsar/system", bundles=4, owner=0, topics=(TopicSpec("new", partitions=12),))
+    with a_site(tmp_path, replace(SKEWED, namespaces=(system,))) as site:
+        plan: Plan = site.approve(site.split_and_moves())
+        outcomes = site.carry_out(plan)
+        assert said(outcomes) == ["drifted", "refused", "refused"]
+        assert_says(outcomes[0].reason, "a split would now yield")
+        assert site.untouched()
+
+
+def test_the_halves_of_a_fresh_split_count_with_the_clients_of_the_whole(site: Worksite) -> None:
+    """Statistics up to a minute old know the whole only: its halves are no bundles without clients."""
+    with site.bench(RUN) as bench:
+        clients = bench.look.clients
+        whole = clients(site.brokers[0], "shop/orders", "0x00000000_0xffffffff")
+        half = clients(site.brokers[0], "shop/orders", "0x00000000_0x7fffffff")
+        elsewhere = clients(site.brokers[0], "shop/returns", "0x00000000_0x7fffffff")
+    assert (whole, half, elsewhere) == (10, 10, 0)
+
+
+def test_a_broker_that_cannot_be_read_hides_an_owner(site: Worksite) -> None:
+    """That nobody owns a bundle is known only when every broker was asked; an owner that says so is believed."""
+    site.simulator.faults.add(Fault(Answer(500), path="ownedNamespaces", broker_id=site.brokers[2], times=None))
+    (moved,) = site.carry_out(site.approved(site.move(0)))
+    assert moved.outcome == "done"
+    (refused,) = site.carry_out(site.approved(site.move(1, target=2)))
+    assert refused.outcome == "drifted"
+    assert_says(refused.reason, "did not answer")
+
+
+def test_a_planned_step_needs_no_guard_results_to_be_guarded(site: Worksite) -> None:
+    """What a plan says of its guards counts for nothing now: a step that passed none is looked at all the same."""
+    site.simulator.pile_up_tcs(site.brokers[2])
+    (outcome,) = site.carry_out(site.approved(a_step(site.move(0), guards=())))
+    assert (outcome.outcome, site.untouched()) == ("drifted", True)
+
+
+@contextmanager
+def a_site(folder: Path, spec: ClusterSpec) -> Iterator[Worksite]:
+    """A worksite on another cluster than usual."""
+    with running_simulator(spec) as simulator:
+        engine = open_ledger(f"sqlite:///{folder / 'ledger.db'}")
+        yield Worksite(simulator, engine)
+        engine.dispose()
+
+
+def assert_says(words: str, pattern: str) -> None:
+    """Looks for a pattern, and shows the words where it is not in them."""
+    assert re.search(pattern, words), words

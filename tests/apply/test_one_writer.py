@@ -1,0 +1,70 @@
+"""One writer a cluster: a lost lease stops a batch before its next call, and the pace holds across batches."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlalchemy import update
+
+from lab.simulator import Delay, Fault
+from pulsar_steward.errors import LeaseLost
+from pulsar_steward.ledger import tables
+from pulsar_steward.policy.schema import ApplyPolicy
+from tests.apply.worksite import quick_policy, said
+from tests.builders import CLUSTER
+
+if TYPE_CHECKING:
+    from tests.apply.worksite import Worksite
+
+
+def test_a_batch_waits_for_another_writer_and_gives_up_in_time(site: Worksite) -> None:
+    """While somebody else changes the cluster nothing is called, and the refusal names who it is."""
+    site.policy = quick_policy(apply={"lease_wait_seconds": 0})
+    plan = site.approved(site.move(0))
+    site.writes.take_lease(CLUSTER, "somebody else", 60, site.clock())
+    with pytest.raises(LeaseLost, match="somebody else is changing cluster east"):
+        site.carry_out(plan)
+    assert site.untouched()
+    assert site.recorded(plan) == []  # so that the task can be tried again
+
+
+def test_a_lost_lease_stops_the_batch_before_the_next_call(site: Worksite) -> None:
+    """A writer that slept through the end of its lease finds another one there, and calls nothing more."""
+    plan = site.approved(site.move(0), site.move(1))
+
+    def another_writer_comes(_: object) -> None:
+        with site.engine.begin() as connection:
+            taken = {"holder": "somebody else", "fence": 99, "expires_at": site.clock() + timedelta(minutes=5)}
+            connection.execute(update(tables.LEASES).values(**taken))
+
+    outcomes = site.carry_out(plan, after=another_writer_comes)
+    assert said(outcomes) == ["done", "refused"]
+    assert outcomes[1].reason == "another writer holds cluster east by now"
+    assert site.changes() == [f"unload {site.tc_bundles[0]}"]
+    lease = site.ledger.lease(CLUSTER)
+    assert lease is not None
+    assert lease.holder == "somebody else"
+    assert lease.expires_at > site.clock()
+
+
+def test_a_long_batch_keeps_its_lease(site: Worksite) -> None:
+    """Calls that take longer than the lease lasts do not cost it, as it is prolonged beside them."""
+    short = ApplyPolicy.model_construct(lease_seconds=2, lease_wait_seconds=0, proof_timeout_seconds=5)
+    site.policy = quick_policy(admin={"read_timeout_seconds": 10}).model_copy(update={"apply": short})
+    site.simulator.faults.add(Fault(Delay(2.5), path="/unload"))
+    assert said(site.carry_out(site.approved(site.move(0), site.move(1)))) == ["done", "done"]
+
+
+def test_the_pace_counts_the_moves_of_earlier_batches(site: Worksite) -> None:
+    """Two moves a minute are two, of whichever batches: the third waits for the first to be a minute ago."""
+    site.policy = quick_policy(apply={"bundle_moves_per_minute": 2})
+    site.clock.ahead = timedelta(seconds=-58)
+    plans = [site.approved(site.move(number)) for number in range(3)]
+    for plan in plans[:2]:
+        assert said(site.carry_out(plan)) == ["done"]
+    site.clock.ahead = timedelta()
+    assert said(site.carry_out(plans[2])) == ["done"]
+    first, _, third = (site.ledger.intents(plan.plan_id, "b1")[0].at for plan in plans)
+    assert third - first >= timedelta(minutes=1)

@@ -1,0 +1,90 @@
+"""A dry run prints what would be called, and calls nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from lab.simulator import Answer, Fault
+from pulsar_steward.apply.look import Look
+from pulsar_steward.apply.rehearse import rehearse
+from tests.apply.worksite import quick_policy, said
+from tests.builders import a_step
+
+if TYPE_CHECKING:
+    from pulsar_steward.model.plan import Plan
+    from tests.apply.worksite import Worksite
+
+SYSTEM = "/admin/v2/namespaces/pulsar/system"
+
+
+def rehearsed(site: Worksite, plan: Plan) -> list[str]:
+    """The lines of a dry run of the plan's only batch, without their margins."""
+    with Look(site.settings) as look:
+        text = rehearse(look, site.ledger, plan, plan.batch("b1"), site.policy, site.clock)
+    return [line.strip() for line in text.splitlines()]
+
+
+def test_a_dry_run_prints_exactly_what_is_called_later(site: Worksite) -> None:
+    """Each call of the real run is a line of the dry run, word for word, and the dry run itself made none."""
+    plan = site.approved(site.move(0), site.move(1))
+    lines = rehearsed(site, plan)
+    assert site.untouched()
+    assert said(site.carry_out(plan)) == ["done", "done"]
+    records = [record for record in site.simulator.requests.all() if record.writes or "/lookup/" in record.path]
+    first_hops = [record for record in records if "authoritative" not in record.query]
+    called = [f"{row.method} {row.path}{'?' if row.query else ''}{unquote(row.query)}" for row in first_hops]
+    printed = [line for line in lines if line.startswith(("PUT ", "GET "))]
+    assert list(dict.fromkeys(called)) == printed
+
+
+def test_a_dry_run_says_what_was_before_and_how_to_go_back(site: Worksite) -> None:
+    """The reader sees the present owner and the way back of each step."""
+    plan = site.plan(a_step(site.move(0), undo_note="move it back"))
+    lines = rehearsed(site, plan)
+    assert lines[0] == f"b1: made up ({plan.plan_id})"
+    assert any(line.startswith(f"before: owner={site.brokers[0]}, topic=persistent://") for line in lines)
+    assert lines[-1] == "undo: move it back"
+
+
+def test_a_dry_run_of_a_split_shows_the_moves_that_wait_for_it(site: Worksite) -> None:
+    """The halves do not exist yet, so their guards wait; the calls are told all the same."""
+    lines = rehearsed(site, site.split_and_moves())
+    halves = site.split(0).halves
+    assert [line for line in lines if line.startswith("PUT")] == [
+        f"PUT {SYSTEM}/{site.tc_bundles[0]}/split?unload=false&splitAlgorithmName=topic_count_equally_divide",
+        f"PUT {SYSTEM}/{halves[0]}/unload?destinationBroker={site.brokers[1]}",
+        f"PUT {SYSTEM}/{halves[1]}/unload?destinationBroker={site.brokers[2]}",
+    ]
+    assert lines.count("after b1.s01: its guards can look only then") == 2
+    assert lines.count("undo: cannot be undone") == 3
+    assert site.untouched()
+
+
+def test_a_dry_run_tells_drift(site: Worksite) -> None:
+    """What the guards would stop is said instead of the call."""
+    plan = site.plan(site.move(0))
+    site.simulator.pile_up_tcs(site.brokers[2])
+    lines = rehearsed(site, plan)
+    assert lines[-1].startswith("would be drifted: owner: ")
+    assert not [line for line in lines if line.startswith("PUT")]
+    assert site.untouched()
+
+
+def test_a_dry_run_tells_a_refusal(site: Worksite) -> None:
+    """So is what the policy forbids."""
+    site.policy = quick_policy(apply={"protected_namespaces": ("pulsar/system",)})
+    assert rehearsed(site, site.plan(site.move(0)))[-1].startswith("would be refused: protected: ")
+
+
+def test_a_dry_run_knows_what_was_moved_lately(site: Worksite) -> None:
+    """The cooldown holds for a dry run as for a real one."""
+    site.carry_out(site.approved(site.move(0)))
+    site.simulator.pile_up_tcs(site.brokers[0])
+    assert rehearsed(site, site.plan(site.move(0, 2)))[-1].startswith("would be refused: cooldown: ")
+
+
+def test_a_dry_run_of_an_unreadable_cluster_says_so(site: Worksite) -> None:
+    """What cannot be looked at would not be changed either."""
+    site.simulator.faults.add(Fault(Answer(503, "away"), times=None))
+    assert "would be refused: the cluster could not be looked at first" in rehearsed(site, site.plan(site.move(0)))[-1]

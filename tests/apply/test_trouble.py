@@ -1,0 +1,163 @@
+"""Proved, or said not to be: what a step comes to when the call or the look at its effect goes wrong."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lab.simulator import Answer, BrokenJson, Delay, Drop, Fault
+from tests.apply.worksite import quick_policy, said
+
+if TYPE_CHECKING:
+    from lab.simulator.faults import Effect
+    from pulsar_steward.admin.calls import Call
+    from tests.apply.worksite import Worksite
+
+UNLOAD = "/unload"
+
+
+@dataclass(frozen=True)
+class Case:
+    """What happens to the call, and what the step comes to."""
+
+    effect: Effect
+    outcome: str
+    reason: str
+    moved: bool = False
+
+
+CASES = {
+    "409": Case(Answer(409, "inactive"), "drifted", "the cluster moved on: .*409 inactive"),
+    "412": Case(Answer(412, "Invalid upper boundary"), "drifted", "412 Invalid upper boundary"),
+    "404": Case(Answer(404, "gone"), "drifted", "404 gone"),
+    "401": Case(Answer(401, "who are you"), "failed", "401 who are you"),
+    "403": Case(Answer(403, "not yours"), "failed", "403 not yours"),
+    "429": Case(Answer(429, "slow down"), "failed", "429 slow down"),
+    "500 without an effect": Case(Answer(500, "broken"), "unknown", "may still take effect.*500 broken"),
+    "reset before the effect": Case(Drop(work_done=False), "unknown", "may still take effect.*connection broke"),
+    "reset after the effect": Case(Drop(work_done=True), "done", "owns 0x00000000_0x40000000.*connection broke", True),
+    "no answer, with an effect": Case(Delay(1.5), "done", "owns 0x00000000_0x40000000.*time limit", True),
+    "cut short": Case(BrokenJson(), "done", "owns 0x00000000_0x40000000", True),
+    "2xx without an effect": Case(Answer(200), "failed", "the broker accepted the call, yet .* owns"),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_what_a_troubled_call_comes_to(site: Worksite, case: Case) -> None:
+    """The call is sent once, the cluster is looked at where in doubt, and whatever is not done stops the rest."""
+    site.policy = quick_policy(admin={"read_timeout_seconds": 1 if isinstance(case.effect, Delay) else 5})
+    site.simulator.faults.add(Fault(case.effect, path=UNLOAD))
+    plan = site.approved(site.move(0), site.move(1))
+    first, second = site.carry_out(plan)
+    assert first.outcome == case.outcome, first.reason
+    assert_says(first.reason, case.reason)
+    assert site.changes().count(f"unload {site.tc_bundles[0]}") == 1
+    assert site.owner(site.tc_bundles[0]) == site.brokers[1 if case.moved else 0]
+    if case.outcome == "done":
+        assert second.outcome == "done"
+    else:
+        assert (second.outcome, second.reason) == ("refused", "not tried: b1.s01 stopped the batch")
+        assert len(site.changes()) == 1
+
+
+def test_a_500_after_the_effect_is_done_by_proof(site: Worksite) -> None:
+    """What counts is what the brokers show, whatever they said of the call."""
+    moved: list[Call] = []
+
+    def done_by_somebody(call: Call) -> None:
+        if call.method == "PUT" and not moved:
+            moved.append(call)
+            site.simulator.faults.add(Fault(Answer(500, "broken"), path=UNLOAD))
+            site.simulator.pile_up_tcs(site.brokers[1])
+
+    (outcome,) = site.carry_out(site.approved(site.move(0)), before=done_by_somebody)
+    assert outcome.outcome == "done"
+    assert_says(outcome.reason, "500 broken")
+
+
+def test_no_answer_and_no_effect_is_unknown(site: Worksite) -> None:
+    """A broker that stalls may still carry the call out: the step is not tried again, and the batch stops."""
+    site.policy = quick_policy(admin={"read_timeout_seconds": 1})
+    plan = site.approved(site.move(0), site.move(1))
+
+    def stalls(call: Call) -> None:
+        if call.method == "PUT":
+            site.simulator.pause_broker(site.brokers[0])
+
+    outcomes = site.carry_out(plan, before=stalls)
+    site.simulator.resume_broker(site.brokers[0])
+    assert said(outcomes) == ["unknown", "refused"]
+
+
+def test_a_cluster_that_cannot_be_read_afterwards_leaves_the_outcome_unknown(site: Worksite) -> None:
+    """The move may have happened, nobody can see it: this is said, and nothing is tried again."""
+    plan = site.approved(site.move(0), site.move(1))
+
+    def goes_dark(call: Call) -> None:
+        if call.method == "PUT":
+            site.simulator.faults.add(Fault(Answer(503, "starting"), path="ownedNamespaces", times=None))
+
+    outcomes = site.carry_out(plan, after=goes_dark)
+    assert said(outcomes) == ["unknown", "refused"]
+    assert_says(outcomes[0].reason, "could not be read to see what happened: .*503 starting")
+    assert len(site.changes()) == 1
+
+
+def test_a_bundle_that_lands_on_another_broker_is_a_failure(site: Worksite) -> None:
+    """Somebody else's lookup or shedder was quicker: the step says who owns the bundle now, and the rest is left."""
+    plan = site.approved(site.move(0), site.move(1))
+
+    def lands_elsewhere(call: Call) -> None:
+        if call.method == "PUT":
+            site.simulator.pile_up_tcs(site.brokers[2])
+
+    outcomes = site.carry_out(plan, after=lands_elsewhere)
+    assert said(outcomes) == ["failed", "refused"]
+    assert_says(outcomes[0].reason, f"yet {site.brokers[2]} owns {site.tc_bundles[0]}")
+
+
+def test_a_target_that_dies_after_the_call_gets_nothing(site: Worksite) -> None:
+    """The leader gives the bundle to another broker then, which is not what was approved."""
+
+    def dies(call: Call) -> None:
+        if call.method == "PUT":
+            site.simulator.kill_broker(site.brokers[1])
+
+    (outcome,) = site.carry_out(site.approved(site.move(0)), after=dies)
+    assert outcome.outcome == "failed"
+    assert_says(outcome.reason, f"yet .* owns {site.tc_bundles[0]}")
+
+
+def test_a_lookup_that_fails_once_is_made_again(site: Worksite) -> None:
+    """Until the bundle is loaded, nobody owns the coordinators in it."""
+    site.simulator.faults.add(Fault(Answer(503, "not yet"), path="^/lookup/"))
+    (outcome,) = site.carry_out(site.approved(site.move(0)))
+    assert outcome.outcome == "done"
+    assert len(site.lookups()) == 3  # the one that failed, and the next by the leader and the target
+    assert site.changes() == [f"unload {site.tc_bundles[0]}"]
+
+
+def test_a_split_that_did_nothing_stops_the_moves(site: Worksite) -> None:
+    """A split answers 204 also where it does nothing; its halves do not move then."""
+    site.simulator.faults.add(Fault(Answer(200), path="/split"))
+    outcomes = site.carry_out(site.approve(site.split_and_moves()))
+    assert said(outcomes) == ["failed", "refused", "refused"]
+    assert_says(outcomes[0].reason, "has neither half of")
+    assert site.changes() == [f"split {site.tc_bundles[0]}"]
+
+
+def test_what_the_first_steps_did_stays_said(site: Worksite) -> None:
+    """A failure in the middle leaves the done before it, and refuses what comes after."""
+    site.simulator.faults.add(Fault(Answer(403, "no"), path=f"{site.tc_bundles[1]}{UNLOAD}"))
+    plan = site.approved(site.move(0), site.move(1), site.move(2))
+    assert said(site.carry_out(plan)) == ["done", "failed", "refused"]
+    assert site.recorded(plan) == [("b1.s01", "done"), ("b1.s02", "failed"), ("b1.s03", "refused")]
+    assert len(site.changes()) == 2
+
+
+def assert_says(words: str, pattern: str) -> None:
+    """Looks for a pattern, and shows the words where it is not in them."""
+    assert re.search(pattern, words), words

@@ -1,0 +1,122 @@
+"""Proof of a whole batch: read anew from the brokers, and never kinder than what they show."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lab.simulator import Answer, Fault
+from pulsar_steward.apply.verify import verify
+from tests.apply.worksite import RUN
+
+if TYPE_CHECKING:
+    from pulsar_steward.ledger.rows import Proof
+    from pulsar_steward.model.plan import Plan
+    from tests.apply.worksite import Worksite
+
+
+def proof_of(site: Worksite, plan: Plan, run: str = RUN) -> Proof:
+    """What a verification says."""
+    with site.bench(run) as bench:
+        return verify(bench, plan.plan_id, "b1")
+
+
+def test_a_batch_that_still_shows_is_proved_with_its_placement(site: Worksite) -> None:
+    """The proof counts bundles and coordinators broker by broker, as they are now, and is recorded."""
+    plan = site.approved(site.move(0), site.move(1, 2))
+    site.carry_out(plan)
+    proof = proof_of(site, plan)
+    assert (proof.proved, proof.reason) == (True, "all 2 approved steps are done, and the brokers show them")
+    counts = site.simulator.tc_placement()
+    assert proof.shown["placement"] == {
+        broker: {"bundles": bundles, "coordinators": counts[broker]}
+        for broker, bundles in zip(site.brokers, (2, 1, 1), strict=True)
+    }
+    assert proof.shown["steps"]["b1.s01"] == f"{site.brokers[1]} owns {site.tc_bundles[0]}"
+    assert site.ledger.proofs(plan.plan_id) == (proof,)
+
+
+def test_a_split_whose_halves_moved_on_is_proved(site: Worksite) -> None:
+    """After the moves the owner of the whole has neither half, as it should be."""
+    plan = site.approve(site.split_and_moves())
+    site.carry_out(plan)
+    proof = proof_of(site, plan)
+    assert (proof.proved, proof.shown["steps"]["b1.s01"]) == (True, "later steps moved on from it")
+
+
+def test_a_change_that_was_undone_by_others_is_not_proved(site: Worksite) -> None:
+    """Done a minute ago is not enough: the brokers must show it now."""
+    plan = site.approved(site.move(0))
+    site.carry_out(plan)
+    site.simulator.pile_up_tcs(site.brokers[0])
+    proof = proof_of(site, plan)
+    assert not proof.proved
+    assert proof.reason == f"b1.s01 was done, but now: {site.brokers[0]} owns {site.tc_bundles[0]}"
+
+
+def test_a_batch_that_stopped_half_way_is_not_proved(site: Worksite) -> None:
+    """Every step that is not done is named with its outcome."""
+    site.simulator.faults.add(Fault(Answer(403, "no"), path=f"{site.tc_bundles[1]}/unload"))
+    plan = site.approved(site.move(0), site.move(1), site.move(2))
+    site.carry_out(plan)
+    proof = proof_of(site, plan)
+    assert not proof.proved
+    assert proof.reason.startswith("b1.s02 failed: PUT ")
+    assert proof.reason.endswith("; b1.s03 refused: not tried: b1.s02 stopped the batch")
+
+
+def test_an_approved_step_without_an_outcome_is_not_proved(site: Worksite) -> None:
+    """A worker that died after the first of two steps left a batch that is not done."""
+    plan = site.approved(site.move(0), site.move(1))
+    site.carry_out(plan)
+    with site.engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM outcomes WHERE step_id = 'b1.s02'")
+    proof = proof_of(site, plan)
+    assert (proof.proved, proof.reason) == (False, "b1.s02: approved, and no outcome is recorded")
+
+
+def test_a_batch_that_nobody_approved_is_not_proved(site: Worksite) -> None:
+    """Nothing was done, and that is what the proof says, with the placement as it is."""
+    plan = site.plan(site.move(0))
+    proof = proof_of(site, plan)
+    assert (proof.proved, proof.reason) == (False, "nothing was done: there is no approved step")
+    assert proof.shown["placement"][site.brokers[0]]["coordinators"] == 16
+
+
+def test_a_killed_broker_is_named(site: Worksite) -> None:
+    """A broker that cannot be read is in the placement with its reason, not with a count of nothing."""
+    plan = site.approved(site.move(0))
+    site.carry_out(plan)
+    site.simulator.kill_broker(site.brokers[2])
+    proof = proof_of(site, plan)
+    assert proof.proved
+    assert "no connection" in proof.shown["placement"][site.brokers[2]]["unread"]
+
+
+def test_a_target_that_was_killed_is_no_proof(site: Worksite) -> None:
+    """What the owner itself cannot say any more is not proved."""
+    plan = site.approved(site.move(0))
+    site.carry_out(plan)
+    site.simulator.kill_broker(site.brokers[1])
+    proof = proof_of(site, plan)
+    assert not proof.proved
+    assert "b1.s01 was done, but now: cannot be read" in proof.reason
+
+
+def test_a_cluster_that_is_away_leaves_a_proof_that_says_so(site: Worksite) -> None:
+    """Also when no broker answers at all there is a recorded word about the batch."""
+    plan = site.approved(site.move(0))
+    site.carry_out(plan)
+    site.simulator.faults.add(Fault(Answer(503, "away"), times=None))
+    proof = proof_of(site, plan)
+    assert not proof.proved
+    assert "the placement cannot be read" in proof.reason
+    assert proof.shown["placement"] == {}
+
+
+def test_looking_back_changes_nothing(site: Worksite) -> None:
+    """A verification makes no call that changes or loads anything."""
+    plan = site.approved(site.move(0))
+    site.carry_out(plan)
+    site.simulator.requests.clear()
+    proof_of(site, plan)
+    assert site.untouched()

@@ -1,0 +1,268 @@
+"""A made-up cluster with a skew, a ledger beside it, and short ways to plan, approve and carry out."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from lab.simulator import ClusterSpec, NamespaceSpec, Simulator, SubscriptionSpec, TopicSpec
+from pulsar_steward.admin.settings import AdminSettings
+from pulsar_steward.admin.writer import Writer
+from pulsar_steward.apply.bench import Bench
+from pulsar_steward.apply.execute import carry_out
+from pulsar_steward.apply.journal import Journal, Listener
+from pulsar_steward.ledger.read import LedgerReader
+from pulsar_steward.ledger.rows import Answer, Decision
+from pulsar_steward.ledger.write import LedgerWriter
+from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, halves_by_topic_count, position_of, tc_topic
+from pulsar_steward.model.plan import approval_digest
+from pulsar_steward.model.step import SplitBundle, Step, UnloadBundle
+from tests.builders import CLUSTER, a_batch, a_plan, a_policy, a_step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pydantic import SecretStr
+    from sqlalchemy import Engine
+
+    from pulsar_steward.admin.calls import Call
+    from pulsar_steward.ledger.rows import StepOutcome
+    from pulsar_steward.model.plan import Plan
+    from pulsar_steward.model.step import Change
+    from pulsar_steward.policy.schema import Policy
+
+RUN = "pulsar_remediate/manual/0"
+COORDINATORS = 16
+
+SKEWED = ClusterSpec(
+    system_bundles=4,
+    coordinators=COORDINATORS,
+    tc_owner=0,
+    namespaces=(
+        NamespaceSpec(
+            "shop/orders",
+            bundles=1,
+            owner=0,
+            topics=(TopicSpec("t", partitions=2, producers=2, subscriptions=(SubscriptionSpec("s", consumers=3),)),),
+        ),
+    ),
+)
+"""All coordinators on the first broker in four bundles, and ten clients of `shop/orders` in its only bundle."""
+
+
+def quick_policy(**sections: dict[str, Any]) -> Policy:
+    """The default policy, with so little patience that a test need not wait."""
+    quick = {
+        "admin": {"read_attempts": 1, "read_timeout_seconds": 5},
+        "apply": {"proof_timeout_seconds": 1, "lease_seconds": 15, "lease_wait_seconds": 60},
+    }
+    return a_policy(**{name: {**quick.get(name, {}), **sections.get(name, {})} for name in {*quick, *sections}})
+
+
+@dataclass
+class Clock:
+    """The present, or a chosen while later."""
+
+    ahead: timedelta = timedelta()
+
+    def __call__(self) -> datetime:
+        """What the ledger is told, UTC."""
+        return datetime.now(UTC) + self.ahead
+
+    def outlive_a_crash(self) -> None:
+        """Until a dead writer's lease has run out, and its call can no longer take effect."""
+        self.advance(seconds=20)
+
+    def advance(self, **by: float) -> None:
+        """Lets so many ``minutes=`` or ``seconds=`` pass at once."""
+        self.ahead += timedelta(**by)
+
+
+class Hand(Writer):
+    """The real writer, with something to be done right before and right after each call."""
+
+    def __init__(
+        self, settings: AdminSettings, before: Callable[[Call], None] | None, after: Callable[[Call], None] | None
+    ) -> None:
+        super().__init__(settings)
+        self._before = before
+        self._after = after
+
+    def send(self, call: Call) -> None:
+        """Sends a call as the writer does."""
+        if self._before:
+            self._before(call)
+        super().send(call)
+        if self._after:
+            self._after(call)
+
+
+@dataclass
+class Worksite:
+    """One cluster and all that is needed to change it."""
+
+    simulator: Simulator
+    engine: Engine
+    policy: Policy = field(default_factory=quick_policy)
+    clock: Clock = field(default_factory=Clock)
+    token: SecretStr | None = None
+
+    @property
+    def ledger(self) -> LedgerReader:
+        """What was written down."""
+        return LedgerReader(self.engine)
+
+    @property
+    def writes(self) -> LedgerWriter:
+        """Writes it down."""
+        return LedgerWriter(self.engine)
+
+    @property
+    def settings(self) -> AdminSettings:
+        """How the cluster is reached."""
+        return AdminSettings(urls=self.simulator.admin_urls, limits=self.policy.admin, token=self.token)
+
+    @property
+    def brokers(self) -> tuple[str, ...]:
+        """Broker ids in order of starting; the first leads and owns everything."""
+        return tuple(url.partition("://")[2] for url in self.simulator.admin_urls)
+
+    @property
+    def tc_bundles(self) -> tuple[str, ...]:
+        """The four ranges of `pulsar/system`."""
+        return ("0x00000000_0x40000000", "0x40000000_0x80000000", "0x80000000_0xc0000000", "0xc0000000_0xffffffff")
+
+    # -- what to do
+
+    def move(self, bundle: int | str, target: int = 1, *, namespace: str = TC_NAMESPACE) -> UnloadBundle:
+        """A bundle's move from the first broker to another."""
+        name = self.tc_bundles[bundle] if isinstance(bundle, int) else bundle
+        return UnloadBundle(namespace=namespace, bundle=name, source=self.brokers[0], target=self.brokers[target])
+
+    def split(self, bundle: int) -> SplitBundle:
+        """A bundle's split into the halves that its coordinators give."""
+        whole = BundleRange.parse(self.tc_bundles[bundle])
+        halves = halves_by_topic_count(whole, [place for place in _tc_positions() if place in whole])
+        assert halves is not None
+        return SplitBundle(
+            namespace=TC_NAMESPACE,
+            bundle=str(whole),
+            owner=self.brokers[0],
+            algorithm="topic_count_equally_divide",
+            halves=(str(halves[0]), str(halves[1])),
+        )
+
+    def plan(self, *steps: Change | Step) -> Plan:
+        """Records a plan of one batch, ``b1``, of these steps."""
+        numbered = [
+            a_step(step, step_id=f"b1.s{number:02d}") if not isinstance(step, Step) else step
+            for number, step in enumerate(steps, start=1)
+        ]
+        plan = a_plan(a_batch(*numbered))
+        self.writes.record_plan(plan, self.clock())
+        return plan
+
+    def split_and_moves(self) -> Plan:
+        """A plan that splits the first bundle and moves both halves."""
+        split = self.split(0)
+        moves = [
+            a_step(self.move(half, target), step_id=f"b1.s0{target + 1}", after=("b1.s01",))
+            for target, half in enumerate(split.halves, start=1)
+        ]
+        return self.plan(a_step(split, step_id="b1.s01"), *moves)
+
+    def approval(self, plan: Plan, *step_ids: str, **fields: Any) -> Answer:
+        """An approval of these steps, or of all; `fields` are those of `Answer`."""
+        chosen = step_ids or tuple(step.step_id for step in plan.batches[0].steps)
+        now = self.clock()
+        usual = Answer(
+            plan_id=plan.plan_id,
+            batch_id="b1",
+            run=RUN,
+            decision=Decision.APPROVED,
+            answered_by="operator",
+            answered_at=now,
+            reason="made up",
+            step_ids=chosen,
+            digest=approval_digest(plan, "b1", chosen),
+            expires_at=now + timedelta(minutes=60),
+        )
+        return msgspec.structs.replace(usual, **fields)
+
+    def approve(self, plan: Plan, *step_ids: str, **fields: Any) -> Plan:
+        """Records an approval; returns the plan."""
+        self.writes.record_answer(self.approval(plan, *step_ids, **fields))
+        return plan
+
+    def approved(self, *steps: Change | Step) -> Plan:
+        """Records a plan and the approval of all its steps."""
+        return self.approve(self.plan(*steps))
+
+    # -- doing it
+
+    @contextmanager
+    def bench(
+        self,
+        run: str = RUN,
+        *,
+        before: Callable[[Call], None] | None = None,
+        after: Callable[[Call], None] | None = None,
+        listener: Listener | None = None,
+    ) -> Iterator[Bench]:
+        """Everything at hand, with something done around each call."""
+        with (
+            Bench.opened(
+                self.settings,
+                run=run,
+                ledger=self.ledger,
+                ledger_writer=self.writes,
+                journal=Journal(self.writes, CLUSTER, listener),
+                policy=self.policy,
+                clock=self.clock,
+            ) as bench,
+            Hand(self.settings, before, after) as hand,
+        ):
+            yield replace(bench, writer=hand)
+
+    def carry_out(self, plan: Plan, run: str = RUN, **around: Any) -> tuple[StepOutcome, ...]:
+        """Carries the plan's only batch out."""
+        with self.bench(run, **around) as bench:
+            return carry_out(bench, plan.plan_id, "b1")
+
+    # -- what happened
+
+    def changes(self) -> list[str]:
+        """The calls that change something, in order of arrival: ``unload <bundle>``, ``split <bundle>``."""
+        parts = [record.path.split("/") for record in self.simulator.requests.writes()]
+        return [f"{path[-1]} {path[-2]}" for path in parts]
+
+    def lookups(self) -> list[str]:
+        """The topics that were looked up, which loads their bundles."""
+        paths = [record.path for record in self.simulator.requests.all()]
+        return [path for path in paths if path.startswith("/lookup/") and not path.endswith("/bundle")]
+
+    def untouched(self) -> bool:
+        """Whether no call was made that changes or loads anything."""
+        return not self.changes() and not self.lookups()
+
+    def owner(self, bundle: str, namespace: str = TC_NAMESPACE) -> str | None:
+        """Who owns a bundle, asked behind the API's back."""
+        owned = self.simulator.owned_bundles().items()
+        return next((broker for broker, bundles in owned if f"{namespace}/{bundle}" in bundles), None)
+
+    def recorded(self, plan: Plan) -> list[tuple[str, str]]:
+        """Step and outcome, as the ledger holds them, oldest first."""
+        return [(row.step_id, row.outcome.value) for row in self.ledger.outcomes(plan.plan_id, "b1")]
+
+
+def said(outcomes: tuple[StepOutcome, ...]) -> list[str]:
+    """What each step came to, in order."""
+    return [row.outcome.value for row in outcomes]
+
+
+def _tc_positions() -> list[int]:
+    return [position_of(tc_topic(number)) for number in range(COORDINATORS)]

@@ -1,0 +1,55 @@
+"""The calls as data: what a dry run prints is what is sent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pulsar_steward.admin import calls
+from pulsar_steward.apply.changes import kind_of
+from tests.builders import BUNDLE, a_move, a_split, broker
+
+if TYPE_CHECKING:
+    from pulsar_steward.admin.calls import Call
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            calls.unload("pulsar/system", BUNDLE, "host:8080"),
+            f"PUT /admin/v2/namespaces/pulsar/system/{BUNDLE}/unload?destinationBroker=host:8080",
+        ),
+        (
+            calls.split("pulsar/system", BUNDLE, "by_chance"),
+            f"PUT /admin/v2/namespaces/pulsar/system/{BUNDLE}/split?unload=false&splitAlgorithmName=by_chance",
+        ),
+        (
+            calls.look_up("persistent://a/b/odd name/with?marks"),
+            "GET /lookup/v2/topic/persistent/a/b/odd%20name%2Fwith%3Fmarks",
+        ),
+        (
+            calls.unload("te?nant/na#me", BUNDLE, "a&b=c:80"),
+            f"PUT /admin/v2/namespaces/te%3Fnant/na%23me/{BUNDLE}/unload?destinationBroker=a%26b%3Dc:80",
+        ),
+    ],
+    ids=["unload", "split", "lookup", "names that would end a path"],
+)
+def test_a_call_in_words(call: Call, text: str) -> None:
+    """Method, quoted path and query, without host or token."""
+    assert str(call) == text
+
+
+@pytest.mark.parametrize("namespace", ["../clusters", "a/..", "/b", "a"])
+def test_a_name_that_would_lead_elsewhere_is_no_call(namespace: str) -> None:
+    """A namespace whose parts are empty or dots would name another resource than meant."""
+    with pytest.raises(ValueError, match="cannot be a part of a path"):
+        calls.unload(namespace, BUNDLE, broker(0))
+
+
+def test_each_change_makes_its_own_call() -> None:
+    """A move unloads towards its target; a split leaves both halves with their owner."""
+    assert kind_of(a_move()).call() == calls.unload("pulsar/system", BUNDLE, broker(1))
+    assert kind_of(a_split()).call().query["unload"] == "false"
+    assert kind_of(a_split()).completion({}) is None

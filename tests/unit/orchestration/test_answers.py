@@ -1,0 +1,184 @@
+"""From what Airflow recorded to what the ledger keeps: only a plain yes of a named person is a yes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pendulum
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsar_steward.ledger.rows import Answer, Decision
+from pulsar_steward.model.plan import approval_digest
+from pulsar_steward.orchestration.answers import APPROVE, REJECT, interpret
+from pulsar_steward.policy.schema import ApprovalPolicy
+from tests.builders import NOW, a_batch, a_plan, a_step
+
+IDS = ("b1.s01", "b1.s02", "b1.s03")
+PLAN = a_plan(a_batch(*(a_step(step_id=step_id) for step_id in IDS)))
+POLICY = ApprovalPolicy(valid_minutes=30)
+RUN = "dag/run/0"
+GONE = object()
+"""Stands for a field that is missing."""
+
+
+def event(**fields: Any) -> dict[str, Any]:
+    """An approval of every step as Airflow reports it, with other fields or without some (`GONE`)."""
+    usual = {
+        "chosen_options": [APPROVE],
+        "params_input": {"steps": list(IDS), "comment": ""},
+        "responded_at": NOW,
+        "responded_by_user": {"id": "7", "name": "operator"},
+        "timedout": False,
+    }
+    return {name: value for name, value in {**usual, **fields}.items() if value is not GONE}
+
+
+def ticked(*steps: Any) -> dict[str, Any]:
+    """The same with these steps ticked."""
+    return event(params_input={"steps": list(steps), "comment": ""})
+
+
+def answer_to(given_event: Any) -> Answer:
+    """What it comes to."""
+    return interpret(given_event, PLAN, "b1", RUN, POLICY, NOW)
+
+
+@pytest.mark.parametrize(
+    ("given_event", "steps"),
+    [
+        (event(), IDS),
+        (ticked("b1.s02"), ("b1.s02",)),
+        (ticked("b1.s03", "b1.s01"), ("b1.s01", "b1.s03")),
+        (event(timedout=GONE), IDS),
+        (event(responded_at="2026-03-01T12:00:00Z"), IDS),
+        (event(responded_at="2026-03-01T13:00:00+01:00"), IDS),
+        (event(responded_at=pendulum.datetime(2026, 3, 1, 12, tz="UTC")), IDS),
+        (event(responded_at=pendulum.datetime(2026, 3, 1, 13, tz="Europe/Berlin")), IDS),
+    ],
+    ids=[
+        "every step",
+        "one",
+        "in another order",
+        "without a word of timeouts",
+        "time as text",
+        "time of another zone",
+        "time as Airflow has it",
+        "time as Airflow has it elsewhere",
+    ],
+)
+def test_a_plain_yes_is_an_approval_of_exactly_the_ticked_steps(
+    given_event: dict[str, Any], steps: tuple[str, ...]
+) -> None:
+    """It carries the person, the steps in the plan's order, their digest, and its end."""
+    answer = answer_to(given_event)
+    assert (answer.decision, answer.answered_by, answer.step_ids) == (Decision.APPROVED, "operator", steps)
+    assert answer.digest == approval_digest(PLAN, "b1", steps)
+    assert answer.expires_at == NOW + timedelta(minutes=30)
+    assert (answer.plan_id, answer.batch_id, answer.run) == (PLAN.plan_id, "b1", RUN)
+
+
+@pytest.mark.parametrize(
+    ("given_event", "decision", "reason"),
+    [
+        pytest.param(event(chosen_options=[REJECT]), "rejected", "a person rejected it", id="rejected"),
+        pytest.param(
+            event(chosen_options=[REJECT], params_input={}), "rejected", "a person rejected it", id="rejected bare"
+        ),
+        pytest.param(ticked(), "rejected", "every step was unticked", id="nothing ticked"),
+        pytest.param(event(params_input={}), "malformed", "not a list of steps", id="no steps"),
+        pytest.param(event(params_input=GONE), "malformed", "not a list of steps", id="no form"),
+        pytest.param(event(params_input={"steps": None}), "malformed", "not a list of steps", id="steps are null"),
+        pytest.param(event(params_input={"steps": "b1.s01"}), "malformed", "not a list", id="steps are a text"),
+        pytest.param(event(params_input={"steps": {"b1.s01": 1}}), "malformed", "not a list", id="steps are an object"),
+        pytest.param(ticked("b1.s01", "b9.s01"), "malformed", "not a list of steps", id="an unknown step"),
+        pytest.param(ticked("b1.s01", 1), "malformed", "not a list of steps", id="a number for a step"),
+        pytest.param(ticked("b1.s01", ["b1.s02"]), "malformed", "not a list of steps", id="a list for a step"),
+        pytest.param(ticked("b1.s01", "b1.s01"), "malformed", "not a list of steps", id="a step twice"),
+        pytest.param(ticked("B1.S01"), "malformed", "not a list of steps", id="a step in other letters"),
+        pytest.param(event(chosen_options=["Yes"]), "malformed", "chosen options", id="an unknown option"),
+        pytest.param(event(chosen_options=["approve"]), "malformed", "chosen options", id="in other letters"),
+        pytest.param(event(chosen_options=[APPROVE, REJECT]), "malformed", "chosen options", id="both options"),
+        pytest.param(event(chosen_options=[APPROVE, APPROVE]), "malformed", "chosen options", id="an option twice"),
+        pytest.param(event(chosen_options=[]), "malformed", "chosen options", id="no option"),
+        pytest.param(event(chosen_options=APPROVE), "malformed", "cannot be read", id="an option as text"),
+        pytest.param(event(chosen_options=GONE), "malformed", "cannot be read", id="options missing"),
+        pytest.param(event(params_input={"steps": [*IDS], "comment": 7}), "malformed", "comment", id="a number to say"),
+        pytest.param(event(responded_at=GONE), "malformed", "cannot be read", id="no time"),
+        pytest.param(event(responded_at="today"), "malformed", "cannot be read", id="no time that can be read"),
+        pytest.param(event(responded_at=datetime(2026, 3, 1)), "malformed", "cannot be read", id="time without a zone"),  # noqa: DTZ001 - that is the case
+        pytest.param(event(responded_at=datetime.max.replace(tzinfo=UTC)), "malformed", "yet to come", id="far future"),
+        pytest.param(event(responded_at=NOW + timedelta(hours=1)), "malformed", "yet to come", id="in an hour"),
+        pytest.param(event(responded_by_user="operator"), "malformed", "cannot be read", id="a person as text"),
+        pytest.param(event(responded_by_user={"id": "7"}), "malformed", "cannot be read", id="a person without a name"),
+        pytest.param(event(responded_by_user=GONE), "malformed", "cannot be read", id="person missing"),
+        pytest.param(event(timedout="no"), "malformed", "cannot be read", id="a text for a timeout"),
+        pytest.param(event(responded_by_user=None), "no answer", "nobody answered", id="no person"),
+        pytest.param(event(responded_by_user={"id": "", "name": " "}), "no answer", "nobody", id="a blank name"),
+        pytest.param(event(timedout=True), "no answer", "nobody answered in time", id="timed out"),
+        pytest.param({"error": "late", "error_type": "timeout"}, "no answer", "nobody answered in time", id="timeout"),
+        pytest.param({"error": "boom", "error_type": "unknown"}, "no answer", "Airflow reports: boom", id="an error"),
+        pytest.param(event(error="boom"), "no answer", "Airflow reports: boom", id="an error beside a yes"),
+        pytest.param({}, "malformed", "cannot be read", id="nothing at all"),
+        pytest.param(None, "malformed", "no mapping", id="no event"),
+        pytest.param([APPROVE], "malformed", "no mapping", id="a list for an event"),
+    ],
+)
+def test_whatever_is_no_plain_yes_permits_nothing(given_event: Any, decision: str, reason: str) -> None:
+    """Each other shape is a rejection, no answer or malformed, with the reason, and covers no step."""
+    answer = answer_to(given_event)
+    assert answer.decision == decision
+    assert reason in answer.reason
+    assert (answer.step_ids, answer.digest, answer.expires_at) == ((), None, None)
+
+
+def test_the_comment_is_kept() -> None:
+    """Also beside a rejection, without the blanks around it."""
+    answer = answer_to(event(chosen_options=[REJECT], params_input={"comment": "  not today\n"}))
+    assert answer.comment == "not today"
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.sampled_from([APPROVE, REJECT, *IDS]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+STEPS = st.lists(st.sampled_from([*IDS, "b1.s99"]), max_size=4)
+EVENTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "chosen_options": st.sampled_from([[APPROVE], [REJECT], [APPROVE, REJECT], []]) | ANYTHING,
+        "params_input": st.fixed_dictionaries({}, optional={"steps": STEPS | ANYTHING, "comment": ANYTHING}) | ANYTHING,
+        "responded_at": st.just(NOW) | st.datetimes() | st.datetimes(timezones=st.just(UTC)) | ANYTHING,
+        "responded_by_user": st.just({"id": "7", "name": "operator"})
+        | st.fixed_dictionaries({"id": ANYTHING, "name": ANYTHING})
+        | ANYTHING,
+        "timedout": st.just(False) | ANYTHING,
+    },
+)
+
+
+@given(EVENTS)
+def test_no_event_whatsoever_is_an_approval_unless_it_is_a_plain_yes(given_event: dict[str, Any]) -> None:
+    """An approval rests on exactly the one option, a name, and known steps that were ticked; nothing ever raises."""
+    answer = answer_to(given_event)
+    if answer.decision is not Decision.APPROVED:
+        assert (answer.step_ids, answer.digest, answer.expires_at) == ((), None, None)
+        return
+    assert given_event["chosen_options"] == [APPROVE]
+    assert given_event["responded_by_user"]["name"].strip()
+    assert given_event.get("timedout", False) is False
+    steps = given_event["params_input"]["steps"]
+    assert steps
+    assert sorted(steps) == sorted(answer.step_ids)
+    assert set(steps) <= set(IDS)
+    assert answer.expires_at is not None
+    assert answer.expires_at <= NOW + timedelta(minutes=35)
+
+
+@given(ANYTHING)
+def test_nothing_that_is_no_event_raises(given_event: Any) -> None:
+    """What Airflow hands over may be anything: without all of a plain yes it permits nothing."""
+    assert answer_to(given_event).decision is not Decision.APPROVED

@@ -1,0 +1,42 @@
+"""What a run is about: the publications that started it, or its own parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pulsar_steward.orchestration.remediating import Wanted, wanted_by
+
+
+@pytest.mark.parametrize(
+    ("params", "published", "wanted"),
+    [
+        pytest.param({"cluster": "east"}, [], [("east", None, ())], id="the newest of a cluster"),
+        pytest.param({"cluster": "east", "plan_id": "p1"}, [], [("east", "p1", ())], id="a named plan"),
+        pytest.param({"cluster": "east", "plan_id": ""}, [], [("east", None, ())], id="an empty name is none"),
+        pytest.param(
+            {"cluster": "east", "kinds": ["tc_balance"]}, [], [("east", None, ("tc_balance",))], id="only some kinds"
+        ),
+        pytest.param(
+            {"cluster": "demo"}, [{"cluster": "east", "plan_id": "p1"}], [("east", "p1", ())], id="a publication"
+        ),
+        pytest.param(
+            {"cluster": "demo", "kinds": None},
+            [
+                {"cluster": "west", "plan_id": "w1"},
+                {"cluster": "east", "plan_id": "p1"},
+                {"cluster": "east", "plan_id": "p2"},
+            ],
+            [("east", "p2", ()), ("west", "w1", ())],
+            id="the last publication of each cluster",
+        ),
+        pytest.param({"cluster": "demo"}, [{"cluster": "east"}], [("demo", None, ())], id="a publication of no plan"),
+    ],
+)
+def test_what_a_run_is_about(
+    params: dict[str, Any], published: list[dict[str, Any]], wanted: list[tuple[str, str | None, tuple[str, ...]]]
+) -> None:
+    """Publications win over parameters, but for the kinds; clusters come in order of their names."""
+    expected = tuple(Wanted(cluster=cluster, plan_id=plan_id, kinds=kinds) for cluster, plan_id, kinds in wanted)
+    assert wanted_by(params, published) == expected

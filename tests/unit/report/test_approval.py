@@ -1,0 +1,118 @@
+"""What a person reads before agreeing holds all that they agree to."""
+
+from __future__ import annotations
+
+import pytest
+
+from pulsar_steward.apply.changes import kind_of
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.plan import Placement
+from pulsar_steward.model.step import GuardResult, Touched
+from pulsar_steward.policy.schema import ApprovalPolicy, Policy
+from pulsar_steward.report.approval import body, labels, short, subject
+from pulsar_steward.report.markdown import text
+from tests.builders import a_batch, a_move, a_plan, a_split, a_step, broker
+
+SPLIT = a_step(
+    a_split(),
+    step_id="b1.s01",
+    effect="both halves stay",
+    undo_note="A split cannot be undone",
+    touched=Touched(producers=1, consumers=2, topics=3, coordinators=1),
+    guards=(GuardResult(guard="owner", passed=True, reason="owns it"),),
+)
+MOVE = a_step(
+    a_move(bundle="0x00000000_0x08000000"),
+    step_id="b1.s02",
+    effect="goes from 6 to 5",
+    undo=a_move(source=broker(1), target=broker(0)),
+    undo_note="Unload it back",
+    touched=Touched(producers=1000, consumers=500, topics=3, coordinators=2),
+    guards=(GuardResult(guard="owner", passed=True, reason="owns it"),),
+    after=("b1.s01",),
+)
+BATCH = a_batch(
+    SPLIT,
+    MOVE,
+    title="Even out",
+    before=(Placement(broker(0), 6), Placement(broker(1), 4)),
+    after=(Placement(broker(0), 5), Placement(broker(1), 5)),
+)
+PLAN = a_plan(BATCH)
+POLICY = Policy(approval=ApprovalPolicy(valid_minutes=45, response_timeout_minutes=90))
+BODY = body(PLAN, BATCH, POLICY)
+
+
+@pytest.mark.parametrize("step", [SPLIT, MOVE], ids=["split", "move"])
+def test_each_step_is_told_whole(step: object) -> None:
+    """Its id, the change, the effect, the way back, and the exact call."""
+    chosen = SPLIT if step is SPLIT else MOVE
+    for words in (chosen.step_id, short(chosen.change), chosen.effect, chosen.undo_note):
+        assert text(words) in BODY
+    assert f"\n{kind_of(chosen.change).call()}\n" in BODY
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "| broker-00:8080 | 6 | 5 |",
+        "| broker-01:8080 | 4 | 5 |",
+        "1,503 clients will reconnect; 3 transaction coordinators pause for a moment.",
+        "**b1.s01 cannot be undone.**",
+        "(after b1.s01)".replace("(", r"\(").replace(")", r"\)"),
+        "1,000 / 500",
+        "within 45 minutes of your answer",
+        "No answer within 1 h 30 min is a rejection",
+        "- WARNING: made up",
+        PLAN.digest[:12],
+        "Guards passed for every step: owner.",
+    ],
+)
+def test_what_it_costs_and_what_it_means_is_said(words: str) -> None:
+    """Placement before and after, clients, the end of the approval, the reasons, and which plan it is."""
+    assert words in BODY
+
+
+def test_a_batch_that_can_be_undone_says_so() -> None:
+    """Where every step has its inverse, the reader is told."""
+    batch = a_batch(a_step(MOVE.change, undo=MOVE.undo, undo_note=MOVE.undo_note))
+    words = body(a_plan(batch), batch, POLICY)
+    assert "Every step can be undone." in words
+    assert "cannot be undone" not in words
+
+
+def test_a_veto_is_shown_and_not_hidden_by_passes() -> None:
+    """Where a guard objected at planning, that is what is read."""
+    vetoed = a_step(MOVE.change, guards=(*MOVE.guards, GuardResult(guard="cooldown", passed=False, reason="rests")))
+    batch = a_batch(vetoed)
+    words = body(a_plan(batch), batch, POLICY)
+    assert "b1.s01: cooldown: rests" in words
+    assert "Guards passed for every step" not in words
+
+
+def test_the_subject_and_the_ticks_name_things_briefly() -> None:
+    """One line for the list of what waits, and one beside each tick."""
+    assert subject(PLAN, BATCH) == "east: Even out"
+    assert labels(BATCH) == {
+        "b1.s01": "b1.s01: split 0x00000000_0x10000000 on broker-00:8080",
+        "b1.s02": "b1.s02: move 0x00000000_0x08000000 from broker-00:8080 to broker-01:8080",
+    }
+
+
+def test_names_from_outside_stay_names() -> None:
+    """A namespace, a broker or a finding that looks like Markdown or HTML is shown as it is."""
+    evil = "<img src=x onerror=alert(1)>|[a](b)`"
+    change = a_move(namespace=f"t/{evil}", target=evil)
+    finding = Finding(check_id="tc-skew", severity=Severity.CRITICAL, subject=evil, evidence=evil, figures={})
+    batch = a_batch(
+        a_step(change, effect=evil, undo_note=evil),
+        unit=evil,
+        findings=(finding,),
+        before=(Placement(evil, 1),),
+        after=(Placement(evil, 2),),
+    )
+    words = body(a_plan(batch), batch, POLICY)
+    outside_code = words.split("### The exact calls")[0]
+    assert "<img" not in outside_code.replace(r"\<img", "")
+    assert "](" not in outside_code.replace(r"\]\(", "")
+    assert "<img" not in words.split("```")[1]  # quoted in the path

@@ -1,0 +1,68 @@
+"""Names come from outside and stay names, whatever Markdown or HTML they look like."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsar_steward.report.markdown import bullets, code, table, text
+
+
+@pytest.mark.parametrize(
+    ("words", "escaped"),
+    [
+        ("public/default", "public/default"),
+        ("tenant_one/*ns*", r"tenant\_one/\*ns\*"),
+        ("[click](http://evil)", r"\[click\]\(http://evil\)"),
+        ("<script>alert(1)</script>", r"\<script\>alert\(1\)\</script\>"),
+        ("&lt;b&gt;", r"\&lt;b\&gt;"),
+        ("a | b", r"a \| b"),
+        ("two\nlines\t and  blanks", "two lines and blanks"),
+        ("`code` ~~no~~ # title", r"\`code\` \~\~no\~\~ \# title"),
+        ("back\\slash", r"back\\slash"),
+        (12, "12"),
+    ],
+)
+def test_words_stay_words(words: object, escaped: str) -> None:
+    """Every character with a meaning in Markdown loses it, and lines become one."""
+    assert text(words) == escaped
+
+
+@given(st.text())
+def test_escaping_can_be_taken_back(words: str) -> None:
+    """Nothing but blanks is lost: a reader of the rendered page sees the name as it is."""
+    assert re.sub(r"\\(.)", r"\1", text(words)) == " ".join(words.split())
+
+
+@given(st.lists(st.tuples(st.text(), st.text()), max_size=4))
+def test_a_table_keeps_its_shape(rows: list[tuple[str, str]]) -> None:
+    """Each row is one line of two cells, whatever is in them."""
+    lines = table(("a", "b"), rows).split("\n")
+    assert len(lines) == 2 + len(rows)
+    assert all(len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) == 3 for line in lines)
+
+
+def test_columns_of_numbers_stand_to_the_right() -> None:
+    """The second line of a table says so."""
+    assert table(("broker", "now"), [("b", 3)], numbers=frozenset({1})).split("\n") == [
+        "| broker | now |",
+        "| --- | --: |",
+        "| b | 3 |",
+    ]
+
+
+def test_a_list_has_an_item_a_line() -> None:
+    """A line break in an item makes no further item."""
+    assert bullets(["one", "two\n- three"]) == "- one\n- two - three"
+
+
+@given(st.lists(st.text(alphabet="`~ab\n"), max_size=3))
+def test_a_block_of_code_ends_where_it_should(lines: list[str]) -> None:
+    """No run of backticks inside is as long as the fence."""
+    first, *body, last = code(lines).split("\n")
+    assert first == last
+    assert set(first) == {"`"}
+    assert all(len(run) < len(first) for line in body for run in re.findall(r"`+", line))

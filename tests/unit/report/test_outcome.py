@@ -1,0 +1,138 @@
+"""What came of a run, and what an operator has to look at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pulsar_steward.ledger.rows import Decision, Outcome, Proof, RecordedAnswer, StepOutcome
+from pulsar_steward.report.outcome import BatchStory, story
+from tests.builders import NOW, a_batch, a_plan, a_step
+
+BATCH = a_batch(a_step(step_id="b1.s01"), a_step(step_id="b1.s02"), title="Even_out")
+PLAN = a_plan(BATCH)
+RUN = "dag/run/0"
+
+
+def an_answer(decision: Decision = Decision.APPROVED, **fields: Any) -> RecordedAnswer:
+    """An answer by a person, to both steps where it approves."""
+    usual: dict[str, Any] = {
+        "plan_id": PLAN.plan_id,
+        "batch_id": "b1",
+        "run": RUN,
+        "answer_id": 1,
+        "decision": decision,
+        "answered_by": "operator",
+        "answered_at": NOW,
+        "reason": "made up",
+        "step_ids": ("b1.s01", "b1.s02") if decision is Decision.APPROVED else (),
+    }
+    return RecordedAnswer(**{**usual, **fields})
+
+
+def an_outcome(step_id: str, outcome: Outcome = Outcome.DONE, reason: str = "made up") -> StepOutcome:
+    """What a step came to."""
+    return StepOutcome(
+        plan_id=PLAN.plan_id,
+        batch_id="b1",
+        step_id=step_id,
+        intent_id=None,
+        run=RUN,
+        at=NOW,
+        outcome=outcome,
+        reason=reason,
+        proof={},
+    )
+
+
+def a_proof(*, proved: bool = True, **shown: Any) -> Proof:
+    """What was read back."""
+    return Proof(plan_id=PLAN.plan_id, batch_id="b1", run=RUN, at=NOW, proved=proved, reason="as seen", shown=shown)
+
+
+BOTH_DONE = (an_outcome("b1.s01"), an_outcome("b1.s02"))
+
+
+def told(
+    answer: RecordedAnswer | None, outcomes: tuple[StepOutcome, ...] = (), proof: Proof | None = None
+) -> BatchStory:
+    """The story of the batch."""
+    return BatchStory(plan=PLAN, batch=BATCH, answer=answer, outcomes=outcomes, proof=proof)
+
+
+@pytest.mark.parametrize(
+    ("batch", "troubles"),
+    [
+        pytest.param(told(an_answer(), BOTH_DONE, a_proof()), [], id="all done and proved"),
+        pytest.param(told(an_answer(Decision.REJECTED)), [], id="rejected"),
+        pytest.param(told(an_answer(Decision.NO_ANSWER), (), a_proof(proved=False)), [], id="nobody answered"),
+        pytest.param(told(None), ["no answer was recorded"], id="no answer at all"),
+        pytest.param(told(an_answer(Decision.MALFORMED)), ["malformed answer (made up)"], id="malformed"),
+        pytest.param(
+            told(an_answer(), BOTH_DONE[:1], a_proof()), ["b1.s02: approved, and no outcome"], id="a step is missing"
+        ),
+        pytest.param(
+            told(an_answer(), (BOTH_DONE[0], an_outcome("b1.s02", Outcome.UNKNOWN, "dark")), a_proof(proved=False)),
+            ["b1.s02 unknown: dark", "not proved: as seen"],
+            id="unknown",
+        ),
+        pytest.param(
+            told(an_answer(), tuple(an_outcome(f"b1.s0{n}", Outcome.DRIFTED, "moved") for n in (1, 2)), a_proof()),
+            ["b1.s01 drifted: moved", "b1.s02 drifted: moved"],
+            id="drifted",
+        ),
+        pytest.param(told(an_answer(), BOTH_DONE), ["not proved: it was not verified"], id="not verified"),
+        pytest.param(
+            told(an_answer(), BOTH_DONE, a_proof(proved=False)), ["not proved: as seen"], id="done, and not proved"
+        ),
+        pytest.param(
+            told(an_answer(Decision.REJECTED), (an_outcome("b1.s01", Outcome.UNKNOWN, "interrupted"),)),
+            ["b1.s01 unknown: interrupted"],
+            id="withdrawn while under way",
+        ),
+    ],
+)
+def test_what_an_operator_has_to_look_at(batch: BatchStory, troubles: list[str]) -> None:
+    """Whatever is not as a person wanted it is named with cluster and batch; a rejection is no trouble."""
+    assert len(batch.troubles) == len(troubles)
+    for said, words in zip(batch.troubles, troubles, strict=True):
+        assert said.startswith("east b1: ")
+        assert words in said
+
+
+def test_a_story_tells_who_decided_what_came_of_it_and_where_things_are() -> None:
+    """Decision with name and comment, a row for each step, the proof, and the placement by broker."""
+    placement = {"b-2": {"unread": "no connection"}, "b-1": {"bundles": 3, "coordinators": 5}}
+    words = story([told(an_answer(comment="go ahead"), BOTH_DONE, a_proof(placement=placement))])
+    assert words.startswith("## east: Even\\_out\n\n")
+    assert 'Approved by operator at 2026-03-01 12:00:00 UTC: made up. "go ahead"' in words
+    assert "| b1.s01 | done | made up |\n| b1.s02 | done | made up |" in words
+    assert "Proved: as seen" in words
+    assert "| broker | bundles | coordinators | unread |" in words
+    assert "| b-1 | 3 | 5 |  |\n| b-2 |  |  | no connection |" in words
+
+
+@pytest.mark.parametrize(
+    ("batch", "words"),
+    [
+        (told(None), "No answer was recorded: nothing was changed."),
+        (told(an_answer(Decision.NO_ANSWER, answered_by=None)), "No answer at 2026-03-01 12:00:00 UTC: made up."),
+        (told(an_answer(), BOTH_DONE, a_proof(proved=False)), "Not proved: as seen"),
+    ],
+    ids=["no answer recorded", "nobody answered", "not proved"],
+)
+def test_a_story_without_a_happy_end(batch: BatchStory, words: str) -> None:
+    """What did not happen is said as plainly."""
+    assert words in story([batch])
+
+
+def test_a_run_without_batches_had_nothing_to_do() -> None:
+    """An empty report is no report."""
+    assert story([]) == "There was nothing to do."
+
+
+def test_a_comment_stays_a_comment() -> None:
+    """A person's words are shown as they are, not rendered."""
+    words = story([told(an_answer(comment="<b>[x](y)</b>"))])
+    assert r"\<b\>\[x\]\(y\)\</b\>" in words
