@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lab.simulator import Answer, BrokenJson, Delay, Drop, Fault
+from pulsar_steward.model.step import UnloadBundle
 from tests.apply.worksite import quick_policy, said
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def test_a_cluster_that_cannot_be_read_afterwards_leaves_the_outcome_unknown(sit
 
 
 def test_a_bundle_that_lands_on_another_broker_is_a_failure(site: Worksite) -> None:
-    """Somebody else's lookup or shedder was quicker: the step says who owns the bundle now, and the rest is left."""
+    """Somebody else's lookup or shedder is quicker each time: the step says who owns it now, and the rest is left."""
     plan = site.approved(site.move(0), site.move(1))
 
     def lands_elsewhere(call: Call) -> None:
@@ -117,6 +118,25 @@ def test_a_bundle_that_lands_on_another_broker_is_a_failure(site: Worksite) -> N
     outcomes = site.carry_out(plan, after=lands_elsewhere)
     assert said(outcomes) == ["failed", "refused"]
     assert_says(outcomes[0].reason, f"yet {site.brokers[2]} owns {site.tc_bundles[0]}")
+    assert site.changes() == [f"unload {site.tc_bundles[0]}"] * 3
+
+
+def test_a_bundle_that_lands_elsewhere_once_is_moved_on(site: Worksite) -> None:
+    """What was approved is the bundle on its target: each further call has an intent of its own."""
+    plan = site.approved(site.move(0))
+    calls: list[Call] = []
+
+    def lands_elsewhere_once(call: Call) -> None:
+        if call.method == "PUT" and not calls:
+            calls.append(call)
+            site.simulator.pile_up_tcs(site.brokers[2])
+
+    (outcome,) = site.carry_out(plan, after=lands_elsewhere_once)
+    assert outcome.outcome == "done"
+    intents = site.ledger.intents(plan.plan_id, "b1")
+    sources = [intent.change.source for intent in intents if isinstance(intent.change, UnloadBundle)]
+    assert sources == [site.brokers[0], site.brokers[2]]
+    assert [intent.attempt for intent in intents] == [1, 2]
 
 
 def test_a_target_that_dies_after_the_call_gets_nothing(site: Worksite) -> None:

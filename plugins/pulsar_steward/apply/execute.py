@@ -10,6 +10,8 @@ import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from pulsar_steward.apply.changes import kind_of
 from pulsar_steward.apply.gate import ask_for_permit, require_valid
 from pulsar_steward.apply.lease import held_lease
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
     from pulsar_steward.model.step import Change, Step
 
 log = logging.getLogger(__name__)
+
+MOST_ATTEMPTS = 3
+"""Calls for one move, where each time another broker was quicker to take the bundle than the one that was named."""
 
 
 def carry_out(bench: Bench, plan_id: str, batch_id: str) -> tuple[StepOutcome, ...]:
@@ -123,14 +128,32 @@ class _BatchRun:
         return look_before(self._bench.look, step, self._bench.policy, now, self._moved_at(step, now))
 
     def _moved_at(self, step: Step, now: datetime) -> datetime | None:
-        """When the bundle was last moved; this very step's own earlier try, known to have had no effect, is none."""
+        """When the bundle was last moved; this very step's own earlier tries, which did not do it, are none."""
         cooldown = timedelta(minutes=self._bench.policy.tc_skew.cooldown_minutes)
         moves = self._bench.ledger.moves_since(self._permit.plan.cluster, now - cooldown)
         moved_at = moves.get(f"{step.change.namespace}/{step.change.bundle}")
-        own = {intent.at for intent in self._intents if intent.step_id == step.step_id}
+        tried = self._bench.ledger.intents(self._permit.plan.plan_id, self._permit.batch_id)
+        own = {intent.at for intent in tried if intent.step_id == step.step_id}
         return None if moved_at in own else moved_at
 
     def _carry_out(self, step: Step) -> None:
+        """Makes the change; where Pulsar takes it elsewhere, goes on from there a bounded number of times."""
+        way, last = step, None
+        for attempt in range(1, MOST_ATTEMPTS + 1):
+            begun = self._begin(way)
+            if isinstance(begun, Result):
+                self._record(step, _not_again(last, begun) if last else begun)
+                return
+            intent_id, before = begun
+            last = perform(self._bench, kind_of(way.change), before)
+            if last.onwards is None or attempt == MOST_ATTEMPTS:
+                self._record(step, last, intent_id)
+                return
+            log.warning("%s: %s, which was not asked for: once more from there", step.step_id, last.reason)
+            way = msgspec.structs.replace(step, change=last.onwards)
+
+    def _begin(self, step: Step) -> tuple[int, dict[str, Any]] | Result:
+        """Everything before a call, its intent last; or what the step comes to as nothing is called."""
         bench, plan = self._bench, self._permit.plan
         try:
             clients = bench.look.clients(_present_owner(step.change), step.change.namespace, step.change.bundle)
@@ -138,8 +161,7 @@ class _BatchRun:
             require_valid(bench.ledger, self._permit, bench.run, bench.clock())
             before = self._look_before(step)
             if isinstance(before, Result):
-                self._record(step, before)
-                return
+                return before
             intended = IntendedCall(
                 plan=plan,
                 batch_id=self._permit.batch_id,
@@ -148,11 +170,9 @@ class _BatchRun:
                 before=before,
                 clients=clients,
             )
-            intent_id = bench.ledger_writer.record_intent(intended, self._lease.current, bench.clock())
+            return bench.ledger_writer.record_intent(intended, self._lease.current, bench.clock()), before
         except (AdminError, LeaseLost, Refused) as error:
-            self._record(step, Result(outcome=Outcome.REFUSED, reason=str(error)))
-            return
-        self._record(step, perform(bench, kind_of(step.change), before), intent_id)
+            return Result(outcome=Outcome.REFUSED, reason=str(error))
 
     def _stopper(self) -> str | None:
         return next((name for name, row in self._recorded.items() if row.outcome is not Outcome.DONE), None)
@@ -175,6 +195,12 @@ class _BatchRun:
         )
         self._bench.journal.outcome(outcome)
         self._recorded[step.step_id] = outcome
+
+
+def _not_again(last: Result, objection: Result) -> Result:
+    return Result(
+        outcome=Outcome.FAILED, reason=f"{last.reason}; not tried again: {objection.reason}", values=last.values
+    )
 
 
 def _present_owner(change: Change) -> str:

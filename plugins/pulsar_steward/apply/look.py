@@ -86,8 +86,12 @@ class Look:
             return None
 
     def topic_in(self, namespace: str, bundle: str) -> str | None:
-        """The name of a topic in an owned bundle; None where it holds none, or nobody owns it."""
-        return min(self._reader.topic_positions(namespace, bundle) or (), default=None)
+        """The name of a topic in an owned bundle; None where it holds none, or nobody owns it.
+
+        Topics of Pulsar's own (``__change_events``) come last: brokers read these by themselves.
+        """
+        names = self._reader.topic_positions(namespace, bundle) or ()
+        return min(names, key=lambda name: (name.rpartition("/")[2].startswith("__"), name), default=None)
 
     def positions(self, namespace: str, bundle: str) -> tuple[int, ...]:
         """The hash positions of the topics in an owned bundle, rising; empty where nobody owns it."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pulsar_steward.admin.faults import NeverSent
 from pulsar_steward.errors import (
     AdminError,
     BrokenAnswer,
@@ -19,6 +20,7 @@ from pulsar_steward.errors import (
     Unreachable,
 )
 from pulsar_steward.ledger.rows import Outcome
+from pulsar_steward.model.step import Change
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,11 +35,12 @@ _LONGEST_PAUSE_SECONDS = 1.0
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """What a step came to, why, and what the cluster showed."""
+    """What a step came to, why, what the cluster showed, and the change that could still lead to what was approved."""
 
     outcome: Outcome
     reason: str
     values: dict[str, Any] = {}
+    onwards: Change | None = None
 
 
 def perform(bench: Bench, kind: ChangeKind, before: dict[str, Any]) -> Result:
@@ -47,12 +50,14 @@ def perform(bench: Bench, kind: ChangeKind, before: dict[str, Any]) -> Result:
         bench.writer.send(kind.call())
     except (Conflict, NotFound, Precondition) as error:
         return Result(outcome=Outcome.DRIFTED, reason=f"the cluster moved on: {error}")
+    except NeverSent as error:
+        return Result(outcome=Outcome.FAILED, reason=f"nothing was sent: {error}")
     except (TimedOut, Unreachable, BrokenAnswer, ServerError) as error:
         log.warning("whether the call had an effect is not known, looking: %s", error)
         doubt = error
     except AdminError as error:
         return Result(outcome=Outcome.FAILED, reason=str(error))
-    return result_of(wait_for(bench, kind, before), doubt)
+    return result_of(wait_for(bench, kind, before, enough=lambda sight: sight.onwards is not None), doubt)
 
 
 def result_of(sight: Sight | AdminError, doubt: AdminError | None) -> Result:
@@ -67,7 +72,7 @@ def result_of(sight: Sight | AdminError, doubt: AdminError | None) -> Result:
         reason = f"{sight.words}; it may still take effect{said}"
         return Result(outcome=Outcome.UNKNOWN, reason=reason, values=sight.values)
     reason = f"the broker accepted the call, yet {sight.words}"
-    return Result(outcome=Outcome.FAILED, reason=reason, values=sight.values)
+    return Result(outcome=Outcome.FAILED, reason=reason, values=sight.values, onwards=sight.onwards)
 
 
 def wait_for(

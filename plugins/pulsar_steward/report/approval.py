@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.apply.changes import kind_of
 from pulsar_steward.model.catalog import CHECKS
 from pulsar_steward.model.step import SplitBundle, UnloadBundle
-from pulsar_steward.report.markdown import bullets, code, table, text
+from pulsar_steward.report.markdown import bullets, codes, table, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,8 +37,8 @@ def body(plan: Plan, batch: Batch, policy: Policy) -> str:
         "### What approving means",
         bullets(_terms(policy)),
         "### The exact calls",
-        code(str(kind_of(step.change).call()) for step in batch.steps),
-        f"{text(f'Plan {plan.plan_id}, batch {batch.batch_id}, digest {plan.digest[:12]}.')}",
+        codes(str(kind_of(step.change).call()) for step in batch.steps),
+        f"{text(f'Plan {plan.plan_id}, batch {batch.batch_id}, SHA-256 {plan.digest}.')}",
     ]
     return "\n\n".join(part for part in parts if part)
 

@@ -31,11 +31,16 @@ def bullets(items: Iterable[object]) -> str:
     return "\n".join(f"- {text(item)}" for item in items)
 
 
-def code(lines: Iterable[object]) -> str:
-    """A block that is shown as it is; a fence within it cannot end it."""
-    body = "\n".join(" ".join(str(line).split()) for line in lines)
-    fence = "`" * max(3, max((len(run) for run in re.findall(r"`+", body)), default=0) + 1)
-    return f"{fence}\n{body}\n{fence}"
+def codes(lines: Iterable[object]) -> str:
+    """A list of lines that are shown as they are: Airflow's pages run the lines of a fenced block together."""
+    return "\n".join(f"- {_code(' '.join(str(line).split()))}" for line in lines)
+
+
+def _code(line: str) -> str:
+    """Backticks within it cannot end it: the ones around it are more in a row."""
+    fence = "`" * (max((len(run) for run in re.findall(r"`+", line)), default=0) + 1)
+    padding = " " if "`" in line else ""
+    return f"{fence}{padding}{line}{padding}{fence}"
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -49,7 +49,7 @@ def test_each_step_is_told_whole(step: object) -> None:
     chosen = SPLIT if step is SPLIT else MOVE
     for words in (chosen.step_id, short(chosen.change), chosen.effect, chosen.undo_note):
         assert text(words) in BODY
-    assert f"\n{kind_of(chosen.change).call()}\n" in BODY
+    assert f"- `{kind_of(chosen.change).call()}`\n" in BODY
 
 
 @pytest.mark.parametrize(
@@ -115,4 +115,4 @@ def test_names_from_outside_stay_names() -> None:
     outside_code = words.split("### The exact calls")[0]
     assert "<img" not in outside_code.replace(r"\<img", "")
     assert "](" not in outside_code.replace(r"\]\(", "")
-    assert "<img" not in words.split("```")[1]  # quoted in the path
+    assert "<img" not in words.split("### The exact calls")[1].split("\n\nPlan")[0]  # quoted in the path

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from pulsar_steward.errors import Refused
+from pulsar_steward.model.step import Change
 
 if TYPE_CHECKING:
     from pulsar_steward.admin.calls import Call
@@ -23,6 +24,7 @@ class Sight(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         there: Whether the change is there, whole.
         untouched: Whether everything is still as it was before it, so that it may be tried again.
+        onwards: The change that leads from what is seen to what was approved, where Pulsar went another way; else None.
         words: What is seen, in a sentence.
         values: The same as values, for the ledger.
     """
@@ -31,6 +33,7 @@ class Sight(msgspec.Struct, frozen=True, kw_only=True):
     untouched: bool
     words: str
     values: dict[str, Any]
+    onwards: Change | None = None
 
 
 class ChangeKind(Protocol):

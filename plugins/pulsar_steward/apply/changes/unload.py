@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from pulsar_steward.admin import calls
 from pulsar_steward.apply.changes.kind import Sight
 from pulsar_steward.errors import Refused
@@ -12,6 +14,10 @@ if TYPE_CHECKING:
     from pulsar_steward.admin.calls import Call
     from pulsar_steward.apply.look import Look
     from pulsar_steward.model.step import UnloadBundle
+
+
+def _from(change: UnloadBundle, owner: str | None) -> UnloadBundle:
+    return msgspec.structs.replace(change, source=owner)
 
 
 class Unloading:
@@ -45,4 +51,6 @@ class Unloading:
             untouched=owner == change.source,
             words=f"{owner} owns {change.bundle}" if owner else f"nobody owns {change.bundle}",
             values={"owner": owner},
+            # Only one lookup gets the named destination; another at the same moment may be given any other broker.
+            onwards=None if owner in {None, change.source, change.target} else _from(change, owner),
         )
