@@ -12,7 +12,7 @@ import msgspec
 
 from pulsar_steward.admin import paths
 from pulsar_steward.admin.transport import Transport
-from pulsar_steward.errors import AdminError, NotFound, Precondition
+from pulsar_steward.errors import NotFound, Precondition
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -138,20 +138,3 @@ class Reader:
         except NotFound:
             return {}
         return answer.decoded(dict[str, Any]) if answer.body else {}
-
-    def owner_of(self, pulsar_cluster: str, bundle: str) -> str | None:
-        """The broker that owns a bundle (``tenant/ns/range``), asked of every broker; None where nobody does.
-
-        Raises:
-            AdminError: If a broker that may own it could not be read.
-        """
-        failure: AdminError | None = None
-        for broker in self.brokers():
-            try:
-                if bundle in self.owned_bundles(pulsar_cluster, broker):
-                    return broker
-            except AdminError as error:
-                failure = error
-        if failure is not None:
-            raise failure
-        return None

@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 1.0
+_SAY_EVERY_SECONDS = 5.0
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,13 +93,18 @@ def wait_for(
         enough: Whether what is seen will not change any more.
         seconds: The time; None: the policy's `apply.proof_timeout_seconds`.
     """
-    deadline = time.monotonic() + (bench.policy.apply.proof_timeout_seconds if seconds is None else seconds)
-    pause = _FIRST_PAUSE_SECONDS
+    patience = bench.policy.apply.proof_timeout_seconds if seconds is None else seconds
+    began = time.monotonic()
+    deadline, said, pause = began + patience, began, _FIRST_PAUSE_SECONDS
     while True:
         last = _look_once(bench, kind, before)
         settled = not isinstance(last, AdminError) and (last.there or enough(last))
         if settled or time.monotonic() >= deadline:
             return last
+        if time.monotonic() - said >= _SAY_EVERY_SECONDS:
+            said = time.monotonic()
+            words = str(last) if isinstance(last, AdminError) else last.words
+            log.info("waiting for the brokers to show it, %.0f of %.0f s: %s", said - began, patience, words)
         time.sleep(pause)
         pause = min(pause * 1.5, _LONGEST_PAUSE_SECONDS)
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.admin.reader import Reader
-from pulsar_steward.errors import BrokenAnswer, NotFound, Precondition, Unreachable
-from tests.unit.admin.scripted import MEMBERS, answer, redirect
+from pulsar_steward.errors import BrokenAnswer, NotFound, Precondition
+from tests.unit.admin.scripted import MEMBERS, answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -105,12 +105,6 @@ ANSWERS: list[tuple[Callable[[Reader], Any], str, Reply, Any]] = [
     (lambda reader: reader.isolation_policies("local"), ISOLATION, answer(ISOLATED), ISOLATED),
     (lambda reader: reader.isolation_policies("local"), ISOLATION, answer(), {}),
     (lambda reader: reader.isolation_policies("local"), ISOLATION, answer({"reason": "none"}, status=404), {}),
-    (
-        lambda reader: reader.owner_of("local", f"a/x/{BUNDLE}"),
-        MEMBERS,
-        answer([]),
-        None,
-    ),
 ]
 
 FAILURES: list[tuple[Callable[[Reader], Any], str, Reply, type[AdminError]]] = [
@@ -205,33 +199,3 @@ def test_one_broker_can_be_asked(
     with Reader(settings(first.url)) as reader, reader.at(second.id) as other:
         assert other.version() == "4.2.4"
     assert first.asked == []
-
-
-@pytest.fixture
-def cluster(make_broker: Callable[[], ScriptedBroker], refusing: str) -> list[ScriptedBroker]:
-    """Two brokers that redirect to each other for what they own, and list a third that is dead."""
-    members = [make_broker(), make_broker()]
-    for asked in members:
-        asked.on(MEMBERS, answer([member.id for member in members] + [refusing]))
-        for member in members:
-            path = f"{MEMBERS}/local/{member.id.replace(':', '%3A')}/ownedNamespaces"
-            own = answer({f"a/x/{BUNDLE}": {}} if member is members[1] else {})
-            asked.on(path, own if asked is member else redirect(f"{member.url}{path}"))
-        dead = f"{MEMBERS}/local/{refusing.replace(':', '%3A')}/ownedNamespaces"
-        asked.on(dead, redirect(f"http://{refusing}{dead}"))
-    return members
-
-
-def test_the_owner_of_a_bundle_is_found(cluster: list[ScriptedBroker], settings: Callable[..., AdminSettings]) -> None:
-    """One broker that is listed and dead does not hide the owner among the others."""
-    with Reader(settings(cluster[0].url, read_attempts=1)) as reader:
-        assert reader.owner_of("local", f"a/x/{BUNDLE}") == cluster[1].id
-
-
-def test_no_owner_is_not_concluded_while_a_broker_is_silent(
-    cluster: list[ScriptedBroker], refusing: str, settings: Callable[..., AdminSettings]
-) -> None:
-    """The dead broker may own it, so that is an error that names it, and not "nobody"."""
-    with Reader(settings(cluster[0].url, read_attempts=1)) as reader, pytest.raises(Unreachable) as caught:
-        reader.owner_of("local", "a/x/0x80000000_0xffffffff")
-    assert caught.value.broker == refusing
