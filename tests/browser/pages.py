@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from selenium.common.exceptions import (
+    ElementClickInterceptedException,
+    ElementNotInteractableException,
+    StaleElementReferenceException,
+)
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from selenium.webdriver import Chrome
     from selenium.webdriver.remote.webelement import WebElement
 
 PATIENCE_S = 60
+REDRAWN = (StaleElementReferenceException, ElementClickInterceptedException, ElementNotInteractableException)
+"""What the driver says while a page is being drawn anew."""
 
 
 class Pages:
@@ -33,18 +41,25 @@ class Pages:
     def log_in(self, user: str, password: str) -> None:
         """Opens *Required Actions*, by way of the login."""
         self._browser.get(f"{self._url}/required_actions")
-        self._shown(By.NAME, "username").send_keys(user)
-        self._shown(By.NAME, "password").send_keys(password)
-        self._shown(By.CSS_SELECTOR, "button[type=submit]").click()
+        self._fill_in("username", user)
+        self._fill_in("password", password)
+        self._click(By.CSS_SELECTOR, "button[type=submit]")
 
     def open_required_action(self, subject: str) -> None:
         """Opens what waits under this subject."""
-        self._shown(By.XPATH, f"//a[contains(., {_quoted(subject)}) and contains(@href, 'required_actions')]").click()
+        self._click(By.XPATH, f"//a[contains(., {_quoted(subject)}) and contains(@href, 'required_actions')]")
         self._shown(By.XPATH, "//button[normalize-space()='Approve']")
 
     def text(self) -> str:
         """Everything that can be read on the page."""
-        return self._shown(By.TAG_NAME, "body").text
+        read: list[str] = []
+
+        def done() -> bool:
+            read.append(self._shown(By.TAG_NAME, "body").text)
+            return True
+
+        self._until(done)
+        return read[-1]
 
     def steps(self) -> list[str]:
         """The steps that are ticked, in words."""
@@ -54,40 +69,62 @@ class Pages:
     def take_out(self, step: str) -> None:
         """Unticks a step, as `steps` names it."""
         before = len(self.steps())
-        cross = self._shown(By.CSS_SELECTOR, f"[aria-label='Remove {step}']")
-        self._browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", cross)
-        cross.click()
+        self._click(By.CSS_SELECTOR, f"[aria-label='Remove {step}']")
         self._until(lambda: len(self.steps()) == before - 1)
 
     def comment(self, words: str) -> None:
         """Fills the comment in."""
-        self._shown(By.NAME, "element_comment").send_keys(words)
+        self._fill_in("element_comment", words)
 
     def approve(self) -> None:
         """Presses the button, and waits until the page has taken the answer."""
-        button = self._shown(By.XPATH, "//button[normalize-space()='Approve']")
-        self._until(button.is_enabled)
-        button.click()
+        self._click(By.XPATH, "//button[normalize-space()='Approve']")
         self._until(lambda: "Awaiting Input" not in self.text())
 
     def picture(self, name: str, *, of: str | None = None) -> None:
         """Keeps what is seen as a picture, scrolled to an element (an XPath) if one is given."""
         if of is not None:
-            element = self._shown(By.XPATH, of)
-            self._browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+            self._until(lambda: self._scrolled_to(self._shown(By.XPATH, of)))
         self._browser.save_screenshot(str(self._folder / f"{name}.png"))
 
     def _shown(self, by: str, what: str) -> WebElement:
         def find(browser: Chrome) -> WebElement | None:
             return next((each for each in browser.find_elements(by, what) if each.is_displayed()), None)
 
-        found = WebDriverWait(self._browser, PATIENCE_S).until(find, f"nothing shown at {what!r}")
+        found = WebDriverWait(self._browser, PATIENCE_S, ignored_exceptions=REDRAWN).until(
+            find, f"nothing shown at {what!r}"
+        )
         assert found is not None
         return found
 
-    def _until(self, reached: object) -> None:
-        assert callable(reached)
-        WebDriverWait(self._browser, PATIENCE_S).until(lambda _: reached())
+    def _fill_in(self, name: str, words: str) -> None:
+        def filled() -> bool:
+            field = self._shown(By.NAME, name)
+            field.clear()
+            field.send_keys(words)
+            return field.get_attribute("value") == words
+
+        self._until(filled)
+
+    def _click(self, by: str, what: str) -> None:
+        """Clicks what is shown and enabled; the page may draw it anew at any moment, and then it is found again."""
+
+        def clicked() -> bool:
+            element = self._shown(by, what)
+            if not element.is_enabled():
+                return False
+            self._scrolled_to(element)
+            element.click()
+            return True
+
+        self._until(clicked)
+
+    def _scrolled_to(self, element: WebElement) -> bool:
+        self._browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+        return True
+
+    def _until(self, reached: Callable[[], object]) -> None:
+        WebDriverWait(self._browser, PATIENCE_S, ignored_exceptions=REDRAWN).until(lambda _: reached())
 
 
 def _quoted(words: str) -> str:

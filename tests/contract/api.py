@@ -59,6 +59,21 @@ class Api:
         """The document at the end of all redirects."""
         return self.final("GET", path, at).raise_for_status().json()
 
+    def get_once_ready(self, path: str, at: int = 0) -> Any:
+        """The document, once there is one.
+
+        Real brokers that load many bundles at once for one call are in each other's way, and now and then answer 500
+        "Failed to acquire ownership" to the first.
+        """
+        found: list[httpx.Response] = []
+
+        def ready() -> bool:
+            found[:] = [self.final("GET", path, at)]
+            return found[0].is_success
+
+        wait_until(ready, f"{path} is answered", AGREED_WITHIN_S)
+        return found[0].json()
+
     def leader(self) -> int:
         """The index of the leader."""
         return self.ids.index(self.get("/admin/v2/brokers/leaderBroker")["brokerId"])

@@ -238,7 +238,7 @@ def test_asking_where_the_coordinators_are_loads_them_all(api: Api) -> None:
     for bundle in held:
         api.final("PUT", f"{NAMESPACES}/{SYSTEM}/{bundle}/unload")
     assert sum(api.target.tc_placement().values()) == 0
-    told = api.get("/admin/v3/transactions/coordinators", at=1)
+    told = api.get_once_ready("/admin/v3/transactions/coordinators", at=1)
     assert [each["id"] for each in told] == list(range(16))
     assert sum(api.target.tc_placement().values()) == 16
 
