@@ -70,6 +70,7 @@ def _collect(arguments: argparse.Namespace) -> str:
         out=arguments.out,
         taken_at=arguments.taken_at,
         at_once=arguments.parallelism,
+        policy=policy_of(arguments).collect,
     )
     return collect(spark, settings, order)
 

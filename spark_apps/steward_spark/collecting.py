@@ -15,7 +15,7 @@ from pyspark import StorageLevel
 
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.collect.arrow import UNREAD, schema_of
-from pulsar_steward.collect.broker import BrokerTask
+from pulsar_steward.collect.broker import BrokerTask, Scope
 from pulsar_steward.collect.coordinators import SystemBundle, placement
 from pulsar_steward.collect.namespace import Placement
 from pulsar_steward.collect.overview import Overview, look_over
@@ -24,16 +24,23 @@ from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.tables import (
     BROKERS,
     BUNDLES,
+    CLIENTS,
+    CONFIGURATION,
+    DRILLED,
+    METRICS,
     NAMESPACES,
     SNAPSHOT,
     SUBSCRIPTIONS,
     TOPICS,
     TRANSACTION_COORDINATORS,
 )
+from pulsar_steward.policy.schema import CollectPolicy
 from steward_spark.bundles import all_bundles, with_positions
-from steward_spark.gather import ask_brokers, ask_namespaces, rows_of
+from steward_spark.drilling import drilled, tasks_of, wanted_of
+from steward_spark.gather import ask_brokers, ask_endpoints, ask_namespaces, ask_owners, rows_of
 from steward_spark.place import SnapshotPlace, snapshot_uri, stamp_of
 from steward_spark.progress import watched
+from steward_spark.suspects import suspects
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,6 +52,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+FEW_FILES = 4
+"""Parts of tables that are small however many brokers there are."""
+
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be collected, and where it goes.
@@ -54,12 +64,14 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         out: URI of the folder of snapshots.
         taken_at: When collecting began, with its time zone.
         at_once: Brokers asked at the same time, at most; None: as many as Spark has cores.
+        policy: How much is looked at.
     """
 
     cluster: str
     out: str
     taken_at: datetime
     at_once: int | None = None
+    policy: CollectPolicy = CollectPolicy()
 
 
 class NobodyAnswered(StewardError):
@@ -98,9 +110,13 @@ class _Collecting:
         tasks = [BrokerTask(name, overview.pulsar_cluster, name == overview.leader) for name in overview.brokers]
         where = Placement(overview.brokers, overview.policies)
         level = StorageLevel.MEMORY_AND_DISK
-        self._answers = ask_brokers(spark, settings, tasks, order.at_once).persist(level)
+        self._answers = ask_brokers(spark, settings, tasks, Scope(order.taken_at, order.policy), order.at_once).persist(
+            level
+        )
         self._namespaces = ask_namespaces(spark, settings, where, overview.namespaces).persist(level)
         self._bundles: DataFrame | None = None
+        self._details: DataFrame | None = None
+        self._settings = settings
 
     def brokers(self) -> pa.Table:
         """Asks all brokers, and returns the table `brokers`."""
@@ -131,6 +147,11 @@ class _Collecting:
         coordinators = self._coordinators(self._bundles)
         place.write(TOPICS, rows_of(self._answers, TOPICS))
         place.write(SUBSCRIPTIONS, rows_of(self._answers, SUBSCRIPTIONS))
+        for table in (CLIENTS, CONFIGURATION):
+            place.write(table, rows_of(self._answers, table).coalesce(FEW_FILES))
+        metrics = self._metrics()
+        place.write(METRICS, metrics)
+        place.write(DRILLED, self._drilled(metrics, namespaces, self._bundles))
         place.write(NAMESPACES, namespaces)
         place.write(BUNDLES, self._with_positions(self._bundles, coordinators))
         place.write(TRANSACTION_COORDINATORS, self._frame(TRANSACTION_COORDINATORS, coordinators))
@@ -139,9 +160,27 @@ class _Collecting:
 
     def end(self) -> None:
         """Gives back what was kept."""
-        for kept in (self._answers, self._namespaces, self._bundles):
+        for kept in (self._answers, self._namespaces, self._bundles, self._details):
             if kept is not None:
                 kept.unpersist()
+
+    def _metrics(self) -> DataFrame:
+        metrics = rows_of(self._answers, METRICS).coalesce(FEW_FILES)
+        if not self._order.policy.metrics_urls:
+            return metrics
+        return metrics.unionByName(rows_of(ask_endpoints(self._spark, self._settings, self._order.policy), METRICS))
+
+    def _drilled(self, metrics: DataFrame, namespaces: DataFrame, bundles: DataFrame) -> DataFrame:
+        """Asks owners about suspects; the brokers' answers must not be asked for anew, so they are kept by now."""
+        policy = self._order.policy
+        brokers_own = rows_of(self._answers, METRICS)
+        topics = suspects(rows_of(self._answers, SUBSCRIPTIONS), brokers_own, policy.drilled_topics)
+        tasks = tasks_of(wanted_of(topics, namespaces), bundles, self._overview.pulsar_cluster)
+        log.info("%s suspects on %s brokers are asked about", f"{len(topics):,}", f"{len(tasks):,}")
+        if not tasks:
+            return self._frame(DRILLED, [])
+        self._details = ask_owners(self._spark, self._settings, tasks, policy).persist()
+        return drilled(self._details, metrics).coalesce(1)
 
     def _meta(self, unread: Sequence[str], failed: Sequence[str]) -> dict[str, object]:
         overview, order = self._overview, self._order

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from pulsar_steward.model.tables import BROKERS, BUNDLES, SNAPSHOT, TRANSACTION_COORDINATORS
+from pulsar_steward.model.tables import (
+    BROKERS,
+    BUNDLES,
+    CLIENTS,
+    CONFIGURATION,
+    DRILLED,
+    METRICS,
+    NAMESPACES,
+    SNAPSHOT,
+    SUBSCRIPTIONS,
+    TOPICS,
+    TRANSACTION_COORDINATORS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,12 +36,18 @@ class About:
     Attributes:
         cluster: The cluster's name in Steward's connections.
         unread: Brokers and namespaces that could not be read; not empty means partial.
+        taken_at: When collecting began, UTC: a check's only "now".
+        pulsar_version: As the first broker that answered says it.
+        load_manager: Class name of the brokers' load manager.
         coordinators: Transaction coordinators; 0 where transactions are off.
         tcs_by_bundle: Whether bundles place them.
     """
 
     cluster: str
     unread: tuple[str, ...]
+    taken_at: datetime
+    pulsar_version: str
+    load_manager: str
     coordinators: int
     tcs_by_bundle: bool
 
@@ -52,6 +71,9 @@ class Frames:
         return About(
             cluster=row["cluster"],
             unread=(*row["unread_brokers"], *row["unread_namespaces"]),
+            taken_at=row["taken_at"].astimezone(UTC),
+            pulsar_version=row["pulsar_version"],
+            load_manager=row["load_manager"],
             coordinators=row["coordinators"],
             tcs_by_bundle=row["tcs_by_bundle"],
         )
@@ -70,3 +92,38 @@ class Frames:
     def coordinators(self) -> DataFrame:
         """The table `transaction_coordinators`."""
         return self._read(TRANSACTION_COORDINATORS)
+
+    @cached_property
+    def topics(self) -> DataFrame:
+        """The table `topics`."""
+        return self._read(TOPICS)
+
+    @cached_property
+    def subscriptions(self) -> DataFrame:
+        """The table `subscriptions`."""
+        return self._read(SUBSCRIPTIONS)
+
+    @cached_property
+    def namespaces(self) -> DataFrame:
+        """The table `namespaces`."""
+        return self._read(NAMESPACES)
+
+    @cached_property
+    def clients(self) -> DataFrame:
+        """The table `clients`."""
+        return self._read(CLIENTS)
+
+    @cached_property
+    def configuration(self) -> DataFrame:
+        """The table `configuration`."""
+        return self._read(CONFIGURATION)
+
+    @cached_property
+    def metrics(self) -> DataFrame:
+        """The table `metrics`."""
+        return self._read(METRICS)
+
+    @cached_property
+    def drilled(self) -> DataFrame:
+        """The table `drilled`."""
+        return self._read(DRILLED)

@@ -1,11 +1,13 @@
-"""Asks brokers and namespaces in parallel: every one of them is a row, and what it answers becomes Arrow batches."""
+"""Asks brokers, namespaces and owners of suspects in parallel: each is a row, whose answer becomes Arrow batches."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pulsar_steward.collect.arrow import BROKER_TABLES, NAMESPACE_TABLES
-from pulsar_steward.collect.broker import BrokerTask, read_broker
+from pulsar_steward.collect.arrow import BROKER_TABLES, DRILL_TABLES, ENDPOINT_TABLES, NAMESPACE_TABLES
+from pulsar_steward.collect.broker import BrokerTask, Scope, read_broker
+from pulsar_steward.collect.drill import DrillTask, drill
+from pulsar_steward.collect.metrics import read_endpoint
 from pulsar_steward.collect.namespace import Placement, read_namespaces
 from steward_spark.map_arrow import map_in_arrow
 from steward_spark.schemas import answer_ddl
@@ -18,13 +20,14 @@ if TYPE_CHECKING:
 
     from pulsar_steward.admin.settings import AdminSettings
     from pulsar_steward.model.tables import Table
+    from pulsar_steward.policy.schema import CollectPolicy
 
 NAMESPACES_A_TASK = 200
 """Namespaces that one task asks for in turn, a few milliseconds each."""
 
 
 def ask_brokers(
-    spark: SparkSession, settings: AdminSettings, tasks: Sequence[BrokerTask], at_once: int | None
+    spark: SparkSession, settings: AdminSettings, tasks: Sequence[BrokerTask], scope: Scope, at_once: int | None
 ) -> DataFrame:
     """What brokers answer, one struct column for each of `BROKER_TABLES`; asked anew whenever it is computed.
 
@@ -34,12 +37,13 @@ def ask_brokers(
         spark: The session.
         settings: How to reach the cluster.
         tasks: The brokers.
+        scope: How much is read of each.
         at_once: Brokers asked at the same time, at most; None: as many as Spark has cores.
     """
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for index in _indices(batches):
-            yield from read_broker(settings, tasks[index])
+            yield from read_broker(settings, tasks[index], scope)
 
     return _ask(spark, len(tasks), at_once or len(tasks), read, BROKER_TABLES)
 
@@ -53,6 +57,29 @@ def ask_namespaces(
         yield from read_namespaces(settings, placement, (namespaces[index] for index in _indices(batches)))
 
     return _ask(spark, len(namespaces), -(-len(namespaces) // NAMESPACES_A_TASK), read, NAMESPACE_TABLES)
+
+
+def ask_endpoints(spark: SparkSession, settings: AdminSettings, policy: CollectPolicy) -> DataFrame:
+    """What bookies and ZooKeeper tell, one struct column for each of `ENDPOINT_TABLES`."""
+    urls = policy.metrics_urls
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for index in _indices(batches):
+            yield from read_endpoint(settings, urls[index], policy.metrics_megabytes)
+
+    return _ask(spark, len(urls), len(urls), read, ENDPOINT_TABLES)
+
+
+def ask_owners(
+    spark: SparkSession, settings: AdminSettings, tasks: Sequence[DrillTask], policy: CollectPolicy
+) -> DataFrame:
+    """What owners say of suspects, one struct column for each of `DRILL_TABLES`; one task a broker."""
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for index in _indices(batches):
+            yield from drill(settings, tasks[index], policy)
+
+    return _ask(spark, len(tasks), len(tasks), read, DRILL_TABLES)
 
 
 def rows_of(answers: DataFrame, table: Table) -> DataFrame:

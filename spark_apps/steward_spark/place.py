@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from datetime import UTC
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.errors import ConfigurationError, SnapshotError
+from pulsar_steward.model.tables import FINDINGS, VERDICTS
 from steward_spark.schemas import spark_schema
 
 if TYPE_CHECKING:
@@ -69,6 +71,19 @@ class SnapshotPlace:
         """
         if not self._files().exists(self._path(SUCCESS)):
             raise SnapshotError(f"{self.uri} is no finished snapshot, as it holds no {SUCCESS}: collect again")
+
+    def earlier(self, most: int) -> list[SnapshotPlace]:
+        """Finished and diagnosed snapshots of the same cluster before this one, the newest first."""
+        folder, _, name = self.uri.rpartition("/")
+        path = self._jvm().org.apache.hadoop.fs.Path(folder)
+        names = (str(each.getPath().getName()) for each in self._files().listStatus(path))
+        before = sorted((each for each in names if each.startswith("taken_at=") and each < name), reverse=True)
+        places = (SnapshotPlace(self._spark, f"{folder}/{each}") for each in before)
+        return list(islice((place for place in places if place.diagnosed()), most))
+
+    def diagnosed(self) -> bool:
+        """Whether the snapshot counts, and `diagnose` has said what it found."""
+        return all(self._files().exists(self._path(name)) for name in (SUCCESS, FINDINGS.name, VERDICTS.name))
 
     def write(self, table: Table, frame: DataFrame) -> None:
         """Writes a table in place of what is there, its columns in the order that was agreed."""

@@ -6,6 +6,8 @@ Which calls are safe in that sense was measured on a real cluster (docs/reading.
 
 from __future__ import annotations
 
+import time
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
@@ -15,6 +17,7 @@ from pulsar_steward.admin.transport import Transport
 from pulsar_steward.errors import NotFound, Precondition
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from types import TracebackType
 
     from pulsar_steward.admin.settings import AdminSettings
@@ -80,6 +83,21 @@ class Reader:
     def runtime_configuration(self) -> dict[str, str]:
         """The configuration of the broker that answers; every value is a string."""
         return self._transport.get(f"{paths.BROKERS}/configuration/runtime").decoded(dict[str, str])
+
+    def clock_skew_milliseconds(self) -> int | None:
+        """By how much the clock of the broker that answers is ahead of this machine's, to a second; None: not told."""
+        asked_at = time.time()
+        written = self._transport.get_here(f"{paths.BROKERS}/version").date
+        middle = (asked_at + time.time()) / 2
+        try:
+            shown = parsedate_to_datetime(written or "").timestamp()
+        except ValueError:
+            return None
+        return round((shown + 0.5 - middle) * 1000)  # whole seconds are written: half of one is gone on average
+
+    def metrics(self) -> Generator[bytes]:
+        """Prometheus's text of the broker that answers, in pieces; close it where it is not used up."""
+        return self._transport.pieces("/metrics/")
 
     def tenants(self) -> tuple[str, ...]:
         """Names of all tenants, sorted."""

@@ -2,7 +2,7 @@
 
 The document nests namespace → bundle → domain → topic and holds about 800 bytes a topic; for a broker with 100,000
 topics that is 80 MB. Only the two outer levels are read at once, each bundle's topics when they are asked for, and of
-each topic only what somebody uses: clients, which may be 10,000 a topic, are counted and not kept.
+each topic and client only what somebody uses.
 """
 
 from __future__ import annotations
@@ -19,31 +19,53 @@ if TYPE_CHECKING:
 PATH = "/admin/v2/broker-stats/topics"
 
 
-class _Client(msgspec.Struct, frozen=True, gc=False):
-    """A connected consumer, of which nothing but its being there is read."""
+class PublisherStatistics(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """One connected producer."""
+
+    connected_since: str = ""
+
+
+class ConsumerStatistics(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """One connected consumer; what is unacknowledged is told for subscriptions that several consumers share only."""
+
+    connected_since: str = ""
+    available_permits: int = 0
+    unacked_messages: int | None = None
+    blocked_consumer_on_unacked_msgs: bool | None = None
+    consumer_name: str = ""
+    address: str = ""
+    client_version: str = ""
+    msg_rate_out: float = 0.0
+    message_ack_rate: float = 0.0
 
 
 class SubscriptionStatistics(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """One subscription of a loaded topic; figures that the broker leaves out are 0."""
 
-    consumers: list[_Client] = []
+    consumers: list[ConsumerStatistics] = []
     type: str = "None"
     msg_backlog: int = 0
     unacked_messages: int = 0
     blocked_subscription_on_unacked_msgs: bool = False
     total_non_contiguous_deleted_messages_range: int = 0
+    number_of_entries_since_first_not_acked_message: int = 0
     msg_rate_out: float = 0.0
+    message_ack_rate: float = 0.0
+    msg_rate_redeliver: float = 0.0
+    msg_rate_expired: float = 0.0
 
 
 class TopicStatistics(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """One loaded topic; rates are messages or bytes per second, sizes are bytes."""
 
     subscriptions: dict[str, SubscriptionStatistics] = {}
+    publishers: list[PublisherStatistics] = []
     producer_count: int = 0
     msg_rate_in: float = 0.0
     msg_rate_out: float = 0.0
     msg_throughput_in: float = 0.0
     msg_throughput_out: float = 0.0
+    pending_add_entries_count: int = 0
     storage_size: int = 0
     backlog_size: int = 0
 

@@ -1,4 +1,4 @@
-"""One HTTP exchange with a cluster: authentication, redirects, time limits, safe retries; nothing of Pulsar's paths.
+"""Calls to a cluster: which broker is asked, redirects, safe retries; nothing of Pulsar's paths.
 
 Redirects are followed here and not by `requests`, which drops the token on the way to another host or port: every
 broker is another host or port. The token goes to brokers of this cluster only.
@@ -7,16 +7,15 @@ broker is another host or port. The token goes to brokers of this cluster only.
 from __future__ import annotations
 
 import logging
-import time
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
-import requests
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
-from urllib3 import exceptions as urllib3_errors
 
-from pulsar_steward.admin.faults import NeverSent, in_our_words
+from pulsar_steward.admin.exchange import Exchange, Response
+from pulsar_steward.admin.faults import NeverSent
 from pulsar_steward.errors import (
     AdminError,
     BrokenAnswer,
@@ -29,7 +28,7 @@ from pulsar_steward.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Generator, Mapping
     from types import TracebackType
 
     from pulsar_steward.admin.settings import AdminSettings
@@ -40,18 +39,18 @@ T = TypeVar("T")
 Method = Literal["GET", "PUT", "POST", "DELETE"]
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_PIECE_BYTES = 1 << 18
 _PASSING = (Unreachable, TimedOut, BrokenAnswer, ServerError, TooManyRequests)
 _MEMBERS_PATH = "/admin/v2/brokers"
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """A 2xx answer: who gave it, and its body as it came."""
+    """A 2xx answer: who gave it, its body as it came, and what the broker's clock showed (HTTP's ``Date``)."""
 
     method: str
     path: str
     broker: str
     body: bytes
+    date: str | None = None
 
     def decoded(self, expected: type[T]) -> T:
         """The JSON body as this type.
@@ -79,10 +78,7 @@ class Transport:
         self._methods = methods
         self._bases = [base] if base else list(settings.bases)
         self._members: frozenset[str] = frozenset()
-        self._session = _Session()
-        self._session.trust_env = False  # no .netrc, no proxies: nobody else's credentials, no detours
-        if settings.ca_file:
-            self._session.verify = settings.ca_file
+        self._exchange = Exchange(settings)
 
     def __enter__(self) -> Self:
         return self
@@ -94,7 +90,7 @@ class Transport:
 
     def close(self) -> None:
         """Closes the connections."""
-        self._session.close()
+        self._exchange.close()
 
     def at(self, broker: str) -> Transport:
         """The same transport towards one broker only (``host:webport``)."""
@@ -114,6 +110,27 @@ class Transport:
             reraise=True,
         )
         return retrying(self._from_any_base, "GET", path, query, None)
+
+    def get_here(self, path: str, query: Mapping[str, str] | None = None) -> Answer:
+        """Asks the first base once, and follows no redirect: for what is of use from that broker only.
+
+        Raises:
+            RedirectRefused: The broker sends its callers elsewhere.
+            AdminError: Anything else that went wrong.
+        """
+        url = self._bases[0] + path
+        return self._checked("GET", url, self._not_redirected(url, self._exchange.whole("GET", url, query)))
+
+    def pieces(self, path: str) -> Generator[bytes]:
+        """The same for what may be too large to be held, piece by piece; close the iterator where it is not used up."""
+        url = self._bases[0] + path
+        received = self._exchange.pieces(url)
+        with closing(received):
+            for each in received:
+                if isinstance(each, Response):
+                    self._checked("GET", url, self._not_redirected(url, each))
+                else:
+                    yield each
 
     def send(self, method: Method, path: str, query: Mapping[str, str] | None = None, body: Any = None) -> Answer:
         """Sends a call that may change the cluster: once, as a repeat could do it twice.
@@ -143,7 +160,7 @@ class Transport:
         seen: set[str] = set()
         for _ in range(self._settings.limits.redirects + 1):
             try:
-                response = self._exchange(method, url, query, body)
+                response = self._exchange.whole(method, url, query, body)
             except NeverSent as error:
                 if not seen:
                     raise
@@ -159,7 +176,7 @@ class Transport:
             url = target
         raise RedirectRefused(method, urlsplit(url).path, urlsplit(url).netloc, "redirected in circles, or too often")
 
-    def _target(self, method: Method, url: str, response: _Response) -> str:
+    def _target(self, method: Method, url: str, response: Response) -> str:
         """Where a redirect leads, if the token may go there."""
         here = urlsplit(url)
         try:
@@ -178,12 +195,19 @@ class Transport:
             )
         return target
 
-    def _checked(self, method: Method, url: str, response: _Response) -> Answer:
+    def _checked(self, method: Method, url: str, response: Response) -> Answer:
         parts = urlsplit(url)
         if 200 <= response.status < 300:  # noqa: PLR2004 - HTTP's own boundaries
-            return Answer(method, parts.path, parts.netloc, response.body)
+            return Answer(method, parts.path, parts.netloc, response.body, response.date)
         error = error_for_status(response.status)
         raise error(method, parts.path, parts.netloc, response.reason, response.status)
+
+    @staticmethod
+    def _not_redirected(url: str, response: Response) -> Response:
+        if response.status in _REDIRECTS:
+            parts = urlsplit(url)
+            raise RedirectRefused("GET", parts.path, parts.netloc, "the broker sends its callers elsewhere")
+        return response
 
     def _members_now(self) -> frozenset[str]:
         """The brokers that the cluster lists, from a base and never by a redirect: that had to be checked as well."""
@@ -191,7 +215,7 @@ class Transport:
         for base in self._bases:
             url = base + _MEMBERS_PATH
             try:
-                response = self._exchange("GET", url, None, None)
+                response = self._exchange.whole("GET", url, None, None)
                 if response.status in _REDIRECTS:
                     raise RedirectRefused(
                         "GET", _MEMBERS_PATH, urlsplit(url).netloc, "the list of brokers is redirected"
@@ -210,66 +234,3 @@ class Transport:
         # and the certificate proves the host.
         hosts = {urlsplit(f"//{member}").hostname for member in self._members}
         return self._settings.scheme == "https" and urlsplit(f"//{netloc}").hostname in hosts
-
-    def _exchange(self, method: Method, url: str, query: Mapping[str, str] | None, body: Any) -> _Response:
-        parts = urlsplit(url)
-        limits = self._settings.limits
-        headers = {"Accept": "application/json"}
-        if self._settings.token is not None:
-            headers["Authorization"] = f"Bearer {self._settings.token.get_secret_value()}"
-        deadline = time.monotonic() + limits.total_timeout_seconds
-        try:
-            with self._session.request(
-                method,
-                url,
-                params=query,
-                json=body,
-                headers=headers,
-                timeout=(
-                    limits.connect_timeout_seconds,
-                    min(limits.read_timeout_seconds, limits.total_timeout_seconds),
-                ),
-                allow_redirects=False,
-                stream=True,
-            ) as response:
-                content = _read(response, deadline)
-                return _Response(response.status_code, response.headers.get("Location"), content, response.reason or "")
-        except (requests.RequestException, urllib3_errors.HTTPError) as error:
-            raise in_our_words(error, method, parts.path, parts.netloc) from error
-
-
-class _Session(requests.Session):
-    """Leaves redirects alone: even unfollowed, `requests` reads their bodies without limit and parses their targets."""
-
-    def get_redirect_target(self, resp: requests.Response) -> None:
-        """None: nothing for `requests` to do."""
-
-
-class _Response(msgspec.Struct, frozen=True):
-    status: int
-    location: str | None
-    body: bytes
-    phrase: str
-
-    @property
-    def reason(self) -> str:
-        """The broker's own reason where the body holds one, else HTTP's phrase."""
-        try:
-            document = msgspec.json.decode(self.body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return self.phrase
-        reason = document.get("reason") if isinstance(document, dict) else None
-        return " ".join(str(reason).split()) if reason else self.phrase
-
-
-def _read(response: requests.Response, deadline: float) -> bytes:
-    """The whole body; the read time limit bounds each piece, the deadline all of them.
-
-    `requests.Response.iter_content` would wait for a full piece, so that a body that drips never met the deadline.
-    """
-    pieces = []
-    while piece := response.raw.read1(_PIECE_BYTES, decode_content=True):
-        pieces.append(piece)
-        if time.monotonic() > deadline:
-            raise requests.ReadTimeout("the answer did not end within the total time limit")
-    return b"".join(pieces)

@@ -6,7 +6,20 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pulsar_steward.model.tables import BROKERS, BUNDLES, NAMESPACES, SUBSCRIPTIONS, TOPICS, Column, Kind, Table
+from pulsar_steward.model.tables import (
+    BROKERS,
+    BUNDLES,
+    CLIENTS,
+    CONFIGURATION,
+    DRILLED,
+    METRICS,
+    NAMESPACES,
+    SUBSCRIPTIONS,
+    TOPICS,
+    Column,
+    Kind,
+    Table,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,8 +44,24 @@ UNREAD = Table(
     ),
 )
 
-BROKER_TABLES = (BROKERS, BUNDLES, TOPICS, SUBSCRIPTIONS)
+OWN_POLICIES = Table(
+    "own_policies",
+    "one row a topic, partitioned or not, whose own policies were asked for; becomes columns of `drilled`",
+    (
+        Column("base", Kind.STRING, "its full name, without the number of a partition"),
+        Column("topic_quota_json", Kind.STRING, "as in `drilled`"),
+        Column("topic_retention_json", Kind.STRING, "as in `drilled`"),
+    ),
+)
+
+BROKER_TABLES = (BROKERS, BUNDLES, TOPICS, SUBSCRIPTIONS, CLIENTS, CONFIGURATION, METRICS)
 """What is read of each broker."""
+
+ENDPOINT_TABLES = (METRICS,)
+"""What is read of each bookie or ZooKeeper."""
+
+DRILL_TABLES = (DRILLED, OWN_POLICIES)
+"""What is read of a broker's suspects."""
 
 NAMESPACE_TABLES = (NAMESPACES, UNREAD)
 """What is read of each namespace."""

@@ -34,8 +34,8 @@ class BundleSum(msgspec.Struct):
         return self.rate_in, self.rate_out, self.throughput_in, self.throughput_out
 
     def add(self, topics: int, *columns: Sequence[float]) -> None:
-        """Adds topics, given as the columns of the table `topics` from `producers` on."""
-        producers, consumers, _, rate_in, rate_out, throughput_in, throughput_out, _, backlog = map(sum, columns)
+        """Adds topics, given as columns: producers, consumers, rates and throughputs in and out, backlog bytes."""
+        producers, consumers, rate_in, rate_out, throughput_in, throughput_out, backlog = map(sum, columns)
         self.topics += topics
         self.producers += int(producers)
         self.consumers += int(consumers)

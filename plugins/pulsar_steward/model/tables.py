@@ -84,6 +84,10 @@ BROKERS = Table(
         Column("message_rate_out", Kind.DOUBLE, "messages per second to consumers"),
         Column("throughput_in_bytes", Kind.DOUBLE, "bytes per second from producers"),
         Column("throughput_out_bytes", Kind.DOUBLE, "bytes per second to consumers"),
+        Column(
+            "metrics_read", Kind.BOOLEAN, "its Prometheus text: true whole, false cut off for its size, null unread"
+        ),
+        Column("clock_skew_milliseconds", Kind.LONG, "its clock ahead of the asking machine's, to 1 s; null: unknown"),
         Column("read_milliseconds", Kind.INT, "how long reading it took"),
     ),
 )
@@ -123,6 +127,8 @@ TOPICS = Table(
         Column("message_rate_out", Kind.DOUBLE, "messages per second to consumers"),
         Column("throughput_in_bytes", Kind.DOUBLE, "bytes per second from producers"),
         Column("throughput_out_bytes", Kind.DOUBLE, "bytes per second to consumers"),
+        Column("pending_add_entries", Kind.LONG, "entries that wait to be written to bookies"),
+        Column("producers_connected_recently", Kind.LONG, "of them, within the policy's `collect.recent_minutes`"),
         Column("storage_bytes", Kind.LONG, "bytes stored"),
         Column("backlog_bytes", Kind.LONG, "bytes not consumed by the slowest subscription"),
     ),
@@ -141,7 +147,14 @@ SUBSCRIPTIONS = Table(
         Column("unacked_messages", Kind.LONG, "sent to consumers and not yet acknowledged"),
         Column("blocked_on_unacked", Kind.BOOLEAN, "whether it is blocked for too many of them"),
         Column("ack_holes", Kind.LONG, "ranges of individual acknowledgements beyond the first gap"),
+        Column("entries_since_first_gap", Kind.LONG, "entries from the first not acknowledged to what is read next"),
+        Column("consumers_blocked", Kind.LONG, "consumers that get nothing for too many unacknowledged messages"),
+        Column("consumers_without_permits", Kind.LONG, "consumers that have not asked for more (no permits left)"),
+        Column("consumers_connected_recently", Kind.LONG, "within the policy's `collect.recent_minutes`"),
         Column("message_rate_out", Kind.DOUBLE, "messages per second to consumers"),
+        Column("ack_rate", Kind.DOUBLE, "acknowledgements per second"),
+        Column("redeliver_rate", Kind.DOUBLE, "messages per second that are delivered again"),
+        Column("expired_rate", Kind.DOUBLE, "messages per second that expire (TTL)"),
     ),
 )
 
@@ -169,6 +182,76 @@ NAMESPACES = Table(
     ),
 )
 
+CLIENTS = Table(
+    "clients",
+    "one row a consumer worth naming: the worst few of a subscription that has a backlog or unacknowledged messages",
+    (
+        Column("topic", Kind.STRING, "full name of the topic"),
+        Column("namespace", Kind.STRING, "`tenant/namespace`"),
+        Column("subscription", Kind.STRING, "the subscription"),
+        Column("consumer", Kind.STRING, "its name, as the client gave it"),
+        Column("address", Kind.STRING, "`host:port` of the client"),
+        Column("client_version", Kind.STRING, "as the client says it"),
+        Column("connected_since", Kind.STRING, "as the broker writes it, RFC 3339"),
+        Column("unacked_messages", Kind.LONG, "sent and not yet acknowledged; null where not counted (Exclusive)"),
+        Column("available_permits", Kind.LONG, "messages that it has asked for and not been sent"),
+        Column("blocked", Kind.BOOLEAN, "whether it gets nothing for too many unacknowledged messages"),
+        Column("message_rate_out", Kind.DOUBLE, "messages per second to it"),
+        Column("ack_rate", Kind.DOUBLE, "its acknowledgements per second"),
+    ),
+)
+
+CONFIGURATION = Table(
+    "configuration",
+    "one row a setting of a broker that a check looks at; settings that could hold a secret are never read",
+    (
+        Column("broker", Kind.STRING, "`host:webport`"),
+        Column("key", Kind.STRING, "the setting's name in `broker.conf`"),
+        Column("value", Kind.STRING, "its value as the broker runs with it, always text"),
+    ),
+)
+
+METRICS = Table(
+    "metrics",
+    "one row a Prometheus sample that a check looks at; of what rests at 0, or at -1 for no limit, only what does not "
+    "rest and the first of each source and series",
+    (
+        Column("source", Kind.STRING, "`host:port` of who was asked"),
+        Column("source_kind", Kind.STRING, "broker, bookie or zookeeper"),
+        Column("series", Kind.STRING, "the sample's name, suffixes such as `_sum` included"),
+        Column("topic", Kind.STRING, "the label `topic`; null where there is none"),
+        Column("subscription", Kind.STRING, "the label `subscription`; null where there is none"),
+        Column("labels_json", Kind.STRING, "all labels, a JSON object, keys sorted"),
+        Column("value", Kind.DOUBLE, "the sample's value"),
+    ),
+)
+
+DRILLED = Table(
+    "drilled",
+    "one row a subscription of a suspect: a loaded topic whose own statistics were asked for, within a budget",
+    (
+        Column("topic", Kind.STRING, "full name of the topic"),
+        Column("namespace", Kind.STRING, "`tenant/namespace`"),
+        Column("subscription", Kind.STRING, "its name; null for the topic itself where it has none"),
+        Column("delayed_messages", Kind.LONG, "messages that wait for their time (`msgDelayed`)"),
+        Column("backlog_messages_not_delayed", Kind.LONG, "backlog without these (`msgBacklogNoDelayed`)"),
+        Column("delayed_index_bytes", Kind.LONG, "`delayedMessageIndexSizeInBytes`"),
+        Column("delayed_buckets", Kind.INT, "buckets of a bucket tracker; null where not told"),
+        Column("ack_state_bytes", Kind.LONG, "`nonContiguousDeletedMessagesRangesSerializedSize`"),
+        Column("ack_hole_ranges", Kind.LONG, "`nonContiguousDeletedMessagesRanges`"),
+        Column("oldest_backlog_age_seconds", Kind.LONG, "of the topic; null where not known (the broker says -1)"),
+        Column("quota_limit_bytes", Kind.LONG, "`backlogQuotaLimitSize` in force for the topic; null: none"),
+        Column("quota_limit_seconds", Kind.LONG, "`backlogQuotaLimitTime` in force for the topic; null: none"),
+        Column("slowest_subscription", Kind.STRING, "`oldestBacklogMessageSubscriptionName`; null where not told"),
+        Column("last_consumed_milliseconds", Kind.LONG, "`lastConsumedTimestamp`, since the epoch; 0: never"),
+        Column("last_acked_milliseconds", Kind.LONG, "`lastAckedTimestamp`, since the epoch; 0: never"),
+        Column("topic_quota_json", Kind.STRING, "set on the topic itself (`backlogQuotaMap`), {}: none; null: unread"),
+        Column("topic_retention_json", Kind.STRING, "retention set on the topic itself, {}: none; null: unread"),
+        Column("ledgers", Kind.INT, "ledgers that the topic still has (`internalStats`); null where not asked"),
+        Column("cursor_properties_json", Kind.STRING, "names of the cursor's properties, an array; null: not asked"),
+    ),
+)
+
 FINDINGS = Table(
     "findings",
     "one row a finding of `diagnose`",
@@ -178,6 +261,8 @@ FINDINGS = Table(
         Column("subject", Kind.STRING, "what it is about"),
         Column("evidence", Kind.STRING, "the trouble in a sentence, with its numbers"),
         Column("figures_json", Kind.STRING, "the same numbers by name, a JSON object of integers"),
+        Column("first_seen", Kind.TIMESTAMP, "`taken_at` of the first of the snapshots in a row that show it"),
+        Column("snapshots_in_a_row", Kind.INT, "how many these are, this one included"),
     ),
 )
 
@@ -199,6 +284,10 @@ COLLECTED = (
     SUBSCRIPTIONS,
     TRANSACTION_COORDINATORS,
     NAMESPACES,
+    CLIENTS,
+    CONFIGURATION,
+    METRICS,
+    DRILLED,
 )
 """What `collect` writes; a snapshot without one of them does not count."""
 

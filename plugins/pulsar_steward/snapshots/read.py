@@ -104,6 +104,8 @@ class Snapshot:
                 subject=row["subject"],
                 evidence=row["evidence"],
                 figures=msgspec.json.decode(row["figures_json"], type=dict[str, int]),
+                first_seen=row["first_seen"],
+                snapshots_in_a_row=row["snapshots_in_a_row"],
             )
             for row in self.table(FINDINGS).to_pylist()
         ]

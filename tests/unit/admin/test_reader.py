@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.admin.reader import Reader
-from pulsar_steward.errors import BrokenAnswer, NotFound, Precondition
-from tests.unit.admin.scripted import MEMBERS, answer
+from pulsar_steward.errors import BrokenAnswer, NotFound, Precondition, RedirectRefused
+from tests.unit.admin.scripted import MEMBERS, answer, raw, redirect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 BUNDLE = "0x00000000_0x80000000"
 POSITIONS = f"/admin/v2/namespaces/pulsar/system/{BUNDLE}/topicHashPositions"
 TC = "persistent://pulsar/system/transaction_coordinator_assign-partition-0"
+VERSION = "/admin/v2/brokers/version"
 ISOLATION = "/admin/v2/clusters/local/namespaceIsolationPolicies"
 POLICIES = b'{"bundles":{"boundaries":["0x00000000","0xffffffff"],"numBundles":1},"deleted":false}'
 ISOLATED = {"gold": {"namespaces": ["t/.*"], "primary": ["broker-1.*"], "secondary": []}}
@@ -102,6 +103,9 @@ ANSWERS: list[tuple[Callable[[Reader], Any], str, Reply, Any]] = [
         answer({"cpu": {"usage": 12.5, "limit": 200.0}}),
         {"cpu": {"usage": 12.5, "limit": 200.0}},
     ),
+    (lambda reader: b"".join(reader.metrics()), "/metrics/", answer(b"up 1\n"), b"up 1\n"),
+    (lambda reader: abs(reader.clock_skew_milliseconds() or 0) <= 2000, VERSION, answer(b"4.0.7"), True),
+    (lambda reader: reader.clock_skew_milliseconds(), VERSION, raw(b"HTTP/1.1 200 OK\r\n\r\n4.0.7"), None),
     (lambda reader: reader.isolation_policies("local"), ISOLATION, answer(ISOLATED), ISOLATED),
     (lambda reader: reader.isolation_policies("local"), ISOLATION, answer(), {}),
     (lambda reader: reader.isolation_policies("local"), ISOLATION, answer({"reason": "none"}, status=404), {}),
@@ -131,6 +135,8 @@ FAILURES: list[tuple[Callable[[Reader], Any], str, Reply, type[AdminError]]] = [
         answer([]),
         BrokenAnswer,
     ),
+    (lambda reader: list(reader.metrics()), "/metrics/", redirect("/metrics/elsewhere"), RedirectRefused),
+    (lambda reader: list(reader.metrics()), "/metrics/", answer(status=404), NotFound),
     (lambda reader: reader.isolation_policies("local"), ISOLATION, answer([]), BrokenAnswer),
     (lambda reader: reader.load_report(), "/admin/v2/broker-stats/load-report", answer(b"null"), BrokenAnswer),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,16 +12,19 @@ from lab.simulator import running_simulator as running
 from pulsar_steward.admin.isolation import isolation_policies
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.admin.settings import AdminSettings
-from pulsar_steward.collect.broker import BrokerTask, read_broker
+from pulsar_steward.collect.broker import BrokerTask, Scope, read_broker
+from pulsar_steward.collect.configuration import KEPT
 from pulsar_steward.collect.namespace import Placement, read_namespaces
 from pulsar_steward.collect.overview import look_over
-from pulsar_steward.policy.schema import AdminPolicy
+from pulsar_steward.collect.series import SERIES
+from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import pyarrow as pa
 
+TAKEN_AT = datetime(2026, 1, 1, 0, 5, tzinfo=UTC)
 SUBSCRIPTION = SubscriptionSpec("s/1", consumers=2, backlog=10, unacked=3, ack_holes=4)
 TOPIC = TopicSpec("ü x", partitions=6, producers=1, subscriptions=(SUBSCRIPTION,), rate_in=2.0)
 SPEC = ClusterSpec(namespaces=(NamespaceSpec("acme/orders", topics=(TOPIC,), owner=0),), tc_owner=0)
@@ -47,10 +51,11 @@ def rows(batches: Iterable[pa.RecordBatch]) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def read_first(cluster: Simulator) -> dict[str, list[dict[str, Any]]]:
-    """What is read of the first broker."""
+def read_first(cluster: Simulator, **policy: Any) -> dict[str, list[dict[str, Any]]]:
+    """What is read of the first broker; the keywords are those of `CollectPolicy`."""
     broker = cluster.admin_urls[0].partition("//")[2]
-    return rows(read_broker(settings_of(cluster), BrokerTask(broker, cluster.cluster, leader=True)))
+    scope = Scope(TAKEN_AT, CollectPolicy(**policy))
+    return rows(read_broker(settings_of(cluster), BrokerTask(broker, cluster.cluster, leader=True), scope))
 
 
 def test_a_broker_yields_itself_its_bundles_topics_and_subscriptions(cluster: Simulator) -> None:
@@ -80,6 +85,99 @@ def test_subscriptions_keep_their_figures(cluster: Simulator) -> None:
         assert row["subscription"] == "s/1"
         assert (row["consumers"], row["backlog_messages"]) == (2, 10)
         assert (row["unacked_messages"], row["ack_holes"], row["blocked_on_unacked"]) == (3, 4, False)
+
+
+def test_clients_that_connected_lately_are_counted(cluster: Simulator) -> None:
+    """All of the made-up clients connected five minutes before the snapshot was taken."""
+    now, before = read_first(cluster), read_first(cluster, recent_minutes=4)
+
+    assert {row["consumers_connected_recently"] for row in now["subscriptions"]} == {2}
+    assert {row["consumers_connected_recently"] for row in before["subscriptions"]} == {0}
+    recent = [row["producers_connected_recently"] for row in now["topics"] if row["namespace"] == "acme/orders"]
+    assert recent == [1] * 6
+
+
+def test_the_worst_clients_of_a_subscription_are_named(cluster: Simulator) -> None:
+    """The first consumer holds two of the three unacknowledged messages, the second one."""
+    (name, *others) = (row["topic"] for row in read_first(cluster)["clients"] if row["unacked_messages"] == 2)
+    found = [row for row in read_first(cluster)["clients"] if row["topic"] == name]
+
+    assert len(others) == 5
+    assert [(row["consumer"], row["unacked_messages"], row["available_permits"]) for row in found] == [
+        ("s/1-0", 2, 1000),
+        ("s/1-1", 1, 1000),
+    ]
+    assert found[0]["address"] == "10.0.0.0:40000"
+    assert (found[0]["connected_since"], found[0]["blocked"]) == ("2026-01-01T00:00:00Z", False)
+    assert len(read_first(cluster, clients_per_subscription=1)["clients"]) == 6
+
+
+def test_clients_of_subscriptions_without_backlog_are_not_named() -> None:
+    """A healthy cluster's clients make no rows."""
+    healthy = TopicSpec("t", partitions=2, subscriptions=(SubscriptionSpec("s", consumers=2),))
+    with running(ClusterSpec(namespaces=(NamespaceSpec("acme/orders", topics=(healthy,), owner=0),))) as cluster:
+        found = read_first(cluster)
+
+    assert found.get("clients", []) == []
+    assert sum(row["consumers"] for row in found["subscriptions"]) == 4
+
+
+def test_settings_of_a_broker_are_kept_that_checks_look_at(cluster: Simulator) -> None:
+    """Every value is text."""
+    found = {row["key"]: row["value"] for row in read_first(cluster)["configuration"]}
+
+    assert found.keys() <= KEPT
+    assert found["transactionCoordinatorEnabled"] == "true"
+
+
+def test_metrics_of_a_broker_are_kept_that_checks_look_at(cluster: Simulator) -> None:
+    """What rests is told once, and what the statistics tell anyhow not at all."""
+    found = read_first(cluster)
+    (broker,) = found["brokers"]
+    metrics = found["metrics"]
+
+    assert broker["metrics_read"] is True
+    assert {row["source"] for row in metrics} == {broker["broker"]}
+    assert {row["series"] for row in metrics} <= SERIES["broker"].keys()
+    (heap,) = (row for row in metrics if row["series"] == "jvm_memory_bytes_used")
+    assert (heap["value"], heap["topic"]) == (128 * 1024 * 1024, None)
+    assert heap["labels_json"] == '{"area":"heap","cluster":"local"}'
+    assert [row["value"] for row in metrics if row["series"] == "pulsar_subscription_delayed"] == [0]
+    backlogs = [row for row in metrics if row["series"] == "pulsar_subscription_back_log_no_delayed"]
+    assert {(row["subscription"], row["value"]) for row in backlogs} == {("s/1", 10)}
+
+
+def test_metrics_that_are_too_long_are_cut_and_said() -> None:
+    """What was read until then stands."""
+    many = TopicSpec("t", partitions=2000, subscriptions=(SubscriptionSpec("s", delayed=1, backlog=2),))
+    with running(ClusterSpec(namespaces=(NamespaceSpec("acme/orders", topics=(many,), owner=0),))) as cluster:
+        (broker,) = read_first(cluster, metrics_megabytes=1)["brokers"]
+
+    assert broker["metrics_read"] is False
+
+
+@pytest.mark.parametrize(
+    ("path", "effect"),
+    [("/metrics/", Answer(500)), ("/metrics/", Answer(302)), ("configuration/runtime", Answer(403))],
+)
+def test_a_broker_is_read_though_it_tells_no_metrics_or_settings(cluster: Simulator, path: str, effect: Answer) -> None:
+    """They are left out, and that is said where it can be mistaken."""
+    cluster.faults.add(Fault(effect, path=path, times=None))
+
+    found = read_first(cluster)
+
+    (broker,) = found["brokers"]
+    assert broker["read"]
+    assert broker["metrics_read"] is (None if "metrics" in path else True)
+    assert bool(found.get("metrics")) is ("metrics" not in path)
+    assert bool(found.get("configuration")) is ("metrics" in path)
+
+
+def test_the_brokers_clock_is_compared(cluster: Simulator) -> None:
+    """It is this machine's, so that it is the same but for the second that HTTP tells it by."""
+    (broker,) = read_first(cluster)["brokers"]
+
+    assert abs(broker["clock_skew_milliseconds"]) <= 2000
 
 
 def test_bundles_of_the_coordinators_carry_positions(cluster: Simulator) -> None:

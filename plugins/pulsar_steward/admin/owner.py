@@ -1,0 +1,97 @@
+"""What only a topic's owner is asked, of suspects: these calls make somebody load the bundle where nobody owns it.
+
+So whoever uses this has to know that the broker owns the topic's bundle, and from the broker itself, an instant before
+(`Reader.owned_bundles`). A redirect is never followed: it means that the bundle went elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+
+from pulsar_steward.admin import paths
+from pulsar_steward.admin.transport import Transport
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from pulsar_steward.admin.settings import AdminSettings
+
+
+class SubscriptionDetail(msgspec.Struct, frozen=True, rename="camel"):
+    """One subscription in a topic's ``stats``; None where the broker does not tell a figure."""
+
+    msg_delayed: int | None = None
+    msg_backlog_no_delayed: int | None = None
+    delayed_message_index_size_in_bytes: int | None = None
+    non_contiguous_deleted_messages_ranges: int | None = None
+    non_contiguous_deleted_messages_ranges_serialized_size: int | None = None
+    last_consumed_timestamp: int | None = None
+    last_acked_timestamp: int | None = None
+
+
+class TopicDetail(msgspec.Struct, frozen=True, rename="camel"):
+    """A topic's ``stats``; -1 is the broker's word for "not known" and "no limit"."""
+
+    subscriptions: dict[str, SubscriptionDetail] = {}
+    oldest_backlog_message_age_seconds: int = -1
+    oldest_backlog_message_subscription_name: str | None = None
+    backlog_quota_limit_size: int = -1
+    backlog_quota_limit_time: int = -1
+
+
+class CursorDetail(msgspec.Struct, frozen=True, rename="camel"):
+    """One cursor in a topic's ``internalStats``; of its properties the names count."""
+
+    properties: dict[str, msgspec.Raw] = {}
+    cursor_properties: dict[str, msgspec.Raw] = {}
+
+
+class InternalDetail(msgspec.Struct, frozen=True, rename="camel"):
+    """A topic's ``internalStats``."""
+
+    ledgers: list[msgspec.Raw] = []
+    cursors: dict[str, CursorDetail] = {}
+
+
+class OwnerReader:
+    """Reads topics of one broker that owns them; has no method that writes and a transport that refuses to.
+
+    Every method raises `pulsar_steward.errors.AdminError` when there is no answer from this very broker.
+    """
+
+    def __init__(self, settings: AdminSettings, broker: str) -> None:
+        self._transport = Transport(settings, frozenset({"GET"})).at(broker)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._transport.close()
+
+    def statistics(self, topic: str) -> TopicDetail:
+        """A topic's own statistics, without the figures for which a broker would have to lock or read ledgers."""
+        query = {"getPreciseBacklog": "false", "subscriptionBacklogSize": "false"}
+        return self._transport.get_here(f"{paths.topic(topic)}/stats", query).decoded(TopicDetail)
+
+    def internals(self, topic: str) -> InternalDetail:
+        """A topic's ledgers and cursors."""
+        return self._transport.get_here(f"{paths.topic(topic)}/internalStats").decoded(InternalDetail)
+
+    def own_quotas(self, topic: str) -> dict[str, Any]:
+        """Backlog quotas that are set on the topic itself, by type; the name of a partitioned one, not a partition's.
+
+        The owner of its first partition is who has to be asked, as seen on 4.0.7.
+        """
+        return self._set_on(topic, "backlogQuotaMap")
+
+    def own_retention(self, topic: str) -> dict[str, Any]:
+        """Retention that is set on the topic itself; empty where none is."""
+        return self._set_on(topic, "retention")
+
+    def _set_on(self, topic: str, policy: str) -> dict[str, Any]:
+        answer = self._transport.get_here(f"{paths.topic(topic)}/{policy}", {"applied": "false"})
+        return answer.decoded(dict[str, Any]) if answer.body else {}

@@ -1,0 +1,180 @@
+"""A broker's suspects → Arrow batches: their own statistics, which the broker-wide document does not hold.
+
+The calls load a bundle that nobody owns. So a bundle's owner is asked whether it still owns it before its topics are
+asked for, redirects are not followed, and what went elsewhere is left out: looking changes nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pulsar_steward.admin.owner import OwnerReader
+from pulsar_steward.admin.reader import Reader
+from pulsar_steward.collect.arrow import DRILL_TABLES, OWN_POLICIES
+from pulsar_steward.collect.pace import Pace, TimeIsUp
+from pulsar_steward.collect.rows import Rows
+from pulsar_steward.errors import AdminError, TimedOut, Unreachable
+from pulsar_steward.model.tables import DRILLED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from pulsar_steward.admin.owner import InternalDetail, TopicDetail
+    from pulsar_steward.admin.settings import AdminSettings
+    from pulsar_steward.policy.schema import CollectPolicy
+
+log = logging.getLogger(__name__)
+
+GIVING_UP = (Unreachable, TimedOut)
+"""After these a broker is asked no more: the next call would take as long."""
+
+CALL_SECONDS = 10
+"""For one call: a topic that is stuck must not hold up the others, and may well be among the suspects."""
+
+
+class Wanted(msgspec.Struct, frozen=True, order=True):
+    """Something to be asked of a bundle's owner.
+
+    Attributes:
+        bundle: ``tenant/ns/range``, which has to be owned.
+        topic: Full name; for its policies that of a partitioned topic, not of a partition.
+        policies: Its own policies are asked for, and else its statistics.
+        internals: Its ledgers and cursors as well.
+    """
+
+    bundle: str
+    topic: str
+    policies: bool = False
+    internals: bool = False
+
+
+class DrillTask(msgspec.Struct, frozen=True):
+    """The suspects of one broker."""
+
+    broker: str
+    pulsar_cluster: str
+    wanted: tuple[Wanted, ...]
+
+
+def drill(settings: AdminSettings, task: DrillTask, policy: CollectPolicy) -> Iterator[pa.RecordBatch]:
+    """Asks a broker for its suspects, one after the other, and yields batches of `answer_schema(DRILL_TABLES)`.
+
+    What cannot be read is logged and left out; a broker that does not answer is asked no more.
+    """
+    limits = settings.limits.model_copy(
+        update={
+            "read_timeout_seconds": min(settings.limits.read_timeout_seconds, CALL_SECONDS),
+            "total_timeout_seconds": min(settings.limits.total_timeout_seconds, CALL_SECONDS),
+            "read_attempts": 1,
+        }
+    )
+    brief = dataclasses.replace(settings, limits=limits)
+    with Reader(brief, broker=task.broker) as reader, OwnerReader(brief, task.broker) as owner:
+        drilling = _Drilling(task, reader, owner, Pace(policy.drill_calls_per_second, policy.drill_seconds))
+        try:
+            drilling.all()
+        except (TimeIsUp, *GIVING_UP) as error:
+            log.warning("suspects of %s are left out from here on: %s", task.broker, error)
+        yield from drilling.rest()
+
+
+class _Drilling:
+    """One broker while it is asked."""
+
+    def __init__(self, task: DrillTask, reader: Reader, owner: OwnerReader, pace: Pace) -> None:
+        self._task = task
+        self._reader = reader
+        self._owner = owner
+        self._pace = pace
+        self._details = Rows(DRILLED, DRILL_TABLES)
+        self._policies = Rows(OWN_POLICIES, DRILL_TABLES)
+
+    def all(self) -> None:
+        """Asks for everything, a bundle at a time, of those that the broker still owns."""
+        for bundle, wanted in groupby(sorted(self._task.wanted), key=lambda each: each.bundle):
+            self._pace.wait()
+            if bundle not in self._reader.owned_bundles(self._task.pulsar_cluster, self._task.broker):
+                log.info("%s is no longer on %s: its suspects are left out", bundle, self._task.broker)
+                continue
+            for each in wanted:
+                self._ask(each)
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        """Everything that was answered."""
+        yield from self._details.rest()
+        yield from self._policies.rest()
+
+    def _ask(self, wanted: Wanted) -> None:
+        try:
+            self._add_policies(wanted.topic) if wanted.policies else self._add_details(wanted)
+        except GIVING_UP:
+            raise
+        except AdminError as error:
+            log.warning("a suspect is left out: %s", error)
+
+    def _add_policies(self, topic: str) -> None:
+        self._pace.wait()
+        quotas = self._owner.own_quotas(topic)
+        self._pace.wait()
+        retention = self._owner.own_retention(topic)
+        self._policies.add([topic], [_json(quotas)], [_json(retention)])
+
+    def _add_details(self, wanted: Wanted) -> None:
+        self._pace.wait()
+        detail = self._owner.statistics(wanted.topic)
+        internals = self._internals(wanted.topic) if wanted.internals else None
+        for row in rows_of(wanted, detail, internals):
+            self._details.add(*([row.get(name)] for name in DRILLED.names))
+
+    def _internals(self, topic: str) -> InternalDetail | None:
+        self._pace.wait()
+        try:
+            return self._owner.internals(topic)
+        except GIVING_UP:
+            raise
+        except AdminError as error:
+            log.warning("a suspect's ledgers are left out: %s", error)
+            return None
+
+
+def rows_of(wanted: Wanted, detail: TopicDetail, internals: InternalDetail | None) -> Iterator[dict[str, Any]]:
+    """A topic's rows of `drilled`, by column: one a subscription, or one of the topic where it has none."""
+    size, seconds = detail.backlog_quota_limit_size, detail.backlog_quota_limit_time
+    age = detail.oldest_backlog_message_age_seconds
+    topic = {
+        "topic": wanted.topic,
+        "namespace": wanted.bundle.rpartition("/")[0],
+        "oldest_backlog_age_seconds": age if age >= 0 else None,
+        "quota_limit_bytes": size if size >= 0 else None,
+        "quota_limit_seconds": seconds if seconds > 0 else None,  # the broker looks at no age where the limit is 0
+        "slowest_subscription": detail.oldest_backlog_message_subscription_name,
+        "ledgers": None if internals is None else len(internals.ledgers),
+    }
+    for name, each in detail.subscriptions.items():
+        cursor = internals and internals.cursors.get(name)
+        yield topic | {
+            "subscription": name,
+            "delayed_messages": each.msg_delayed,
+            "backlog_messages_not_delayed": each.msg_backlog_no_delayed,
+            "delayed_index_bytes": each.delayed_message_index_size_in_bytes,
+            "ack_state_bytes": each.non_contiguous_deleted_messages_ranges_serialized_size,
+            "ack_hole_ranges": each.non_contiguous_deleted_messages_ranges,
+            "last_consumed_milliseconds": each.last_consumed_timestamp,
+            "last_acked_milliseconds": each.last_acked_timestamp,
+            "cursor_properties_json": _json(sorted({*cursor.properties, *cursor.cursor_properties}))
+            if cursor
+            else None,
+        }
+    if not detail.subscriptions:
+        yield topic
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value, order="sorted").decode()

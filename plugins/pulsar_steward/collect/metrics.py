@@ -1,0 +1,89 @@
+"""Prometheus endpoints → Arrow batches of the table `metrics`: a broker's own, and those that the policy names."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import closing
+from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
+
+import msgspec
+
+from pulsar_steward.admin.metrics import Exposition, Sample, endpoint
+from pulsar_steward.collect.arrow import ENDPOINT_TABLES
+from pulsar_steward.collect.rows import Rows
+from pulsar_steward.collect.series import SERIES, Kind
+from pulsar_steward.errors import AdminError
+from pulsar_steward.model.tables import METRICS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Sequence
+
+    import pyarrow as pa
+
+    from pulsar_steward.admin.settings import AdminSettings
+    from pulsar_steward.model.tables import Table
+
+log = logging.getLogger(__name__)
+
+MEGABYTE = 1 << 20
+
+
+class Metrics(msgspec.Struct, frozen=True):
+    """What an endpoint told.
+
+    Attributes:
+        whole: True: all of it was read; False: it was cut off for its size; None: it could not be read.
+        samples: The samples that are kept.
+    """
+
+    whole: bool | None
+    samples: list[Sample] = []
+
+    def batches(self, source: str, kind: Kind, tables: Sequence[Table]) -> Iterator[pa.RecordBatch]:
+        """Rows of `metrics` in batches of `answer_schema(tables)`."""
+        count, rows = len(self.samples), Rows(METRICS, tables)
+        rows.add(
+            [source] * count,
+            [kind] * count,
+            [sample.series for sample in self.samples],
+            [sample.labels.get("topic") for sample in self.samples],
+            [sample.labels.get("subscription") for sample in self.samples],
+            [msgspec.json.encode(sample.labels, order="sorted").decode() for sample in self.samples],
+            [sample.value for sample in self.samples],
+        )
+        yield from rows.rest()
+
+
+def read_metrics(ask: Callable[[], Generator[bytes]], kind: Kind, most_megabytes: int) -> Metrics:
+    """Reads an endpoint; one that cannot be read to its end has told nothing, as half of it would look like less.
+
+    Args:
+        ask: Gives the body in pieces.
+        kind: Who is asked.
+        most_megabytes: How much of it is read at most.
+    """
+    try:
+        with closing(ask()) as pieces:
+            exposition = Exposition(pieces, most_megabytes * MEGABYTE)
+            samples = list(exposition.samples(SERIES[kind]))
+    except AdminError as error:
+        log.warning("no metrics: %s", error)
+        return Metrics(None)
+    return Metrics(not exposition.cut, samples)
+
+
+def read_endpoint(settings: AdminSettings, named: str, most_megabytes: int) -> Iterator[pa.RecordBatch]:
+    """Asks a bookie or ZooKeeper, and yields batches of `answer_schema(ENDPOINT_TABLES)`.
+
+    Args:
+        settings: Time limits; the token stays here.
+        named: ``kind=url``, as the policy's `collect.metrics_urls` has it.
+        most_megabytes: How much of it is read at most.
+    """
+    kind, _, url = named.partition("=")
+    parts = urlsplit(url)
+    with endpoint(settings, f"{parts.scheme}://{parts.netloc}") as transport:
+        who = cast("Kind", kind)
+        metrics = read_metrics(lambda: transport.pieces(parts.path or "/metrics"), who, most_megabytes)
+        yield from metrics.batches(parts.netloc, who, ENDPOINT_TABLES)

@@ -1,0 +1,125 @@
+"""A broker's topics, subscriptions and worst clients as columns, and what they come to by bundle."""
+
+from __future__ import annotations
+
+from heapq import nsmallest
+from typing import TYPE_CHECKING
+
+from pulsar_steward.collect.arrow import BROKER_TABLES
+from pulsar_steward.collect.rows import Rows
+from pulsar_steward.collect.sums import BundleSum
+from pulsar_steward.model.tables import CLIENTS, SUBSCRIPTIONS, TOPICS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from pulsar_steward.admin.statistics import ConsumerStatistics, SubscriptionStatistics, TopicStatistics
+    from pulsar_steward.collect.recent import Recent
+
+
+class TopicRows:
+    """Rows of the tables `topics`, `subscriptions` and `clients`, and a sum for each bundle.
+
+    Args:
+        broker: The owner, ``host:webport``.
+        recent: Which clients connected recently.
+        most_clients: Consumers of one subscription that are named, at most.
+    """
+
+    def __init__(self, broker: str, recent: Recent, most_clients: int) -> None:
+        self._broker = broker
+        self._recent = recent
+        self._most_clients = most_clients
+        self._topics = Rows(TOPICS, BROKER_TABLES)
+        self._subscriptions = Rows(SUBSCRIPTIONS, BROKER_TABLES)
+        self._clients = Rows(CLIENTS, BROKER_TABLES)
+        self.sums: dict[tuple[str, str], BundleSum] = {}
+
+    def add(self, namespace: str, bundle: str, topics: dict[str, TopicStatistics]) -> None:
+        """Adds topics of one bundle, by their full names."""
+        count, values = len(topics), topics.values()
+        producers = [topic.producer_count for topic in values]
+        consumers = [topic.consumer_count for topic in values]
+        rates = (
+            [topic.msg_rate_in for topic in values],
+            [topic.msg_rate_out for topic in values],
+            [topic.msg_throughput_in for topic in values],
+            [topic.msg_throughput_out for topic in values],
+        )
+        backlog = [topic.backlog_size for topic in values]
+        self._topics.add(
+            list(topics),
+            [namespace] * count,
+            [bundle] * count,
+            [self._broker] * count,
+            producers,
+            consumers,
+            [len(topic.subscriptions) for topic in values],
+            *rates,
+            [topic.pending_add_entries_count for topic in values],
+            [sum(each.connected_since in self._recent for each in topic.publishers) for topic in values],
+            [topic.storage_size for topic in values],
+            backlog,
+        )
+        self.sums.setdefault((namespace, bundle), BundleSum()).add(count, producers, consumers, *rates, backlog)
+        self._add_subscriptions(namespace, topics)
+
+    def full_batches(self) -> Iterator[pa.RecordBatch]:
+        """Takes out as many whole batches as there are."""
+        for rows in (self._topics, self._subscriptions, self._clients):
+            yield from rows.full_batches()
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        """Takes out everything that is left."""
+        for rows in (self._topics, self._subscriptions, self._clients):
+            yield from rows.rest()
+
+    def _add_subscriptions(self, namespace: str, topics: dict[str, TopicStatistics]) -> None:
+        names = [name for topic in topics.values() for name in topic.subscriptions]
+        owners = [name for name, topic in topics.items() for _ in topic.subscriptions]
+        values = [value for topic in topics.values() for value in topic.subscriptions.values()]
+        self._subscriptions.add(
+            owners,
+            [namespace] * len(names),
+            names,
+            [value.type for value in values],
+            [len(value.consumers) for value in values],
+            [value.msg_backlog for value in values],
+            [value.unacked_messages for value in values],
+            [value.blocked_subscription_on_unacked_msgs for value in values],
+            [value.total_non_contiguous_deleted_messages_range for value in values],
+            [value.number_of_entries_since_first_not_acked_message for value in values],
+            [sum(each.blocked_consumer_on_unacked_msgs is True for each in value.consumers) for value in values],
+            [sum(each.available_permits <= 0 for each in value.consumers) for value in values],
+            [sum(each.connected_since in self._recent for each in value.consumers) for value in values],
+            [value.msg_rate_out for value in values],
+            [value.message_ack_rate for value in values],
+            [value.msg_rate_redeliver for value in values],
+            [value.msg_rate_expired for value in values],
+        )
+        for topic, name, value in zip(owners, names, values, strict=True):
+            if value.consumers and (value.msg_backlog or value.unacked_messages):
+                self._add_clients((topic, namespace, name), value)
+
+    def _add_clients(self, subscription: tuple[str, str, str], statistics: SubscriptionStatistics) -> None:
+        for each in nsmallest(self._most_clients, statistics.consumers, key=_badness):
+            row = (
+                *subscription,
+                each.consumer_name,
+                each.address.removeprefix("/"),
+                each.client_version,
+                each.connected_since,
+                each.unacked_messages,
+                each.available_permits,
+                bool(each.blocked_consumer_on_unacked_msgs),
+                each.msg_rate_out,
+                each.message_ack_rate,
+            )
+            self._clients.add(*([value] for value in row))
+
+
+def _badness(consumer: ConsumerStatistics) -> tuple[int, int, str, str]:
+    """Sorts the most unacknowledged messages first, then the fewest permits; names make it the same every time."""
+    return -(consumer.unacked_messages or 0), consumer.available_permits, consumer.consumer_name, consumer.address

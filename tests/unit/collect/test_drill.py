@@ -1,0 +1,133 @@
+"""Asking owners about suspects, and never anybody else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from lab.simulator import Answer, ClusterSpec, Fault, NamespaceSpec, Simulator, SubscriptionSpec, TopicSpec
+from lab.simulator import running_simulator as running
+from pulsar_steward.admin.owner import TopicDetail
+from pulsar_steward.admin.settings import AdminSettings
+from pulsar_steward.collect.drill import DrillTask, Wanted, drill, rows_of
+from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WHOLE = "acme/orders/0x00000000_0xffffffff"
+BASE = "persistent://acme/orders/ü t"
+PARTITION = f"{BASE}-partition-0"
+TOPIC = TopicSpec("ü t", partitions=2, subscriptions=(SubscriptionSpec("s", backlog=10, delayed=4, ack_holes=3),))
+FAST = CollectPolicy(drill_calls_per_second=1000)
+
+
+@pytest.fixture
+def cluster() -> Iterator[Simulator]:
+    """Three brokers; the second one, which does not lead, owns the only bundle."""
+    with running(ClusterSpec(namespaces=(NamespaceSpec("acme/orders", bundles=1, topics=(TOPIC,), owner=1),))) as made:
+        yield made
+
+
+def broker(cluster: Simulator, number: int) -> str:
+    """``host:webport``."""
+    return cluster.admin_urls[number].partition("//")[2]
+
+
+def drilled(cluster: Simulator, number: int, *wanted: Wanted, policy: CollectPolicy = FAST) -> dict[str, list[Any]]:
+    """The rows that asking this broker yields, by table."""
+    settings = AdminSettings(urls=cluster.admin_urls, limits=AdminPolicy(read_timeout_seconds=1))
+    found: dict[str, list[Any]] = {"drilled": [], "own_policies": []}
+    for batch in drill(settings, DrillTask(broker(cluster, number), cluster.cluster, wanted), policy):
+        for name in batch.schema.names:
+            found[name] += [row for row in batch[name].to_pylist() if row is not None]
+    return found
+
+
+def test_a_suspects_own_statistics_are_read(cluster: Simulator) -> None:
+    """They tell what the broker-wide document does not: what is delayed, and how large the acknowledgements are."""
+    (row,) = drilled(cluster, 1, Wanted(WHOLE, PARTITION, internals=True))["drilled"]
+
+    assert (row["topic"], row["namespace"], row["subscription"]) == (PARTITION, "acme/orders", "s")
+    assert (row["delayed_messages"], row["backlog_messages_not_delayed"]) == (4, 6)
+    assert (row["ack_hole_ranges"], row["ack_state_bytes"], row["delayed_index_bytes"]) == (3, 36, 1024)
+    assert (row["ledgers"], row["cursor_properties_json"]) == (1, "[]")
+    assert row["quota_limit_bytes"] is row["quota_limit_seconds"] is row["oldest_backlog_age_seconds"] is None
+
+
+def test_ledgers_are_asked_for_only_where_they_are_wanted(cluster: Simulator) -> None:
+    """It is a long answer."""
+    (row,) = drilled(cluster, 1, Wanted(WHOLE, PARTITION))["drilled"]
+
+    assert row["ledgers"] is row["cursor_properties_json"] is None
+    assert not [record for record in cluster.requests.all() if record.path.endswith("internalStats")]
+
+
+def test_policies_of_a_topic_itself_are_read(cluster: Simulator) -> None:
+    """What is not set is an empty object."""
+    (row,) = drilled(cluster, 1, Wanted(WHOLE, BASE, policies=True))["own_policies"]
+
+    assert row == {"base": BASE, "topic_quota_json": "{}", "topic_retention_json": "{}"}
+
+
+@pytest.mark.parametrize("number", [0, 1, 2], ids=["the leader", "its last owner", "another broker"])
+@pytest.mark.parametrize("policies", [False, True])
+def test_a_bundle_that_nobody_owns_any_more_stays_so(cluster: Simulator, number: int, *, policies: bool) -> None:
+    """Nobody is asked for its topics, as already the question would make the leader give it to a broker."""
+    unloaded = httpx.put(
+        f"{cluster.admin_urls[1]}/admin/v2/namespaces/acme/orders/0x00000000_0xffffffff/unload", follow_redirects=True
+    )
+    assert unloaded.is_success
+    assert not any(WHOLE in owned for owned in cluster.owned_bundles().values())
+
+    found = drilled(cluster, number, Wanted(WHOLE, PARTITION, internals=True), Wanted(WHOLE, BASE, policies=policies))
+
+    assert found == {"drilled": [], "own_policies": []}
+    assert not any(WHOLE in owned for owned in cluster.owned_bundles().values())
+
+
+def test_a_bundle_that_moved_is_not_followed(cluster: Simulator) -> None:
+    """Its new owner is asked with the next snapshot."""
+    found = drilled(cluster, 0, Wanted(WHOLE, PARTITION))
+
+    assert found["drilled"] == []
+    assert {record.broker_id for record in cluster.requests.all()} == {broker(cluster, 0)}
+
+
+@pytest.mark.parametrize(
+    ("path", "details", "policies"), [(r"/stats\?", 0, 1), ("/internalStats$", 1, 1), (r"/retention\?", 1, 0)]
+)
+def test_what_fails_is_left_out_alone(cluster: Simulator, path: str, details: int, policies: int) -> None:
+    """The others are there all the same."""
+    cluster.faults.add(Fault(Answer(500), path=path, times=None))
+
+    found = drilled(cluster, 1, Wanted(WHOLE, PARTITION, internals=True), Wanted(WHOLE, BASE, policies=True))
+
+    assert (len(found["drilled"]), len(found["own_policies"])) == (details, policies)
+
+
+def test_a_broker_that_is_gone_is_asked_once(cluster: Simulator) -> None:
+    """No suspect of its is worth another time limit."""
+    cluster.kill_broker(broker(cluster, 1))
+
+    assert drilled(cluster, 1, Wanted(WHOLE, PARTITION)) == {"drilled": [], "own_policies": []}
+
+
+def test_no_more_is_asked_when_the_time_is_up(cluster: Simulator) -> None:
+    """One call a second for one second is the question whether the bundle is owned, and nothing else."""
+    policy = CollectPolicy(drill_calls_per_second=1, drill_seconds=1)
+
+    assert drilled(cluster, 1, Wanted(WHOLE, PARTITION), policy=policy)["drilled"] == []
+    assert not [record for record in cluster.requests.all() if record.path.endswith("/stats")]
+
+
+def test_a_topic_without_subscriptions_is_one_row() -> None:
+    """Its quota and age are told all the same; an age limit of 0 is one that brokers do not look at."""
+    detail = TopicDetail(backlog_quota_limit_size=0, backlog_quota_limit_time=0, oldest_backlog_message_age_seconds=9)
+
+    (row,) = rows_of(Wanted(WHOLE, BASE), detail, None)
+
+    assert row.get("subscription") is None
+    assert (row["quota_limit_bytes"], row["quota_limit_seconds"], row["oldest_backlog_age_seconds"]) == (0, None, 9)

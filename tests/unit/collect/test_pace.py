@@ -1,0 +1,47 @@
+"""How fast brokers are asked for details."""
+
+from __future__ import annotations
+
+import pytest
+
+from pulsar_steward.collect.pace import Pace, TimeIsUp
+
+
+class Clock:
+    """A clock that only sleeping moves."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        """Seconds."""
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        """Lets time pass."""
+        self.now += seconds
+
+
+def test_calls_keep_their_distance() -> None:
+    """The first goes at once; one that took long costs the next nothing more."""
+    clock = Clock()
+    pace = Pace(4, 60, clock, clock.sleep)
+    moments = []
+    for took in (0.0, 0.1, 5.0, 0.0):
+        pace.wait()
+        moments.append(clock.now - 100)
+        clock.sleep(took)
+
+    assert moments == pytest.approx([0, 0.25, 0.5, 5.5])
+
+
+def test_no_call_begins_after_the_end() -> None:
+    """Neither one that is late nor one that would have to wait beyond it."""
+    clock = Clock()
+    pace = Pace(1, 2, clock, clock.sleep)
+    pace.wait()
+    pace.wait()
+
+    with pytest.raises(TimeIsUp, match="2 seconds"):
+        pace.wait()
+    assert clock.now == pytest.approx(101)
