@@ -11,8 +11,10 @@ import pyarrow as pa
 from pulsar_steward.collect.arrow import schema_of
 from pulsar_steward.model.finding import Finding, Outlook, Verdict
 from pulsar_steward.model.tables import FINDINGS, VERDICTS
+from steward_spark.checks.check import Judgement
 from steward_spark.checks.registry import CHECKS
 from steward_spark.frames import Frames
+from steward_spark.history import LOOK_BACK, earlier_diagnoses, with_history
 from steward_spark.place import SnapshotPlace
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.model.tables import Table
     from pulsar_steward.policy.schema import Policy
-    from steward_spark.checks.check import Check, Judgement
+    from steward_spark.checks.check import Check
     from steward_spark.frames import About
 
 log = logging.getLogger(__name__)
@@ -36,7 +38,9 @@ def diagnose(spark: SparkSession, uri: str, policy: Policy) -> str:
     """
     place = SnapshotPlace(spark, uri)
     place.require_finished()
-    findings, verdicts = judged(Frames(place.read), policy, CHECKS)
+    frames = Frames(place.read)
+    found, verdicts = judged(frames, policy, CHECKS)
+    findings = with_history(found, frames.about.taken_at, earlier_diagnoses(place.earlier(LOOK_BACK)))
     for table, rows in ((FINDINGS, [_row(finding) for finding in findings]), (VERDICTS, _plain(verdicts))):
         place.write(table, spark.createDataFrame(_arrow(table, rows)).coalesce(1))
     return place.uri
@@ -47,7 +51,7 @@ def judged(frames: Frames, policy: Policy, checks: Sequence[Check]) -> tuple[lis
     findings: list[Finding] = []
     verdicts: list[Verdict] = []
     for check in checks:
-        judgement = check.judge(frames, policy)
+        judgement = _judged(check, frames, policy)
         verdict = verdict_of(check.info.check_id, judgement, frames.about)
         log.info("%s: %s: %s", verdict.check_id, verdict.outlook.value, verdict.reason)
         findings += judgement.findings
@@ -55,11 +59,23 @@ def judged(frames: Frames, policy: Policy, checks: Sequence[Check]) -> tuple[lis
     return findings, verdicts
 
 
+def _judged(check: Check, frames: Frames, policy: Policy) -> Judgement:
+    """What one check says; one that breaks says that it cannot tell, and does not take the others with it."""
+    try:
+        return check.judge(frames, policy)
+    except Exception as error:
+        log.exception("%s is broken on this snapshot", check.info.check_id)
+        first_line = str(error).partition("\n")[0]
+        return Judgement(
+            cannot_tell=f"The check itself failed, which is a defect: {type(error).__name__}: {first_line}"
+        )
+
+
 def verdict_of(check_id: str, judgement: Judgement, about: About) -> Verdict:
     """What a check can say: what it found stands, but silence means health only where everything was read."""
     if judgement.findings:
         worst = max(judgement.findings, key=lambda finding: finding.severity.rank)
-        more = len(judgement.findings) - 1
+        more = len(judgement.findings) - 1 + judgement.more
         reason = worst.evidence + (f" And {more:,} more." if more else "")
         return Verdict(check_id=check_id, outlook=Outlook.FOUND, reason=reason)
     if judgement.cannot_tell is not None:
@@ -77,6 +93,8 @@ def _row(finding: Finding) -> dict[str, object]:
         "subject": finding.subject,
         "evidence": finding.evidence,
         "figures_json": msgspec.json.encode(finding.figures, order="sorted").decode(),
+        "first_seen": finding.first_seen,
+        "snapshots_in_a_row": finding.snapshots_in_a_row,
     }
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_steward.model.bundles import ranges_of
 from pulsar_steward.policy.schema import Policy
-from steward_spark.checks import bundle_topic_skew
+from steward_spark.checks.placement import bundle_topic_skew
 
 if TYPE_CHECKING:
     from collections.abc import Callable

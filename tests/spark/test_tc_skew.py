@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_steward.model.finding import Outlook, Severity
 from pulsar_steward.policy.schema import Policy
-from steward_spark.checks import tc_skew
+from steward_spark.checks.placement import tc_skew
 from steward_spark.diagnosing import verdict_of
 
 if TYPE_CHECKING:

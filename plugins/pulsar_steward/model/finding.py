@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import StrEnum
 
 import msgspec
@@ -29,6 +30,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         subject: What it is about: a cluster, broker, namespace, bundle or topic, in Pulsar's own writing.
         evidence: The trouble in a sentence, with its numbers.
         figures: The same numbers as name and value, units in the names.
+        first_seen: When the first of the snapshots in a row that show it was taken, UTC; None: not looked up.
+        snapshots_in_a_row: How many these are. Snapshots in which its check could not judge are passed over.
     """
 
     check_id: str
@@ -36,6 +39,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     subject: str
     evidence: str
     figures: dict[str, int] = {}
+    first_seen: datetime | None = None
+    snapshots_in_a_row: int = 1
 
 
 class Outlook(StrEnum):

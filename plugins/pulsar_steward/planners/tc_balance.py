@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.catalog import TC_SKEW
+from pulsar_steward.model.catalog.placement import TC_SKEW
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.plan import Batch, Placement
 from pulsar_steward.planners.numbering import batch_id
@@ -40,7 +40,18 @@ def propose(scene: Scene) -> Proposal:
         )
         return Proposal(notes=(partial,))
     findings = _findings(scene)
-    return _balance(scene, findings) if findings else Proposal()
+    if not findings:
+        return Proposal()
+    needed = scene.policy.plan.standing_snapshots
+    standing = tuple(finding for finding in findings if finding.snapshots_in_a_row >= needed)
+    if not standing:
+        stood = max(finding.snapshots_in_a_row for finding in findings)
+        young = (
+            f"Transaction coordinators: nothing is proposed yet, as the skew has stood for {stood} of the {needed}"
+            " snapshots in a row that the policy asks for (plan.standing_snapshots)."
+        )
+        return Proposal(notes=(young,))
+    return _balance(scene, standing)
 
 
 def _missing(scene: Scene) -> tuple[str, ...]:

@@ -5,15 +5,17 @@ An unknown key is an error: a limit that is misspelt must not be silently absent
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Annotated
+
+from pydantic import Field
 
 from pulsar_steward.model.canonical import digest
-
-
-class Section(BaseModel):
-    """A part of the policy; frozen, and closed to unknown keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+from pulsar_steward.policy.checks.backlog import BacklogChecks
+from pulsar_steward.policy.checks.clients import ClientsChecks
+from pulsar_steward.policy.checks.delayed import DelayedChecks
+from pulsar_steward.policy.checks.placement import PlacementChecks
+from pulsar_steward.policy.checks.resources import ResourcesChecks
+from pulsar_steward.policy.section import Section
 
 
 class AdminPolicy(Section):
@@ -24,26 +26,6 @@ class AdminPolicy(Section):
     total_timeout_seconds: int = Field(300, ge=1, le=3600, description="for one whole answer")
     read_attempts: int = Field(3, ge=1, le=10, description="tries of a call that only looks; changes are tried once")
     redirects: int = Field(5, ge=1, le=20, description="redirects followed within one call; two are usual")
-
-
-class TcSkewPolicy(Section):
-    """When uneven transaction coordinators are trouble, and how they are moved."""
-
-    warning_spread_coordinators: int = Field(
-        3, ge=2, description="most minus fewest on a broker; a freshly started cluster shows 2 (6/6/4)"
-    )
-    critical_share_percent: int = Field(
-        75, ge=1, le=100, description="share of all coordinators on one broker, whose restart would stall that many"
-    )
-    cooldown_minutes: int = Field(30, ge=0, description="rest of a bundle after a move, against moving in circles")
-
-
-class BundleTopicSkewPolicy(Section):
-    """When topics crowd in few bundles of a namespace."""
-
-    minimum_topics: int = Field(100, ge=1, description="namespaces with fewer topics are left alone")
-    warning_times_mean: int = Field(3, ge=2, description="topics in the fullest bundle, as a multiple of the mean")
-    warning_topics_per_bundle: int = Field(1000, ge=1, description="topics in one bundle that are too many anywhere")
 
 
 class BrokersPolicy(Section):
@@ -84,12 +66,36 @@ class EventsPolicy(Section):
     timeout_seconds: int = Field(5, ge=1, le=60, description="for connecting, and for each event")
 
 
-class Policy(Section):
+class PlanPolicy(Section):
+    """When a finding becomes a proposal."""
+
+    standing_snapshots: int = Field(1, ge=1, le=1000, description="snapshots in a row that have to show it first")
+
+
+MetricsUrl = Annotated[str, Field(pattern=r"^(bookie|zookeeper)=https?://[^\s/@?#]+(/[^\s@?#]*)?$")]
+"""``bookie=http://host:8000/metrics`` or ``zookeeper=http://host:7000/metrics``."""
+
+
+class CollectPolicy(Section):
+    """How much is looked at."""
+
+    clients_per_subscription: int = Field(3, ge=0, le=100, description="worst consumers that are named, each")
+    recent_minutes: int = Field(10, ge=1, le=1440, description="a client that connected since then is a recent one")
+    drilled_topics: int = Field(200, ge=0, le=10_000, description="suspects asked for their own statistics, at most")
+    drill_calls_per_second: int = Field(50, ge=1, le=1000, description="that one broker is asked about suspects")
+    drill_seconds: int = Field(60, ge=1, le=3600, description="for the suspects of one broker; then the rest is left")
+    metrics_megabytes: int = Field(200, ge=1, le=4096, description="of one broker's Prometheus text, read at most")
+    metrics_urls: tuple[MetricsUrl, ...] = Field(
+        (), description="of bookies and ZooKeeper, `bookie=http://host:8000/metrics`; asked without any token"
+    )
+
+
+class Policy(ResourcesChecks, ClientsChecks, PlacementChecks, BacklogChecks, DelayedChecks):
     """All thresholds and limits of one cluster."""
 
     admin: AdminPolicy = AdminPolicy()
-    tc_skew: TcSkewPolicy = TcSkewPolicy()
-    bundle_topic_skew: BundleTopicSkewPolicy = BundleTopicSkewPolicy()
+    collect: CollectPolicy = CollectPolicy()
+    plan: PlanPolicy = PlanPolicy()
     brokers: BrokersPolicy = BrokersPolicy()
     approval: ApprovalPolicy = ApprovalPolicy()
     apply: ApplyPolicy = ApplyPolicy()

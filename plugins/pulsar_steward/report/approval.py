@@ -67,7 +67,16 @@ def _lead(batch: Batch) -> str:
 
 
 def _reasons(findings: Sequence[Finding]) -> str:
-    return bullets(f"{finding.severity.upper()}: {finding.evidence} {_source(finding)}" for finding in findings)
+    return bullets(
+        f"{finding.severity.upper()}: {finding.evidence} {_since(finding)}{_source(finding)}" for finding in findings
+    )
+
+
+def _since(finding: Finding) -> str:
+    """How long it has stood, where that is more than this once."""
+    if finding.first_seen is None or finding.snapshots_in_a_row < 2:  # noqa: PLR2004 - once is no row
+        return ""
+    return f"Since {finding.first_seen:%Y-%m-%d %H:%M} UTC, {finding.snapshots_in_a_row} snapshots in a row. "
 
 
 def _source(finding: Finding) -> str:

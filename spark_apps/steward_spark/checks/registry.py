@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from steward_spark.checks.bundle_topic_skew import CHECK as BUNDLE_TOPIC_SKEW
-from steward_spark.checks.tc_skew import CHECK as TC_SKEW
+from steward_spark.checks import backlog, clients, delayed, placement, resources
 
-CHECKS = (TC_SKEW, BUNDLE_TOPIC_SKEW)
-"""In the order in which they are carried out."""
+CHECKS = (*resources.CHECKS, *clients.CHECKS, *placement.CHECKS, *backlog.CHECKS, *delayed.CHECKS)
+"""In the order in which they are carried out and reported."""

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark programmer reads
 
-from pulsar_steward.model.catalog import TC_SKEW
+from pulsar_steward.model.catalog.placement import TC_SKEW
 from pulsar_steward.model.finding import Finding, Severity
 from steward_spark.checks.check import Check, Judgement
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from pulsar_steward.policy.schema import Policy, TcSkewPolicy
+    from pulsar_steward.policy.checks.placement import TcSkewPolicy
+    from pulsar_steward.policy.schema import Policy
     from steward_spark.frames import Frames
 
 

@@ -1,0 +1,49 @@
+"""All checks together: each has its say, also where another one breaks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+
+from pulsar_steward.model.catalog.info import CheckInfo
+from pulsar_steward.model.finding import Outlook
+from pulsar_steward.policy.schema import Policy
+from steward_spark.checks.check import Check, Judgement
+from steward_spark.diagnosing import judged
+from tests.builders import NOW
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from steward_spark.frames import Frames
+
+pytestmark = pytest.mark.spark
+
+
+def info(check_id: str) -> CheckInfo:
+    """A made-up check's words."""
+    return CheckInfo(check_id=check_id, title="made up", advice=(), source="here")
+
+
+def broken(_frames: Frames, _policy: Policy) -> NoReturn:
+    """A check with a defect."""
+    raise ZeroDivisionError("division by zero")
+
+
+def test_a_broken_check_cannot_tell_and_stops_no_other(
+    frames_of: Callable[[dict[str, list[dict[str, object]]]], Frames],
+) -> None:
+    """Its verdict says that it failed itself; silence would look like health."""
+    about = {"taken_at": NOW, "unread_brokers": [], "unread_namespaces": [], "cluster": "east"}
+    frames = frames_of({"snapshot": [about]})
+    fine = Check(info("fine"), lambda _frames, _policy: Judgement(quiet="All is well."))
+
+    findings, verdicts = judged(frames, Policy(), [Check(info("broken"), broken), fine])
+
+    assert findings == []
+    assert [(verdict.check_id, verdict.outlook) for verdict in verdicts] == [
+        ("broken", Outlook.UNKNOWN),
+        ("fine", Outlook.CLEAR),
+    ]
+    assert "ZeroDivisionError: division by zero" in verdicts[0].reason
