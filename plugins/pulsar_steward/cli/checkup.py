@@ -1,0 +1,96 @@
+"""``steward checkup``: looks at a cluster, says what is wrong, and changes nothing."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pulsar_steward.cli.options import (
+    AdminUrls,
+    CaFile,
+    ClusterName,
+    Keep,
+    PolicyFile,
+    SnapshotUri,
+    Source,
+    TokenFile,
+    policy_of,
+    snapshot_of,
+)
+from pulsar_steward.cli.saying import print_lines, width
+from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.planners.registry import make_plan
+from pulsar_steward.report.checkup import terminal
+from pulsar_steward.report.checkup.compose import checkup_of
+from pulsar_steward.report.checkup.html import as_html
+from pulsar_steward.report.checkup.json_report import as_json
+
+STANDARD_OUTPUT = "-"
+
+HtmlFile = Annotated[
+    str | None, typer.Option("--html", metavar="OUT", help="Writes a page, complete in itself; `-` as for --json.")
+]
+JsonFile = Annotated[
+    str | None, typer.Option("--json", metavar="OUT", help="Writes JSON; `-`: to standard output, in place of text.")
+]
+
+
+def checkup(  # noqa: PLR0913 - one for each option of the command
+    *,
+    admin_url: AdminUrls = None,
+    snapshot: SnapshotUri = None,
+    token_file: TokenFile = None,
+    ca_file: CaFile = None,
+    policy: PolicyFile = None,
+    cluster: ClusterName = None,
+    html: HtmlFile = None,
+    json: JsonFile = None,
+    keep: Keep = None,
+) -> None:
+    """Looks at a cluster and says what is wrong. Exit code: 0 healthy, 1 findings, 2 could not look."""
+    source = Source(
+        admin_urls=admin_url,
+        snapshot=snapshot,
+        token_file=token_file,
+        ca_file=ca_file,
+        policy=policy,
+        cluster=cluster,
+        keep=keep,
+    )
+    thresholds = policy_of(policy)
+    _check_places({"--html": html, "--json": json})
+    with snapshot_of(source, thresholds) as seen:
+        made = checkup_of(seen, make_plan(scene_of(seen, thresholds, {})))
+    if html:
+        _write(html, as_html(made))
+    if json:
+        _write(json, as_json(made))
+    if STANDARD_OUTPUT not in {html, json}:
+        print_lines(terminal.lines(made, width()))
+    raise typer.Exit(made.outcome.exit_code)
+
+
+def _check_places(places: dict[str, str | None]) -> None:
+    """A report that cannot be written is told before the looking, not after it."""
+    if len(places) == list(places.values()).count(STANDARD_OUTPUT):
+        raise ConfigurationError(
+            f"{' and '.join(places)} cannot both go to standard output: name a file for one of them"
+        )
+    for option, place in places.items():
+        if place in {None, STANDARD_OUTPUT}:
+            continue
+        path = Path(str(place))
+        if path.is_dir() or not path.absolute().parent.is_dir():
+            raise ConfigurationError(f"{option} {place}: name a file in a folder that is there")
+
+
+def _write(place: str, text: str) -> None:
+    if place == STANDARD_OUTPUT:
+        typer.echo(text, nl=False)
+        return
+    try:
+        Path(place).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"{place} cannot be written: {error.strerror}") from error
+    typer.echo(f"written: {place}", err=True)

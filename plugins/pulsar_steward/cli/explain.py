@@ -1,0 +1,82 @@
+"""``steward explain``: what a check is about, what to do, and from where its finding is a warning."""
+
+import difflib
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+from rich.markdown import Markdown
+from rich.text import Text
+
+from pulsar_steward.cli.places import page_of
+from pulsar_steward.cli.saying import out, print_lines, width
+from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.model.catalog import CHECKS, CheckInfo
+from pulsar_steward.policy.schema import Policy
+from pulsar_steward.policy.section import Section
+from pulsar_steward.report.checkup.sections import SECTIONS, section_of
+from pulsar_steward.report.checkup.text import bullets, fitting, heading, numbered, wrapped
+
+CheckId = Annotated[str | None, typer.Argument(metavar="[CHECK_ID]", help="As reports name it; none: lists them all.")]
+
+
+def explain(check_id: CheckId = None) -> None:
+    """Explains a check: what it means, what to do, where that was learned, and its thresholds."""
+    if check_id is None:
+        print_lines(_all(fitting(width())))
+        return
+    info = CHECKS.get(check_id)
+    if info is None:
+        raise ConfigurationError(f"there is no check {check_id!r}{_near(check_id)}")
+    print_lines(_lines(info, fitting(width())))
+    _page(info)
+
+
+def _near(check_id: str) -> str:
+    near = difflib.get_close_matches(check_id.lower().replace("_", "-"), CHECKS, n=3, cutoff=0.5)
+    return f": did you mean {' or '.join(near)}?" if near else ": `steward explain` lists them all"
+
+
+def _all(columns: int) -> Iterator[Text]:
+    for title, infos in SECTIONS:
+        if infos:
+            yield from heading(title)
+        for info in infos:
+            yield Text(f"  {info.check_id}")
+            yield from wrapped(info.title, columns, indent=4)
+
+
+def _lines(info: CheckInfo, columns: int) -> Iterator[Text]:
+    yield from wrapped(f"{info.title} [{info.check_id}]", columns, style="heading")
+    yield from wrapped(section_of(info.check_id), columns, style="quiet")
+    yield from heading("What to do")
+    yield from numbered(info.advice, columns, 2)
+    yield from heading("Remedy")
+    by_steward = f"Steward can propose one ({info.remedied_by}): `steward plan` shows it, a person approves it."
+    yield from wrapped(by_steward if info.remedied_by else "Steward has none: it takes a person.", columns, indent=2)
+    yield from heading("Thresholds in the policy, and their defaults")
+    yield from bullets(_thresholds(info.check_id) or ["none: this check has nothing to set"], columns)
+    yield from heading("Source")
+    yield from wrapped(info.source, columns, indent=2)
+
+
+def _thresholds(check_id: str) -> list[str]:
+    name = check_id.replace("-", "_")
+    section = getattr(Policy(), name, None)
+    if not isinstance(section, Section):
+        return []
+    fields = type(section).model_fields
+    return [f"{name}.{key}: {getattr(section, key)}: {field.description or ''}" for key, field in fields.items()]
+
+
+def _page(info: CheckInfo) -> None:
+    page = page_of(info.check_id)
+    if page is None:
+        print_lines([Text(), Text("The check's page is not at hand here: docs/checks of the project holds them.")])
+        return
+    text, console = page.read_text(encoding="utf-8"), out()
+    console.print()
+    if console.is_terminal:
+        console.print(Markdown(text), width=fitting(console.width))
+    else:
+        console.print(Text(text.rstrip()), soft_wrap=True)

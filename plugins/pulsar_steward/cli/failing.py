@@ -1,0 +1,60 @@
+"""How failures are told: one line, with the remedy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.errors import AdminError, StewardError
+
+if TYPE_CHECKING:
+    from typing import Final
+
+COULD_NOT_LOOK: Final = 2
+INTERRUPTED: Final = 130
+
+REMEDIES = {
+    "NotAllowed": "give a superuser's token by --token-file",
+    "TimedOut": "that broker is slow or stuck: ask another one by a further --admin-url, or raise the time limits in"
+    " the policy's section `admin`",
+    "RedirectRefused": "give the brokers' own addresses by --admin-url",
+    "NotFound": "is this the admin port of a Pulsar broker (8080 or 8443 by default)?",
+    "BrokenAnswer": "is this the admin port of a Pulsar broker (8080 or 8443 by default)?",
+    "ServerError": "look into that broker's log, or ask another one by a further --admin-url",
+    "TooManyRequests": "try again later, or ask another broker by a further --admin-url",
+    "Unreachable": "check --admin-url, that the broker runs, and that no firewall lies between",
+    "NobodyAnswered": "every listed broker has to be reachable from here: check names, firewalls and the token",
+}
+"""What to do about an error, by the name of its class."""
+
+TLS_REMEDY = "give the certificate of the brokers' authority by --ca-file"
+
+
+class JobFailed(StewardError):
+    """A Spark job ended without a snapshot; the message is what it said last."""
+
+
+def in_one_line(error: StewardError) -> str:
+    """An error of Steward's own, with what to do about it where its words do not say that already."""
+    if not isinstance(error, AdminError):
+        return _flat(error)
+    names = [kind.__name__ for kind in type(error).__mro__]
+    return with_remedy(_flat(error), next((name for name in names if name in REMEDIES), ""))
+
+
+def with_remedy(words: str, kind: str) -> str:
+    """Words about an error whose class has this name, and what to do."""
+    remedy = TLS_REMEDY if "TLS failed" in words else REMEDIES.get(kind)
+    return f"{words}; {remedy}" if remedy else words
+
+
+def told_wrong(error: Exception) -> str | None:
+    """What is wrong with the arguments, where the error is about these; None where it is not."""
+    say = getattr(error, "format_message", None)
+    if say is None:
+        return None
+    words = _flat(say())
+    return f"{words}; `steward --help` lists the commands, and each of them has a --help" if words else "see --help"
+
+
+def _flat(words: object) -> str:
+    return " ".join(str(words).split())

@@ -1,0 +1,105 @@
+"""Runs one of the Spark jobs as a process of its own, and ends it whatever happens."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from pulsar_steward.cli.failing import JobFailed, with_remedy
+from pulsar_steward.cli.saying import progress_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pulsar_steward.cli.saying import Say
+
+_FAILED = re.compile(r"\S+ \S+ ERROR steward_spark (\w+): (.*)")
+"""How a job tells an expected error (`steward_spark.command.run`)."""
+
+_LAST_LINES = 3
+_PATIENCE_SECONDS = 10
+
+
+def run_job(script: Path, arguments: Sequence[str], environment: Mapping[str, str], say: Say) -> str:
+    """Runs a job and returns the last line of its output.
+
+    Args:
+        script: The job.
+        arguments: Its arguments; no secret may be among them, as others can read them.
+        environment: Its whole environment, where secrets belong.
+        say: Told how far the job is.
+
+    Raises:
+        JobFailed: If it did not end well.
+    """
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
+        command = [sys.executable, str(script), *arguments]
+        with _started(command, environment, output.fileno()) as process:
+            told = _followed(process.stderr or (), say)
+            code = process.wait()
+        output.seek(0)
+        made = output.read().split("\n")
+    if code:
+        raise JobFailed(_hidden(_failure(script, code, told), environment))
+    return next(line for line in reversed(made) if line)
+
+
+@contextmanager
+def _started(command: Sequence[str], environment: Mapping[str, str], output: int) -> Iterator[subprocess.Popen[str]]:
+    """A process in a group of its own, as Spark starts Java beside itself; nothing of it stays."""
+    process = subprocess.Popen(  # noqa: S603 - Python itself, with arguments made here
+        command,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                _ended(process)
+
+
+def _ended(process: subprocess.Popen[str]) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_PATIENCE_SECONDS)
+            return
+
+
+def _followed(lines: Iterable[str], say: Say) -> list[str]:
+    """Reads the log until it ends; returns an error that the job told, or else its last lines."""
+    errors: list[str] = []
+    last: deque[str] = deque(maxlen=_LAST_LINES)
+    for line in map(str.rstrip, lines):
+        if words := progress_in(line):
+            say(words)
+        if failed := _FAILED.match(line):
+            errors.append(with_remedy(failed[2], failed[1]))
+        if line:
+            last.append(line)
+    return errors[-1:] or list(last)
+
+
+def _failure(script: Path, code: int, told: Sequence[str]) -> str:
+    return f"{script.name} ended with {code}: {' / '.join(told) or 'it said nothing'}"
+
+
+def _hidden(words: str, environment: Mapping[str, str]) -> str:
+    token = environment.get("STEWARD_ADMIN_TOKEN")
+    return words.replace(token, "***") if token else words

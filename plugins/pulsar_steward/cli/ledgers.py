@@ -1,0 +1,64 @@
+"""The ledger as the command line may see it: read, never made, and no password among the arguments."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from sqlalchemy import make_url
+from sqlalchemy.exc import SQLAlchemyError
+
+from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.ledger.read import LedgerReader
+from pulsar_steward.ledger.store import open_ledger
+
+LEDGER = "STEWARD_LEDGER"
+
+LedgerUrl = Annotated[
+    str | None,
+    typer.Option("--ledger", envvar=LEDGER, show_envvar=True, metavar="URL", help="The ledger, an SQLAlchemy URL."),
+]
+
+
+def without_password(context: typer.Context, ledger: str | None) -> None:
+    """Refuses a password in the arguments, which everybody on the machine can read.
+
+    Raises:
+        ConfigurationError: If there is one; it is not repeated.
+    """
+    source = context.get_parameter_source("ledger")
+    if ledger is None or source is None or source.name != "COMMANDLINE":
+        return
+    try:
+        held = make_url(ledger).password is not None
+    except (SQLAlchemyError, ValueError):
+        return  # said, without the URL, when it is opened
+    if held:
+        raise ConfigurationError(f"--ledger holds a password, which others could read: set {LEDGER} instead")
+
+
+@contextmanager
+def ledger_to_read(url: str) -> Iterator[LedgerReader]:
+    """A ledger that is there already.
+
+    Raises:
+        ConfigurationError: If the URL is none, or names a file that is not there.
+        LedgerError: If it cannot be read.
+    """
+    _check_file(url)
+    engine = open_ledger(url)
+    try:
+        yield LedgerReader(engine)
+    finally:
+        engine.dispose()
+
+
+def _check_file(url: str) -> None:
+    """Opening an SQLite file that is not there would make it."""
+    try:
+        parsed = make_url(url)
+    except (SQLAlchemyError, ValueError):
+        return  # said, without the URL, when it is opened
+    if parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").is_file():
+        raise ConfigurationError(f"there is no ledger {parsed.database!r}: name the file that Airflow's runs write to")

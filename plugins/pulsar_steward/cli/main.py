@@ -1,0 +1,97 @@
+"""The command line: its commands, and how it ends.
+
+Exit codes: 0 healthy or done, 1 findings, 2 could not look or wrong arguments. A defect of Steward itself ends with 2
+as well, so that nobody takes a crash for a finding.
+"""
+
+import io
+import signal
+import sys
+import traceback
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+
+from pulsar_steward.cli import checkup, explain, plan, policy, schema, show
+from pulsar_steward.cli.failing import COULD_NOT_LOOK, INTERRUPTED, in_one_line, told_wrong
+from pulsar_steward.cli.options import help_without_command
+from pulsar_steward.errors import StewardError
+from pulsar_steward.report.checkup.compose import steward_version
+
+app = typer.Typer(
+    name="steward",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command(name="checkup")(checkup.checkup)
+app.command(name="plan")(plan.plan)
+app.command(name="explain")(explain.explain)
+app.command(name="show")(show.show)
+app.command(name="schema")(schema.schema)
+app.add_typer(policy.app, name="policy")
+
+
+def _say_version(*, asked: bool) -> None:
+    if asked:
+        typer.echo(f"steward {steward_version()}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    context: typer.Context,
+    *,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=lambda asked: _say_version(asked=asked), is_eager=True, help="Say it.")
+    ] = False,
+) -> None:
+    """Looks at a Pulsar cluster, says what is wrong and what would be proposed. Changes nothing."""
+    help_without_command(context)
+
+
+def main() -> NoReturn:
+    """Runs the command of this process's arguments, and ends it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show a letter is no reason to stop
+    signal.signal(signal.SIGTERM, _end)
+    sys.exit(run())
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Runs a command, tells an expected error in one line, and returns the exit code.
+
+    Args:
+        arguments: Of the command line; None: this process's.
+    """
+    try:
+        return int(app(arguments, standalone_mode=False) or 0)
+    except StewardError as error:
+        return _failed(in_one_line(error))
+    except typer.Abort:
+        return INTERRUPTED
+    except SystemExit as end:
+        if end.code == 1:  # so typer and rich end where the reader of a pipe went away; it would pass for findings
+            return COULD_NOT_LOOK
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever went wrong, the exit code must not be that of a finding
+        if words := told_wrong(error):
+            return _failed(words)
+        traceback.print_exc()
+        return _failed("this is a defect of Steward: please report the lines above, which hold no token")
+
+
+def _failed(words: str) -> int:
+    typer.echo(f"error: {words}", err=True)
+    return COULD_NOT_LOOK
+
+
+def _end(number: int, _frame: FrameType | None) -> NoReturn:
+    """A request to end goes the way of an error, so that jobs end and folders go."""
+    sys.exit(128 + number)
+
+
+if __name__ == "__main__":
+    main()

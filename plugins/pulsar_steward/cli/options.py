@@ -1,0 +1,122 @@
+"""Options and arguments that several commands share, and the snapshot and the policy that they come to."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from pulsar_steward.cli.failing import COULD_NOT_LOOK
+from pulsar_steward.cli.looking import Target, look
+from pulsar_steward.cli.saying import progress
+from pulsar_steward.errors import ConfigurationError, PolicyError
+from pulsar_steward.policy.load import load_policy
+from pulsar_steward.policy.schema import Policy
+from pulsar_steward.snapshots.read import Snapshot, open_snapshot
+
+AdminUrls = Annotated[
+    list[str] | None,
+    typer.Option("--admin-url", metavar="URL", help="A broker's admin address; may be repeated, tried in turn."),
+]
+SnapshotUri = Annotated[
+    str | None,
+    typer.Option("--snapshot", metavar="URI", help="A diagnosed snapshot, in place of looking at a cluster."),
+]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Holds a superuser's token.  [default: the variable STEWARD_ADMIN_TOKEN]"),
+]
+CaFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Certificates to trust for https.")]
+PolicyFile = Annotated[Path | None, typer.Option("--policy", metavar="FILE", help="Thresholds and limits, YAML.")]
+ClusterName = Annotated[
+    str | None, typer.Option("--cluster", metavar="NAME", help="What to call it.  [default: as it calls itself]")
+]
+Keep = Annotated[
+    Path | None, typer.Option("--keep", metavar="DIR", help="Keeps the snapshot here; otherwise it is removed.")
+]
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a snapshot comes from, as the options say it.
+
+    Attributes:
+        admin_urls: The cluster to look at, or none.
+        snapshot: A snapshot that is there already, or None.
+        token_file: As for `Target`.
+        ca_file: As for `Target`.
+        policy: A policy file, or None.
+        cluster: As for `Target`.
+        keep: Where a new snapshot is kept, or None.
+    """
+
+    admin_urls: list[str] | None
+    snapshot: str | None
+    token_file: Path | None
+    ca_file: Path | None
+    policy: Path | None
+    cluster: str | None
+    keep: Path | None
+
+
+def help_without_command(context: typer.Context) -> None:
+    """Lists the commands where none was given, which is an error all the same: nothing was looked at."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(COULD_NOT_LOOK)
+
+
+def policy_of(file: Path | None) -> Policy:
+    """The policy in a file, which has to be there; the defaults where none is named.
+
+    Raises:
+        PolicyError: If there is no such file, or it does not hold up.
+    """
+    if file is not None and not file.is_file():
+        raise PolicyError(f"{file}: no such file")
+    return load_policy(file)
+
+
+@contextmanager
+def snapshot_of(source: Source, policy: Policy) -> Iterator[Snapshot]:
+    """The snapshot that the options name: opened, or taken for the length of a ``with`` block.
+
+    Raises:
+        ConfigurationError: If the options name none, or two.
+        StewardError: If it cannot be taken or opened.
+    """
+    if bool(source.admin_urls) == bool(source.snapshot):
+        raise ConfigurationError(
+            "give either --admin-url, such as http://broker:8080, to look at a cluster, or --snapshot to read one"
+        )
+    if source.snapshot:
+        yield open_snapshot(source.snapshot)
+        return
+    target = Target(
+        urls=tuple(source.admin_urls or ()),
+        token_file=source.token_file,
+        ca_file=source.ca_file,
+        cluster=source.cluster,
+        policy=policy,
+    )
+    with _folder(source.keep) as folder:
+        with progress() as say:
+            uri = look(target, folder, say)
+        if source.keep:
+            typer.echo(f"the snapshot is kept at {uri}", err=True)
+        yield open_snapshot(uri)
+
+
+@contextmanager
+def _folder(keep: Path | None) -> Iterator[Path]:
+    if keep is None:
+        with tempfile.TemporaryDirectory(prefix="steward-") as made:
+            yield Path(made)
+        return
+    try:
+        keep.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(f"--keep {keep}: this folder cannot be made: {error.strerror}") from error
+    yield keep

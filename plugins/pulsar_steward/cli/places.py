@@ -1,0 +1,53 @@
+"""Where the command line finds what does not lie in the package: the Spark jobs, and the checks' pages."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pulsar_steward
+from pulsar_steward.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SPARK_APPS = "STEWARD_SPARK_APPS"
+JOBS = ("collect.py", "diagnose.py")
+
+
+def checkout() -> Path:
+    """The folder that holds `plugins`, where the package runs from a checkout."""
+    return Path(pulsar_steward.__file__).resolve().parents[2]
+
+
+def spark_apps(environment: Mapping[str, str] = os.environ) -> Path:
+    """The folder of the two Spark jobs.
+
+    Raises:
+        ConfigurationError: If they are not there.
+    """
+    named = environment.get(SPARK_APPS)
+    folder = Path(named) if named else checkout() / "spark_apps"
+    if missing := [job for job in JOBS if not (folder / job).is_file()]:
+        raise ConfigurationError(f"{folder} has no {' and no '.join(missing)}: set {SPARK_APPS} to their folder")
+    return folder
+
+
+def need_java(environment: Mapping[str, str] = os.environ) -> None:
+    """Checks that Spark can be started.
+
+    Raises:
+        ConfigurationError: If there is no Java.
+    """
+    if not environment.get("JAVA_HOME") and shutil.which("java", path=environment.get("PATH")) is None:
+        raise ConfigurationError(
+            "there is no Java here, and Spark needs version 17 or later: install it, set JAVA_HOME"
+        )
+
+
+def page_of(check_id: str) -> Path | None:
+    """The page of a check, where the pages are at hand."""
+    page = checkout() / "docs" / "checks" / f"{check_id}.md"
+    return page if page.is_file() else None

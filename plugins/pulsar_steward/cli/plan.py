@@ -1,0 +1,75 @@
+"""``steward plan``: what would be proposed for a cluster, step by step, and why it is no more than that."""
+
+from datetime import datetime, timedelta
+from typing import Annotated
+
+import typer
+
+from pulsar_steward.cli.ledgers import LEDGER, LedgerUrl, ledger_to_read, without_password
+from pulsar_steward.cli.options import (
+    AdminUrls,
+    CaFile,
+    ClusterName,
+    Keep,
+    PolicyFile,
+    SnapshotUri,
+    Source,
+    TokenFile,
+    policy_of,
+    snapshot_of,
+)
+from pulsar_steward.cli.saying import print_lines, width
+from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.planners.registry import make_plan
+from pulsar_steward.policy.schema import Policy
+from pulsar_steward.report.checkup.compose import checkup_of
+from pulsar_steward.report.checkup.plan_text import plan_lines
+from pulsar_steward.snapshots.rows import SnapshotMeta
+
+AsJson = Annotated[bool, typer.Option("--json", help="Prints the plan as JSON, in the form that digests are made of.")]
+
+
+def plan(  # noqa: PLR0913 - one for each option of the command
+    context: typer.Context,
+    *,
+    admin_url: AdminUrls = None,
+    snapshot: SnapshotUri = None,
+    token_file: TokenFile = None,
+    ca_file: CaFile = None,
+    policy: PolicyFile = None,
+    cluster: ClusterName = None,
+    ledger: LedgerUrl = None,
+    keep: Keep = None,
+    json: AsJson = False,
+) -> None:
+    """Says what would be proposed, and why it is no more. Records nothing and asks nobody."""
+    without_password(context, ledger)
+    source = Source(
+        admin_urls=admin_url,
+        snapshot=snapshot,
+        token_file=token_file,
+        ca_file=ca_file,
+        policy=policy,
+        cluster=cluster,
+        keep=keep,
+    )
+    limits = policy_of(policy)
+    with snapshot_of(source, limits) as seen:
+        made = make_plan(scene_of(seen, limits, _moved(ledger, seen.meta(), limits)))
+        reasons = checkup_of(seen, made).planning.reasons
+    if json:
+        typer.echo(made.encoded())
+        return
+    if ledger is None:
+        without = f"Moves of the last minutes are not known, as no ledger was named (--ledger or {LEDGER})."
+        reasons = (*reasons, without)
+    print_lines(plan_lines(made, reasons, width()))
+
+
+def _moved(ledger: str | None, meta: SnapshotMeta, policy: Policy) -> dict[str, datetime]:
+    """When bundles were moved lately, so that those at rest are left alone."""
+    if ledger is None:
+        return {}
+    since = meta.taken_at - timedelta(minutes=policy.tc_skew.cooldown_minutes)
+    with ledger_to_read(ledger) as reader:
+        return reader.moves_since(meta.cluster, since)

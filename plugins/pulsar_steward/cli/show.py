@@ -1,0 +1,63 @@
+"""``steward show``: a recorded plan, what was answered to it, and what came of it."""
+
+import difflib
+import re
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from pulsar_steward.cli.ledgers import LEDGER, LedgerUrl, ledger_to_read, without_password
+from pulsar_steward.cli.saying import print_lines, width
+from pulsar_steward.errors import ConfigurationError, NotInLedger
+from pulsar_steward.ledger.read import LedgerReader
+from pulsar_steward.model.plan import Batch, Plan
+from pulsar_steward.report.checkup.history_text import Story, header_lines, story_lines
+from pulsar_steward.report.checkup.plan_text import batch_lines
+from pulsar_steward.report.checkup.text import bullets, fitting, heading
+
+PlanId = Annotated[str, typer.Argument(metavar="PLAN_ID", help="As approvals and logs name it.")]
+
+_CLUSTER = re.compile(r"(.+)-\d{8}T\d{6}Z-[0-9a-f]+")
+
+
+def show(context: typer.Context, plan_id: PlanId, *, ledger: LedgerUrl = None) -> None:
+    """Shows a recorded plan: its steps, the answers, the outcomes and what the brokers showed."""
+    if ledger is None:
+        raise ConfigurationError(f"name the ledger by --ledger, such as sqlite:////path/to/ledger.db, or set {LEDGER}")
+    without_password(context, ledger)
+    with ledger_to_read(ledger) as reader:
+        try:
+            found = reader.plan(plan_id)
+        except NotInLedger as error:
+            raise NotInLedger(f"{error}{_near(reader, plan_id)}") from error
+        print_lines(list(_lines(reader, found, fitting(width()))))
+
+
+def _lines(reader: LedgerReader, plan: Plan, columns: int) -> Iterator[Text]:
+    yield from header_lines(plan, reader.plan_row(plan.plan_id), columns)
+    for batch in plan.batches:
+        yield from batch_lines(batch, columns)
+        yield from story_lines(_story(reader, plan, batch), columns)
+    if plan.notes:
+        yield from heading("Why it was no more than this")
+        yield from bullets(plan.notes, columns)
+
+
+def _story(reader: LedgerReader, plan: Plan, batch: Batch) -> Story:
+    proofs = reader.proofs(plan.plan_id)
+    return Story(
+        asked_at=reader.asked_at(plan.plan_id).get(batch.batch_id),
+        answers=reader.answers(plan.plan_id, batch.batch_id),
+        outcomes=reader.outcomes(plan.plan_id, batch.batch_id),
+        proofs=tuple(proof for proof in proofs if proof.batch_id == batch.batch_id),
+    )
+
+
+def _near(reader: LedgerReader, plan_id: str) -> str:
+    """Plans of the same cluster that may be meant."""
+    named = _CLUSTER.fullmatch(plan_id)
+    known = [row.plan_id for row in reader.plans(named[1] if named else plan_id)]
+    near = difflib.get_close_matches(plan_id, known, n=3) or known[:3]
+    return f"; did you mean {' or '.join(near)}?" if near else "; is it another ledger's?"

@@ -1,0 +1,77 @@
+"""Every check of the catalog with what the snapshot's verdicts and findings say of it; none is left out."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from pulsar_steward.model.catalog import CHECKS, CheckInfo
+from pulsar_steward.model.finding import Finding, Outlook, Verdict
+from pulsar_steward.report.checkup.document import CheckReport, FindingReport
+from pulsar_steward.report.checkup.sections import section_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_MORE = re.compile(r" And ([\d,]+) more\.$")
+"""How a verdict says that there is more than its own evidence (`steward_spark.diagnosing.verdict_of`)."""
+
+
+def check_reports(
+    findings: Sequence[Finding], verdicts: Sequence[Verdict], catalog: Mapping[str, CheckInfo] = CHECKS
+) -> tuple[CheckReport, ...]:
+    """The checks in the catalog's order, then those that only the snapshot knows."""
+    found: defaultdict[str, list[Finding]] = defaultdict(list)
+    for finding in findings:
+        found[finding.check_id].append(finding)
+    said = {verdict.check_id: verdict for verdict in verdicts}
+    ids = dict.fromkeys((*catalog, *sorted({*said, *found})))
+    return tuple(_report(catalog.get(each) or _wordless(each), said.get(each), found[each]) for each in ids)
+
+
+def _report(info: CheckInfo, verdict: Verdict | None, findings: Sequence[Finding]) -> CheckReport:
+    worst_first = tuple(sorted(findings, key=lambda finding: -finding.severity.rank))
+    verdict = verdict or _unsaid(info.check_id, worst_first)
+    return CheckReport(
+        check_id=info.check_id,
+        section=section_of(info.check_id),
+        title=info.title,
+        outlook=verdict.outlook,
+        reason=verdict.reason,
+        severity=worst_first[0].severity if worst_first else None,
+        findings=tuple(_finding(finding) for finding in worst_first),
+        not_listed=_not_listed(verdict.reason, len(worst_first)),
+        advice=info.advice,
+        source=info.source,
+        remedied_by=info.remedied_by,
+    )
+
+
+def _finding(finding: Finding) -> FindingReport:
+    return FindingReport(
+        severity=finding.severity,
+        subject=finding.subject,
+        evidence=finding.evidence,
+        figures=finding.figures,
+        first_seen=finding.first_seen,
+        snapshots_in_a_row=finding.snapshots_in_a_row,
+    )
+
+
+def _unsaid(check_id: str, findings: Sequence[Finding]) -> Verdict:
+    """A check without a verdict is not clear."""
+    if findings:
+        return Verdict(check_id=check_id, outlook=Outlook.FOUND, reason=findings[0].evidence)
+    reason = "The snapshot was diagnosed without this check: diagnose it again."
+    return Verdict(check_id=check_id, outlook=Outlook.UNKNOWN, reason=reason)
+
+
+def _not_listed(reason: str, listed: int) -> int:
+    more = _MORE.search(reason)
+    return max(0, int(more[1].replace(",", "")) + 1 - listed) if more and listed else 0
+
+
+def _wordless(check_id: str) -> CheckInfo:
+    advice = ("Look at it with the version of Steward that found it: this one does not know the check.",)
+    return CheckInfo(check_id=check_id, title=check_id, advice=advice, source="")

@@ -1,0 +1,112 @@
+"""Puts the document of a check-up together: a diagnosed snapshot, and the plan that would follow from it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+from pulsar_steward.model.finding import Outlook, Severity
+from pulsar_steward.model.tables import BUNDLES
+from pulsar_steward.report.checkup.checks import check_reports
+from pulsar_steward.report.checkup.document import (
+    FORMAT,
+    VERSION,
+    About,
+    CheckReport,
+    Checkup,
+    Counts,
+    Outcome,
+    Unread,
+)
+from pulsar_steward.report.checkup.measures import measures_of
+from pulsar_steward.report.checkup.planning import planning_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pulsar_steward.model.plan import Plan
+    from pulsar_steward.snapshots.read import Snapshot
+    from pulsar_steward.snapshots.rows import BrokerRow, SnapshotMeta
+
+
+def checkup_of(snapshot: Snapshot, plan: Plan) -> Checkup:
+    """The check-up of a snapshot.
+
+    Args:
+        snapshot: Diagnosed already.
+        plan: What the planners make of it.
+
+    Raises:
+        SnapshotError: If the snapshot cannot be read or was not diagnosed.
+    """
+    checks = check_reports(snapshot.findings(), snapshot.verdicts())
+    counts = counts_of(checks)
+    return Checkup(
+        format=FORMAT,
+        version=VERSION,
+        steward_version=steward_version(),
+        policy_digest=plan.policy_digest,
+        outcome=outcome_of(counts),
+        about=_about(snapshot),
+        counts=counts,
+        checks=checks,
+        planning=planning_of(plan, checks),
+        measures=measures_of(snapshot),
+    )
+
+
+def outcome_of(counts: Counts) -> Outcome:
+    """Information is no trouble; and where no check at all could say that it is clear, nothing is known to be well."""
+    if counts.critical or counts.warning:
+        return Outcome.FINDINGS
+    return Outcome.HEALTHY if counts.checks_clear else Outcome.COULD_NOT_LOOK
+
+
+def counts_of(checks: Sequence[CheckReport]) -> Counts:
+    """Findings by severity, and checks by outlook."""
+    severities = Counter(finding.severity for check in checks for finding in check.findings)
+    outlooks = Counter(check.outlook for check in checks)
+    return Counts(
+        critical=severities[Severity.CRITICAL],
+        warning=severities[Severity.WARNING],
+        info=severities[Severity.INFO],
+        checks_clear=outlooks[Outlook.CLEAR],
+        checks_unknown=outlooks[Outlook.UNKNOWN],
+    )
+
+
+def steward_version() -> str:
+    """The version of Steward that is installed; ``unknown`` where it only lies on the path."""
+    try:
+        return version("pulsar-steward")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _about(snapshot: Snapshot) -> About:
+    meta, brokers = snapshot.meta(), snapshot.brokers()
+    return About(
+        snapshot_id=meta.snapshot_id,
+        cluster=meta.cluster,
+        pulsar_cluster=meta.pulsar_cluster,
+        pulsar_version=meta.pulsar_version,
+        load_manager=meta.load_manager.rpartition(".")[2],
+        taken_at=meta.taken_at,
+        complete=not meta.unread,
+        unread=tuple(_unread(meta, brokers)),
+        brokers=len(brokers),
+        brokers_read=sum(row.read for row in brokers),
+        namespaces=len(snapshot.namespaces()),
+        bundles=snapshot.table(BUNDLES, ["bundle"]).num_rows,
+        topics=sum(row.topics or 0 for row in brokers),
+        coordinators=meta.coordinators,
+    )
+
+
+def _unread(meta: SnapshotMeta, brokers: Sequence[BrokerRow]) -> Iterator[Unread]:
+    failures = {row.broker: row.failure for row in brokers}
+    for name in meta.unread_brokers:
+        yield Unread(kind="broker", name=name, reason=failures.get(name))
+    for name in meta.unread_namespaces:
+        yield Unread(kind="namespace", name=name, reason=None)

@@ -1,0 +1,173 @@
+"""What a check-up says, as one frozen document: terminal, page and JSON show this and nothing else.
+
+Its JSON form is a format that others may rely on: `VERSION` rises when a field goes or changes its meaning; new fields
+may come within a version. docs/checkup.schema.json is made of these classes.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from pulsar_steward.model.finding import Outlook, Severity
+
+FORMAT: Literal["pulsar-steward/checkup"] = "pulsar-steward/checkup"
+VERSION: Literal[1] = 1
+
+
+class Outcome(StrEnum):
+    """What a check-up comes to as a whole."""
+
+    HEALTHY = "healthy"
+    FINDINGS = "findings"
+    COULD_NOT_LOOK = "could not look"
+
+    @property
+    def exit_code(self) -> int:
+        """How the command line says it: 0, 1 and 2."""
+        return list(Outcome).index(self)
+
+
+class Unread(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is there and could not be read, so that nothing is known of it."""
+
+    kind: Literal["broker", "namespace"]
+    name: str
+    reason: Annotated[str | None, Meta(description="why; null where that is not recorded")]
+
+
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    """What was looked at, and when."""
+
+    snapshot_id: str
+    cluster: Annotated[str, Meta(description="the name that Steward knows the cluster by")]
+    pulsar_cluster: Annotated[str, Meta(description="the cluster's own name (clusterName)")]
+    pulsar_version: str
+    load_manager: Annotated[str, Meta(description="class name of the brokers' load manager")]
+    taken_at: Annotated[datetime, Meta(description="when collecting began, UTC")]
+    complete: Annotated[bool, Meta(description="false: the snapshot is partial, and no check can be clear")]
+    unread: Annotated[tuple[Unread, ...], Meta(description="what could not be read; empty where complete")]
+    brokers: Annotated[int, Meta(description="brokers that the cluster lists")]
+    brokers_read: Annotated[int, Meta(description="of them, those that answered")]
+    namespaces: int
+    bundles: int
+    topics: Annotated[int, Meta(description="topics loaded on the brokers that answered; a partition is a topic")]
+    coordinators: Annotated[int, Meta(description="transaction coordinators; 0 where transactions are off")]
+
+
+class FindingReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One trouble."""
+
+    severity: Severity
+    subject: Annotated[str, Meta(description="a cluster, broker, namespace, bundle or topic, as Pulsar writes it")]
+    evidence: Annotated[str, Meta(description="the trouble in a sentence, with its numbers")]
+    figures: Annotated[dict[str, int], Meta(description="the same numbers by name, units in the names")]
+    first_seen: Annotated[
+        datetime | None, Meta(description="when the first of the snapshots in a row that show it was taken, UTC")
+    ]
+    snapshots_in_a_row: int
+
+
+class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One check: what it can say of the cluster, what it found, and what to do about it."""
+
+    check_id: str
+    section: Annotated[str, Meta(description="which part of the guide it belongs to")]
+    title: str
+    outlook: Annotated[Outlook, Meta(description="found, clear or unknown")]
+    reason: Annotated[str, Meta(description="why, in a sentence")]
+    severity: Annotated[Severity | None, Meta(description="of the worst finding; null where there is none")]
+    findings: Annotated[tuple[FindingReport, ...], Meta(description="worst first")]
+    not_listed: Annotated[int, Meta(description="further findings, less bad than those that are listed")]
+    advice: Annotated[tuple[str, ...], Meta(description="steps, in this order")]
+    source: Annotated[str, Meta(description="where this was learned")]
+    remedied_by: Annotated[str | None, Meta(description="Steward's planner that can propose a remedy; null: none")]
+
+
+class Counts(msgspec.Struct, frozen=True, kw_only=True):
+    """Listed findings by severity, and checks that found nothing."""
+
+    critical: int
+    warning: int
+    info: int
+    checks_clear: int
+    checks_unknown: int
+
+
+class ProposedBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """Steps that a person would be asked to approve together."""
+
+    batch_id: str
+    kind: str
+    title: str
+    steps: int
+    clients: Annotated[int, Meta(description="connections that would have to be made anew")]
+    undoable: Annotated[bool, Meta(description="false: at least one step cannot be undone")]
+
+
+class Planning(msgspec.Struct, frozen=True, kw_only=True):
+    """What Steward would propose, and why it is no more than that."""
+
+    batches: tuple[ProposedBatch, ...]
+    reasons: Annotated[tuple[str, ...], Meta(description="never empty where no batch is proposed")]
+
+
+class BrokerLoad(msgspec.Struct, frozen=True, kw_only=True):
+    """What one broker holds; null where it did not answer."""
+
+    broker: str
+    topics: int | None
+    coordinators: int | None
+
+
+class BundleTopics(msgspec.Struct, frozen=True, kw_only=True):
+    """How many topics are loaded in one bundle."""
+
+    bundle: str
+    topics: int
+
+
+class CrowdedNamespace(msgspec.Struct, frozen=True, kw_only=True):
+    """A namespace with many topics in one bundle."""
+
+    namespace: str
+    bundles: Annotated[tuple[BundleTopics, ...], Meta(description="the fullest first")]
+    not_listed: Annotated[int, Meta(description="further bundles, with fewer topics each")]
+
+
+class NamespaceBacklog(msgspec.Struct, frozen=True, kw_only=True):
+    """What waits to be consumed in one namespace."""
+
+    namespace: str
+    backlog_bytes: int
+
+
+class Measures(msgspec.Struct, frozen=True, kw_only=True):
+    """Where things are: what the page's charts show."""
+
+    brokers: Annotated[tuple[BrokerLoad, ...], Meta(description="every broker, by name")]
+    crowded: Annotated[tuple[CrowdedNamespace, ...], Meta(description="the few most crowded ones, worst first")]
+    backlog: Annotated[tuple[NamespaceBacklog, ...], Meta(description="the largest ones, largest first; none is 0")]
+
+
+class Checkup(msgspec.Struct, frozen=True, kw_only=True):
+    """A check-up of one cluster. Checks are in the order in which trouble is best looked for."""
+
+    format: Literal["pulsar-steward/checkup"]
+    version: Annotated[Literal[1], Meta(description="rises when a field goes or changes its meaning")]
+    steward_version: str
+    policy_digest: Annotated[str, Meta(description="SHA-256 of the thresholds and limits that were in force")]
+    outcome: Annotated[Outcome, Meta(description="healthy (exit code 0), findings (1) or could not look (2)")]
+    about: About
+    counts: Counts
+    checks: tuple[CheckReport, ...]
+    planning: Planning
+    measures: Measures
+
+    def with_outlook(self, outlook: Outlook) -> tuple[CheckReport, ...]:
+        """The checks of one outlook, in order."""
+        return tuple(check for check in self.checks if check.outlook is outlook)

@@ -1,0 +1,71 @@
+"""What became of a recorded plan, as lines for a terminal: who answered, what was done, what the brokers showed."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.ledger.rows import PlanRow, Proof, RecordedAnswer, StepOutcome
+from pulsar_steward.report.checkup.text import bullets, heading, wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.text import Text
+
+    from pulsar_steward.model.plan import Plan
+
+
+class Story(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that the ledger has of one batch, oldest first."""
+
+    asked_at: datetime | None
+    answers: tuple[RecordedAnswer, ...]
+    outcomes: tuple[StepOutcome, ...]
+    proofs: tuple[Proof, ...]
+
+
+def header_lines(plan: Plan, row: PlanRow, width: int) -> Iterator[Text]:
+    """What the plan is, and whether another took its place."""
+    yield from wrapped(f"Plan {plan.plan_id}", width, style="heading")
+    yield from wrapped(
+        f"cluster {plan.cluster}, snapshot {plan.snapshot_id}, recorded {_at(row.created_at)}; SHA-256 {plan.digest},"
+        " as recorded",
+        width,
+    )
+    if row.superseded_by:
+        when = f" {_at(row.superseded_at)}" if row.superseded_at else ""
+        yield from wrapped(f"Superseded{when} by {row.superseded_by}", width, style="warning")
+
+
+def story_lines(story: Story, width: int) -> Iterator[Text]:
+    """What became of one batch."""
+    yield from heading("What became of it")
+    yield from bullets(_said(story), width)
+
+
+def _said(story: Story) -> Iterator[str]:
+    if story.asked_at is not None:
+        yield f"asked {_at(story.asked_at)}"
+    if not story.answers:
+        yield "no answer is recorded: nothing was changed"
+    for answer in story.answers:
+        yield _answer(answer)
+    for outcome in story.outcomes:
+        yield f"{outcome.step_id} {outcome.outcome} {_at(outcome.at)}: {outcome.reason}"
+    for proof in story.proofs:
+        yield f"{'proved' if proof.proved else 'not proved'} {_at(proof.at)}: {proof.reason}"
+
+
+def _answer(answer: RecordedAnswer) -> str:
+    who = f" by {answer.answered_by}" if answer.answered_by else ""
+    steps = f" of {', '.join(answer.step_ids)}" if answer.step_ids else ""
+    until = f", valid until {_at(answer.expires_at)}" if answer.expires_at else ""
+    comment = f' "{answer.comment}"' if answer.comment else ""
+    return f"{answer.decision}{steps}{who} {_at(answer.answered_at)}{until}: {answer.reason}{comment}"
+
+
+def _at(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,15 @@
+"""A check-up as JSON, for programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from pulsar_steward.report.checkup.document import Checkup
+
+
+def as_json(checkup: Checkup) -> str:
+    """The document, indented, with a line break at its end."""
+    return msgspec.json.format(msgspec.json.encode(checkup), indent=2).decode() + "\n"

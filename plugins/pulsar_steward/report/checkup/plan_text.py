@@ -1,0 +1,80 @@
+"""A plan as lines for a terminal: every step with its reason, its cost, its guards, its call and its way back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from pulsar_steward.apply.changes import kind_of
+from pulsar_steward.report.approval import short
+from pulsar_steward.report.checkup.text import bullets, count, fitting, heading, plain, wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pulsar_steward.model.plan import Batch, Plan
+    from pulsar_steward.model.step import Step
+
+
+def plan_lines(plan: Plan, reasons: Sequence[str], width: int) -> Iterator[Text]:
+    """A whole plan.
+
+    Args:
+        plan: What is proposed.
+        reasons: Why it is no more than that.
+        width: Columns of the terminal.
+    """
+    width = fitting(width)
+    yield from wrapped(f"Plan {plan.plan_id}", width, style="heading")
+    yield from wrapped(f"SHA-256 {plan.digest}", width, style="quiet")
+    if not plan.batches:
+        yield from wrapped("Nothing would be proposed, for these reasons:", width)
+    for batch in plan.batches:
+        yield from batch_lines(batch, width)
+    if plan.batches and reasons:
+        yield from heading("Why it is no more than this")
+    yield from bullets(reasons, width)
+
+
+def batch_lines(batch: Batch, width: int) -> Iterator[Text]:
+    """One batch: what a person would be asked to approve together."""
+    yield Text()
+    yield from wrapped(f"Batch {batch.batch_id}: {batch.title}", width, style="heading")
+    for finding in batch.findings:
+        yield from bullets([f"{finding.severity.upper()} {finding.check_id}: {finding.evidence}"], width)
+    yield from _placement(batch)
+    for step in batch.steps:
+        yield from _step(step, width)
+
+
+def _placement(batch: Batch) -> Iterator[Text]:
+    if not batch.before:
+        return
+    after = {place.broker: place.count for place in batch.after}
+    broad = max(len(place.broker) for place in batch.before)
+    yield Text(f"  {batch.unit} by broker, now and after all steps:")
+    for place in batch.before:
+        yield Text(f"    {plain(place.broker).ljust(broad)}  {place.count:>5,} -> {after.get(place.broker, 0):,}")
+
+
+def _step(step: Step, width: int) -> Iterator[Text]:
+    yield Text()
+    yield from wrapped(f"{step.step_id}  {short(step.change)}", width, indent=2, style="info")
+    touched = step.touched
+    disturbs = (
+        f"{count(touched.producers, 'producer')} and {count(touched.consumers, 'consumer')} reconnect,"
+        f" {count(touched.coordinators, 'coordinator')} pause"
+    )
+    said = {
+        "why": step.why,
+        "effect": step.effect,
+        "disturbs": disturbs,
+        "after": ", ".join(step.after),
+        "vetoed": "; ".join(f"{each.guard}: {each.reason}" for each in step.guards if not each.passed),
+        "back": step.undo_note,
+    }
+    for name, words in said.items():
+        if words:
+            yield from wrapped(words, width, first=f"      {name}", indent=16)
+    yield Text(f"      call      {plain(kind_of(step.change).call())}")

@@ -1,0 +1,23 @@
+"""The JSON schema of a check-up, made of the document's own classes: docs/checkup.schema.json is a copy of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from pulsar_steward.report.checkup.document import VERSION, Checkup
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def schema() -> dict[str, Any]:
+    """The schema as a JSON document."""
+    made = msgspec.json.schema(Checkup)
+    return {"$schema": DIALECT, "title": f"Pulsar Steward check-up, version {VERSION}", **made}
+
+
+def schema_text() -> str:
+    """The schema as a file holds it."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,77 @@
+"""Lines for a terminal: wrapped between words only, and names from outside cannot steer the terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+WIDEST = 100
+"""Columns; longer lines are hard to read, however wide the terminal is."""
+
+NARROWEST = 40
+"""Columns below which nothing is wrapped any narrower."""
+
+STYLES = {
+    "critical": "bold red",
+    "warning": "bold yellow",
+    "info": "bold cyan",
+    "clear": "green",
+    "unknown": "magenta",
+    "heading": "bold underline",
+    "quiet": "dim",
+}
+"""What colour adds; every one of them is said in words as well."""
+
+
+def plain(words: object) -> str:
+    """Words on one line, in which what is not printable is spelled out: a topic's name may hold anything."""
+    line = " ".join(str(words).split())
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in line)
+
+
+def fitting(width: int) -> int:
+    """The columns to write in, of those that there are."""
+    return max(NARROWEST, min(width, WIDEST))
+
+
+def wrapped(words: object, width: int, *, first: str = "", indent: int = 0, style: str = "") -> Iterator[Text]:
+    """A paragraph; a name that is longer than a line stays whole, so that it can be copied.
+
+    Args:
+        words: What is said; `plain` is applied.
+        width: Columns.
+        first: What stands before the first line, in the indentation of the others.
+        indent: Columns before every line.
+        style: One of `STYLES`, for the words, or none.
+    """
+    lines = textwrap.wrap(plain(words), max(width - indent, 1), break_long_words=False, break_on_hyphens=False)
+    for number, line in enumerate(lines or [""]):
+        yield Text.assemble((first if number == 0 else "").ljust(indent), (line, STYLES.get(style, "")))
+
+
+def heading(words: str) -> Iterator[Text]:
+    """A line that parts, with an empty one before it."""
+    yield Text()
+    yield Text(words, STYLES["heading"])
+
+
+def numbered(steps: Iterable[str], width: int, indent: int) -> Iterator[Text]:
+    """Steps in their order."""
+    for number, step in enumerate(steps, start=1):
+        yield from wrapped(step, width, first=f"{' ' * indent}{number}. ", indent=indent + 3)
+
+
+def bullets(items: Iterable[str], width: int, indent: int = 2) -> Iterator[Text]:
+    """A list."""
+    for item in items:
+        yield from wrapped(item, width, first=f"{' ' * (indent - 2)}- ", indent=indent)
+
+
+def count(number: int, thing: str) -> str:
+    """``1 topic``, ``2,000 topics``."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

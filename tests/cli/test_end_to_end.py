@@ -1,0 +1,105 @@
+"""``steward`` as a process, with the real Spark jobs, against a simulated cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import jsonschema
+import pytest
+
+from lab.simulator import ClusterSpec, running_simulator
+from pulsar_steward.report.checkup.schema import schema
+from tests.spark.conftest import need_java
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.spark
+
+TOKEN = "made.up-token_of-a.superuser"
+JSON_AND_PAGE = ("--json", "out.json", "--html", "out.html")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _java() -> None:
+    need_java()
+
+
+def steward(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs the command in a folder, on 80 columns, without a terminal."""
+    known = {name: value for name, value in os.environ.items() if not name.startswith("STEWARD_")}
+    known |= {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "COLUMNS": "80"}
+    return subprocess.run(  # noqa: S603 - this package's own command
+        [sys.executable, "-m", "pulsar_steward.cli", *arguments],
+        cwd=folder,
+        env=known,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(("piled_up", "code"), [(False, 0), (True, 1)], ids=["healthy", "piled up"])
+def test_a_checkup_of_a_cluster(tmp_path: Path, *, piled_up: bool, code: int) -> None:
+    """Healthy is 0; piled-up coordinators are 1, with the finding, valid JSON and a plan from the kept snapshot."""
+    (tmp_path / "token").write_text(f"{TOKEN}\n", encoding="utf-8")
+    with running_simulator(ClusterSpec(tc_owner=0 if piled_up else None), token=TOKEN) as cluster:
+        urls = [word for url in cluster.admin_urls for word in ("--admin-url", url)]
+        looked = steward(tmp_path, "checkup", *urls, "--token-file", "token", "--keep", "kept", *JSON_AND_PAGE)
+        changed = {record.method for record in cluster.requests.all()} - {"GET"}
+
+    assert looked.returncode == code, looked.stdout + looked.stderr
+    assert changed == set()
+    document = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema()).validate(document)
+    assert document["about"]["brokers_read"] == 3
+    outlooks = {check["check_id"]: check["outlook"] for check in document["checks"]}
+    assert outlooks["tc-skew"] == ("found" if piled_up else "clear")
+    assert "collecting from the brokers of local" in looked.stderr
+    kept = next((tmp_path / "kept").glob("cluster=local/taken_at=*"))
+    planned = steward(tmp_path, "plan", "--snapshot", str(kept))
+    assert planned.returncode == 0, planned.stderr
+    assert ("PUT /admin/v2/namespaces/pulsar/system/" in planned.stdout) is piled_up
+    said = looked.stdout + looked.stderr + planned.stdout + planned.stderr
+    assert TOKEN not in said
+    files = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "token"]
+    assert not [path for path in files if TOKEN.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize(("token", "words"), [("wrong", "--token-file"), (None, "--token-file")])
+def test_a_cluster_that_does_not_let_us_in(tmp_path: Path, token: str | None, words: str) -> None:
+    """A wrong token or none ends with 2 and the remedy."""
+    (tmp_path / "token").write_text(str(token), encoding="utf-8")
+    with running_simulator(ClusterSpec(brokers=1), token=TOKEN) as cluster:
+        given = ["--token-file", "token"] if token else []
+        ended = steward(tmp_path, "checkup", "--admin-url", cluster.admin_urls[0], *given)
+
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert words in ended.stderr
+
+
+def test_no_such_address(tmp_path: Path) -> None:
+    """It ends with 2 and the remedy."""
+    ended = steward(tmp_path, "checkup", "--admin-url", "http://127.0.0.1:1")
+
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "check --admin-url" in ended.stderr
+
+
+def test_a_broker_that_does_not_answer_makes_it_partial(tmp_path: Path) -> None:
+    """What was found stands, nothing is clear, and the broker is named."""
+    with running_simulator(ClusterSpec(tc_owner=0)) as cluster:
+        broker = cluster.active_brokers()[-1]
+        url = next(url for url in cluster.admin_urls if not url.endswith(broker))
+        cluster.kill_broker(broker)
+        ended = steward(tmp_path, "checkup", "--admin-url", url)
+
+    assert ended.returncode in {1, 2}
+    assert "PARTIAL: 1 of what the cluster lists could not be read" in ended.stdout
+    assert f"broker {broker}" in ended.stdout
+    assert "Clear (" not in ended.stdout

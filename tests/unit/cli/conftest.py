@@ -1,0 +1,35 @@
+"""The command line in this process: what it prints and how it ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from pulsar_steward.cli.main import run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Ended(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def steward(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ended]:
+    """Runs a command without a terminal, on 80 columns, with nothing of Steward in the environment."""
+    for name in ("STEWARD_ADMIN_TOKEN", "STEWARD_LEDGER", "STEWARD_SPARK_APPS", "FORCE_COLOR", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def ended(*arguments: object) -> Ended:
+        code = run([str(argument) for argument in arguments])
+        said = capsys.readouterr()
+        return Ended(code, said.out, said.err)
+
+    return ended

@@ -1,0 +1,148 @@
+"""``steward explain``, ``steward policy`` and ``steward schema``."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from pulsar_steward.cli import explain
+from pulsar_steward.model.catalog import CHECKS
+from pulsar_steward.policy.load import load_policy
+from pulsar_steward.policy.schema import Policy
+from pulsar_steward.report.checkup.schema import schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.unit.cli.conftest import Ended
+
+    Steward = Callable[..., Ended]
+
+
+@pytest.mark.parametrize("check_id", CHECKS)
+def test_every_check_is_explained(steward: Steward, check_id: str) -> None:
+    """Title, every step of the advice, remedy and source; in lines that fit."""
+    info = CHECKS[check_id]
+
+    ended = steward("explain", check_id)
+
+    said = " ".join(ended.out.split())
+    assert ended.code == 0
+    assert info.title in said
+    assert info.source in said
+    assert [step for step in info.advice if " ".join(step.split()) not in said] == []
+
+
+def test_thresholds_are_said_with_their_defaults(steward: Steward) -> None:
+    """By the key that the policy knows them by."""
+    said = " ".join(steward("explain", "tc-skew").out.split())
+
+    assert "tc_skew.warning_spread_coordinators: 3: most minus fewest" in said
+    assert "Steward can propose one (tc_balance)" in said
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("tc-skw", "did you mean tc-skew"),
+        ("tc_skew", "did you mean tc-skew"),
+        ("TC-SKEW", "did you mean tc-skew"),
+        ("qqqqqqqq", "`steward explain` lists them all"),
+    ],
+)
+def test_a_check_that_is_none_is_told_with_what_may_be_meant(steward: Steward, given: str, words: str) -> None:
+    """Exit code 2, one line."""
+    ended = steward("explain", given)
+
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert words in ended.err
+
+
+def test_all_checks_are_listed_in_the_guides_order(steward: Steward) -> None:
+    """Where none is named."""
+    out = steward("explain").out
+
+    places = [out.index(f"  {check_id}\n") for check_id in CHECKS]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_the_page_of_a_check_follows(
+    steward: Steward, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, terminal: bool
+) -> None:
+    """As it is written in a pipe, set in a terminal; a page that is not at hand is said to be missing."""
+    page = tmp_path / "tc-skew.md"
+    page.write_text("# Title\n\n`a command`\n", encoding="utf-8")
+    monkeypatch.setattr(explain, "page_of", lambda check_id: page if check_id == "tc-skew" else None)
+    if terminal:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+
+    assert ("# Title\n\n`a command`\n" in steward("explain", "tc-skew").out) is not terminal
+    assert "not at hand" in steward("explain", "bundle-topic-skew").out
+
+
+def test_a_policy_that_holds_up(steward: Steward, tmp_path: Path) -> None:
+    """With how many keys it sets."""
+    policy = tmp_path / "p.yaml"
+    policy.write_text("tc_skew: {cooldown_minutes: 5}\nbrokers: {draining: ['b:1']}\n", encoding="utf-8")
+
+    ended = steward("policy", "check", policy)
+
+    assert ended.code == 0
+    assert "it sets 2 keys" in ended.out
+    assert load_policy(policy).digest in ended.out
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("tc_skew: {cooldown_minuets: 5}", "did you mean cooldown_minutes?"),
+        ("tc_skew: {cooldown_minutes: -1}", "tc_skew.cooldown_minutes"),
+        ("a: [", "cannot be read as YAML"),
+        (None, "no such file"),
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "show"])
+def test_a_policy_that_does_not(steward: Steward, tmp_path: Path, command: str, text: str | None, words: str) -> None:
+    """Exit code 2 and one line that names the key."""
+    policy = tmp_path / "p.yaml"
+    if text is not None:
+        policy.write_text(text, encoding="utf-8")
+
+    ended = steward("policy", command, policy)
+
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert words in ended.err
+
+
+@pytest.mark.parametrize("describe", [[], ["--describe"]])
+def test_what_is_in_force_can_be_used_as_a_policy(steward: Steward, tmp_path: Path, describe: list[str]) -> None:
+    """The values are YAML of the same policy; those of the file are marked, with the default beside them."""
+    policy = tmp_path / "p.yaml"
+    policy.write_text("tc_skew: {cooldown_minutes: 5}\nevents: {topic: null}\nbrokers: {draining: ['b:1']}\n")
+
+    ended = steward("policy", "show", policy, *describe)
+
+    assert ended.code == 0
+    assert Policy.model_validate(yaml.safe_load(ended.out)) == load_policy(policy)
+    assert "  cooldown_minutes: 5  # from the file; the default is 30\n" in ended.out
+    assert '  draining: ["b:1"]  # from the file; the default is []\n' in ended.out
+    assert ended.out.count("from the file") == 3
+    assert ("# rest of a bundle after a move" in ended.out) is bool(describe)
+
+
+def test_the_defaults_are_shown_where_there_is_no_file(steward: Steward) -> None:
+    """Every key of every section."""
+    ended = steward("policy", "show")
+
+    assert Policy.model_validate(yaml.safe_load(ended.out)) == Policy()
+    assert "from the file" not in ended.out
+
+
+def test_the_schema_is_printed(steward: Steward) -> None:
+    """As docs/checkup.schema.json holds it."""
+    assert json.loads(steward("schema").out) == schema()

@@ -1,0 +1,133 @@
+"""How commands end."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+import typer
+
+from pulsar_steward.cli import main
+from pulsar_steward.cli.failing import in_one_line
+from pulsar_steward.errors import BrokenAnswer, NotAllowed, PolicyError, ServerError, TimedOut, Unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pulsar_steward.errors import StewardError
+    from tests.unit.cli.conftest import Ended
+
+    Steward = Callable[..., Ended]
+
+CALL = ("GET", "/admin/v2/brokers", "b:1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "Usage:"),
+        (["policy"], "Usage:"),
+        (["chekup"], "Did you mean 'checkup'?"),
+        (["checkup", "--admin-ur", "x"], "No such option: --admin-ur"),
+        (["checkup", "extra"], "unexpected extra argument"),
+        (["show"], "Missing argument 'PLAN_ID'"),
+    ],
+)
+def test_wrong_arguments_end_with_2(steward: Steward, arguments: list[str], words: str) -> None:
+    """Never with 1, which would be a finding."""
+    ended = steward(*arguments)
+
+    assert (ended.code, ended.out) == (2, "")
+    assert words in ended.err
+
+
+@pytest.mark.parametrize("command", ["checkup", "plan", "explain", "show", "schema", "policy"])
+def test_every_command_explains_itself(steward: Steward, command: str) -> None:
+    """On request."""
+    ended = steward(command, "--help")
+
+    assert ended.code == 0
+    assert ended.out.startswith("Usage:")
+
+
+def test_the_version_is_told(steward: Steward) -> None:
+    """In one word."""
+    ended = steward("--version")
+
+    assert ended.code == 0
+    assert ended.out.startswith("steward ")
+
+
+def test_a_defect_ends_with_2_and_its_trace(steward: Steward, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A crash is no finding."""
+
+    def broken(*_: object, **__: object) -> int:
+        raise ZeroDivisionError("made up")
+
+    monkeypatch.setattr(main, "app", broken)
+
+    ended = steward("checkup")
+
+    assert ended.code == 2
+    assert "ZeroDivisionError: made up" in ended.err
+    assert ended.err.splitlines()[-1].startswith("error: this is a defect")
+
+
+@pytest.mark.parametrize(("raised", "code"), [(typer.Abort(), 130), (KeyboardInterrupt(), 130)])
+def test_an_interruption_ends_with_130(
+    steward: Steward, monkeypatch: pytest.MonkeyPatch, raised: BaseException, code: int
+) -> None:
+    """As shells expect it."""
+
+    def interrupted(**_: object) -> None:
+        raise raised
+
+    monkeypatch.setattr("pulsar_steward.cli.explain.wrapped", lambda *_, **__: interrupted())
+
+    assert steward("explain").code == code
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (Unreachable(*CALL, "refused"), "check --admin-url"),
+        (Unreachable(*CALL, "TLS failed: check the certificate"), "--ca-file"),
+        (TimedOut(*CALL, "slow"), "a further --admin-url"),
+        (NotAllowed(*CALL, "no", 401), "--token-file"),
+        (BrokenAnswer(*CALL, "no"), "admin port of a Pulsar broker"),
+        (ServerError(*CALL, "no", 503), "that broker's log"),
+        (PolicyError("a\n  b"), "a b"),
+    ],
+)
+def test_an_error_is_one_line_with_its_remedy(error: StewardError, words: str) -> None:
+    """Whoever reads it knows what to do next."""
+    line = in_one_line(error)
+
+    assert words in line
+    assert "\n" not in line
+
+
+def test_a_reader_that_goes_away_is_no_defect() -> None:
+    """`steward explain | head -1` prints a line and no trace."""
+    command = [sys.executable, "-m", "pulsar_steward.cli", "policy", "show", "--describe"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603 - fixed
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        said = process.stderr.read()
+
+    assert "Traceback" not in said
+    assert process.returncode == 2
+
+
+def test_the_command_line_loads_neither_airflow_nor_spark_nor_a_writer() -> None:
+    """What it imports cannot change a cluster or a ledger."""
+    names = "import json, sys, pulsar_steward.cli.main; print(json.dumps(list(sys.modules)))"
+    output = subprocess.run([sys.executable, "-c", names], check=True, capture_output=True, text=True).stdout  # noqa: S603 - fixed
+    loaded = set(json.loads(output.splitlines()[-1]))
+
+    forbidden = {"airflow", "pyspark", "steward_spark", "pulsar_steward.admin.writer", "pulsar_steward.ledger.write"}
+    assert forbidden & loaded == set()

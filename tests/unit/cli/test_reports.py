@@ -1,0 +1,159 @@
+"""``steward checkup`` and ``steward plan`` of a snapshot that is there."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import jsonschema
+import pytest
+
+from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.model.plan import Plan
+from pulsar_steward.report.checkup.schema import schema
+from tests.builders import NOW
+from tests.unit.cli.recorded import record_move
+from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, skewed, written
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.unit.cli.conftest import Ended
+
+    Steward = Callable[..., Ended]
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> str:
+    """Piled-up coordinators."""
+    return written(tmp_path / "snapshot", **skewed())
+
+
+@pytest.mark.parametrize(
+    ("changed", "code", "words"),
+    [
+        ({}, 0, "RESULT: healthy"),
+        (skewed(), 1, "RESULT: 1 finding to look at"),
+        ({"findings": [a_finding("info")], "verdicts": [a_verdict("bundle-topic-skew", "clear")]}, 0, "1 info"),
+        ({"verdicts": [a_verdict("tc-skew", "unknown")]}, 2, "RESULT: could not look"),
+        ({"snapshot": meta(unread_brokers=["broker-02:8080"]), **skewed()}, 1, "PARTIAL: 1 of"),
+    ],
+    ids=["healthy", "findings", "information", "unknown", "partial"],
+)
+def test_a_checkup_ends_with_what_it_comes_to(
+    steward: Steward, tmp_path: Path, changed: dict[str, list[dict[str, object]]], code: int, words: str
+) -> None:
+    """The report goes to standard output, and nothing else does."""
+    ended = steward("checkup", "--snapshot", written(tmp_path / "s", **changed))
+
+    assert (ended.code, ended.err) == (code, "")
+    assert words in ended.out
+
+
+def test_page_and_json_are_written(steward: Steward, snapshot: str, tmp_path: Path) -> None:
+    """Beside the report in the terminal; the places are told apart from it."""
+    page, document = tmp_path / "a.html", tmp_path / "a.json"
+
+    ended = steward("checkup", "--snapshot", snapshot, "--html", page, "--json", document)
+
+    assert ended.code == 1
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    jsonschema.Draft202012Validator(schema()).validate(json.loads(document.read_text(encoding="utf-8")))
+    assert ended.err.splitlines() == [f"written: {page}", f"written: {document}"]
+    assert "RESULT" in ended.out
+
+
+def test_json_takes_the_place_of_text(steward: Steward, snapshot: str) -> None:
+    """A program reads standard output and nothing but the document."""
+    ended = steward("checkup", "--snapshot", snapshot, "--json", "-")
+
+    assert json.loads(ended.out)["outcome"] == "findings"
+    assert ended.code == 1
+    assert steward("checkup", "--snapshot", snapshot, "--html", "-").out.startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "give either --admin-url"),
+        (["--snapshot", "SNAPSHOT", "--admin-url", "http://b:1"], "give either --admin-url"),
+        (["--snapshot", "no/such"], "no/such: there is no snapshot that can be read"),
+        (["--snapshot", "SNAPSHOT", "--policy", "no/such.yaml"], "no/such.yaml: no such file"),
+        (["--snapshot", "SNAPSHOT", "--html", "no/such/folder.html"], "--html no/such/folder.html: name a file"),
+        (["--snapshot", "SNAPSHOT", "--json", "."], "--json .: name a file"),
+        (["--snapshot", "SNAPSHOT", "--html", "-", "--json", "-"], "cannot both go to standard output"),
+        (["--admin-url", "broker:8080"], "'broker:8080' is not an admin URL"),
+        (["--admin-url", "http://user:secret@b:1"], "holds a user or password"),
+        (["--admin-url", "http://b:1", "--token-file", "no/such"], "the token file no/such cannot be read"),
+    ],
+)
+def test_what_cannot_be_looked_at_is_one_line(
+    steward: Steward,
+    snapshot: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    words: str,
+) -> None:
+    """Exit code 2, the reason on standard error."""
+    monkeypatch.chdir(tmp_path)
+
+    ended = steward("checkup", *(snapshot if each == "SNAPSHOT" else each for each in arguments))
+
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert words in ended.err
+    assert "secret" not in ended.err
+
+
+def test_a_policy_changes_what_would_be_proposed(steward: Steward, snapshot: str, tmp_path: Path) -> None:
+    """A protected namespace stays, and the report says why."""
+    policy = tmp_path / "p.yaml"
+    policy.write_text("apply: {protected_namespaces: [pulsar/system]}", encoding="utf-8")
+
+    ended = steward("checkup", "--snapshot", snapshot, "--policy", policy)
+
+    assert "Nothing, for these reasons:" in ended.out
+    assert "Guard" in ended.out
+
+
+def test_a_plan_is_shown_step_by_step(steward: Steward, snapshot: str) -> None:
+    """With the remark that moves of the last minutes are not known without a ledger."""
+    ended = steward("plan", "--snapshot", snapshot)
+
+    assert ended.code == 0
+    assert ended.out.count("call      PUT /admin/v2/namespaces/pulsar/system/") == 4
+    assert "no ledger was named" in " ".join(ended.out.split())
+
+
+def test_a_plan_of_nothing_says_why(steward: Steward, tmp_path: Path) -> None:
+    """There is no empty answer."""
+    ended = steward("plan", "--snapshot", written(tmp_path / "s"))
+
+    assert ended.code == 0
+    assert "Nothing would be proposed, for these reasons:" in ended.out
+
+
+def test_a_plan_as_json_is_the_plan(steward: Steward, snapshot: str) -> None:
+    """In the form that digests are made of."""
+    ended = steward("plan", "--snapshot", snapshot, "--json")
+
+    plan = Plan.decoded(ended.out)
+    assert plan.encoded().decode() == ended.out.rstrip("\n")
+    assert len(plan.batches[0].steps) == 4
+
+
+def test_bundles_at_rest_are_left_alone(steward: Steward, snapshot: str, tmp_path: Path) -> None:
+    """A ledger that is named tells which bundles were moved just before the snapshot."""
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    engine = open_ledger(url)
+    record_move(engine, "0x80000000_0x90000000", NOW - timedelta(minutes=5))
+    engine.dispose()
+
+    ended = steward("plan", "--snapshot", snapshot, "--ledger", url)
+
+    assert ended.code == 0
+    assert "move 0x80000000_0x90000000" not in ended.out
+    assert "cooldown" in ended.out
+    assert "no ledger was named" not in " ".join(ended.out.split())

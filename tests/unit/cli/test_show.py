@@ -1,0 +1,99 @@
+"""``steward show``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.ledger.rows import Outcome, Proof, StepOutcome
+from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.ledger.write import LedgerWriter
+from tests.builders import NOW, a_batch, a_plan, a_step
+from tests.unit.cli.recorded import RUN, approved
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.unit.cli.conftest import Ended
+
+    Steward = Callable[..., Ended]
+
+PLAN = a_plan(a_batch(a_step()), notes=("a note",))
+NEWER = a_plan(a_batch(a_step(why="else")))
+COMMON: dict[str, Any] = {"plan_id": PLAN.plan_id, "batch_id": "b1", "run": RUN, "at": NOW}
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """A ledger with an answered, carried out, proved and superseded plan, and the newer one."""
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    engine = open_ledger(url)
+    writer = LedgerWriter(engine)
+    writer.record_plan(PLAN, NOW)
+    writer.record_request(PLAN, "b1", RUN, NOW)
+    writer.record_answer(approved(PLAN, NOW))
+    outcome = StepOutcome(**COMMON, step_id="b1.s01", intent_id=None, outcome=Outcome.DRIFTED, reason="moved", proof={})
+    writer.record_outcome(outcome)
+    writer.record_proof(Proof(**COMMON, proved=False, reason="still there", shown={}))
+    writer.record_plan(NEWER, NOW, supersede=[PLAN.plan_id])
+    engine.dispose()
+    return url
+
+
+def test_a_plan_is_shown_with_what_became_of_it(steward: Steward, url: str) -> None:
+    """Steps, question, answer with comment, outcome, proof, and the plan that took its place."""
+    ended = steward("show", PLAN.plan_id, "--ledger", url)
+
+    said = " ".join(ended.out.split())
+    assert ended.code == 0
+    for words in (
+        f"Plan {PLAN.plan_id}",
+        f"Superseded 2026-03-01 12:00:00 UTC by {NEWER.plan_id}",
+        "call PUT /admin/v2/namespaces/pulsar/system/",
+        "asked 2026-03-01 12:00:00 UTC",
+        "approved of b1.s01 by alice 2026-03-01 12:00:00 UTC, valid until 2026-03-01 13:00:00 UTC",
+        '"after lunch"',
+        "b1.s01 drifted 2026-03-01 12:00:00 UTC: moved",
+        "not proved 2026-03-01 12:00:00 UTC: still there",
+        "a note",
+    ):
+        assert words in said
+
+
+def test_a_plan_that_nobody_answered_says_so(steward: Steward, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ledger may be named in the environment."""
+    monkeypatch.setenv("STEWARD_LEDGER", url)
+
+    ended = steward("show", NEWER.plan_id)
+
+    assert ended.code == 0
+    assert "no answer is recorded: nothing was changed" in ended.out
+
+
+def test_a_plan_that_is_not_there_is_told_with_those_that_are(steward: Steward, url: str) -> None:
+    """An id cut short is guessed."""
+    ended = steward("show", PLAN.plan_id[:-3], "--ledger", url)
+
+    assert ended.code == 2
+    assert f"did you mean {PLAN.plan_id}" in ended.err
+    assert "another ledger" in steward("show", "nowhere-20260101T000000Z-0123", "--ledger", url).err
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        (None, "name the ledger by --ledger"),
+        ("sqlite:///no/such.db", "there is no ledger 'no/such.db'"),
+        ("nonsense", "the ledger's URL cannot be read"),
+        ("postgresql+psycopg://u:hush@h/d", "set STEWARD_LEDGER instead"),
+    ],
+)
+def test_a_ledger_that_cannot_be_read(steward: Steward, url: str | None, words: str) -> None:
+    """No file is made, and no password is taken from the arguments or repeated."""
+    ended = steward("show", "x", *(["--ledger", url] if url else []))
+
+    assert (ended.code, ended.out) == (2, "")
+    assert words in ended.err
+    assert "hush" not in ended.err

@@ -1,0 +1,31 @@
+"""Check-ups of snapshots that were made by hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.planners.registry import make_plan
+from pulsar_steward.policy.schema import Policy
+from pulsar_steward.report.checkup.compose import checkup_of
+from pulsar_steward.snapshots.read import open_snapshot
+from tests.unit.report_checkup.snapshots import written
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pulsar_steward.report.checkup.document import Checkup
+
+
+@pytest.fixture
+def checkup_with(tmp_path: Path) -> Callable[..., Checkup]:
+    """Makes the check-up of a snapshot some of whose tables have other rows."""
+
+    def make(**changed: list[dict[str, object]]) -> Checkup:
+        snapshot = open_snapshot(written(tmp_path / "snapshot", **changed))
+        return checkup_of(snapshot, make_plan(scene_of(snapshot, Policy(), {})))
+
+    return make

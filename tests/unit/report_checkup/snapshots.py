@@ -1,0 +1,110 @@
+"""A diagnosed snapshot on disk, made by hand: three brokers, one of which holds every transaction coordinator."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pulsar_steward.collect.arrow import schema_of
+from pulsar_steward.model import tables
+from tests.builders import broker, hashed_tc_bundles
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Rows = list[dict[str, Any]]
+
+NASTY = 'acme/<script>alert("x")</script>'
+"""A name that no page may take for its own words."""
+
+META: dict[str, Any] = {
+    "snapshot_id": "east-20260301T120000Z",
+    "cluster": "east",
+    "pulsar_cluster": "local",
+    "taken_at": datetime(2026, 3, 1, 12, tzinfo=UTC),
+    "pulsar_version": "4.0.7",
+    "load_manager": "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl",
+    "unread_brokers": [],
+    "unread_namespaces": [],
+    "coordinators": 16,
+    "tcs_by_bundle": True,
+}
+
+
+def a_finding(severity: str = "critical", check_id: str = "tc-skew", **fields: Any) -> dict[str, Any]:
+    """A row of the findings; `fields` are its columns."""
+    usual = {
+        "check_id": check_id,
+        "severity": severity,
+        "subject": "east",
+        "evidence": "broker-00:8080 has 16 of 16 transaction coordinators, broker-01:8080 has none.",
+        "figures_json": '{"most_coordinators":16}',
+        "snapshots_in_a_row": 1,
+    }
+    return usual | fields
+
+
+def a_verdict(check_id: str, outlook: str, reason: str = "as it was looked at.") -> dict[str, Any]:
+    """A row of the verdicts."""
+    return {"check_id": check_id, "outlook": outlook, "reason": reason}
+
+
+def written(folder: Path, **changed: Rows) -> str:
+    """Writes the snapshot, some of its tables with other rows, and returns its place."""
+    rows = _usual() | changed
+    for table in (*tables.COLLECTED, *tables.DIAGNOSED):
+        (folder / table.name).mkdir(parents=True)
+        part = pa.Table.from_pylist(rows.get(table.name, []), schema=schema_of(table))
+        pq.write_table(part, folder / table.name / "part-0.parquet")
+    (folder / "_SUCCESS").touch()
+    return str(folder)
+
+
+def meta(**fields: Any) -> Rows:
+    """The row of the table `snapshot`; `fields` are its columns."""
+    return [META | fields]
+
+
+def skewed() -> dict[str, Rows]:
+    """What `diagnose` says of coordinators that are piled up."""
+    verdicts = [a_verdict("tc-skew", "found", a_finding()["evidence"]), a_verdict("bundle-topic-skew", "clear")]
+    return {"findings": [a_finding()], "verdicts": verdicts}
+
+
+def _usual() -> dict[str, Rows]:
+    held = hashed_tc_bundles([broker(0)] * 16, 16)
+    return {
+        "snapshot": meta(),
+        "brokers": [
+            {"broker": broker(number), "read": True, "leader": number == 0, "topics": 10 * number}
+            | {"read_milliseconds": 3}
+            for number in range(3)
+        ],
+        "bundles": [
+            *(
+                {"namespace": "pulsar/system", "bundle": each.bundle, "owner": broker(0), "owner_known": True}
+                | {"positions": list(each.positions), "topics": len(each.coordinators)}
+                for each in held
+            ),
+            {"namespace": NASTY, "bundle": "0x00000000_0x80000000", "owner_known": True, "topics": 900}
+            | {"backlog_bytes": 3 * 1024**3},
+            {"namespace": NASTY, "bundle": "0x80000000_0xffffffff", "owner_known": True, "topics": 1},
+        ],
+        "transaction_coordinators": [
+            {"coordinator": each, "position": 0, "bundle": bundle.bundle, "broker": broker(0), "broker_known": True}
+            for bundle in held
+            for each in bundle.coordinators
+        ],
+        "namespaces": [
+            {"namespace": "pulsar/system", "bundles": 16, "boundaries": []},
+            {"namespace": NASTY, "bundles": 2, "boundaries": []},
+        ],
+        "findings": [],
+        "verdicts": [
+            a_verdict("tc-skew", "clear", "All brokers hold as many."),
+            a_verdict("bundle-topic-skew", "clear"),
+        ],
+    }

@@ -1,0 +1,72 @@
+"""The report as JSON, and its schema."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import msgspec
+import pytest
+
+from pulsar_steward.report.checkup.document import Checkup
+from pulsar_steward.report.checkup.json_report import as_json
+from pulsar_steward.report.checkup.schema import schema, schema_text
+from tests.unit.report_checkup.snapshots import a_finding, meta, skewed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Make = Callable[..., Checkup]
+
+SHIPPED = Path(__file__).resolve().parents[3] / "docs" / "checkup.schema.json"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        skewed(),
+        {"snapshot": meta(unread_brokers=["broker-02:8080"], unread_namespaces=["a/*"])},
+        {"findings": [a_finding("info", snapshots_in_a_row=3, first_seen=meta()[0]["taken_at"])], "verdicts": []},
+    ],
+    ids=["healthy", "skewed", "partial", "standing"],
+)
+def test_what_is_written_is_valid(checkup_with: Make, changed: dict[str, Any]) -> None:
+    """The document holds to the schema, and comes back as the same document."""
+    checkup = checkup_with(**changed)
+    text = as_json(checkup)
+
+    jsonschema.Draft202012Validator(schema()).validate(json.loads(text))
+    assert msgspec.json.decode(text, type=Checkup) == checkup
+    assert text.endswith("}\n")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("format", "else"), ("version", 2), ("outcome", "fine"), ("checks", {}), ("counts", None)],
+)
+def test_the_schema_refuses_what_is_none(checkup_with: Make, key: str, value: object) -> None:
+    """It is not so wide that everything is valid."""
+    document = json.loads(as_json(checkup_with())) | {key: value}
+
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.Draft202012Validator(schema()).validate(document)
+
+
+def test_a_missing_field_is_refused(checkup_with: Make) -> None:
+    """All fields are always there."""
+    document = json.loads(as_json(checkup_with()))
+
+    assert sorted(schema()["$defs"]["Checkup"]["required"]) == sorted(document)
+
+
+def test_the_shipped_schema_is_the_documents() -> None:
+    """`steward schema > docs/checkup.schema.json` makes it so again."""
+    assert SHIPPED.read_text(encoding="utf-8") == schema_text()
+
+
+def test_the_schema_is_a_schema() -> None:
+    """Of the dialect that it names."""
+    jsonschema.Draft202012Validator.check_schema(schema())
