@@ -54,7 +54,8 @@ def slowest_words(names: dict[Key, str], row: Row) -> str:
     words = names.get((row["topic"], row["subscription"]))
     if words is None:
         return f"which of its {row['consumers']:,} consumers is the slowest is not in the snapshot"
-    return f"slowest of its {row['consumers']:,} consumers: {words}"
+    whose = "its only consumer" if row["consumers"] == 1 else f"slowest of its {row['consumers']:,} consumers"
+    return f"{whose}: {words}"
 
 
 def _in_words(consumer: Row) -> str:

@@ -91,6 +91,15 @@ def test_unnamed_consumers_are_said_to_be_so(scene: Any, consumers: int, words: 
     assert finding.evidence.endswith(words)
 
 
+def test_a_consumer_that_is_alone_is_called_so(scene: Any) -> None:
+    """There is no slowest of one."""
+    scene.subscription("t", consumers=1, consumers_blocked=1).consumer("t", "alone", unacked_messages=50_000)
+
+    (finding,) = check.CHECK.judge(scene.frames, Policy()).findings
+
+    assert "; its only consumer: alone at 10.0.0.7:" in finding.evidence
+
+
 def test_the_worst_are_listed_and_the_others_counted(scene: Any) -> None:
     """Of more findings than fit the ones with most unacknowledged messages are there."""
     for number in range(MOST_FINDINGS + 2):
