@@ -10,6 +10,7 @@ from pulsar_steward.model.finding import Outlook, Severity
 from pulsar_steward.policy.schema import Policy
 from steward_spark.checks.placement import tc_skew
 from steward_spark.diagnosing import verdict_of
+from tests.builders import NOW
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,9 +27,16 @@ def rows(held: Counts, unowned: int = 0, **meta: Any) -> dict[str, list[dict[str
     """A snapshot in which brokers hold that many coordinators."""
     holders = [broker for broker, count in held.items() for _ in range(count or 0)] + [None] * unowned
     unread = [broker for broker, count in held.items() if count is None]
-    about = {"cluster": "lab", "coordinators": len(holders), "tcs_by_bundle": True, "unread_namespaces": []}
+    about = {
+        "cluster": "lab",
+        "taken_at": NOW,
+        "coordinators": len(holders),
+        "tcs_by_bundle": True,
+        "unread_brokers": unread,
+        "unread_namespaces": [],
+    }
     return {
-        "snapshot": [about | {"unread_brokers": unread} | meta],
+        "snapshot": [about | meta],
         "brokers": [{"broker": broker, "read": count is not None} for broker, count in held.items()],
         "transaction_coordinators": [
             {"coordinator": number, "broker": broker} for number, broker in enumerate(holders)
