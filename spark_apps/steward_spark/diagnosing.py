@@ -38,9 +38,10 @@ def diagnose(spark: SparkSession, uri: str, policy: Policy) -> str:
     """
     place = SnapshotPlace(spark, uri)
     place.require_finished()
-    frames = Frames(place.read)
+    earlier = place.earlier(LOOK_BACK)
+    frames = Frames(place.read, earlier=[Frames(each.read) for each in earlier])
     found, verdicts = judged(frames, policy, CHECKS)
-    findings = with_history(found, frames.about.taken_at, earlier_diagnoses(place.earlier(LOOK_BACK)))
+    findings = with_history(found, frames.about.taken_at, earlier_diagnoses(earlier))
     for table, rows in ((FINDINGS, [_row(finding) for finding in findings]), (VERDICTS, _plain(verdicts))):
         place.write(table, spark.createDataFrame(_arrow(table, rows)).coalesce(1))
     return place.uri

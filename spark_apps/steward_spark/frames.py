@@ -22,7 +22,7 @@ from pulsar_steward.model.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -57,10 +57,12 @@ class Frames:
 
     Args:
         read: Gives a table's DataFrame, with all columns of `pulsar_steward.model.tables`.
+        earlier: Earlier snapshots of the same cluster, the newest first.
     """
 
-    def __init__(self, read: Callable[[Table], DataFrame]) -> None:
+    def __init__(self, read: Callable[[Table], DataFrame], earlier: Sequence[Frames] = ()) -> None:
         self._read = read
+        self.earlier = earlier
 
     @cached_property
     def about(self) -> About:
