@@ -7,13 +7,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import Asset, Metadata, Param, dag, get_current_context, task
+from airflow.sdk import Metadata, dag, get_current_context, task
 from airflow.sdk.exceptions import AirflowSkipException
 
-from pulsar_steward.orchestration.home import default_cluster
 from pulsar_steward.orchestration.spark import StewardSpark
+from pulsar_steward.orchestration.wiring import PLAN, cluster_param
 
-PLAN = Asset(name="pulsar_plan", uri="pulsar-steward://plan")
 APPS = Path(os.environ.get("STEWARD_SPARK_APPS") or Path(__file__).resolve().parents[1] / "spark_apps")
 SCHEDULE = os.environ.get("STEWARD_SCHEDULE", "*/15 * * * *") or None
 
@@ -23,7 +22,7 @@ SCHEDULE = os.environ.get("STEWARD_SCHEDULE", "*/15 * * * *") or None
     schedule=SCHEDULE,
     catchup=False,
     max_active_runs=1,
-    params={"cluster": Param(default_cluster(), type="string", title="Cluster", description="pulsar_admin_<cluster>")},
+    params={"cluster": cluster_param()},
     default_args={"retries": 1, "retry_delay": timedelta(seconds=10)},
     tags=["pulsar-steward"],
     doc_md=__doc__,

@@ -5,15 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import Asset, Param, TriggerRule, dag, get_current_context, task, task_group
+from airflow.sdk import Param, TriggerRule, dag, get_current_context, task, task_group
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from pulsar_steward.orchestration.approval import ApproveBatch, run_key
-from pulsar_steward.orchestration.home import default_cluster
+from pulsar_steward.orchestration.wiring import PLAN, cluster_param
 
-PLAN = Asset(name="pulsar_plan", uri="pulsar-steward://plan")
 PARAMS = {
-    "cluster": Param(default_cluster(), type="string", title="Cluster", description="pulsar_admin_<cluster>"),
+    "cluster": cluster_param(),
     "plan_id": Param(None, type=["null", "string"], title="Plan", description="The newest of the cluster by default."),
     "kinds": Param([], type="array", items={"type": "string"}, title="Kinds", description="All kinds by default."),
     "dry_run": Param(False, type="boolean", title="Dry run", description="Print the calls; change nothing."),
@@ -103,9 +102,7 @@ def _apply(ref: dict[str, str]) -> list[str]:
     from pulsar_steward.errors import Refused  # noqa: PLC0415 - keeps parsing this file light
     from pulsar_steward.orchestration import remediating  # noqa: PLC0415 - as above
 
-    context = get_current_context()
-    context["label"] = ref["label"]  # type: ignore[typeddict-unknown-key]  # what map_index_template shows
-    batch, run = remediating.BatchRef(**ref), run_key(context)
+    batch, run = remediating.BatchRef(**ref), _named_run(ref)
     try:
         outcomes = remediating.apply_batch(batch, run)
     except Refused as refusal:
@@ -121,15 +118,20 @@ def _apply(ref: dict[str, str]) -> list[str]:
 def _verify(ref: dict[str, str]) -> str:
     from pulsar_steward.orchestration import remediating  # noqa: PLC0415 - keeps parsing this file light
 
-    context = get_current_context()
-    context["label"] = ref["label"]  # type: ignore[typeddict-unknown-key]  # what map_index_template shows
-    batch, run = remediating.BatchRef(**ref), run_key(context)
+    batch, run = remediating.BatchRef(**ref), _named_run(ref)
     proof = remediating.verify_batch(batch, run)
     if not remediating.was_approved(batch, run):
         raise AirflowSkipException(proof.reason)
     if not proof.proved:
         raise AirflowFailException(proof.reason)
     return proof.reason
+
+
+def _named_run(ref: dict[str, str]) -> str:
+    """The run of this batch; the pages show the task under the batch's label from here on."""
+    context = get_current_context()
+    context["label"] = ref["label"]  # type: ignore[typeddict-unknown-key]  # what map_index_template shows
+    return run_key(context)
 
 
 pulsar_remediate()

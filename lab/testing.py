@@ -1,6 +1,7 @@
-"""For tests that need a real Pulsar: skip where none can run, and say why."""
+"""For tests that need what may not be on a machine: skip where it is missing, and say why."""
 
 import os
+from typing import NoReturn
 
 import pytest
 
@@ -10,10 +11,12 @@ from lab.model import VERSIONS
 
 def need_lab(version: str = VERSIONS[0]) -> None:
     """Skips where a lab cannot run, saying what to install; with ``CI=true`` it fails instead."""
-    missing = prerequisites.missing(maven=not jars.fetched(version))
-    if not missing:
-        return
-    reason = f"no real Pulsar on this machine: {'; '.join(missing)}"
+    if missing := prerequisites.missing(maven=not jars.fetched(version)):
+        cannot_run(f"no real Pulsar on this machine: {'; '.join(missing)}")
+
+
+def cannot_run(reason: str) -> NoReturn:
+    """Skips a test for what this machine lacks; with ``CI=true`` nothing may be lacking, and it fails instead."""
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)

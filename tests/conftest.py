@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ import pytest
 from lab.airflow.server import running_airflow
 from lab.cluster import Lab, running_lab
 from lab.postgres import Postgres, binaries, running_postgres
-from lab.testing import need_lab
+from lab.testing import cannot_run, need_lab
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,10 +34,7 @@ def postgres() -> Iterator[Postgres]:
     """A PostgreSQL server for the whole run; skips where none is installed, or fails with ``CI=true``."""
     folder = binaries()
     if folder is None:
-        reason = "no PostgreSQL on this machine: install it (Debian: apt-get install postgresql)"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
+        cannot_run("no PostgreSQL on this machine: install it (Debian: apt-get install postgresql)")
     with running_postgres(folder) as server:
         yield server
 

@@ -85,17 +85,6 @@ class AirflowApi:
         found = self.get(f"dags/{ANY}/dagRuns/{ANY}/hitlDetails", limit=100, response_received=False)
         return list(found["hitl_details"])
 
-    def wait_for_approvals(self, count: int, within_s: float, dag_run: str | None = None) -> list[dict[str, Any]]:
-        """Waits until so many approvals wait (of one run, if named), in order of map index."""
-        deadline = time.monotonic() + within_s
-        while True:
-            found = [each for each in self.waiting() if dag_run in (None, each["task_instance"]["dag_run_id"])]
-            if len(found) >= count:
-                return sorted(found, key=lambda each: each["task_instance"]["map_index"])
-            if time.monotonic() > deadline:
-                raise NotReachedError(f"{len(found)} approvals wait after {within_s:.0f} s, not {count}")
-            time.sleep(0.3)
-
     def answer(
         self,
         detail: Mapping[str, Any],

@@ -58,7 +58,7 @@ class RealFault(Fault):
     """Trouble on real brokers, made with clients and the admin API.
 
     Attributes:
-        made: Makes it for the length of a ``with`` block, waits until the brokers show it, and clears it away at the end.
+        made: Makes it for a ``with`` block, waits until the brokers show it, and clears it away at the end.
         between: Told the lab and how many observations are done; what happens before the next one.
         settings: Of ``broker.conf``, by name; faults with the same settings share a lab.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
+from lab.testing import cannot_run
 from tests.conftest import ARTEFACTS
 from tests.live.care import Care
 
@@ -39,10 +39,7 @@ def browser() -> Iterator[webdriver.Chrome]:
     """Chromium with its driver; without them the test is skipped, or fails with ``CI=true``."""
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if chromium is None or driver is None:
-        reason = "no browser on this machine: install chromium and chromium-driver"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
+        cannot_run("no browser on this machine: install chromium and chromium-driver")
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
     for switch in SWITCHES:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lab.testing import cannot_run
 from steward_spark.frames import Frames
 from steward_spark.schemas import spark_schema
 from steward_spark.session import spark_session
@@ -25,12 +26,8 @@ Rows = dict[str, list[dict[str, Any]]]
 
 def need_java() -> None:
     """Skips where there is no Java, saying so; with ``CI=true`` it fails instead."""
-    if shutil.which("java") or os.environ.get("JAVA_HOME"):
-        return
-    reason = "no Java on this machine: Spark needs version 17 or later"
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
+    if not shutil.which("java") and not os.environ.get("JAVA_HOME"):
+        cannot_run("no Java on this machine: Spark needs version 17 or later")
 
 
 @pytest.fixture(scope="session")

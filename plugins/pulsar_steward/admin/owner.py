@@ -6,16 +6,15 @@ So whoever uses this has to know that the broker owns the topic's bundle, and fr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from pulsar_steward.admin import paths
+from pulsar_steward.admin.closing import Closing
 from pulsar_steward.admin.transport import Transport
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from pulsar_steward.admin.settings import AdminSettings
 
 
@@ -55,7 +54,7 @@ class InternalDetail(msgspec.Struct, frozen=True, rename="camel"):
     cursors: dict[str, CursorDetail] = {}
 
 
-class OwnerReader:
+class OwnerReader(Closing):
     """Reads topics of one broker that owns them; has no method that writes and a transport that refuses to.
 
     Every method raises `pulsar_steward.errors.AdminError` when there is no answer from this very broker.
@@ -64,12 +63,8 @@ class OwnerReader:
     def __init__(self, settings: AdminSettings, broker: str) -> None:
         self._transport = Transport(settings, frozenset({"GET"})).at(broker)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Closes the connections."""
         self._transport.close()
 
     def statistics(self, topic: str) -> TopicDetail:

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import time
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from pulsar_steward.admin import paths
+from pulsar_steward.admin.closing import Closing
 from pulsar_steward.admin.transport import Transport
 from pulsar_steward.errors import NotFound, Precondition
 
 if TYPE_CHECKING:
     from collections.abc import Generator
-    from types import TracebackType
 
     from pulsar_steward.admin.settings import AdminSettings
 
@@ -35,7 +35,7 @@ class _Partitioned(msgspec.Struct):
     partitions: int
 
 
-class Reader:
+class Reader(Closing):
     """Reads one cluster; has no method that writes and a transport that refuses to.
 
     Every method raises `pulsar_steward.errors.AdminError` when the cluster cannot be read.
@@ -46,12 +46,8 @@ class Reader:
         transport = Transport(settings, frozenset({"GET"}))
         self._transport = transport.at(broker) if broker else transport
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Closes the connections."""
         self._transport.close()
 
     def at(self, broker: str) -> Reader:

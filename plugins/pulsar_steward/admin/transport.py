@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
+from pulsar_steward.admin.closing import Closing
 from pulsar_steward.admin.exchange import Exchange, Response
 from pulsar_steward.admin.faults import NeverSent
 from pulsar_steward.errors import (
@@ -29,7 +30,6 @@ from pulsar_steward.errors import (
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
-    from types import TracebackType
 
     from pulsar_steward.admin.settings import AdminSettings
 
@@ -64,7 +64,7 @@ class Answer(msgspec.Struct, frozen=True):
             raise BrokenAnswer(self.method, self.path, self.broker, f"the answer cannot be read: {error}") from error
 
 
-class Transport:
+class Transport(Closing):
     """Exchanges with one cluster. Not for use by several threads at once.
 
     Args:
@@ -79,14 +79,6 @@ class Transport:
         self._bases = [base] if base else list(settings.bases)
         self._members: frozenset[str] = frozenset()
         self._exchange = Exchange(settings)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Closes the connections."""

@@ -5,29 +5,24 @@ A 2xx answer is no proof that anything happened (an unload of a bundle that nobo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
+from pulsar_steward.admin.closing import Closing
 from pulsar_steward.admin.transport import Transport
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from pulsar_steward.admin.calls import Call
     from pulsar_steward.admin.settings import AdminSettings
 
 
-class Writer:
+class Writer(Closing):
     """Changes one cluster. A call is sent once and never repeated here."""
 
     def __init__(self, settings: AdminSettings) -> None:
         self._transport = Transport(settings, frozenset({"GET", "PUT", "POST", "DELETE"}))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Closes the connections."""
         self._transport.close()
 
     def send(self, call: Call) -> None:

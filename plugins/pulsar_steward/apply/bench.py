@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from pulsar_steward.admin.writer import Writer
 from pulsar_steward.apply.look import Look
+from pulsar_steward.ledger.rows import StepOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.admin.settings import AdminSettings
     from pulsar_steward.apply.journal import Journal
+    from pulsar_steward.apply.perform import Result
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.ledger.write import LedgerWriter
     from pulsar_steward.policy.schema import Policy
@@ -43,6 +45,32 @@ class Bench:
     writer: Writer
     policy: Policy
     clock: Callable[[], datetime]
+
+    def recorded(
+        self, plan_id: str, batch_id: str, step_id: str, result: Result, intent_id: int | None = None
+    ) -> StepOutcome:
+        """Writes down what a step came to, and returns the row.
+
+        Args:
+            plan_id: The plan's id.
+            batch_id: The batch's.
+            step_id: The step's.
+            result: What it came to.
+            intent_id: Of the call that was made for it, if there was one.
+        """
+        outcome = StepOutcome(
+            plan_id=plan_id,
+            batch_id=batch_id,
+            step_id=step_id,
+            intent_id=intent_id,
+            run=self.run,
+            at=self.clock(),
+            outcome=result.outcome,
+            reason=result.reason,
+            proof=result.values,
+        )
+        self.journal.outcome(outcome)
+        return outcome
 
     @classmethod
     @contextmanager

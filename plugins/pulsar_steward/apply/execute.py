@@ -182,19 +182,8 @@ class _BatchRun:
         return Result(outcome=Outcome.REFUSED, reason=f"not tried: {stopper} stopped the batch")
 
     def _record(self, step: Step, result: Result, intent_id: int | None = None) -> None:
-        outcome = StepOutcome(
-            plan_id=self._permit.plan.plan_id,
-            batch_id=self._permit.batch_id,
-            step_id=step.step_id,
-            intent_id=intent_id,
-            run=self._bench.run,
-            at=self._bench.clock(),
-            outcome=result.outcome,
-            reason=result.reason,
-            proof=result.values,
-        )
-        self._bench.journal.outcome(outcome)
-        self._recorded[step.step_id] = outcome
+        plan_id, batch_id = self._permit.plan.plan_id, self._permit.batch_id
+        self._recorded[step.step_id] = self._bench.recorded(plan_id, batch_id, step.step_id, result, intent_id)
 
 
 def _not_again(last: Result, objection: Result) -> Result:

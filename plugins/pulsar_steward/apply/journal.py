@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.model.event import Event
 
@@ -39,18 +39,13 @@ class Journal:
         """Records what was answered; returns the answer's id."""
         answer_id = self._ledger.record_answer(answer)
         self._tell(
-            Event(
-                event="decision",
-                cluster=self._cluster,
-                plan_id=answer.plan_id,
-                batch_id=answer.batch_id,
-                run=answer.run,
-                at=answer.answered_at,
-                result=answer.decision,
-                reason=answer.reason,
-                by=answer.answered_by,
-                values={"step_ids": list(answer.step_ids), "comment": answer.comment},
-            )
+            answer,
+            event="decision",
+            at=answer.answered_at,
+            result=answer.decision,
+            reason=answer.reason,
+            by=answer.answered_by,
+            values={"step_ids": list(answer.step_ids), "comment": answer.comment},
         )
         return answer_id
 
@@ -59,44 +54,35 @@ class Journal:
         self._ledger.record_outcome(outcome)
         log.info("%s: %s: %s", outcome.step_id, outcome.outcome, outcome.reason)
         self._tell(
-            Event(
-                event="outcome",
-                cluster=self._cluster,
-                plan_id=outcome.plan_id,
-                batch_id=outcome.batch_id,
-                step_id=outcome.step_id,
-                run=outcome.run,
-                at=outcome.at,
-                result=outcome.outcome,
-                reason=outcome.reason,
-                values=outcome.proof,
-            )
+            outcome,
+            event="outcome",
+            step_id=outcome.step_id,
+            at=outcome.at,
+            result=outcome.outcome,
+            reason=outcome.reason,
+            values=outcome.proof,
         )
 
     def proof(self, proof: Proof) -> None:
         """Records what the brokers showed when a batch was over."""
         self._ledger.record_proof(proof)
         self._tell(
-            Event(
-                event="proof",
-                cluster=self._cluster,
-                plan_id=proof.plan_id,
-                batch_id=proof.batch_id,
-                run=proof.run,
-                at=proof.at,
-                result="proved" if proof.proved else "not proved",
-                reason=proof.reason,
-                values=proof.shown,
-            )
+            proof,
+            event="proof",
+            at=proof.at,
+            result="proved" if proof.proved else "not proved",
+            reason=proof.reason,
+            values=proof.shown,
         )
 
     def use(self, permit: Permit, run: str, at: datetime) -> bool:
         """Claims the permit's answer for this run; False where another run has it."""
         return self._ledger.use_answer(permit.answer.answer_id, run, at)
 
-    def _tell(self, event: Event) -> None:
+    def _tell(self, row: Answer | StepOutcome | Proof, **said: Any) -> None:
         if self._listener is None:
             return
+        event = Event(cluster=self._cluster, plan_id=row.plan_id, batch_id=row.batch_id, run=row.run, **said)
         try:
             self._listener(event)
         except Exception as error:  # noqa: BLE001 - whatever a listener does wrong, the remediation goes on

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
+from pulsar_steward.admin.closing import Closing
 from pulsar_steward.admin.isolation import allowed_brokers, isolation_policies
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.admin.statistics import clients_by_bundle
@@ -15,9 +16,8 @@ from pulsar_steward.model.bundles import TC_TOPIC, BundleRange, ranges_of
 from pulsar_steward.model.step import Change, UnloadBundle
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from datetime import datetime
-    from types import TracebackType
 
     from pulsar_steward.admin.settings import AdminSettings
     from pulsar_steward.policy.schema import Policy
@@ -26,7 +26,7 @@ STATISTICS_SECONDS = 60
 """How long a broker's statistics are kept: it refreshes them no more often itself."""
 
 
-class Look:
+class Look(Closing):
     """Reads one cluster while a batch is carried out. Every method raises `AdminError` when it cannot be read."""
 
     def __init__(self, settings: AdminSettings) -> None:
@@ -34,14 +34,10 @@ class Look:
         self._readers: dict[str, Reader] = {}
         self._clients: dict[str, tuple[float, Mapping[str, int]]] = {}
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Closes the connections to all brokers."""
         for reader in (self._reader, *self._readers.values()):
-            reader.__exit__(kind, error, trace)
+            reader.close()
 
     @cached_property
     def pulsar_cluster(self) -> str:
@@ -59,16 +55,21 @@ class Look:
         """Bundles (``tenant/ns/range``) of one broker, asked of itself."""
         return self._at(broker).owned_bundles(self.pulsar_cluster, broker)
 
-    def owner(self, namespace: str, bundle: str, *, likely: str) -> str | None:
+    def owner(self, namespace: str, bundle: str, *, likely: str, listed: Collection[str] | None = None) -> str | None:
         """Who owns a bundle: the likely broker is asked first, and all others where it does not.
+
+        Args:
+            namespace: ``tenant/namespace``.
+            bundle: The range.
+            likely: The broker to ask first.
+            listed: The cluster's brokers, where the caller knows them already.
 
         Raises:
             AdminError: If nobody says so and a broker that may own it cannot be read.
         """
         key = f"{namespace}/{bundle}"
         failure: AdminError | None = None
-        listed = self.brokers()
-        for broker in sorted(listed, key=lambda name: (name != likely, name)):
+        for broker in sorted(self.brokers() if listed is None else listed, key=lambda name: (name != likely, name)):
             try:
                 if key in self.owned_by(broker):
                     return broker
@@ -126,7 +127,7 @@ class Look:
         """What the guards look at before this change."""
         owner_then = change.source if isinstance(change, UnloadBundle) else change.owner
         listed = frozenset(self.brokers())
-        owner = self.owner(change.namespace, change.bundle, likely=owner_then)
+        owner = self.owner(change.namespace, change.bundle, likely=owner_then, listed=listed)
         policies = isolation_policies(self._reader.isolation_policies(self.pulsar_cluster))
         allowed = allowed_brokers(policies, change.namespace, listed)
         return ClusterView(

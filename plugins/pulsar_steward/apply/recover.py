@@ -70,19 +70,7 @@ def record_refusal(bench: Bench, plan_id: str, batch_id: str, reason: str) -> No
     for step_id in sorted({*begun, *(set(approved) - {outcome.step_id for outcome in outcomes})}):
         intent = begun.get(step_id)
         result = _seen(bench, intent, reason) if intent else Result(outcome=Outcome.REFUSED, reason=reason)
-        bench.journal.outcome(
-            StepOutcome(
-                plan_id=plan_id,
-                batch_id=batch_id,
-                step_id=step_id,
-                intent_id=intent.intent_id if intent else None,
-                run=bench.run,
-                at=bench.clock(),
-                outcome=result.outcome,
-                reason=result.reason,
-                proof=result.values,
-            )
-        )
+        bench.recorded(plan_id, batch_id, step_id, result, intent.intent_id if intent else None)
 
 
 def _seen(bench: Bench, intent: Intent, reason: str) -> Result:

@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from pulsar_steward.errors import LedgerError, NotInLedger
 from pulsar_steward.ledger import tables
-from pulsar_steward.ledger.rows import Intent, Lease, Outcome, PlanRow, Proof, RecordedAnswer, StepOutcome, from_row
+from pulsar_steward.ledger.rows import Intent, Lease, PlanRow, Proof, RecordedAnswer, StepOutcome, from_row
 from pulsar_steward.ledger.store import transaction
 from pulsar_steward.model.plan import Plan
 from pulsar_steward.model.step import Change, UnloadBundle
@@ -119,16 +119,6 @@ class LedgerReader:
         table = tables.INTENTS
         query = select(table.c.at, table.c.clients).where(table.c.cluster == cluster, table.c.at >= since)
         return tuple((row["at"], row["clients"]) for row in self._all(query.order_by(table.c.intent_id)))
-
-    def unknown_outcomes(self, cluster: str, since: datetime) -> tuple[StepOutcome, ...]:
-        """Steps of a cluster whose outcome could not be known, since then."""
-        table = tables.OUTCOMES
-        query = (
-            select(table)
-            .join(tables.PLANS, tables.PLANS.c.plan_id == table.c.plan_id)
-            .where(tables.PLANS.c.cluster == cluster, table.c.outcome == Outcome.UNKNOWN, table.c.at >= since)
-        )
-        return tuple(_outcome(row) for row in self._all(query.order_by(table.c.outcome_id)))
 
     def lease(self, cluster: str) -> Lease | None:
         """Who holds a cluster, expired or not; None where nobody ever did."""

@@ -88,8 +88,3 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     undo: Change | None = None
     undo_note: str
     after: tuple[str, ...] = ()
-
-
-def bundles_of(change: Change) -> tuple[str, ...]:
-    """The bundles (``tenant/ns/range``) whose clients a change disturbs."""
-    return (f"{change.namespace}/{change.bundle}",)

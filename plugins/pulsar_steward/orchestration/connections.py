@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
@@ -45,16 +45,23 @@ def admin_settings(cluster: str, policy: Policy) -> AdminSettings:
     return AdminSettings(urls=urls, token=token, limits=policy.admin, ca_file=extra.get("ca_file"))
 
 
-def service_url(cluster: str) -> str | None:
-    """Where clients of the cluster connect (``service_url`` in the connection's extra), or None where not said."""
-    connection = _connection(f"pulsar_admin_{cluster}")
-    return None if connection is None else connection.extra_dejson.get("service_url")
+class ClientDoor(NamedTuple):
+    """Where clients of a cluster connect, and the token of the cluster's connection, if it has one."""
+
+    service_url: str
+    token: str | None
 
 
-def token(cluster: str) -> str | None:
-    """The token of the cluster's connection, or None where it has none."""
+def client_door(cluster: str) -> ClientDoor:
+    """Where clients of the cluster connect.
+
+    Raises:
+        ConfigurationError: If the connection's extra does not say so.
+    """
     connection = _connection(f"pulsar_admin_{cluster}")
-    return None if connection is None else connection.password or None
+    if connection is None or not (address := connection.extra_dejson.get("service_url")):
+        raise ConfigurationError(f"`pulsar_admin_{cluster}` has no `service_url` in its extra: events go nowhere")
+    return ClientDoor(address, connection.password or None)
 
 
 def ledger() -> Engine:

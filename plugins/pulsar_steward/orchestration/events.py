@@ -22,15 +22,14 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def publisher(cluster: str, policy: EventsPolicy) -> Iterator[Listener | None]:
-    """What publishes a cluster's events, or None where that is off or nobody said where clients connect.
+    """What publishes a cluster's events, or None where that is off.
 
-    Nothing is connected before the first event.
+    Nothing is looked up or connected before the first event.
     """
-    address = connections.service_url(cluster)
-    if policy.topic is None or address is None:
+    if policy.topic is None:
         yield None
         return
-    sender = _Sender(address, connections.token(cluster), policy.topic, policy.timeout_seconds)
+    sender = _Sender(cluster, policy.topic, policy.timeout_seconds)
     try:
         yield sender.send
     finally:
@@ -47,9 +46,8 @@ def _quiet_logger() -> logging.Logger:
 class _Sender:
     """One producer, made when the first event comes; after a failure the rest of the task's events are not tried."""
 
-    def __init__(self, address: str, token: str | None, topic: str, timeout_seconds: int) -> None:
-        self._address = address
-        self._token = token
+    def __init__(self, cluster: str, topic: str, timeout_seconds: int) -> None:
+        self._cluster = cluster
         self._topic = topic
         self._seconds = timeout_seconds
         self._client: pulsar.Client | None = None
@@ -83,9 +81,10 @@ class _Sender:
     def _connected(self) -> pulsar.Producer:
         import pulsar  # noqa: PLC0415 - a native library that most tasks never need
 
+        door = connections.client_door(self._cluster)
         self._client = pulsar.Client(
-            self._address,
-            authentication=pulsar.AuthenticationToken(self._token) if self._token else None,
+            door.service_url,
+            authentication=pulsar.AuthenticationToken(door.token) if door.token else None,
             operation_timeout_seconds=self._seconds,
             connection_timeout_ms=self._seconds * 1000,
             logger=_quiet_logger(),

@@ -274,27 +274,6 @@ def test_moves_and_changes_are_found_by_time(answer_id: int, write: LedgerWriter
     assert read.moves_since("other", AT) == {}
 
 
-def test_unknown_outcomes_are_found_by_cluster(answer_id: int, write: LedgerWriter, read: LedgerReader) -> None:
-    """Only what could not be known, of this cluster, since then."""
-    row = StepOutcome(
-        plan_id=PLAN.plan_id,
-        batch_id="b1",
-        step_id="b1.s01",
-        intent_id=None,
-        run=RUN,
-        at=AT,
-        outcome=Outcome.UNKNOWN,
-        reason="the broker fell silent",
-        proof={},
-    )
-    failed = msgspec.structs.replace(row, outcome=Outcome.FAILED)
-    write.record_outcome(row)
-    write.record_outcome(failed)
-    assert read.unknown_outcomes("local", AT) == (row,)
-    assert read.unknown_outcomes("local", LATER) == ()
-    assert read.unknown_outcomes("other", AT) == ()
-
-
 def test_proofs_and_dry_runs_are_kept(write: LedgerWriter, read: LedgerReader) -> None:
     """What the brokers showed, and what would have been called, can be read again in order."""
     write.record_plan(PLAN, AT)

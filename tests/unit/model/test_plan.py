@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from pulsar_steward.model.plan import Batch, Plan, approval_digest
-from pulsar_steward.model.step import SplitBundle, Step, Touched, UnloadBundle, bundles_of
+from pulsar_steward.model.step import SplitBundle, Touched, UnloadBundle
 from tests.unit.model.builders import BUNDLES, move, plan, split
 
 if TYPE_CHECKING:
@@ -139,16 +139,6 @@ def test_a_step_that_a_batch_lacks_is_an_error() -> None:
     assert plan().batch("b1").step("b1.s02") == move(2)
     with pytest.raises(KeyError, match=r"b1\.s07"):
         plan().batch("b1").step("b1.s07")
-
-
-@pytest.mark.parametrize(
-    ("step", "bundle"),
-    [(move(1), f"pulsar/system/{BUNDLES[0]}"), (split(), f"t/n/{BUNDLES[0]}")],
-    ids=["move", "split"],
-)
-def test_a_change_disturbs_its_bundle(step: Step, bundle: str) -> None:
-    """The bundle is named with its namespace, as brokers list what they own."""
-    assert bundles_of(step.change) == (bundle,)
 
 
 def test_clients_are_producers_and_consumers() -> None:

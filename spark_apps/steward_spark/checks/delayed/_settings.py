@@ -9,7 +9,6 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 if TYPE_CHECKING:
     from steward_spark.frames import Frames
 
-IN_MEMORY_TRACKER = "org.apache.pulsar.broker.delayed.InMemoryDelayedDeliveryTrackerFactory"
 BUCKET_TRACKER = "org.apache.pulsar.broker.delayed.BucketDelayedDeliveryTrackerFactory"
 
 

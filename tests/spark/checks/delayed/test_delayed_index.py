@@ -10,7 +10,6 @@ from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.schema import Policy
 from steward_spark.checks.delayed import delayed_bucket_count, delayed_index_memory, delayed_index_multiplied
 from steward_spark.checks.delayed._settings import BUCKET_TRACKER as BUCKET
-from steward_spark.checks.delayed._settings import IN_MEMORY_TRACKER as IN_MEMORY
 from steward_spark.checks.delayed._waiting import DELAYED_SERIES
 
 if TYPE_CHECKING:
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
+IN_MEMORY = "org.apache.pulsar.broker.delayed.InMemoryDelayedDeliveryTrackerFactory"
 IN_BUCKETS: dict[str, str | None] = {"delayedDeliveryTrackerFactoryClassName": BUCKET}
 TOPIC = "persistent://t/n/x"
 
