@@ -18,6 +18,7 @@ from pydantic import SecretStr
 from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.errors import ConfigurationError
 from steward_spark.command import add_policy, policy_of, run
+from steward_spark.progress import told
 from steward_spark.session import spark_session
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--out", required=True, metavar="URI", help="the folder of snapshots")
     made.add_argument("--taken-at", required=True, type=datetime.fromisoformat, metavar="TIME", help="ISO, with zone")
     made.add_argument("--parallelism", type=int, metavar="N", help="brokers asked at once (default: Spark's cores)")
+    made.add_argument("--diagnose", action="store_true", help="look for trouble in it at once, in the same Spark")
     add_policy(made)
     return made
 
@@ -65,14 +67,21 @@ def _collect(arguments: argparse.Namespace) -> str:
     spark = spark_session(f"collect {arguments.cluster}")
     from steward_spark.collecting import Order, collect  # noqa: PLC0415 - wrong arguments are told without Spark
 
+    policy = policy_of(arguments)
     order = Order(
         cluster=arguments.cluster,
         out=arguments.out,
         taken_at=arguments.taken_at,
         at_once=arguments.parallelism,
-        policy=policy_of(arguments).collect,
+        policy=policy.collect,
     )
-    return collect(spark, settings, order)
+    uri = collect(spark, settings, order)
+    if arguments.diagnose:
+        from steward_spark.diagnosing import diagnose  # noqa: PLC0415 - as above
+
+        told("looking for trouble")
+        return diagnose(spark, uri, policy)
+    return uri
 
 
 if __name__ == "__main__":

@@ -19,6 +19,11 @@ EVERY_SECONDS = 5.0
 FRAME_SECONDS = 0.2
 
 
+def told(words: str) -> None:
+    """Says what begins now."""
+    log.info("%s", words)
+
+
 @contextlib.contextmanager
 def watched(spark: SparkSession, things: str) -> Iterator[None]:
     """Shows, while the block runs, how many tasks of the running stages are done; each reads some of the things."""

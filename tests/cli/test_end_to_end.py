@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import jsonschema
@@ -13,6 +10,7 @@ import pytest
 
 from lab.simulator import ClusterSpec, running_simulator
 from pulsar_steward.report.checkup.schema import schema
+from tests.command import steward
 from tests.spark.conftest import need_java
 
 if TYPE_CHECKING:
@@ -27,21 +25,6 @@ JSON_AND_PAGE = ("--json", "out.json", "--html", "out.html")
 @pytest.fixture(scope="module", autouse=True)
 def _java() -> None:
     need_java()
-
-
-def steward(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs the command in a folder, on 80 columns, without a terminal."""
-    known = {name: value for name, value in os.environ.items() if not name.startswith("STEWARD_")}
-    known |= {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "COLUMNS": "80"}
-    return subprocess.run(  # noqa: S603 - this package's own command
-        [sys.executable, "-m", "pulsar_steward.cli", *arguments],
-        cwd=folder,
-        env=known,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
 
 
 @pytest.mark.parametrize(("piled_up", "code"), [(False, 0), (True, 1)], ids=["healthy", "piled up"])

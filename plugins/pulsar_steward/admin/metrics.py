@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from pulsar_steward.admin.transport import Transport
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pulsar_steward.admin.settings import AdminSettings
 
@@ -49,24 +49,30 @@ class Exposition:
         self._most_bytes = most_bytes
         self.cut = False
 
-    def samples(self, wanted: Mapping[str, float | None]) -> Iterator[Sample]:
+    def samples(self, wanted: Mapping[str, float | None], endings: Sequence[str] = ()) -> Iterator[Sample]:
         """The wanted series' samples; a line that cannot be read is passed over.
 
         Args:
             wanted: Series by name. One with a resting value (such as 0 for a count of what should not be) yields its
                 first sample whatever it is, as that shows that the series is told at all, and then only the others.
+            endings: A series whose name ends in one of these is wanted too, as where names hold those of threads.
         """
         resting = {name.encode(): value for name, value in wanted.items()}
+        ends = tuple(ending.encode() for ending in endings)
         told: set[bytes] = set()
         for lines in self._lines():
             for line in lines:
                 end = line.find(b"{")
                 name = line[:end] if end > 0 else line.partition(b" ")[0]
-                if name in resting and not (name in told and _rests(line, resting[name])):
+                if name in resting:
+                    if name in told and _rests(line, resting[name]):
+                        continue
                     told.add(name)
-                    sample = _sample(line)
-                    if sample is not None:
-                        yield sample
+                elif not name.endswith(ends):
+                    continue
+                sample = _sample(line)
+                if sample is not None:
+                    yield sample
 
     def _lines(self) -> Iterator[list[bytes]]:
         taken, rest = 0, b""

@@ -34,7 +34,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         token_file: Holds the token; None: the variable `TOKEN`, or none.
         ca_file: Certificates to trust.
         cluster: What to call it; None: as it calls itself.
-        policy: Thresholds and limits.
+        policy: Thresholds and limits, those of single clusters among them.
     """
 
     urls: tuple[str, ...]
@@ -45,7 +45,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def look(target: Target, folder: Path, say: Say) -> str:
-    """Takes a snapshot, diagnoses it, and returns where it is.
+    """Takes a snapshot and diagnoses it, in one Spark as starting a second takes longer, and returns where it is.
 
     Args:
         target: The cluster.
@@ -61,13 +61,11 @@ def look(target: Target, folder: Path, say: Say) -> str:
     need_java()
     say(f"asking {settings.bases[0]} who is there")
     cluster = _named(target, settings)
-    policy = ["--policy-json", target.policy.model_dump_json()]
+    policy = ["--policy-json", target.policy.for_cluster(cluster).model_dump_json()]
     taken_at = datetime.now(UTC).isoformat(timespec="seconds")
     say(f"collecting from the brokers of {cluster}")
     collected = ["--cluster", cluster, "--out", str(folder.resolve()), "--taken-at", taken_at]
-    snapshot = run_job(apps / "collect.py", [*collected, *policy], environment_of(settings), say)
-    say("looking for trouble")
-    return run_job(apps / "diagnose.py", ["--snapshot", snapshot, *policy], environment_of(None), say)
+    return run_job(apps / "collect.py", [*collected, "--diagnose", *policy], environment_of(settings), say)
 
 
 def settings_of(target: Target) -> AdminSettings:
@@ -77,23 +75,18 @@ def settings_of(target: Target) -> AdminSettings:
         ConfigurationError: If an address or the token cannot be one.
     """
     token = _token(target.token_file)
+    policy = target.policy.for_cluster(target.cluster) if target.cluster else target.policy
     return AdminSettings(
         urls=target.urls,
         token=SecretStr(token) if token is not None else None,
-        limits=target.policy.admin,
+        limits=policy.admin,
         ca_file=str(target.ca_file.resolve()) if target.ca_file else None,
     )
 
 
-def environment_of(settings: AdminSettings | None) -> dict[str, str]:
-    """The environment of a job; what another shell left there about another cluster does not get in.
-
-    Args:
-        settings: How to reach the cluster; None for a job that does not.
-    """
+def environment_of(settings: AdminSettings) -> dict[str, str]:
+    """The environment of a job; what another shell left there about another cluster does not get in."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(_OWN)}
-    if settings is None:
-        return environment
     environment[f"{_OWN}URLS"] = ",".join(settings.urls)
     if settings.token is not None:
         environment[TOKEN] = settings.token.get_secret_value()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SPARK_APPS = "STEWARD_SPARK_APPS"
-JOBS = ("collect.py", "diagnose.py")
+JOB = "collect.py"
 
 
 def checkout() -> Path:
@@ -23,15 +23,15 @@ def checkout() -> Path:
 
 
 def spark_apps(environment: Mapping[str, str] = os.environ) -> Path:
-    """The folder of the two Spark jobs.
+    """The folder of the Spark jobs.
 
     Raises:
         ConfigurationError: If they are not there.
     """
     named = environment.get(SPARK_APPS)
     folder = Path(named) if named else checkout() / "spark_apps"
-    if missing := [job for job in JOBS if not (folder / job).is_file()]:
-        raise ConfigurationError(f"{folder} has no {' and no '.join(missing)}: set {SPARK_APPS} to their folder")
+    if not (folder / JOB).is_file():
+        raise ConfigurationError(f"{folder} has no {JOB}: set {SPARK_APPS} to the folder of the Spark jobs")
     return folder
 
 

@@ -12,7 +12,7 @@ import msgspec
 from pulsar_steward.admin.metrics import Exposition, Sample, endpoint
 from pulsar_steward.collect.arrow import ENDPOINT_TABLES
 from pulsar_steward.collect.rows import Rows
-from pulsar_steward.collect.series import SERIES, Kind
+from pulsar_steward.collect.series import ENDINGS, SERIES, Kind
 from pulsar_steward.errors import AdminError
 from pulsar_steward.model.tables import METRICS
 
@@ -66,7 +66,7 @@ def read_metrics(ask: Callable[[], Generator[bytes]], kind: Kind, most_megabytes
     try:
         with closing(ask()) as pieces:
             exposition = Exposition(pieces, most_megabytes * MEGABYTE)
-            samples = list(exposition.samples(SERIES[kind]))
+            samples = list(exposition.samples(SERIES[kind], ENDINGS[kind]))
     except AdminError as error:
         log.warning("no metrics: %s", error)
         return Metrics(None)

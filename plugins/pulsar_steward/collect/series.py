@@ -152,6 +152,7 @@ _OF_BOOKIE = (
     "bookkeeper_server_ADD_ENTRY_REQUEST_sum",
     "bookkeeper_server_READ_ENTRY_REQUEST_count",
     "bookkeeper_server_READ_ENTRY_REQUEST_sum",
+    "bookkeeper_server_thread_executor_queue",
 )
 
 _OF_ZOOKEEPER = (
@@ -179,3 +180,7 @@ SERIES: dict[Kind, dict[str, float | None]] = {
     "zookeeper": {**_PROCESS, **dict.fromkeys(_OF_ZOOKEEPER)},
 }
 """Series → resting value, by who is asked."""
+
+ENDINGS: dict[Kind, tuple[str, ...]] = {"broker": ("_thread_executor_queue",), "bookie": (), "zookeeper": ()}
+"""Of series whose names hold a thread's: ``pulsar_managedLedger_client_thread_<thread>_thread_executor_queue``, which a
+broker tells where `bookkeeperClientExposeStatsToPrometheus` is on. All of their samples are kept."""

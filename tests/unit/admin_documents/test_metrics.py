@@ -50,6 +50,15 @@ def test_of_what_rests_the_first_and_all_that_do_not_rest_are_kept() -> None:
     assert read(TEXT, {"pulsar_no_such": 0}) == []
 
 
+def test_series_whose_names_hold_a_thread_are_known_by_their_endings() -> None:
+    """All of their samples are kept, and those of no other series."""
+    text = b"# TYPE ml_t-1_queue gauge\nml_t-1_queue 0\nml_t_2_queue 3\nml_t_2_queue_total 4\n"
+
+    samples = Exposition([text], len(text)).samples({}, endings=("_queue",))
+
+    assert [(sample.series, sample.value) for sample in samples] == [("ml_t_2_queue", 3.0)]
+
+
 def test_a_line_that_cannot_be_read_is_passed_over() -> None:
     """The others count all the same; a value may be no number."""
     (found,) = read(TEXT, {"broken": None, "pulsar_nan": None})
