@@ -38,7 +38,10 @@ class StewardError(Exception):
 
 
 class PolicyError(StewardError):
-    """A policy file that does not hold up; the message names the key and what would be valid."""
+    """A policy file that does not hold up; each argument names a key and what would be valid."""
+
+    def __str__(self) -> str:
+        return "; ".join(str(trouble) for trouble in self.args)
 
 
 class SnapshotError(StewardError):

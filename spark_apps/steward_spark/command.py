@@ -28,11 +28,16 @@ def add_policy(parser: argparse.ArgumentParser) -> None:
 
 
 def policy_of(arguments: argparse.Namespace) -> Policy:
-    """The policy that the arguments give.
+    """The policy that the arguments give; that of the cluster, where they name one.
 
     Raises:
         PolicyError: If it does not hold up, or the file that was named is missing.
     """
+    policy = _written(arguments)
+    return policy.for_cluster(arguments.cluster) if "cluster" in arguments else policy
+
+
+def _written(arguments: argparse.Namespace) -> Policy:
     if arguments.policy_json is not None:
         try:
             return parse_policy(json.loads(arguments.policy_json), name="--policy-json")

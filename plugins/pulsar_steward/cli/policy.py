@@ -1,28 +1,38 @@
-"""``steward policy``: whether a policy file holds up, and what is in force with it."""
+"""``steward policy``: whether a policy file holds up, and what is in force with it, for whom and by whom."""
 
 import json
+import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+import yaml
 from pydantic.fields import FieldInfo
 
-from pulsar_steward.cli.options import help_without_command, policy_of
-from pulsar_steward.errors import PolicyError
+from pulsar_steward.cli.failing import COULD_NOT_LOOK
+from pulsar_steward.cli.options import PolicyFile, help_without_command, policy_of
+from pulsar_steward.errors import ConfigurationError, PolicyError
 from pulsar_steward.model.catalog import CHECKS
-from pulsar_steward.policy.schema import Policy
-from pulsar_steward.policy.section import Section
+from pulsar_steward.policy.layers import CLUSTERS, KINDS, NAMESPACES, TENANTS, Layer, is_namespace, stack
+from pulsar_steward.policy.load import load_policy
+from pulsar_steward.policy.place import policy_file
+from pulsar_steward.policy.schema import SECTIONS, Policy
 from pulsar_steward.report.checkup.text import count
 
 app = typer.Typer(rich_markup_mode=None)
 
-PolicyPath = Annotated[Path, typer.Argument(metavar="FILE", help="A cluster's policy, YAML.")]
-PolicyPathOrNone = Annotated[Path | None, typer.Argument(metavar="[FILE]", help="A policy; none: the defaults.")]
+PolicyPath = Annotated[Path, typer.Argument(metavar="FILE", help="A policy, YAML.")]
+Cluster = Annotated[
+    str | None, typer.Argument(metavar="[CLUSTER]", help="Whose policy; none: what the file says at its top.")
+]
+Namespace = Annotated[str | None, typer.Argument(metavar="[NAMESPACE]", help="One of the cluster's, tenant/namespace.")]
 Describe = Annotated[bool, typer.Option("--describe", help="Says what each key means.")]
 
 _COMMENT_COLUMNS = 76
+_PLAIN = re.compile(r"[A-Za-z][\w./-]*")
+"""Names that YAML reads as text without quotes, but for words such as `on`."""
 
 
 @app.callback(invoke_without_command=True)
@@ -33,49 +43,106 @@ def _options(context: typer.Context) -> None:
 
 @app.command()
 def check(file: PolicyPath) -> None:
-    """Says whether a policy file holds up; exit code 2, and which key, where it does not."""
-    policy = policy_of(file)
-    given = sum(len(getattr(policy, name).model_fields_set) for name in policy.model_fields_set)
+    """Says whether a policy file holds up; exit code 2, and every key that does not with its place, where not."""
+    try:
+        policy = policy_of(file)
+    except PolicyError as error:
+        for trouble in error.args:
+            typer.echo(" ".join(str(trouble).split()), err=True)
+        raise typer.Exit(COULD_NOT_LOOK) from error
+    given = sum(map(len, stack(policy.written())[0].sections.values()))
     typer.echo(
-        f"{file} holds up: it sets {count(given, 'key')}, all others keep their defaults; SHA-256 {policy.digest}"
+        f"{file} holds up: it sets {count(given, 'key')}{_overrides(policy)},"
+        f" all others keep their defaults; SHA-256 {policy.digest}"
     )
 
 
 @app.command()
-def show(file: PolicyPathOrNone = None, *, describe: Describe = False) -> None:
-    """Prints every value in force, as YAML that can be used as a policy, and which of them the file sets."""
-    policy = policy_of(file)
+def show(
+    cluster: Cluster = None, namespace: Namespace = None, *, policy: PolicyFile = None, describe: Describe = False
+) -> None:
+    """Prints every value in force, as YAML that can be used as a policy, and where each comes from.
+
+    Without --policy it is the file that scheduled runs use for the cluster: policies/CLUSTER.yaml or policy.yaml in
+    STEWARD_HOME.
+    """
+    _check_names(cluster, namespace)
+    path = policy or (policy_file(cluster) if cluster else None)
+    whole = policy_of(policy) if policy else load_policy(path)
+    layers = stack(whole.written(), cluster, namespace)
+    effective = whole.for_cluster(cluster) if cluster else whole
+    effective = effective.for_namespace(namespace) if namespace else effective
+    for line in _header(path, cluster, namespace):
+        typer.echo(f"# {line}")
     for name in _in_order():
-        section = getattr(policy, name)
-        if not isinstance(section, Section):
-            raise PolicyError(f"{name}: is no section")
         typer.echo(f"{name}:")
-        for line in _lines(section, from_file=name in policy.model_fields_set, describe=describe):
+        for line in _lines(effective, name, layers, describe=describe):
             typer.echo(f"  {line}")
+    for kind in KINDS:
+        for line in _nested({kind: getattr(effective, kind)} if getattr(effective, kind) else {}):
+            typer.echo(line)
+
+
+def _overrides(policy: Policy) -> str:
+    """What a file says of single clusters, tenants and namespaces, as a clause; empty where it says nothing."""
+    kinds = ((kind, getattr(policy, kind)) for kind in (CLUSTERS, TENANTS, NAMESPACES))
+    parts = [
+        f"{count(sum(len(values) for sections in named.values() for values in sections.values()), 'key')}"
+        f" for {count(len(named), kind.removesuffix('s'))}"
+        for kind, named in kinds
+        if named
+    ]
+    return f", and {', '.join(parts)}" if parts else ""
+
+
+def _check_names(cluster: str | None, namespace: str | None) -> None:
+    if namespace is not None and not is_namespace(namespace):
+        raise ConfigurationError(f"namespace {namespace!r}: give it as tenant/namespace")
+    if cluster is not None and Path(cluster).is_file():
+        raise ConfigurationError(f"cluster {cluster!r} is a file: name a policy file by --policy")
+
+
+def _header(path: Path | None, cluster: str | None, namespace: str | None) -> Iterator[str]:
+    whose = [f"cluster {cluster}"] * bool(cluster) + [f"namespace {namespace}"] * bool(namespace)
+    if whose:
+        yield f"in force for {', '.join(whose)}"
+    if path is not None:
+        yield f"file: {path}" if path.exists() else f"no file {path}: the defaults"
 
 
 def _in_order() -> list[str]:
     """The checks' sections in the order in which reports list them, then the others."""
-    checks = [check_id.replace("-", "_") for check_id in CHECKS]
-    return [
-        *(name for name in checks if name in Policy.model_fields),
-        *(n for n in Policy.model_fields if n not in checks),
-    ]
+    checks = [info.section for info in CHECKS.values()]
+    return [*(name for name in checks if name in SECTIONS), *(name for name in SECTIONS if name not in checks)]
 
 
-def _lines(section: Section, *, from_file: bool, describe: bool) -> Iterator[str]:
-    for key, field in type(section).model_fields.items():
+def _lines(effective: Policy, section: str, layers: Sequence[Layer], *, describe: bool) -> Iterator[str]:
+    for key, field in SECTIONS[section].model_fields.items():
         if describe:
             yield from textwrap.wrap(
                 field.description or "", _COMMENT_COLUMNS, initial_indent="# ", subsequent_indent="# "
             )
-        value = f"{key}: {_yaml(getattr(section, key))}"
-        given = from_file and key in section.model_fields_set
-        yield f"{value}  # from the file; the default is {_yaml(_default(field))}" if given else value
+        value = getattr(getattr(effective, section), key)
+        yield f"{key}: {_yaml(value)}  # {_origin(section, key, field, layers)}"
 
 
-def _default(field: FieldInfo) -> Any:
-    return field.get_default(call_default_factory=True)
+def _origin(section: str, key: str, field: FieldInfo, layers: Sequence[Layer]) -> str:
+    """Where a value comes from, and what it takes the place of."""
+    givers = [layer for layer in layers if key in layer.sections.get(section, {})]
+    if not givers:
+        return "default"
+    default = f"default {_yaml(field.get_default(call_default_factory=True))}"
+    below = [f"{layer.words} {_yaml(layer.sections[section][key])}" for layer in reversed(givers[:-1])]
+    return f"{givers[-1].words}; {', '.join([*below, default])}"
+
+
+def _nested(values: Mapping[str, Any], indent: str = "") -> Iterator[str]:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield f"{indent}{key if _PLAIN.fullmatch(key) and yaml.safe_load(key) == key else _yaml(key)}:"
+            yield from _nested(value, f"{indent}  ")
+        else:
+            yield f"{indent}{key}: {_yaml(value)}"
 
 
 def _yaml(value: Any) -> str:

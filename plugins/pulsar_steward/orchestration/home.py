@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
-from pathlib import Path
 
+from pulsar_steward.policy.place import policy_file
+from pulsar_steward.policy.place import steward_home as home
 
-def home() -> Path:
-    """``STEWARD_HOME``, or ``steward`` in Airflow's own folder: snapshots, policies and the default ledger."""
-    chosen = os.environ.get("STEWARD_HOME")
-    return Path(chosen) if chosen else Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser() / "steward"
+__all__ = ["default_cluster", "home", "now", "policy_file", "snapshots_uri"]
 
 
 def snapshots_uri() -> str:
     """Where snapshots go: ``STEWARD_SNAPSHOTS`` (any URI that Spark can write), or a folder of `home`."""
     return os.environ.get("STEWARD_SNAPSHOTS") or str(home() / "snapshots")
-
-
-def policy_file(cluster: str) -> Path:
-    """The policy of a cluster; it need not exist."""
-    return home() / "policies" / f"{cluster}.yaml"
 
 
 def default_cluster() -> str:

@@ -40,7 +40,7 @@ class StewardSpark(SparkSubmitOperator):
         from pulsar_steward.orchestration import connections, home  # noqa: PLC0415 - keeps parsing DAG files light
         from pulsar_steward.policy.load import load_policy  # noqa: PLC0415 - as above
 
-        policy = load_policy(home.policy_file(self.cluster))
+        policy = load_policy(home.policy_file(self.cluster)).for_cluster(self.cluster)
         if self.needs_admin:
             connections.spark_environment(connections.admin_settings(self.cluster, policy))
         self.application_args = [*(self.application_args or []), "--policy-json", policy.model_dump_json()]

@@ -75,7 +75,7 @@ def open_workshop(cluster: str, run: str) -> Iterator[Workshop]:
         PolicyError: If the cluster's policy does not hold up.
     """
     with ExitStack() as closing:
-        policy = load_policy(home.policy_file(cluster))
+        policy = load_policy(home.policy_file(cluster)).for_cluster(cluster)
         engine = connections.ledger()
         closing.callback(engine.dispose)
         writer = LedgerWriter(engine)

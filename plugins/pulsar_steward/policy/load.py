@@ -1,35 +1,41 @@
-"""Reads a cluster's policy: the file's keys over the shipped defaults."""
+"""Reads a policy: a file's keys, and its overrides, over the shipped defaults."""
 
 from __future__ import annotations
 
-import difflib
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import yaml
-from pydantic import BaseModel, ValidationError
 
 from pulsar_steward.errors import PolicyError
-from pulsar_steward.policy.schema import Policy
+from pulsar_steward.policy.layers import base_of, layer_troubles, normalised
+from pulsar_steward.policy.marks import Marked, Spot, read_yaml
+from pulsar_steward.policy.schema import SECTIONS, Policy
+from pulsar_steward.policy.trouble import Trouble, troubles_of
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from pydantic_core import ErrorDetails
 
 
 def load_policy(path: Path | None) -> Policy:
     """The policy in a YAML file, or the defaults where there is no file.
 
     Raises:
-        PolicyError: If the file is not YAML, or a key is unknown or ill-typed; the message names each such key.
+        PolicyError: If the file is not YAML, or a key is unknown, ill-typed or there twice; every such place is said,
+            with its line and column.
     """
     if path is None or not path.exists():
         return Policy()
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise PolicyError(f"{path}: cannot be read as YAML: {error}") from error
-    return parse_policy({} if document is None else document, name=str(path))
+    marked = _read(path)
+    document = {} if marked.content is None else marked.content
+    found = [(marked.spot(each.place, key=each.key), str(each)) for each in troubles_in(document)]
+    found += [
+        (spot, f"{key}: stands twice, first in line {first.line}: one of the two would be lost")
+        for key, spot, first in marked.twice
+    ]
+    if found:
+        raise PolicyError(*(_located(path, spot, words) for spot, words in sorted(found)))
+    return _policy(document)
 
 
 def parse_policy(document: Any, *, name: str) -> Policy:
@@ -38,26 +44,33 @@ def parse_policy(document: Any, *, name: str) -> Policy:
     Raises:
         PolicyError: If a key is unknown or ill-typed; the message names each such key.
     """
+    found = troubles_in(document)
+    if found:
+        raise PolicyError(f"{name}: " + "; ".join(str(each) for each in found))
+    return _policy(document)
+
+
+def troubles_in(document: Any) -> list[Trouble]:
+    """Everything that is wrong with a document that should be a policy."""
+    if not isinstance(document, Mapping):
+        return troubles_of(Policy, document)
+    return [*troubles_of(Policy, base_of(document)), *layer_troubles(document, SECTIONS)]
+
+
+def _policy(document: Mapping[str, Any]) -> Policy:
+    return Policy.model_validate(normalised(document, SECTIONS))
+
+
+def _read(path: Path) -> Marked:
     try:
-        return Policy.model_validate(document)
-    except ValidationError as error:
-        raise PolicyError(f"{name}: " + "; ".join(_in_words(detail) for detail in error.errors())) from error
+        return read_yaml(path.read_text(encoding="utf-8"))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        words = f"cannot be read as YAML: {error.problem or error.context}"
+        raise PolicyError(_located(path, Spot.of(mark), words) if mark else f"{path}: {words}") from error
+    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+        raise PolicyError(f"{path}: cannot be read as YAML: {error}") from error
 
 
-def _in_words(detail: ErrorDetails) -> str:
-    place = ".".join(str(part) for part in detail["loc"]) or "the document"
-    if detail["type"] != "extra_forbidden":
-        return f"{place}: {detail['msg']}"
-    *section, key = detail["loc"]
-    near = difflib.get_close_matches(str(key), _keys_of(section), n=1)
-    return f"{place}: no such key" + (f"; did you mean {near[0]}?" if near else "")
-
-
-def _keys_of(section: list[int | str]) -> list[str]:
-    model: type[BaseModel] = Policy
-    for name in section:
-        inner = model.model_fields[str(name)].annotation
-        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
-            return []
-        model = inner
-    return list(model.model_fields)
+def _located(path: Path, spot: Spot, words: str) -> str:
+    return f"{path}:{spot.line}:{spot.column}: {words}"

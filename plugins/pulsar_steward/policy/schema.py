@@ -5,9 +5,9 @@ An unknown key is an error: a limit that is misspelt must not be silently absent
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import BaseModel, Field, model_validator
 
 from pulsar_steward.model.canonical import digest
 from pulsar_steward.policy.checks.backlog import BacklogChecks
@@ -15,7 +15,19 @@ from pulsar_steward.policy.checks.clients import ClientsChecks
 from pulsar_steward.policy.checks.delayed import DelayedChecks
 from pulsar_steward.policy.checks.placement import PlacementChecks
 from pulsar_steward.policy.checks.resources import ResourcesChecks
+from pulsar_steward.policy.layers import (
+    CLUSTERS,
+    KINDS,
+    NAMESPACES,
+    TENANTS,
+    Layer,
+    Layers,
+    layer_troubles,
+    merged,
+    stack,
+)
 from pulsar_steward.policy.section import Section
+from pulsar_steward.policy.trouble import models_in
 
 
 class AdminPolicy(Section):
@@ -72,6 +84,12 @@ class PlanPolicy(Section):
     standing_snapshots: int = Field(1, ge=1, le=1000, description="snapshots in a row that have to show it first")
 
 
+class TrendsPolicy(Section):
+    """How much is kept of what was measured over time; each snapshot carries the figures of those before it."""
+
+    most_snapshots: int = Field(96, ge=2, le=1000, description="a day of them, at one every 15 minutes")
+
+
 MetricsUrl = Annotated[str, Field(pattern=r"^(bookie|zookeeper)=https?://[^\s/@?#]+(/[^\s@?#]*)?$")]
 """``bookie=http://host:8000/metrics`` or ``zookeeper=http://host:7000/metrics``."""
 
@@ -91,17 +109,60 @@ class CollectPolicy(Section):
 
 
 class Policy(ResourcesChecks, ClientsChecks, PlacementChecks, BacklogChecks, DelayedChecks):
-    """All thresholds and limits of one cluster."""
+    """All thresholds and limits of one cluster; what tenants and namespaces set apart is kept beside them.
+
+    Attributes:
+        clusters: Sections by the name of a cluster, for a file that several share; gone after `for_cluster`.
+        tenants: Sections of checks by tenant.
+        namespaces: Sections of checks by ``tenant/namespace``.
+    """
 
     admin: AdminPolicy = AdminPolicy()
     collect: CollectPolicy = CollectPolicy()
+    trends: TrendsPolicy = TrendsPolicy()
     plan: PlanPolicy = PlanPolicy()
     brokers: BrokersPolicy = BrokersPolicy()
     approval: ApprovalPolicy = ApprovalPolicy()
     apply: ApplyPolicy = ApplyPolicy()
     events: EventsPolicy = EventsPolicy()
+    clusters: Layers = Field({}, description="any sections, for one cluster")
+    tenants: Layers = Field({}, description="sections of checks that look at one namespace at a time, for a tenant")
+    namespaces: Layers = Field({}, description="the same for one namespace")
+
+    @model_validator(mode="after")
+    def _overrides_hold(self) -> Self:
+        if self.clusters or self.tenants or self.namespaces:
+            found = layer_troubles(self.written(), SECTIONS)
+            if found:
+                raise ValueError("; ".join(str(each) for each in found))
+        return self
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the effective values, so that a plan says which policy it rests on."""
-        return digest(self.model_dump(mode="json"))
+        """SHA-256 of the effective values and of all overrides, so that a plan says which policy it rests on."""
+        values = self.model_dump(mode="json")
+        return digest({name: value for name, value in values.items() if value or name not in KINDS})
+
+    def for_cluster(self, cluster: str) -> Policy:
+        """The policy of one cluster: its own values are in force, and nothing is left that is said of others."""
+        if not self.clusters:
+            return self
+        return self._of(stack(self.written(), cluster), without={CLUSTERS})
+
+    def for_namespace(self, namespace: str) -> Policy:
+        """The policy of one namespace of the cluster that this one is for; a tenant's, where only that is named."""
+        if not self.tenants and not self.namespaces:
+            return self
+        return self._of(stack(self.written(), namespace=namespace), without={TENANTS, NAMESPACES})
+
+    def written(self) -> dict[str, Any]:
+        """What was set, as a document: without the defaults."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+    def _of(self, layers: list[Layer], *, without: set[str]) -> Policy:
+        rest = {name: value for name, value in self.written().items() if name in set(KINDS) - without}
+        return Policy.model_validate(merged(layers) | rest)
+
+
+SECTIONS: dict[str, type[BaseModel]] = dict(models_in(Policy))
+"""The sections of a policy by name."""

@@ -5,9 +5,9 @@ things are, then backlog and retention, then delayed messages and capacity (docs
 """
 
 from pulsar_steward.model.catalog import backlog, clients, delayed, placement, resources
-from pulsar_steward.model.catalog.info import CheckInfo
+from pulsar_steward.model.catalog.info import CheckInfo, Scope
 
-__all__ = ["CHECKS", "CheckInfo"]
+__all__ = ["CHECKS", "CheckInfo", "Scope"]
 
 CHECKS: dict[str, CheckInfo] = {
     info.check_id: info for group in (resources, clients, placement, backlog, delayed) for info in group.CHECKS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_steward.model.catalog.info import CheckInfo
+from pulsar_steward.model.catalog.info import CheckInfo, Scope
 
 BACKLOG_NEAR_QUOTA = CheckInfo(
     check_id="backlog-near-quota",
@@ -15,6 +15,21 @@ BACKLOG_NEAR_QUOTA = CheckInfo(
         "Unload, split or restart nothing that holds this topic until its backlog is down.",
     ),
     source="docs/checks/backlog-near-quota.md; apache/pulsar#14337",
+    scope=Scope.NAMESPACE,
+)
+
+BACKLOG_GROWING = CheckInfo(
+    check_id="backlog-growing",
+    title="A topic's backlog keeps growing, towards its quota or without one",
+    advice=(
+        "Look at the slowest subscription first: consumers missing, blocked, without permits, or too slow.",
+        "Compare the rates in and out: pulsar-admin topics stats; a burst of producing ends by itself.",
+        "Add consumers, or partitions where a subscription type allows one consumer each.",
+        "Delete the subscription if nobody needs it any more: pulsar-admin topics unsubscribe.",
+        "Raise the quota in time, below the retention, if bookies have room; where there is none, set one.",
+    ),
+    source="docs/checks/backlog-growing.md; docs/knowledge.md B; apache/pulsar#14337",
+    scope=Scope.NAMESPACE,
 )
 
 BACKLOG_QUOTA_MISSING = CheckInfo(
@@ -27,6 +42,7 @@ BACKLOG_QUOTA_MISSING = CheckInfo(
         "Keep the quota below the retention, in size and in time.",
     ),
     source="docs/checks/backlog-quota-missing.md",
+    scope=Scope.NAMESPACE,
 )
 
 QUOTA_OVER_RETENTION = CheckInfo(
@@ -38,6 +54,7 @@ QUOTA_OVER_RETENTION = CheckInfo(
         "Do not rely on the broker to refuse it: it compares size quotas of the same level only.",
     ),
     source="docs/checks/quota-over-retention.md",
+    scope=Scope.NAMESPACE,
 )
 
 QUOTA_CHECK_DISABLED = CheckInfo(
@@ -61,6 +78,7 @@ PRODUCER_HOLD_RESTART_RISK = CheckInfo(
         "Never lower the quota of a topic in this state.",
     ),
     source="docs/checks/producer-hold-restart-risk.md",
+    scope=Scope.NAMESPACE,
 )
 
 RETENTION_UNBOUNDED = CheckInfo(
@@ -73,6 +91,7 @@ RETENTION_UNBOUNDED = CheckInfo(
         "Watch the bookies' disks.",
     ),
     source="docs/checks/retention-unbounded.md",
+    scope=Scope.NAMESPACE,
 )
 
 RETENTION_TOO_SHORT = CheckInfo(
@@ -84,6 +103,8 @@ RETENTION_TOO_SHORT = CheckInfo(
         "Set size and time: where both are set, the tighter one holds.",
     ),
     source="docs/checks/retention-too-short.md",
+    scope=Scope.NAMESPACE,
+    reads=("quota_over_retention",),
 )
 
 TTL_BEFORE_QUOTA = CheckInfo(
@@ -95,6 +116,7 @@ TTL_BEFORE_QUOTA = CheckInfo(
         "Otherwise remove the age quota, which protects nothing: pulsar-admin namespaces remove-backlog-quota.",
     ),
     source="docs/checks/ttl-before-quota.md",
+    scope=Scope.NAMESPACE,
 )
 
 QUOTA_STUCK = CheckInfo(
@@ -107,6 +129,7 @@ QUOTA_STUCK = CheckInfo(
         "As a stopgap raise the quota: pulsar-admin topics set-backlog-quota.",
     ),
     source="docs/checks/quota-stuck.md; apache/pulsar#15609, apache/pulsar#8184",
+    scope=Scope.NAMESPACE,
 )
 
 CLOCK_SKEW = CheckInfo(
@@ -122,6 +145,7 @@ CLOCK_SKEW = CheckInfo(
 
 CHECKS = (
     BACKLOG_NEAR_QUOTA,
+    BACKLOG_GROWING,
     BACKLOG_QUOTA_MISSING,
     QUOTA_OVER_RETENTION,
     QUOTA_CHECK_DISABLED,

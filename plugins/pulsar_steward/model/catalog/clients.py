@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_steward.model.catalog.info import CheckInfo
+from pulsar_steward.model.catalog.info import CheckInfo, Scope
 
 SUBSCRIPTION_BLOCKED = CheckInfo(
     check_id="subscription-blocked",
@@ -15,6 +15,7 @@ SUBSCRIPTION_BLOCKED = CheckInfo(
         "Raise `maxUnackedMessagesPerConsumer` or `...PerSubscription` only where handlers are slow by nature.",
     ),
     source="docs/knowledge.md C; docs/checks/subscription-blocked.md; apache/pulsar#14337",
+    scope=Scope.NAMESPACE,
 )
 
 SUBSCRIPTION_STALLED = CheckInfo(
@@ -27,6 +28,7 @@ SUBSCRIPTION_STALLED = CheckInfo(
         "Restart the consumer that is stuck first; unload the topic only when its ack holes are few (ack-holes).",
     ),
     source="docs/knowledge.md C; docs/checks/subscription-stalled.md; apache/pulsar#14337",
+    scope=Scope.NAMESPACE,
 )
 
 ACK_HOLES = CheckInfo(
@@ -40,6 +42,7 @@ ACK_HOLES = CheckInfo(
         "Send messages with long delays to a topic of their own: each of them is a hole.",
     ),
     source="docs/knowledge.md C; docs/checks/ack-holes.md; apache/pulsar#25540, apache/pulsar#742, apache/pulsar#25992",
+    scope=Scope.NAMESPACE,
 )
 
 CURSOR_NOT_PERSISTABLE = CheckInfo(
@@ -53,6 +56,7 @@ CURSOR_NOT_PERSISTABLE = CheckInfo(
         "Spread the topic over more partitions: each has a cursor of its own.",
     ),
     source="docs/checks/cursor-not-persistable.md; apache/pulsar#25985, apache/pulsar#19966",
+    scope=Scope.NAMESPACE,
 )
 
 CONSUMER_FANOUT = CheckInfo(
@@ -65,6 +69,7 @@ CONSUMER_FANOUT = CheckInfo(
         "Set `maxConsumersPerTopic` or `maxConsumersPerSubscription` so that it cannot grow without end.",
     ),
     source="docs/knowledge.md C; docs/checks/consumer-fanout.md",
+    scope=Scope.NAMESPACE,
 )
 
 PRODUCER_FANOUT = CheckInfo(
@@ -77,6 +82,7 @@ PRODUCER_FANOUT = CheckInfo(
         "Set `maxProducersPerTopic` so that it cannot grow without end.",
     ),
     source="docs/knowledge.md C; docs/checks/producer-fanout.md",
+    scope=Scope.NAMESPACE,
 )
 
 CONNECTION_CHURN = CheckInfo(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_steward.model.catalog.info import CheckInfo
+from pulsar_steward.model.catalog.info import CheckInfo, Scope
 
 DELAYED_PAST_TTL = CheckInfo(
     check_id="delayed-past-ttl",
@@ -15,6 +15,7 @@ DELAYED_PAST_TTL = CheckInfo(
         "What was expired is acknowledged: where retention still keeps it, reset the cursor to read it again.",
     ),
     source="docs/checks/delayed-past-ttl.md; apache/pulsar#21898, apache/pulsar#25010",
+    scope=Scope.NAMESPACE,
 )
 
 DELAYED_HOLDS_LEDGERS = CheckInfo(
@@ -28,6 +29,7 @@ DELAYED_HOLDS_LEDGERS = CheckInfo(
         "Offload to tiered storage where the delays must stay.",
     ),
     source="docs/checks/delayed-holds-ledgers.md; apache/pulsar-site#764, apache/pulsar-site#771",
+    scope=Scope.NAMESPACE,
 )
 
 DELAYED_INDEX_MEMORY = CheckInfo(
@@ -51,6 +53,7 @@ DELAYED_INDEX_MULTIPLIED = CheckInfo(
         "Use the bucket tracker, which holds only the next part of each index in memory.",
     ),
     source="docs/checks/delayed-index-multiplied.md; docs/knowledge.md D",
+    scope=Scope.NAMESPACE,
 )
 
 DELAYED_BUCKET_COUNT = CheckInfo(
@@ -63,6 +66,7 @@ DELAYED_BUCKET_COUNT = CheckInfo(
         "Spread the messages over more partitions: each has buckets of its own.",
     ),
     source="docs/checks/delayed-bucket-count.md; docs/knowledge.md D; apache/pulsar#26242",
+    scope=Scope.NAMESPACE,
 )
 
 PARTITION_CEILING = CheckInfo(

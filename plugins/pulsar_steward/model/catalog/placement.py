@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_steward.model.catalog.info import CheckInfo
+from pulsar_steward.model.catalog.info import CheckInfo, Scope
 
 TC_SKEW = CheckInfo(
     check_id="tc-skew",
@@ -24,6 +24,7 @@ BUNDLE_TOPIC_SKEW = CheckInfo(
         "Give the namespace more bundles from the start when thousands of topics are to be expected.",
     ),
     source="docs/knowledge.md C",
+    scope=Scope.NAMESPACE,
 )
 
 BROKER_LOAD_SKEW = CheckInfo(
@@ -50,5 +51,18 @@ HOT_BUNDLE = CheckInfo(
     source="docs/knowledge.md C: partitions uneven over brokers",
 )
 
-CHECKS = (TC_SKEW, BUNDLE_TOPIC_SKEW, BROKER_LOAD_SKEW, HOT_BUNDLE)
+BUNDLE_FLAPPING = CheckInfo(
+    check_id="bundle-flapping",
+    title="A bundle changes its owner again and again",
+    advice=(
+        "See who moved it: the leader's log names what shedding unloaded; Steward's own moves are in its ledger.",
+        "Make shedding calmer: a larger threshold, longer `loadBalancerSheddingGracePeriodMinutes`, another strategy.",
+        "Turn shedding off (`loadBalancerSheddingEnabled`) while you look: each move reconnects all clients.",
+        "Split a bundle that is too hot for any broker (check hot-bundle): whoever takes it sheds it again.",
+        "Let no two balancers work on the same cluster, such as scripts beside the brokers' own shedding.",
+    ),
+    source="docs/checks/bundle-flapping.md; apache/pulsar#21722, apache/pulsar#20822, apache/pulsar#16059",
+)
+
+CHECKS = (TC_SKEW, BUNDLE_TOPIC_SKEW, BROKER_LOAD_SKEW, HOT_BUNDLE, BUNDLE_FLAPPING)
 """In the order in which reports list them."""

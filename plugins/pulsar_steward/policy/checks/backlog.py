@@ -18,6 +18,33 @@ class BacklogNearQuotaPolicy(Section):
     )
 
 
+class BacklogGrowingPolicy(Section):
+    """When a backlog that keeps growing is trouble; a quota that is reached sooner is worse."""
+
+    UNORDERED = frozenset({"hours_to_quota"})
+
+    window_minutes: int = Field(
+        360, ge=1, description="earlier snapshots that are looked at: a backlog that shrank within it is not growing"
+    )
+    minimum_snapshots: int = Field(
+        4, ge=3, le=13, description="over which it has to grow, this one included: three steps show more than a burst"
+    )
+    minimum_minutes: int = Field(
+        10, ge=1, description="over which it has to grow: brokers' statistics are up to a minute old"
+    )
+    rising_percent: int = Field(75, ge=1, le=100, description="steps between snapshots in which it has to have grown")
+    most_shrunk_percent: int = Field(
+        25, ge=0, le=100, description="of its growth, that it may have shrunk by within the window"
+    )
+    warning_hours_to_quota: int = Field(
+        12, ge=1, description="until the size quota in force is reached at this rate: time to act in daylight"
+    )
+    critical_hours_to_quota: int = Field(2, ge=1, description="the same: time to act is running out")
+    warning_bytes_per_second: int = Field(
+        1024**2, ge=1, description="where no size quota is in force; 1 MiB/s fills 84 GiB a day"
+    )
+
+
 class BacklogQuotaMissingPolicy(Section):
     """When a backlog that no quota bounds is worth a word."""
 
@@ -110,6 +137,7 @@ class BacklogChecks(Section):
     """A section for each check of the group."""
 
     backlog_near_quota: BacklogNearQuotaPolicy = BacklogNearQuotaPolicy()
+    backlog_growing: BacklogGrowingPolicy = BacklogGrowingPolicy()
     backlog_quota_missing: BacklogQuotaMissingPolicy = BacklogQuotaMissingPolicy()
     quota_over_retention: QuotaOverRetentionPolicy = QuotaOverRetentionPolicy()
     quota_check_disabled: QuotaCheckDisabledPolicy = QuotaCheckDisabledPolicy()

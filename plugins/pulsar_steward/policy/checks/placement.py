@@ -61,6 +61,16 @@ class HotBundlePolicy(Section):
     )
 
 
+class BundleFlappingPolicy(Section):
+    """When a bundle changes its owner again and again; a move straight back counts as two."""
+
+    window_minutes: int = Field(360, ge=1, description="earlier snapshots that are looked at")
+    warning_moves: int = Field(
+        4, ge=2, description="within the window; 3 are a move and its undoing, which Steward may have done itself"
+    )
+    critical_moves: int = Field(8, ge=2, description="the same; there and back three times are 9")
+
+
 class PlacementChecks(Section):
     """A section for each check of the group."""
 
@@ -68,3 +78,4 @@ class PlacementChecks(Section):
     bundle_topic_skew: BundleTopicSkewPolicy = BundleTopicSkewPolicy()
     broker_load_skew: BrokerLoadSkewPolicy = BrokerLoadSkewPolicy()
     hot_bundle: HotBundlePolicy = HotBundlePolicy()
+    bundle_flapping: BundleFlappingPolicy = BundleFlappingPolicy()

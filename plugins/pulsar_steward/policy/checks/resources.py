@@ -60,6 +60,8 @@ class MetadataLatencyPolicy(Section):
 class LedgerSwitchSlowPolicy(Section):
     """When writing waits for new ledgers."""
 
+    UNORDERED = frozenset({"share_percent"})
+
     minimum_switches_per_minute: int = Field(
         5, ge=1, description="slow switches of a broker in the last statistics period, as a rate; fewer are information"
     )

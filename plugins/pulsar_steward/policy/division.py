@@ -1,0 +1,61 @@
+"""How the namespaces of a cluster divide by the values in force for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from pulsar_steward.policy.schema import Policy
+
+
+@dataclass(frozen=True)
+class Division:
+    """Parts of a cluster's namespaces, each under one policy.
+
+    Attributes:
+        policies: The policy of each part. The first is that of everything which is not named below.
+        tenants: The part of a tenant's namespaces.
+        namespaces: The part of single namespaces (``tenant/namespace``), whatever that of their tenant is.
+    """
+
+    policies: tuple[Policy, ...]
+    tenants: dict[str, int]
+    namespaces: dict[str, int]
+
+    def part_of(self, namespace: str) -> int:
+        """The part that a namespace is in."""
+        tenant = namespace.partition("/")[0]
+        return self.namespaces.get(namespace, self.tenants.get(tenant, 0))
+
+    def names(self, part: int) -> list[str]:
+        """The tenants and namespaces that are named for a part."""
+        return [name for names in (self.tenants, self.namespaces) for name, each in names.items() if each == part]
+
+
+def divided(policy: Policy, sections: Collection[str]) -> Division:
+    """The namespaces of a cluster by the values of these sections; those with equal values are one part.
+
+    Args:
+        policy: The cluster's.
+        sections: What a check looks at.
+    """
+    parts = {_key(policy, sections): (0, policy)}
+
+    def part_of(name: str) -> int:
+        own = policy.for_namespace(name)
+        return parts.setdefault(_key(own, sections), (len(parts), own))[0]
+
+    tenants = {name: part_of(name) for name in _set_apart(policy.tenants.items(), sections)}
+    namespaces = {name: part_of(name) for name in _set_apart(policy.namespaces.items(), sections)}
+    return Division(tuple(own for _, own in parts.values()), tenants, namespaces)
+
+
+def _set_apart(layers: Iterable[tuple[str, Collection[str]]], sections: Collection[str]) -> list[str]:
+    return sorted(name for name, overridden in layers if not set(sections).isdisjoint(overridden))
+
+
+def _key(policy: Policy, sections: Collection[str]) -> tuple[str, ...]:
+    return tuple(getattr(policy, section).model_dump_json() for section in sections)

@@ -1,0 +1,190 @@
+"""Overrides in a policy file: sections for one cluster, tenant or namespace over those that stand at its top.
+
+Key by key the nearest wins: default, file, cluster, tenant, namespace. What is judged is always a section as it is in
+force, so that thresholds which have to be in order are so after merging too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pulsar_steward.model.catalog import CHECKS, Scope
+from pulsar_steward.policy.trouble import Place, Trouble, dotted, troubles_of, unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pydantic import BaseModel
+
+Values = Mapping[str, Any]
+Sections = Mapping[str, Values]
+Layers = Mapping[str, Sections]
+"""Sections by the name of a cluster, tenant or namespace."""
+Models = Mapping[str, "type[BaseModel]"]
+
+CLUSTERS, TENANTS, NAMESPACES = "clusters", "tenants", "namespaces"
+KINDS = (CLUSTERS, TENANTS, NAMESPACES)
+"""The keys below which overrides stand; a later one is nearer."""
+
+NARROW = frozenset(info.section for info in CHECKS.values() if info.scope is Scope.NAMESPACE)
+"""Sections that a tenant or a namespace may override."""
+
+_TENANT = r"[-=:.\w]+"
+_NAMES = {
+    CLUSTERS: (re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*"), "a cluster's name"),
+    TENANTS: (re.compile(_TENANT), "a tenant's name"),
+    NAMESPACES: (re.compile(f"{_TENANT}/{_TENANT}"), "`tenant/namespace`"),
+}
+_QUOTE = ": YAML takes it for something else, put it into quotes"
+
+
+class Layer(NamedTuple):
+    """Sections as they are written in one place of a file."""
+
+    place: tuple[str, ...]
+    sections: Sections
+
+    @property
+    def words(self) -> str:
+        """Whose they are, such as ``tenant acme``."""
+        return f"{self.place[0].removesuffix('s')} {self.place[1]}" if self.place else "file"
+
+
+def is_namespace(name: str) -> bool:
+    """Whether a name can be one of a namespace."""
+    return _NAMES[NAMESPACES][0].fullmatch(name) is not None
+
+
+def base_of(document: Values) -> Sections:
+    """What stands at the top of a file."""
+    return {name: values for name, values in document.items() if name not in KINDS}
+
+
+def stack(document: Values, cluster: str | None = None, namespace: str | None = None) -> list[Layer]:
+    """What is written for a cluster, or a namespace in it, the nearest last; absent layers are left out.
+
+    Args:
+        document: A policy without troubles.
+        cluster: Its name; None: layers of clusters are passed over.
+        namespace: ``tenant/namespace``, or a tenant alone.
+    """
+    names = {CLUSTERS: cluster, TENANTS: namespace and namespace.partition("/")[0], NAMESPACES: namespace}
+    found = [Layer((), base_of(document))]
+    for kind, name in names.items():
+        if name is not None and name in document.get(kind, {}):
+            found.append(Layer((kind, name), document[kind][name]))
+    return found
+
+
+def merged(layers: Sequence[Layer]) -> dict[str, dict[str, Any]]:
+    """The sections that these layers come to."""
+    names = dict.fromkeys(name for layer in layers for name in layer.sections)
+    return {name: _values(layers, name) for name in names}
+
+
+def layer_troubles(document: Values, models: Models) -> list[Trouble]:
+    """Everything that is wrong with the overrides of a document; what stands at its top is not judged here."""
+    shapes = [trouble for kind in KINDS if kind in document for trouble in _shape(kind, document[kind], models)]
+    values = (
+        trouble
+        for layer in _layers(document)
+        for name in layer.sections
+        if _may_stand(name, layer.place[0], models)
+        for below in _below(document, layer.place, name)
+        for trouble in _merging([*below, layer], name, models[name])
+    )
+    return list(dict.fromkeys([*shapes, *values]))
+
+
+def normalised(document: Values, models: Models) -> dict[str, Any]:
+    """A document without troubles, its overrides in JSON's types; overrides that say nothing are left out."""
+    made: dict[str, Any] = dict(base_of(document))
+    for layer in _layers(document):
+        kind, name = layer.place
+        for section, values in layer.sections.items():
+            below = _below(document, layer.place, section)[0]
+            whole = models[section].model_validate(_values([*below, layer], section)).model_dump(mode="json")
+            if values:
+                made.setdefault(kind, {}).setdefault(name, {})[section] = {key: whole[key] for key in values}
+    return made
+
+
+def _shape(kind: str, named: object, models: Models) -> Iterator[Trouble]:
+    """Names and sections that cannot stand there."""
+    pattern, words = _NAMES[kind]
+    if not isinstance(named, Mapping):
+        yield Trouble((kind,), f"has to hold sections below {words}")
+        return
+    for name, sections in named.items():
+        if not isinstance(name, str) or not pattern.fullmatch(name):
+            yield Trouble((kind, str(name)), f"is not {words}{_QUOTE * (not isinstance(name, str))}", key=True)
+        if not isinstance(sections, Mapping):
+            yield Trouble((kind, str(name)), "has to hold sections")
+            continue
+        for section, values in sections.items():
+            place = (kind, str(name), str(section))
+            if not _may_stand(section, kind, models):
+                yield _misplaced(place, models)
+            elif not isinstance(values, Mapping):
+                yield Trouble(place, "has to hold keys with values")
+
+
+def _misplaced(place: tuple[str, str, str], models: Models) -> Trouble:
+    kind, _, section = place
+    if section in KINDS:
+        return Trouble(place, f"`{section}` stands at the top of the file only", key=True)
+    if section not in models:
+        return unknown(place[:2], section, models if kind == CLUSTERS else NARROW)
+    if section.replace("_", "-") in CHECKS:
+        why = f"the check {section.replace('_', '-')} looks at more than one namespace at a time"
+    else:
+        why = "it is no section of a check"
+    return Trouble(
+        place, f"cannot differ by {kind.removesuffix('s')}: {why}; set it at the top or by cluster", key=True
+    )
+
+
+def _may_stand(section: object, kind: str, models: Models) -> bool:
+    return isinstance(section, str) and section in (models if kind == CLUSTERS else NARROW & models.keys())
+
+
+def _layers(document: Values) -> Iterator[Layer]:
+    """Layers as far as they have the shape of one, with the sections that do."""
+    for kind in KINDS:
+        named = document.get(kind)
+        for name, sections in named.items() if isinstance(named, Mapping) else ():
+            if isinstance(name, str) and isinstance(sections, Mapping):
+                yield Layer((kind, name), {key: each for key, each in sections.items() if isinstance(each, Mapping)})
+
+
+def _below(document: Values, place: tuple[str, ...], section: str) -> list[list[Layer]]:
+    """What an override may come to lie over: the file alone, and with each cluster that says something of it."""
+    kind, name = place
+    known = [layer for layer in _layers(document) if section in layer.sections]
+    clusters = [[], *([layer] for layer in known if layer.place[0] == CLUSTERS)] if kind != CLUSTERS else [[]]
+    tenant = [layer for layer in known if kind == NAMESPACES and layer.place == (TENANTS, name.partition("/")[0])]
+    return [[Layer((), base_of(document)), *cluster, *tenant] for cluster in clusters]
+
+
+def _values(layers: Sequence[Layer], section: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for layer in layers:
+        values: object = layer.sections.get(section)
+        found |= values if isinstance(values, Mapping) else {}
+    return found
+
+
+def _merging(layers: Sequence[Layer], section: str, model: type[BaseModel]) -> Iterator[Trouble]:
+    """What is wrong with the last of these layers, in force over the others; their own troubles are told with them."""
+    *below, last = layers
+    place: Place = (*last.place, section)
+    known = {trouble.place for trouble in troubles_of(model, _values(below, section))}
+    for trouble in troubles_of(model, _values(layers, section)):
+        if trouble.place and trouble.place[0] in last.sections[section]:
+            yield trouble._replace(place=(*place, *trouble.place))
+        elif not trouble.place and () not in known:
+            between = [dotted(layer.place) for layer in below if layer.place and section in layer.sections]
+            over = f", over {' and '.join(between)}" if between else ""
+            yield Trouble(place, f"{trouble.words}{over}", key=True)

@@ -1,0 +1,74 @@
+"""What is wrong with a policy: where, and in words that say what would be right."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, NamedTuple
+
+from pydantic import BaseModel, ValidationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pydantic_core import ErrorDetails
+
+Place = tuple[int | str, ...]
+"""The keys from the top of the file down to something."""
+
+
+class Trouble(NamedTuple):
+    """One thing that is wrong.
+
+    Attributes:
+        place: Where.
+        words: What, and what would be right.
+        key: Whether it is the key itself, and not its value.
+    """
+
+    place: Place
+    words: str
+    key: bool = False
+
+    def __str__(self) -> str:
+        """The place, dotted, and the words."""
+        return f"{dotted(self.place)}: {self.words}"
+
+
+def dotted(place: Place) -> str:
+    """A place as people write it."""
+    return ".".join(str(part) for part in place) or "the document"
+
+
+def troubles_of(model: type[BaseModel], document: object) -> list[Trouble]:
+    """What is wrong with a document that should be one of `model`."""
+    try:
+        model.model_validate(document)
+    except ValidationError as error:
+        return [_in_words(model, detail) for detail in error.errors()]
+    return []
+
+
+def unknown(place: Place, key: object, valid: Iterable[str]) -> Trouble:
+    """A key below `place` that does not exist, with the nearest one that does."""
+    near = difflib.get_close_matches(str(key), list(valid), n=1)
+    return Trouble((*place, str(key)), "no such key" + (f"; did you mean {near[0]}?" if near else ""), key=True)
+
+
+def models_in(model: type[BaseModel]) -> Mapping[str, type[BaseModel]]:
+    """The sections of a model, by key."""
+    kinds = {name: field.annotation for name, field in model.model_fields.items()}
+    return {name: kind for name, kind in kinds.items() if isinstance(kind, type) and issubclass(kind, BaseModel)}
+
+
+def _in_words(model: type[BaseModel], detail: ErrorDetails) -> Trouble:
+    place = detail["loc"]
+    if detail["type"] != "extra_forbidden":
+        return Trouble(place, detail["msg"], key=detail["type"] in {"order", "invalid_key"})
+    *above, key = place
+    return unknown(tuple(above), key, _keys_of(model, above))
+
+
+def _keys_of(model: type[BaseModel], place: list[int | str]) -> list[str]:
+    for part in place:
+        model = models_in(model)[str(part)]
+    return list(model.model_fields)

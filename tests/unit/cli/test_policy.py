@@ -1,0 +1,201 @@
+"""``steward policy``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from pulsar_steward.policy.load import load_policy
+from pulsar_steward.policy.schema import Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.unit.cli.conftest import Ended
+
+    Steward = Callable[..., Ended]
+
+EXAMPLE = Path(__file__).parents[3] / "docs" / "policy.example.yaml"
+
+
+def values(text: str) -> Policy:
+    """The policy that was printed."""
+    return Policy.model_validate(yaml.safe_load(text))
+
+
+def line_of(text: str, section: str, key: str) -> str:
+    """What was printed of one key."""
+    return next(line for line in text.partition(f"\n{section}:\n")[2].splitlines() if line.startswith(f"  {key}:"))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("tc_skew: {cooldown_minutes: 5}\nbrokers: {draining: ['b:1']}\n", "it sets 2 keys, all others keep"),
+        (
+            "tc_skew: {cooldown_minutes: 5}\ntenants: {a: {ack_holes: {warning_percent: 5}}, b: {}}\n",
+            "it sets 1 key, and 1 key for 1 tenant, all others keep",
+        ),
+        (EXAMPLE.read_text(encoding="utf-8"), "4 keys, and 2 keys for 1 cluster, 2 keys for 1 tenant, 4 keys for 2 n"),
+    ],
+)
+def test_a_policy_that_holds_up(steward: Steward, tmp_path: Path, text: str, words: str) -> None:
+    """With how many keys it sets, and for whom."""
+    policy = tmp_path / "p.yaml"
+    policy.write_text(text, encoding="utf-8")
+
+    ended = steward("policy", "check", policy)
+
+    assert ended.code == 0
+    assert words in ended.out
+    assert load_policy(policy).digest in ended.out
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "tc_skew: {cooldown_minuets: 5}",
+            "p.yaml:1:11: tc_skew.cooldown_minuets: no such key; did you mean cooldown_m",
+        ),
+        ("tc_skew: {cooldown_minutes: -1}", "p.yaml:1:29: tc_skew.cooldown_minutes"),
+        ("a: [", "p.yaml:1:5: cannot be read as YAML"),
+        (None, "no such file"),
+    ],
+)
+@pytest.mark.parametrize("command", [["check"], ["show", "--policy"]])
+def test_a_policy_that_does_not(
+    steward: Steward, tmp_path: Path, command: list[str], text: str | None, words: str
+) -> None:
+    """Exit code 2 and one line that names the key and its place."""
+    policy = tmp_path / "p.yaml"
+    if text is not None:
+        policy.write_text(text, encoding="utf-8")
+
+    ended = steward("policy", *command, policy)
+
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert words in ended.err
+
+
+def test_every_trouble_has_a_line(steward: Steward, tmp_path: Path) -> None:
+    """So that an editor can go there."""
+    policy = tmp_path / "p.yaml"
+    policy.write_text("admn: {}\ntenants:\n  acme:\n    apply: {}\n", encoding="utf-8")
+
+    ended = steward("policy", "check", policy)
+
+    assert [line.partition(": ")[0] for line in ended.err.splitlines()] == [f"{policy}:1:1", f"{policy}:4:5"]
+
+
+@pytest.mark.parametrize("describe", [[], ["--describe"]])
+def test_what_is_in_force_can_be_used_as_a_policy(steward: Steward, tmp_path: Path, describe: list[str]) -> None:
+    """The values are YAML of the same policy; behind each stands where it comes from."""
+    policy = tmp_path / "p.yaml"
+    policy.write_text("tc_skew: {cooldown_minutes: 5}\nevents: {topic: null}\nbrokers: {draining: ['b:1']}\n")
+
+    ended = steward("policy", "show", "--policy", policy, *describe)
+
+    assert ended.code == 0
+    assert values(ended.out) == load_policy(policy)
+    assert "  cooldown_minutes: 5  # file; default 30\n" in ended.out
+    assert '  draining: ["b:1"]  # file; default []\n' in ended.out
+    assert ended.out.count("# file; ") == 3
+    assert ("# rest of a bundle after a move" in ended.out) is bool(describe)
+
+
+def test_the_defaults_are_shown_where_there_is_no_file(steward: Steward) -> None:
+    """Every key of every section."""
+    ended = steward("policy", "show")
+
+    assert values(ended.out) == Policy()
+    assert "# file" not in ended.out
+
+
+def test_overrides_are_shown_where_nobody_is_named(steward: Steward) -> None:
+    """So that nothing of the file is lost in what is printed."""
+    assert values(steward("policy", "show", "--policy", EXAMPLE).out) == load_policy(EXAMPLE)
+    assert values(steward("policy", "show", "east", "--policy", EXAMPLE).out) == load_policy(EXAMPLE).for_cluster(
+        "east"
+    )
+
+
+def test_names_that_yaml_would_misread_are_quoted(steward: Steward, tmp_path: Path) -> None:
+    """They are read back as they were."""
+    policy = tmp_path / "p.yaml"
+    policy.write_text("tenants: {'7': &a {ack_holes: {warning_percent: 7}}, 'on': *a, 'a:b': *a, plain: *a}\n")
+
+    assert values(steward("policy", "show", "--policy", policy).out) == load_policy(policy)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "namespace", "section", "key", "line"),
+    [
+        (
+            *("east", "iot/alarms", "subscription_stalled", "minimum_backlog_messages"),
+            "100  # namespace iot/alarms; tenant iot 100000, default 1000",
+        ),
+        (
+            *("east", "iot/alarms", "consumer_fanout", "warning_consumers"),
+            "6000  # tenant iot; cluster east 4000, default 2000",
+        ),
+        (*("east", "a/b", "consumer_fanout", "warning_consumers"), "4000  # cluster east; default 2000"),
+        (*("west", "a/b", "consumer_fanout", "warning_consumers"), "2000  # default"),
+        (
+            *("west", "payments/live", "backlog_near_quota", "warning_percent"),
+            "50  # namespace payments/live; file 75, default 80",
+        ),
+        (*("east", "payments/live", "tc_skew", "warning_spread_coordinators"), "4  # file; default 3"),
+    ],
+)
+def test_each_value_says_where_it_comes_from(
+    steward: Steward, cluster: str, namespace: str, section: str, key: str, line: str
+) -> None:
+    """The nearest place that names it, and what it takes the place of."""
+    ended = steward("policy", "show", cluster, namespace, "--policy", EXAMPLE)
+
+    assert ended.out.startswith(f"# in force for cluster {cluster}, namespace {namespace}\n# file: {EXAMPLE}\n")
+    assert line_of(ended.out, section, key) == f"  {key}: {line}"
+    assert values(ended.out) == load_policy(EXAMPLE).for_cluster(cluster).for_namespace(namespace)
+
+
+@pytest.mark.parametrize(
+    ("files", "minutes", "words"),
+    [
+        (["policies/east.yaml"], 1, "# file: "),
+        (["policies/east.yaml", "policy.yaml"], 1, "# file: "),
+        (["policy.yaml", "policies/west.yaml"], 2, "# file: "),
+        (["policies/west.yaml"], 30, "# no file "),
+    ],
+)
+def test_a_cluster_has_the_file_that_scheduled_runs_use(
+    steward: Steward, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: list[str], minutes: int, words: str
+) -> None:
+    """Its own, or else the one for all."""
+    monkeypatch.setenv("STEWARD_HOME", str(tmp_path))
+    (tmp_path / "policies").mkdir()
+    for file in files:
+        (tmp_path / file).write_text(f"tc_skew: {{cooldown_minutes: {2 if file == 'policy.yaml' else 1}}}\n")
+
+    ended = steward("policy", "show", "east")
+
+    assert f"\n{words}{tmp_path}" in ended.out
+    assert values(ended.out).tc_skew.cooldown_minutes == minutes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["east", "orders"], "give it as tenant/namespace"),
+        ([EXAMPLE], "name a policy file by --policy"),
+    ],
+)
+def test_arguments_that_cannot_be_names(steward: Steward, arguments: list[str], words: str) -> None:
+    """One line, with the remedy."""
+    ended = steward("policy", "show", *arguments)
+
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert words in ended.err
