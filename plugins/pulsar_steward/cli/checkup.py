@@ -58,10 +58,11 @@ def checkup(  # noqa: PLR0913 - one for each option of the command
         cluster=cluster,
         keep=keep,
     )
-    thresholds = policy_of(policy)
+    written = policy_of(policy)
     _check_places({"--html": html, "--json": json})
-    with snapshot_of(source, thresholds) as seen:
-        made = checkup_of(seen, make_plan(scene_of(seen, thresholds, {})))
+    with snapshot_of(source, written) as seen:
+        thresholds = written.for_cluster(seen.meta().cluster)
+        made = checkup_of(seen, make_plan(scene_of(seen, thresholds, {})), thresholds)
     if html:
         _write(html, as_html(made))
     if json:

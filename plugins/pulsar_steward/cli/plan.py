@@ -53,10 +53,11 @@ def plan(  # noqa: PLR0913 - one for each option of the command
         cluster=cluster,
         keep=keep,
     )
-    limits = policy_of(policy)
-    with snapshot_of(source, limits) as seen:
+    written = policy_of(policy)
+    with snapshot_of(source, written) as seen:
+        limits = written.for_cluster(seen.meta().cluster)
         made = make_plan(scene_of(seen, limits, _moved(ledger, seen.meta(), limits)))
-        reasons = checkup_of(seen, made).planning.reasons
+        reasons = checkup_of(seen, made, limits).planning.reasons
     if json:
         typer.echo(made.encoded())
         return

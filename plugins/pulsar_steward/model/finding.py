@@ -52,8 +52,16 @@ class Outlook(StrEnum):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What one check says of one snapshot as a whole, so that silence is never mistaken for health."""
+    """What one check says of one snapshot as a whole, so that silence is never mistaken for health.
+
+    Attributes:
+        check_id: Which check.
+        outlook: What it can say.
+        reason: Why, in a sentence.
+        more: Findings beyond those that are listed, each of them less bad.
+    """
 
     check_id: str
     outlook: Outlook
     reason: str
+    more: int = 0

@@ -273,6 +273,18 @@ VERDICTS = Table(
         Column("check_id", Kind.STRING, "the check"),
         Column("outlook", Kind.STRING, "found, clear or unknown; a partial snapshot is never clear"),
         Column("reason", Kind.STRING, "why, in a sentence"),
+        Column("more", Kind.LONG, "findings beyond those in `findings`, less bad; older versions did not tell"),
+    ),
+)
+
+TRENDS = Table(
+    "trends",
+    "one row a figure at a time, of this snapshot and of those before it; what could not be read has none",
+    (
+        Column("measure", Kind.STRING, "what is measured, a name of `model.measures`"),
+        Column("subject", Kind.STRING, "the cluster's name in Steward's connections, a broker or a topic"),
+        Column("taken_at", Kind.TIMESTAMP, "`taken_at` of the snapshot that shows it, UTC"),
+        Column("value", Kind.DOUBLE, "the figure"),
     ),
 )
 
@@ -291,5 +303,5 @@ COLLECTED = (
 )
 """What `collect` writes; a snapshot without one of them does not count."""
 
-DIAGNOSED = (FINDINGS, VERDICTS)
-"""What `diagnose` adds to it."""
+DIAGNOSED = (FINDINGS, VERDICTS, TRENDS)
+"""What `diagnose` adds to it; snapshots of older versions have no `trends`."""

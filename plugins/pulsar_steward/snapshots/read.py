@@ -20,10 +20,11 @@ from pulsar_steward.model.tables import (
     NAMESPACES,
     SNAPSHOT,
     TRANSACTION_COORDINATORS,
+    TRENDS,
     VERDICTS,
     Table,
 )
-from pulsar_steward.snapshots.rows import BrokerRow, BundleRow, CoordinatorRow, NamespaceRow, SnapshotMeta
+from pulsar_steward.snapshots.rows import BrokerRow, BundleRow, CoordinatorRow, NamespaceRow, SnapshotMeta, TrendRow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,6 +116,13 @@ class Snapshot:
         """What each check can say of the snapshot, by check."""
         return tuple(sorted(self._rows(VERDICTS, Verdict), key=lambda verdict: verdict.check_id))
 
+    def trends(self) -> tuple[TrendRow, ...]:
+        """Figures over time, by measure, subject and time; none where `diagnose` recorded none, as older versions."""
+        if self._files.get_file_info(f"{self._path}/{TRENDS.name}").type is fs.FileType.NotFound:
+            return ()
+        rows = self._rows(TRENDS, TrendRow)
+        return tuple(sorted(rows, key=lambda row: (row.measure, row.subject, row.taken_at)))
+
     def table(self, table: Table, columns: Sequence[str] | None = None, filters: Any = None) -> pa.Table:
         """A table, or some of its columns and rows.
 
@@ -136,8 +144,17 @@ class Snapshot:
             raise SnapshotError(f"{self.uri}: the table {table.name} cannot be read: {error}") from error
 
     def _rows(self, table: Table, kind: type[Row], filters: Any = None) -> list[Row]:
-        columns = [field.name for field in msgspec.structs.fields(kind)]
+        fields = msgspec.structs.fields(kind)
+        columns = [field.name for field in fields if field.required or field.name in self._columns(table)]
         try:
             return msgspec.convert(self.table(table, columns, filters).to_pylist(), list[kind])  # type: ignore[valid-type]  # a type only known here
         except msgspec.ValidationError as error:
             raise SnapshotError(f"{self.uri}: the table {table.name} is of another shape: {error}") from error
+
+    def _columns(self, table: Table) -> set[str]:
+        """The columns that it has: what came with a later version is not in every snapshot."""
+        try:
+            files = pq.ParquetDataset(f"{self._path}/{table.name}", filesystem=self._files, partitioning=None)
+            return set(files.schema.names)
+        except (OSError, pa.ArrowException) as error:
+            raise SnapshotError(f"{self.uri}: the table {table.name} cannot be read: {error}") from error

@@ -78,3 +78,12 @@ class NamespaceRow(msgspec.Struct, frozen=True, kw_only=True):
     bundles: int
     boundaries: tuple[str, ...]
     allowed_brokers: tuple[str, ...] | None
+
+
+class TrendRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure at a time; `model.tables.MEASURES` says what each measure is."""
+
+    measure: str
+    subject: str
+    taken_at: datetime
+    value: float

@@ -1,4 +1,4 @@
-"""``steward explain``, ``steward policy`` and ``steward schema``."""
+"""``steward explain`` and ``steward schema``."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-import yaml
 
 from pulsar_steward.cli import explain
 from pulsar_steward.model.catalog import CHECKS
-from pulsar_steward.policy.load import load_policy
-from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.schema import schema
 
 if TYPE_CHECKING:
@@ -83,64 +80,6 @@ def test_the_page_of_a_check_follows(
 
     assert ("# Title\n\n`a command`\n" in steward("explain", "tc-skew").out) is not terminal
     assert "not at hand" in steward("explain", "bundle-topic-skew").out
-
-
-def test_a_policy_that_holds_up(steward: Steward, tmp_path: Path) -> None:
-    """With how many keys it sets."""
-    policy = tmp_path / "p.yaml"
-    policy.write_text("tc_skew: {cooldown_minutes: 5}\nbrokers: {draining: ['b:1']}\n", encoding="utf-8")
-
-    ended = steward("policy", "check", policy)
-
-    assert ended.code == 0
-    assert "it sets 2 keys" in ended.out
-    assert load_policy(policy).digest in ended.out
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("tc_skew: {cooldown_minuets: 5}", "did you mean cooldown_minutes?"),
-        ("tc_skew: {cooldown_minutes: -1}", "tc_skew.cooldown_minutes"),
-        ("a: [", "cannot be read as YAML"),
-        (None, "no such file"),
-    ],
-)
-@pytest.mark.parametrize("command", ["check", "show"])
-def test_a_policy_that_does_not(steward: Steward, tmp_path: Path, command: str, text: str | None, words: str) -> None:
-    """Exit code 2 and one line that names the key."""
-    policy = tmp_path / "p.yaml"
-    if text is not None:
-        policy.write_text(text, encoding="utf-8")
-
-    ended = steward("policy", command, policy)
-
-    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert words in ended.err
-
-
-@pytest.mark.parametrize("describe", [[], ["--describe"]])
-def test_what_is_in_force_can_be_used_as_a_policy(steward: Steward, tmp_path: Path, describe: list[str]) -> None:
-    """The values are YAML of the same policy; those of the file are marked, with the default beside them."""
-    policy = tmp_path / "p.yaml"
-    policy.write_text("tc_skew: {cooldown_minutes: 5}\nevents: {topic: null}\nbrokers: {draining: ['b:1']}\n")
-
-    ended = steward("policy", "show", policy, *describe)
-
-    assert ended.code == 0
-    assert Policy.model_validate(yaml.safe_load(ended.out)) == load_policy(policy)
-    assert "  cooldown_minutes: 5  # from the file; the default is 30\n" in ended.out
-    assert '  draining: ["b:1"]  # from the file; the default is []\n' in ended.out
-    assert ended.out.count("from the file") == 3
-    assert ("# rest of a bundle after a move" in ended.out) is bool(describe)
-
-
-def test_the_defaults_are_shown_where_there_is_no_file(steward: Steward) -> None:
-    """Every key of every section."""
-    ended = steward("policy", "show")
-
-    assert Policy.model_validate(yaml.safe_load(ended.out)) == Policy()
-    assert "from the file" not in ended.out
 
 
 def test_the_schema_is_printed(steward: Steward) -> None:

@@ -12,7 +12,7 @@ import pytest
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.model.plan import Plan
 from pulsar_steward.report.checkup.schema import schema
-from tests.builders import NOW
+from tests.builders import CLUSTER, NOW
 from tests.unit.cli.recorded import record_move
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, skewed, written
 
@@ -107,15 +107,27 @@ def test_what_cannot_be_looked_at_is_one_line(
     assert "secret" not in ended.err
 
 
-def test_a_policy_changes_what_would_be_proposed(steward: Steward, snapshot: str, tmp_path: Path) -> None:
-    """A protected namespace stays, and the report says why."""
+@pytest.mark.parametrize(
+    ("text", "nothing"),
+    [
+        ("apply: {protected_namespaces: [pulsar/system]}", True),
+        (f"clusters: {{{CLUSTER}: {{apply: {{protected_namespaces: [pulsar/system]}}}}}}", True),
+        ("clusters: {another: {apply: {protected_namespaces: [pulsar/system]}}}", False),
+    ],
+)
+def test_a_policy_changes_what_would_be_proposed(
+    steward: Steward, snapshot: str, tmp_path: Path, text: str, *, nothing: bool
+) -> None:
+    """A protected namespace stays, and the report says why; what the policy says of another cluster is passed over."""
     policy = tmp_path / "p.yaml"
-    policy.write_text("apply: {protected_namespaces: [pulsar/system]}", encoding="utf-8")
+    policy.write_text(text, encoding="utf-8")
 
     ended = steward("checkup", "--snapshot", snapshot, "--policy", policy)
+    planned = steward("plan", "--snapshot", snapshot, "--policy", policy)
 
-    assert "Nothing, for these reasons:" in ended.out
-    assert "Guard" in ended.out
+    assert ("Nothing, for these reasons:" in ended.out) is nothing
+    assert ("Guard" in ended.out) is nothing
+    assert ("PUT /admin/v2/namespaces/pulsar/system/" in planned.out) is not nothing
 
 
 def test_a_plan_is_shown_step_by_step(steward: Steward, snapshot: str) -> None:

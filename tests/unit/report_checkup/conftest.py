@@ -26,6 +26,7 @@ def checkup_with(tmp_path: Path) -> Callable[..., Checkup]:
 
     def make(**changed: list[dict[str, object]]) -> Checkup:
         snapshot = open_snapshot(written(tmp_path / "snapshot", **changed))
-        return checkup_of(snapshot, make_plan(scene_of(snapshot, Policy(), {})))
+        policy = Policy()
+        return checkup_of(snapshot, make_plan(scene_of(snapshot, policy, {})), policy)
 
     return make

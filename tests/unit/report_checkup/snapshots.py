@@ -47,9 +47,9 @@ def a_finding(severity: str = "critical", check_id: str = "tc-skew", **fields: A
     return usual | fields
 
 
-def a_verdict(check_id: str, outlook: str, reason: str = "as it was looked at.") -> dict[str, Any]:
+def a_verdict(check_id: str, outlook: str, reason: str = "as it was looked at.", more: int = 0) -> dict[str, Any]:
     """A row of the verdicts."""
-    return {"check_id": check_id, "outlook": outlook, "reason": reason}
+    return {"check_id": check_id, "outlook": outlook, "reason": reason, "more": more}
 
 
 def written(folder: Path, **changed: Rows) -> str:

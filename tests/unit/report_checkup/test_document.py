@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
 import pytest
 
 from pulsar_steward.model.catalog import CHECKS
 from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
+from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.planners.registry import make_plan
+from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.checks import check_reports
+from pulsar_steward.report.checkup.compose import checkup_of
 from pulsar_steward.report.checkup.document import Outcome
 from pulsar_steward.report.checkup.sections import OTHER, SECTIONS
-from tests.unit.report_checkup.snapshots import NASTY, a_finding, a_verdict, meta, skewed
+from pulsar_steward.snapshots.read import open_snapshot
+from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, skewed, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,12 +85,12 @@ def test_a_check_that_only_the_snapshot_knows_is_reported() -> None:
 
 
 def test_findings_come_worst_first_and_those_not_listed_are_counted() -> None:
-    """The verdict counts more findings than the table lists."""
+    """The verdict counts what the table does not list."""
     findings = [
         Finding(check_id="tc-skew", severity=severity, subject=subject, evidence="e")
         for severity, subject in ((Severity.INFO, "a"), (Severity.CRITICAL, "b"), (Severity.WARNING, "c"))
     ]
-    verdict = Verdict(check_id="tc-skew", outlook=Outlook.FOUND, reason="e And 1,101 more.")
+    verdict = Verdict(check_id="tc-skew", outlook=Outlook.FOUND, reason="e And 1,101 more.", more=1099)
 
     (report,) = check_reports(findings, [verdict], catalog={"tc-skew": CHECKS["tc-skew"]})
 
@@ -106,38 +114,6 @@ def test_a_partial_snapshot_names_what_is_unread(checkup_with: Make) -> None:
     assert (about.brokers, about.brokers_read) == (1, 0)
 
 
-def test_the_measures_are_those_of_the_tables(checkup_with: Make) -> None:
-    """Coordinators and topics by broker, the most crowded namespaces, and the backlog where there is any."""
-    measures = checkup_with().measures
-
-    assert [(each.topics, each.coordinators) for each in measures.brokers] == [(0, 16), (10, 0), (20, 0)]
-    assert measures.crowded[0].namespace == NASTY
-    assert [each.topics for each in measures.crowded[0].bundles] == [900, 1]
-    assert [(each.namespace, each.backlog_bytes) for each in measures.backlog] == [(NASTY, 3 * 1024**3)]
-
-
-def test_a_large_namespace_is_cut_and_says_so(checkup_with: Make) -> None:
-    """The fullest bundles are listed, the others counted; bundles that could not be read are neither."""
-    bundles = [
-        {"namespace": "a/b", "bundle": f"0x{number:08x}", "owner_known": True, "topics": number} for number in range(40)
-    ]
-    unread = {"namespace": "a/b", "bundle": "0x99", "owner_known": False, "topics": None}
-
-    (crowded,) = checkup_with(bundles=[*bundles, unread]).measures.crowded
-
-    assert [each.topics for each in crowded.bundles] == list(range(39, 23, -1))
-    assert crowded.not_listed == 24
-
-
-def test_a_broker_that_was_not_read_has_no_figures(checkup_with: Make) -> None:
-    """Not known is not none."""
-    row = {"broker": "broker-00:8080", "read": False, "leader": False, "read_milliseconds": 3}
-
-    (load,) = checkup_with(brokers=[row], snapshot=meta(unread_brokers=["broker-00:8080"])).measures.brokers
-
-    assert (load.topics, load.coordinators) == (None, None)
-
-
 def test_what_would_be_proposed_is_said_in_short(checkup_with: Make) -> None:
     """A batch with its steps, clients and way back."""
     (batch,) = checkup_with(**skewed()).planning.batches
@@ -146,37 +122,16 @@ def test_what_would_be_proposed_is_said_in_short(checkup_with: Make) -> None:
     assert "16 transaction coordinators" in batch.title
 
 
-@pytest.mark.parametrize(
-    ("changed", "words"),
-    [
-        pytest.param(
-            {"verdicts": [a_verdict(check_id, "clear") for check_id in CHECKS]},
-            "there is nothing to change",
-            id="nothing found",
-        ),
-        pytest.param({"verdicts": [UNKNOWN]}, "tc-skew could not be judged", id="unknown"),
-        pytest.param(
-            {"verdicts": [FOUND], "findings": [a_finding("info")]}, "tc-skew is information only", id="information"
-        ),
-        pytest.param(
-            {
-                "verdicts": [a_verdict("clock-skew", "found")],
-                "findings": [a_finding("warning", "of-tomorrow")],
-            },
-            "no remedy of its own for of-tomorrow",
-            id="no planner",
-        ),
-        pytest.param(
-            {**skewed(), "snapshot": meta(unread_brokers=["broker-02:8080"])}, "the snapshot is partial", id="partial"
-        ),
-        pytest.param({**skewed(), "snapshot": meta(tcs_by_bundle=False)}, "PIP-473", id="the planner's own note"),
-    ],
-)
-def test_why_nothing_is_proposed_is_never_left_open(
-    checkup_with: Make, changed: dict[str, list[dict[str, object]]], words: str
-) -> None:
-    """There is a reason in words."""
-    planning = checkup_with(**changed).planning
+def test_a_snapshot_of_an_older_version_is_reported_too(tmp_path: Path) -> None:
+    """It has verdicts without the number of further findings, and no trends."""
+    place = written(tmp_path / "snapshot", **skewed())
+    file = Path(place) / "verdicts" / "part-0.parquet"
+    pq.write_table(pq.read_table(file, partitioning=None).drop_columns("more"), file)
+    shutil.rmtree(Path(place) / "trends")
+    snapshot, policy = open_snapshot(place), Policy()
 
-    assert planning.batches == ()
-    assert words in " ".join(planning.reasons)
+    checkup = checkup_of(snapshot, make_plan(scene_of(snapshot, policy, {})), policy)
+
+    assert checkup.outcome is Outcome.FINDINGS
+    assert checkup.worst_first()[0].not_listed == 0
+    assert checkup.measures.trends == ()

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import re
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
-from xml.etree import ElementTree as ET
 
 import pytest
 
-from pulsar_steward.report.checkup.charts import MOST_BARS, Bar, bar_chart
-from pulsar_steward.report.checkup.html import as_html, in_bytes
+from pulsar_steward.report.checkup.html import MOST_OPEN, as_html, coded
 from tests.unit.report_checkup.snapshots import NASTY, a_finding, a_verdict, meta, skewed
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
     Make = Callable[..., Checkup]
 
-VOID = {"meta", "br", "rect"}
+VOID = {"meta", "br"}
+SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 
 class Page(HTMLParser):
@@ -77,27 +79,78 @@ def test_the_page_says_what_the_terminal_says(checkup_with: Make) -> None:
 
 
 def test_the_page_needs_nothing_else(checkup_with: Make) -> None:
-    """No script, no link, no image, no address; and the browser is told to load none."""
+    """Nothing of it names another place to load from; and the browser is told to load nothing, and run nothing else."""
     text = as_html(checkup_with(**skewed()))
     page = Page(text)
 
-    assert {"script", "link", "img", "iframe"} & set(page.tags) == set()
-    assert {"src", "href"} & {name for name, _ in page.attributes} == set()
-    assert re.search(r"https?:|url\(|@import", text) is None
-    assert "default-src 'none'" in text
+    assert {"link", "img", "iframe", "object", "embed", "base", "form"} & set(page.tags) == set()
+    assert "src" not in {name for name, _ in page.attributes}
+    assert all(str(value).startswith("#") for name, value in page.attributes if name in {"href", "action"})
+    assert re.search(r"https?:|url\(|@import", SCRIPT.sub("", text)) is None
     assert "prefers-color-scheme: dark" in text
 
 
+def test_only_the_pages_own_scripts_may_run(checkup_with: Make) -> None:
+    """The policy names plotly and the few lines that draw with it by their hashes; nothing may be loaded or sent."""
+    text = as_html(checkup_with(**skewed()))
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', text)
+    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in SCRIPT.findall(text)]
+
+    assert len(digests) == 2
+    sources = " ".join(f"'sha256-{digest}'" for digest in digests)
+    assert policy == (
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src {sources}; base-uri 'none'; form-action 'none'"
+    )
+
+
+def test_every_drawing_has_a_place_and_a_table(checkup_with: Make) -> None:
+    """The figures are found by their ids, and what they show is in words below."""
+    text = as_html(checkup_with(**skewed()))
+    (figures,) = re.findall(r'<script type="application/json" id="figures">(.*?)</script>', text)
+    places = re.findall(r'<div class="plot" id="([^"]+)"', text)
+
+    assert places == list(json.loads(figures))
+    assert len(places) >= 5
+    assert text.count("<summary>As a table</summary>") == len(places)
+    assert "<noscript>" in text
+
+
 def test_names_are_words_and_never_tags(checkup_with: Make) -> None:
-    """A namespace called like a script, an evidence with tags: all escaped, in charts as well."""
+    """A namespace called like a script, an evidence with tags: all escaped, in charts and their data as well."""
     finding = a_finding(evidence="<b>x</b>", subject='"><img src=x>')
+    topic = {"topic": f"persistent://{NASTY}/t</script><img src=x>", "namespace": NASTY, "backlog_bytes": 9}
 
-    text = as_html(checkup_with(findings=[finding], verdicts=[a_verdict("tc-skew", "found")]))
+    text = as_html(checkup_with(findings=[finding], verdicts=[a_verdict("tc-skew", "found")], topics=[topic]))
+    page = Page(text)
 
-    assert "<script" not in text
-    assert "<b>" not in text
-    assert "<img" not in text
+    assert page.tags.count("script") == 3
+    assert "img" not in page.tags
     assert "&lt;b&gt;x&lt;/b&gt;" in text
+    assert "alert(" not in "".join(SCRIPT.findall(text))
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("Set `a=<b>` and `c`.", "Set <code>a=&lt;b&gt;</code> and <code>c</code>."),
+        ("one ` only <i>", "one ` only &lt;i&gt;"),
+        ("none", "none"),
+    ],
+)
+def test_what_stands_between_backticks_is_code(words: str, expected: str) -> None:
+    """As in the advice; everything is escaped."""
+    assert str(coded(words)) == expected
+
+
+def test_many_findings_unfold(checkup_with: Make) -> None:
+    """The first ones lie open; those that the snapshot does not list are counted."""
+    findings = [a_finding("warning", subject=f"s{number}") for number in range(MOST_OPEN + 1200)]
+
+    text = as_html(checkup_with(findings=findings, verdicts=[a_verdict("tc-skew", "found", more=77)]))
+
+    assert "<summary>1,200 more</summary>" in text
+    assert "and 77 further ones that are less bad" in text
+    assert f"{MOST_OPEN + 1277:,} findings" in text
 
 
 def test_a_partial_snapshot_is_marked_on_the_page(checkup_with: Make) -> None:
@@ -106,61 +159,3 @@ def test_a_partial_snapshot_is_marked_on_the_page(checkup_with: Make) -> None:
 
     assert 'id="partial"' in text
     assert "<code>broker-02:8080</code>" in text
-
-
-def test_no_transactions_no_chart_of_coordinators(checkup_with: Make) -> None:
-    """A chart of noughts says nothing."""
-    text = as_html(checkup_with(snapshot=meta(coordinators=0), transaction_coordinators=[], bundles=[]))
-
-    assert "Transaction coordinators by broker" not in text
-    assert "Backlog by namespace" not in text
-
-
-def drawn(*bars: Bar) -> ET.Element:
-    """The drawing of a chart, parsed."""
-    return ET.fromstring(str(bar_chart("T", bars)).partition("<p")[0])  # noqa: S314 - made by the line before
-
-
-def test_bars_are_as_long_as_their_figures() -> None:
-    """From 0; nothing is drawn where the figure is not known, and a line at least where it is not 0."""
-    root = drawn(Bar("a", 1000, "1,000"), Bar("b", 500, "500"), Bar("c", 0, "0"), Bar("d", None, "?"), Bar("e", 1, "1"))
-    rows = root.findall("g")
-    widths = [rect.get("width") if (rect := row.find("rect")) is not None else None for row in rows]
-
-    assert widths == ["360.0", "180.0", "0.0", None, "1.0"]
-    assert [row.findall("text")[1].text for row in rows] == ["1,000", "500", "0", "?", "1"]
-    assert root.findtext("title") == "T"
-
-
-def test_a_long_name_keeps_its_end_and_is_whole_in_the_tip() -> None:
-    """Hosts and bundles differ at their ends."""
-    name = "broker-7.a-very-long-domain.of-an-even-longer-company.example:8080"
-    (row,) = drawn(Bar(name, 1, "1")).findall("g")
-
-    shown = row.findall("text")[0].text or ""
-    assert shown.startswith("…")
-    assert name.endswith(shown[1:])
-    assert row.findtext("title") == f"{name}: 1"
-
-
-def test_a_chart_of_too_many_bars_is_cut_and_says_so() -> None:
-    """A page of a thousand brokers stays a page."""
-    chart = str(bar_chart("T", [Bar(str(number), number, str(number)) for number in range(MOST_BARS + 7)]))
-
-    assert chart.count("<rect") == MOST_BARS
-    assert "and 7 more" in chart
-
-
-def test_no_bars_no_chart() -> None:
-    """Nothing is drawn of nothing; noughts alone are drawn without length."""
-    assert str(bar_chart("T", [])) == ""
-    assert [rect.get("width") for rect in drawn(Bar("a", 0, "0")).iter("rect")] == ["0.0"]
-
-
-@pytest.mark.parametrize(
-    ("number", "words"),
-    [(0, "0 B"), (1023, "1,023 B"), (1024, "1.0 KiB"), (1536 * 1024**2, "1.5 GiB"), (2 * 1024**6, "2,097,152.0 TiB")],
-)
-def test_bytes_in_a_unit_that_fits(number: int, words: str) -> None:
-    """Powers of 1024."""
-    assert in_bytes(number) == words

@@ -17,6 +17,7 @@ from pulsar_steward.report.checkup.plan_text import plan_lines
 from pulsar_steward.report.checkup.terminal import MOST_LISTED, lines
 from pulsar_steward.report.checkup.text import plain, wrapped
 from pulsar_steward.snapshots.read import open_snapshot
+from tests.unit.report_checkup.examples import EXAMPLES, FOLDER, LOOKS, looks
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, skewed, written
 
 if TYPE_CHECKING:
@@ -127,18 +128,18 @@ def test_a_partial_snapshot_says_so_before_anything_else(checkup_with: Make) -> 
 
 
 @pytest.mark.parametrize(
-    ("listed", "reason", "words"),
+    ("listed", "further", "words"),
     [
-        (MOST_LISTED, "e", []),
-        (MOST_LISTED + 2, "e", ["and 2 more here: --html and --json list them"]),
-        (100, "e And 249 more.", ["and 90 more here", "and 150 further ones that are less bad"]),
+        (MOST_LISTED, 0, []),
+        (MOST_LISTED + 2, 0, ["and 2 more here: --html and --json list them"]),
+        (100, 150, ["and 95 more here", "and 150 further ones that are less bad", "(250)"]),
     ],
 )
-def test_many_findings_are_cut_and_counted(checkup_with: Make, listed: int, reason: str, words: list[str]) -> None:
+def test_many_findings_are_cut_and_counted(checkup_with: Make, listed: int, further: int, words: list[str]) -> None:
     """The screen has the worst ones."""
     findings = [a_finding("warning", subject=f"s{number}") for number in range(listed)]
 
-    text = shown(checkup_with(findings=findings, verdicts=[a_verdict("tc-skew", "found", reason)]))
+    text = shown(checkup_with(findings=findings, verdicts=[a_verdict("tc-skew", "found", more=further)]))
 
     assert text.count("WARNING   s") == MOST_LISTED
     assert [word for word in words if word not in text] == []
@@ -209,3 +210,22 @@ def test_a_paragraph_keeps_its_indentation() -> None:
     """What stands before its first line does not count as a word."""
     assert [line.plain for line in wrapped("one two three", 10, first="1. ", indent=3)] == ["1. one two", "   three"]
     assert [line.plain for line in wrapped("", 10, first="- ", indent=2)] == ["- "]
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_how_a_checkup_looks(name: str, look: str) -> None:
+    """To the letter and the colour; `tests.unit.report_checkup.examples` says how to write it down anew."""
+    assert looks(name, look) == (FOLDER / f"{name}-{look}.txt").read_text(encoding="utf-8")
+
+
+def test_what_was_found_is_listed_in_a_line_each(checkup_with: Make) -> None:
+    """The worst first, with how many there are, before any of them is told at length."""
+    findings = [a_finding("warning", "ack-holes"), a_finding(), a_finding("info", "clock-skew")]
+    verdicts = [a_verdict(each, "found") for each in ("ack-holes", "tc-skew", "clock-skew")]
+
+    text = shown(checkup_with(findings=findings, verdicts=verdicts), 100)
+
+    listed = text.split("What was found, the worst first\n")[1].split("\n\n")[0]
+    assert [word for word in listed.split() if word.isupper()] == ["CRITICAL", "WARNING", "INFO"]
+    assert listed.count("(1)") == 3

@@ -74,7 +74,12 @@ ROWS: dict[str, list[dict[str, Any]]] = {
         FINDING | {"severity": "critical"},
         FINDING | {"severity": "info", "subject": "a"},
     ],
-    "verdicts": [{"check_id": "tc-skew", "outlook": "found", "reason": "x"}],
+    "verdicts": [{"check_id": "tc-skew", "outlook": "found", "more": 0, "reason": "x"}],
+    "trends": [
+        {"measure": "topics", "subject": "lab", "taken_at": datetime(2026, 1, 1, tzinfo=UTC), "value": 9.0},
+        {"measure": "topics", "subject": "lab", "taken_at": datetime(2025, 12, 31, tzinfo=UTC), "value": 8.0},
+        {"measure": "broker_topics", "subject": "a:1", "taken_at": datetime(2026, 1, 1, tzinfo=UTC), "value": 5.0},
+    ],
 }
 
 

@@ -57,6 +57,19 @@ def test_findings_come_worst_first(folder: Path) -> None:
     assert [verdict.outlook for verdict in snapshot.verdicts()] == [Outlook.FOUND]
 
 
+def test_trends_come_by_measure_subject_and_time(folder: Path) -> None:
+    """Older snapshots have none, which is no error."""
+    snapshot = open_snapshot(str(folder))
+
+    assert [(row.measure, row.subject, row.taken_at.year, row.value) for row in snapshot.trends()] == [
+        ("broker_topics", "a:1", 2026, 5.0),
+        ("topics", "lab", 2025, 8.0),
+        ("topics", "lab", 2026, 9.0),
+    ]
+    shutil.rmtree(folder / "trends")
+    assert open_snapshot(folder.as_uri()).trends() == ()
+
+
 def test_single_columns_can_be_read(folder: Path) -> None:
     """A table of a million rows need not be read whole."""
     assert open_snapshot(str(folder)).table(BROKERS, ["broker"]).column_names == ["broker"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
@@ -13,9 +12,6 @@ from pulsar_steward.report.checkup.sections import section_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-_MORE = re.compile(r" And ([\d,]+) more\.$")
-"""How a verdict says that there is more than its own evidence (`steward_spark.diagnosing.verdict_of`)."""
 
 
 def check_reports(
@@ -41,7 +37,7 @@ def _report(info: CheckInfo, verdict: Verdict | None, findings: Sequence[Finding
         reason=verdict.reason,
         severity=worst_first[0].severity if worst_first else None,
         findings=tuple(_finding(finding) for finding in worst_first),
-        not_listed=_not_listed(verdict.reason, len(worst_first)),
+        not_listed=verdict.more,
         advice=info.advice,
         source=info.source,
         remedied_by=info.remedied_by,
@@ -65,11 +61,6 @@ def _unsaid(check_id: str, findings: Sequence[Finding]) -> Verdict:
         return Verdict(check_id=check_id, outlook=Outlook.FOUND, reason=findings[0].evidence)
     reason = "The snapshot was diagnosed without this check: diagnose it again."
     return Verdict(check_id=check_id, outlook=Outlook.UNKNOWN, reason=reason)
-
-
-def _not_listed(reason: str, listed: int) -> int:
-    more = _MORE.search(reason)
-    return max(0, int(more[1].replace(",", "")) + 1 - listed) if more and listed else 0
 
 
 def _wordless(check_id: str) -> CheckInfo:

@@ -19,23 +19,25 @@ from pulsar_steward.report.checkup.document import (
     Outcome,
     Unread,
 )
-from pulsar_steward.report.checkup.measures import measures_of
+from pulsar_steward.report.checkup.measures.gather import measures_of
 from pulsar_steward.report.checkup.planning import planning_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pulsar_steward.model.plan import Plan
+    from pulsar_steward.policy.schema import Policy
     from pulsar_steward.snapshots.read import Snapshot
     from pulsar_steward.snapshots.rows import BrokerRow, SnapshotMeta
 
 
-def checkup_of(snapshot: Snapshot, plan: Plan) -> Checkup:
+def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy) -> Checkup:
     """The check-up of a snapshot.
 
     Args:
         snapshot: Diagnosed already.
         plan: What the planners make of it.
+        policy: The cluster's thresholds and limits, as the plan rests on them.
 
     Raises:
         SnapshotError: If the snapshot cannot be read or was not diagnosed.
@@ -51,7 +53,7 @@ def checkup_of(snapshot: Snapshot, plan: Plan) -> Checkup:
         about=_about(snapshot),
         counts=counts,
         checks=checks,
-        planning=planning_of(plan, checks),
+        planning=planning_of(plan, checks, policy),
         measures=measures_of(snapshot),
     )
 

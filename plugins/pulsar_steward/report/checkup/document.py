@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from pulsar_steward.model.finding import Outlook, Severity
+from pulsar_steward.report.checkup.measures.data import Measures
 
 FORMAT: Literal["pulsar-steward/checkup"] = "pulsar-steward/checkup"
 VERSION: Literal[1] = 1
@@ -87,6 +88,11 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
     source: Annotated[str, Meta(description="where this was learned")]
     remedied_by: Annotated[str | None, Meta(description="Steward's planner that can propose a remedy; null: none")]
 
+    @property
+    def findings_in_all(self) -> int:
+        """Those that are listed, and the others."""
+        return len(self.findings) + self.not_listed
+
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
     """Listed findings by severity, and checks that found nothing."""
@@ -116,44 +122,6 @@ class Planning(msgspec.Struct, frozen=True, kw_only=True):
     reasons: Annotated[tuple[str, ...], Meta(description="never empty where no batch is proposed")]
 
 
-class BrokerLoad(msgspec.Struct, frozen=True, kw_only=True):
-    """What one broker holds; null where it did not answer."""
-
-    broker: str
-    topics: int | None
-    coordinators: int | None
-
-
-class BundleTopics(msgspec.Struct, frozen=True, kw_only=True):
-    """How many topics are loaded in one bundle."""
-
-    bundle: str
-    topics: int
-
-
-class CrowdedNamespace(msgspec.Struct, frozen=True, kw_only=True):
-    """A namespace with many topics in one bundle."""
-
-    namespace: str
-    bundles: Annotated[tuple[BundleTopics, ...], Meta(description="the fullest first")]
-    not_listed: Annotated[int, Meta(description="further bundles, with fewer topics each")]
-
-
-class NamespaceBacklog(msgspec.Struct, frozen=True, kw_only=True):
-    """What waits to be consumed in one namespace."""
-
-    namespace: str
-    backlog_bytes: int
-
-
-class Measures(msgspec.Struct, frozen=True, kw_only=True):
-    """Where things are: what the page's charts show."""
-
-    brokers: Annotated[tuple[BrokerLoad, ...], Meta(description="every broker, by name")]
-    crowded: Annotated[tuple[CrowdedNamespace, ...], Meta(description="the few most crowded ones, worst first")]
-    backlog: Annotated[tuple[NamespaceBacklog, ...], Meta(description="the largest ones, largest first; none is 0")]
-
-
 class Checkup(msgspec.Struct, frozen=True, kw_only=True):
     """A check-up of one cluster. Checks are in the order in which trouble is best looked for."""
 
@@ -171,3 +139,8 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
     def with_outlook(self, outlook: Outlook) -> tuple[CheckReport, ...]:
         """The checks of one outlook, in order."""
         return tuple(check for check in self.checks if check.outlook is outlook)
+
+    def worst_first(self) -> tuple[CheckReport, ...]:
+        """The checks that found something, the worst first, those alike in the guide's order."""
+        found = self.with_outlook(Outlook.FOUND)
+        return tuple(sorted(found, key=lambda check: -check.severity.rank if check.severity else 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from pulsar_steward.model.finding import Outlook, Severity
@@ -11,16 +12,28 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pulsar_steward.model.plan import Batch, Plan
+    from pulsar_steward.policy.schema import Policy
 
-NOTHING_TO_CHANGE = "No check found anything that Steward could remedy: there is nothing to change."
+NOTHING_LOOKED_AT = "No check said anything of this snapshot: diagnose it again."
+
+_THRESHOLDS = ("minimum_", "warning_", "critical_")
+"""What the names of a policy's thresholds begin with; its other keys say how to remedy."""
 
 
-def planning_of(plan: Plan, checks: Sequence[CheckReport]) -> Planning:
-    """A plan in short, beside the checks that it rests on."""
-    reasons = (*plan.notes, *_reasons(plan, checks))
+def planning_of(plan: Plan, checks: Sequence[CheckReport], policy: Policy) -> Planning:
+    """A plan in short, and why it is no more: notes of planners and guards, then what each check leaves out and why.
+
+    Args:
+        plan: What the planners make of the snapshot.
+        checks: All of them.
+        policy: The thresholds in force.
+    """
+    remediable = tuple(_not_remedied(plan, checks, policy))
+    rest = _by_hand(checks) if plan.batches else (*_by_hand(checks), *_not_judged(checks), *_clear(checks))
+    reasons = (*plan.notes, *remediable, *rest)
     return Planning(
         batches=tuple(_proposed(batch) for batch in plan.batches),
-        reasons=reasons if reasons or plan.batches else (NOTHING_TO_CHANGE,),
+        reasons=reasons if reasons or plan.batches else (NOTHING_LOOKED_AT,),
     )
 
 
@@ -35,23 +48,67 @@ def _proposed(batch: Batch) -> ProposedBatch:
     )
 
 
-def _reasons(plan: Plan, checks: Sequence[CheckReport]) -> Iterator[str]:
-    planned = {batch.kind for batch in plan.batches}
-    by_hand = [check.check_id for check in checks if _is_trouble(check) and check.remedied_by is None]
+def _not_remedied(plan: Plan, checks: Sequence[CheckReport], policy: Policy) -> Iterator[str]:
+    """A reason for each check that a planner could remedy and that no batch answers."""
+    answered = {finding.check_id for batch in plan.batches for finding in batch.findings}
     for check in checks:
-        if check.remedied_by is not None and check.remedied_by not in planned:
-            yield from _unplanned(check, silent=not plan.notes)
-    if by_hand:
-        yield f"Steward has no remedy of its own for {', '.join(by_hand)}: the advice says what a person can do."
+        if check.remedied_by is None or check.check_id in answered:
+            continue
+        if _is_trouble(check):
+            yield from _found_but_unplanned(check, policy, explained=bool(plan.notes))
+        elif check.outlook is Outlook.UNKNOWN:
+            yield f"{check.check_id} could not be judged, and nothing is proposed on what was not seen: {check.reason}"
+        elif check.severity is Severity.INFO:
+            yield (
+                f"{check.check_id} is information only, and a remedy is proposed from a warning on"
+                f"{_thresholds(check, policy)}: {check.reason}"
+            )
+        else:
+            yield f"{check.check_id} is below its thresholds{_thresholds(check, policy)}: {check.reason}"
 
 
-def _unplanned(check: CheckReport, *, silent: bool) -> Iterator[str]:
-    if check.outlook is Outlook.UNKNOWN:
-        yield f"{check.check_id} could not be judged, and nothing is proposed on what was not seen."
-    elif _is_trouble(check) and silent:
-        yield f"{check.remedied_by} found no step that would improve on {check.check_id} within the policy's limits."
-    elif check.severity is Severity.INFO:
-        yield f"{check.check_id} is information only: a remedy is proposed from a warning on."
+def _found_but_unplanned(check: CheckReport, policy: Policy, *, explained: bool) -> Iterator[str]:
+    """Planners say themselves why they propose nothing; where they do not, how far the finding got is said."""
+    needed = policy.plan.standing_snapshots
+    stood = max(finding.snapshots_in_a_row for finding in check.findings)
+    if explained:
+        return
+    if stood < needed:
+        yield f"{check.check_id} has stood for {stood} of the {needed} snapshots in a row of plan.standing_snapshots."
+        return
+    yield f"{check.remedied_by} found no step that would improve on {check.check_id} within the policy's limits."
+
+
+def _thresholds(check: CheckReport, policy: Policy) -> str:
+    """The values in force, in parentheses; nothing where the check has none."""
+    section = getattr(policy, check.check_id.replace("-", "_"), None)
+    values = section.model_dump() if section is not None else {}
+    named = [f"{name} {value}" for name, value in values.items() if name.startswith(_THRESHOLDS)]
+    return f" ({', '.join(named)})" if named else ""
+
+
+def _by_hand(checks: Sequence[CheckReport]) -> tuple[str, ...]:
+    ids = [check.check_id for check in checks if _is_trouble(check) and check.remedied_by is None]
+    if not ids:
+        return ()
+    return (f"Steward has no remedy of its own for {', '.join(ids)}: the advice says what a person can do.",)
+
+
+def _not_judged(checks: Sequence[CheckReport]) -> Iterator[str]:
+    """Which data was missing, once for all the checks that miss it; those with a planner have been told of."""
+    by_reason: defaultdict[str, list[str]] = defaultdict(list)
+    for check in checks:
+        if check.outlook is Outlook.UNKNOWN and check.remedied_by is None:
+            by_reason[check.reason].append(check.check_id)
+    for reason, ids in by_reason.items():
+        yield f"Not judged: {', '.join(ids)}. {reason}"
+
+
+def _clear(checks: Sequence[CheckReport]) -> Iterator[str]:
+    """Said where there is nothing else to see: looking and finding nothing is not the same as not looking."""
+    ids = [check.check_id for check in checks if check.outlook is Outlook.CLEAR]
+    if ids and not any(_is_trouble(check) for check in checks):
+        yield f"Clear, with nothing to change: {', '.join(ids)}."
 
 
 def _is_trouble(check: CheckReport) -> bool:

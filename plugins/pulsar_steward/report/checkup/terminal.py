@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.report.checkup.document import About, CheckReport, Checkup, Counts, FindingReport, Planning
 
-MOST_LISTED = 10
+MOST_LISTED = 5
 """Findings of one check that are listed here; JSON and page have more."""
 
 MOST_UNREAD = 20
@@ -38,6 +38,7 @@ def lines(checkup: Checkup, width: int) -> Iterator[Text]:
     yield from _summary(checkup, width)
     if not checkup.about.complete:
         yield from _partial(checkup.about, width)
+    yield from _worst(checkup, width)
     yield from _found(checkup, width)
     yield from _quiet(checkup, Outlook.UNKNOWN, "Could not be judged", width)
     yield from _quiet(checkup, Outlook.CLEAR, "Clear", width)
@@ -101,6 +102,19 @@ def _partial(about: About, width: int) -> Iterator[Text]:
 
 def _because(reason: str | None) -> str:
     return f": {reason}" if reason else ""
+
+
+def _worst(checkup: Checkup, width: int) -> Iterator[Text]:
+    """What was found in a line each, so that the length of what follows hides nothing."""
+    found = checkup.worst_first()
+    if not found:
+        return
+    yield from heading("What was found, the worst first")
+    for check in found:
+        severity = check.severity.value if check.severity else "found"
+        words = f"{check.title} ({check.findings_in_all:,})"
+        first = Text.assemble("  ", (severity.upper(), STYLES.get(severity, "")))
+        yield from wrapped(words, width, first=first, indent=SEVERITY_COLUMNS + 2)
 
 
 def _found(checkup: Checkup, width: int) -> Iterator[Text]:

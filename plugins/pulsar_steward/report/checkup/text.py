@@ -39,7 +39,7 @@ def fitting(width: int) -> int:
     return max(NARROWEST, min(width, WIDEST))
 
 
-def wrapped(words: object, width: int, *, first: str = "", indent: int = 0, style: str = "") -> Iterator[Text]:
+def wrapped(words: object, width: int, *, first: str | Text = "", indent: int = 0, style: str = "") -> Iterator[Text]:
     """A paragraph; a name that is longer than a line stays whole, so that it can be copied.
 
     Args:
@@ -51,7 +51,9 @@ def wrapped(words: object, width: int, *, first: str = "", indent: int = 0, styl
     """
     lines = textwrap.wrap(plain(words), max(width - indent, 1), break_long_words=False, break_on_hyphens=False)
     for number, line in enumerate(lines or [""]):
-        yield Text.assemble((first if number == 0 else "").ljust(indent), (line, STYLES.get(style, "")))
+        before = Text.assemble(first if number == 0 else "")
+        before.pad_right(indent - len(before))
+        yield Text.assemble(before, (line, STYLES.get(style, "")))
 
 
 def heading(words: str) -> Iterator[Text]:

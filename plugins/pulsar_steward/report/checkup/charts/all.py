@@ -1,0 +1,95 @@
+"""Every chart of a check-up, in the order of the page."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.report.checkup.charts.bars import Bar, bar_chart
+from pulsar_steward.report.checkup.charts.chart import Chart
+from pulsar_steward.report.checkup.charts.delayed import delayed_chart
+from pulsar_steward.report.checkup.charts.limits import ack_holes_chart, backlog_chart
+from pulsar_steward.report.checkup.charts.trends import trend_charts
+from pulsar_steward.report.checkup.units import in_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pulsar_steward.report.checkup.document import Checkup
+    from pulsar_steward.report.checkup.measures.data import Measures
+
+NO_TRENDS = (
+    "Trends need a second snapshot, and this check-up found none before it. `steward checkup --keep DIR` keeps its"
+    " snapshot in a folder and compares it with those that are there; so does Airflow's scheduled pulsar_observe."
+)
+
+
+def charts_of(checkup: Checkup) -> tuple[Chart, ...]:
+    """The charts; where there is nothing to draw, what that means is said in its place."""
+    return tuple(_paired(_in_order(checkup)))
+
+
+def _paired(charts: Sequence[Chart]) -> Iterator[Chart]:
+    """Those of half a width, of which one that has no neighbour takes all of it."""
+    for half, run in groupby(charts, key=lambda chart: chart.half):
+        *before, last = run
+        yield from before
+        yield msgspec.structs.replace(last, half=half and bool(len(before) % 2))
+
+
+def _in_order(checkup: Checkup) -> tuple[Chart, ...]:
+    measures = checkup.measures
+    return (
+        *_of_brokers(checkup),
+        *_of_bundles(measures),
+        *_of_backlog(measures),
+        ack_holes_chart(measures.ack_holes)
+        if measures.ack_holes
+        else _said("chart-ack-holes", "Ack holes by subscription", "No subscription that was read has any."),
+        delayed_chart(measures.delayed)
+        if measures.delayed
+        else _said(
+            "chart-delayed",
+            "Delayed messages and their index",
+            "None were seen on the topics whose own statistics were read.",
+        ),
+        *(trend_charts(measures.trends) if measures.trends else (_said("chart-trends", "Trends", NO_TRENDS),)),
+    )
+
+
+def _of_brokers(checkup: Checkup) -> Iterator[Chart]:
+    brokers = checkup.measures.brokers
+    if checkup.about.coordinators:
+        held = [_counted(each.broker, each.coordinators) for each in brokers]
+        title = "Transaction coordinators by broker"
+        yield bar_chart("chart-coordinators", title, held, ("broker", "transaction coordinators"), half=True)
+    topics = [_counted(each.broker, each.topics) for each in brokers]
+    yield bar_chart("chart-topics", "Loaded topics by broker", topics, ("broker", "topics"), half=True)
+
+
+def _of_bundles(measures: Measures) -> Iterator[Chart]:
+    for number, crowded in enumerate(measures.crowded, start=1):
+        more = f"{crowded.not_listed:,} further bundles have fewer each." if crowded.not_listed else ""
+        bars = [_counted(each.bundle, each.topics) for each in crowded.bundles]
+        title = f"Topics by bundle of {crowded.namespace}"
+        yield bar_chart(f"chart-bundles-{number}", title, bars, ("bundle", "topics"), note=more, half=True)
+
+
+def _of_backlog(measures: Measures) -> Iterator[Chart]:
+    if measures.backlog:
+        bars = [Bar(each.namespace, each.backlog_bytes, in_bytes(each.backlog_bytes)) for each in measures.backlog]
+        yield bar_chart("chart-backlog", "Backlog by namespace", bars, ("namespace", "backlog"))
+    if measures.limited:
+        yield backlog_chart(measures.limited)
+    else:
+        yield _said("chart-limits", "Backlog against quota and retention", "No topic that was read has a backlog.")
+
+
+def _counted(name: str, number: int | None) -> Bar:
+    return Bar(name, number, "not known" if number is None else f"{number:,}")
+
+
+def _said(chart_id: str, title: str, words: str) -> Chart:
+    return Chart(chart_id=chart_id, title=title, note=words, figure=None)

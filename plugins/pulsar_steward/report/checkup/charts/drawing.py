@@ -1,0 +1,60 @@
+"""All that is used of plotly, which has no types: traces, figures, their JSON, and the script that draws them."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from plotly import graph_objects, io, offline  # type: ignore[import-untyped]  # it has none
+
+Figure: TypeAlias = Any
+"""`plotly.graph_objects.Figure`; it refuses what plotly does not know."""
+
+Trace: TypeAlias = Any
+"""`plotly.graph_objects.Bar` or `Scatter`."""
+
+
+def bars(**fields: object) -> Trace:
+    """Horizontal bars."""
+    return graph_objects.Bar(orientation="h", textposition="outside", cliponaxis=False, **fields)
+
+
+def points(**fields: object) -> Trace:
+    """Points, or a line through them."""
+    return graph_objects.Scatter(**fields)
+
+
+def drawn(*traces: Trace, height: int, **layout: object) -> Figure:
+    """A figure without anything that a page of its own colours needs not.
+
+    Args:
+        *traces: What it draws.
+        height: Pixels.
+        **layout: Beside what all charts have in common.
+    """
+    figure = graph_objects.Figure(traces, layout={"template": graph_objects.layout.Template()})
+    figure.update_layout(
+        height=height,
+        margin={"l": 8, "r": 16, "t": 8, "b": 8},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"size": 12, "family": "system-ui, sans-serif"},
+        bargap=0.35,
+        showlegend=False,
+        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "xanchor": "left"},
+        hoverlabel={"align": "left"},
+        dragmode=False,
+    )
+    figure.update_xaxes(automargin=True, zeroline=False, fixedrange=True, gridcolor="#999")
+    figure.update_yaxes(automargin=True, zeroline=False, fixedrange=True, gridcolor="#999")
+    figure.update_layout(**layout)
+    return figure
+
+
+def as_json(figure: Figure) -> str:
+    """The figure as the script takes it."""
+    return str(io.to_json(figure))
+
+
+def library() -> str:
+    """The script, as the package has it."""
+    return str(offline.get_plotlyjs())

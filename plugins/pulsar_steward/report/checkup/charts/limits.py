@@ -1,0 +1,161 @@
+"""Backlogs against what limits them: quota and retention in bytes, or the ack holes that a broker persists."""
+
+from __future__ import annotations
+
+from math import ceil, floor, log2, log10
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.report.checkup.charts.chart import (
+    AMBER,
+    AROUND,
+    BLUE,
+    RED,
+    ROW,
+    VIOLET,
+    Chart,
+    hover,
+    hover_template,
+    named_rows,
+)
+from pulsar_steward.report.checkup.charts.drawing import Figure, bars, drawn, points
+from pulsar_steward.report.checkup.units import in_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pulsar_steward.report.checkup.measures.data import HoledSubscription, LimitedBacklog
+
+_LEGEND = 34
+"""Pixels above the drawing."""
+
+_TICKS = 5
+"""Of an axis of bytes, about."""
+
+
+class Limit(msgspec.Struct, frozen=True):
+    """A line across each bar: its name, its colour and where it is; None: nowhere. Bars beyond the first are red."""
+
+    name: str
+    color: str
+    places: tuple[int | None, ...]
+
+
+def backlog_chart(backlogs: Sequence[LimitedBacklog]) -> Chart:
+    """Bars of backlogs on a scale on which each step doubles or more, with a line where quota and retention are."""
+    rows = tuple(
+        (
+            each.topic,
+            in_bytes(each.backlog_bytes),
+            _limit_words(each.quota_bytes, each.quota_by, "none"),
+            _share(each),
+            _limit_words(each.retention_bytes, each.retention_by, "without limit"),
+        )
+        for each in backlogs
+    )
+    limits = (
+        Limit("size quota", AMBER, tuple(each.quota_bytes for each in backlogs)),
+        Limit("retention by size", VIOLET, tuple(each.retention_bytes for each in backlogs)),
+    )
+    figure = _figure([row[0] for row in rows], [each.backlog_bytes for each in backlogs], "backlog", limits)
+    figure.data[0].customdata = hover(*_hovered(rows))
+    figure.data[0].hovertemplate = hover_template(0, 1, 2, 3)
+    _scale_of_bytes(figure, [each.backlog_bytes for each in backlogs], limits)
+    return Chart(
+        chart_id="chart-limits",
+        title="Backlog against quota and retention",
+        note=(
+            "Topics that fill most of their size quota, then the largest others. Red: over the quota, the amber"
+            " line. Violet: how much of consumed messages is retained. The scale is logarithmic."
+        ),
+        figure=figure,
+        head=("topic", "backlog", "size quota", "of the quota", "retention by size"),
+        rows=rows,
+    )
+
+
+def ack_holes_chart(subscriptions: Sequence[HoledSubscription]) -> Chart:
+    """Bars of ack holes, with a line where the broker stops persisting them."""
+    rows = tuple(
+        (
+            f"{each.topic} {each.subscription}",
+            f"{each.ack_holes:,}",
+            "not read" if each.persisted_at_most is None else f"{each.persisted_at_most:,}",
+        )
+        for each in subscriptions
+    )
+    names, holes = [row[0] for row in rows], [each.ack_holes for each in subscriptions]
+    limits = (Limit("persisted at most", AMBER, tuple(each.persisted_at_most for each in subscriptions)),)
+    figure = _figure(names, holes, "ack holes", limits)
+    figure.data[0].update(customdata=hover(names, [f"{row[1]} ack holes, of {row[2]}" for row in rows]))
+    figure.data[0].hovertemplate = hover_template(0, 1)
+    figure.update_xaxes(rangemode="tozero", tickformat=",d")
+    return Chart(
+        chart_id="chart-ack-holes",
+        title="Ack holes by subscription",
+        note=(
+            "Ranges of acknowledged messages beyond the first that is not. Red: more than the broker persists"
+            " (managedLedgerMaxUnackedRangesToPersist, the amber line); the rest is forgotten when the topic is loaded"
+            " anew, and delivered again."
+        ),
+        figure=figure,
+        head=("topic and subscription", "ack holes", "persisted at most"),
+        rows=rows,
+    )
+
+
+def _hovered(rows: Sequence[tuple[str, ...]]) -> tuple[list[str], ...]:
+    return (
+        [row[0] for row in rows],
+        [f"backlog {row[1]}" for row in rows],
+        [f"size quota {row[2]}{f', {row[3]} of it' if row[3] else ''}" for row in rows],
+        [f"retention {row[4]}" for row in rows],
+    )
+
+
+def _limit_words(size: int | None, by: str | None, none: str) -> str:
+    if by is None:
+        return "not known"
+    words = none if size is None else in_bytes(size)
+    return f"{words} ({by})"
+
+
+def _share(each: LimitedBacklog) -> str:
+    return f"{each.backlog_bytes * 100 // each.quota_bytes:,} %" if each.quota_bytes else ""
+
+
+def _figure(names: Sequence[str], values: Sequence[int], what: str, limits: Sequence[Limit]) -> Figure:
+    rows = list(range(len(names)))
+    over = [limit is not None and value > limit for value, limit in zip(values, limits[0].places, strict=True)]
+    colors = [RED if each else BLUE for each in over]
+    backlogs = bars(x=values, y=rows, name=what, showlegend=False, marker={"color": colors})
+    lines = [
+        points(
+            x=limit.places,
+            y=rows,
+            mode="markers",
+            name=limit.name,
+            marker={"symbol": "line-ns", "size": ROW - 8, "line": {"width": 3, "color": limit.color}},
+            hoverinfo="skip",
+        )
+        for limit in limits
+        if any(limit.places)
+    ]
+    return drawn(
+        backlogs, *lines, height=ROW * len(rows) + AROUND + _LEGEND, yaxis=named_rows(names), showlegend=bool(lines)
+    )
+
+
+def _scale_of_bytes(figure: Figure, values: Sequence[int], limits: Sequence[Limit]) -> None:
+    """A logarithmic axis whose ticks are powers of two; what is 0 is left of it."""
+    places = [place for place in (*values, *(each for limit in limits for each in limit.places)) if place]
+    least, most = floor(log2(min(places))) - 1, ceil(log2(max(places))) + 1
+    step = max(1, ceil((most - least) / _TICKS))
+    ticks = [1 << exponent for exponent in range(max(least, 0), most + 1) if exponent % step == 0]
+    figure.update_xaxes(
+        type="log",
+        range=[log10(2) * least, log10(2) * most],
+        tickvals=ticks,
+        ticktext=[in_bytes(tick).replace(".0", "") for tick in ticks],
+    )

@@ -1,0 +1,106 @@
+"""Figures over time, a chart a measure, a line a subject."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from pulsar_steward.report.checkup.charts.chart import LINES, Chart, escaped, hover_template, label
+from pulsar_steward.report.checkup.charts.drawing import Trace, drawn, points
+from pulsar_steward.report.checkup.units import in_bytes, in_figures
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from datetime import datetime
+
+    from pulsar_steward.report.checkup.measures.data import Trend
+
+_HEIGHT = 220
+_LEGEND_ROW = 20
+_TICKS = 5
+
+TITLES = {
+    "backlog_bytes": "Backlog of the cluster",
+    "topics": "Loaded topics",
+    "subscriptions": "Subscriptions",
+    "producers": "Producers",
+    "consumers": "Consumers",
+    "broker_topics": "Topics by broker",
+    "broker_coordinators": "Transaction coordinators by broker",
+    "broker_connections_created": "Connections accepted by broker since its start",
+    "broker_connections_created_per_second": "Connections accepted a second, by broker",
+    "topic_backlog_bytes": "Backlogs that grow fastest",
+}
+
+
+def trend_charts(trends: Sequence[Trend]) -> Iterator[Chart]:
+    """In the order given; trends of one measure lie together."""
+    for measure, each in groupby(trends, key=lambda trend: trend.measure):
+        yield _chart(measure, list(each))
+
+
+def _chart(measure: str, trends: list[Trend]) -> Chart:
+    words: Callable[[float], str] = in_bytes if measure.endswith("bytes") else in_figures
+    several = len(trends) > 1
+    height = _HEIGHT + (_LEGEND_ROW * len(trends) if several else 0)
+    lines = [_line(trend, LINES[number % len(LINES)], words) for number, trend in enumerate(trends)]
+    legend = {"orientation": "v", "y": -0.3, "yanchor": "top", "x": 0, "xanchor": "left"}
+    figure = drawn(*lines, height=height, showlegend=several, legend=legend)
+    figure.update_yaxes(rangemode="tozero", ticklabelstandoff=8, **_ticks(trends, words))
+    figure.update_xaxes(ticklabelstandoff=6)
+    return Chart(
+        chart_id=f"chart-trend-{measure.replace('_', '-')}",
+        title=TITLES.get(measure, measure),
+        note=_sentence(trends[0].meaning),
+        figure=figure,
+        head=("taken at, UTC", *(trend.subject for trend in trends)),
+        rows=tuple(_rows(trends, words)),
+        half=True,
+    )
+
+
+def _line(trend: Trend, color: str, words: Callable[[float], str]) -> Trace:
+    return points(
+        x=[point.taken_at for point in trend.points],
+        y=[point.value for point in trend.points],
+        mode="lines+markers",
+        name=label(trend.subject),
+        line={"color": color, "width": 2},
+        marker={"size": 5},
+        customdata=[
+            [escaped(trend.subject), f"{words(point.value)} at {_moment(point.taken_at)}"] for point in trend.points
+        ],
+        hovertemplate=hover_template(0, 1),
+    )
+
+
+def _ticks(trends: Sequence[Trend], words: Callable[[float], str]) -> dict[str, list[object]]:
+    """In the same words as everything else: bytes in powers of 1024."""
+    most = max(point.value for trend in trends for point in trend.points)
+    unit = 1024 ** max(0, (int(most).bit_length() - 1) // 10) if words is in_bytes else 1
+    step = _round_step(most / unit / _TICKS) * unit
+    values = [step * number for number in range(_TICKS + 1) if step * number <= most * 1.2]
+    return {"tickvals": list(values), "ticktext": [words(value).replace(".0 ", " ") for value in values]}
+
+
+def _round_step(step: float) -> float:
+    """The next of 1, 2, 5 and their tenfolds."""
+    if step <= 0:
+        return 1
+    size = 10.0 ** len(str(int(step))) / 10 if step >= 1 else 0.01
+    return next((size * each for each in (1, 2, 5, 10, 20, 50, 100) if size * each >= step), step)
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}."
+
+
+def _rows(trends: Sequence[Trend], words: Callable[[float], str]) -> Iterator[tuple[str, ...]]:
+    by_time = [{point.taken_at: point.value for point in trend.points} for trend in trends]
+    for moment in sorted({moment for each in by_time for moment in each}):
+        figures = (words(each[moment]) if moment in each else "" for each in by_time)
+        yield (_moment(moment), *figures)
+
+
+def _moment(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S}"

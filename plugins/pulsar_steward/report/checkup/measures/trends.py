@@ -1,0 +1,52 @@
+"""What `diagnose` recorded over time, as far as there is more than one point of it."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from pulsar_steward.model.measures import MEASURES
+from pulsar_steward.report.checkup.measures.data import Trend, TrendPoint
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pulsar_steward.snapshots.read import Snapshot
+    from pulsar_steward.snapshots.rows import TrendRow
+
+MOST_SUBJECTS = 10
+"""Lines of one measure, such as one a broker: more cannot be told apart."""
+
+LEAST_POINTS = 2
+
+
+def trends(snapshot: Snapshot) -> tuple[Trend, ...]:
+    """Measures in the order of `MEASURES`; of each the subjects that changed most, by name."""
+    made = [_trend(list(rows)) for _, rows in groupby(snapshot.trends(), key=lambda row: (row.measure, row.subject))]
+    order = {measure: number for number, measure in enumerate(MEASURES)}
+    several = sorted(
+        (trend for trend in made if len(trend.points) >= LEAST_POINTS),
+        key=lambda trend: (order.get(trend.measure, len(order)), trend.measure),
+    )
+    by_measure = groupby(several, key=lambda trend: trend.measure)
+    return tuple(trend for _, each in by_measure for trend in _most_changed(list(each)))
+
+
+def _trend(rows: Sequence[TrendRow]) -> Trend:
+    first = rows[0]
+    return Trend(
+        measure=first.measure,
+        meaning=MEASURES.get(first.measure, first.measure),
+        subject=first.subject,
+        points=tuple(TrendPoint(taken_at=row.taken_at, value=row.value) for row in rows),
+    )
+
+
+def _most_changed(trends: list[Trend]) -> list[Trend]:
+    largest = sorted(trends, key=lambda trend: (-_span(trend), trend.subject))[:MOST_SUBJECTS]
+    return sorted(largest, key=lambda trend: trend.subject)
+
+
+def _span(trend: Trend) -> float:
+    values = [point.value for point in trend.points]
+    return max(values) - min(values)

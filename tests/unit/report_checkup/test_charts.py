@@ -1,0 +1,291 @@
+"""The charts of the page: what they draw, and that their tables say the same."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.report.checkup.charts.all import NO_TRENDS, charts_of
+from pulsar_steward.report.checkup.charts.bars import MOST_BARS, Bar, bar_chart
+from pulsar_steward.report.checkup.charts.chart import BLUE, RED, escaped, label
+from pulsar_steward.report.checkup.charts.delayed import delayed_chart
+from pulsar_steward.report.checkup.charts.limits import ack_holes_chart, backlog_chart
+from pulsar_steward.report.checkup.charts.script import figures_json, scripts
+from pulsar_steward.report.checkup.charts.trends import trend_charts
+from pulsar_steward.report.checkup.measures.data import (
+    DelayedSubscription,
+    HoledSubscription,
+    LimitedBacklog,
+    Trend,
+    TrendPoint,
+)
+from pulsar_steward.report.checkup.units import in_bytes, in_figures
+from tests.unit.report_checkup.snapshots import meta, skewed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pulsar_steward.report.checkup.charts.chart import Chart
+    from pulsar_steward.report.checkup.document import Checkup
+
+    Make = Callable[..., Checkup]
+
+MIB = 1024**2
+LINK = '<a href="//evil.example">x</a></script><!--'
+HEAD = ("broker", "topics")
+
+
+def drawn(chart: Chart) -> dict[str, Any]:
+    """The figure as the page holds it."""
+    figures: dict[str, Any] = json.loads(figures_json([chart]))
+    return dict(figures[chart.chart_id])
+
+
+def bars(*values: float | None) -> Chart:
+    """A chart of these lengths."""
+    return bar_chart("chart-x", "T", [Bar(f"n{number}", each, str(each)) for number, each in enumerate(values)], HEAD)
+
+
+def test_bars_are_as_long_as_their_figures() -> None:
+    """What is not known has no length, and says so at its end."""
+    chart = bar_chart("chart-x", "T", [Bar("a", 1000, "1,000"), Bar("b", None, "not known"), Bar("c", 0, "0")], HEAD)
+    (trace,) = drawn(chart)["data"]
+
+    assert (trace["type"], trace["orientation"]) == ("bar", "h")
+    assert trace["x"] == [1000, 0, 0]
+    assert trace["text"] == ["1,000", "not known", "0"]
+    assert trace["customdata"] == [["a", "1,000"], ["b", "not known"], ["c", "0"]]
+    assert (chart.head, chart.rows) == (HEAD, (("a", "1,000"), ("b", "not known"), ("c", "0")))
+
+
+def test_a_chart_of_too_many_bars_is_cut_and_says_so() -> None:
+    """A page of a thousand brokers stays a page; its table has all."""
+    chart = bars(*range(MOST_BARS + 7))
+
+    assert len(drawn(chart)["data"][0]["x"]) == MOST_BARS
+    assert len(chart.rows) == MOST_BARS + 7
+    assert chart.note == "The first 60 of 67 are drawn; the table has all."
+
+
+def test_noughts_alone_can_be_drawn() -> None:
+    """The axis has a length all the same."""
+    assert drawn(bars(0, 0))["layout"]["xaxis"]["range"] == [0, 1]
+
+
+def test_a_chart_is_as_high_as_its_bars_are_many() -> None:
+    """So that the names beside them do not meet."""
+    assert drawn(bars(*range(20)))["layout"]["height"] - drawn(bars(*range(10)))["layout"]["height"] == 260
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("broker-00:8080", "broker-00:8080"),
+        ("persistent://acme/orders/placed", "acme/orders/placed"),
+        (
+            "a-very-long-domain.of-an-even-longer-company.example:8080",
+            "…domain.of-an-even-longer-company.example:8080",
+        ),
+        ("<b>&amp;", "&lt;b&gt;&amp;amp;"),
+        ("a\u202eb\x07", "a\\u202eb\\x07"),
+    ],
+)
+def test_names_beside_bars(name: str, shown: str) -> None:
+    """Shortened at their front, as they differ at their ends; tags of plotly's own kind are letters."""
+    assert label(name, 46) == shown
+
+
+def test_a_name_is_whole_at_the_pointer() -> None:
+    """However short it is beside its bar."""
+    name = "persistent://acme/orders/" + "x" * 100
+    figure = drawn(bar_chart("chart-x", "T", [Bar(name, 1, "1")], HEAD))
+
+    assert figure["data"][0]["customdata"][0][0] == name
+    assert len(figure["layout"]["yaxis"]["ticktext"][0]) < 50
+
+
+def test_no_name_ends_the_script_that_it_stands_in() -> None:
+    """The figures are JSON without a single letter that means something to HTML, and the same JSON all the same."""
+    text = str(figures_json([bar_chart("chart-x", LINK, [Bar(LINK, 1, f"{LINK}\u2028")], HEAD)]))
+
+    assert not set("<>&\u2028") & set(text)
+    assert json.loads(text)["chart-x"]["data"][0]["customdata"] == [[escaped(LINK), escaped(f"{LINK}\u2028")]]
+
+
+def test_the_scripts_can_stand_in_a_page() -> None:
+    """Neither ends early, and no line ending changes what the page's policy knows them by."""
+    for script in scripts():
+        assert "</script" not in script.text.lower()
+        assert "<script" not in script.text.lower()
+        assert "\r" not in script.text
+        assert script.source.startswith("'sha256-")
+
+
+def limited(quota: int | None, retention: int | None, backlog: int = 8 * MIB, **by: Any) -> LimitedBacklog:
+    """A backlog with its limits."""
+    usual: dict[str, Any] = {"quota_by": "namespace", "retention_by": "default"}
+    return LimitedBacklog(
+        topic=f"persistent://acme/orders/{quota}-{retention}",
+        namespace="acme/orders",
+        backlog_bytes=backlog,
+        quota_bytes=quota,
+        retention_bytes=retention,
+        **usual | by,
+    )
+
+
+def test_backlogs_with_a_line_at_quota_and_retention() -> None:
+    """Over the quota they are red; no limit, no line, and the table says which it is."""
+    chart = backlog_chart(
+        [limited(16 * MIB, None), limited(4 * MIB, 0), limited(None, None, quota_by=None, retention_by=None)]
+    )
+    backlog, quota = drawn(chart)["data"]
+
+    assert backlog["marker"]["color"] == [BLUE, RED, BLUE]
+    assert (quota["name"], quota["x"]) == ("size quota", [16 * MIB, 4 * MIB, None])
+    assert [row[1:] for row in chart.rows] == [
+        ("8.0 MiB", "16.0 MiB (namespace)", "50 %", "without limit (default)"),
+        ("8.0 MiB", "4.0 MiB (namespace)", "200 %", "0 B (default)"),
+        ("8.0 MiB", "not known", "", "not known"),
+    ]
+    assert backlog["customdata"][1][1:] == [
+        "backlog 8.0 MiB",
+        "size quota 4.0 MiB (namespace), 200 % of it",
+        "retention 0 B (default)",
+    ]
+
+
+@pytest.mark.parametrize(("least", "most"), [(1, 1), (1, 2**50), (5000, 6000), (2**30, 2**31)])
+def test_the_scale_of_bytes_has_ticks(least: int, most: int) -> None:
+    """A few, at round figures, within what is shown."""
+    layout = drawn(backlog_chart([limited(None, None, least), limited(None, None, most)]))["layout"]["xaxis"]
+
+    assert layout["type"] == "log"
+    assert 2 <= len(layout["tickvals"]) <= 7
+    assert not [words for words in layout["ticktext"] if "." in words]
+
+
+def test_ack_holes_with_the_line_that_their_broker_draws() -> None:
+    """Beyond it they are red; where it was not read there is none."""
+    holes = [
+        HoledSubscription(topic=f"t{most}", subscription="s", ack_holes=500, persisted_at_most=most)
+        for most in (400, 500, None)
+    ]
+    chart = ack_holes_chart(holes)
+    counted, line = drawn(chart)["data"]
+
+    assert counted["marker"]["color"] == [RED, BLUE, BLUE]
+    assert line["x"] == [400, 500, None]
+    assert chart.rows[2] == ("tNone s", "500", "not read")
+    assert len(drawn(ack_holes_chart(holes[2:]))["data"]) == 1
+
+
+def test_delayed_messages_beside_the_size_of_their_index() -> None:
+    """On a scale each; what was not told has no bar."""
+    chart = delayed_chart(
+        [
+            DelayedSubscription(topic="t", subscription="s", delayed_messages=9, index_bytes=2048, buckets=3),
+            DelayedSubscription(topic="u", subscription="s", delayed_messages=None, index_bytes=None, buckets=None),
+        ]
+    )
+    sizes, messages = drawn(chart)["data"]
+
+    assert (sizes["x"], messages["x"]) == ([2048, 0], [9, 0])
+    assert (sizes["xaxis"], messages["xaxis"]) == ("x", "x2")
+    assert chart.rows == (("t s", "2.0 KiB", "9", "3"), ("u s", "not told", "not told", ""))
+
+
+def trend(measure: str, subject: str, *values: float) -> Trend:
+    """A figure a minute."""
+    start = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    points = tuple(
+        TrendPoint(taken_at=start + timedelta(minutes=number), value=value) for number, value in enumerate(values)
+    )
+    return Trend(measure=measure, meaning="what it is", subject=subject, points=points)
+
+
+def test_a_trend_is_a_line_a_subject() -> None:
+    """A chart a measure; the table has a row a time, with a gap where a subject has no figure."""
+    topics, backlog = trend_charts(
+        [
+            trend("broker_topics", "a", 1, 2, 3),
+            trend("broker_topics", "b", 5, 6),
+            trend("backlog_bytes", "east", 0, MIB),
+        ]
+    )
+
+    assert [line["y"] for line in drawn(topics)["data"]] == [[1, 2, 3], [5, 6]]
+    assert drawn(topics)["layout"]["showlegend"]
+    assert topics.head == ("taken at, UTC", "a", "b")
+    assert topics.rows[2] == ("2026-03-01 12:02:00", "3", "")
+    assert backlog.rows[1] == ("2026-03-01 12:01:00", "1.0 MiB")
+    assert not drawn(backlog)["layout"]["showlegend"]
+
+
+@pytest.mark.parametrize(
+    ("measure", "most", "expected"),
+    [
+        ("topics", 0, ["0"]),
+        ("topics", 9, ["0", "2", "4", "6", "8", "10"]),
+        ("topics", 0.031, ["0", "0.01", "0.02", "0.03"]),
+        ("topics", 1_234_567, ["0", "500,000", "1,000,000"]),
+        ("backlog_bytes", 700, ["0 B", "200 B", "400 B", "600 B", "800 B"]),
+        ("backlog_bytes", 9 * 1024**3, ["0 B", "2 GiB", "4 GiB", "6 GiB", "8 GiB", "10 GiB"]),
+    ],
+)
+def test_the_scale_of_a_trend(measure: str, most: float, expected: list[str]) -> None:
+    """Round figures from 0; bytes in powers of 1024."""
+    (chart,) = trend_charts([trend(measure, "east", 0, most)])
+
+    assert drawn(chart)["layout"]["yaxis"]["ticktext"] == expected
+
+
+def test_nothing_to_draw_is_said_in_words(checkup_with: Make) -> None:
+    """And what trends need."""
+    charts = {chart.chart_id: chart for chart in charts_of(checkup_with())}
+
+    assert charts["chart-trends"].note == NO_TRENDS
+    assert [each for each, chart in charts.items() if chart.figure is None] == [
+        "chart-limits",
+        "chart-ack-holes",
+        "chart-delayed",
+        "chart-trends",
+    ]
+    assert all(chart.note for chart in charts.values() if chart.figure is None)
+
+
+def test_every_chart_has_a_table_of_what_it_draws(checkup_with: Make) -> None:
+    """For whoever runs no scripts, and whoever cannot see."""
+    charts = [chart for chart in charts_of(checkup_with(**skewed())) if chart.figure is not None]
+
+    assert len(charts) == 5
+    for chart in charts:
+        assert chart.rows
+        assert {len(row) for row in chart.rows} == {len(chart.head)}
+
+
+def test_no_transactions_no_chart_of_coordinators(checkup_with: Make) -> None:
+    """A chart of noughts says nothing."""
+    checkup = checkup_with(snapshot=meta(coordinators=0), transaction_coordinators=[], bundles=[])
+
+    assert [chart.chart_id for chart in charts_of(checkup) if chart.figure] == ["chart-topics"]
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(0, "0 B"), (1023, "1,023 B"), (1024, "1.0 KiB"), (1536 * 1024**2, "1.5 GiB"), (2 * 1024**6, "2,097,152.0 TiB")],
+)
+def test_bytes_in_a_unit_that_fits(number: int, words: str) -> None:
+    """Powers of 1024."""
+    assert in_bytes(number) == words
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(0, "0"), (1234, "1,234"), (0.254, "0.25"), (99.5, "99.50"), (1e6 + 0.5, "1,000,000")]
+)
+def test_figures_with_as_many_decimals_as_tell(number: float, words: str) -> None:
+    """Counts have none."""
+    assert in_figures(number) == words

@@ -1,0 +1,143 @@
+"""Why nothing is proposed, or no more: a page without a reason does not exist."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.model.catalog import CHECKS, CheckInfo
+from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
+from pulsar_steward.model.plan import Plan
+from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.planners.registry import make_plan
+from pulsar_steward.policy.schema import Policy
+from pulsar_steward.report.checkup.checks import check_reports
+from pulsar_steward.report.checkup.compose import checkup_of
+from pulsar_steward.report.checkup.planning import NOTHING_LOOKED_AT, planning_of
+from pulsar_steward.snapshots.read import open_snapshot
+from tests.builders import a_policy
+from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, skewed, written
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pulsar_steward.report.checkup.document import Checkup
+
+    Make = Callable[..., Checkup]
+
+EVEN = "broker-00:8080 holds 6 of 16, broker-02:8080 holds 5."
+THRESHOLDS = "(warning_spread_coordinators 3, critical_share_percent 75)"
+ALL_CLEAR = [a_verdict(check_id, "clear", EVEN) for check_id in CHECKS]
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        pytest.param({"verdicts": ALL_CLEAR}, f"tc-skew is below its thresholds {THRESHOLDS}: {EVEN}", id="below"),
+        pytest.param({"verdicts": ALL_CLEAR}, "Clear, with nothing to change: ", id="what was clear"),
+        pytest.param(
+            {"verdicts": [a_verdict("tc-skew", "unknown", "No broker was read.")]},
+            "tc-skew could not be judged, and nothing is proposed on what was not seen: No broker was read.",
+            id="unknown",
+        ),
+        pytest.param(
+            {"verdicts": [*ALL_CLEAR[:-2], *(a_verdict(each, "unknown", "Not told.") for each in list(CHECKS)[-2:])]},
+            f"Not judged: {', '.join(list(CHECKS)[-2:])}. Not told.",
+            id="which data was missing",
+        ),
+        pytest.param(
+            {"verdicts": [a_verdict("tc-skew", "found", EVEN)], "findings": [a_finding("info")]},
+            f"tc-skew is information only, and a remedy is proposed from a warning on {THRESHOLDS}: {EVEN}",
+            id="information",
+        ),
+        pytest.param(
+            {"verdicts": [a_verdict("clock-skew", "found")], "findings": [a_finding("warning", "of-tomorrow")]},
+            "no remedy of its own for of-tomorrow",
+            id="no planner",
+        ),
+        pytest.param(
+            {**skewed(), "snapshot": meta(unread_brokers=["broker-02:8080"])}, "the snapshot is partial", id="partial"
+        ),
+        pytest.param({**skewed(), "snapshot": meta(tcs_by_bundle=False)}, "PIP-473", id="the planner's own note"),
+    ],
+)
+def test_why_nothing_is_proposed_is_never_left_open(
+    checkup_with: Make, changed: dict[str, list[dict[str, object]]], words: str
+) -> None:
+    """What was below which threshold, what was not seen, what only a person can do."""
+    planning = checkup_with(**changed).planning
+
+    assert planning.batches == ()
+    assert words in " ".join(planning.reasons)
+
+
+@pytest.mark.parametrize(
+    ("sections", "words"),
+    [
+        pytest.param(
+            {"plan": {"standing_snapshots": 3}}, "stood for 1 of the 3 snapshots in a row", id="has not stood long"
+        ),
+        pytest.param({"apply": {"protected_namespaces": ["pulsar/system"]}}, "Guard protected", id="a guard's veto"),
+        pytest.param(
+            {"brokers": {"draining": [f"broker-{number:02d}:8080" for number in range(3)]}},
+            "every broker is draining",
+            id="nowhere to go",
+        ),
+    ],
+)
+def test_what_the_policy_holds_back_is_named(tmp_path: Path, sections: dict[str, dict[str, Any]], words: str) -> None:
+    """With the finding in sight, and the policy's key or the guard."""
+    policy = a_policy(**sections)
+    snapshot = open_snapshot(written(tmp_path / "snapshot", **skewed()))
+
+    planning = checkup_of(snapshot, make_plan(scene_of(snapshot, policy, {})), policy).planning
+
+    assert planning.batches == ()
+    assert words in " ".join(planning.reasons)
+
+
+def reasons(*verdicts: Verdict, findings: tuple[Finding, ...] = (), policy: Policy | None = None) -> str:
+    """Why nothing, where no planner says anything of its own, for one check that it could remedy."""
+    info = CheckInfo(check_id="tc-skew", title="t", advice=("a",), source="s", remedied_by="tc_balance")
+    checks = check_reports(findings, verdicts, {"tc-skew": info})
+    plan = Plan(cluster="east", snapshot_id="s", policy_digest="d")
+    return " ".join(planning_of(plan, checks, policy or Policy()).reasons)
+
+
+def skew(snapshots: int = 1) -> Finding:
+    """A finding that has stood for so many snapshots."""
+    return Finding(
+        check_id="tc-skew", severity=Severity.WARNING, subject="s", evidence="e", snapshots_in_a_row=snapshots
+    )
+
+
+def test_a_planner_that_says_nothing_is_spoken_for() -> None:
+    """A finding that it could remedy, and no note."""
+    found = Verdict(check_id="tc-skew", outlook=Outlook.FOUND, reason="e")
+    needed = a_policy(plan={"standing_snapshots": 4})
+
+    assert "no step that would improve on tc-skew" in reasons(found, findings=(skew(),))
+    assert "tc-skew has stood for 2 of the 4 snapshots" in reasons(found, findings=(skew(2),), policy=needed)
+
+
+def test_a_plan_says_why_it_is_no_more(checkup_with: Make) -> None:
+    """What a person has to do beside it; what is clear or unknown stands elsewhere."""
+    rows = skewed()
+    rows["findings"].append(a_finding("warning", "clock-skew", subject="broker-01:8080"))
+    rows["verdicts"] += [a_verdict("clock-skew", "found"), a_verdict("ack-holes", "unknown", "Not told.")]
+
+    planning = checkup_with(**rows).planning
+
+    assert len(planning.batches) == 1
+    assert planning.reasons == (
+        "Steward has no remedy of its own for clock-skew: the advice says what a person can do.",
+    )
+
+
+def test_not_even_a_check_is_a_reason() -> None:
+    """Should nothing have been looked at, that is said."""
+    plan = Plan(cluster="east", snapshot_id="s", policy_digest="d")
+
+    assert planning_of(plan, (), Policy()).reasons == (NOTHING_LOOKED_AT,)
