@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -10,12 +11,14 @@ import pyarrow as pa
 
 from pulsar_steward.collect.arrow import schema_of
 from pulsar_steward.model.finding import Finding, Outlook, Verdict
-from pulsar_steward.model.tables import FINDINGS, VERDICTS
+from pulsar_steward.model.tables import FINDINGS, TRENDS, VERDICTS
 from steward_spark.checks.check import Judgement
 from steward_spark.checks.registry import CHECKS
-from steward_spark.frames import Frames
 from steward_spark.history import LOOK_BACK, earlier_diagnoses, with_history
+from steward_spark.holding import held
+from steward_spark.overriding import judge
 from steward_spark.place import SnapshotPlace
+from steward_spark.trends import trends
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,13 +28,16 @@ if TYPE_CHECKING:
     from pulsar_steward.model.tables import Table
     from pulsar_steward.policy.schema import Policy
     from steward_spark.checks.check import Check
-    from steward_spark.frames import About
+    from steward_spark.frames import About, Frames
 
 log = logging.getLogger(__name__)
 
+AT_ONCE = 3
+"""Checks at a time: while one is planned, which Spark does in one thread, others are computed."""
+
 
 def diagnose(spark: SparkSession, uri: str, policy: Policy) -> str:
-    """Writes the tables `findings` and `verdicts`, in place of earlier ones, and returns the snapshot's URI.
+    """Writes the tables `findings`, `verdicts` and `trends`, in place of earlier ones, and returns the snapshot's URI.
 
     Raises:
         SnapshotError: If the snapshot is not finished.
@@ -39,9 +45,10 @@ def diagnose(spark: SparkSession, uri: str, policy: Policy) -> str:
     place = SnapshotPlace(spark, uri)
     place.require_finished()
     earlier = place.earlier(LOOK_BACK)
-    frames = Frames(place.read, earlier=[Frames(each.read) for each in earlier])
-    found, verdicts = judged(frames, policy, CHECKS)
-    findings = with_history(found, frames.about.taken_at, earlier_diagnoses(earlier))
+    with held(spark, place, earlier) as frames:
+        found, verdicts = judged(frames, policy, CHECKS)
+        findings = with_history(found, frames.about.taken_at, earlier_diagnoses(earlier))
+        place.write(TRENDS, trends(frames, policy).coalesce(1))
     for table, rows in ((FINDINGS, [_row(finding) for finding in findings]), (VERDICTS, _plain(verdicts))):
         place.write(table, spark.createDataFrame(_arrow(table, rows)).coalesce(1))
     return place.uri
@@ -51,19 +58,24 @@ def judged(frames: Frames, policy: Policy, checks: Sequence[Check]) -> tuple[lis
     """What the checks found, and a verdict for each of them."""
     findings: list[Finding] = []
     verdicts: list[Verdict] = []
-    for check in checks:
-        judgement = _judged(check, frames, policy)
-        verdict = verdict_of(check.info.check_id, judgement, frames.about)
-        log.info("%s: %s: %s", verdict.check_id, verdict.outlook.value, verdict.reason)
-        findings += judgement.findings
-        verdicts.append(verdict)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        judgements = pool.map(lambda check: _judged(check, frames, policy), checks)
+        for check, judgement in zip(checks, judgements, strict=True):
+            findings += judgement.findings
+            verdicts.append(_told(check, judgement, frames.about))
     return findings, verdicts
+
+
+def _told(check: Check, judgement: Judgement, about: About) -> Verdict:
+    verdict = verdict_of(check.info.check_id, judgement, about)
+    log.info("%s: %s: %s", verdict.check_id, verdict.outlook.value, verdict.reason)
+    return verdict
 
 
 def _judged(check: Check, frames: Frames, policy: Policy) -> Judgement:
     """What one check says; one that breaks says that it cannot tell, and does not take the others with it."""
     try:
-        return check.judge(frames, policy)
+        return judge(check, frames, policy)
     except Exception as error:
         log.exception("%s is broken on this snapshot", check.info.check_id)
         first_line = str(error).partition("\n")[0]
@@ -78,7 +90,7 @@ def verdict_of(check_id: str, judgement: Judgement, about: About) -> Verdict:
         worst = max(judgement.findings, key=lambda finding: finding.severity.rank)
         more = len(judgement.findings) - 1 + judgement.more
         reason = worst.evidence + (f" And {more:,} more." if more else "")
-        return Verdict(check_id=check_id, outlook=Outlook.FOUND, reason=reason)
+        return Verdict(check_id=check_id, outlook=Outlook.FOUND, reason=reason, more=judgement.more)
     if judgement.cannot_tell is not None:
         return Verdict(check_id=check_id, outlook=Outlook.UNKNOWN, reason=judgement.cannot_tell)
     if about.unread:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
-from typing import TYPE_CHECKING
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, TypeVar
 
 from pulsar_steward.model.tables import (
     BROKERS,
@@ -20,13 +20,16 @@ from pulsar_steward.model.tables import (
     TOPICS,
     TRANSACTION_COORDINATORS,
 )
+from steward_spark.once import Once
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from pyspark.sql import DataFrame
 
     from pulsar_steward.model.tables import Table
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -58,16 +61,28 @@ class Frames:
     Args:
         read: Gives a table's DataFrame, with all columns of `pulsar_steward.model.tables`.
         earlier: Earlier snapshots of the same cluster, the newest first.
+        hold: Makes a frame of a few columns one that is computed only once; without it, each use computes it.
     """
 
-    def __init__(self, read: Callable[[Table], DataFrame], earlier: Sequence[Frames] = ()) -> None:
-        self._read = read
+    def __init__(
+        self,
+        read: Callable[[Table], DataFrame],
+        earlier: Sequence[Frames] = (),
+        hold: Callable[[DataFrame], DataFrame] = lambda frame: frame,
+    ) -> None:
+        self.read = read
         self.earlier = earlier
+        self.hold = hold
+        self._derived = Once()
+
+    def once(self, key: Hashable, derive: Callable[[], T]) -> T:
+        """What is derived of this snapshot under a key, however many checks ask for it."""
+        return self._derived.get(key, derive)
 
     @cached_property
     def about(self) -> About:
         """What the snapshot is."""
-        row = self._read(SNAPSHOT).first()
+        row = self.read(SNAPSHOT).first()
         if row is None:
             raise ValueError("the table `snapshot` is empty")
         return About(
@@ -83,49 +98,69 @@ class Frames:
     @cached_property
     def brokers(self) -> DataFrame:
         """The table `brokers`."""
-        return self._read(BROKERS)
+        return self.read(BROKERS)
 
     @cached_property
     def bundles(self) -> DataFrame:
         """The table `bundles`."""
-        return self._read(BUNDLES)
+        return self.read(BUNDLES)
 
     @cached_property
     def coordinators(self) -> DataFrame:
         """The table `transaction_coordinators`."""
-        return self._read(TRANSACTION_COORDINATORS)
+        return self.read(TRANSACTION_COORDINATORS)
 
     @cached_property
     def topics(self) -> DataFrame:
         """The table `topics`."""
-        return self._read(TOPICS)
+        return self.read(TOPICS)
 
     @cached_property
     def subscriptions(self) -> DataFrame:
         """The table `subscriptions`."""
-        return self._read(SUBSCRIPTIONS)
+        return self.read(SUBSCRIPTIONS)
 
     @cached_property
     def namespaces(self) -> DataFrame:
         """The table `namespaces`."""
-        return self._read(NAMESPACES)
+        return self.read(NAMESPACES)
 
     @cached_property
     def clients(self) -> DataFrame:
         """The table `clients`."""
-        return self._read(CLIENTS)
+        return self.read(CLIENTS)
 
     @cached_property
     def configuration(self) -> DataFrame:
         """The table `configuration`."""
-        return self._read(CONFIGURATION)
+        return self.read(CONFIGURATION)
 
     @cached_property
     def metrics(self) -> DataFrame:
         """The table `metrics`."""
-        return self._read(METRICS)
+        return self.read(METRICS)
 
     @cached_property
     def drilled(self) -> DataFrame:
         """The table `drilled`."""
-        return self._read(DRILLED)
+        return self.read(DRILLED)
+
+
+def derived_once(derive: Callable[[Frames], T]) -> Callable[[Frames], T]:
+    """A function of a snapshot that several checks call: carried out once a snapshot."""
+
+    @wraps(derive)
+    def kept(frames: Frames) -> T:
+        return frames.once(derive, lambda: derive(frames))
+
+    return kept
+
+
+def held_once(derive: Callable[[Frames], DataFrame]) -> Callable[[Frames], DataFrame]:
+    """A function that gives a frame which several checks use: made once a snapshot, and computed once."""
+
+    @wraps(derive)
+    def kept(frames: Frames) -> DataFrame:
+        return frames.once(derive, lambda: frames.hold(derive(frames)))
+
+    return kept

@@ -89,6 +89,11 @@ class SnapshotPlace:
         """Writes a table in place of what is there, its columns in the order that was agreed."""
         frame.select(*table.names).write.mode("overwrite").parquet(f"{self.uri}/{table.name}")
 
+    def size(self, table: Table) -> int:
+        """Bytes of a table's files; 0 where there is no such table."""
+        path = self._path(table.name)
+        return int(self._files().getContentSummary(path).getLength()) if self._files().exists(path) else 0
+
     def read(self, table: Table) -> DataFrame:
         """A table as it was written."""
         return self._spark.read.schema(spark_schema(table)).parquet(f"{self.uri}/{table.name}")

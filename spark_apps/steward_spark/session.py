@@ -17,6 +17,8 @@ DEFAULTS = {
     # Measured on two cores: halves the processor time of a small snapshot. `spark-submit` starts Java itself, so
     # whoever calls that has to pass this on.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # Every expression would else ask Java several things, only for the place in Python to stand in an error's text.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.parquet.compression.codec": "zstd",
 }
 """What whoever submits the job may set otherwise: quick to start, and small."""

@@ -112,3 +112,17 @@ def test_limits_of_the_policy_reach_the_client() -> None:
     assert settings.limits.read_attempts == 7
     assert settings.urls == ("http://a:1", "http://b:1")
     assert "'t'" not in repr(settings)
+
+
+@pytest.mark.parametrize(("cluster", "attempts"), [("lab", 7), ("other", 2)])
+def test_a_policy_for_several_clusters_is_that_of_the_one_collected(
+    tmp_path: Path, cluster: str, attempts: int
+) -> None:
+    """What it says of one cluster does not reach another."""
+    file = tmp_path / "policy.yaml"
+    file.write_text("admin: {read_attempts: 2}\nclusters: {lab: {admin: {read_attempts: 7}}}\n")
+    arguments = ["--cluster", cluster, "--taken-at", "2026-01-31T23:59:59Z", "--out", "x", "--policy", str(file)]
+
+    settings = collect.settings_of(collect.parser().parse_args(arguments), {"STEWARD_ADMIN_URLS": "http://a:1"})
+
+    assert settings.limits.read_attempts == attempts

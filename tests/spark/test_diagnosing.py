@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from pulsar_steward.model.catalog.info import CheckInfo
-from pulsar_steward.model.finding import Outlook
+from pulsar_steward.model.finding import Finding, Outlook, Severity
 from pulsar_steward.policy.schema import Policy
 from steward_spark.checks.check import Check, Judgement
 from steward_spark.diagnosing import judged
@@ -47,3 +47,18 @@ def test_a_broken_check_cannot_tell_and_stops_no_other(
         ("fine", Outlook.CLEAR),
     ]
     assert "ZeroDivisionError: division by zero" in verdicts[0].reason
+
+
+def test_a_verdict_counts_what_is_not_listed(
+    frames_of: Callable[[dict[str, list[dict[str, object]]]], Frames],
+) -> None:
+    """Beside the sentence, which counts all but the one that it tells."""
+    about = {"taken_at": NOW, "unread_brokers": [], "unread_namespaces": [], "cluster": "east"}
+    found = tuple(
+        Finding(check_id="many", severity=Severity.WARNING, subject=each, evidence="Too much.") for each in "ab"
+    )
+    many = Check(info("many"), lambda _frames, _policy: Judgement(findings=found, more=7))
+
+    _, (verdict,) = judged(frames_of({"snapshot": [about]}), Policy(), [many])
+
+    assert (verdict.reason, verdict.more) == ("Too much. And 8 more.", 7)

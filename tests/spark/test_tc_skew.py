@@ -93,6 +93,24 @@ def test_the_evidence_has_the_numbers(frames_of: Callable[..., Frames]) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("held", "found"),
+    [({"a": 8, "b": 8, "c": 0}, False), ({"a": 8, "b": 2, "c": 6}, True)],
+    ids=["empty", "holds some"],
+)
+@pytest.mark.parametrize("draining", [True, False], ids=["draining", "isolated"])
+def test_a_broker_that_is_to_have_none_is_not_the_emptiest(
+    frames_of: Callable[..., Frames], held: Counts, *, found: bool, draining: bool
+) -> None:
+    """Nothing can be moved to a broker that drains, or that isolation policies keep for others."""
+    system = {"namespace": "pulsar/system", "allowed_brokers": None if draining else ["a", "b"]}
+    policy = Policy.model_validate({"brokers": {"draining": ["c"] if draining else []}})
+
+    judgement = tc_skew.CHECK.judge(frames_of(rows(held) | {"namespaces": [system]}), policy)
+
+    assert bool(judgement.findings) is found
+
+
 def test_thresholds_come_from_the_policy(frames_of: Callable[..., Frames]) -> None:
     """A looser policy lets more pass."""
     frames = frames_of(rows({"a": 12, "b": 2, "c": 2}))

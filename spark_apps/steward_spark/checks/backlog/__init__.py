@@ -1,5 +1,6 @@
 """Backlog, quotas, retention and expiry."""
 
+from steward_spark.checks.backlog.backlog_growing import CHECK as BACKLOG_GROWING
 from steward_spark.checks.backlog.backlog_near_quota import CHECK as BACKLOG_NEAR_QUOTA
 from steward_spark.checks.backlog.backlog_quota_missing import CHECK as BACKLOG_QUOTA_MISSING
 from steward_spark.checks.backlog.clock_skew import CHECK as CLOCK_SKEW
@@ -13,6 +14,7 @@ from steward_spark.checks.backlog.ttl_before_quota import CHECK as TTL_BEFORE_QU
 
 CHECKS = (
     BACKLOG_NEAR_QUOTA,
+    BACKLOG_GROWING,
     BACKLOG_QUOTA_MISSING,
     QUOTA_OVER_RETENTION,
     QUOTA_CHECK_DISABLED,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark programmer reads
+
+from steward_spark.frames import derived_once
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,7 +51,7 @@ class Defaults:
         return f"What brokers do where a namespace sets nothing was not read: {', '.join(missing)}."
 
 
-@lru_cache(maxsize=1)  # every check of the group asks for the same snapshot's
+@derived_once
 def defaults_of(frames: Frames) -> Defaults:
     """The defaults of most brokers; of equally frequent values the lowest text, so that they are the same each time."""
     wanted = frames.configuration.where(F.col("key").isin(*KEYS) & F.col("value").isNotNull())

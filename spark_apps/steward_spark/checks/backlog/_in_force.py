@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark programmer reads
 
-from steward_spark.checks.backlog._defaults import defaults_of
-from steward_spark.checks.backlog._policies import NO_LIMIT, QUOTA_MAP, namespace_policies, ordinary
+from steward_spark.checks.backlog._policies import NO_LIMIT, QUOTA_MAP, ordinary, policies_of
+from steward_spark.frames import held_once
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from steward_spark.frames import Frames
 
 
-def drilled_topics(drilled: DataFrame) -> DataFrame:
+@held_once
+def drilled_topics(frames: Frames) -> DataFrame:
     """Drilled topics, one row each, of the row that each of their subscriptions has.
 
     Returns:
@@ -26,7 +27,7 @@ def drilled_topics(drilled: DataFrame) -> DataFrame:
         broker does not know either), `slowest_subscription`, `delayed_messages` of all subscriptions, `topic_quota`
         and `topic_retention_json`.
     """
-    rows = drilled.groupBy("topic").agg(
+    rows = frames.drilled.groupBy("topic").agg(
         F.max("namespace").alias("namespace"),
         F.max("quota_limit_bytes").alias("topic_limit_bytes"),
         F.max("quota_limit_seconds").alias("topic_limit_seconds"),
@@ -36,9 +37,10 @@ def drilled_topics(drilled: DataFrame) -> DataFrame:
         F.max("topic_quota_json").alias("topic_quota_json"),
         F.max("topic_retention_json").alias("topic_retention_json"),
     )
-    return rows.withColumn("topic_quota", F.from_json("topic_quota_json", QUOTA_MAP)).drop("topic_quota_json")
+    return rows.withColumn("topic_quota", own_json("topic_quota_json", QUOTA_MAP)).drop("topic_quota_json")
 
 
+@held_once
 def quotas_in_force(frames: Frames) -> DataFrame:
     """Ordinary loaded topics of namespaces whose policies are known.
 
@@ -48,8 +50,8 @@ def quotas_in_force(frames: Frames) -> DataFrame:
         `limit_seconds`, `seconds_policy` as of `namespace_policies`; `bytes_percent` and `seconds_percent`, how full
         they are, null where there is no limit or the age is not known.
     """
-    policies = namespace_policies(frames.namespaces, defaults_of(frames))
-    drilled = drilled_topics(frames.drilled).withColumn("drilled", F.expr("true")).drop("namespace")
+    policies = policies_of(frames)
+    drilled = drilled_topics(frames).withColumn("drilled", F.expr("true")).drop("namespace")
     topics = ordinary(frames.topics).select("topic", "namespace", "producers", "backlog_bytes")
     joined = topics.join(F.broadcast(policies), "namespace").join(F.broadcast(drilled), "topic", "left")
     in_force = joined.select(
@@ -67,6 +69,11 @@ def quotas_in_force(frames: Frames) -> DataFrame:
         F.coalesce("topic_quota.message_age.policy", "seconds_policy").alias("seconds_policy"),
     )
     return in_force.withColumn("bytes_percent", _bytes_percent()).withColumn("seconds_percent", _seconds_percent())
+
+
+def own_json(column: str, schema: str) -> Column:
+    """What a topic sets itself, null where nothing: Spark makes a row of nulls of the `{}` that stands there."""
+    return F.from_json(F.nullif(F.col(column), F.lit("{}")), schema)
 
 
 def holds_producers(policy: str) -> Column:

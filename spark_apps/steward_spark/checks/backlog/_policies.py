@@ -12,10 +12,14 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark programmer reads
 
+from steward_spark.checks.backlog._defaults import defaults_of
+from steward_spark.frames import held_once
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from steward_spark.checks.backlog._defaults import Defaults
+    from steward_spark.frames import Frames
 
 _QUOTA = "struct<limit: bigint, limitSize: bigint, limitTime: bigint, policy: string>"
 QUOTA_MAP = f"destination_storage {_QUOTA}, message_age {_QUOTA}"
@@ -62,6 +66,12 @@ def namespace_policies(namespaces: DataFrame, defaults: Defaults) -> DataFrame:
         F.col("own.message_ttl_in_seconds").isNotNull().alias("ttl_own"),
         _offloaded().alias("offloaded"),
     )
+
+
+@held_once
+def policies_of(frames: Frames) -> DataFrame:
+    """`namespace_policies` of a snapshot."""
+    return namespace_policies(frames.namespaces, defaults_of(frames))
 
 
 def size_limit(quota: Column) -> Column:

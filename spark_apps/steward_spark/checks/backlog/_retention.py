@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark programmer reads
 
-from steward_spark.checks.backlog._defaults import defaults_of
-from steward_spark.checks.backlog._in_force import drilled_topics
-from steward_spark.checks.backlog._policies import NO_LIMIT, RETENTION, namespace_policies, ordinary
+from steward_spark.checks.backlog._in_force import drilled_topics, own_json
+from steward_spark.checks.backlog._policies import NO_LIMIT, RETENTION, ordinary, policies_of
+from steward_spark.frames import held_once
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -20,11 +20,7 @@ MINUTE = 60
 UNBOUNDED = "retention_minutes < 0 and retention_megabytes < 0"
 
 
-def policies_of(frames: Frames) -> DataFrame:
-    """`namespace_policies` of a snapshot."""
-    return namespace_policies(frames.namespaces, defaults_of(frames))
-
-
+@held_once
 def retained(frames: Frames) -> DataFrame:
     """Ordinary loaded topics under the retention in force: their own as far as they were drilled, else the namespace's.
 
@@ -51,6 +47,7 @@ def retained(frames: Frames) -> DataFrame:
     )
 
 
+@held_once
 def compared(frames: Frames) -> DataFrame:
     """Quota beside retention: a row a namespace, and one a drilled topic that sets either itself.
 
@@ -96,7 +93,7 @@ def _topics_set_apart(frames: Frames, policies: DataFrame) -> DataFrame:
 
 
 def _drilled(frames: Frames) -> DataFrame:
-    return drilled_topics(frames.drilled).withColumn("own", F.from_json("topic_retention_json", RETENTION))
+    return drilled_topics(frames).withColumn("own", own_json("topic_retention_json", RETENTION))
 
 
 def _by(own: str) -> Column:

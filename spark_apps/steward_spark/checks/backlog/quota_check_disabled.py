@@ -8,7 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 
 from pulsar_steward.model.catalog.backlog import QUOTA_CHECK_DISABLED
 from pulsar_steward.model.finding import Finding, Severity
-from steward_spark.checks.backlog._retention import policies_of
+from steward_spark.checks.backlog._policies import policies_of
 from steward_spark.checks.check import Check, Judgement
 from steward_spark.checks.common.worst import named
 

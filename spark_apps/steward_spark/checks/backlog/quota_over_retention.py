@@ -1,4 +1,4 @@
-"""Quotas that are not below the retention: brokers demand it, but compare only size quotas set at the same level."""
+"""Quotas that are not below the retention: brokers demand it, but do not compare all of them."""
 
 from __future__ import annotations
 

@@ -9,8 +9,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 from pulsar_steward.model.catalog.backlog import RETENTION_UNBOUNDED
 from pulsar_steward.model.finding import Finding, Severity
 from steward_spark.checks.backlog._defaults import defaults_of
+from steward_spark.checks.backlog._policies import policies_of
 from steward_spark.checks.backlog._quota_words import set_by
-from steward_spark.checks.backlog._retention import UNBOUNDED, policies_of, retained
+from steward_spark.checks.backlog._retention import UNBOUNDED, retained
 from steward_spark.checks.check import Check
 from steward_spark.checks.common.words import size
 from steward_spark.checks.common.worst import worst_first

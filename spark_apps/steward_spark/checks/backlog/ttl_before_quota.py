@@ -10,7 +10,7 @@ from pulsar_steward.model.catalog.backlog import TTL_BEFORE_QUOTA
 from pulsar_steward.model.finding import Finding, Severity
 from steward_spark.checks.backlog._defaults import defaults_of
 from steward_spark.checks.backlog._in_force import holds_producers
-from steward_spark.checks.backlog._policies import namespace_policies
+from steward_spark.checks.backlog._policies import policies_of
 from steward_spark.checks.backlog._quota_words import set_by
 from steward_spark.checks.check import Check
 from steward_spark.checks.common.words import duration
@@ -39,7 +39,7 @@ def expiring_first(policies: DataFrame, policy: TtlBeforeQuotaPolicy) -> DataFra
 def _judge(frames: Frames, policy: Policy) -> Judgement:
     defaults = defaults_of(frames)
     return worst_first(
-        expiring_first(namespace_policies(frames.namespaces, defaults), policy.ttl_before_quota),
+        expiring_first(policies_of(frames), policy.ttl_before_quota),
         (F.desc("held"), F.asc("namespace")),
         _finding,
         lambda: "No namespace has a TTL below its age quota.",

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark programmer reads
 
+from steward_spark.checks.common.samples import of_processes
+from steward_spark.frames import held_once
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
@@ -22,6 +25,7 @@ SERIES = (STARTED, ACTIVE, SUCCEEDED)
 _HOUR = 3600
 
 
+@held_once
 def connections(frames: Frames) -> DataFrame:
     """Of every broker that was read, what it tells of its connections; null where it does not.
 
@@ -33,7 +37,8 @@ def connections(frames: Frames) -> DataFrame:
     """
     now = F.lit(frames.about.taken_at.timestamp())
     counted = (
-        frames.metrics.where((F.col("source_kind") == "broker") & F.col("series").isin(*SERIES, FAILED))
+        of_processes(frames)
+        .where((F.col("source_kind") == "broker") & F.col("series").isin(*SERIES, FAILED))
         .groupBy(F.col("source").alias("broker"))
         .agg(
             (now - _value(STARTED)).alias("uptime_seconds"),

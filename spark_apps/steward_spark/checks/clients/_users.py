@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark programmer reads
 
+from steward_spark.frames import derived_once
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -26,6 +28,7 @@ def subscriptions_of_users(frames: Frames) -> DataFrame:
     return of_users(frames.subscriptions).where(~named.startswith("__") & ~named.rlike(_READER))
 
 
+@derived_once
 def nothing_read(frames: Frames) -> str | None:
     """Why silence means nothing where no broker was read; None where one was."""
     return None if frames.brokers.where("read").take(1) else "No broker was read."

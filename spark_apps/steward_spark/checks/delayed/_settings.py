@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark programmer reads
 
+from steward_spark.frames import derived_once
+
 if TYPE_CHECKING:
     from steward_spark.frames import Frames
 
@@ -14,8 +16,16 @@ BUCKET_TRACKER = "org.apache.pulsar.broker.delayed.BucketDelayedDeliveryTrackerF
 
 def texts(frames: Frames, key: str) -> dict[str, str]:
     """One setting by broker; brokers that did not tell it are absent."""
-    rows = frames.configuration.where((F.col("key") == key) & F.col("value").isNotNull()).select("broker", "value")
-    return {row["broker"]: row["value"] for row in rows.collect()}
+    return dict(_by_key(frames).get(key, {}))
+
+
+@derived_once
+def _by_key(frames: Frames) -> dict[str, dict[str, str]]:
+    """All settings at once, by key and broker: a few dozen of each broker."""
+    settings: dict[str, dict[str, str]] = {}
+    for row in frames.configuration.where(F.col("value").isNotNull()).collect():
+        settings.setdefault(row["key"], {})[row["broker"]] = row["value"]
+    return settings
 
 
 def numbers(frames: Frames, key: str) -> dict[str, int]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark programmer reads
 
 from steward_spark.checks.common.worst import named
+from steward_spark.frames import derived_once, held_once
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -31,6 +32,7 @@ def namespace_of(topic: str) -> Column:
     return F.regexp_extract(topic, _NAMESPACE, 1)
 
 
+@held_once
 def waiting(frames: Frames) -> DataFrame:
     """Subscriptions that have delayed messages, by the metrics or by their topics' own statistics.
 
@@ -48,6 +50,7 @@ def waiting(frames: Frames) -> DataFrame:
     return positive.groupBy("topic", "subscription").agg(F.max("delayed_messages").alias("delayed_messages"))
 
 
+@held_once
 def backlog_ages(frames: Frames) -> DataFrame:
     """How long each topic's oldest message waits, as far as it is told: `topic`, `age_seconds`."""
     asked = frames.drilled.select("topic", F.col("oldest_backlog_age_seconds").alias("age_seconds"))
@@ -56,6 +59,7 @@ def backlog_ages(frames: Frames) -> DataFrame:
     return both.groupBy("topic").agg(F.max("age_seconds").alias("age_seconds"))
 
 
+@derived_once
 def gap(frames: Frames) -> str | None:
     """Why silence about delayed messages means nothing, in a sentence; None where it means that there are none."""
     told = frames.metrics.where("source_kind = 'broker'")

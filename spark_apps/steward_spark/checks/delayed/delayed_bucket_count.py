@@ -14,7 +14,7 @@ from steward_spark.checks.delayed._settings import BUCKET_TRACKER, smallest_limi
 from steward_spark.checks.delayed._waiting import gap, of_users, waiting
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import Column, DataFrame, Row
 
     from pulsar_steward.policy.checks.delayed import DelayedBucketCountPolicy
     from pulsar_steward.policy.schema import Policy
@@ -27,23 +27,28 @@ LIMIT_KEY = "delayedDeliveryMaxNumBuckets"
 def buckets(frames: Frames) -> DataFrame:
     """Sealed buckets by subscription, as the metrics, the topic's statistics or the cursor's properties tell them.
 
-    The series counts the bucket that is being filled too (seen in the broker: sealed ones + 1), which has no ledger.
+    The series counts the bucket that is being filled too (seen in the broker: sealed ones + 1), which has no ledger;
+    so does `drilled.delayed_buckets`, which is taken from it.
 
     Returns:
         `topic`, `subscription`, `buckets`; topics of users only.
     """
     counted = frames.metrics.where((F.col("series") == BUCKET_SERIES) & F.col("subscription").isNotNull()).select(
-        "topic", "subscription", F.greatest(F.col("value").cast("int") - 1, F.lit(0)).alias("buckets")
+        "topic", "subscription", _sealed(F.col("value").cast("int")).alias("buckets")
     )
     keys = F.size(
         F.regexp_extract_all("cursor_properties_json", F.lit(r"(#pulsar\.internal\.delayed\.bucket)"), F.lit(1))
     )
     in_properties = F.when(F.col("cursor_properties_json").isNotNull(), keys)
-    asked = frames.drilled.select(
-        "topic", "subscription", F.coalesce("delayed_buckets", in_properties).alias("buckets")
-    )
+    sealed = F.when(F.col("delayed_buckets").isNotNull(), _sealed(F.col("delayed_buckets")))
+    asked = frames.drilled.select("topic", "subscription", F.coalesce(sealed, in_properties).alias("buckets"))
     told = counted.unionByName(asked).where(F.col("buckets").isNotNull() & of_users("topic"))
     return told.groupBy("topic", "subscription").agg(F.max("buckets").alias("buckets"))
+
+
+def _sealed(told: Column) -> Column:
+    """Without the one that is being filled."""
+    return F.greatest(told - 1, F.lit(0))
 
 
 def crowded(counts: DataFrame, warning_buckets: int) -> DataFrame:

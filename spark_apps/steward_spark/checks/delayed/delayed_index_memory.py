@@ -10,10 +10,12 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 from pulsar_steward.model.catalog.delayed import DELAYED_INDEX_MEMORY
 from pulsar_steward.model.finding import Finding, Severity
 from steward_spark.checks.check import MOST_FINDINGS, Check, Judgement
+from steward_spark.checks.common.samples import of_processes
 from steward_spark.checks.common.words import size
 from steward_spark.checks.common.worst import named
 from steward_spark.checks.delayed._settings import BUCKET_TRACKER, trackers
 from steward_spark.checks.delayed._waiting import INDEX_SERIES, gap, of_users, waiting
+from steward_spark.frames import held_once
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -48,6 +50,7 @@ class _Index:
         return self.tracker != BUCKET_TRACKER
 
 
+@held_once
 def delayed_by_broker(frames: Frames) -> DataFrame:
     """Delayed messages by the broker that holds their topics: `broker`, `messages`, `most` (of one subscription)."""
     owners = frames.topics.select("topic", "broker")
@@ -73,7 +76,7 @@ def _indexes(frames: Frames) -> list[_Index]:
     series = frames.metrics.where((F.col("series") == INDEX_SERIES) & F.col("subscription").isNull())
     sums = series.where(of_users("topic")).groupBy("source").agg(F.sum("value").cast("bigint").alias("bytes"))
     told = {row["source"]: row["bytes"] for row in sums.collect()}
-    limits, tracker_of = memory_limits(frames.metrics), trackers(frames)
+    limits, tracker_of = memory_limits(of_processes(frames)), trackers(frames)
     brokers = sorted({*messages, *(broker for broker, count in told.items() if count)})
     return [
         _Index(each, messages.get(each, 0), told.get(each, 0), limits.get(each), tracker_of.get(each))

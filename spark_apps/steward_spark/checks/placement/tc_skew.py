@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark programmer reads
 
+from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.catalog.placement import TC_SKEW
 from pulsar_steward.model.finding import Finding, Severity
 from steward_spark.checks.check import Check, Judgement
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyspark.sql import DataFrame
 
     from pulsar_steward.policy.checks.placement import TcSkewPolicy
@@ -51,17 +54,29 @@ def held_by_broker(coordinators: DataFrame) -> dict[str, int]:
     return {row["broker"]: row["held"] for row in counts.collect()}
 
 
+def left_out(frames: Frames, draining: Iterable[str]) -> set[str]:
+    """Brokers that are to have no coordinators: those that drain, or that isolation policies reserve."""
+    system = frames.namespaces.where(
+        (F.col("namespace") == TC_NAMESPACE) & F.col("allowed_brokers").isNotNull()
+    ).first()
+    if system is None:
+        return set(draining)
+    brokers = {row["broker"] for row in frames.brokers.select("broker").collect()}
+    return {*draining, *(brokers - set(system["allowed_brokers"]))}
+
+
 def _judge(frames: Frames, policy: Policy) -> Judgement:
     about = frames.about
     if not about.tcs_by_bundle:
         return Judgement(cannot_tell="This version of Pulsar does not place coordinators by bundles alone.")
     if not about.coordinators:
         return Judgement(quiet="Transactions are off: there are no coordinators.")
-    listed = frames.brokers.select("broker", "read").collect()
     held = held_by_broker(frames.coordinators)
+    empty = left_out(frames, policy.brokers.draining) - held.keys()
+    listed = [row for row in frames.brokers.select("broker", "read").collect() if row["broker"] not in empty]
     read = sorted(((row["broker"], held.get(row["broker"], 0)) for row in listed if row["read"]), key=_fullest_first)
     if not read:
-        return Judgement(cannot_tell="No broker was read.")
+        return Judgement(cannot_tell="No broker that may hold coordinators was read.")
     spread = _Spread(about.coordinators, len(listed), tuple(read))
     severity = _severity(spread, policy.tc_skew)
     if severity is None:

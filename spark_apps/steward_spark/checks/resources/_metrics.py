@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark programmer reads
 
+from steward_spark.checks.common.samples import of_processes
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
@@ -16,7 +18,7 @@ STARTED = "process_start_time_seconds"
 
 def samples(frames: Frames, *series: str) -> DataFrame:
     """The samples of these series that are numbers."""
-    return frames.metrics.where(F.col("series").isin(*series) & ~F.isnan("value"))
+    return of_processes(frames).where(F.col("series").isin(*series) & ~F.isnan("value"))
 
 
 def label(name: str) -> Column:

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 from pulsar_steward.model.catalog.resources import IO_THREADS_STUCK
 from pulsar_steward.model.finding import Finding, Severity
 from steward_spark.checks.check import Check
+from steward_spark.checks.common.samples import of_processes
 from steward_spark.checks.common.worst import named, worst_first
 from steward_spark.checks.resources._metrics import STARTED, highest, label
 
@@ -36,7 +37,8 @@ def vitals(frames: Frames) -> DataFrame:
     """
     blocked = F.max(F.when((F.col("series") == STATES) & (label("state") == "BLOCKED"), F.col("value")))
     gauges = (
-        frames.metrics.where((F.col("source_kind") == "broker") & ~F.isnan("value"))
+        of_processes(frames)
+        .where((F.col("source_kind") == "broker") & ~F.isnan("value"))
         .groupBy("source")
         .agg(
             highest(DEADLOCKED).alias("deadlocked"),

@@ -176,7 +176,7 @@ def test_buckets_are_judged(cluster: Callable[..., Frames], limit: str | None) -
 @pytest.mark.parametrize(
     "told",
     [
-        {"delayed_buckets": 48},
+        {"delayed_buckets": 49},
         {"cursor_properties_json": str([f"#pulsar.internal.delayed.bucket_{n}_{n}" for n in range(48)])},
     ],
     ids=["statistics", "properties"],

@@ -1,0 +1,89 @@
+"""A snapshot's frames while it is diagnosed: what several checks read is read once, and let go of at the end.
+
+A small table is read into the driver. Spark then filters and selects while it plans, without a job, and compiles
+nothing; of a small cluster's snapshot, nearly all the time went into that. What checks derive of large tables is kept
+in Spark's memory, or on its disk where that is full.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+
+from pulsar_steward.model.tables import METRICS, SUBSCRIPTIONS, TOPICS
+from steward_spark.frames import Frames
+from steward_spark.once import Once
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pulsar_steward.model.tables import Table
+    from steward_spark.place import SnapshotPlace
+
+SMALL_BYTES = 256 * 1024
+"""Parquet of a table that is read into the driver: about ten thousand topics."""
+
+OF_SMALL = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.leafNodeDefaultParallelism": "1",
+}
+"""Measured on a snapshot of a few topics: half the processor time of what is best for a large one."""
+
+
+@contextmanager
+def held(spark: SparkSession, place: SnapshotPlace, earlier: Sequence[SnapshotPlace]) -> Iterator[Frames]:
+    """The frames of a snapshot and of earlier ones; afterwards nothing of them may be used."""
+    small = all(place.size(table) <= SMALL_BYTES for table in (TOPICS, SUBSCRIPTIONS, METRICS))
+    kept: list[DataFrame] = []
+
+    def in_memory(frame: DataFrame) -> DataFrame:
+        kept.append(frame.persist())
+        return frame
+
+    before = [Frames(_reader(each)) for each in earlier]
+    frames = Frames(_reader(place), earlier=before, hold=on_driver if small else in_memory)
+    try:
+        with _set(spark, OF_SMALL if small else {}):
+            yield frames
+    finally:
+        for frame in kept:
+            frame.unpersist()
+
+
+def on_driver(frame: DataFrame) -> DataFrame:
+    """The same rows, as a part of whatever plan uses them."""
+    spark = frame.sparkSession
+    rows = frame._jdf.collectAsList()  # noqa: SLF001 - through Python they would take ten times as long
+    return ClassicDataFrame(spark._jsparkSession.createDataFrame(rows, frame._jdf.schema()), spark)  # noqa: SLF001 - as above
+
+
+def _reader(place: SnapshotPlace) -> Callable[[Table], DataFrame]:
+    tables = Once()
+
+    def made(table: Table) -> DataFrame:
+        frame = place.read(table)
+        return on_driver(frame) if place.size(table) <= SMALL_BYTES else frame
+
+    return lambda table: tables.get(table.name, lambda: made(table))
+
+
+@contextmanager
+def _set(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+    before = {key: spark.conf.get(key, None) for key in settings}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, old in before.items():
+            if old is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, old)

@@ -1,0 +1,179 @@
+"""Figures over time: a snapshot's own, beside those that the snapshot before had recorded."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.model import measures
+from pulsar_steward.model.tables import COLLECTED
+from pulsar_steward.snapshots.read import open_snapshot
+from steward_spark.checks.clients._connections import ACTIVE, STARTED, SUCCEEDED
+from steward_spark.diagnosing import diagnose
+from steward_spark.place import SnapshotPlace, snapshot_uri
+from steward_spark.trends import FASTEST, trends
+from tests.builders import CLUSTER, NOW, a_policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pulsar_steward.model.tables import Table
+    from steward_spark.frames import Frames
+
+pytestmark = pytest.mark.spark
+
+STEP = timedelta(minutes=10)
+Rows = dict[str, list[dict[str, Any]]]
+Told = dict[tuple[str, str], dict[int, float]]
+
+
+def a_snapshot(steps_ago: int = 0, connections: float | None = None, **backlogs: int) -> Rows:
+    """A broker that runs for a day, has accepted so many connections and holds topics with these backlogs."""
+    series = {STARTED: NOW.timestamp() - 86_400, ACTIVE: 5, SUCCEEDED: connections}
+    return {
+        "snapshot": [
+            {
+                "cluster": CLUSTER,
+                "taken_at": NOW - steps_ago * STEP,
+                "unread_brokers": [],
+                "unread_namespaces": [],
+                "coordinators": 16,
+            }
+        ],
+        "brokers": [{"broker": "a:1", "read": True, "topics": len(backlogs)}],
+        "topics": [
+            {"topic": name, "backlog_bytes": backlog, "producers": 2, "consumers": 3}
+            for name, backlog in backlogs.items()
+        ],
+        "subscriptions": [{"topic": name, "subscription": "s"} for name in backlogs],
+        "transaction_coordinators": [{"coordinator": 0, "broker": "a:1"}, {"coordinator": 1}],
+        "metrics": [
+            {"source": "a:1", "source_kind": "broker", "series": name, "value": float(value)}
+            for name, value in series.items()
+            if value is not None
+        ],
+    }
+
+
+def recorded(steps_ago: int, **values: float) -> dict[str, Any]:
+    """A row of the table that an earlier snapshot wrote."""
+    ((measure, value),) = values.items()
+    subject = {"broker": "a:1", "topic": "t"}.get(measure.partition("_")[0], CLUSTER)
+    return {"measure": measure, "subject": subject, "taken_at": NOW - steps_ago * STEP, "value": value}
+
+
+def told(frames_of: Callable[..., Frames], snapshots: Sequence[Rows], **policy: int) -> Told:
+    """Values by measure and subject, and by how many steps ago; the last snapshot is the one looked at."""
+    *earlier, now = (frames_of(rows) for rows in snapshots)
+    now.earlier = earlier[::-1]
+    found: Told = {}
+    rows = trends(now, a_policy(trends=policy)).collect()
+    for row in rows:
+        found.setdefault((row["measure"], row["subject"]), {})[steps_ago(row["taken_at"])] = row["value"]
+    assert len(rows) == sum(map(len, found.values()))
+    assert {measure for measure, _ in found} <= set(measures.MEASURES)
+    return found
+
+
+def steps_ago(taken_at: datetime) -> int:
+    """How many steps before now."""
+    return round((NOW - taken_at.astimezone(NOW.tzinfo)) / STEP)
+
+
+def test_a_first_snapshot_records_its_own_figures(frames_of: Callable[..., Frames]) -> None:
+    """What is not told has no row: here the rate of connections, and which topics grow."""
+    assert told(frames_of, [a_snapshot(connections=700, t=5, u=6)]) == {
+        (measures.CLUSTER_BACKLOG, CLUSTER): {0: 11},
+        (measures.CLUSTER_TOPICS, CLUSTER): {0: 2},
+        (measures.CLUSTER_SUBSCRIPTIONS, CLUSTER): {0: 2},
+        (measures.CLUSTER_PRODUCERS, CLUSTER): {0: 4},
+        (measures.CLUSTER_CONSUMERS, CLUSTER): {0: 6},
+        (measures.BROKER_TOPICS, "a:1"): {0: 2},
+        (measures.BROKER_COORDINATORS, "a:1"): {0: 1},
+        (measures.BROKER_CONNECTIONS, "a:1"): {0: 700},
+    }
+
+
+def test_an_unread_broker_leaves_a_gap_and_no_dip(frames_of: Callable[..., Frames]) -> None:
+    """Sums would be too low; each other broker's own figures stand."""
+    partial = a_snapshot(t=5)
+    partial["brokers"].append({"broker": "b:1", "read": False})
+
+    found = told(frames_of, [partial])
+
+    assert set(found) == {(measures.BROKER_TOPICS, "a:1"), (measures.BROKER_COORDINATORS, "a:1")}
+
+
+def test_what_was_recorded_is_carried_on_and_cut(frames_of: Callable[..., Frames]) -> None:
+    """Of the newest snapshot that recorded anything; later times than this snapshot's do not count."""
+    older, newer = a_snapshot(2), a_snapshot(1)
+    older["trends"] = [recorded(9, topics=99.0)]
+    newer["trends"] = [recorded(ago, topics=float(ago)) for ago in (4, 3, 2, 1, 0, -1)]
+
+    found = told(frames_of, [older, newer, a_snapshot(t=1)], most_snapshots=4)
+
+    assert found[measures.CLUSTER_TOPICS, CLUSTER] == {0: 1, 1: 1, 2: 2, 3: 3}
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "started_steps_ago", "rate"),
+    [(100.0, 700.0, 9, 1.0), (100.0, 100.0, 9, 0.0), (700.0, 100.0, 9, None), (100.0, 700.0, 0.5, None)],
+)
+def test_connections_per_second_are_those_since_the_snapshot_before(
+    frames_of: Callable[..., Frames], before: float, now: float, started_steps_ago: float, rate: float | None
+) -> None:
+    """A broker that started in between, or counts less than before, tells none."""
+    newest, last = a_snapshot(connections=now), a_snapshot(1)
+    newest["metrics"][0]["value"] = (NOW - started_steps_ago * STEP).timestamp()
+    last["trends"] = [recorded(ago, broker_connections_created=value) for ago, value in ((2, 1.0), (1, before))]
+
+    found = told(frames_of, [last, newest])
+
+    assert found.get((measures.BROKER_CONNECTION_RATE, "a:1")) == (None if rate is None else {0: rate})
+
+
+def test_the_topics_that_grow_fastest_are_recorded(frames_of: Callable[..., Frames]) -> None:
+    """Ten at most; one that was recorded before keeps its past, one that grows no more is dropped."""
+    names = [f"t{number:02}" for number in range(FASTEST + 2)]
+    backlogs = [{name: 10 + number * step for number, name in enumerate(names)} for step in range(4)]
+    snapshots = [a_snapshot(3 - step, **each) for step, each in enumerate(backlogs)]
+    past = {"measure": measures.TOPIC_BACKLOG, "value": 7.0}
+    snapshots[2]["trends"] = [
+        past | {"subject": name, "taken_at": NOW - ago * STEP} for name in ("t00", "t11") for ago in (5, 3)
+    ]
+
+    found = told(frames_of, snapshots)
+
+    fastest = {name: values for (measure, name), values in found.items() if measure == measures.TOPIC_BACKLOG}
+    assert sorted(fastest) == names[2:]
+    assert fastest["t11"] == {0: 43, 3: 10, 5: 7}
+    assert fastest["t02"] == {0: 16, 3: 10}
+
+
+def test_diagnosing_records_them_beside_the_findings(
+    spark: SparkSession, frame_of: Callable[[Table, list[dict[str, Any]]], DataFrame], tmp_path: Path
+) -> None:
+    """Also where the snapshot before was diagnosed by a version that recorded nothing."""
+    uris = []
+    for ago in (2, 1, 0):
+        place = SnapshotPlace(spark, snapshot_uri(str(tmp_path), CLUSTER, NOW - ago * STEP))
+        rows = a_snapshot(ago, t=ago)
+        for table in COLLECTED:
+            place.write(table, frame_of(table, rows.get(table.name, [])))
+        place.finish()
+        uris.append(diagnose(spark, place.uri, a_policy()))
+        if ago == 1:
+            shutil.rmtree(tmp_path / place.uri / "trends")
+
+    assert open_snapshot(uris[1]).trends() == ()
+    backlog = [row for row in open_snapshot(uris[2]).trends() if row.measure == measures.CLUSTER_BACKLOG]
+    assert [(row.subject, row.taken_at, row.value) for row in backlog] == [
+        (CLUSTER, NOW - 2 * STEP, 2.0),
+        (CLUSTER, NOW, 0.0),
+    ]
