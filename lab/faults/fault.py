@@ -61,11 +61,14 @@ class RealFault(Fault):
         made: Makes it for a ``with`` block, waits until the brokers show it, and clears it away at the end.
         between: Told the lab and how many observations are done; what happens before the next one.
         settings: Of ``broker.conf``, by name; faults with the same settings share a lab.
+        own_lab: Whether it needs brokers that nothing was done to, or leaves traces in what they count since their
+            start.
     """
 
     made: Callable[[Lab], AbstractContextManager[None]] = _nothing
     between: Callable[[Lab, int], None] = _no_change
     settings: tuple[tuple[str, str], ...] = ()
+    own_lab: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +78,9 @@ class SimulatedFault(Fault):
     Attributes:
         specs: The cluster, one for each observation; the last one stands for all further ones.
         why: Why it is not made for real.
+        minutes_apart: Between two observations, by the time that the snapshots say they were taken at.
     """
 
     specs: tuple[ClusterSpec, ...]
     why: str
+    minutes_apart: int = 10

@@ -6,8 +6,9 @@ misreading of the API cannot hide on both sides. Nothing here speaks the binary 
 
 from lab.simulator.cluster import Simulator, running_simulator
 from lab.simulator.faults import Answer, BrokenJson, Delay, Drop, Fault
+from lab.simulator.load import LatencySpec, LoadSpec
 from lab.simulator.model import RequestRecord
-from lab.simulator.spec import ClusterSpec, LoadSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
+from lab.simulator.spec import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
 
 __all__ = [
     "Answer",
@@ -16,6 +17,7 @@ __all__ = [
     "Delay",
     "Drop",
     "Fault",
+    "LatencySpec",
     "LoadSpec",
     "NamespaceSpec",
     "RequestRecord",

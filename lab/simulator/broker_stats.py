@@ -1,4 +1,4 @@
-"""``/admin/v2/broker-stats`` and ``/metrics``: what one broker tells about all that it owns, in one answer each."""
+"""``/admin/v2/broker-stats``: what one broker tells about all that it owns, in one answer each."""
 
 import json
 from collections.abc import Iterator
@@ -6,15 +6,14 @@ from functools import lru_cache
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
-from lab.simulator import metrics, replies, stats
+from lab.simulator import replies, stats
 from lab.simulator.model import HEARTBEAT_RANGE, Topic
 from lab.simulator.routing import Here, here
 from lab.simulator.spec import SubscriptionSpec, TopicSpec
 
-HEARTBEAT = TopicSpec("healthcheck")
 DIGITS = 3  # rates in this document are rounded, those of /stats are not
 
 
@@ -29,36 +28,30 @@ async def topics(request: Request) -> Response:
 
 def _topics_text(me: Here) -> Iterator[str]:
     healthcheck = me.broker.heartbeat_namespaces[1]
-    beat = Topic(name=f"persistent://{healthcheck}/healthcheck", position=0, spec=HEARTBEAT)
-    yield f'{{"{healthcheck}":{{{_bundle_text(HEARTBEAT_RANGE, [beat])}}}'
-    for namespace, bundles in loaded(me).items():
-        texts = ",".join(_bundle_text(bundle, held) for bundle, held in bundles.items())
+    just_now = me.state.just_now
+    yield f'{{"{healthcheck}":{{{_bundle_text(HEARTBEAT_RANGE, [me.heartbeat], just_now)}}}'
+    for namespace, bundles in me.loaded().items():
+        texts = ",".join(_bundle_text(bundle, held, just_now) for bundle, held in bundles.items())
         yield f',"{namespace}":{{{texts}}}'
     yield "}"
 
 
-def _bundle_text(bundle: str, held: list[Topic]) -> str:
-    texts = ",".join(f'"{topic.name}":{_topic_text(topic.spec)}' for topic in held)
+def _bundle_text(bundle: str, held: list[Topic], just_now: str) -> str:
+    texts = ",".join(f'"{topic.name}":{_text(topic.spec, just_now)}' for topic in held)
     return f'"{bundle}":{{"persistent":{{{texts}}}}}'
 
 
-def loaded(me: Here) -> dict[str, dict[str, list[Topic]]]:
-    """Namespace to bundle to topics, of the bundles that the broker owns and that hold a topic."""
-    found: dict[str, dict[str, list[Topic]]] = {}
-    for full_name in me.state.owned_by(me.broker_id):
-        namespace, _, bundle = full_name.rpartition("/")
-        if held := me.state.topics_in(namespace, bundle):
-            found.setdefault(namespace, {})[bundle] = held
-    return found
+def _text(spec: TopicSpec, just_now: str) -> str:
+    return _topic_text(spec, just_now if stats.has_new_clients(spec) else "")
 
 
 @lru_cache(maxsize=4096)
-def _topic_text(spec: TopicSpec) -> str:
+def _topic_text(spec: TopicSpec, just_now: str) -> str:
     rate_out = sum(subscription.rate_out for subscription in spec.subscriptions)
     document = {
-        "publishers": [_publisher(spec, number) for number in range(spec.producers)],
+        "publishers": [_publisher(spec, number, just_now) for number in range(spec.producers)],
         "replication": {},
-        "subscriptions": {each.name: _subscription(each, spec) for each in spec.subscriptions},
+        "subscriptions": {each.name: _subscription(each, spec, just_now) for each in spec.subscriptions},
         "producerCount": spec.producers,
         "averageMsgSize": float(spec.message_bytes) if spec.rate_in else 0.0,
         "msgRateIn": round(spec.rate_in, DIGITS),
@@ -77,7 +70,7 @@ def _topic_text(spec: TopicSpec) -> str:
     return json.dumps(document, separators=(",", ":"))
 
 
-def _publisher(spec: TopicSpec, number: int) -> dict[str, Any]:
+def _publisher(spec: TopicSpec, number: int, just_now: str) -> dict[str, Any]:
     rate = round(spec.rate_in / spec.producers, DIGITS)
     return {
         "msgRateIn": rate,
@@ -86,13 +79,13 @@ def _publisher(spec: TopicSpec, number: int) -> dict[str, Any]:
         "address": stats.address(number),
         "producerId": number,
         "producerName": f"producer-{number}",
-        "connectedSince": stats.CONNECTED,
+        "connectedSince": stats.connected(number, spec.new_producers, just_now),
         "clientVersion": stats.CLIENT,
         "metadata": {},
     }
 
 
-def _subscription(spec: SubscriptionSpec, topic: TopicSpec) -> dict[str, Any]:
+def _subscription(spec: SubscriptionSpec, topic: TopicSpec, just_now: str) -> dict[str, Any]:
     """Unacknowledged messages are told of shared kinds only, and nothing of a filter while nobody ever came."""
     came = spec.kind != "None"
     filtered = (
@@ -103,13 +96,13 @@ def _subscription(spec: SubscriptionSpec, topic: TopicSpec) -> dict[str, Any]:
     )
     unacked = {"blockedSubscriptionOnUnackedMsgs": spec.blocked, "unackedMessages": spec.unacked}
     return {
-        "consumers": [_consumer(spec, number, topic) for number in range(spec.consumers)],
+        "consumers": [_consumer(spec, number, topic, just_now) for number in range(spec.consumers)],
         "msgBacklog": spec.backlog,
         "msgRateExpired": 0.0,
         "msgRateOut": round(spec.rate_out, DIGITS),
         "messageAckRate": round(spec.rate_out, DIGITS),
         "msgThroughputOut": round(spec.rate_out * topic.message_bytes, DIGITS),
-        "msgRateRedeliver": 0.0,
+        "msgRateRedeliver": round(spec.redeliver_rate, DIGITS),
         "numberOfEntriesSinceFirstNotAckedMessage": spec.entries_since_gap,
         "totalNonContiguousDeletedMessagesRange": spec.ack_holes,
         "type": spec.kind,
@@ -118,7 +111,7 @@ def _subscription(spec: SubscriptionSpec, topic: TopicSpec) -> dict[str, Any]:
     }
 
 
-def _consumer(spec: SubscriptionSpec, number: int, topic: TopicSpec) -> dict[str, Any]:
+def _consumer(spec: SubscriptionSpec, number: int, topic: TopicSpec, just_now: str) -> dict[str, Any]:
     rate = round(spec.rate_out / spec.consumers, DIGITS)
     unacked = {
         "unackedMessages": stats.share(spec.unacked, spec.consumers, number),
@@ -128,7 +121,7 @@ def _consumer(spec: SubscriptionSpec, number: int, topic: TopicSpec) -> dict[str
         "address": stats.address(number),
         "consumerName": f"{spec.name}-{number}",
         "availablePermits": 1000,
-        "connectedSince": stats.CONNECTED,
+        "connectedSince": stats.connected(number, spec.new_consumers, just_now),
         "msgRateOut": rate,
         "msgThroughputOut": rate * topic.message_bytes,
         "msgRateRedeliver": 0.0,
@@ -145,7 +138,7 @@ async def load_report(request: Request) -> Response:
     me = here(request)
     healthcheck = f"{me.broker.heartbeat_namespaces[1]}/{HEARTBEAT_RANGE}"
     bundles = {healthcheck: _bundle_load([])}
-    for namespace, held in loaded(me).items():
+    for namespace, held in me.loaded().items():
         bundles |= {f"{namespace}/{bundle}": _bundle_load(topics) for bundle, topics in held.items()}
     load = me.state.spec.load_of(me.broker.number)
     usage = {
@@ -205,22 +198,7 @@ def _bundle_load(held: list[Topic]) -> dict[str, float]:
     }
 
 
-async def to_metrics(request: Request) -> Response:
-    """Without the slash at its end the address redirects."""
-    return RedirectResponse(f"{here(request).broker.admin_url}/metrics/", status_code=302)
-
-
-async def prometheus(request: Request) -> Response:
-    """The Prometheus text format 0.0.4."""
-    me = here(request)
-    load = me.state.spec.load_of(me.broker.number)
-    text = "".join(metrics.lines(me.state.spec.cluster, load, loaded(me)))
-    return Response(text, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
-
-
 ROUTES = [
     Route("/admin/v2/broker-stats/topics", topics),
     Route("/admin/v2/broker-stats/load-report", load_report),
-    Route("/metrics", to_metrics),
-    Route("/metrics/", prometheus),
 ]

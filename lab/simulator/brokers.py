@@ -12,6 +12,7 @@ from lab.simulator import isolation, replies
 from lab.simulator.model import HEARTBEAT_RANGE
 from lab.simulator.replies import Elsewhere, Refusal
 from lab.simulator.routing import here
+from lab.simulator.state import ClusterState
 
 
 async def listed(request: Request) -> Response:
@@ -58,8 +59,12 @@ def _assignment(request: Request, bundle: str) -> dict[str, object]:
 
 async def runtime_configuration(request: Request) -> Response:
     """Every setting as a string."""
-    state = here(request).state
-    return replies.document({**default_configuration(), "clusterName": state.spec.cluster, **state.configuration})
+    return replies.document(configuration_of(here(request).state))
+
+
+def configuration_of(state: ClusterState) -> dict[str, str]:
+    """All settings of every broker."""
+    return {**default_configuration(), "clusterName": state.spec.cluster, **state.configuration}
 
 
 @cache

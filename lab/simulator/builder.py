@@ -18,7 +18,9 @@ def populate(state: ClusterState) -> None:
     if state.spec.tc_loaded:
         _own(state, [state.bundle_of(name) for name in tc_topics(state.spec.coordinators)], state.spec.tc_owner)
     for namespace in state.spec.namespaces:
-        if namespace.loaded:
+        if namespace.owners:
+            _own_each(state, namespace)
+        elif namespace.loaded:
             _own(state, _bundles_with_topics(state, namespace.name), namespace.owner)
 
 
@@ -58,3 +60,9 @@ def _own(state: ClusterState, bundles: list[str], owner: int | None) -> None:
             state.load(bundle)
         else:
             state.ownership.give(bundle, brokers[owner])
+
+
+def _own_each(state: ClusterState, namespace: NamespaceSpec) -> None:
+    bundles, brokers = ranges.bundles_of(state.namespaces[namespace.name].boundaries), list(state.brokers)
+    for bundle, owner in zip(bundles, namespace.owners, strict=True):
+        state.ownership.give(f"{namespace.name}/{bundle}", brokers[owner])

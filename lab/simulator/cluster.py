@@ -176,9 +176,14 @@ class Simulator:
         """As SIGCONT."""
         self._loop.call(self._listeners[self.broker(broker_id).broker_id].front.awake.set)
 
+    def _clock_ahead_s(self, broker_id: str) -> float:
+        return self._state.spec.load_of(self._state.brokers[broker_id].number).clock_ahead_s
+
     def _listen(self, broker: Broker, sock: socket.socket) -> None:
         app = application(Here(self._state, broker.broker_id))
-        self._listeners[broker.broker_id] = self._loop.run(listen(app, broker.broker_id, self._shared, sock))
+        listener = self._loop.run(listen(app, broker.broker_id, self._shared, sock))
+        listener.front.clock_ahead_s = self._clock_ahead_s(broker.broker_id)
+        self._listeners[broker.broker_id] = listener
 
     def _stop(self, broker_id: str) -> Broker:
         broker = self.broker(broker_id)

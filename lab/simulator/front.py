@@ -3,8 +3,10 @@
 import asyncio
 import gzip
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from email.utils import formatdate
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -64,10 +66,15 @@ class Front:
         broker_id: Which broker.
         shared: The cluster's log, faults and token.
         drop: Resets the connection to a client's (host, port).
+
+    Attributes:
+        clock_ahead_s: By how much the clock that answers are dated by is ahead.
+        awake: Cleared while the broker is paused.
     """
 
     def __init__(self, app: ASGIApp, broker_id: str, shared: Shared, drop: Callable[[tuple[str, int]], None]) -> None:
         self._app = app
+        self.clock_ahead_s = 0.0
         self._broker_id = broker_id
         self._shared = shared
         self._drop = drop
@@ -76,17 +83,25 @@ class Front:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
+
+        async def dated(message: Message) -> None:
+            await send(self._dated(message) if message["type"] == "http.response.start" else message)
+
         request = Request(scope, receive)
         body = await request.body()
         await self.awake.wait()
         effect = self._written_down(request, body)
         if self._refused(request):
-            await replies.jetty_page(request, 401, "Authentication required")(scope, receive, send)
+            await replies.jetty_page(request, 401, "Authentication required")(scope, receive, dated)
         elif effect is not None and happens_before_work(effect):
-            await self._instead(effect, request, send)
+            await self._instead(effect, request, dated)
         else:
             answer = await self._worked(scope, body)
-            await self._sent(answer, effect, request, send)
+            await self._sent(answer, effect, request, dated)
+
+    def _dated(self, start: Message) -> Message:
+        written = formatdate(time.time() + self.clock_ahead_s, usegmt=True)
+        return {**start, "headers": [*start["headers"], (b"date", written.encode())]}
 
     def _written_down(self, request: Request, body: bytes) -> Effect | None:
         path, query, shared = request.url.path, request.url.query, self._shared

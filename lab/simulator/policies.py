@@ -10,10 +10,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from lab.simulator import quotas, replies
+from lab.simulator.quotas import QUOTAS
 from lab.simulator.replies import Refusal
 from lab.simulator.routing import here, known_namespace, must_own, namespace_of, topic_of
 
-QUOTAS, RETENTION, TTL = "backlog_quota_map", "retention_policies", "message_ttl_in_seconds"
+RETENTION, TTL = "retention_policies", "message_ttl_in_seconds"
 NOT_SET_HERE = (
     "compactionThreshold",
     "deduplication",

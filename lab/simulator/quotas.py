@@ -8,11 +8,13 @@ from typing import Any
 
 from lab.simulator.replies import Refusal
 
+QUOTAS = "backlog_quota_map"
 STORAGE, AGE = "destination_storage", "message_age"
 TYPES = (STORAGE, AGE)
 HOW = ("producer_request_hold", "producer_exception", "consumer_backlog_eviction")
 MB = 1024 * 1024
 MINUTE_S = 60
+UNLIMITED = -1
 
 Quotas = dict[str, dict[str, Any]]
 Retention = dict[str, int]
@@ -26,6 +28,15 @@ def fits(quotas: Quotas, retention: Retention | None) -> bool:
     size_mb, minutes = retention["retentionSizeInMB"], retention["retentionTimeInMinutes"]
     size_fits = size_mb <= 0 or quota["limitSize"] < size_mb * MB
     return size_fits and (minutes <= 0 or quota["limitTime"] < minutes * MINUTE_S)
+
+
+def limits(*maps: Quotas) -> tuple[int, int]:
+    """Size in bytes and age in seconds that the backlog is held to; later maps win, -1 where none says."""
+    quotas: Quotas = {}
+    for each in maps:
+        quotas |= each
+    size = quotas.get(STORAGE, {}).get("limitSize", UNLIMITED)
+    return int(size), int(quotas.get(AGE, {}).get("limitTime", UNLIMITED))
 
 
 def quota_stored(given: dict[str, Any], where: str) -> dict[str, Any]:

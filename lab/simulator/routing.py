@@ -12,9 +12,12 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 
 from lab.simulator import ranges
-from lab.simulator.model import Broker, Namespace
+from lab.simulator.model import Broker, Namespace, Topic
 from lab.simulator.replies import Elsewhere, Refusal, crashed
+from lab.simulator.spec import TopicSpec
 from lab.simulator.state import ClusterState
+
+HEARTBEAT = TopicSpec("healthcheck")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,20 @@ class Here:
     def broker(self) -> Broker:
         """The broker that was called."""
         return self.state.brokers[self.broker_id]
+
+    @property
+    def heartbeat(self) -> Topic:
+        """The topic of the broker's own health check."""
+        return Topic(f"persistent://{self.broker.heartbeat_namespaces[1]}/healthcheck", 0, HEARTBEAT)
+
+    def loaded(self) -> dict[str, dict[str, list[Topic]]]:
+        """Namespace to bundle to topics, of the bundles that the broker owns and that hold a topic."""
+        found: dict[str, dict[str, list[Topic]]] = {}
+        for full_name in self.state.owned_by(self.broker_id):
+            namespace, _, bundle = full_name.rpartition("/")
+            if held := self.state.topics_in(namespace, bundle):
+                found.setdefault(namespace, {})[bundle] = held
+        return found
 
     @property
     def leads(self) -> bool:

@@ -96,6 +96,7 @@ async def listen(app: ASGIApp, broker_id: str, shared: Shared, sock: socket.sock
         log_config=None,
         access_log=False,
         server_header=False,
+        date_header=False,  # each broker has a clock of its own
         proxy_headers=False,
         backlog=512,
         timeout_graceful_shutdown=1,

@@ -3,8 +3,15 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from lab.simulator.load import LoadSpec
+
 Policies = dict[str, object]
 """Parts of a namespace's policies document, by their names there: ``retention_policies``, ``backlog_quota_map``."""
+
+ACK_HOLE_BYTES = 12  # measured: 7 holes took 84 bytes
+INDEX_ENTRY_BYTES = 24  # three longs; the arrays grow in leaps, so that real brokers show up to 36 (measured: 35)
+SMALLEST_INDEX_BYTES = 768  # measured: 3 delayed messages take as much
+BUCKET_MESSAGES, SEGMENT_MESSAGES = 50_000, 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +27,11 @@ class SubscriptionSpec:
         delayed: Messages that wait for their time (``msgDelayed``).
         blocked: ``blockedSubscriptionOnUnackedMsgs``.
         rate_out: Messages a second.
+        redeliver_rate: Messages delivered again, a second (``msgRateRedeliver``).
+        new_consumers: Of the consumers, those that connected within the last minute.
+        spans: ``numberOfEntriesSinceFirstNotAckedMessage``; by default one more than the backlog and the holes are.
+        ack_state_bytes: What was persisted of the holes; by default what they take.
+        delayed_buckets: Sealed buckets of the delayed index; the one that still fills is not among them.
     """
 
     name: str
@@ -31,6 +43,11 @@ class SubscriptionSpec:
     delayed: int = 0
     blocked: bool = False
     rate_out: float = 0.0
+    redeliver_rate: float = 0.0
+    new_consumers: int = 0
+    spans: int | None = None
+    ack_state_bytes: int | None = None
+    delayed_buckets: int = 0
 
     @property
     def is_shared(self) -> bool:
@@ -45,7 +62,29 @@ class SubscriptionSpec:
     @property
     def entries_since_gap(self) -> int:
         """``numberOfEntriesSinceFirstNotAckedMessage``: 1 when nothing waits."""
-        return self.backlog + self.ack_holes + 1
+        return self.backlog + self.ack_holes + 1 if self.spans is None else self.spans
+
+    @property
+    def persisted_bytes(self) -> int:
+        """``nonContiguousDeletedMessagesRangesSerializedSize``."""
+        return self.ack_holes * ACK_HOLE_BYTES if self.ack_state_bytes is None else self.ack_state_bytes
+
+    @property
+    def index_entries(self) -> int:
+        """Delayed messages whose index is in memory: of each sealed bucket one segment, and the one that fills."""
+        if not self.delayed_buckets:
+            return self.delayed
+        return min(self.delayed, BUCKET_MESSAGES + self.delayed_buckets * SEGMENT_MESSAGES)
+
+    @property
+    def sealed(self) -> int:
+        """Delayed messages in sealed buckets."""
+        return min(self.delayed, self.delayed_buckets * BUCKET_MESSAGES)
+
+    @property
+    def index_bytes(self) -> int:
+        """``delayedMessageIndexSizeInBytes``."""
+        return max(SMALLEST_INDEX_BYTES, self.index_entries * INDEX_ENTRY_BYTES) if self.delayed else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +100,7 @@ class TopicSpec:
         storage_bytes: ``storageSize`` of each partition; by default the backlog's.
         backlog_age_s: ``oldestBacklogMessageAgeSeconds``; -1 where no age is looked at.
         rate_in: Messages a second on each partition.
+        new_producers: Of the producers, those that connected within the last minute.
     """
 
     name: str
@@ -72,6 +112,7 @@ class TopicSpec:
     storage_bytes: int | None = None
     backlog_age_s: int = -1
     rate_in: float = 0.0
+    new_producers: int = 0
 
     @property
     def backlog(self) -> int:
@@ -89,6 +130,11 @@ class TopicSpec:
         """Consumers on each partition."""
         return sum(subscription.consumers for subscription in self.subscriptions)
 
+    @property
+    def index_bytes(self) -> int:
+        """``delayedMessageIndexSizeInBytes`` of all subscriptions."""
+        return sum(subscription.index_bytes for subscription in self.subscriptions)
+
 
 @dataclass(frozen=True, slots=True)
 class NamespaceSpec:
@@ -97,6 +143,7 @@ class NamespaceSpec:
     Attributes:
         boundaries: Exact bounds, the first 0 and the last 0xffffffff; else ``bundles`` equal ones.
         owner: The number of the broker (0 for the first) that owns every loaded bundle; None spreads them.
+        owners: The number of the broker of each bundle, in their order; where given, ``owner`` does not count.
         loaded: Whether bundles with topics are owned from the start, as they are with clients connected.
     """
 
@@ -106,28 +153,8 @@ class NamespaceSpec:
     boundaries: tuple[int, ...] | None = None
     policies: Policies = field(default_factory=dict)
     owner: int | None = None
+    owners: tuple[int, ...] = ()
     loaded: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class LoadSpec:
-    """How busy a broker's process is: limits as on the lab's two cores, 512 MB heap and 256 MB direct memory.
-
-    Attributes:
-        gc_seconds: Spent in garbage collection since the start, in ``gc_count`` collections.
-        metadata_read_ms: How long the average of ``metadata_reads`` reads of the metadata store took.
-    """
-
-    cpu_percent: float = 20.0
-    cpu_limit_percent: float = 200.0
-    heap_mb: float = 128.0
-    heap_limit_mb: float = 512.0
-    direct_mb: float = 16.0
-    direct_limit_mb: float = 256.0
-    gc_seconds: float = 0.5
-    gc_count: int = 25
-    metadata_reads: int = 100
-    metadata_read_ms: float = 5.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lab.simulator import isolation, ranges
+from lab.simulator import isolation, quotas, ranges
 from lab.simulator.model import TC_TOPIC, Broker, Health, Namespace, Topic
 from lab.simulator.ownership import Ownership
 from lab.simulator.spec import ClusterSpec
@@ -15,6 +15,8 @@ from lab.simulator.spec import ClusterSpec
 if TYPE_CHECKING:
     from lab.simulator.isolation import Policies
     from lab.simulator.topics_index import TopicIndex
+
+MINUTE_S = 60
 
 
 class ClusterState:
@@ -38,6 +40,11 @@ class ClusterState:
         """Milliseconds since 1970."""
         return self.spec.now_ms if self.spec.now_ms is not None else time.time_ns() // 1_000_000
 
+    @property
+    def just_now(self) -> str:
+        """A minute ago, as brokers write times; to the minute, so that documents stay the same for a while."""
+        return time.strftime("%Y-%m-%dT%H:%M:00Z", time.gmtime(self.now_ms // 1000 - MINUTE_S))
+
     # -- brokers
 
     @property
@@ -57,8 +64,10 @@ class ClusterState:
         return self.listed[0]
 
     def add_broker(self, host: str, port: int) -> Broker:
-        """Registers a broker that listens there."""
-        broker = Broker(number=len(self.brokers), host=host, port=port, started_ms=self.now_ms)
+        """Registers a broker that listens there; those that the cluster is made with have run for a while."""
+        number = len(self.brokers)
+        ran_ms = int(self.spec.load_of(number).uptime_s * 1000) if number < self.spec.brokers else 0
+        broker = Broker(number=number, host=host, port=port, started_ms=self.now_ms - ran_ms)
         self.brokers[broker.broker_id] = broker
         return broker
 
@@ -125,6 +134,12 @@ class ClusterState:
     def topics_in(self, namespace: str, bundle: str) -> list[Topic]:
         """Every topic of a bundle, loaded or not; without the TCs, which are no topics with a ledger."""
         return self.topics[namespace].between(*ranges.bounds(bundle))
+
+    def limits(self, topic: str) -> tuple[int, int]:
+        """The backlog quota of a topic or of all partitions of one, in bytes and in seconds; -1 where there is none."""
+        of_topic = self.topic_policies.get(topic.rpartition("-partition-")[0] or topic, {})
+        holders = (self.namespaces[namespace_of(topic)].policies, of_topic)
+        return quotas.limits(*(holder.get(quotas.QUOTAS) or {} for holder in holders))
 
     def positions_in(self, namespace: str, bundle: str) -> dict[str, int]:
         """What ``topicHashPositions`` and the split algorithms count: the topics, and the TCs."""

@@ -1,17 +1,20 @@
 """The figures of a topic as ``/stats`` and ``/internalStats`` give them, from its description."""
 
 import time
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
 from lab.simulator.model import Topic
-from lab.simulator.spec import SubscriptionSpec, TopicSpec
+from lab.simulator.spec import BUCKET_MESSAGES, SubscriptionSpec, TopicSpec
 
 CONNECTED = "2026-01-01T00:00:00Z"
 CLIENT = "Pulsar-Java-v4.0.7"
-ACK_HOLE_BYTES = 12  # measured: 7 holes took 84 bytes
-DELAYED_INDEX_BYTES = 256  # measured: 3 delayed messages took 768 bytes
-UNLIMITED = -1
+MEMORY = (
+    "nonContiguousDeletedMessagesRanges",
+    "nonContiguousDeletedMessagesRangesSerializedSize",
+    "delayedMessageIndexSizeInBytes",
+)
 
 Document = dict[str, Any]
 ALWAYS_ZERO = (
@@ -59,31 +62,27 @@ SUBSCRIPTION_ALWAYS_ZERO = (
 )
 
 
-def quota_limits(*maps: dict[str, Document]) -> tuple[int, int]:
-    """Size in bytes and age in seconds that the backlog is held to; later maps win, -1 where none says."""
-    quotas: dict[str, Document] = {}
-    for each in maps:
-        quotas |= each
-    size = quotas.get("destination_storage", {}).get("limitSize", UNLIMITED)
-    return int(size), int(quotas.get("message_age", {}).get("limitTime", UNLIMITED))
-
-
-def topic_document(topic: Topic, owner: str, limits: tuple[int, int]) -> Document:
+def topic_document(topic: Topic, owner: str, limits: tuple[int, int], just_now: str) -> Document:
     """``/stats`` of one topic or partition.
 
     Args:
         topic: Which.
         owner: The broker id in ``ownerBroker``.
-        limits: See `quota_limits`.
+        limits: Its backlog quota, see `lab.simulator.quotas.limits`.
+        just_now: When new clients connected.
     """
     own = {"backlogQuotaLimitSize": limits[0], "backlogQuotaLimitTime": limits[1], "ownerBroker": owner}
-    return {**_shape(topic.spec), **own}
+    return {**_shape(topic.spec, just_now if has_new_clients(topic.spec) else ""), **own}
+
+
+def has_new_clients(spec: TopicSpec) -> bool:
+    """Whether any client of the topic connected within the last minute: else its documents are the same for ever."""
+    return bool(spec.new_producers or any(each.new_consumers for each in spec.subscriptions))
 
 
 @lru_cache(maxsize=4096)
-def _shape(spec: TopicSpec) -> Document:
+def _shape(spec: TopicSpec, just_now: str) -> Document:
     rate_out = sum(subscription.rate_out for subscription in spec.subscriptions)
-    holes = sum(subscription.ack_holes for subscription in spec.subscriptions)
     return {
         "msgRateIn": spec.rate_in,
         "msgThroughputIn": spec.rate_in * spec.message_bytes,
@@ -94,12 +93,13 @@ def _shape(spec: TopicSpec) -> Document:
         "storageSize": spec.storage,
         "backlogSize": spec.backlog,
         "oldestBacklogMessageAgeSeconds": spec.backlog_age_s,
+        **_slowest(spec),
         **dict.fromkeys(ALWAYS_ZERO, 0),
-        "publishers": [_publisher(spec, number) for number in range(spec.producers)],
-        "subscriptions": {each.name: _subscription(each, spec) for each in spec.subscriptions},
+        "publishers": [_publisher(spec, number, just_now) for number in range(spec.producers)],
+        "subscriptions": {each.name: _subscription(each, spec, just_now) for each in spec.subscriptions},
         "replication": {},
         "deduplicationStatus": "Disabled",
-        **_memory(holes, sum(subscription.delayed for subscription in spec.subscriptions)),
+        **_memory(spec.subscriptions),
         "compaction": {
             "lastCompactionRemovedEventCount": 0,
             "lastCompactionSucceedTimestamp": 0,
@@ -109,15 +109,19 @@ def _shape(spec: TopicSpec) -> Document:
     }
 
 
-def _memory(holes: int, delayed: int) -> Document:
-    return {
-        "nonContiguousDeletedMessagesRanges": holes,
-        "nonContiguousDeletedMessagesRangesSerializedSize": holes * ACK_HOLE_BYTES,
-        "delayedMessageIndexSizeInBytes": delayed * DELAYED_INDEX_BYTES,
-    }
+def _slowest(spec: TopicSpec) -> Document:
+    """The subscription of the oldest message, where the broker looks at ages at all."""
+    if spec.backlog_age_s < 0 or not spec.subscriptions:
+        return {}
+    return {"oldestBacklogMessageSubscriptionName": max(spec.subscriptions, key=lambda each: each.backlog).name}
 
 
-def _publisher(spec: TopicSpec, number: int) -> Document:
+def _memory(subscriptions: Iterable[SubscriptionSpec]) -> Document:
+    each = [(spec.ack_holes, spec.persisted_bytes, spec.index_bytes) for spec in subscriptions]
+    return {name: sum(values[place] for values in each) for place, name in enumerate(MEMORY)}
+
+
+def _publisher(spec: TopicSpec, number: int, just_now: str) -> Document:
     rate = spec.rate_in / spec.producers
     return {
         "accessMode": "Shared",
@@ -129,18 +133,18 @@ def _publisher(spec: TopicSpec, number: int) -> Document:
         "supportsPartialProducer": False,
         "producerName": f"producer-{number}",
         "address": address(number),
-        "connectedSince": CONNECTED,
+        "connectedSince": connected(number, spec.new_producers, just_now),
         "clientVersion": CLIENT,
         "metadata": {},
     }
 
 
-def _subscription(spec: SubscriptionSpec, topic: TopicSpec) -> Document:
+def _subscription(spec: SubscriptionSpec, topic: TopicSpec, just_now: str) -> Document:
     active = {"activeConsumerName": f"{spec.name}-0"} if spec.has_active_consumer else {}
     return {
         "msgRateOut": spec.rate_out,
         "msgThroughputOut": spec.rate_out * topic.message_bytes,
-        "msgRateRedeliver": 0.0,
+        "msgRateRedeliver": spec.redeliver_rate,
         "messageAckRate": spec.rate_out,
         "chunkedMessageRate": 0.0,
         "msgRateExpired": 0.0,
@@ -153,7 +157,7 @@ def _subscription(spec: SubscriptionSpec, topic: TopicSpec) -> Document:
         "type": spec.kind,
         **active,
         **dict.fromkeys(SUBSCRIPTION_ALWAYS_ZERO, 0),
-        "consumers": [_consumer(spec, number, topic) for number in range(spec.consumers)],
+        "consumers": [_consumer(spec, number, topic, just_now) for number in range(spec.consumers)],
         "isDurable": True,
         "durable": True,
         "isReplicated": False,
@@ -161,11 +165,11 @@ def _subscription(spec: SubscriptionSpec, topic: TopicSpec) -> Document:
         "allowOutOfOrderDelivery": False,
         "consumersAfterMarkDeletePosition": {},
         "subscriptionProperties": {},
-        **_memory(spec.ack_holes, spec.delayed),
+        **_memory([spec]),
     }
 
 
-def _consumer(spec: SubscriptionSpec, number: int, topic: TopicSpec) -> Document:
+def _consumer(spec: SubscriptionSpec, number: int, topic: TopicSpec, just_now: str) -> Document:
     rate = spec.rate_out / spec.consumers
     return {
         "msgRateOut": rate,
@@ -181,7 +185,7 @@ def _consumer(spec: SubscriptionSpec, number: int, topic: TopicSpec) -> Document
         "avgMessagesPerEntry": 1,
         "blockedConsumerOnUnackedMsgs": spec.blocked,
         "address": address(number),
-        "connectedSince": CONNECTED,
+        "connectedSince": connected(number, spec.new_consumers, just_now),
         "clientVersion": CLIENT,
         "lastAckedTimestamp": 0,
         "lastConsumedTimestamp": 0,
@@ -193,6 +197,11 @@ def _consumer(spec: SubscriptionSpec, number: int, topic: TopicSpec) -> Document
 def share(total: int, parts: int, number: int) -> int:
     """One of ``parts`` near-equal whole shares of ``total``."""
     return total // parts + (number < total % parts)
+
+
+def connected(number: int, new: int, just_now: str) -> str:
+    """When a client connected: the first ``new`` of them just now, the others long ago."""
+    return just_now if number < new else CONNECTED
 
 
 def address(number: int) -> str:
@@ -242,8 +251,15 @@ def _cursor(spec: SubscriptionSpec, entries: int) -> Document:
         "totalNonContiguousDeletedMessagesRange": spec.ack_holes,
         "subscriptionHavePendingRead": bool(spec.consumers),
         "subscriptionHavePendingReplayRead": False,
-        "properties": {},
+        "properties": _bucket_properties(spec),
     }
+
+
+def _bucket_properties(spec: SubscriptionSpec) -> Document:
+    """A property for each sealed bucket: from which entry on, up to which, and the ledger that it is in."""
+    buckets = range(spec.delayed_buckets)
+    ends = ((number * BUCKET_MESSAGES, (number + 1) * BUCKET_MESSAGES - 1) for number in buckets)
+    return {f"#pulsar.internal.delayed.bucket_{first}_{last}": number for number, (first, last) in enumerate(ends)}
 
 
 def partitioned_document(partitions: dict[str, Document], *, per_partition: bool) -> Document:

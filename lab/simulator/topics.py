@@ -8,9 +8,8 @@ from starlette.routing import Route
 
 from lab.simulator import builder, replies, stats
 from lab.simulator.model import TC_TOPIC, Topic
-from lab.simulator.policies import QUOTAS
 from lab.simulator.replies import Refusal
-from lab.simulator.routing import here, known_namespace, must_own, namespace_of, topic_of
+from lab.simulator.routing import here, known_namespace, must_own, topic_of
 from lab.simulator.spec import SubscriptionSpec, TopicSpec
 
 NOT_FOUND = "Namespace not found"
@@ -91,14 +90,7 @@ def _owned_topic(request: Request) -> Topic:
 async def topic_stats(request: Request) -> Response:
     """All figures of one topic."""
     me, found = here(request), _owned_topic(request)
-    return replies.document(stats.topic_document(found, me.broker_id, _limits(request, found.name)))
-
-
-def _limits(request: Request, name: str) -> tuple[int, int]:
-    state = here(request).state
-    of_topic = state.topic_policies.get(name.rpartition("-partition-")[0] or name, {})
-    holders = (state.namespaces[namespace_of(request)].policies, of_topic)
-    return stats.quota_limits(*(holder.get(QUOTAS) or {} for holder in holders))
+    return replies.document(stats.topic_document(found, me.broker_id, me.state.limits(found.name), me.state.just_now))
 
 
 async def internal_stats(request: Request) -> Response:
@@ -113,12 +105,12 @@ async def partitioned_stats(request: Request) -> Response:
     if name not in me.state.partitioned:
         raise Refusal(404, f"Partitioned Topic not found: {name}")
     by_name = me.state.topics[namespace.name].by_name
-    limits = _limits(request, name)
+    limits = me.state.limits(name)
     documents = {}
     for index in range(me.state.partitioned[name]):
         part = by_name[f"{name}-partition-{index}"]
         owner = me.state.load(me.state.bundle_of(part.name))
-        documents[part.name] = stats.topic_document(part, owner.broker_id, limits)
+        documents[part.name] = stats.topic_document(part, owner.broker_id, limits, me.state.just_now)
     return replies.document(stats.partitioned_document(documents, per_partition=_per_partition(request)))
 
 

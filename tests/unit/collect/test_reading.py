@@ -139,7 +139,7 @@ def test_metrics_of_a_broker_are_kept_that_checks_look_at(cluster: Simulator) ->
     assert broker["metrics_read"] is True
     assert {row["source"] for row in metrics} == {broker["broker"]}
     assert {row["series"] for row in metrics} <= SERIES["broker"].keys()
-    (heap,) = (row for row in metrics if row["series"] == "jvm_memory_bytes_used")
+    heap, _ = (row for row in metrics if row["series"] == "jvm_memory_bytes_used")
     assert (heap["value"], heap["topic"]) == (128 * 1024 * 1024, None)
     assert heap["labels_json"] == '{"area":"heap","cluster":"local"}'
     assert [row["value"] for row in metrics if row["series"] == "pulsar_subscription_delayed"] == [0]

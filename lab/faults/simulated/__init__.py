@@ -1,0 +1,16 @@
+"""Faults of made-up clusters: those that real brokers cannot be brought to on one small machine."""
+
+from lab.faults.simulated import backlog, capacity, clients, delayed, healthy, placement, resources
+
+FAULTS = (
+    *resources.FAULTS,
+    *backlog.FAULTS,
+    *clients.FAULTS,
+    *delayed.FAULTS,
+    *capacity.FAULTS,
+    *placement.FAULTS,
+    *healthy.FAULTS,
+)
+"""All of them, by subject; the healthy clusters come last."""
+
+__all__ = ["FAULTS"]

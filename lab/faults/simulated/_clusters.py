@@ -1,0 +1,69 @@
+"""What simulated faults have in common: three brokers on hosts of their own, and topics that are busy and well.
+
+Brokers are on 127.0.0.1, 127.0.0.2 and so on, so that a label can say which of them is in trouble.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from lab.simulator import ClusterSpec, LoadSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
+
+GIB = 1024**3
+HOUR_S, DAY_S = 3600, 86_400
+IN_MEMORY = {
+    "delayedDeliveryTrackerFactoryClassName": "org.apache.pulsar.broker.delayed.InMemoryDelayedDeliveryTrackerFactory"
+}
+EIGHT_GIB = LoadSpec(heap_mb=1024, heap_limit_mb=8192, direct_mb=1024, direct_limit_mb=8192)
+"""A broker as in production: figures of delayed messages and throughput are nothing to it."""
+
+
+def at(number: int) -> str:
+    """The pattern of a broker's id, by its number from 0 on."""
+    return rf"^127\.0\.0\.{number + 1}:"
+
+
+def loads(brokers: int, usual: LoadSpec, **others: LoadSpec) -> tuple[LoadSpec, ...]:
+    """How busy each broker is: ``others`` by ``broker_N``, all else as usual."""
+    return tuple(others.get(f"broker_{number}", usual) for number in range(brokers))
+
+
+def spread(bundles: int, brokers: int) -> tuple[int, ...]:
+    """Bundles dealt out to brokers one by one."""
+    return tuple(number % brokers for number in range(bundles))
+
+
+def busy_topic(name: str, partitions: int, *, rate: float = 20.0, clients: int = 2) -> TopicSpec:
+    """A topic that is consumed as fast as it is produced to, with a handful of messages on their way."""
+    reader = SubscriptionSpec("billing", consumers=clients, backlog=25, unacked=20, rate_out=rate)
+    return TopicSpec(
+        name,
+        partitions=partitions,
+        producers=clients,
+        subscriptions=(reader,),
+        message_bytes=500,
+        storage_bytes=50_000_000,
+        rate_in=rate,
+    )
+
+
+def orders(brokers: int = 3, bundles: int = 12, partitions: int = 60, **more: Any) -> NamespaceSpec:
+    """``shop/orders``, busy and well, its bundles with all brokers alike."""
+    topic = busy_topic("placed", partitions)
+    return NamespaceSpec("shop/orders", bundles=bundles, topics=(topic,), owners=spread(bundles, brokers), **more)
+
+
+def cluster(*namespaces: NamespaceSpec, usual: LoadSpec = EIGHT_GIB, brokers: int = 3, **more: Any) -> ClusterSpec:
+    """``shop/orders`` and what is given besides; ``more`` may have ``broker_N`` for its load."""
+    others = {name: more.pop(name) for name in list(more) if name.startswith("broker_")}
+    return ClusterSpec(
+        brokers=brokers,
+        hosts="distinct",
+        namespaces=(orders(brokers), *namespaces),
+        loads=loads(brokers, usual, **others),
+        **more,
+    )
+
+
+def strained(**changes: Any) -> LoadSpec:
+    """The usual broker but for what is given."""
+    return replace(EIGHT_GIB, **changes)

@@ -1,0 +1,55 @@
+"""Clocks, quotas and backlogs."""
+
+from lab.faults.fault import Expected, SimulatedFault
+from lab.faults.simulated._clusters import GIB, cluster, strained
+from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
+
+
+def _held_at(gibibytes: int) -> dict[str, object]:
+    size = gibibytes * GIB
+    quota = {"limit": size, "limitSize": size, "limitTime": -1, "policy": "producer_request_hold"}
+    return {"backlog_quota_map": {"destination_storage": quota}}
+
+
+def _stuck() -> NamespaceSpec:
+    reader = SubscriptionSpec("archive", kind="Failover", consumers=2, backlog=0, rate_out=0.0)
+    topic = TopicSpec("events", subscriptions=(reader,), backlog_bytes=2 * GIB, storage_bytes=2 * GIB)
+    return NamespaceSpec("shop/audit", topics=(topic,), policies=_held_at(1))
+
+
+def _growing(messages: int) -> ClusterSpec:
+    """A reader that acknowledges half of what comes in."""
+    reader = SubscriptionSpec("reports", consumers=3, backlog=messages, unacked=900, rate_out=1_000.0)
+    topic = TopicSpec("clicks", producers=4, subscriptions=(reader,), message_bytes=200, rate_in=2_000.0)
+    return cluster(NamespaceSpec("shop/web", topics=(topic,), policies=_held_at(4)))
+
+
+FAULTS = (
+    SimulatedFault(
+        name="clock-ahead",
+        about="The clock of one of three brokers is a minute and a half ahead.",
+        expected=(Expected("clock-skew"),),
+        specs=(cluster(broker_1=strained(clock_ahead_s=90.0)),),
+        why="all brokers of the lab read the clock of one machine",
+        quick=True,
+    ),
+    SimulatedFault(
+        name="quota-that-counts-a-consumed-backlog",
+        about="A topic's producers are shut out by its quota, while its only subscription has consumed everything.",
+        expected=(Expected("quota-stuck", "^persistent://shop/audit/events$"),),
+        allowed={
+            "backlog-near-quota": "by the broker's own figure the topic is over its quota",
+            "producer-hold-restart-risk": "by the same figure producers cannot come back",
+        },
+        specs=(cluster(_stuck()),),
+        why="apache/pulsar#15609 comes by chance after weeks",
+    ),
+    SimulatedFault(
+        name="growing-backlog",
+        about="A subscription falls behind, by a million messages in ten minutes; the quota is full in two hours.",
+        expected=(Expected("backlog-growing", "persistent://shop/web/clicks"),),
+        specs=tuple(_growing(millions * 1_000_000) for millions in (1, 2, 3, 4)),
+        observations=4,
+        why="millions of messages take longer to write than the lab may run",
+    ),
+)

@@ -1,0 +1,71 @@
+"""Brokers and bundles that carry too much or nothing, and bundles that do not stay."""
+
+from lab.faults.fault import Expected, SimulatedFault
+from lab.faults.simulated._clusters import at, busy_topic, cluster, spread
+from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
+
+NO_ROOM = "more topics and traffic than the lab's machine has room for"
+
+
+def _uneven(topics: dict[int, int]) -> tuple[NamespaceSpec, ...]:
+    """For each broker so many topics, in a namespace of its own of eight bundles."""
+    return tuple(
+        NamespaceSpec(f"shop/part-{number}", bundles=8, topics=(busy_topic("log", count, rate=1.0),), owner=number)
+        for number, count in topics.items()
+    )
+
+
+def _one_hot() -> tuple[NamespaceSpec, ...]:
+    """60 MB/s in and out of one topic, and as much for each other broker in many bundles."""
+    out = SubscriptionSpec("index", consumers=4, backlog=100, unacked=80, rate_out=30_000.0)
+    hot = TopicSpec("clicks", producers=8, subscriptions=(out,), message_bytes=1_000, rate_in=30_000.0)
+    usual = busy_topic("views", 200, rate=560.0)
+    return (
+        NamespaceSpec("shop/search", bundles=4, topics=(hot,), owner=0),
+        NamespaceSpec("shop/web", bundles=64, topics=(usual,), owners=tuple(1 + each for each in spread(64, 2))),
+    )
+
+
+def _flapping(owner: int) -> ClusterSpec:
+    """A namespace whose first bundle is with that broker, and all others where they always are."""
+    topic = busy_topic("visits", 16)
+    return cluster(NamespaceSpec("shop/news", bundles=4, topics=(topic,), owners=(owner, 1, 2, 2)))
+
+
+FAULTS = (
+    SimulatedFault(
+        name="one-full-broker",
+        about="One of three brokers holds 1,500 topics and their clients, the others 200 each.",
+        expected=(Expected("broker-load-skew", at(0)),),
+        specs=(cluster(*_uneven({0: 1_500, 1: 200, 2: 200})),),
+        why=NO_ROOM,
+    ),
+    SimulatedFault(
+        name="new-broker-stays-empty",
+        about="A fourth broker joined, and nothing moved to it.",
+        expected=(Expected("broker-load-skew", at(3)),),
+        specs=(
+            ClusterSpec(
+                brokers=4,
+                hosts="distinct",
+                namespaces=_uneven({0: 700, 1: 700, 2: 700}),
+            ),
+        ),
+        why=NO_ROOM,
+    ),
+    SimulatedFault(
+        name="one-hot-bundle",
+        about="A single topic makes its bundle carry 60 MB/s, thirty times what other bundles carry.",
+        expected=(Expected("hot-bundle", "^shop/search/"),),
+        specs=(cluster(*_one_hot()),),
+        why=NO_ROOM,
+    ),
+    SimulatedFault(
+        name="bundle-goes-to-and-fro",
+        about="A bundle is with one broker, then with another, then with the first again, and so on.",
+        expected=(Expected("bundle-flapping", "^shop/news/0x00000000_"),),
+        specs=tuple(_flapping(owner) for owner in (0, 1, 0, 1, 0)),
+        observations=5,
+        why="a broker's own shedder takes hours to go in circles",
+    ),
+)

@@ -1,0 +1,94 @@
+"""Brokers whose process, metadata store or bookies are in trouble."""
+
+from lab.faults.fault import Expected, SimulatedFault
+from lab.faults.simulated._clusters import DAY_S, at, cluster, strained
+from lab.simulator import LatencySpec
+
+NO_CHOKING = "a JVM of the lab cannot be made to collect for hours without stopping the machine's other work"
+NO_SLOW_DISK = "the lab's bookie and ZooKeeper share a disk that nothing here can slow down for one of them"
+
+FAULTS = (
+    SimulatedFault(
+        name="collecting-a-quarter-of-the-time",
+        about="A broker spends a quarter of its life in short collections.",
+        expected=(Expected("gc-pressure", at(1)),),
+        specs=(cluster(broker_1=strained(gc_seconds=DAY_S / 4, gc_count=400_000)),),
+        why=NO_CHOKING,
+        quick=True,
+    ),
+    SimulatedFault(
+        name="full-collections-of-half-a-minute",
+        about="A broker stands still for 25 s whenever it collects its whole heap, forty times a day.",
+        expected=(Expected("gc-pressure", at(2)),),
+        specs=(cluster(broker_2=strained(full_gc_seconds=1000.0, full_gc_count=40, heap_mb=7900)),),
+        why=NO_CHOKING,
+    ),
+    SimulatedFault(
+        name="direct-memory-used-up",
+        about="A broker has 97 % of its direct memory in use.",
+        expected=(Expected("direct-memory-pressure", at(0)),),
+        specs=(cluster(broker_0=strained(direct_mb=7950)),),
+        why="filling direct memory for real makes a broker refuse connections, and with it the snapshot",
+    ),
+    SimulatedFault(
+        name="slow-metadata-store",
+        about="The metadata store takes 0.4 s on average to answer, whichever broker asks.",
+        expected=tuple(Expected("metadata-latency", at(number)) for number in range(3)),
+        specs=(cluster(usual=strained(metadata_reads=40_000, metadata_read_ms=400.0, metadata_wait_ms=350.0)),),
+        why=NO_SLOW_DISK,
+        quick=True,
+    ),
+    SimulatedFault(
+        name="metadata-store-with-a-long-tail",
+        about="One read of the metadata store in thirty takes seconds, though the mean is fine.",
+        expected=tuple(Expected("metadata-latency", at(number)) for number in range(3)),
+        specs=(cluster(usual=strained(metadata_reads=3_000, metadata_read_ms=80.0, metadata_slow_reads=100)),),
+        why=NO_SLOW_DISK,
+    ),
+    SimulatedFault(
+        name="slow-ledger-switches",
+        about="Of thirty ledger switches a minute on one broker, seven in ten take over 200 ms, many over a second.",
+        expected=(Expected("ledger-switch-slow", at(1)),),
+        specs=(
+            cluster(
+                usual=strained(ledger_switches=LatencySpec(0.5)),
+                broker_1=strained(ledger_switches=LatencySpec(0.5, slow_percent=40, stalled_percent=30)),
+            ),
+        ),
+        why=NO_SLOW_DISK,
+    ),
+    SimulatedFault(
+        name="slow-bookie",
+        about="One write to bookies in five takes over 200 ms: a thread or disk of a bookie is too busy.",
+        expected=tuple(Expected("bookie-thread-busy", at(number)) for number in range(3)),
+        specs=(cluster(usual=strained(writes=LatencySpec(800.0, slow_percent=18, stalled_percent=3))),),
+        why=NO_SLOW_DISK,
+        quick=True,
+    ),
+    SimulatedFault(
+        name="busy-client-thread",
+        about="One of the two threads of a broker's BookKeeper client has 7,000 tasks waiting, the other one none.",
+        expected=(Expected("bookie-thread-busy", at(0)),),
+        specs=(
+            cluster(
+                broker_0=strained(client_queues=(7_000, 0)),
+                configuration={"bookkeeperClientExposeStatsToPrometheus": "true"},
+            ),
+        ),
+        why="which thread a topic is with is up to its name, and none can be slowed down",
+    ),
+    SimulatedFault(
+        name="stuck-io-threads",
+        about="A broker answers nobody: threads wait for locks, lookups pile up, sockets stay half closed.",
+        expected=(Expected("io-threads-stuck", at(2)),),
+        specs=(cluster(broker_2=strained(blocked_threads=40, pending_lookups=9_000, open_files=17_500)),),
+        why="no call makes a broker's IO threads hang; a paused process does not answer the collector either",
+    ),
+    SimulatedFault(
+        name="deadlock",
+        about="Two threads of a broker wait for each other for ever.",
+        expected=(Expected("io-threads-stuck", at(0)),),
+        specs=(cluster(broker_0=strained(deadlocked_threads=2, blocked_threads=3)),),
+        why="no deadlock of a broker can be had at will",
+    ),
+)

@@ -1,0 +1,74 @@
+"""The series of managed ledgers, by namespace: how much is written, and how long writes and ledger switches take."""
+
+from collections.abc import Iterator, Mapping
+
+from lab.simulator.load import LatencySpec, LoadSpec
+from lab.simulator.metrics.text import family, gauge, sample
+
+BOUNDS_MS = (
+    "0.0_0.5",
+    "0.5_1.0",
+    "1.0_5.0",
+    "5.0_10.0",
+    "10.0_20.0",
+    "20.0_50.0",
+    "50.0_100.0",
+    "100.0_200.0",
+    "200.0_1000.0",
+)
+USUAL_WRITE, USUAL_SWITCH, SLOW = "1.0_5.0", "20.0_50.0", "200.0_1000.0"
+
+
+def lines(cluster: str, load: LoadSpec, rates_in: Mapping[str, float]) -> Iterator[str]:
+    """All of them; ``rates_in`` are messages a second by namespace, heartbeats included."""
+    spaces = {name: {"cluster": cluster, "namespace": _shown(name)} for name in rates_in}
+    # What is given for the whole broker is shared out among the namespaces of users.
+    users = [name for name in rates_in if not name.startswith("pulsar/")] or list(rates_in)
+    writes = {name: _part(name, load.writes, users, rates_in[name]) for name in rates_in}
+    switches = {name: _part(name, load.ledger_switches, users, 0.0) for name in rates_in}
+    for name, value in (("AddEntryErrors", 0), ("AddEntrySucceed", 1), ("MarkDeleteRate", 0), ("ReadEntriesErrors", 0)):
+        yield family(f"pulsar_ml_{name}", "gauge")
+        for space, labels in spaces.items():
+            yield sample(f"pulsar_ml_{name}", labels, value * writes[space].per_second, ", ")
+    for name, usual, parts in (
+        ("AddEntryLatencyBuckets", USUAL_WRITE, writes),
+        ("LedgerAddEntryLatencyBuckets", USUAL_WRITE, writes),
+        ("LedgerSwitchLatencyBuckets", USUAL_SWITCH, switches),
+    ):
+        yield from _buckets(f"pulsar_ml_{name}", usual, {space: (spaces[space], part) for space, part in parts.items()})
+
+
+def client_threads(cluster: str, load: LoadSpec) -> Iterator[str]:
+    """The queues of the BookKeeper client's threads; their names are in those of the series."""
+    for number, queued in enumerate(load.client_queues):
+        thread = f"BookKeeperClientWorker_OrderedExecutor_{number}_0"
+        series = f"pulsar_managedLedger_client_thread_{thread}_thread_executor_queue"
+        yield from gauge(series, {"cluster": cluster}, queued)
+
+
+def _shown(namespace: str) -> str:
+    """A namespace of the old form, as a heartbeat's, stands as it is."""
+    return namespace if namespace.count("/") > 1 else f"{namespace}/persistent"
+
+
+def _part(namespace: str, whole: LatencySpec | None, users: list[str], by_default: float) -> LatencySpec:
+    if whole is None:
+        return LatencySpec(by_default)
+    share = whole.per_second / len(users) if namespace in users else 0.0
+    return LatencySpec(share, whole.slow_percent, whole.stalled_percent)
+
+
+def _buckets(series: str, usual: str, spaces: Mapping[str, tuple[dict[str, str], LatencySpec]]) -> Iterator[str]:
+    yield family(series, "gauge")
+    for labels, part in spaces.values():
+        for bounds in BOUNDS_MS:
+            yield sample(series, {**labels, "quantile": bounds}, _rate(part, bounds, usual), ", ")
+    yield family(f"{series}_OVERFLOW", "gauge")
+    for labels, part in spaces.values():
+        yield sample(f"{series}_OVERFLOW", labels, part.per_second * part.stalled_percent / 100, ", ")
+
+
+def _rate(part: LatencySpec, bounds: str, usual: str) -> float:
+    if bounds == usual:
+        return part.per_second * (100 - part.slow_percent - part.stalled_percent) / 100
+    return part.per_second * part.slow_percent / 100 if bounds == SLOW else 0.0

@@ -1,0 +1,93 @@
+"""The series of topics and subscriptions: which stand at which, and where from."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from lab.simulator.metrics.text import family
+from lab.simulator.spec import SubscriptionSpec, TopicSpec
+
+EVICTIONS = "pulsar_storage_backlog_quota_exceeded_evictions_total"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A topic in the series.
+
+    Attributes:
+        labels: ``cluster="..",namespace="..",topic=".."``.
+        spec: Its figures.
+        limits: Its backlog quota, in bytes and in seconds; -1 where there is none.
+    """
+
+    labels: str
+    spec: TopicSpec
+    limits: tuple[int, int]
+
+
+OF_TOPIC: dict[str, Callable[[Shown], float]] = {
+    "pulsar_subscriptions_count": lambda topic: len(topic.spec.subscriptions),
+    "pulsar_producers_count": lambda topic: topic.spec.producers,
+    "pulsar_consumers_count": lambda topic: topic.spec.consumers,
+    "pulsar_rate_in": lambda topic: topic.spec.rate_in,
+    "pulsar_throughput_in": lambda topic: topic.spec.rate_in * topic.spec.message_bytes,
+    "pulsar_storage_size": lambda topic: topic.spec.storage,
+    "pulsar_storage_backlog_size": lambda topic: topic.spec.backlog,
+    "pulsar_storage_backlog_age_seconds": lambda topic: topic.spec.backlog_age_s,
+    "pulsar_storage_backlog_quota_limit": lambda topic: topic.limits[0],
+    "pulsar_storage_backlog_quota_limit_time": lambda topic: topic.limits[1],
+    "pulsar_msg_backlog": lambda topic: sum(each.backlog for each in topic.spec.subscriptions),
+    "pulsar_delayed_message_index_size_bytes": lambda topic: topic.spec.index_bytes,
+    "pulsar_storage_write_latency_le_1000": lambda _: 0,
+    "pulsar_storage_write_latency_overflow": lambda _: 0,
+    "pulsar_storage_ledger_write_latency_le_1000": lambda _: 0,
+    "pulsar_storage_ledger_write_latency_overflow": lambda _: 0,
+}
+OF_SUBSCRIPTION: dict[str, Callable[[SubscriptionSpec], float]] = {
+    "pulsar_subscription_back_log": lambda spec: spec.backlog,
+    "pulsar_subscription_back_log_no_delayed": lambda spec: spec.backlog - spec.delayed,
+    "pulsar_subscription_delayed": lambda spec: spec.delayed,
+    "pulsar_subscription_delayed_message_index_size_bytes": lambda spec: spec.index_bytes,
+    "pulsar_subscription_unacked_messages": lambda spec: spec.unacked,
+    "pulsar_subscription_blocked_on_unacked_messages": lambda spec: int(spec.blocked),
+    "pulsar_subscription_msg_rate_out": lambda spec: spec.rate_out,
+    "pulsar_subscription_msg_rate_redeliver": lambda spec: spec.redeliver_rate,
+}
+OF_BUCKETS: dict[str, Callable[[SubscriptionSpec], float]] = {
+    "pulsar_delayed_message_index_bucket_total": lambda spec: spec.delayed_buckets + 1,
+    "pulsar_delayed_message_index_loaded": lambda spec: spec.index_entries,
+    "pulsar_delayed_message_index_bucket_snapshot_size_bytes": lambda spec: spec.sealed * BYTES_IN_SNAPSHOT,
+}
+BYTES_IN_SNAPSHOT = 20
+"""Of a delayed message in a sealed bucket, about: three numbers of varying length."""
+
+
+def lines(topics: list[Shown], *, buckets: bool) -> Iterator[str]:
+    """All of them; ``buckets`` says whether the bucket tracker is in use, which tells more than the other."""
+    for name, topic_value in OF_TOPIC.items():
+        yield family(name, "gauge")
+        yield from (f"{name}{{{topic.labels}}} {topic_value(topic)}\n" for topic in topics)
+    yield family(EVICTIONS, "gauge")
+    for kind in ("size", "time"):
+        yield from (f'{EVICTIONS}{{{topic.labels},quota_type="{kind}"}} 0\n' for topic in topics)
+    for name, value in OF_SUBSCRIPTION.items():
+        yield family(name, "gauge")
+        for topic in topics:
+            for each in topic.spec.subscriptions:
+                yield f'{name}{{{topic.labels},subscription="{each.name}"}} {value(each)}\n'
+    if buckets:
+        yield from _of_buckets(topics)
+
+
+def _of_buckets(topics: list[Shown]) -> Iterator[str]:
+    """Only of those that have a tracker, of which there is one as soon as a message is delayed."""
+    with_tracker = {
+        topic.labels: [each for each in topic.spec.subscriptions if each.delayed or each.delayed_buckets]
+        for topic in topics
+    }
+    for name, value in OF_BUCKETS.items():
+        yield family(name, "gauge")
+        for labels, subscriptions in with_tracker.items():
+            if subscriptions:
+                yield f"{name}{{{labels}}} {sum(value(each) for each in subscriptions)}\n"
+            for each in subscriptions:
+                yield f'{name}{{{labels},subscription="{each.name}"}} {value(each)}\n'

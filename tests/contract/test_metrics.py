@@ -1,0 +1,146 @@
+"""The Prometheus series that Steward keeps: the simulator tells what real brokers tell, under the same labels."""
+
+import time
+from collections import defaultdict
+from typing import NamedTuple
+
+import pytest
+
+from pulsar_steward.admin.metrics import Exposition
+from pulsar_steward.collect.series import SERIES
+from tests.contract.api import Api
+
+STATS_WITHIN_S = 15
+KEPT = SERIES["broker"]
+CLUSTER, TOPIC = frozenset({"cluster"}), frozenset({"cluster", "namespace", "topic"})
+SUBSCRIPTION, NAMESPACE = TOPIC | {"subscription"}, frozenset({"cluster", "namespace"})
+BATCHES, OPERATIONS = CLUSTER | {"name"}, CLUSTER | {"name", "type", "status"}
+CONNECTIONS = CLUSTER | {"broker", "metric"}
+
+OTHER_VERSIONS = {"jvm_memory_max_bytes", "jvm_memory_used_bytes"}
+"""So a later Java library of Prometheus calls what 4.0.7 calls ``jvm_memory_bytes_*``."""
+
+COMPACTION = {name for name in KEPT if name.startswith("pulsar_compaction_")}
+"""Told of topics that were compacted; nothing compacts here."""
+
+BUCKETS = {name for name in KEPT if name.startswith("pulsar_delayed_message_index_") and "index_size" not in name}
+"""Told of subscriptions that a message was delayed for; the API of these tests sends none."""
+
+ABSENT = OTHER_VERSIONS | COMPACTION | BUCKETS
+"""What is kept, and neither told by idle real brokers nor by the simulator."""
+
+LABELS = {
+    **dict.fromkeys(KEPT, CLUSTER),
+    **{name: CLUSTER | {"gc"} for name in KEPT if name.startswith("jvm_gc_")},
+    **{name: CLUSTER | {"area"} for name in KEPT if name.startswith("jvm_memory_bytes_")},
+    **{name: CLUSTER | {"pool"} for name in KEPT if name.startswith("jvm_memory_pool_")},
+    "jvm_threads_state": CLUSTER | {"state"},
+    "pulsar_version_info": CLUSTER | {"version", "commit"},
+    **{name: BATCHES for name in KEPT if name.startswith("pulsar_batch_metadata_store_")},
+    **{name: OPERATIONS for name in KEPT if name.startswith("pulsar_metadata_store_ops_")},
+    "pulsar_metadata_store_ops_latency_ms_bucket": OPERATIONS | {"le"},
+    "pulsar_metadata_store_put_bytes_total": BATCHES,
+    "pulsar_broker_lookup": CLUSTER | {"quantile"},
+    "pulsar_topic_load_times": CLUSTER | {"quantile"},
+    "pulsar_broker_publish_latency": CLUSTER | {"quantile"},
+    "pulsar_broker_storage_backlog_quota_exceeded_evictions_total": CLUSTER | {"quota_type"},
+    "pulsar_topic_load_failed_count": CONNECTIONS,
+    "pulsar_active_connections": CONNECTIONS,
+    **{name: CONNECTIONS for name in KEPT if name.startswith("pulsar_connection_")},
+    **{name: NAMESPACE for name in KEPT if name.startswith("pulsar_ml_") and name[len("pulsar_ml_")].isupper()},
+    **{name: NAMESPACE | {"quantile"} for name in KEPT if name.endswith("LatencyBuckets")},
+    "pulsar_delayed_message_index_size_bytes": TOPIC,
+    **{name: TOPIC for name in KEPT if name.startswith("pulsar_storage_") and "_check_" not in name},
+    "pulsar_storage_backlog_quota_exceeded_evictions_total": TOPIC | {"quota_type"},
+    **{name: SUBSCRIPTION for name in KEPT if name.startswith("pulsar_subscription_")},
+}
+
+
+class Told(NamedTuple):
+    """One sample of a series that is kept."""
+
+    series: str
+    labels: dict[str, str]
+
+
+def told(api: Api, at: int) -> list[Told]:
+    """The samples that a broker tells, resting ones too."""
+    body = api.call("GET", "/metrics/", at).content
+    exposition = Exposition(iter([body]), len(body) + 1)
+    return [Told(each.series, each.labels) for each in exposition.samples(dict.fromkeys(KEPT))]
+
+
+@pytest.fixture(scope="module")
+def samples(api: Api) -> list[Told]:
+    """Of a broker with a topic and an idle subscription, once its statistics hold them."""
+    namespace = api.new_namespace()
+    topic = api.new_partitioned(namespace, 1)
+    api.final("PUT", f"/admin/v2/persistent/{topic}/subscription/idle")
+    owner = api.look_up(f"{topic}-partition-0")
+    deadline = time.monotonic() + STATS_WITHIN_S
+    while True:
+        seen = told(api, owner)
+        if any(sample.labels.get("subscription") == "idle" for sample in seen) and _ledgers(seen, namespace):
+            return seen
+        assert time.monotonic() < deadline, "the topic never came into the broker's series"
+        time.sleep(0.2)
+
+
+def _ledgers(seen: list[Told], namespace: str) -> bool:
+    """Ledgers have statistics of their own, by namespace, which come later than those of topics."""
+    return any(
+        sample.series == "pulsar_ml_AddEntrySucceed" and sample.labels["namespace"] == f"{namespace}/persistent"
+        for sample in seen
+    )
+
+
+def test_every_series_that_is_kept_is_told_but_for_known_ones(samples: list[Told]) -> None:
+    """A real broker tells no more of them than the simulator does, and no fewer."""
+    assert {sample.series for sample in samples} == KEPT.keys() - ABSENT
+
+
+def test_every_sample_has_the_labels_of_its_series(samples: list[Told]) -> None:
+    """A check that asks for a label finds it on both."""
+    found: dict[str, set[frozenset[str]]] = defaultdict(set)
+    for sample in samples:
+        found[sample.series].add(frozenset(sample.labels))
+    assert found == {name: {LABELS[name]} for name in found}
+
+
+@pytest.mark.parametrize(
+    ("series", "label", "values"),
+    [
+        ("jvm_gc_collection_seconds_sum", "gc", {"Copy", "MarkSweepCompact"}),
+        ("jvm_memory_bytes_used", "area", {"heap", "nonheap"}),
+        (
+            "jvm_threads_state",
+            "state",
+            {"NEW", "TERMINATED", "RUNNABLE", "BLOCKED", "WAITING", "TIMED_WAITING", "UNKNOWN"},
+        ),
+        ("pulsar_metadata_store_ops_latency_ms_count", "type", {"get", "put", "del"}),
+        ("pulsar_metadata_store_ops_latency_ms_count", "status", {"success", "fail"}),
+        (
+            "pulsar_metadata_store_ops_latency_ms_bucket",
+            "le",
+            {f"{bound}.0" for bound in (1, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)} | {"+Inf"},
+        ),
+        (
+            "pulsar_ml_LedgerSwitchLatencyBuckets",
+            "quantile",
+            {
+                *("0.0_0.5", "0.5_1.0", "1.0_5.0", "5.0_10.0", "10.0_20.0", "20.0_50.0"),
+                *("50.0_100.0", "100.0_200.0", "200.0_1000.0"),
+            },
+        ),
+    ],
+)
+def test_labels_that_checks_look_into_have_these_values(
+    samples: list[Told], series: str, label: str, values: set[str]
+) -> None:
+    """Collectors of the lab's brokers, states of threads, bounds of latencies in milliseconds."""
+    assert {sample.labels[label] for sample in samples if sample.series == series} == values
+
+
+def test_answers_are_dated(api: Api) -> None:
+    """The header by which clocks are compared is there, once."""
+    assert len(api.call("GET", "/admin/v2/brokers/version").headers.get_list("Date")) == 1

@@ -1,0 +1,151 @@
+"""What a description of a made-up cluster is to its documents and series, which the checks' faults rest on."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+import httpx
+import pytest
+
+from lab.simulator import (
+    ClusterSpec,
+    LatencySpec,
+    LoadSpec,
+    NamespaceSpec,
+    Simulator,
+    SubscriptionSpec,
+    TopicSpec,
+    running_simulator,
+)
+
+IN_MEMORY = {"delayedDeliveryTrackerFactoryClassName": "InMemoryDelayedDeliveryTrackerFactory"}
+SWITCHES = "pulsar_ml_LedgerSwitchLatencyBuckets"
+BUCKETS = "pulsar_delayed_message_index_bucket_total"
+
+
+@contextmanager
+def one_broker(load: LoadSpec | None = None, *topics: TopicSpec, **more: object) -> Iterator[tuple[Simulator, str]]:
+    """A cluster of one broker, and where its admin API is."""
+    namespace = NamespaceSpec("shop/orders", bundles=1, topics=topics)
+    spec = ClusterSpec(brokers=1, namespaces=(namespace,), loads=(load or LoadSpec(),), **more)  # type: ignore[arg-type]  # the fields of the description
+    with running_simulator(spec) as simulator:
+        yield simulator, simulator.admin_urls[0]
+
+
+def told(url: str, series: str, *labels: str) -> list[float]:
+    """The values of a series' samples that have these labels (``area="heap"``)."""
+    text = httpx.get(f"{url}/metrics/", trust_env=False).text
+    lines = re.findall(rf"^{series}(\{{.*\}}) (\S+)$", text, re.MULTILINE)
+    return [float(value) for inside, value in lines if all(label in inside for label in labels)]
+
+
+@pytest.mark.parametrize(
+    ("load", "series", "label", "value"),
+    [
+        (LoadSpec(gc_seconds=9.5), "jvm_gc_collection_seconds_sum", 'gc="Copy"', 9.5),
+        (LoadSpec(full_gc_count=7), "jvm_gc_collection_seconds_count", 'gc="MarkSweepCompact"', 7),
+        (LoadSpec(direct_mb=3), "jvm_memory_direct_bytes_used", "cluster", 3 * 1024**2),
+        (LoadSpec(blocked_threads=12), "jvm_threads_state", 'state="BLOCKED"', 12),
+        (LoadSpec(deadlocked_threads=2), "jvm_threads_deadlocked", "cluster", 2),
+        (LoadSpec(open_files=77), "process_open_fds", "cluster", 77),
+        (LoadSpec(pending_lookups=5), "pulsar_broker_lookup_pending_requests", "cluster", 5),
+        (LoadSpec(connections=4), "pulsar_active_connections", 'metric="broker_connection"', 4),
+        (LoadSpec(connections=4, connections_replaced=6), "pulsar_connection_create_success_count", "", 10),
+        (
+            LoadSpec(metadata_reads=50, metadata_slow_reads=8),
+            "pulsar_metadata_store_ops_latency_ms_bucket",
+            'type="get",status="success",le="1000.0"',
+            42,
+        ),
+        (LoadSpec(ledger_switches=LatencySpec(2.0, 10, 30)), SWITCHES, '/persistent", quantile="200.0_1000.0"', 0.2),
+        (LoadSpec(ledger_switches=LatencySpec(2.0, 10, 30)), f"{SWITCHES}_OVERFLOW", '/persistent"', 0.6),
+    ],
+)
+def test_how_busy_a_broker_is_stands_in_its_series(load: LoadSpec, series: str, label: str, value: float) -> None:
+    """Each figure of the description is a sample's value."""
+    with one_broker(load, TopicSpec("placed")) as (_, url):
+        assert told(url, series, label) == [pytest.approx(value)]
+
+
+def test_the_client_of_bookies_is_told_of_where_it_is_configured() -> None:
+    """A real broker shows the queues of its threads with one setting only."""
+    series = "pulsar_managedLedger_client_thread_BookKeeperClientWorker_OrderedExecutor_1_0_thread_executor_queue"
+    load = LoadSpec(client_queues=(0, 900))
+    with one_broker(load) as (_, url):
+        assert told(url, series) == []
+    with one_broker(load, configuration={"bookkeeperClientExposeStatsToPrometheus": "true"}) as (_, url):
+        assert told(url, series) == [900]
+
+
+def test_a_clock_that_is_ahead_dates_the_answers() -> None:
+    """As a real broker whose clock is ahead does."""
+    with one_broker(LoadSpec(clock_ahead_s=120.0)) as (_, url):
+        shown = parsedate_to_datetime(httpx.get(f"{url}/admin/v2/brokers", trust_env=False).headers["Date"])
+    assert 110 < (shown - datetime.now(UTC)).total_seconds() < 130
+
+
+def test_brokers_have_run_for_a_while_and_later_ones_have_not() -> None:
+    """The time of the start is told in seconds since 1970."""
+    with one_broker(LoadSpec(uptime_s=5000.0)) as (simulator, url):
+        later = simulator.add_broker().admin_url
+        (old,), (young,) = (told(each, "process_start_time_seconds") for each in (url, later))
+    assert 4900 < young - old < 5100
+
+
+def test_buckets_are_told_by_the_tracker_that_has_them() -> None:
+    """One more than are sealed, and one property of the cursor for each sealed one; the other tracker has none."""
+    waiting = SubscriptionSpec("mail", backlog=200_000, delayed=200_000, delayed_buckets=3)
+    topic = TopicSpec("reminders", subscriptions=(waiting,))
+    with one_broker(None, topic) as (_, url):
+        assert told(url, BUCKETS, 'subscription="mail"') == [4]
+        internals = httpx.get(f"{url}/admin/v2/persistent/shop/orders/reminders/internalStats", trust_env=False)
+    assert len(internals.json()["cursors"]["mail"]["properties"]) == 3
+    with one_broker(None, topic, configuration=IN_MEMORY) as (_, url):
+        assert told(url, BUCKETS) == []
+
+
+@pytest.mark.parametrize(
+    ("subscription", "taken"),
+    [
+        (SubscriptionSpec("mail", backlog=9), 0),
+        (SubscriptionSpec("mail", backlog=3, delayed=3), 768),
+        (SubscriptionSpec("mail", backlog=10_000, delayed=10_000), 240_000),
+        (SubscriptionSpec("mail", backlog=900_000, delayed=900_000, delayed_buckets=10), 2_400_000),
+    ],
+)
+def test_the_index_of_delayed_messages_takes_24_bytes_each(subscription: SubscriptionSpec, taken: int) -> None:
+    """Three longs, at least 768 bytes; of sealed buckets one segment of 5,000 is in memory."""
+    with one_broker(None, TopicSpec("reminders", subscriptions=(subscription,))) as (_, url):
+        assert told(url, "pulsar_subscription_delayed_message_index_size_bytes") == [taken]
+        stats = httpx.get(f"{url}/admin/v2/persistent/shop/orders/reminders/stats", trust_env=False).json()
+    assert stats["subscriptions"]["mail"]["delayedMessageIndexSizeInBytes"] == taken
+
+
+def test_new_clients_have_connected_just_now() -> None:
+    """So many of them, the others long ago."""
+    reader = SubscriptionSpec("app", consumers=5, new_consumers=2)
+    topic = TopicSpec("live", producers=3, new_producers=1, subscriptions=(reader,))
+    with one_broker(None, topic) as (_, url):
+        (bundles,) = (
+            document
+            for name, document in httpx.get(f"{url}/admin/v2/broker-stats/topics", trust_env=False).json().items()
+            if name == "shop/orders"
+        )
+    figures = bundles["0x00000000_0xffffffff"]["persistent"]["persistent://shop/orders/live"]
+    for clients, new in ((figures["publishers"], 1), (figures["subscriptions"]["app"]["consumers"], 2)):
+        ages = [
+            (datetime.now(UTC) - datetime.fromisoformat(each["connectedSince"])).total_seconds() for each in clients
+        ]
+        assert sum(age < 180 for age in ages) == new
+
+
+def test_bundles_are_with_the_brokers_that_are_named() -> None:
+    """One broker's number for each bundle, in their order."""
+    spec = ClusterSpec(namespaces=(NamespaceSpec("shop/orders", bundles=3, owners=(2, 0, 2)),))
+    with running_simulator(spec) as simulator:
+        brokers = [simulator.broker(url.removeprefix("http://")).broker_id for url in simulator.admin_urls]
+        owned = simulator.owned_bundles()
+    counts = [sum(bundle.startswith("shop/orders/") for bundle in owned[broker]) for broker in brokers]
+    assert counts == [1, 0, 2]

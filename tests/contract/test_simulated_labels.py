@@ -1,0 +1,54 @@
+"""The labels of simulated faults: what is expected exists, and no check is left without trouble to find."""
+
+import pytest
+
+from lab.faults.fault import SimulatedFault
+from lab.faults.simulated import FAULTS
+from pulsar_steward.model.catalog import CHECKS
+
+IDS = CHECKS.keys()
+NOT_TO_BE_HAD_FOR_REAL = {
+    "backlog-growing",
+    "bookie-thread-busy",
+    "broker-load-skew",
+    "bundle-flapping",
+    "clock-skew",
+    "cluster-placement",
+    "connection-churn",
+    "consumer-fanout",
+    "cursor-not-persistable",
+    "delayed-bucket-count",
+    "delayed-holds-ledgers",
+    "delayed-index-memory",
+    "delayed-index-multiplied",
+    "direct-memory-pressure",
+    "failover-time",
+    "gc-pressure",
+    "hot-bundle",
+    "io-threads-stuck",
+    "ledger-switch-slow",
+    "metadata-latency",
+    "partition-ceiling",
+    "quota-stuck",
+}
+
+
+@pytest.mark.parametrize("fault", [pytest.param(fault, id=fault.name) for fault in FAULTS])
+def test_a_label_names_checks_that_exist(fault: SimulatedFault) -> None:
+    """What is allowed besides is not what is expected, and has a reason."""
+    expected = {each.check_id for each in fault.expected}
+    assert expected | fault.allowed.keys() <= IDS
+    assert not expected & fault.allowed.keys()
+    assert fault.why
+    assert all(fault.allowed.values())
+    assert len(fault.specs) <= fault.observations
+
+
+def test_every_check_that_needs_a_made_up_cluster_has_one() -> None:
+    """Real brokers cannot be brought to these on a small machine."""
+    assert {each.check_id for fault in FAULTS for each in fault.expected} >= NOT_TO_BE_HAD_FOR_REAL
+
+
+def test_some_clusters_are_well() -> None:
+    """A check that always finds something would pass all the others."""
+    assert sum(not fault.expected for fault in FAULTS) >= 3
