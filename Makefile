@@ -41,6 +41,10 @@ demo: $(STAMP) ## Break a real cluster, see it proposed, approved and healed (AN
 test: lint ## Check and test everything; a part that cannot run says why (with CI=true it fails)
 	@$(JAVA) $(BIN)/pytest $(PYTEST_ARGS)
 
+.PHONY: accuracy
+accuracy: $(STAMP) ## Make labelled faults, real ones too, see which the checks find, and write docs/accuracy.md (ARGS="--quick")
+	@$(JAVA) $(BIN)/python -m benchmarks.accuracy $(ARGS)
+
 .PHONY: lint
 lint: $(STAMP) ## Style, types and the direction of imports
 	$(BIN)/ruff check

@@ -1,0 +1,138 @@
+"""``python -m benchmarks.accuracy``: makes labelled faults, looks at them, and says how well the checks find.
+
+Exit code 0 only when nothing was missed, nothing was found falsely, and every fault could be made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyspark
+from rich.console import Console
+
+from benchmarks.accuracy.document import Run, markdown
+from benchmarks.accuracy.outcome import scores
+from benchmarks.accuracy.table import checks_table, faults_table, found_of, wrongs
+from lab.faults.fault import RealFault, SimulatedFault
+from lab.faults.registry import FAULTS
+from lab.model import VERSIONS
+from steward_spark.session import spark_session
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from benchmarks.accuracy.outcome import Outcome
+    from lab.faults.registry import AnyFault
+
+SUBMIT = (
+    "--conf spark.ui.showConsoleProgress=false"
+    " --conf 'spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m'"
+    " pyspark-shell"
+)
+"""As the jobs start, but for hundreds of them in one process: its compiled code outgrows the 48 MB that are usual."""
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "accuracy.md"
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__.partition("\n")[0])
+    kind = made.add_mutually_exclusive_group()
+    kind.add_argument("--real", action="store_true", help="only faults on real brokers")
+    kind.add_argument("--simulated", action="store_true", help="only simulated ones")
+    made.add_argument("--quick", action="store_true", help="only those that the tests run")
+    made.add_argument("--only", nargs="+", metavar="NAME", help="only these")
+    made.add_argument("--out", type=Path, default=DOCUMENT, metavar="FILE", help="written when all faults were run")
+    made.add_argument("--home", type=Path, metavar="FOLDER", help="for labs and snapshots (default: a passing one)")
+    return made
+
+
+def chosen(arguments: argparse.Namespace) -> list[AnyFault]:
+    """The faults that were asked for.
+
+    Raises:
+        SystemExit: A name is unknown.
+    """
+    unknown = set(arguments.only or ()) - {fault.name for fault in FAULTS}
+    if unknown:
+        raise SystemExit(f"no such fault: {', '.join(sorted(unknown))}")
+    return [fault for fault in FAULTS if _is_asked_for(fault, arguments)]
+
+
+def _is_asked_for(fault: AnyFault, arguments: argparse.Namespace) -> bool:
+    return (
+        (not arguments.real or isinstance(fault, RealFault))
+        and (not arguments.simulated or isinstance(fault, SimulatedFault))
+        and (not arguments.quick or fault.quick)
+        and (not arguments.only or fault.name in arguments.only)
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the faults; returns the exit code."""
+    arguments = parser().parse_args(argv)
+    faults = chosen(arguments)
+    console = Console()
+    if arguments.home is not None:
+        outcomes = _outcomes(faults, arguments.home, console)
+    else:
+        with tempfile.TemporaryDirectory(prefix="accuracy-") as home:
+            outcomes = _outcomes(faults, Path(home), console)
+    of_checks = scores(outcomes, check_ids())
+    console.print(faults_table(outcomes), checks_table(of_checks))
+    if len(faults) == len(FAULTS):
+        run = Run(outcomes, of_checks, datetime.now(UTC).date().isoformat(), versions())
+        arguments.out.write_text(markdown(run), encoding="utf-8")
+        console.print(f"written: {arguments.out}")
+    return 0 if all(outcome.right for outcome in outcomes) else 1
+
+
+def check_ids() -> list[str]:
+    """Of every check there is."""
+    from steward_spark.checks.registry import CHECKS  # noqa: PLC0415 - wrong arguments are told without Spark
+
+    return [check.info.check_id for check in CHECKS]
+
+
+def versions() -> dict[str, str]:
+    """Of what took part."""
+    return {
+        "Pulsar Steward": version("pulsar-steward"),
+        "Pulsar": VERSIONS[0],
+        "Spark": pyspark.__version__,
+        "Python": platform.python_version(),
+    }
+
+
+def _outcomes(faults: Sequence[AnyFault], home: Path, console: Console) -> list[Outcome]:
+    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", SUBMIT)
+    spark = spark_session("accuracy")
+    from benchmarks.accuracy.running import Workbench, for_small_tables  # noqa: PLC0415 - as above
+
+    def say(line: str) -> None:
+        console.print(f"{datetime.now(UTC):%H:%M:%S} {line}", soft_wrap=True, markup=False, highlight=False)
+
+    began = time.monotonic()
+    try:
+        outcomes = []
+        for outcome in Workbench(for_small_tables(spark), home, say).outcomes(faults):
+            outcomes.append(outcome)
+            told = "\n  ".join([found_of(outcome), *wrongs(outcome)])
+            say(f"{len(outcomes)}/{len(faults)} {outcome.fault.name}, {outcome.seconds:.0f} s: {told}")
+    finally:
+        spark.stop()
+    say(f"{time.monotonic() - began:.0f} s in all")
+    return outcomes
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""What came of the faults: one outcome each, and the score of each check over all of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from benchmarks.accuracy.judging import Judgement
+from lab.faults.fault import SimulatedFault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from lab.faults.fault import Fault
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one fault.
+
+    Attributes:
+        judgement: Empty where it could not be made or looked at.
+        seconds: From making it to having cleared it away, without the lab's start.
+        failure: Why it could not be made or looked at.
+    """
+
+    fault: Fault
+    judgement: Judgement = field(default_factory=Judgement)
+    seconds: float = 0.0
+    failure: str | None = None
+
+    @property
+    def right(self) -> bool:
+        """Whether it was looked at, nothing missed and nothing found falsely."""
+        return self.failure is None and self.judgement.right
+
+    @property
+    def kind(self) -> str:
+        """``real`` or ``simulated``."""
+        return "simulated" if isinstance(self.fault, SimulatedFault) else "real"
+
+
+@dataclass(frozen=True)
+class Score:
+    """How often a check, or all of them, found what was expected.
+
+    Attributes:
+        found: Expected findings that were there.
+        missed: Expected findings that were not.
+        false: Faults, or healthy clusters, of which it reported what is not so.
+    """
+
+    found: int = 0
+    missed: int = 0
+    false: int = 0
+
+    @property
+    def precision(self) -> float | None:
+        """Share of what it reported that is so; None where it reported nothing."""
+        return _share(self.found, self.false)
+
+    @property
+    def recall(self) -> float | None:
+        """Share of what is so that it reported; None where nothing was expected of it."""
+        return _share(self.found, self.missed)
+
+
+def scores(outcomes: Iterable[Outcome], check_ids: Sequence[str] = ()) -> dict[str, Score]:
+    """Each check's score, by its id; those in ``check_ids`` are there also when no fault speaks of them."""
+    found: Counter[str] = Counter()
+    missed: Counter[str] = Counter()
+    false: Counter[str] = Counter()
+    for outcome in outcomes:
+        judgement = outcome.judgement
+        found.update(expected.check_id for expected in judgement.found)
+        missed.update(each.expected.check_id for each in judgement.missed)
+        false.update({finding.check_id for finding in judgement.false})
+    known = sorted({*check_ids, *found, *missed, *false})
+    return {check_id: Score(found[check_id], missed[check_id], false[check_id]) for check_id in known}
+
+
+def total(each: Iterable[Score]) -> Score:
+    """The score of several checks together."""
+    rows = list(each)
+    return Score(*(sum(getattr(row, name) for row in rows) for name in ("found", "missed", "false")))
+
+
+def _share(right: int, wrong: int) -> float | None:
+    return right / (right + wrong) if right + wrong else None

@@ -1,0 +1,114 @@
+"""Makes a fault, looks at it as Steward does (`collect`, then `diagnose`), and judges what was found."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from pydantic import SecretStr
+
+from benchmarks.accuracy.judging import judge
+from benchmarks.accuracy.labs import Labs, in_order
+from benchmarks.accuracy.made_up import MadeUp
+from benchmarks.accuracy.outcome import Outcome
+from lab.faults.fault import RealFault
+from pulsar_steward.admin.settings import AdminSettings
+from pulsar_steward.policy.load import parse_policy
+from pulsar_steward.snapshots.read import open_snapshot
+from steward_spark.collecting import Order, collect
+from steward_spark.diagnosing import diagnose
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from lab.cluster import Lab
+    from lab.faults.fault import SimulatedFault
+    from lab.faults.registry import AnyFault
+    from lab.target import PulsarTarget
+
+
+SMALL = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""A lab's tables are small: to compile a query takes longer than to interpret it (measured: 35 s of CPU against 21)."""
+
+
+def for_small_tables(spark: SparkSession) -> SparkSession:
+    """A session on the same Spark whose queries start sooner; the given one stays as it is."""
+    session = spark.newSession()
+    for key, value in SMALL.items():
+        session.conf.set(key, value)
+    return session
+
+
+class Workbench:
+    """Looks at one fault after another.
+
+    Args:
+        spark: The session that both jobs run in.
+        home: A folder for labs and snapshots.
+        say: Told what happens, a line at a time.
+    """
+
+    def __init__(self, spark: SparkSession, home: Path, say: Callable[[str], None]) -> None:
+        self._spark = spark
+        self._home = home
+        self._say = say
+
+    def outcomes(self, faults: Iterable[AnyFault]) -> Iterator[Outcome]:
+        """What came of each fault, as soon as it is known; labs are started and ended on the way."""
+        with Labs(self._home / "labs", self._say) as labs:
+            for fault in in_order(faults):
+                self._say(f"{fault.name}: {fault.about}")
+                yield self.outcome(fault, labs)
+
+    def outcome(self, fault: AnyFault, labs: Labs) -> Outcome:
+        """What came of one fault; whatever goes wrong with making it or looking at it is told in there."""
+        began = time.monotonic()
+        try:
+            if isinstance(fault, RealFault):
+                lab = labs.lab_for(fault)
+                began = time.monotonic()  # starting a lab is no part of a fault
+                uri = self._real(fault, lab)
+                labs.done_with(fault)
+            else:
+                uri = self._simulated(fault)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other faults are looked at all the same
+            labs.end()
+            return Outcome(fault, seconds=time.monotonic() - began, failure=f"{type(error).__name__}: {error}")
+        snapshot = open_snapshot(uri)
+        judgement = judge(fault, snapshot.findings(), snapshot.verdicts())
+        return Outcome(fault, judgement, time.monotonic() - began)
+
+    def _real(self, fault: RealFault, lab: Lab) -> str:
+        with fault.made(lab):
+            uri = self._observe(fault, lab, datetime.now(UTC))
+            for observed in range(1, fault.observations):
+                fault.between(lab, observed)
+                uri = self._observe(fault, lab, datetime.now(UTC))
+        return uri
+
+    def _simulated(self, fault: SimulatedFault) -> str:
+        """The last observation is of now, and the others of as long ago as the fault says."""
+        made_up, now = MadeUp(fault), datetime.now(UTC)
+        for number in range(fault.observations):
+            ago = timedelta(minutes=fault.minutes_apart * (fault.observations - 1 - number))
+            with made_up.cluster(number) as cluster:
+                uri = self._observe(fault, cluster, now - ago)
+        return uri
+
+    def _observe(self, fault: AnyFault, cluster: PulsarTarget, taken_at: datetime) -> str:
+        policy = parse_policy(fault.policy, name=f"the policy of {fault.name}")
+        token = SecretStr(cluster.token) if cluster.token else None
+        settings = AdminSettings(urls=cluster.admin_urls, token=token, limits=policy.admin)
+        out = str(self._home / "snapshots")
+        order = Order(cluster=fault.name, out=out, taken_at=taken_at, policy=policy.collect)
+        uri = collect(self._spark, settings, order)
+        return diagnose(self._spark, uri, policy)

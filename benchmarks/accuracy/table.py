@@ -1,0 +1,64 @@
+"""The result on a terminal: what each fault came to, each check's score, and what went wrong in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from benchmarks.accuracy.outcome import total
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from benchmarks.accuracy.outcome import Outcome, Score
+
+
+def faults_table(outcomes: Iterable[Outcome]) -> Table:
+    """A row for each fault."""
+    table = Table("fault", "kind", "found", "wrong", "seconds", title="Faults")
+    for outcome in outcomes:
+        wrong = wrongs(outcome)
+        style = "green" if outcome.right else "red"
+        told = Text("\n".join(wrong) or "-", style)
+        table.add_row(outcome.fault.name, outcome.kind, found_of(outcome), told, f"{outcome.seconds:.0f}")
+    return table
+
+
+def checks_table(scores: Mapping[str, Score]) -> Table:
+    """A row for each check, and one for all of them."""
+    table = Table("check", "found", "missed", "false", "precision", "recall", title="Checks")
+    for check_id, score in scores.items():
+        table.add_row(check_id, *figures(score))
+    table.add_section()
+    table.add_row("all", *figures(total(scores.values())))
+    return table
+
+
+def figures(score: Score) -> tuple[str, str, str, str, str]:
+    """Found, missed, false, precision and recall."""
+    return str(score.found), str(score.missed), str(score.false), percent(score.precision), percent(score.recall)
+
+
+def percent(share: float | None) -> str:
+    """``97 %``; a dash where nothing can be said."""
+    return "-" if share is None else f"{100 * share:.0f} %"
+
+
+def found_of(outcome: Outcome) -> str:
+    """The checks that found what they should, and those that the label allows besides."""
+    judgement = outcome.judgement
+    allowed = sorted({finding.check_id for finding in judgement.allowed})
+    names = list(dict.fromkeys(expected.check_id for expected in judgement.found))
+    return ", ".join([*names, *(f"({name})" for name in allowed if name not in names)]) or "-"
+
+
+def wrongs(outcome: Outcome) -> Sequence[str]:
+    """What went wrong, one thing each."""
+    judgement = outcome.judgement
+    return [
+        *([f"failed: {outcome.failure}"] if outcome.failure else []),
+        *(f"missed {each.expected.check_id}: {each.said}" for each in judgement.missed),
+        *(f"false {each.check_id} of {each.subject}: {each.evidence}" for each in judgement.false),
+    ]

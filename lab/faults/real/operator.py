@@ -1,0 +1,122 @@
+"""What an operator does to a namespace by the admin API, and what brokers show of it: the calls that faults need."""
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from lab.admin import Admin
+from lab.cluster import Lab
+from lab.model import CLUSTER
+from lab.process import condition
+
+HOLD = "producer_request_hold"
+EXCEPTION = "producer_exception"
+EVICTION = "consumer_backlog_eviction"
+
+SIZE: Literal["destination_storage"] = "destination_storage"
+AGE: Literal["message_age"] = "message_age"
+QuotaKind = Literal["destination_storage", "message_age"]
+
+SLOW_CALL_S = 60.0
+"""Deleting a namespace of a thousand topics is one call."""
+
+Shown = dict[str, dict[str, Any]]
+"""Topics by their full names, as the brokers' own statistics show them."""
+
+
+def operator_of(lab: Lab) -> "Operator":
+    """Speaks to the first broker that runs."""
+    return operators_of(lab)[0]
+
+
+def operators_of(lab: Lab) -> "list[Operator]":
+    """Speaks to each broker that runs."""
+    running = [broker for broker in lab.brokers if condition(broker.process) == "running"]
+    return [Operator(broker.admin_url, lab.token, SLOW_CALL_S) for broker in running]
+
+
+def shown_topics(lab: Lab) -> Shown:
+    """All topics as the brokers' cached statistics have them, which is what a snapshot is made of."""
+    return {name: topic for operator in operators_of(lab) for name, topic in operator.topics()}
+
+
+class Operator(Admin):
+    """One broker's admin API; what is set here is set as an operator would."""
+
+    def set_policy(self, subject: str, policy: str, document: object) -> None:
+        """Sets a policy (``retention``, ``messageTTL``) of a namespace (``tenant/name``) or topic (full name)."""
+        self._call("POST", f"{_path(subject)}/{policy}", document=document)
+
+    def has_policy(self, subject: str, policy: str) -> bool:
+        """Whether a policy is set; one of a topic takes a moment, and asking for it loads the topic."""
+        answer = self._call("GET", f"{_path(subject)}/{policy}")
+        return bool(answer.content and answer.json())
+
+    def set_quota(self, subject: str, kind: QuotaKind, limit: int, policy: str) -> None:
+        """Limits the backlog of a namespace's topics, or of one topic, in bytes or in seconds."""
+        size, seconds = (limit, -1) if kind == SIZE else (-1, limit)
+        document = {"limitSize": size, "limitTime": seconds, "policy": policy}
+        self._call("POST", f"{_path(subject)}/backlogQuota", document=document, backlogQuotaType=kind)
+
+    def set_retention(self, subject: str, minutes: int, megabytes: int) -> None:
+        """Keeps what is consumed for so long and up to so much; -1: without limit."""
+        self.set_policy(subject, "retention", {"retentionTimeInMinutes": minutes, "retentionSizeInMB": megabytes})
+
+    def create_partitions(self, topic: str, count: int) -> None:
+        """Makes a partitioned topic, by its full name; loads nothing."""
+        self._call("PUT", f"{_path(topic)}/partitions", document=count)
+
+    def unload_topic(self, topic: str) -> None:
+        """Closes a topic with its ledger; its clients bring it back."""
+        self._call("PUT", f"{_path(topic)}/unload")
+
+    def statistics(self, topic: str) -> dict[str, Any]:
+        """A loaded topic as it stands now; loads its bundle otherwise."""
+        answer: dict[str, Any] = self._call("GET", f"{_path(topic)}/stats", subscriptionBacklogSize="false").json()
+        return answer
+
+    def topics(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The topics of this broker's cached statistics."""
+        document = self._call("GET", "/admin/v2/broker-stats/topics").json()
+        for bundles in document.values():
+            for domains in bundles.values():
+                for topics in domains.values():
+                    yield from topics.items()
+
+    def metrics(self) -> list[tuple[str, float]]:
+        """This broker's Prometheus series as they are written, labels included, with their values."""
+        lines = self._call("GET", "/metrics/").text.splitlines()
+        parts = [line.rsplit(" ", 1) for line in lines if line and not line.startswith("#")]
+        return [(name, float(value)) for name, value in parts]
+
+    def set_isolation(self, policy: str, namespaces: str, brokers: str) -> None:
+        """Lets the matching namespaces be on matching hosts only; unloads all of their bundles."""
+        document = {
+            "namespaces": [namespaces],
+            "primary": [brokers],
+            "secondary": [],
+            "auto_failover_policy": {
+                "policy_type": "min_available",
+                "parameters": {"min_limit": "1", "usage_threshold": "80"},
+            },
+        }
+        self._call("POST", f"/admin/v2/clusters/{CLUSTER}/namespaceIsolationPolicies/{policy}", document=document)
+
+    def drop_isolation(self, policy: str) -> None:
+        """Removes an isolation policy; one that does not exist is no error."""
+        self._call("DELETE", f"/admin/v2/clusters/{CLUSTER}/namespaceIsolationPolicies/{policy}")
+
+    def delete_namespace(self, namespace: str) -> None:
+        """Removes a namespace with all of its topics and clients; needs ``forceDeleteNamespaceAllowed``."""
+        self._call("DELETE", f"/admin/v2/namespaces/{namespace}", force="true")
+
+    def exists(self, namespace: str) -> bool:
+        """Whether the cluster knows the namespace."""
+        tenant = namespace.partition("/")[0]
+        return namespace in self._call("GET", f"/admin/v2/namespaces/{tenant}").json()
+
+
+def _path(subject: str) -> str:
+    """Where a topic (``persistent://tenant/ns/name``) or a namespace (``tenant/ns``) has its policies."""
+    if "://" in subject:
+        return f"/admin/v2/{subject.replace('://', '/')}"
+    return f"/admin/v2/namespaces/{subject}"

@@ -1,0 +1,57 @@
+"""The labels themselves hold up: names, checks and policies that exist."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+
+from benchmarks.accuracy.labs import in_order
+from lab.faults.fault import RealFault, SimulatedFault
+from lab.faults.registry import FAULTS
+from pulsar_steward.model.catalog import CHECKS
+from pulsar_steward.policy.load import parse_policy
+
+if TYPE_CHECKING:
+    from lab.faults.registry import AnyFault
+
+
+def test_names_are_unique() -> None:
+    """No two faults have the same name, by which they are asked for."""
+    assert {name: count for name, count in Counter(fault.name for fault in FAULTS).items() if count > 1} == {}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_labels_are_of_checks_and_of_policies_that_exist(fault: AnyFault) -> None:
+    """A label that names no check could never be held, and one whose policy is unknown never be looked at."""
+    assert {expected.check_id for expected in fault.expected} | fault.allowed.keys() <= CHECKS.keys()
+    for expected in fault.expected:
+        re.compile(expected.subject)
+    parse_policy(fault.policy, name=fault.name)
+
+
+def test_what_is_expected_is_not_called_allowed_as_well() -> None:
+    """A check that is both would be right whatever it said of other subjects."""
+    both = [fault.name for fault in FAULTS if any(each.check_id in fault.allowed for each in fault.expected)]
+    assert both == []
+
+
+def test_simulated_faults_say_why_they_are_not_made_for_real() -> None:
+    """A fault that could be made for real should be."""
+    assert [fault.name for fault in FAULTS if isinstance(fault, SimulatedFault) and not fault.why] == []
+
+
+def test_healthy_clusters_are_among_both_kinds() -> None:
+    """Without clusters that are well, a check that always reports would never be caught."""
+    healthy = [type(fault) for fault in FAULTS if not fault.expected]
+    assert {RealFault, SimulatedFault} == set(healthy)
+
+
+def test_faults_with_the_same_settings_follow_each_other() -> None:
+    """Each kind of lab is started once, but for the faults that want one of their own."""
+    shared = [fault.settings for fault in in_order(FAULTS) if isinstance(fault, RealFault) and not fault.own_lab]
+    changes = sum(before != after for before, after in pairwise(shared))
+    assert changes == len(set(shared)) - 1

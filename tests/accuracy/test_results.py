@@ -1,0 +1,85 @@
+"""Scores, the table and the document, of made-up outcomes."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from benchmarks.accuracy.document import Run, markdown
+from benchmarks.accuracy.judging import Judgement, Missed
+from benchmarks.accuracy.outcome import Outcome, Score, scores, total
+from benchmarks.accuracy.table import checks_table, faults_table
+from lab.faults.fault import Expected, RealFault, SimulatedFault
+from lab.simulator import ClusterSpec
+from pulsar_steward.model.finding import Finding, Severity
+
+SKEW, HOLES = Expected("tc-skew"), Expected("ack-holes")
+FALSE = tuple(
+    Finding(check_id="hot-bundle", severity=Severity.WARNING, subject=subject, evidence="It is [hot].")
+    for subject in ("a/b", "c/d")
+)
+PILED = Outcome(
+    RealFault(name="piled", about="One | two.", expected=(SKEW,), policy={"tc_skew": {"warning_spread": 2}}),
+    Judgement(found=(SKEW,), allowed=FALSE[:1]),
+    12.4,
+)
+HOLED = Outcome(
+    SimulatedFault(name="holed", about="Holes.", expected=(SKEW, HOLES), specs=(ClusterSpec(),), why="too large"),
+    Judgement(found=(SKEW,), missed=(Missed(HOLES, "clear: all is well"),), false=FALSE),
+    3.0,
+)
+BROKEN = Outcome(RealFault(name="broken", about="It cannot be made."), seconds=1.0, failure="NotReachedError: in vain")
+
+
+def test_each_check_has_its_score() -> None:
+    """A check is false once for a fault, however often it says so there; checks without a fault are told as well."""
+    assert scores([PILED, HOLED], ["clock-skew"]) == {
+        "ack-holes": Score(missed=1),
+        "clock-skew": Score(),
+        "hot-bundle": Score(false=1),
+        "tc-skew": Score(found=2),
+    }
+
+
+@pytest.mark.parametrize(
+    ("score", "precision", "recall"),
+    [(Score(3, 1, 1), 0.75, 0.75), (Score(2, 0, 0), 1.0, 1.0), (Score(0, 2, 0), None, 0.0), (Score(), None, None)],
+)
+def test_precision_and_recall_are_shares(score: Score, precision: float | None, recall: float | None) -> None:
+    """Where nothing was reported or expected, there is no share to tell."""
+    assert (score.precision, score.recall) == (precision, recall)
+
+
+def test_the_total_adds_up() -> None:
+    """All checks together."""
+    assert total(scores([PILED, HOLED]).values()) == Score(found=2, missed=1, false=1)
+
+
+@pytest.mark.parametrize(("outcome", "right"), [(PILED, True), (HOLED, False), (BROKEN, False)])
+def test_a_fault_is_right_when_all_of_it_was_found_and_nothing_else(outcome: Outcome, right: bool) -> None:
+    """One that could not be made is never right."""
+    assert outcome.right is right
+
+
+def test_the_tables_tell_what_went_wrong_in_words() -> None:
+    """Evidence is shown as it is, brackets included."""
+    shown = io.StringIO()
+    console = Console(file=shown, width=300)
+    outcomes = [PILED, HOLED, BROKEN]
+    console.print(faults_table(outcomes), checks_table(scores(outcomes)))
+    for words in ("tc-skew, (hot-bundle)", "It is [hot].", "clear: all is well", "NotReachedError: in vain", "67 %"):
+        assert words in shown.getvalue()
+
+
+def test_the_document_tells_faults_labels_and_versions() -> None:
+    """What was simulated says why, what was lowered says so, and no text breaks the table."""
+    outcomes = [PILED, HOLED, BROKEN]
+    text = markdown(Run(outcomes, scores(outcomes, ["clock-skew"]), "2026-01-31", {"Pulsar": "4.0.7"}))
+    assert "2026-01-31, Pulsar 4.0.7" in text
+    assert "| faults | 3: 2 on real brokers, 1 simulated; 1 of them healthy |" in text
+    assert "One \\| two. Policy: `{'tc_skew': {'warning_spread': 2}}`." in text
+    assert "Simulated: too large" in text
+    assert "No fault expects `clock-skew`, `hot-bundle`." in text
+    assert "| `tc-skew` | 2 | 0 | 0 | 100 % | 100 % |" in text
