@@ -49,8 +49,8 @@ def checked(folder: Path, lab: Lab, *more: str) -> tuple[subprocess.CompletedPro
 
 
 def found_by(document: dict[str, Any]) -> set[str]:
-    """Ids of the checks that found something."""
-    return {check["check_id"] for check in document["checks"] if check["findings"]}
+    """Ids of the checks that found trouble: information, such as a backlog that no quota bounds, is none."""
+    return {check["check_id"] for check in document["checks"] if check["severity"] in {"warning", "critical"}}
 
 
 def test_a_cluster_through_its_days(lab: Lab, tmp_path: Path) -> None:

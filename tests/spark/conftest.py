@@ -7,11 +7,13 @@ import shutil
 import warnings
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from lab.testing import cannot_run
+from pulsar_steward.collect.arrow import schema_of
 from steward_spark.frames import Frames
-from steward_spark.schemas import spark_schema
+from steward_spark.holding import OF_SMALL, on_driver
 from steward_spark.session import spark_session
 
 if TYPE_CHECKING:
@@ -32,11 +34,13 @@ def need_java() -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """A session as the jobs start it."""
+    """A session as the jobs start it, set as they set it for a small snapshot."""
     need_java()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # the gateway's own sockets
         session = spark_session("tests")
+        for key, value in OF_SMALL.items():
+            session.conf.set(key, value)
         yield session
         session.stop()
 
@@ -46,8 +50,9 @@ def frame_of(spark: SparkSession) -> Callable[[Table, list[dict[str, Any]]], Dat
     """Makes a table's DataFrame of rows that may leave columns out."""
 
     def make(table: Table, rows: list[dict[str, Any]]) -> DataFrame:
-        schema = spark_schema(table)
-        return spark.createDataFrame([tuple(row.get(name) for name in schema.names) for row in rows], schema)
+        # By way of Arrow the rows are a part of the plan, as those of a small snapshot are: no job is needed for them.
+        columns = {name: [row.get(name) for row in rows] for name in table.names}
+        return spark.createDataFrame(pa.Table.from_pydict(columns, schema=schema_of(table)))
 
     return make
 
@@ -57,6 +62,6 @@ def frames_of(frame_of: Callable[[Table, list[dict[str, Any]]], DataFrame]) -> C
     """Makes a snapshot's frames of rows by table; tables that are left out are empty."""
 
     def make(rows: Rows) -> Frames:
-        return Frames(lambda table: frame_of(table, rows.get(table.name, [])))
+        return Frames(lambda table: frame_of(table, rows.get(table.name, [])), hold=on_driver)
 
     return make

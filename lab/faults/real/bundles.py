@@ -13,7 +13,7 @@ from lab.faults.real.operator import operator_of, shown_topics
 from lab.waiting import wait_until
 
 CROWD = 500
-FULL = 1800
+FULL, PARTITIONS = 1800, 30
 HOT, CONSUMERS = 25, 50
 BUNDLES = 16
 NOWHERE = r"192\.0\.2\.1"
@@ -74,10 +74,12 @@ def _all_have(lab: Lab, topics: list[str], consumers: int) -> bool:
 def _newcomer(lab: Lab) -> Iterator[None]:
     """A fourth broker beside three that are full: nothing moves to it by itself."""
     with ground(lab, "newcomer", 3 * BUNDLES) as here:
-        topic = here.topic()
         place_evenly(here)
-        here.admin.create_partitions(topic, FULL)
-        here.shared(topic, receiver_queue_size=1)
+        # A few at a time: all at once keep the metadata store busy for seconds.
+        for number in range(FULL // PARTITIONS):
+            topic = here.topic(f"t{number}")
+            here.admin.create_partitions(topic, PARTITIONS)
+            here.shared(topic, receiver_queue_size=1)
         for number in range(here.admin.coordinators()):
             here.admin.look_up(placement.coordinator_topic(number))
         wait_until(lambda: len(_of(here, lab)) == FULL, f"{FULL:,} topics are loaded", SHOWN_WITHIN_S, 1.0)
@@ -86,7 +88,7 @@ def _newcomer(lab: Lab) -> Iterator[None]:
 
 
 def _of(here: Ground, lab: Lab) -> list[str]:
-    return [topic for topic in shown_topics(lab) if topic.startswith(here.topic())]
+    return [topic for topic in shown_topics(lab) if topic.startswith(here.topic("t"))]
 
 
 @contextlib.contextmanager

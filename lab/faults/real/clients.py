@@ -11,7 +11,7 @@ from lab.faults.real.operator import operators_of
 from lab.waiting import wait_until
 
 CHURN_WITHIN_S = 240.0
-REPLACED_PER_MINUTE = 90
+REPLACED, REPLACED_PER_MINUTE = 400, 90
 CONSUMERS = 2_000
 PRODUCERS = 1_000
 ONE_PLACE = {
@@ -64,17 +64,18 @@ def _one_more(here: Ground, topic: str) -> bool:
         client = connected(here.lab)
         client.create_producer(topic).send(b"one more")
         client.close()
-    return any(
-        _replaced_per_minute(dict(operator.metrics())) > REPLACED_PER_MINUTE for operator in operators_of(here.lab)
-    )
+    return any(_churned(dict(operator.metrics())) for operator in operators_of(here.lab))
 
 
-def _replaced_per_minute(metrics: dict[str, float]) -> float:
+def _churned(metrics: dict[str, float]) -> bool:
+    """Whether a broker lost so many connections since its start, in all and for each minute of its life."""
+
     def total(series: str) -> float:
         return sum(value for name, value in metrics.items() if name.partition("{")[0] == series)
 
     minutes = (time.time() - total("process_start_time_seconds")) / 60
-    return (total("pulsar_connection_create_success_count") - total("pulsar_active_connections")) / minutes
+    replaced = total("pulsar_connection_create_success_count") - total("pulsar_active_connections")
+    return replaced > REPLACED and replaced / minutes > REPLACED_PER_MINUTE
 
 
 FAULTS = (

@@ -13,7 +13,7 @@ from lab.faults.real.operator import Operator, operator_of, operators_of, shown_
 from lab.waiting import wait_until
 
 SHOWN_WITHIN_S = 90.0
-GONE_WITHIN_S = 60.0
+GONE_WITHIN_S = 120.0
 EVERY_S = 0.5
 
 COMMON_SETTINGS = (
@@ -86,6 +86,10 @@ class Ground:
             wait_until(reached, what, within_s, EVERY_S)
         except NotReachedError as error:
             raise NotReachedError(f"{error}; {topic} shows {_figures(last)}") from error
+
+    def until_quiet(self, topic: str) -> None:
+        """Waits until nothing goes in or out any more: what was published at once is no load that lasts."""
+        self.until(topic, lambda shown: not shown["msgRateIn"] and not shown["msgRateOut"], "nothing goes in or out")
 
     def until_metric(self, series: str, topic: str, least: float, within_s: float = SHOWN_WITHIN_S) -> None:
         """Waits until the series of a topic, summed over its labels, is at least so much.

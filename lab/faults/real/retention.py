@@ -68,6 +68,7 @@ def _backlog(here: Ground, messages: int, size: int = 100) -> str:
     here.subscription(topic)
     publish(here.producer(topic), messages, size)
     here.until(topic, lambda shown: shown["backlogSize"] >= messages * size, "the backlog is there")
+    here.until_quiet(topic)
     return topic
 
 
