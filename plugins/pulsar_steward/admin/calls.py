@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlencode
 
 import msgspec
 
 from pulsar_steward.admin import paths
+from pulsar_steward.model.setting import BacklogQuota, Retention, Setting, SettingName, TimeToLive
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,10 +17,12 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     method: Literal["GET", "PUT", "POST", "DELETE"]
     path: str
     query: dict[str, str] = {}
+    body: dict[str, Any] | int | None = None
 
     def __str__(self) -> str:
         query = f"?{urlencode(self.query, safe=':')}" if self.query else ""
-        return f"{self.method} {self.path}{query}"
+        body = f" {msgspec.json.encode(self.body).decode()}" if self.body is not None else ""
+        return f"{self.method} {self.path}{query}{body}"
 
 
 def unload(namespace: str, bundle: str, destination: str) -> Call:
@@ -37,3 +40,38 @@ def split(namespace: str, bundle: str, algorithm: str) -> Call:
 def look_up(topic: str) -> Call:
     """Looks a topic up, which makes a broker load its bundle: the one that an unload named, if there was one."""
     return Call(method="GET", path=paths.lookup(topic))
+
+
+def set_to(holder: str, name: SettingName, value: Setting | None) -> Call:
+    """Sets a setting of a namespace (``tenant/ns``) or topic (full name), or removes it there.
+
+    Every field of a quota is sent: what is left out is stored as 0 at topic level, as seen on 4.0.7.
+    """
+    path = f"{_path_of(holder)}/{_LAST[name]}"
+    query = {"backlogQuotaType": name.quota_type} if _LAST[name] == _QUOTA else {}
+    match value:
+        case None:
+            return Call(method="DELETE", path=path, query=query)
+        case BacklogQuota():
+            quota = {"limitSize": value.limit_bytes, "limitTime": value.limit_seconds, "policy": value.policy}
+            return Call(method="POST", path=path, query=query, body=quota)
+        case Retention():
+            kept = {"retentionTimeInMinutes": value.minutes, "retentionSizeInMB": value.megabytes}
+            return Call(method="POST", path=path, body=kept)
+        case TimeToLive() if "://" in holder:
+            return Call(method="POST", path=path, query={"messageTTL": str(value.seconds)})
+        case TimeToLive():
+            return Call(method="POST", path=path, body=value.seconds)
+
+
+_QUOTA = "backlogQuota"
+_LAST = {
+    SettingName.SIZE_QUOTA: _QUOTA,
+    SettingName.AGE_QUOTA: _QUOTA,
+    SettingName.RETENTION: "retention",
+    SettingName.TTL: "messageTTL",
+}
+
+
+def _path_of(holder: str) -> str:
+    return paths.topic(holder) if "://" in holder else paths.namespace(holder)

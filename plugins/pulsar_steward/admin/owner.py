@@ -6,16 +6,21 @@ So whoever uses this has to know that the broker owns the topic's bundle, and fr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from pulsar_steward.admin import paths
 from pulsar_steward.admin.closing import Closing
+from pulsar_steward.admin.own_settings import QuotaDocument, RetentionDocument, quotas_in
 from pulsar_steward.admin.transport import Transport
+from pulsar_steward.model.setting import SettingName, TimeToLive
 
 if TYPE_CHECKING:
     from pulsar_steward.admin.settings import AdminSettings
+    from pulsar_steward.model.setting import Setting
+
+T = TypeVar("T")
 
 
 class SubscriptionDetail(msgspec.Struct, frozen=True, rename="camel"):
@@ -86,6 +91,19 @@ class OwnerReader(Closing):
     def own_retention(self, topic: str) -> dict[str, Any]:
         """Retention that is set on the topic itself; empty where none is."""
         return self._set_on(topic, "retention")
+
+    def own_settings(self, topic: str) -> dict[SettingName, Setting]:
+        """What is set on the topic itself of what Steward may change, by name; of a partitioned one by its own name."""
+        found = quotas_in(self._asked(topic, "backlogQuotaMap", dict[str, QuotaDocument]) or {})
+        if retention := self._asked(topic, "retention", RetentionDocument):
+            found[SettingName.RETENTION] = retention.value
+        if (seconds := self._asked(topic, "messageTTL", int)) is not None:
+            found[SettingName.TTL] = TimeToLive(seconds=seconds)
+        return found
+
+    def _asked(self, topic: str, policy: str, kind: type[T]) -> T | None:
+        answer = self._transport.get_here(f"{paths.topic(topic)}/{policy}", {"applied": "false"})
+        return answer.decoded(kind) if answer.body else None
 
     def _set_on(self, topic: str, policy: str) -> dict[str, Any]:
         answer = self._transport.get_here(f"{paths.topic(topic)}/{policy}", {"applied": "false"})

@@ -14,6 +14,7 @@ import msgspec
 
 from pulsar_steward.admin import paths
 from pulsar_steward.admin.closing import Closing
+from pulsar_steward.admin.own_settings import NamespaceDocument
 from pulsar_steward.admin.transport import Transport
 from pulsar_steward.errors import NotFound, Precondition
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from pulsar_steward.admin.settings import AdminSettings
+    from pulsar_steward.model.setting import Setting, SettingName
 
 
 class _Bundles(msgspec.Struct):
@@ -106,6 +108,10 @@ class Reader(Closing):
     def namespace_policies(self, namespace: str) -> bytes:
         """All policies of a namespace, as one JSON document; its ``bundles.boundaries`` divide it."""
         return self._transport.get(paths.namespace(namespace)).body
+
+    def own_settings(self, namespace: str) -> dict[SettingName, Setting]:
+        """What a namespace sets itself of what Steward may change, by name; what it does not set is absent."""
+        return self._transport.get(paths.namespace(namespace)).decoded(NamespaceDocument).settings
 
     def boundaries(self, namespace: str) -> tuple[str, ...]:
         """Boundaries of a namespace's bundles, hexadecimal, rising."""

@@ -32,4 +32,4 @@ class Writer(Closing):
             AdminError: It did not succeed. After `TimedOut`, `BrokenAnswer`, `Unreachable` or `ServerError` the change
                 may have happened all the same.
         """
-        self._transport.send(call.method, call.path, call.query or None)
+        self._transport.send(call.method, call.path, call.query or None, call.body)

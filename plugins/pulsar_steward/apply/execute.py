@@ -22,7 +22,7 @@ from pulsar_steward.apply.recover import interrupted, record_refusal, what_becam
 from pulsar_steward.errors import AdminError, LeaseLost, Refused
 from pulsar_steward.ledger.rows import Outcome, StepOutcome
 from pulsar_steward.ledger.write import IntendedCall
-from pulsar_steward.model.step import UnloadBundle
+from pulsar_steward.model.step import ChangeSetting, present_owner
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pulsar_steward.apply.bench import Bench
     from pulsar_steward.apply.gate import Permit
     from pulsar_steward.apply.lease import HeldLease
+    from pulsar_steward.apply.look import Look
     from pulsar_steward.model.step import Change, Step
 
 log = logging.getLogger(__name__)
@@ -129,6 +130,8 @@ class _BatchRun:
 
     def _moved_at(self, step: Step, now: datetime) -> datetime | None:
         """When the bundle was last moved; this very step's own earlier tries, which did not do it, are none."""
+        if isinstance(step.change, ChangeSetting):
+            return None
         cooldown = timedelta(minutes=self._bench.policy.tc_skew.cooldown_minutes)
         moves = self._bench.ledger.moves_since(self._permit.plan.cluster, now - cooldown)
         moved_at = moves.get(f"{step.change.namespace}/{step.change.bundle}")
@@ -156,7 +159,7 @@ class _BatchRun:
         """Everything before a call, its intent last; or what the step comes to as nothing is called."""
         bench, plan = self._bench, self._permit.plan
         try:
-            clients = bench.look.clients(_present_owner(step.change), step.change.namespace, step.change.bundle)
+            clients = _touched(bench.look, step.change)
             keep_pace(bench.ledger, plan.cluster, clients, bench.policy.apply, bench.clock)
             require_valid(bench.ledger, self._permit, bench.run, bench.clock())
             before = self._look_before(step)
@@ -192,5 +195,8 @@ def _not_again(last: Result, objection: Result) -> Result:
     )
 
 
-def _present_owner(change: Change) -> str:
-    return change.source if isinstance(change, UnloadBundle) else change.owner
+def _touched(look: Look, change: Change) -> int:
+    """Clients that have to reconnect; for a setting none has to."""
+    if isinstance(change, ChangeSetting):
+        return 0
+    return look.clients(present_owner(change), change.namespace, change.bundle)

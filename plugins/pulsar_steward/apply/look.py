@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.admin.closing import Closing
 from pulsar_steward.admin.isolation import allowed_brokers, isolation_policies
+from pulsar_steward.admin.owner import OwnerReader
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.admin.statistics import clients_by_bundle
-from pulsar_steward.errors import AdminError, ConfigurationError, NotFound
-from pulsar_steward.guard.view import BundleView, ClusterView
-from pulsar_steward.model.bundles import TC_TOPIC, BundleRange, ranges_of
-from pulsar_steward.model.step import Change, UnloadBundle
+from pulsar_steward.errors import AdminError, ConfigurationError, NotFound, Refused
+from pulsar_steward.guard.view import BundleView, ClusterView, SettingView
+from pulsar_steward.model.bundles import TC_TOPIC, BundleRange, position_of, range_holding, ranges_of
+from pulsar_steward.model.step import Change, ChangeSetting, UnloadBundle, present_owner
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from datetime import datetime
 
     from pulsar_steward.admin.settings import AdminSettings
+    from pulsar_steward.model.setting import Setting
+    from pulsar_steward.model.step import BundleChange
     from pulsar_steward.policy.schema import Policy
 
 STATISTICS_SECONDS = 60
@@ -30,6 +33,7 @@ class Look(Closing):
     """Reads one cluster while a batch is carried out. Every method raises `AdminError` when it cannot be read."""
 
     def __init__(self, settings: AdminSettings) -> None:
+        self._settings = settings
         self._reader = Reader(settings)
         self._readers: dict[str, Reader] = {}
         self._clients: dict[str, tuple[float, Mapping[str, int]]] = {}
@@ -86,6 +90,23 @@ class Look(Closing):
         except NotFound:
             return None
 
+    def own_setting(self, change: ChangeSetting) -> Setting | None:
+        """The present value of what a change sets, at the same level; None where it is not set there.
+
+        Raises:
+            Refused: If nobody owns the topic's bundle: asking would load it.
+        """
+        if change.topic is None:
+            return self._reader.own_settings(change.namespace).get(change.name)
+        # Topic policies are answered by the owner of a partitioned topic's first partition (docs/findings.md).
+        first = f"{change.topic}-partition-0" if self._reader.partitions(change.topic) else change.topic
+        bundle = range_holding(ranges_of(self._reader.boundaries(change.namespace)), position_of(first))
+        owner = self.owner(change.namespace, str(bundle), likely="")
+        if owner is None:
+            raise Refused(f"nobody owns the bundle of {change.topic}: what is set on it cannot be read without loading")
+        with OwnerReader(self._settings, owner) as topics:
+            return topics.own_settings(change.topic).get(change.name)
+
     def topic_in(self, namespace: str, bundle: str) -> str | None:
         """The name of a topic in an owned bundle; None where it holds none, or nobody owns it.
 
@@ -125,22 +146,25 @@ class Look(Closing):
 
     def view(self, change: Change, policy: Policy, now: datetime, moved_at: datetime | None) -> ClusterView:
         """What the guards look at before this change."""
-        owner_then = change.source if isinstance(change, UnloadBundle) else change.owner
         listed = frozenset(self.brokers())
-        owner = self.owner(change.namespace, change.bundle, likely=owner_then, listed=listed)
         policies = isolation_policies(self._reader.isolation_policies(self.pulsar_cluster))
         allowed = allowed_brokers(policies, change.namespace, listed)
         return ClusterView(
             now=now,
             brokers=self._answering(listed, change),
             allowed=None if allowed is None else frozenset(allowed),
-            bundle=BundleView(
-                exists=change.bundle in (self.bundles(change.namespace) or ()),
-                owner=owner,
-                clients=self.clients(owner, change.namespace, change.bundle) if owner else 0,
-                moved_at=moved_at,
-            ),
+            bundle=None if isinstance(change, ChangeSetting) else self._bundle(change, listed, moved_at),
+            setting=SettingView(now=self.own_setting(change)) if isinstance(change, ChangeSetting) else None,
             policy=policy,
+        )
+
+    def _bundle(self, change: BundleChange, listed: Collection[str], moved_at: datetime | None) -> BundleView:
+        owner = self.owner(change.namespace, change.bundle, likely=present_owner(change), listed=listed)
+        return BundleView(
+            exists=change.bundle in (self.bundles(change.namespace) or ()),
+            owner=owner,
+            clients=self.clients(owner, change.namespace, change.bundle) if owner else 0,
+            moved_at=moved_at,
         )
 
     def _answering(self, listed: frozenset[str], change: Change) -> frozenset[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.apply.changes import kind_of
 from pulsar_steward.apply.perform import Result
 from pulsar_steward.apply.precheck import look_before
+from pulsar_steward.model.step import ChangeSetting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,7 +38,8 @@ def rehearse(
     moved = ledger.moves_since(plan.cluster, now - timedelta(minutes=policy.tc_skew.cooldown_minutes))
     lines = [f"{batch.batch_id}: {batch.title} ({plan.plan_id})"]
     for step in batch.steps:
-        moved_at = moved.get(f"{step.change.namespace}/{step.change.bundle}")
+        change = step.change
+        moved_at = None if isinstance(change, ChangeSetting) else moved.get(f"{change.namespace}/{change.bundle}")
         lines += [
             f"  {step.step_id}: {step.effect}",
             *(f"    {line}" for line in _lines(look, step, policy, now, moved_at)),

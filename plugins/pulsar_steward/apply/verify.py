@@ -10,6 +10,7 @@ from pulsar_steward.apply.gate import answer_of
 from pulsar_steward.errors import AdminError
 from pulsar_steward.ledger.rows import Decision, Outcome, Proof
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of, tc_topic
+from pulsar_steward.model.step import ChangeSetting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -89,7 +90,9 @@ def _placement(look: Look, batch: Batch) -> tuple[dict[str, Any], list[str]]:
 
     A single broker that cannot be read is named with the reason.
     """
-    namespaces = {step.change.namespace for step in batch.steps}
+    namespaces = {step.change.namespace for step in batch.steps if not isinstance(step.change, ChangeSetting)}
+    if not namespaces:
+        return {}, []
     try:
         coordinators = look.coordinators() if namespaces == {TC_NAMESPACE} else 0
         brokers = look.brokers()

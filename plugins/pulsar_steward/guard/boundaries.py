@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.view import ClusterView, Objection
-from pulsar_steward.model.step import GuardResult
+from pulsar_steward.guard.kinds import BundleGuard
+from pulsar_steward.guard.view import Objection
 
 if TYPE_CHECKING:
-    from pulsar_steward.model.step import Step
+    from pulsar_steward.guard.view import BundleView, ClusterView
+    from pulsar_steward.model.step import BundleChange, GuardResult
 
 
-class Boundaries:
+class Boundaries(BundleGuard):
     """A bundle that was split since is another one: the broker would answer 412, or the wrong topics would move."""
 
     name = "boundaries"
     objection = Objection.DRIFTED
 
-    def check(self, step: Step, view: ClusterView) -> GuardResult:
+    def check_bundle(self, change: BundleChange, bundle: BundleView, view: ClusterView) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes a step whose bundle is gone."""
-        change = step.change
-        if view.bundle.exists:
+        if bundle.exists:
             reason = f"{change.namespace} has a bundle {change.bundle}"
         else:
             reason = f"{change.namespace} has no bundle {change.bundle} any more: it was divided otherwise"
-        return GuardResult(guard=self.name, passed=view.bundle.exists, reason=reason)
+        return self.said(reason, passed=bundle.exists)

@@ -8,24 +8,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.view import ClusterView, Objection
-from pulsar_steward.model.step import GuardResult
+from pulsar_steward.guard.kinds import BundleGuard
+from pulsar_steward.guard.view import Objection
 
 if TYPE_CHECKING:
-    from pulsar_steward.model.step import Step
+    from pulsar_steward.guard.view import BundleView, ClusterView
+    from pulsar_steward.model.step import BundleChange, GuardResult
 
 
-class Clients:
+class Clients(BundleGuard):
     """Counts the producers and consumers that the step sends to reconnect."""
 
     name = "clients"
     objection = Objection.REFUSED
 
-    def check(self, _step: Step, view: ClusterView) -> GuardResult:
+    def check_bundle(self, change: BundleChange, bundle: BundleView, view: ClusterView) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes a step on a bundle with more clients than `apply.most_clients_per_step`."""
         most = view.policy.apply.most_clients_per_step
-        clients = view.bundle.clients
+        clients = bundle.clients
         passed = clients <= most
         compared = "at most" if passed else "more than"
         reason = f"{clients:,} clients would reconnect, {compared} {most:,} (policy key apply.most_clients_per_step)"
-        return GuardResult(guard=self.name, passed=passed, reason=reason)
+        return self.said(reason, passed=passed)

@@ -8,11 +8,12 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.view import ClusterView, Objection
-from pulsar_steward.model.step import GuardResult
+from pulsar_steward.guard.kinds import BundleGuard
+from pulsar_steward.guard.view import Objection
 
 if TYPE_CHECKING:
-    from pulsar_steward.model.step import Step
+    from pulsar_steward.guard.view import BundleView, ClusterView
+    from pulsar_steward.model.step import BundleChange, GuardResult
     from pulsar_steward.policy.schema import Policy
 
 
@@ -21,19 +22,19 @@ def rest_ends(moved_at: datetime, policy: Policy) -> datetime:
     return moved_at + timedelta(minutes=policy.tc_skew.cooldown_minutes)
 
 
-class Cooldown:
+class Cooldown(BundleGuard):
     """Every move and every split disconnects clients; soon after the last one, they would only reconnect again."""
 
     name = "cooldown"
     objection = Objection.REFUSED
 
-    def check(self, _step: Step, view: ClusterView) -> GuardResult:
+    def check_bundle(self, change: BundleChange, bundle: BundleView, view: ClusterView) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes a step on a bundle that was moved within the cooldown."""
-        moved_at = view.bundle.moved_at
+        moved_at = bundle.moved_at
         if moved_at is None:
-            return GuardResult(guard=self.name, passed=True, reason="not moved lately")
+            return self.said("not moved lately", passed=True)
         end = rest_ends(moved_at, view.policy)
         passed = view.now >= end
         verb = "rested" if passed else "rests"
         reason = f"moved at {moved_at:%Y-%m-%d %H:%M:%S}, {verb} until {end:%Y-%m-%d %H:%M:%S} UTC"
-        return GuardResult(guard=self.name, passed=passed, reason=reason)
+        return self.said(reason, passed=passed)

@@ -9,12 +9,14 @@ from pulsar_steward.guard.clients import Clients
 from pulsar_steward.guard.cooldown import Cooldown
 from pulsar_steward.guard.owner import Owner
 from pulsar_steward.guard.protected import Protected
+from pulsar_steward.guard.setting_as_planned import SettingAsPlanned
 from pulsar_steward.guard.target_active import TargetActive
 from pulsar_steward.guard.target_allowed import TargetAllowed
 from pulsar_steward.guard.view import Objection
 
 if TYPE_CHECKING:
-    from pulsar_steward.guard.view import ClusterView, Guard
+    from pulsar_steward.guard.kinds import Guard
+    from pulsar_steward.guard.view import ClusterView
     from pulsar_steward.model.step import GuardResult, Step
 
 GUARDS: tuple[Guard, ...] = (
@@ -24,14 +26,20 @@ GUARDS: tuple[Guard, ...] = (
     TargetAllowed(),
     Cooldown(),
     Clients(),
+    SettingAsPlanned(),
     Protected(),
 )
-"""Every guard, in the order in which people read their results. Each looks at each step: none is left out silently."""
+"""Every guard, in the order in which people read their results."""
+
+
+def guards_of(step: Step) -> tuple[Guard, ...]:
+    """The guards that look at this kind of change, all of them."""
+    return tuple(guard for guard in GUARDS if isinstance(step.change, guard.applies_to))
 
 
 def evaluate(step: Step, view: ClusterView) -> tuple[GuardResult, ...]:
-    """What each guard says of a step, in the order of `GUARDS`."""
-    return tuple(guard.check(step, view) for guard in GUARDS)
+    """What each guard of its kind of change says of a step, in the order of `GUARDS`."""
+    return tuple(guard.check(step, view) for guard in guards_of(step))
 
 
 def objection_to(step: Step, view: ClusterView) -> tuple[Objection, str] | None:
@@ -43,7 +51,7 @@ def objection_to(step: Step, view: ClusterView) -> tuple[Objection, str] | None:
     for objection in (Objection.DRIFTED, Objection.REFUSED):
         reasons = [
             f"{result.guard}: {result.reason}"
-            for guard, result in zip(GUARDS, results, strict=True)
+            for guard, result in zip(guards_of(step), results, strict=True)
             if guard.objection is objection and not result.passed
         ]
         if reasons:

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.view import ClusterView, Objection
-from pulsar_steward.model.step import GuardResult, UnloadBundle
+from pulsar_steward.guard.kinds import BundleGuard
+from pulsar_steward.guard.view import Objection
+from pulsar_steward.model.step import present_owner
 
 if TYPE_CHECKING:
-    from pulsar_steward.model.step import Step
+    from pulsar_steward.guard.view import BundleView, ClusterView
+    from pulsar_steward.model.step import BundleChange, GuardResult
 
 
-class Owner:
+class Owner(BundleGuard):
     """A bundle that somebody else moved no longer has the trouble that the step answers."""
 
     name = "owner"
     objection = Objection.DRIFTED
 
-    def check(self, step: Step, view: ClusterView) -> GuardResult:
+    def check_bundle(self, change: BundleChange, bundle: BundleView, view: ClusterView) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes a step whose bundle has another owner, or none."""
-        change = step.change
-        expected = change.source if isinstance(change, UnloadBundle) else change.owner
-        owner = view.bundle.owner
+        expected, owner = present_owner(change), bundle.owner
         if owner == expected:
             reason = f"{expected} owns it"
         elif owner is None:
             reason = f"nobody owns it, not {expected}: the call would be answered and do nothing"
         else:
             reason = f"{owner} owns it, not {expected}"
-        return GuardResult(guard=self.name, passed=owner == expected, reason=reason)
+        return self.said(reason, passed=owner == expected)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.view import ClusterView, Objection
-from pulsar_steward.model.step import GuardResult
+from pulsar_steward.guard.kinds import Guard
+from pulsar_steward.guard.view import Objection
 
 if TYPE_CHECKING:
-    from pulsar_steward.model.step import Step
+    from pulsar_steward.guard.view import ClusterView
+    from pulsar_steward.model.step import GuardResult, Step
 
 
-class Protected:
+class Protected(Guard):
     """The operator's last word on a namespace, whatever was found in it."""
 
     name = "protected"
@@ -23,4 +24,4 @@ class Protected:
         passed = namespace not in view.policy.apply.protected_namespaces
         state = "is not" if passed else "is"
         reason = f"{namespace} {state} protected (policy key apply.protected_namespaces)"
-        return GuardResult(guard=self.name, passed=passed, reason=reason)
+        return self.said(reason, passed=passed)

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.view import ClusterView, Objection
-from pulsar_steward.model.step import GuardResult, SplitBundle
+from pulsar_steward.guard.kinds import BundleGuard
+from pulsar_steward.guard.view import Objection
+from pulsar_steward.model.step import SplitBundle
 
 if TYPE_CHECKING:
-    from pulsar_steward.model.step import Step
+    from pulsar_steward.guard.view import BundleView, ClusterView
+    from pulsar_steward.model.step import BundleChange, GuardResult
 
 
-class TargetActive:
+class TargetActive(BundleGuard):
     """A broker that went away takes nothing (409); a bundle that moves to its own owner only drops its clients."""
 
     name = "target_active"
     objection = Objection.DRIFTED
 
-    def check(self, step: Step, view: ClusterView) -> GuardResult:
+    def check_bundle(self, change: BundleChange, bundle: BundleView, view: ClusterView) -> GuardResult:
         """Vetoes a move to a broker that is away or has the bundle already; a split has no target."""
-        change = step.change
         if isinstance(change, SplitBundle):
-            return GuardResult(guard=self.name, passed=True, reason="a split has no target")
+            return self.said("a split has no target", passed=True)
         if change.target not in view.brokers:
-            return GuardResult(guard=self.name, passed=False, reason=f"{change.target} is not active or did not answer")
-        if change.target == view.bundle.owner:
-            return GuardResult(guard=self.name, passed=False, reason=f"{change.target} owns it already")
-        return GuardResult(guard=self.name, passed=True, reason=f"{change.target} is active")
+            return self.said(f"{change.target} is not active or did not answer", passed=False)
+        if change.target == bundle.owner:
+            return self.said(f"{change.target} owns it already", passed=False)
+        return self.said(f"{change.target} is active", passed=True)

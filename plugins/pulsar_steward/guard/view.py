@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from pulsar_steward.model.setting import Setting
 from pulsar_steward.policy.schema import Policy
-
-if TYPE_CHECKING:
-    from pulsar_steward.model.step import GuardResult, Step
 
 
 class BundleView(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +27,16 @@ class BundleView(msgspec.Struct, frozen=True, kw_only=True):
     moved_at: datetime | None = None
 
 
+class SettingView(msgspec.Struct, frozen=True, kw_only=True):
+    """One setting as it stands.
+
+    Attributes:
+        now: Its value where the change would set it; None: not set there.
+    """
+
+    now: Setting | None
+
+
 class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
     """What the guards of one step need to know of the cluster.
 
@@ -37,14 +44,16 @@ class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
         now: The time of the look, UTC.
         brokers: Active brokers that answered.
         allowed: Brokers that isolation policies leave to the step's namespace; None: every broker.
-        bundle: The bundle that the step changes.
+        bundle: The bundle that the step changes; None: it changes a setting.
+        setting: The setting that the step changes; None: it changes a bundle.
         policy: Thresholds and limits.
     """
 
     now: datetime
     brokers: frozenset[str]
     allowed: frozenset[str] | None
-    bundle: BundleView
+    bundle: BundleView | None = None
+    setting: SettingView | None = None
     policy: Policy
 
 
@@ -53,13 +62,3 @@ class Objection(StrEnum):
 
     DRIFTED = "drifted"
     REFUSED = "refused"
-
-
-class Guard(Protocol):
-    """One reason to leave a cluster alone."""
-
-    name: str
-    objection: Objection
-
-    def check(self, step: Step, view: ClusterView) -> GuardResult:
-        """Lets the step pass or vetoes it, with the reason in words either way."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from pulsar_steward.model.setting import Setting, SettingName
+
 
 class UnloadBundle(msgspec.Struct, frozen=True, kw_only=True, tag="unload_bundle", tag_field="change"):
     """Moves a bundle: unload it from its owner towards a named broker, and have it loaded there.
@@ -39,7 +41,43 @@ class SplitBundle(msgspec.Struct, frozen=True, kw_only=True, tag="split_bundle",
     halves: tuple[str, str]
 
 
-Change = UnloadBundle | SplitBundle
+class ChangeSetting(msgspec.Struct, frozen=True, kw_only=True, tag="change_setting", tag_field="change"):
+    """Changes one setting of a namespace, or of a topic; no client has to reconnect for it.
+
+    Attributes:
+        namespace: ``tenant/namespace``.
+        topic: The topic's full name (of a partitioned one, not of a partition); None: the namespace itself.
+        name: Which setting.
+        before: What the plan rests on; None: it is not set there.
+        after: What it shall be; None: not set there, so that what stands further up is in force.
+    """
+
+    namespace: str
+    topic: str | None = None
+    name: SettingName
+    before: Setting | None
+    after: Setting | None
+
+    @property
+    def holder(self) -> str:
+        """The topic or the namespace."""
+        return self.topic or self.namespace
+
+    @property
+    def inverse(self) -> ChangeSetting:
+        """The change that brings the former state back."""
+        return msgspec.structs.replace(self, before=self.after, after=self.before)
+
+
+BundleChange = UnloadBundle | SplitBundle
+"""What disturbs the clients of a bundle."""
+
+Change = UnloadBundle | SplitBundle | ChangeSetting
+
+
+def present_owner(change: BundleChange) -> str:
+    """The broker that a bundle's change was planned for."""
+    return change.source if isinstance(change, UnloadBundle) else change.owner
 
 
 class Touched(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.apply.changes import kind_of
 from pulsar_steward.model.catalog import CHECKS
-from pulsar_steward.model.step import SplitBundle, UnloadBundle
+from pulsar_steward.model.setting import in_words
+from pulsar_steward.model.step import ChangeSetting, SplitBundle, UnloadBundle
 from pulsar_steward.report.markdown import bullets, codes, table, text
 
 if TYPE_CHECKING:
@@ -55,6 +56,9 @@ def short(change: Change) -> str:
             return f"move {change.bundle} from {change.source} to {change.target}"
         case SplitBundle():
             return f"split {change.bundle} on {change.owner}"
+        case ChangeSetting():
+            before, after = (in_words(change.name, value) for value in (change.before, change.after))
+            return f"{change.name} of {change.holder}: from {before} to {after}"
 
 
 def _lead(batch: Batch) -> str:

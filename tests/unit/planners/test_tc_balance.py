@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pulsar_steward.guard.evaluate import GUARDS
+from pulsar_steward.guard.evaluate import guards_of
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.step import SplitBundle, UnloadBundle
 from pulsar_steward.planners.tc_balance import propose
@@ -97,7 +97,7 @@ def test_move() -> None:
     assert step.effect == f"{broker(0)} goes from 16 to 13 coordinators, {broker(1)} from 0 to 3"
     assert step.why.startswith(f"{broker(0)} has 16 transaction coordinators, {broker(1)} has 0")
     assert (step.touched.coordinators, step.touched.topics, step.touched.clients) == (3, 3, 0)
-    assert [result.guard for result in step.guards] == [guard.name for guard in GUARDS]
+    assert [result.guard for result in step.guards] == [guard.name for guard in guards_of(step)]
     assert isinstance(step.undo, UnloadBundle)
     assert (step.undo.bundle, step.undo.source, step.undo.target) == (step.change.bundle, broker(1), broker(0))
     assert f"back to {broker(0)}" in step.undo_note

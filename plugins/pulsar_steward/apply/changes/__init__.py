@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
+from pulsar_steward.apply.changes.setting import Setting
 from pulsar_steward.apply.changes.split import Splitting
 from pulsar_steward.apply.changes.unload import Unloading
-from pulsar_steward.model.step import Change, SplitBundle, UnloadBundle
+from pulsar_steward.model.step import Change, ChangeSetting, SplitBundle, UnloadBundle
 
 if TYPE_CHECKING:
     from pulsar_steward.apply.changes.kind import ChangeKind
@@ -19,5 +20,7 @@ def kind_of(change: Change) -> ChangeKind:
             return Unloading(change)
         case SplitBundle():
             return Splitting(change)
+        case ChangeSetting():
+            return Setting(change)
         case _:
             assert_never(change)

@@ -1,0 +1,27 @@
+"""Guard: the setting still has the value that the plan rests on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.guard.kinds import SettingGuard
+from pulsar_steward.guard.view import Objection
+from pulsar_steward.model.setting import in_words
+
+if TYPE_CHECKING:
+    from pulsar_steward.guard.view import ClusterView, SettingView
+    from pulsar_steward.model.step import ChangeSetting, GuardResult
+
+
+class SettingAsPlanned(SettingGuard):
+    """What somebody set in the meantime is not overwritten, and a rollback would not know it."""
+
+    name = "setting_as_planned"
+    objection = Objection.DRIFTED
+
+    def check_setting(self, change: ChangeSetting, setting: SettingView, view: ClusterView) -> GuardResult:  # noqa: ARG002 - part of the protocol
+        """Vetoes a change of what is no longer as it was."""
+        now, then = in_words(change.name, setting.now), in_words(change.name, change.before)
+        if setting.now == change.before:
+            return self.said(f"the {change.name} of {change.holder} is {now}", passed=True)
+        return self.said(f"the {change.name} of {change.holder} is {now}, no longer {then}", passed=False)

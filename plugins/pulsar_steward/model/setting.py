@@ -1,0 +1,105 @@
+"""Settings of a namespace or topic that Steward may change, as values; None in place of one means that none is set.
+
+A figure that Pulsar writes as -1 is unlimited; it is kept as Pulsar writes it, so that it goes back as it came.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class SettingName(StrEnum):
+    """Which setting: the two kinds of backlog quota are set and removed apart from each other."""
+
+    SIZE_QUOTA = "size quota"
+    AGE_QUOTA = "age quota"
+    RETENTION = "retention"
+    TTL = "time to live"
+
+    @property
+    def quota_type(self) -> str:
+        """The admin API's word for the kind of a quota.
+
+        Raises:
+            ValueError: If this is no quota.
+        """
+        kinds = {SettingName.SIZE_QUOTA: "destination_storage", SettingName.AGE_QUOTA: "message_age"}
+        if self not in kinds:
+            raise ValueError(f"{self} is no backlog quota")
+        return kinds[self]
+
+
+class QuotaPolicy(StrEnum):
+    """What a broker does once a quota is exceeded."""
+
+    HOLD = "producer_request_hold"
+    REFUSE = "producer_exception"
+    EVICT = "consumer_backlog_eviction"
+
+
+class BacklogQuota(msgspec.Struct, frozen=True, kw_only=True, tag="backlog_quota", tag_field="is"):
+    """A backlog quota; of a size quota only the bytes count, of an age quota only the seconds.
+
+    Attributes:
+        limit_bytes: `limitSize`; under 0: none.
+        limit_seconds: `limitTime`; 0 or under: none.
+        policy: What happens beyond it.
+    """
+
+    limit_bytes: int = -1
+    limit_seconds: int = -1
+    policy: QuotaPolicy
+
+
+class Retention(msgspec.Struct, frozen=True, kw_only=True, tag="retention", tag_field="is"):
+    """How much of what is consumed is kept; -1 is unlimited, both 0 keeps nothing."""
+
+    minutes: int
+    megabytes: int
+
+
+class TimeToLive(msgspec.Struct, frozen=True, kw_only=True, tag="ttl", tag_field="is"):
+    """After how many seconds a message counts as consumed; 0: never."""
+
+    seconds: int
+
+
+Setting = BacklogQuota | Retention | TimeToLive
+
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+_BYTES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
+
+
+def in_words(name: SettingName, value: Setting | None) -> str:
+    """A setting as an operator says it: ``10 GiB, then producer_request_hold``."""
+    match value:
+        case None:
+            return "not set"
+        case BacklogQuota() if name is SettingName.AGE_QUOTA:
+            return f"{seconds_in_words(value.limit_seconds)}, then {value.policy}"
+        case BacklogQuota():
+            return f"{bytes_in_words(value.limit_bytes)}, then {value.policy}"
+        case Retention():
+            time = "for ever" if value.minutes < 0 else seconds_in_words(value.minutes * 60)
+            size = "of any size" if value.megabytes < 0 else bytes_in_words(value.megabytes << 20)
+            return f"{time} and {size}"
+        case TimeToLive():
+            return seconds_in_words(value.seconds) if value.seconds else "never"
+
+
+def bytes_in_words(count: int) -> str:
+    """Bytes in the largest unit that leaves at least 1; exact to two digits behind the point."""
+    if count < 0:
+        return "unlimited"
+    factor, unit = next(((factor, unit) for factor, unit in _BYTES if count >= factor), (1, "B"))
+    return f"{count / factor:,.2f}".rstrip("0").rstrip(".") + f" {unit}"
+
+
+def seconds_in_words(count: int) -> str:
+    """Seconds in the largest unit that divides them."""
+    if count < 0:
+        return "unlimited"
+    factor, unit = next(((factor, unit) for factor, unit in _UNITS if count and count % factor == 0), (1, "s"))
+    return f"{count // factor:,} {unit}"
