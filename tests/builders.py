@@ -16,7 +16,7 @@ from pulsar_steward.guard.view import BundleView, ClusterView
 from pulsar_steward.model.bundles import FULL_RANGE, TC_NAMESPACE, BundleRange, position_of, range_holding, tc_topic
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.plan import Batch, Plan
-from pulsar_steward.model.step import Change, SplitBundle, Step, Touched, UnloadBundle
+from pulsar_steward.model.step import Change, ChangeSetting, SplitBundle, Step, Touched, UnloadBundle
 from pulsar_steward.planners.scene import BrokerFact, Scene, TcBundle
 from pulsar_steward.policy.schema import Policy
 
@@ -190,3 +190,9 @@ def a_view(bundle: BundleView | None = None, **fields: Any) -> ClusterView:
 def a_bundle_view(**fields: Any) -> BundleView:
     """A bundle that is there, owned by broker 0, with three clients; `fields` are those of `BundleView`."""
     return msgspec.structs.replace(BundleView(exists=True, owner=broker(0), clients=3), **fields)
+
+
+def bundle_of(step: Step) -> str:
+    """The bundle that a step moves or splits."""
+    assert not isinstance(step.change, ChangeSetting)
+    return step.change.bundle

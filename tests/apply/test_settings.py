@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec, running_simulator
 from pulsar_steward.apply.verify import verify
+from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
-from tests.apply.worksite import said
+from tests.apply.worksite import Worksite, said
 
 if TYPE_CHECKING:
-    from tests.apply.worksite import Worksite
+    from pathlib import Path
 
 GIB = 1 << 30
 NAMESPACE, TOPIC = "shop/orders", "persistent://shop/orders/t"
@@ -81,6 +83,22 @@ def test_a_quota_over_the_retention_is_refused_by_the_broker(site: Worksite) -> 
     assert outcome.outcome == "drifted"
     assert "exceeds configured retention quota" in outcome.reason
     assert own(site, change) is None
+
+
+def test_a_quota_that_would_act_at_once_is_not_set(tmp_path: Path) -> None:
+    """What the topics hold now is asked right before the call, whatever the plan knew."""
+    topic = TopicSpec("t", backlog_bytes=2 * GIB, subscriptions=(SubscriptionSpec("s", backlog=10),))
+    spec = ClusterSpec(brokers=1, namespaces=(NamespaceSpec(NAMESPACE, bundles=1, topics=(topic,)),))
+    with running_simulator(spec) as simulator:
+        engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+        site = Worksite(simulator, engine)
+        (outcome,) = site.carry_out(site.approved(setting(SettingName.SIZE_QUOTA, QUOTA)))
+        engine.dispose()
+
+    assert outcome.outcome == "refused"
+    assert "the largest backlog of a topic is 2 GiB" in outcome.reason
+    assert "producer_request_hold would act at once" in outcome.reason
+    assert site.untouched()
 
 
 def test_settings_are_proved_together(site: Worksite) -> None:

@@ -114,6 +114,19 @@ def clients_by_bundle(document: bytes, broker: str = "a broker") -> dict[str, in
     return {f"{bundle.namespace}/{bundle.bundle}": _clients_of(bundle) for bundle in bundles_in(document, broker)}
 
 
+def largest_backlog(document: bytes, namespace: str, broker: str) -> int:
+    """Bytes of the largest backlog of a topic of a namespace in a document of `Reader.topic_statistics`; 0: none.
+
+    Raises:
+        BrokenAnswer: If the document cannot be read.
+    """
+    try:
+        bundles = _outer.decode(document).get(namespace, {}).values()
+        return max((topic.backlog_size for each in bundles for topic in _topics_of(each).values()), default=0)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BrokenAnswer("GET", PATH, broker, f"the answer cannot be read: {error}") from error
+
+
 def _topics_of(document: msgspec.Raw) -> dict[str, TopicStatistics]:
     domains = list(_inner.decode(document).values())
     if len(domains) == 1:

@@ -10,10 +10,11 @@ from pulsar_steward.admin.closing import Closing
 from pulsar_steward.admin.isolation import allowed_brokers, isolation_policies
 from pulsar_steward.admin.owner import OwnerReader
 from pulsar_steward.admin.reader import Reader
-from pulsar_steward.admin.statistics import clients_by_bundle
+from pulsar_steward.admin.statistics import clients_by_bundle, largest_backlog
 from pulsar_steward.errors import AdminError, ConfigurationError, NotFound, Refused
 from pulsar_steward.guard.view import BundleView, ClusterView, SettingView
 from pulsar_steward.model.bundles import TC_TOPIC, BundleRange, position_of, range_holding, ranges_of
+from pulsar_steward.model.setting import SettingName
 from pulsar_steward.model.step import Change, ChangeSetting, UnloadBundle, present_owner
 
 if TYPE_CHECKING:
@@ -154,9 +155,20 @@ class Look(Closing):
             brokers=self._answering(listed, change),
             allowed=None if allowed is None else frozenset(allowed),
             bundle=None if isinstance(change, ChangeSetting) else self._bundle(change, listed, moved_at),
-            setting=SettingView(now=self.own_setting(change)) if isinstance(change, ChangeSetting) else None,
+            setting=self._setting(change) if isinstance(change, ChangeSetting) else None,
             policy=policy,
         )
+
+    def _setting(self, change: ChangeSetting) -> SettingView:
+        """The setting; for a size quota also what it would bound, asked of the brokers that own the namespace."""
+        if change.name is not SettingName.SIZE_QUOTA or change.after is None:
+            return SettingView(now=self.own_setting(change))
+        owners = [broker for broker in self.brokers() if self._owns_some(broker, change.namespace)]
+        largest = (largest_backlog(self._at(each).topic_statistics(), change.namespace, each) for each in owners)
+        return SettingView(now=self.own_setting(change), largest_backlog_bytes=max(largest, default=0))
+
+    def _owns_some(self, broker: str, namespace: str) -> bool:
+        return any(bundle.startswith(f"{namespace}/0x") for bundle in self.owned_by(broker))
 
     def _bundle(self, change: BundleChange, listed: Collection[str], moved_at: datetime | None) -> BundleView:
         owner = self.owner(change.namespace, change.bundle, likely=present_owner(change), listed=listed)

@@ -9,6 +9,7 @@ from pulsar_steward.guard.clients import Clients
 from pulsar_steward.guard.cooldown import Cooldown
 from pulsar_steward.guard.owner import Owner
 from pulsar_steward.guard.protected import Protected
+from pulsar_steward.guard.quota_room import QuotaRoom
 from pulsar_steward.guard.setting_as_planned import SettingAsPlanned
 from pulsar_steward.guard.target_active import TargetActive
 from pulsar_steward.guard.target_allowed import TargetAllowed
@@ -27,6 +28,7 @@ GUARDS: tuple[Guard, ...] = (
     Cooldown(),
     Clients(),
     SettingAsPlanned(),
+    QuotaRoom(),
     Protected(),
 )
 """Every guard, in the order in which people read their results."""

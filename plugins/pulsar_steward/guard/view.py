@@ -32,9 +32,12 @@ class SettingView(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         now: Its value where the change would set it; None: not set there.
+        largest_backlog_bytes: Of a single topic of the namespace, by brokers' statistics (up to a minute old); None:
+            not known.
     """
 
     now: Setting | None
+    largest_backlog_bytes: int | None = None
 
 
 class ClusterView(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.planners.scene import BrokerFact, Scene, TcBundle
+from pulsar_steward.planners.settings.from_snapshot import defaults_of, namespace_facts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +29,7 @@ def scene_of(snapshot: Snapshot, policy: Policy, moved_at: Mapping[str, datetime
         SnapshotError: If the snapshot cannot be read or was not diagnosed.
     """
     meta = snapshot.meta()
-    system = snapshot.namespace(TC_NAMESPACE)
+    system, findings = snapshot.namespace(TC_NAMESPACE), snapshot.findings()
     return Scene(
         cluster=meta.cluster,
         snapshot_id=meta.snapshot_id,
@@ -38,7 +39,9 @@ def scene_of(snapshot: Snapshot, policy: Policy, moved_at: Mapping[str, datetime
         tcs_by_bundle=meta.tcs_by_bundle,
         tc_bundles=_tc_bundles(snapshot),
         tc_allowed=system.allowed_brokers if system else None,
-        findings=snapshot.findings(),
+        namespaces=namespace_facts(snapshot, findings),
+        defaults=defaults_of(snapshot),
+        findings=findings,
         moved_at=dict(moved_at),
         policy=policy,
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.planners import tc_balance
 from pulsar_steward.planners.rank import assemble
 from pulsar_steward.planners.scene import Proposal, Scene
+from pulsar_steward.planners.settings.propose import propose as propose_settings
 
 if TYPE_CHECKING:
     from pulsar_steward.model.plan import Plan
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 Planner = Callable[[Scene], Proposal]
 """A pure function: the same scene gives the same proposal."""
 
-PLANNERS: tuple[Planner, ...] = (tc_balance.propose,)
+PLANNERS: tuple[Planner, ...] = (tc_balance.propose, propose_settings)
 
 
 def make_plan(scene: Scene) -> Plan:

@@ -11,6 +11,8 @@ import msgspec
 
 from pulsar_steward.model.finding import Finding
 from pulsar_steward.model.plan import Batch
+from pulsar_steward.model.setting import Setting, SettingName
+from pulsar_steward.planners.settings.facts import NamespaceFact
 from pulsar_steward.policy.schema import Policy
 
 
@@ -58,6 +60,8 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
         tcs_by_bundle: Whether bundles place the coordinators; not so from Pulsar 5 on (PIP-473).
         tc_bundles: The bundles of ``pulsar/system`` that place coordinators, in order of range.
         tc_allowed: Brokers that isolation policies leave to ``pulsar/system``; None: every broker.
+        namespaces: Those that a finding about settings names, by name.
+        defaults: What brokers do where a namespace sets nothing, as far as that is known.
         findings: What was found in the snapshot.
         moved_at: When a bundle (``tenant/ns/range``) was last moved by Steward, as far as the cooldowns reach.
         policy: Thresholds and limits.
@@ -71,6 +75,8 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     tcs_by_bundle: bool = True
     tc_bundles: tuple[TcBundle, ...] = ()
     tc_allowed: tuple[str, ...] | None = None
+    namespaces: tuple[NamespaceFact, ...] = ()
+    defaults: dict[SettingName, Setting] = {}
     findings: tuple[Finding, ...] = ()
     moved_at: dict[str, datetime] = {}
     policy: Policy

@@ -26,6 +26,7 @@ from pulsar_steward.policy.layers import (
     merged,
     stack,
 )
+from pulsar_steward.policy.remedies import Remedies
 from pulsar_steward.policy.section import Section
 from pulsar_steward.policy.trouble import models_in
 
@@ -108,7 +109,7 @@ class CollectPolicy(Section):
     )
 
 
-class Policy(ResourcesChecks, ClientsChecks, PlacementChecks, BacklogChecks, DelayedChecks):
+class Policy(ResourcesChecks, ClientsChecks, PlacementChecks, BacklogChecks, DelayedChecks, Remedies):
     """All thresholds and limits of one cluster; what tenants and namespaces set apart is kept beside them.
 
     Attributes:

@@ -33,6 +33,7 @@ def body(plan: Plan, batch: Batch, policy: Policy) -> str:
         *_placement(batch),
         f"### The {_count(len(batch.steps), 'step')}",
         _steps(batch.steps),
+        *_sums(batch.steps),
         "### What was looked at",
         _guards(batch.steps),
         "### What approving means",
@@ -67,7 +68,12 @@ def _lead(batch: Batch) -> str:
     pauses = f"; {_count(coordinators, 'transaction coordinator')} pause for a moment" if coordinators else ""
     final = [step.step_id for step in batch.steps if step.undo is None]
     back = f"**{text(', '.join(final))} cannot be undone.**" if final else "Every step can be undone."
-    return f"{_count(clients, 'client')} will reconnect{pauses}. {back}"
+    moved = f"{_count(clients, 'client')} will reconnect" if _moves(batch) else "No client has to reconnect"
+    return f"{moved}{pauses}. {back}"
+
+
+def _moves(batch: Batch) -> bool:
+    return any(not isinstance(step.change, ChangeSetting) for step in batch.steps)
 
 
 def _reasons(findings: Sequence[Finding]) -> str:
@@ -111,6 +117,14 @@ def _steps(steps: Sequence[Step]) -> str:
     ]
     header = ("step", "change", "effect", "producers / consumers", "TCs", "way back")
     return table(header, rows, numbers=frozenset({3, 4}))
+
+
+def _sums(steps: Sequence[Step]) -> Iterator[str]:
+    """How proposed settings come about, with the numbers."""
+    sums = [f"{step.step_id}: {step.why}." for step in steps if isinstance(step.change, ChangeSetting)]
+    if sums:
+        yield "### How the values come about"
+        yield bullets(sums)
 
 
 def _guards(steps: Sequence[Step]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -67,6 +68,21 @@ class Snapshot:
         self.uri = uri
         self._files = files
         self._path = path
+
+    def earlier(self, most: int) -> list[Snapshot]:
+        """Finished snapshots of the same cluster before this one, the newest first; none where they are not kept."""
+        folder, _, name = self._path.rpartition("/")
+        if not name.startswith("taken_at="):
+            return []
+        uri = self.uri.rstrip("/").rpartition("/")[0]
+        names = sorted(info.base_name for info in self._files.get_file_info(fs.FileSelector(folder)))
+        before = [each for each in reversed(names) if each.startswith("taken_at=") and each < name]
+        finished = (each for each in before if self._is_file(f"{folder}/{each}/{SUCCESS}"))
+        return [Snapshot(f"{uri}/{each}", self._files, f"{folder}/{each}") for each in islice(finished, most)]
+
+    def _is_file(self, path: str) -> bool:
+        (info,) = self._files.get_file_info([path])
+        return bool(info.type is fs.FileType.File)
 
     def meta(self) -> SnapshotMeta:
         """What it is, and whether it is whole."""

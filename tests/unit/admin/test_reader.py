@@ -9,6 +9,7 @@ import pytest
 
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.errors import BrokenAnswer, NotFound, Precondition, RedirectRefused
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
 from tests.unit.admin.scripted import MEMBERS, answer, raw, redirect
 
 if TYPE_CHECKING:
@@ -49,6 +50,23 @@ ANSWERS: list[tuple[Callable[[Reader], Any], str, Reply, Any]] = [
     (lambda reader: reader.tenants(), "/admin/v2/tenants", answer([]), ()),
     (lambda reader: reader.namespaces("a"), "/admin/v2/namespaces/a", answer(["a/y", "a/x"]), ("a/x", "a/y")),
     (lambda reader: reader.namespace_policies("a/x"), "/admin/v2/namespaces/a/x", answer(POLICIES), POLICIES),
+    (
+        lambda reader: reader.own_settings("a/x"),
+        "/admin/v2/namespaces/a/x",
+        answer(
+            {
+                "backlog_quota_map": {"message_age": {"limitTime": 60, "policy": "producer_exception"}},
+                "retention_policies": {"retentionTimeInMinutes": 5, "retentionSizeInMB": -1},
+                "message_ttl_in_seconds": 0,
+            }
+        ),
+        {
+            SettingName.AGE_QUOTA: BacklogQuota(limit_seconds=60, policy=QuotaPolicy.REFUSE),
+            SettingName.RETENTION: Retention(minutes=5, megabytes=-1),
+            SettingName.TTL: TimeToLive(seconds=0),
+        },
+    ),
+    (lambda reader: reader.own_settings("a/x"), "/admin/v2/namespaces/a/x", answer({"backlog_quota_map": {}}), {}),
     (
         lambda reader: reader.boundaries("a/x"),
         "/admin/v2/namespaces/a/x/bundles",

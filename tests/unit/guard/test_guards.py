@@ -18,7 +18,8 @@ from pulsar_steward.model.bundles import TC_NAMESPACE
 from tests.builders import NOW, a_bundle_view, a_move, a_policy, a_split, a_step, a_view, broker
 
 if TYPE_CHECKING:
-    from pulsar_steward.guard.view import ClusterView, Guard
+    from pulsar_steward.guard.kinds import Guard
+    from pulsar_steward.guard.view import ClusterView
     from pulsar_steward.model.step import Change
 
 MOVE, SPLIT = a_move(), a_split()

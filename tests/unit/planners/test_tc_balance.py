@@ -11,7 +11,7 @@ from pulsar_steward.guard.evaluate import guards_of
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.step import SplitBundle, UnloadBundle
 from pulsar_steward.planners.tc_balance import propose
-from tests.builders import a_finding, a_scene, broker, counted_tc_bundles, hashed_tc_bundles
+from tests.builders import a_finding, a_scene, broker, bundle_of, counted_tc_bundles, hashed_tc_bundles
 from tests.unit.planners.replay import Replay
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def test_split() -> None:
     split, move = only_batch(a_scene(2, HEAVY)).steps
     assert isinstance(split.change, SplitBundle)
     assert split.change.algorithm == "topic_count_equally_divide"
-    assert move.change.bundle in split.change.halves
+    assert bundle_of(move) in split.change.halves
     assert move.after == (split.step_id,)
     assert split.undo is None
     assert "cannot be undone" in split.undo_note
@@ -123,7 +123,7 @@ def test_split_of_a_half() -> None:
         half: step.step_id for step in steps if isinstance(step.change, SplitBundle) for half in step.change.halves
     }
     assert [step.after for step in steps] == [
-        (cut_by[step.change.bundle],) if step.change.bundle in cut_by else () for step in steps
+        (cut_by[bundle_of(step)],) if bundle_of(step) in cut_by else () for step in steps
     ]
     assert sum(bool(step.after) for step in steps) == 5
 

@@ -17,6 +17,7 @@ from tests.builders import (
     a_policy,
     a_scene,
     broker,
+    bundle_of,
     coordinators_in,
     counted_tc_bundles,
     equal_ranges,
@@ -113,7 +114,7 @@ def test_resting_bundles_stay_and_count() -> None:
     scene = a_scene(3, ALL_ON_ONE, **moved(29, 4, 7))
     proposal = propose(scene)
     resting = {ALL_ON_ONE[index].bundle for index in (4, 7)}
-    assert not resting & {step.change.bundle for step in proposal.batches[0].steps}
+    assert not resting & {bundle_of(step) for step in proposal.batches[0].steps}
     assert after(scene) == [6, 5, 5]
     (note,) = proposal.notes
     assert note.startswith("Guard cooldown keeps")
@@ -141,7 +142,7 @@ def test_too_many_clients() -> None:
         for bundle, clients in zip(equal_ranges(2), (11, 10), strict=True)
     )
     proposal = propose(a_scene(2, [crowded, calm], policy=a_policy(apply={"most_clients_per_step": 10})))
-    assert [step.change.bundle for step in proposal.batches[0].steps] == [calm.bundle]
+    assert [bundle_of(step) for step in proposal.batches[0].steps] == [calm.bundle]
     (note,) = proposal.notes
     assert note.startswith("Guard clients keeps")
     assert f"{crowded.bundle} (11 clients would reconnect" in note

@@ -43,6 +43,7 @@ BACKLOG_QUOTA_MISSING = CheckInfo(
     ),
     source="docs/checks/backlog-quota-missing.md",
     scope=Scope.NAMESPACE,
+    remedied_by="backlog_quota",
 )
 
 QUOTA_OVER_RETENTION = CheckInfo(
@@ -55,6 +56,7 @@ QUOTA_OVER_RETENTION = CheckInfo(
     ),
     source="docs/checks/quota-over-retention.md",
     scope=Scope.NAMESPACE,
+    remedied_by="backlog_quota",
 )
 
 QUOTA_CHECK_DISABLED = CheckInfo(
@@ -92,6 +94,7 @@ RETENTION_UNBOUNDED = CheckInfo(
     ),
     source="docs/checks/retention-unbounded.md",
     scope=Scope.NAMESPACE,
+    remedied_by="retention",
 )
 
 RETENTION_TOO_SHORT = CheckInfo(
@@ -117,6 +120,7 @@ TTL_BEFORE_QUOTA = CheckInfo(
     ),
     source="docs/checks/ttl-before-quota.md",
     scope=Scope.NAMESPACE,
+    remedied_by="retention",
 )
 
 QUOTA_STUCK = CheckInfo(

@@ -56,8 +56,8 @@ def _not_remedied(plan: Plan, checks: Sequence[CheckReport], policy: Policy) -> 
             continue
         if _is_trouble(check):
             yield from _found_but_unplanned(check, policy, explained=bool(plan.notes))
-        elif check.outlook is Outlook.UNKNOWN:
-            yield f"{check.check_id} could not be judged, and nothing is proposed on what was not seen: {check.reason}"
+        elif plan.batches or check.outlook is Outlook.UNKNOWN:
+            continue  # beside a plan it is no news that all else is well; what is unknown is told with the others
         elif check.severity is Severity.INFO:
             yield (
                 f"{check.check_id} is information only, and a remedy is proposed from a warning on"
@@ -95,10 +95,10 @@ def _by_hand(checks: Sequence[CheckReport]) -> tuple[str, ...]:
 
 
 def _not_judged(checks: Sequence[CheckReport]) -> Iterator[str]:
-    """Which data was missing, once for all the checks that miss it; those with a planner have been told of."""
+    """Which data was missing, once for all the checks that miss it."""
     by_reason: defaultdict[str, list[str]] = defaultdict(list)
     for check in checks:
-        if check.outlook is Outlook.UNKNOWN and check.remedied_by is None:
+        if check.outlook is Outlook.UNKNOWN:
             by_reason[check.reason].append(check.check_id)
     for reason, ids in by_reason.items():
         yield f"Not judged: {', '.join(ids)}. {reason}"

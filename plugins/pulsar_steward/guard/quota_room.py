@@ -1,0 +1,41 @@
+"""Guard: no topic is over a size quota the moment that it is set.
+
+Seen on 4.0.7: at the next check the broker cuts off the producers of such a topic, those that are connected too, or
+evicts what its slowest subscription has not consumed (docs/findings.md).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.guard.kinds import SettingGuard
+from pulsar_steward.guard.view import Objection
+from pulsar_steward.model.setting import BacklogQuota, SettingName, bytes_in_words
+
+if TYPE_CHECKING:
+    from pulsar_steward.guard.view import ClusterView, SettingView
+    from pulsar_steward.model.step import ChangeSetting, GuardResult
+
+
+class QuotaRoom(SettingGuard):
+    """Compares the largest backlog of a topic with the quota, less the policy's margin."""
+
+    name = "quota_room"
+    objection = Objection.REFUSED
+
+    def check_setting(self, change: ChangeSetting, setting: SettingView, view: ClusterView) -> GuardResult:
+        """Vetoes a size quota that a topic is over, or within `backlog_quota_remedy.room_percent` of."""
+        quota = change.after
+        if change.name is not SettingName.SIZE_QUOTA or not isinstance(quota, BacklogQuota) or quota.limit_bytes < 0:
+            return self.said("no size quota is set", passed=True)
+        if setting.largest_backlog_bytes is None:
+            return self.said(f"the backlogs of {change.holder} are not known", passed=False)
+        percent = view.policy.backlog_quota_remedy.room_percent
+        most = quota.limit_bytes * (100 - percent) // 100
+        passed = setting.largest_backlog_bytes <= most
+        words = (
+            f"the largest backlog of a topic is {bytes_in_words(setting.largest_backlog_bytes)}, the quota"
+            f" {bytes_in_words(quota.limit_bytes)}, of which {percent} % have to be free"
+            " (policy key backlog_quota_remedy.room_percent)"
+        )
+        return self.said(words if passed else f"{words}: {quota.policy} would act at once", passed=passed)

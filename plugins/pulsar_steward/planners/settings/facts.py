@@ -1,0 +1,59 @@
+"""What the planner of settings knows of a namespace."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from pulsar_steward.model.setting import Setting, SettingName
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """The topics of a namespace in one snapshot.
+
+    Attributes:
+        taken_at: When it was taken, UTC.
+        topics: Loaded topics.
+        backlogs: Bytes of the largest backlogs of single topics, falling; at most `MOST_BACKLOGS`.
+    """
+
+    taken_at: datetime
+    topics: int
+    backlogs: tuple[int, ...] = ()
+
+    @property
+    def peak(self) -> int:
+        """Bytes of the largest backlog of a single topic."""
+        return max(self.backlogs, default=0)
+
+    def over(self, limit_bytes: int) -> int:
+        """How many topics are over a limit; `MOST_BACKLOGS` stands for that many or more."""
+        return sum(backlog > limit_bytes for backlog in self.backlogs)
+
+
+MOST_BACKLOGS = 1_000
+"""Backlogs that are kept of one look at a namespace."""
+
+
+class NamespaceFact(msgspec.Struct, frozen=True, kw_only=True):
+    """A namespace that a finding is about.
+
+    Attributes:
+        namespace: ``tenant/namespace``.
+        own: What it sets itself, by name.
+        looks: Its topics in this snapshot and earlier ones, the newest first; at least this one.
+        busiest_bytes_per_second: What its busiest topic takes in.
+        stored_bytes: What its loaded topics store.
+    """
+
+    namespace: str
+    own: dict[SettingName, Setting]
+    looks: tuple[Look, ...]
+    busiest_bytes_per_second: float
+    stored_bytes: int
+
+    @property
+    def peak(self) -> int:
+        """Bytes of the largest backlog of a single topic in any of the looks."""
+        return max(look.peak for look in self.looks)

@@ -1,0 +1,49 @@
+"""In which order settings change, so that every size quota is below the retention at every moment between.
+
+The broker answers 412 where it is not, and compares only what is set at the same level (docs/findings.md, Quotas).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.model.setting import Retention, SettingName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pulsar_steward.model.step import ChangeSetting
+
+ENDLESS = float("inf")
+
+
+def in_order(changes: Iterable[ChangeSetting]) -> tuple[ChangeSetting, ...]:
+    """The changes of one namespace in an order that the broker accepts: the retention first where it is raised.
+
+    Where it is lowered, in time or size, it comes last, after the quotas that are to be below it.
+    """
+    return tuple(sorted(changes, key=lambda change: (_place(change), change.name)))
+
+
+def raises(change: ChangeSetting) -> bool:
+    """Whether a change of retention keeps at least as much as before, in time and in size."""
+    before, after = _limits(change.before), _limits(change.after)
+    return all(now >= then for now, then in zip(after, before, strict=True))
+
+
+def _place(change: ChangeSetting) -> int:
+    if change.name is SettingName.TTL:
+        return 3
+    if change.name is not SettingName.RETENTION:
+        return 1
+    return 0 if raises(change) else 2
+
+
+def _limits(value: object) -> tuple[float, float]:
+    """Minutes and megabytes; what is not set compares as no limit, since the broker then compares nothing."""
+    if not isinstance(value, Retention):
+        return ENDLESS, ENDLESS
+    return (
+        ENDLESS if value.minutes <= 0 else value.minutes,
+        ENDLESS if value.megabytes <= 0 else value.megabytes,
+    )

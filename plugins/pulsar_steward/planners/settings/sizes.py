@@ -1,0 +1,49 @@
+"""How large a quota has to be, with the sum in words that an approver can check."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.model.setting import bytes_in_words
+
+if TYPE_CHECKING:
+    from pulsar_steward.planners.settings.facts import NamespaceFact
+    from pulsar_steward.policy.remedies import BacklogQuotaRemedy
+
+MEBIBYTE = 1 << 20
+HOUR = 3_600
+
+
+class Sum(msgspec.Struct, frozen=True):
+    """A size and how it comes about."""
+
+    bytes: int
+    words: str
+
+
+def needed(fact: NamespaceFact, remedy: BacklogQuotaRemedy) -> Sum:
+    """What a topic's backlog has to have room for: an outage of its consumers, and more than was ever seen."""
+    outage = int(fact.busiest_bytes_per_second * remedy.survive_outage_hours * HOUR)
+    peak = fact.peak * (100 + remedy.peak_headroom_percent) // 100
+    least = remedy.minimum_megabytes * MEBIBYTE
+    largest = max(outage, peak, least)
+    whole = -(-largest // MEBIBYTE) * MEBIBYTE
+    words = (
+        f"the largest of {bytes_in_words(int(fact.busiest_bytes_per_second))}/s of the busiest topic for"
+        f" {remedy.survive_outage_hours} h = {bytes_in_words(outage)}, the largest backlog seen in"
+        f" {len(fact.looks)} snapshots {bytes_in_words(fact.peak)} + {remedy.peak_headroom_percent} % ="
+        f" {bytes_in_words(peak)}, and at least {bytes_in_words(least)}"
+    )
+    return Sum(whole, words)
+
+
+def below(limit: int, margin_percent: int) -> int:
+    """The most that leaves the margin below a limit."""
+    return limit * (100 - margin_percent) // 100
+
+
+def above(value: int, margin_percent: int) -> int:
+    """The least limit of which a value leaves the margin free, rounded up."""
+    return -(-value * 100 // (100 - margin_percent))

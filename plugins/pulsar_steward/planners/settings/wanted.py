@@ -1,0 +1,165 @@
+"""What the settings of a namespace should be, each with the reason and its sum in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.model.catalog.backlog import (
+    BACKLOG_QUOTA_MISSING,
+    QUOTA_OVER_RETENTION,
+    RETENTION_UNBOUNDED,
+    TTL_BEFORE_QUOTA,
+)
+from pulsar_steward.model.setting import (
+    BacklogQuota,
+    Retention,
+    Setting,
+    SettingName,
+    TimeToLive,
+    bytes_in_words,
+    in_words,
+    seconds_in_words,
+)
+from pulsar_steward.planners.settings.sizes import HOUR, MEBIBYTE, above, below, needed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pulsar_steward.planners.settings.facts import NamespaceFact
+    from pulsar_steward.policy.schema import Policy
+
+ANSWERED = frozenset(
+    info.check_id for info in (BACKLOG_QUOTA_MISSING, QUOTA_OVER_RETENTION, RETENTION_UNBOUNDED, TTL_BEFORE_QUOTA)
+)
+"""Checks whose findings this planner can answer."""
+
+
+class Wanted(msgspec.Struct):
+    """The settings that a namespace should have, as far as they are worked out.
+
+    Attributes:
+        target: By name, what should be in force.
+        why: By name, the reason of a change, with its sum.
+        notes: What is not proposed, and why.
+    """
+
+    target: dict[SettingName, Setting]
+    why: dict[SettingName, str] = {}
+    notes: list[str] = []
+
+    def put(self, name: SettingName, value: Setting, why: str) -> None:
+        """Decides a setting."""
+        self.target[name] = value
+        self.why[name] = why
+
+
+def wanted(
+    fact: NamespaceFact, checks: frozenset[str], defaults: Mapping[SettingName, Setting], policy: Policy
+) -> Wanted:
+    """What should be in force in a namespace that these checks found something in.
+
+    Args:
+        fact: The namespace.
+        checks: Ids of the checks.
+        defaults: What brokers do where nothing is set.
+        policy: How far remedies go.
+    """
+    decided = Wanted({**defaults, **fact.own})
+    if RETENTION_UNBOUNDED.check_id in checks:
+        _bound_retention(decided, policy)
+    if BACKLOG_QUOTA_MISSING.check_id in checks:
+        _add_size_quota(decided, fact, policy)
+    if QUOTA_OVER_RETENTION.check_id in checks:
+        _part_size_quota_and_retention(decided, fact, policy)
+        _note_on_age_quota(decided)
+    if TTL_BEFORE_QUOTA.check_id in checks:
+        _raise_ttl(decided, policy)
+    return decided
+
+
+def _bound_retention(decided: Wanted, policy: Policy) -> None:
+    hours = policy.retention_remedy.keep_hours
+    now = decided.target.get(SettingName.RETENTION)
+    size = now.megabytes if isinstance(now, Retention) else -1
+    why = f"what is consumed is kept for ever now; {hours} h are kept then (retention_remedy.keep_hours)"
+    decided.put(SettingName.RETENTION, Retention(minutes=hours * 60, megabytes=size), why)
+
+
+def _add_size_quota(decided: Wanted, fact: NamespaceFact, policy: Policy) -> None:
+    remedy = policy.backlog_quota_remedy
+    need = needed(fact, remedy)
+    limit, why = need.bytes, f"no quota bounds the backlog of its topics; {need.words}"
+    retained = _retained_bytes(decided)
+    if retained is not None and limit > (most := below(retained, remedy.retention_margin_percent)):
+        seen = fact.peak * (100 + remedy.peak_headroom_percent) // 100
+        if most >= max(seen, remedy.minimum_megabytes * MEBIBYTE):
+            limit = most
+            why += (
+                f"; but the retention of {bytes_in_words(retained)} less {remedy.retention_margin_percent} % leaves"
+                f" {bytes_in_words(most)}"
+            )
+        else:
+            _raise_retained(decided, limit, policy)
+    decided.put(SettingName.SIZE_QUOTA, BacklogQuota(limit_bytes=limit, policy=remedy.policy), why)
+
+
+def _part_size_quota_and_retention(decided: Wanted, fact: NamespaceFact, policy: Policy) -> None:
+    remedy, quota, retained = policy.backlog_quota_remedy, decided.target.get(SettingName.SIZE_QUOTA), None
+    retained = _retained_bytes(decided)
+    if not isinstance(quota, BacklogQuota) or retained is None or not 0 <= retained <= quota.limit_bytes:
+        return
+    most = below(retained, remedy.retention_margin_percent)
+    if fact.peak * (100 + remedy.peak_headroom_percent) // 100 > most:
+        _raise_retained(decided, quota.limit_bytes, policy)
+        return
+    why = (
+        f"{bytes_in_words(quota.limit_bytes)} is not below the retention of {bytes_in_words(retained)}; less"
+        f" {remedy.retention_margin_percent} % that leaves {bytes_in_words(most)}, and the largest backlog seen is"
+        f" {bytes_in_words(fact.peak)}"
+    )
+    decided.put(SettingName.SIZE_QUOTA, msgspec.structs.replace(quota, limit_bytes=most), why)
+
+
+def _raise_retained(decided: Wanted, quota_bytes: int, policy: Policy) -> None:
+    now = decided.target[SettingName.RETENTION]
+    if isinstance(now, Retention):
+        margin = policy.backlog_quota_remedy.retention_margin_percent
+        size = -(-above(quota_bytes, margin) // MEBIBYTE)
+        why = (
+            f"a quota of {bytes_in_words(quota_bytes)} is needed, and has to be below the retention by {margin} %:"
+            f" {bytes_in_words(size * MEBIBYTE)} instead of {bytes_in_words(now.megabytes * MEBIBYTE)}"
+        )
+        decided.put(SettingName.RETENTION, msgspec.structs.replace(now, megabytes=size), why)
+
+
+def _note_on_age_quota(decided: Wanted) -> None:
+    quota, kept = decided.target.get(SettingName.AGE_QUOTA), decided.target.get(SettingName.RETENTION)
+    if not isinstance(quota, BacklogQuota) or not isinstance(kept, Retention) or kept.minutes <= 0:
+        return
+    if quota.limit_seconds < kept.minutes * 60:
+        return
+    decided.notes.append(
+        f"its age quota of {seconds_in_words(quota.limit_seconds)} is not below its retention of"
+        f" {seconds_in_words(kept.minutes * 60)}: raise the retention by hand; a lower age quota could act at once, as"
+        " how old its backlogs are is not known of every topic"
+    )
+
+
+def _raise_ttl(decided: Wanted, policy: Policy) -> None:
+    quota, ttl = decided.target.get(SettingName.AGE_QUOTA), decided.target.get(SettingName.TTL)
+    if not isinstance(quota, BacklogQuota) or not isinstance(ttl, TimeToLive):
+        return
+    seconds = -(-above(quota.limit_seconds, policy.backlog_quota_remedy.retention_margin_percent) // HOUR) * HOUR
+    why = (
+        f"messages expire after {in_words(SettingName.TTL, ttl)}, before the age quota of"
+        f" {seconds_in_words(quota.limit_seconds)} can act"
+    )
+    decided.put(SettingName.TTL, TimeToLive(seconds=seconds), why)
+
+
+def _retained_bytes(decided: Wanted) -> int | None:
+    """Bytes of a retention that the broker compares with a size quota; None: it compares none."""
+    kept = decided.target.get(SettingName.RETENTION)
+    return kept.megabytes * MEBIBYTE if isinstance(kept, Retention) and kept.megabytes > 0 else None

@@ -1,0 +1,57 @@
+"""Guards of settings: what somebody else set is left alone, and no quota acts the moment that it is set."""
+
+from __future__ import annotations
+
+import pytest
+
+from pulsar_steward.guard.evaluate import evaluate, objection_to
+from pulsar_steward.guard.view import ClusterView, Objection, SettingView
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting
+from tests.builders import NOW, a_policy, a_step
+
+GIB = 1 << 30
+QUOTA = BacklogQuota(limit_bytes=10 * GIB, policy=QuotaPolicy.EVICT)
+CHANGE = ChangeSetting(namespace="shop/orders", name=SettingName.SIZE_QUOTA, before=None, after=QUOTA)
+TTL = ChangeSetting(namespace="shop/orders", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
+
+
+def view(now: BacklogQuota | None = None, backlog: int | None = 0, protected: tuple[str, ...] = ()) -> ClusterView:
+    """A namespace's quota as it stands."""
+    policy = a_policy(apply={"protected_namespaces": protected})
+    setting = SettingView(now=now, largest_backlog_bytes=backlog)
+    return ClusterView(now=NOW, brokers=frozenset(), allowed=None, setting=setting, policy=policy)
+
+
+def test_guards_of_settings_only_look_at_settings() -> None:
+    """Whatever concerns bundles is left out, and what protects a namespace is not."""
+    assert [result.guard for result in evaluate(a_step(CHANGE), view())] == [
+        "setting_as_planned",
+        "quota_room",
+        "protected",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seen", "objection", "words"),
+    [
+        (view(), None, ""),
+        (view(backlog=9 * GIB), None, ""),
+        (view(backlog=9 * GIB + 1), Objection.REFUSED, "consumer_backlog_eviction would act at once"),
+        (view(backlog=None), Objection.REFUSED, "are not known"),
+        (view(now=QUOTA), Objection.DRIFTED, "no longer not set"),
+        (view(now=QUOTA, backlog=None), Objection.DRIFTED, "setting_as_planned"),
+        (view(protected=("shop/orders",)), Objection.REFUSED, "is protected"),
+    ],
+)
+def test_what_is_said_of_a_new_quota(seen: ClusterView, objection: Objection | None, words: str) -> None:
+    """A tenth of it has to be free, and nobody may have been quicker."""
+    said = objection_to(a_step(CHANGE), seen)
+
+    assert (said and said[0]) == objection
+    assert words in (said[1] if said else "")
+
+
+def test_other_settings_need_no_room() -> None:
+    """A time to live bounds no bytes, so nothing has to be known of backlogs."""
+    assert objection_to(a_step(TTL), view(backlog=None)) is None

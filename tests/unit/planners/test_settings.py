@@ -1,0 +1,174 @@
+"""Quotas, retention and time to live: what is proposed, from which sum, in which order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.planners.settings.facts import Look, NamespaceFact
+from pulsar_steward.planners.settings.order import in_order, raises
+from pulsar_steward.planners.settings.propose import propose
+from tests.builders import NOW, a_policy, a_scene
+
+if TYPE_CHECKING:
+    from pulsar_steward.planners.scene import Proposal
+
+NAMESPACE = "shop/orders"
+MIB, GIB = 1 << 20, 1 << 30
+DAY = 24 * 60
+
+
+def size(limit: int, policy: QuotaPolicy = QuotaPolicy.HOLD) -> BacklogQuota:
+    """A quota by size."""
+    return BacklogQuota(limit_bytes=limit, policy=policy)
+
+
+def proposed(
+    own: dict[SettingName, Setting], *checks: str, backlog: int = 0, rate: float = 0.0, **fields: Any
+) -> Proposal:
+    """What is proposed for a namespace that checks found something in."""
+    findings = tuple(
+        Finding(check_id=check, severity=Severity.WARNING, subject=NAMESPACE, evidence="made up", figures={})
+        for check in checks
+    )
+    look = Look(taken_at=NOW, topics=3, backlogs=(backlog,))
+    fact = NamespaceFact(
+        namespace=NAMESPACE, own=own, looks=(look,), busiest_bytes_per_second=rate, stored_bytes=backlog
+    )
+    return propose(a_scene(3, **{"findings": findings, "namespaces": (fact,), **fields}))
+
+
+def changes(proposal: Proposal) -> list[tuple[SettingName, Setting | None]]:
+    """What is set, in order."""
+    steps = [step.change for batch in proposal.batches for step in batch.steps]
+    return [(change.name, change.after) for change in steps if isinstance(change, ChangeSetting)]
+
+
+@pytest.mark.parametrize(
+    ("backlog", "rate", "kept", "limit"),
+    [
+        (0, 0.0, None, GIB),  # the least
+        (10 * GIB, 0.0, None, 15 * GIB),  # the peak and a half
+        (GIB, float(MIB), None, 24 * 3600 * MIB),  # a day's outage
+        (0, float(MIB), Retention(minutes=DAY, megabytes=10_240), 9 * GIB),  # what the retention leaves
+    ],
+    ids=["least", "peak", "outage", "retention"],
+)
+def test_a_missing_size_quota(backlog: int, rate: float, kept: Retention | None, limit: int) -> None:
+    """It has room for an outage and for more than was ever seen, and stays below the retention by the margin."""
+    own: dict[SettingName, Setting] = {} if kept is None else {SettingName.RETENTION: kept}
+    assert changes(proposed(own, "backlog-quota-missing", backlog=backlog, rate=rate)) == [
+        (SettingName.SIZE_QUOTA, size(limit))
+    ]
+
+
+def test_a_retention_that_leaves_no_room_is_raised_first() -> None:
+    """The quota comes after it, so that the broker never has to refuse; both are undone by their own values."""
+    own: dict[SettingName, Setting] = {SettingName.RETENTION: Retention(minutes=DAY, megabytes=1024)}
+    proposal = proposed(own, "backlog-quota-missing", backlog=10 * GIB)
+
+    (batch,) = proposal.batches
+    assert batch.kind == "retention"
+    assert changes(proposal) == [
+        (SettingName.RETENTION, Retention(minutes=DAY, megabytes=17_067)),
+        (SettingName.SIZE_QUOTA, size(15 * GIB)),
+    ]
+    first, second = batch.steps
+    assert (first.after, second.after) == ((), (first.step_id,))
+    assert isinstance(first.undo, ChangeSetting)
+    assert first.undo.after == own[SettingName.RETENTION]
+    assert isinstance(second.undo, ChangeSetting)
+    assert second.undo.after is None
+    assert all(result.passed for step in batch.steps for result in step.guards)
+
+
+@pytest.mark.parametrize(
+    ("backlog", "expected"),
+    [
+        (GIB, [(SettingName.SIZE_QUOTA, size(9 * GIB, QuotaPolicy.EVICT))]),
+        (8 * GIB, [(SettingName.RETENTION, Retention(minutes=DAY, megabytes=22_756))]),
+    ],
+    ids=["the quota is lowered where no backlog is near", "else the retention is raised"],
+)
+def test_a_quota_over_the_retention(backlog: int, expected: list[tuple[SettingName, Setting]]) -> None:
+    """A quota is never lowered to where a backlog seen lately, with headroom, would be over it at once."""
+    own: dict[SettingName, Setting] = {
+        SettingName.RETENTION: Retention(minutes=DAY, megabytes=10_240),
+        SettingName.SIZE_QUOTA: size(20 * GIB, QuotaPolicy.EVICT),
+    }
+    assert changes(proposed(own, "quota-over-retention", backlog=backlog)) == expected
+
+
+def test_a_retention_for_ever_is_bounded_in_time() -> None:
+    """By the policy's hours; the size stays as it is."""
+    own: dict[SettingName, Setting] = {SettingName.RETENTION: Retention(minutes=-1, megabytes=-1)}
+    proposal = proposed(own, "retention-unbounded", policy=a_policy(retention_remedy={"keep_hours": 48}))
+
+    assert changes(proposal) == [(SettingName.RETENTION, Retention(minutes=2 * DAY, megabytes=-1))]
+
+
+def test_a_time_to_live_is_raised_beyond_the_age_quota() -> None:
+    """To whole hours, with the margin."""
+    own: dict[SettingName, Setting] = {
+        SettingName.AGE_QUOTA: BacklogQuota(limit_seconds=36_000, policy=QuotaPolicy.HOLD),
+        SettingName.TTL: TimeToLive(seconds=600),
+    }
+    assert changes(proposed(own, "ttl-before-quota")) == [(SettingName.TTL, TimeToLive(seconds=43_200))]
+
+
+def test_what_would_have_happened_is_said() -> None:
+    """How many topics would have been over the new quota in the snapshots that were looked at."""
+    (batch,) = proposed({}, "backlog-quota-missing", backlog=GIB).batches
+    assert batch.steps[0].effect.endswith("of 3 topics, 0 would have been over it in the last snapshot")
+    assert "1 GiB + 50 % = 1.5 GiB" in batch.steps[0].why
+    assert batch.title == "shop/orders: size quota to 1.5 GiB, then producer_request_hold"
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"unread": ("broker-01:8080",)}, "the snapshot is partial without broker-01:8080"),
+        ({"policy": a_policy(plan={"standing_snapshots": 2})}, "have not stood for 2 snapshots in a row"),
+        ({"namespaces": ()}, "its settings are not in the snapshot"),
+    ],
+)
+def test_why_nothing_is_proposed(fields: dict[str, Any], words: str) -> None:
+    """The note names the namespace or what is missing."""
+    proposal = proposed({}, "backlog-quota-missing", **fields)
+    assert proposal.batches == ()
+    assert words in proposal.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "raised"),
+    [
+        (Retention(minutes=60, megabytes=100), Retention(minutes=60, megabytes=200), True),
+        (Retention(minutes=60, megabytes=100), Retention(minutes=30, megabytes=200), False),
+        (Retention(minutes=60, megabytes=100), Retention(minutes=-1, megabytes=-1), True),
+        (Retention(minutes=-1, megabytes=-1), Retention(minutes=60, megabytes=-1), False),
+        (None, Retention(minutes=60, megabytes=-1), False),
+        (Retention(minutes=60, megabytes=100), None, True),
+    ],
+)
+def test_the_order_of_calls(before: Retention | None, after: Retention | None, *, raised: bool) -> None:
+    """A retention that is raised goes before the quotas, one that is lowered after them."""
+    kept = ChangeSetting(namespace=NAMESPACE, name=SettingName.RETENTION, before=before, after=after)
+    quota = ChangeSetting(namespace=NAMESPACE, name=SettingName.SIZE_QUOTA, before=None, after=size(GIB))
+
+    assert raises(kept) is raised
+    assert in_order([quota, kept]) == ((kept, quota) if raised else (quota, kept))
+
+
+def test_the_same_facts_give_the_same_bytes() -> None:
+    """Whatever the order in which findings come."""
+    own: dict[SettingName, Setting] = {SettingName.RETENTION: Retention(minutes=-1, megabytes=-1)}
+    first = proposed(own, "retention-unbounded", "backlog-quota-missing")
+    second = proposed(own, "backlog-quota-missing", "retention-unbounded")
+    assert [msgspec.structs.replace(batch, findings=()) for batch in first.batches] == [
+        msgspec.structs.replace(batch, findings=()) for batch in second.batches
+    ]
