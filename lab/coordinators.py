@@ -14,8 +14,8 @@ EVERY_S = 0.5
 def pile_up(admin: Admin, target: str, owned: Callable[[], Mapping[str, tuple[str, ...]]]) -> None:
     """Moves every coordinator to the broker ``target``, and returns once the brokers' ownership shows it.
 
-    A lookup loads a bundle; an unload that names a destination makes the next lookup find it there. That next lookup may be
-    somebody else's and the one after it ours, which then goes where the leader likes: such a bundle is moved once more.
+    A lookup loads a bundle; an unload that names a destination makes the next lookup find it there. That may be
+    somebody else's, and ours then goes where the leader likes: such a bundle is moved once more.
 
     Raises:
         NotReachedError: The cluster did not show it in time.
