@@ -76,6 +76,8 @@ def scores(outcomes: Iterable[Outcome], check_ids: Sequence[str] = ()) -> dict[s
         found.update(expected.check_id for expected in judgement.found)
         missed.update(each.expected.check_id for each in judgement.missed)
         false.update({finding.check_id for finding in judgement.false})
+        if outcome.failure is not None:  # nobody looked: what was expected was not found
+            missed.update(expected.check_id for expected in outcome.fault.expected)
     known = sorted({*check_ids, *found, *missed, *false})
     return {check_id: Score(found[check_id], missed[check_id], false[check_id]) for check_id in known}
 

@@ -33,6 +33,13 @@ HOLED = Outcome(
 BROKEN = Outcome(RealFault(name="broken", about="It cannot be made."), seconds=1.0, failure="NotReachedError: in vain")
 
 
+def test_what_could_not_be_made_counts_as_missed() -> None:
+    """A fault that failed must not make the checks look better than they are."""
+    fault = RealFault(name="broken", about="It cannot be made.", expected=(SKEW, HOLES))
+    failed = Outcome(fault, failure="NotReachedError: in vain")
+    assert scores([failed]) == {"ack-holes": Score(missed=1), "tc-skew": Score(missed=1)}
+
+
 def test_each_check_has_its_score() -> None:
     """A check is false once for a fault, however often it says so there; checks without a fault are told as well."""
     assert scores([PILED, HOLED], ["clock-skew"]) == {
