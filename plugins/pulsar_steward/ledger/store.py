@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Engine, create_engine, event, make_url
 from sqlalchemy.exc import SQLAlchemyError
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from pulsar_steward.errors import ConfigurationError, LedgerError
 from pulsar_steward.ledger.tables import metadata
@@ -68,8 +70,23 @@ def _make_tables(engine: Engine) -> None:
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
     """Readers beside one writer, nothing committed that is not on disk, and foreign keys that hold."""
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+    # A file changes to this mode once, for good. Where two connections are about to, SQLite fails one of them at once,
+    # whatever the timeout, as each would wait for the other's read lock: a few in 100 openings of a new ledger.
+    for attempt in _while_locked():
+        with attempt:
+            if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+                connection.execute("PRAGMA journal_mode=WAL").close()
+    for pragma in ("synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _while_locked() -> Retrying:
+    return Retrying(
+        retry=retry_if_exception(lambda error: getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY),
+        wait=wait_random(0.01, 0.05),
+        stop=stop_after_delay(_SQLITE_WAIT_SECONDS),
+        reraise=True,
+    )
 
 
 @contextmanager

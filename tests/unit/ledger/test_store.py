@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import traceback
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from datetime import UTC, datetime
+from multiprocessing import get_context
 from threading import Barrier
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,20 @@ def test_a_new_ledger_is_opened_by_several_at_once(url: URL) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(opened, range(4))) == [set(metadata.tables)] * 4
+
+
+def test_a_new_file_is_made_by_many_processes_at_once(tmp_path: Path) -> None:
+    """None of them is told that the database is locked, which SQLite may say at once when a file changes its mode."""
+    urls = [f"sqlite:///{tmp_path / f'{number}.db'}" for number in range(40) for _ in range(4)]
+    with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
+        assert set(pool.map(_tables_of, urls)) == {frozenset(metadata.tables)}
+
+
+def _tables_of(url: str) -> frozenset[str]:
+    engine = open_ledger(url)
+    names = frozenset(inspect(engine).get_table_names())
+    engine.dispose()
+    return names
 
 
 @pytest.mark.parametrize(
