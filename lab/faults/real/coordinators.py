@@ -3,17 +3,14 @@
 import contextlib
 from collections.abc import Iterator
 
-from lab import placement
+from lab import coordinators, placement
 from lab.admin import Admin
 from lab.cluster import Lab
 from lab.faults.fault import Expected, RealFault
 from lab.faults.real.operator import operator_of
-from lab.placement import SYSTEM_NAMESPACE
 from lab.waiting import wait_until
 
-SPREAD_WITHIN_S = 60.0
-EVERY_S = 1.0
-EVEN_ENOUGH = 2
+BACK_WITHIN_S = 60.0
 
 
 @contextlib.contextmanager
@@ -35,52 +32,27 @@ def _restarted(lab: Lab) -> Iterator[None]:
         lab.stop_broker(last)
         _load_all(admin)
         lab.start_broker(last)
-        wait_until(lambda: lab.tc_placement().get(last) == 0, f"{last} is back without coordinators", SPREAD_WITHIN_S)
+        wait_until(lambda: lab.tc_placement().get(last) == 0, f"{last} is back without coordinators", BACK_WITHIN_S)
         yield
     finally:
         spread(lab)
 
 
 def spread(lab: Lab) -> None:
-    """Gives each broker as many coordinators as the others, as far as their bundles allow.
-
-    A bundle may land on another broker than named, where somebody looks it up first: then it is moved once more.
-    """
-
-    def even() -> bool:
-        if _even(lab):
-            return True
-        _hand_out(lab)
-        return _even(lab)
-
-    wait_until(even, "coordinators are spread", SPREAD_WITHIN_S, EVERY_S)
-
-
-def _hand_out(lab: Lab) -> None:
+    """Gives each broker as many coordinators as the others, as far as their bundles allow."""
     admin = operator_of(lab)
-    bundles = admin.bundles(SYSTEM_NAMESPACE)
-    by_bundle: dict[str, list[str]] = {}
-    for number in range(admin.coordinators()):
-        topic = placement.coordinator_topic(number)
-        by_bundle.setdefault(str(placement.bundle_of(topic, bundles)), []).append(topic)
+    held = coordinators.bundles_with_coordinators(admin)
     load = dict.fromkeys(lab.active_brokers(), 0)
-    owned = lab.owned_bundles()
-    for bundle, topics in sorted(by_bundle.items(), key=lambda each: -len(each[1])):
-        target = min(load, key=lambda broker: load[broker])
-        load[target] += len(topics)
-        if f"{SYSTEM_NAMESPACE}/{bundle}" not in owned[target]:
-            admin.unload(SYSTEM_NAMESPACE, bundle, target)
-            admin.look_up(topics[0])
+    target_of: dict[str, str] = {}
+    for bundle, topics in sorted(held.items(), key=lambda each: -len(each[1])):
+        target_of[bundle] = min(load, key=lambda broker: load[broker])
+        load[target_of[bundle]] += len(topics)
+    coordinators.place(admin, target_of, lab.owned_bundles)
 
 
 def _load_all(admin: Admin) -> None:
     for number in range(admin.coordinators()):
         admin.look_up(placement.coordinator_topic(number))
-
-
-def _even(lab: Lab) -> bool:
-    counts = lab.tc_placement().values()
-    return max(counts) - min(counts) <= EVEN_ENOUGH
 
 
 FAULTS = (

@@ -86,25 +86,22 @@ class OwnerReader(Closing):
 
         The owner of its first partition is who has to be asked, as seen on 4.0.7.
         """
-        return self._set_on(topic, "backlogQuotaMap")
+        return self._set_on(topic, "backlogQuotaMap", dict[str, Any]) or {}
 
     def own_retention(self, topic: str) -> dict[str, Any]:
         """Retention that is set on the topic itself; empty where none is."""
-        return self._set_on(topic, "retention")
+        return self._set_on(topic, "retention", dict[str, Any]) or {}
 
     def own_settings(self, topic: str) -> dict[SettingName, Setting]:
         """What is set on the topic itself of what Steward may change, by name; of a partitioned one by its own name."""
-        found = quotas_in(self._asked(topic, "backlogQuotaMap", dict[str, QuotaDocument]) or {})
-        if retention := self._asked(topic, "retention", RetentionDocument):
+        found = quotas_in(self._set_on(topic, "backlogQuotaMap", dict[str, QuotaDocument]) or {})
+        if retention := self._set_on(topic, "retention", RetentionDocument):
             found[SettingName.RETENTION] = retention.value
-        if (seconds := self._asked(topic, "messageTTL", int)) is not None:
+        if (seconds := self._set_on(topic, "messageTTL", int)) is not None:
             found[SettingName.TTL] = TimeToLive(seconds=seconds)
         return found
 
-    def _asked(self, topic: str, policy: str, kind: type[T]) -> T | None:
+    def _set_on(self, topic: str, policy: str, kind: type[T]) -> T | None:
+        """What is set on the topic itself; None where nothing is, as the body is empty then."""
         answer = self._transport.get_here(f"{paths.topic(topic)}/{policy}", {"applied": "false"})
         return answer.decoded(kind) if answer.body else None
-
-    def _set_on(self, topic: str, policy: str) -> dict[str, Any]:
-        answer = self._transport.get_here(f"{paths.topic(topic)}/{policy}", {"applied": "false"})
-        return answer.decoded(dict[str, Any]) if answer.body else {}

@@ -155,15 +155,15 @@ class Look(Closing):
             brokers=self._answering(listed, change),
             allowed=None if allowed is None else frozenset(allowed),
             bundle=None if isinstance(change, ChangeSetting) else self._bundle(change, listed, moved_at),
-            setting=self._setting(change) if isinstance(change, ChangeSetting) else None,
+            setting=self._setting(change, listed) if isinstance(change, ChangeSetting) else None,
             policy=policy,
         )
 
-    def _setting(self, change: ChangeSetting) -> SettingView:
+    def _setting(self, change: ChangeSetting, listed: Collection[str]) -> SettingView:
         """The setting; for a size quota also what it would bound, asked of the brokers that own the namespace."""
         if change.name is not SettingName.SIZE_QUOTA or change.after is None:
             return SettingView(now=self.own_setting(change))
-        owners = [broker for broker in self.brokers() if self._owns_some(broker, change.namespace)]
+        owners = [broker for broker in sorted(listed) if self._owns_some(broker, change.namespace)]
         largest = (largest_backlog(self._at(each).topic_statistics(), change.namespace, each) for each in owners)
         return SettingView(now=self.own_setting(change), largest_backlog_bytes=max(largest, default=0))
 

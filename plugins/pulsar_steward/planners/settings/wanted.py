@@ -106,9 +106,9 @@ def _add_size_quota(decided: Wanted, fact: NamespaceFact, policy: Policy) -> Non
 
 
 def _part_size_quota_and_retention(decided: Wanted, fact: NamespaceFact, policy: Policy) -> None:
-    remedy, quota, retained = policy.backlog_quota_remedy, decided.target.get(SettingName.SIZE_QUOTA), None
+    remedy, quota = policy.backlog_quota_remedy, decided.target.get(SettingName.SIZE_QUOTA)
     retained = _retained_bytes(decided)
-    if not isinstance(quota, BacklogQuota) or retained is None or not 0 <= retained <= quota.limit_bytes:
+    if not isinstance(quota, BacklogQuota) or retained is None or quota.limit_bytes < retained:
         return
     most = below(retained, remedy.retention_margin_percent)
     if fact.peak * (100 + remedy.peak_headroom_percent) // 100 > most:
