@@ -23,8 +23,8 @@ Counts = dict[str, int | None]
 """Coordinators by broker; None: it could not be read."""
 
 
-def rows(held: Counts, unowned: int = 0, **meta: Any) -> dict[str, list[dict[str, Any]]]:
-    """A snapshot in which brokers hold that many coordinators."""
+def rows(held: Counts, unowned: int = 0, bundle: str = "", **meta: Any) -> dict[str, list[dict[str, Any]]]:
+    """A snapshot in which brokers hold that many coordinators, all in one bundle or each in its own."""
     holders = [broker for broker, count in held.items() for _ in range(count or 0)] + [None] * unowned
     unread = [broker for broker, count in held.items() if count is None]
     about = {
@@ -39,7 +39,8 @@ def rows(held: Counts, unowned: int = 0, **meta: Any) -> dict[str, list[dict[str
         "snapshot": [about | meta],
         "brokers": [{"broker": broker, "read": count is not None} for broker, count in held.items()],
         "transaction_coordinators": [
-            {"coordinator": number, "broker": broker} for number, broker in enumerate(holders)
+            {"coordinator": number, "broker": broker, "bundle": bundle or f"bundle of {number}"}
+            for number, broker in enumerate(holders)
         ],
     }
 
@@ -71,6 +72,33 @@ def test_a_placement_is_judged(
 
     assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
     assert verdict_of("tc-skew", judgement, frames.about).outlook is outlook
+
+
+@pytest.mark.parametrize(
+    ("most", "severity"),
+    [(4, None), (5, Severity.WARNING), (12, Severity.CRITICAL)],
+    ids=["few", "worth a split", "nearly all"],
+)
+def test_few_coordinators_in_one_bundle_are_left_there(
+    frames_of: Callable[..., Frames], most: int, severity: Severity | None
+) -> None:
+    """A large cluster has more brokers than such bundles: no move would make the fullest broker's fewer."""
+    held = rows({"a": most, "b": 0, "c": 0}, unowned=16 - most, bundle="0x00000000_0x10000000")
+
+    judgement = tc_skew.CHECK.judge(frames_of(held), Policy())
+
+    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
+
+
+def test_a_broker_that_can_be_relieved_counts_beside_a_settled_one(frames_of: Callable[..., Frames]) -> None:
+    """One settled broker says nothing for the others."""
+    held = rows({"a": 4, "b": 0, "c": 0}, bundle="0x00000000_0x10000000", coordinators=16)
+    two_bundles = rows({"b": 3})["transaction_coordinators"]
+    held["transaction_coordinators"] += two_bundles
+
+    (finding,) = tc_skew.CHECK.judge(frames_of(held), Policy()).findings
+
+    assert finding.figures["spread_coordinators"] == 3
 
 
 def test_the_evidence_has_the_numbers(frames_of: Callable[..., Frames]) -> None:

@@ -13,6 +13,12 @@ class TcSkewPolicy(Section):
     warning_spread_coordinators: int = Field(
         3, ge=2, description="most minus fewest on a broker; a freshly started cluster shows 2 (6/6/4)"
     )
+    settled_bundle_coordinators: int = Field(
+        4,
+        ge=0,
+        description="most coordinators in one bundle that may stay as they are where a broker has that bundle alone: no"
+        " move makes them fewer, and a split cannot be undone",
+    )
     critical_share_percent: int = Field(
         75, ge=1, le=100, description="share of all coordinators on one broker, whose restart would stall that many"
     )

@@ -30,6 +30,8 @@ class _Spread:
     listed: int
     held: tuple[tuple[str, int], ...]
     """Brokers that were read and their coordinators, the fullest first; of equals, the lowest id."""
+    settled: frozenset[str]
+    """Brokers whose coordinators are all in one bundle, and few: no move makes them fewer, nor is a split worth it."""
 
     @property
     def most(self) -> int:
@@ -38,6 +40,12 @@ class _Spread:
     @property
     def fewest(self) -> int:
         return self.held[-1][1]
+
+    @property
+    def spread(self) -> int:
+        """The fullest broker that could be relieved above the emptiest; 0 where none could be."""
+        relievable = (count for broker, count in self.held if broker not in self.settled)
+        return max(max(relievable, default=0) - self.fewest, 0)
 
     @property
     def elsewhere(self) -> int:
@@ -52,6 +60,14 @@ def held_by_broker(coordinators: DataFrame) -> dict[str, int]:
     """Coordinators of every broker that holds any; those of which nobody knows where they are count for none."""
     counts = coordinators.where("broker is not null").groupBy("broker").agg(F.count("*").alias("held"))
     return {row["broker"]: row["held"] for row in counts.collect()}
+
+
+def settled_in_one_bundle(coordinators: DataFrame, most: int) -> frozenset[str]:
+    """Brokers whose coordinators are all in one bundle, and not more than ``most``."""
+    placed = coordinators.where("broker is not null").groupBy("broker")
+    counted = placed.agg(F.count("*").alias("held"), F.countDistinct("bundle").alias("bundles"))
+    settled = counted.where((F.col("bundles") == 1) & (F.col("held") <= most))
+    return frozenset(row["broker"] for row in settled.collect())
 
 
 def left_out(frames: Frames, draining: Iterable[str]) -> set[str]:
@@ -77,7 +93,8 @@ def _judge(frames: Frames, policy: Policy) -> Judgement:
     read = sorted(((row["broker"], held.get(row["broker"], 0)) for row in listed if row["read"]), key=_fullest_first)
     if not read:
         return Judgement(cannot_tell="No broker that may hold coordinators was read.")
-    spread = _Spread(about.coordinators, len(listed), tuple(read))
+    settled = settled_in_one_bundle(frames.coordinators, policy.tc_skew.settled_bundle_coordinators)
+    spread = _Spread(about.coordinators, len(listed), tuple(read), settled)
     severity = _severity(spread, policy.tc_skew)
     if severity is None:
         return Judgement(quiet=_sentence(spread))
@@ -91,7 +108,7 @@ def _fullest_first(held: tuple[str, int]) -> tuple[int, str]:
 def _severity(spread: _Spread, policy: TcSkewPolicy) -> Severity | None:
     if spread.listed > 1 and spread.most * 100 >= policy.critical_share_percent * spread.total:
         return Severity.CRITICAL
-    if spread.most - spread.fewest >= policy.warning_spread_coordinators:
+    if spread.spread >= policy.warning_spread_coordinators:
         return Severity.WARNING
     return None
 
@@ -109,7 +126,7 @@ def _finding(cluster: str, severity: Severity, spread: _Spread) -> Finding:
             "fewest_coordinators": spread.fewest,
             "most_coordinators": spread.most,
             "share_percent": spread.share_percent,
-            "spread_coordinators": spread.most - spread.fewest,
+            "spread_coordinators": spread.spread,
         },
     )
 
