@@ -170,7 +170,12 @@ def a_batch(*steps: Step, **fields: Any) -> Batch:
 def a_plan(*batches: Batch, **fields: Any) -> Plan:
     """A plan of these batches, or of one move; `fields` are those of `Plan`."""
     usual = Plan(
-        cluster=CLUSTER, snapshot_id=SNAPSHOT, policy_digest=Policy().digest, batches=batches or (a_batch(),), notes=()
+        cluster=CLUSTER,
+        snapshot_id=SNAPSHOT,
+        taken_at=NOW,
+        policy_digest=Policy().digest,
+        batches=batches or (a_batch(),),
+        notes=(),
     )
     return msgspec.structs.replace(usual, **fields)
 
@@ -179,6 +184,7 @@ def a_view(bundle: BundleView | None = None, **fields: Any) -> ClusterView:
     """Three active brokers, and a bundle on broker 0 with three clients; `fields` are those of `ClusterView`."""
     usual = ClusterView(
         now=NOW,
+        seen_at=NOW,
         brokers=frozenset(broker(number) for number in range(3)),
         allowed=None,
         bundle=a_bundle_view() if bundle is None else bundle,

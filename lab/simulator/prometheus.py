@@ -15,6 +15,7 @@ from lab.simulator.routing import Here, here
 
 NO_LIMITS = (-1, -1)
 TRACKER = "delayedDeliveryTrackerFactoryClassName"
+TOPICS_TOO = "exposeTopicLevelMetricsInPrometheus"
 CLIENT_TOO = "bookkeeperClientExposeStatsToPrometheus"
 
 
@@ -37,7 +38,8 @@ def _lines(me: Here) -> Iterator[str]:
     yield from broker.lines(spec.cluster, me.broker.host, spec.version, load, _totals(shown))
     rates = {namespace: sum(topic.spec.rate_in for topic in topics) for namespace, topics in by_namespace.items()}
     yield from ledgers.lines(spec.cluster, load, rates)
-    yield from of_topics.lines(shown, buckets="Bucket" in configuration[TRACKER])
+    if configuration[TOPICS_TOO] == "true":
+        yield from of_topics.lines(shown, buckets="Bucket" in configuration[TRACKER])
     if configuration[CLIENT_TOO] == "true":
         yield from ledgers.client_threads(spec.cluster, load)
 

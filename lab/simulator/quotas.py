@@ -39,6 +39,13 @@ def limits(*maps: Quotas) -> tuple[int, int]:
     return int(size), int(quotas.get(AGE, {}).get("limitTime", UNLIMITED))
 
 
+def defaults(configuration: dict[str, str]) -> Quotas:
+    """What a broker with these settings holds to where no namespace or topic says anything."""
+    size = int(configuration.get("backlogQuotaDefaultLimitBytes", UNLIMITED))
+    age = int(configuration.get("backlogQuotaDefaultLimitSecond", UNLIMITED))
+    return {STORAGE: {"limitSize": size}, AGE: {"limitTime": age}}
+
+
 def quota_stored(given: dict[str, Any], where: str) -> dict[str, Any]:
     """The quota as the broker keeps it: what was left out is 0, not -1.
 

@@ -139,7 +139,8 @@ class ClusterState:
         """The backlog quota of a topic or of all partitions of one, in bytes and in seconds; -1 where there is none."""
         of_topic = self.topic_policies.get(topic.rpartition("-partition-")[0] or topic, {})
         holders = (self.namespaces[namespace_of(topic)].policies, of_topic)
-        return quotas.limits(*(holder.get(quotas.QUOTAS) or {} for holder in holders))
+        defaults = quotas.defaults(self.configuration)
+        return quotas.limits(defaults, *(holder.get(quotas.QUOTAS) or {} for holder in holders))
 
     def positions_in(self, namespace: str, bundle: str) -> dict[str, int]:
         """What ``topicHashPositions`` and the split algorithms count: the topics, and the TCs."""

@@ -15,6 +15,7 @@ from pulsar_steward.admin.writer import Writer
 from pulsar_steward.apply.bench import Bench
 from pulsar_steward.apply.execute import carry_out
 from pulsar_steward.apply.journal import Journal, Listener
+from pulsar_steward.apply.verify import verify
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Answer, Decision
 from pulsar_steward.ledger.write import LedgerWriter
@@ -162,8 +163,14 @@ class Worksite:
             a_step(step, step_id=f"b1.s{number:02d}") if not isinstance(step, Step) else step
             for number, step in enumerate(steps, start=1)
         ]
-        plan = a_plan(a_batch(*numbered))
+        plan = a_plan(a_batch(*numbered), taken_at=self.clock())
         self.writes.record_plan(plan, self.clock())
+        return plan
+
+    def proved(self, plan: Plan, run: str = RUN) -> Plan:
+        """Records what the brokers show of a batch that was carried out; returns the plan."""
+        with self.bench(run) as bench:
+            assert verify(bench, plan.plan_id, "b1").proved
         return plan
 
     def split_and_moves(self) -> Plan:

@@ -13,9 +13,11 @@ import msgspec
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pulsar_steward.model.setting import Setting
+
+_GIB = 1 << 30
 
 QUOTAS = (SettingName.SIZE_QUOTA, SettingName.AGE_QUOTA)
 
@@ -71,3 +73,45 @@ class NamespaceDocument(msgspec.Struct, frozen=True):
 def quotas_in(documents: Mapping[str, QuotaDocument]) -> dict[SettingName, Setting]:
     """Quotas by the admin API's word for their kind, as settings."""
     return {name: documents[name.quota_type].value for name in QUOTAS if name.quota_type in documents}
+
+
+def own_settings_in(quotas: str, retention: str) -> dict[SettingName, Setting]:
+    """What is set on a topic itself, from the documents of its quotas and its retention; ``{}`` is none.
+
+    Raises:
+        msgspec.DecodeError: If a document is of another shape.
+    """
+    found = quotas_in(msgspec.json.decode(quotas, type=dict[str, QuotaDocument]))
+    if retention != "{}":
+        found[SettingName.RETENTION] = msgspec.json.decode(retention, type=RetentionDocument).value
+    return found
+
+
+def defaults_in(configuration: Mapping[str, str]) -> dict[SettingName, Setting]:
+    """What a broker with this configuration does where nothing is set; what means "nothing" is absent."""
+    return dict(_defaults(configuration))
+
+
+def _defaults(values: Mapping[str, str]) -> Iterator[tuple[SettingName, Setting]]:
+    policy = values.get("backlogQuotaDefaultRetentionPolicy", "")
+    gigabytes = _number(values, "backlogQuotaDefaultLimitGB")
+    size = int(gigabytes * _GIB) if gigabytes > 0 else int(_number(values, "backlogQuotaDefaultLimitBytes"))
+    age = int(_number(values, "backlogQuotaDefaultLimitSecond"))
+    if policy in set(QuotaPolicy) and size > 0:
+        yield SettingName.SIZE_QUOTA, BacklogQuota(limit_bytes=size, policy=QuotaPolicy(policy))
+    if policy in set(QuotaPolicy) and age > 0:
+        yield SettingName.AGE_QUOTA, BacklogQuota(limit_seconds=age, policy=QuotaPolicy(policy))
+    minutes, megabytes = (
+        int(_number(values, key)) for key in ("defaultRetentionTimeInMinutes", "defaultRetentionSizeInMB")
+    )
+    if minutes or megabytes:
+        yield SettingName.RETENTION, Retention(minutes=minutes, megabytes=megabytes)
+    if (seconds := int(_number(values, "ttlDurationDefaultInSeconds"))) > 0:
+        yield SettingName.TTL, TimeToLive(seconds=seconds)
+
+
+def _number(values: Mapping[str, str], key: str) -> float:
+    try:
+        return max(float(values[key]), -1.0)
+    except (KeyError, ValueError):
+        return 0.0

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.errors import BrokenAnswer
+from pulsar_steward.model.bundles import BundleRange, position_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,6 +124,21 @@ def largest_backlog(document: bytes, namespace: str, broker: str) -> int:
     try:
         bundles = _outer.decode(document).get(namespace, {}).values()
         return max((topic.backlog_size for each in bundles for topic in _topics_of(each).values()), default=0)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BrokenAnswer("GET", PATH, broker, f"the answer cannot be read: {error}") from error
+
+
+def topics_in(document: bytes, namespace: str, wanted: BundleRange, broker: str) -> dict[str, TopicStatistics]:
+    """The loaded topics of a bundle by full name, also where a document from before a split has them under the whole.
+
+    Raises:
+        BrokenAnswer: If the document cannot be read.
+    """
+    try:
+        bundles = _outer.decode(document).get(namespace, {}).items()
+        near = (topics for bundle, topics in bundles if BundleRange.parse(bundle).overlaps(wanted))
+        found = (pair for topics in near for pair in _topics_of(topics).items())
+        return {name: topic for name, topic in found if position_of(name) in wanted}
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BrokenAnswer("GET", PATH, broker, f"the answer cannot be read: {error}") from error
 

@@ -7,7 +7,7 @@ batch there and then. Later, whatever is not `done` stops the rest.
 from __future__ import annotations
 
 import logging
-from datetime import timedelta
+import time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,6 +16,7 @@ from pulsar_steward.apply.changes import kind_of
 from pulsar_steward.apply.gate import ask_for_permit, require_valid
 from pulsar_steward.apply.lease import held_lease
 from pulsar_steward.apply.pace import keep_pace
+from pulsar_steward.apply.past import past_of
 from pulsar_steward.apply.perform import Result, perform
 from pulsar_steward.apply.precheck import look_before
 from pulsar_steward.apply.recover import interrupted, record_refusal, what_became_of
@@ -25,8 +26,6 @@ from pulsar_steward.ledger.write import IntendedCall
 from pulsar_steward.model.step import ChangeSetting, present_owner
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from pulsar_steward.apply.bench import Bench
     from pulsar_steward.apply.gate import Permit
     from pulsar_steward.apply.lease import HeldLease
@@ -84,6 +83,7 @@ class _BatchRun:
         """Carries the steps out, and returns what each came to, in order."""
         self._refuse_if_tried_before()
         self._recover()
+        self._await_proofs()
         self._look_at_all_first()
         for number, step in enumerate(self._permit.steps, start=1):
             if step.step_id in self._recorded:
@@ -108,6 +108,16 @@ class _BatchRun:
             if result := what_became_of(self._bench, intent):
                 self._record(batch.step(intent.step_id), result, intent.intent_id)
 
+    def _await_proofs(self) -> None:
+        """Gives the verification of a batch that was carried out just before this one the time to be recorded."""
+        plan, batch_id = self._permit.plan, self._permit.batch_id
+        until = time.monotonic() + self._bench.policy.apply.proof_wait_seconds
+        while unproved := self._bench.ledger.unproved_since(plan.cluster, plan.taken_at, (plan.plan_id, batch_id)):
+            if self._recorded or not unproved.pending or time.monotonic() >= until:
+                return
+            log.info("waiting: %s", unproved.words)
+            time.sleep(1)
+
     def _look_at_all_first(self) -> None:
         if self._recorded:
             return
@@ -125,19 +135,10 @@ class _BatchRun:
             self._record(step, results.get(step.step_id) or self._not_tried(min(results)))
 
     def _look_before(self, step: Step) -> dict[str, Any] | Result:
-        now = self._bench.clock()
-        return look_before(self._bench.look, step, self._bench.policy, now, self._moved_at(step, now))
-
-    def _moved_at(self, step: Step, now: datetime) -> datetime | None:
-        """When the bundle was last moved; this very step's own earlier tries, which did not do it, are none."""
-        if isinstance(step.change, ChangeSetting):
-            return None
-        cooldown = timedelta(minutes=self._bench.policy.tc_skew.cooldown_minutes)
-        moves = self._bench.ledger.moves_since(self._permit.plan.cluster, now - cooldown)
-        moved_at = moves.get(f"{step.change.namespace}/{step.change.bundle}")
-        tried = self._bench.ledger.intents(self._permit.plan.plan_id, self._permit.batch_id)
-        own = {intent.at for intent in tried if intent.step_id == step.step_id}
-        return None if moved_at in own else moved_at
+        bench, permit = self._bench, self._permit
+        number = 1 + [each.step_id for each in permit.steps].index(step.step_id)
+        past = past_of(bench.ledger, permit.plan, permit.batch_id, step, bench.policy, bench.clock(), number)
+        return look_before(bench.look, step, bench.policy, past)
 
     def _carry_out(self, step: Step) -> None:
         """Makes the change; where Pulsar takes it elsewhere, goes on from there a bounded number of times."""
@@ -199,4 +200,4 @@ def _touched(look: Look, change: Change) -> int:
     """Clients that have to reconnect; for a setting none has to."""
     if isinstance(change, ChangeSetting):
         return 0
-    return look.clients(present_owner(change), change.namespace, change.bundle)
+    return look.touched(change, present_owner(change))

@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import cached_property
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from pulsar_steward.admin.closing import Closing
 from pulsar_steward.admin.isolation import allowed_brokers, isolation_policies
+from pulsar_steward.admin.metrics import Exposition, endpoint
+from pulsar_steward.admin.own_settings import defaults_in
 from pulsar_steward.admin.owner import OwnerReader
 from pulsar_steward.admin.reader import Reader
-from pulsar_steward.admin.statistics import clients_by_bundle, largest_backlog
+from pulsar_steward.admin.statistics import clients_by_bundle, topics_in
 from pulsar_steward.errors import AdminError, ConfigurationError, NotFound, Refused
-from pulsar_steward.guard.view import BundleView, ClusterView, SettingView
-from pulsar_steward.model.bundles import TC_TOPIC, BundleRange, position_of, range_holding, ranges_of
-from pulsar_steward.model.setting import SettingName
-from pulsar_steward.model.step import Change, ChangeSetting, UnloadBundle, present_owner
+from pulsar_steward.model.bundles import CALM_LOAD_MANAGER, TC_TOPIC, BundleRange, position_of, range_holding, ranges_of
+from pulsar_steward.model.step import SplitBundle
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
-    from datetime import datetime
 
+    from pulsar_steward.admin.metrics import Sample
+    from pulsar_steward.admin.owner import TopicDetail
     from pulsar_steward.admin.settings import AdminSettings
-    from pulsar_steward.model.setting import Setting
-    from pulsar_steward.model.step import BundleChange
-    from pulsar_steward.policy.schema import Policy
+    from pulsar_steward.admin.statistics import TopicStatistics
+    from pulsar_steward.model.setting import Setting, SettingName
+    from pulsar_steward.model.step import BundleChange, ChangeSetting
 
 STATISTICS_SECONDS = 60
 """How long a broker's statistics are kept: it refreshes them no more often itself."""
+
+BROKERS_AT_ONCE = 16
+MOST_METRICS_BYTES = 1 << 30
 
 
 class Look(Closing):
@@ -37,7 +44,9 @@ class Look(Closing):
         self._settings = settings
         self._reader = Reader(settings)
         self._readers: dict[str, Reader] = {}
+        self._statistics: dict[str, tuple[float, bytes]] = {}
         self._clients: dict[str, tuple[float, Mapping[str, int]]] = {}
+        self._configurations: dict[str, dict[str, str]] = {}
 
     def close(self) -> None:
         """Closes the connections to all brokers."""
@@ -136,56 +145,86 @@ class Look(Closing):
         wanted = BundleRange.parse(bundle)
         names = ((name.rpartition("/"), count) for name, count in known.items())
         same = ((BundleRange.parse(parts[2]), count) for parts, count in names if parts[0] == namespace)
-        return sum(count for other, count in same if other.lower < wanted.upper and wanted.lower < other.upper)
+        return sum(count for other, count in same if other.overlaps(wanted))
+
+    def touched(self, change: BundleChange, owner: str) -> int:
+        """Clients that a change sends to reconnect; a split none, as far as that was seen."""
+        if isinstance(change, SplitBundle):
+            manager = self.configuration(owner).get("loadManagerClassName", "")
+            if CALM_LOAD_MANAGER in manager:
+                return 0
+        return self.clients(owner, change.namespace, change.bundle)
+
+    def topics(self, broker: str, namespace: str, bundle: str) -> dict[str, TopicStatistics]:
+        """The loaded topics of a bundle by full name, by its owner's statistics (up to a minute old)."""
+        return topics_in(self.statistics(broker), namespace, BundleRange.parse(bundle), broker)
+
+    def statistics(self, broker: str) -> bytes:
+        """A broker's statistics of its topics, as it sent them within the last minute."""
+        read_at, document = self._statistics.get(broker, (float("-inf"), b""))
+        if time.monotonic() - read_at > STATISTICS_SECONDS:
+            document = self._at(broker).topic_statistics()
+            self._statistics = {broker: (time.monotonic(), document)}  # of one broker only: it may be 100 MB
+            self._clients.pop(broker, None)
+        return document
 
     def _clients_of(self, broker: str) -> Mapping[str, int]:
         read_at, known = self._clients.get(broker, (float("-inf"), {}))
         if time.monotonic() - read_at > STATISTICS_SECONDS:
-            known = clients_by_bundle(self._at(broker).topic_statistics(), broker)
+            known = clients_by_bundle(self.statistics(broker), broker)
             self._clients[broker] = time.monotonic(), known
         return known
 
-    def view(self, change: Change, policy: Policy, now: datetime, moved_at: datetime | None) -> ClusterView:
-        """What the guards look at before this change."""
-        listed = frozenset(self.brokers())
+    def settings_of(self, namespace: str) -> dict[SettingName, Setting]:
+        """What is in force in a namespace: what it sets itself, and else the brokers' defaults."""
+        return {**defaults_in(self._reader.runtime_configuration()), **self._reader.own_settings(namespace)}
+
+    def configuration(self, broker: str) -> dict[str, str]:
+        """What a broker runs with; every value is a string."""
+        if broker not in self._configurations:
+            self._configurations[broker] = self._at(broker).runtime_configuration()
+        return self._configurations[broker]
+
+    def clock_milliseconds(self, broker: str) -> int | None:
+        """By how much a broker's clock is ahead of this machine's, to a second; None: not told."""
+        return self._at(broker).clock_skew_milliseconds()
+
+    def samples(self, broker: str, resting: Mapping[str, float]) -> list[Sample]:
+        """Of a broker's metrics these series: of each the first sample, and all that do not have the resting value."""
+        with closing(self._at(broker).metrics()) as pieces:
+            return list(Exposition(pieces, MOST_METRICS_BYTES).samples(resting))
+
+    def bookie_samples(self, url: str, series: str) -> list[Sample]:
+        """All samples of one series of a bookie's metrics, which are asked for without any token."""
+        parts = urlsplit(url)
+        with endpoint(self._settings, f"{parts.scheme}://{parts.netloc}") as transport:
+            pieces = closing(transport.pieces(parts.path or "/metrics"))
+            with pieces as text:
+                return list(Exposition(text, MOST_METRICS_BYTES).samples({series: None}))
+
+    def allowed(self, namespace: str, listed: Collection[str]) -> frozenset[str] | None:
+        """Brokers that isolation policies leave to a namespace; None: every broker."""
         policies = isolation_policies(self._reader.isolation_policies(self.pulsar_cluster))
-        allowed = allowed_brokers(policies, change.namespace, listed)
-        return ClusterView(
-            now=now,
-            brokers=self._answering(listed, change),
-            allowed=None if allowed is None else frozenset(allowed),
-            bundle=None if isinstance(change, ChangeSetting) else self._bundle(change, listed, moved_at),
-            setting=self._setting(change, listed) if isinstance(change, ChangeSetting) else None,
-            policy=policy,
-        )
+        allowed = allowed_brokers(policies, namespace, listed)
+        return None if allowed is None else frozenset(allowed)
 
-    def _setting(self, change: ChangeSetting, listed: Collection[str]) -> SettingView:
-        """The setting; for a size quota also what it would bound, asked of the brokers that own the namespace."""
-        if change.name is not SettingName.SIZE_QUOTA or change.after is None:
-            return SettingView(now=self.own_setting(change))
-        owners = [broker for broker in sorted(listed) if self._owns_some(broker, change.namespace)]
-        largest = (largest_backlog(self._at(each).topic_statistics(), change.namespace, each) for each in owners)
-        return SettingView(now=self.own_setting(change), largest_backlog_bytes=max(largest, default=0))
+    def silent(self, listed: Collection[str]) -> frozenset[str]:
+        """Those of the listed brokers that do not answer."""
+        with ThreadPoolExecutor(max_workers=BROKERS_AT_ONCE) as pool:
+            answering = dict(zip(listed, pool.map(self._answers, listed), strict=True))
+        return frozenset(broker for broker, answers in answering.items() if not answers)
 
-    def _owns_some(self, broker: str, namespace: str) -> bool:
-        return any(bundle.startswith(f"{namespace}/0x") for bundle in self.owned_by(broker))
+    def _answers(self, broker: str) -> bool:
+        try:
+            self.owned_by(broker)
+        except AdminError:
+            return False
+        return True
 
-    def _bundle(self, change: BundleChange, listed: Collection[str], moved_at: datetime | None) -> BundleView:
-        owner = self.owner(change.namespace, change.bundle, likely=present_owner(change), listed=listed)
-        return BundleView(
-            exists=change.bundle in (self.bundles(change.namespace) or ()),
-            owner=owner,
-            clients=self.clients(owner, change.namespace, change.bundle) if owner else 0,
-            moved_at=moved_at,
-        )
-
-    def _answering(self, listed: frozenset[str], change: Change) -> frozenset[str]:
-        if isinstance(change, UnloadBundle) and change.target in listed:
-            try:
-                self.owned_by(change.target)
-            except AdminError:
-                return listed - {change.target}
-        return listed
+    def details(self, broker: str, topic: str) -> TopicDetail:
+        """A topic's own statistics, of a broker that owns it: asking another one would load it."""
+        with OwnerReader(self._settings, broker) as owner:
+            return owner.statistics(topic)
 
     def _at(self, broker: str) -> Reader:
         if broker not in self._readers:

@@ -7,32 +7,29 @@ from typing import TYPE_CHECKING, Any
 from pulsar_steward.apply.changes import kind_of
 from pulsar_steward.apply.changes.kind import Drifted
 from pulsar_steward.apply.perform import Result
+from pulsar_steward.apply.view import view_of
 from pulsar_steward.errors import AdminError, ConfigurationError, Refused
 from pulsar_steward.guard.evaluate import objection_to
 from pulsar_steward.ledger.rows import Outcome
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from pulsar_steward.apply.look import Look
+    from pulsar_steward.apply.past import Past
     from pulsar_steward.model.step import Step
     from pulsar_steward.policy.schema import Policy
 
 
-def look_before(
-    look: Look, step: Step, policy: Policy, now: datetime, moved_at: datetime | None
-) -> dict[str, Any] | Result:
+def look_before(look: Look, step: Step, policy: Policy, past: Past) -> dict[str, Any] | Result:
     """The live values that a step replaces, or what it comes to as it must not be done.
 
     Args:
         look: Reads the cluster.
         step: The step.
         policy: Thresholds and limits.
-        now: The present, UTC.
-        moved_at: When the step's bundle was last moved; None: not within the cooldown.
+        past: What the ledger tells of the past.
     """
     try:
-        objection = objection_to(step, look.view(step.change, policy, now, moved_at))
+        objection = objection_to(step, view_of(look, step.change, policy, past))
         if objection is not None:
             return Result(outcome=Outcome(objection[0].value), reason=objection[1])
         return kind_of(step.change).before(look)

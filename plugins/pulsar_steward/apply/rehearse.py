@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pulsar_steward.apply.changes import kind_of
+from pulsar_steward.apply.past import past_of
 from pulsar_steward.apply.perform import Result
 from pulsar_steward.apply.precheck import look_before
-from pulsar_steward.model.step import ChangeSetting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
 
     from pulsar_steward.apply.look import Look
+    from pulsar_steward.apply.past import Past
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.model.plan import Batch, Plan
     from pulsar_steward.model.step import Step
@@ -28,32 +28,30 @@ def rehearse(
 
     Args:
         look: Reads the cluster.
-        ledger: Knows which bundles were moved lately.
+        ledger: Knows what was done before.
         plan: The plan.
         batch: The batch of it.
         policy: Thresholds and limits.
         clock: The present, UTC.
     """
     now = clock()
-    moved = ledger.moves_since(plan.cluster, now - timedelta(minutes=policy.tc_skew.cooldown_minutes))
     lines = [f"{batch.batch_id}: {batch.title} ({plan.plan_id})"]
-    for step in batch.steps:
-        change = step.change
-        moved_at = None if isinstance(change, ChangeSetting) else moved.get(f"{change.namespace}/{change.bundle}")
+    for number, step in enumerate(batch.steps, start=1):
+        past = past_of(ledger, plan, batch.batch_id, step, policy, now, number)
         lines += [
             f"  {step.step_id}: {step.effect}",
-            *(f"    {line}" for line in _lines(look, step, policy, now, moved_at)),
+            *(f"    {line}" for line in _lines(look, step, policy, past)),
         ]
     return "\n".join(lines)
 
 
-def _lines(look: Look, step: Step, policy: Policy, now: datetime, moved_at: datetime | None) -> Iterator[str]:
+def _lines(look: Look, step: Step, policy: Policy, past: Past) -> Iterator[str]:
     kind = kind_of(step.change)
     completion = None
     if step.after:
         yield f"after {', '.join(step.after)}: its guards can look only then"
     else:
-        before = look_before(look, step, policy, now, moved_at)
+        before = look_before(look, step, policy, past)
         if isinstance(before, Result):
             yield f"would be {before.outcome}: {before.reason}"
             return

@@ -20,6 +20,7 @@ from pulsar_steward.cli.options import (
 from pulsar_steward.cli.saying import print_lines, width
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.planners.moves import Moves
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.report.checkup import terminal
 from pulsar_steward.report.checkup.compose import checkup_of
@@ -62,7 +63,7 @@ def checkup(  # noqa: PLR0913 - one for each option of the command
     _check_places({"--html": html, "--json": json})
     with snapshot_of(source, written) as seen:
         thresholds = written.for_cluster(seen.meta().cluster)
-        made = checkup_of(seen, make_plan(scene_of(seen, thresholds, {})), thresholds)
+        made = checkup_of(seen, make_plan(scene_of(seen, thresholds, Moves())), thresholds)
     if html:
         _write(html, as_html(made))
     if json:

@@ -1,6 +1,5 @@
 """``steward plan``: what would be proposed for a cluster, step by step, and why it is no more than that."""
 
-from datetime import datetime, timedelta
 from typing import Annotated
 
 import typer
@@ -20,6 +19,7 @@ from pulsar_steward.cli.options import (
 )
 from pulsar_steward.cli.saying import print_lines, width
 from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.planners.moves import Moves, moves_before
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.compose import checkup_of
@@ -67,10 +67,9 @@ def plan(  # noqa: PLR0913 - one for each option of the command
     print_lines(plan_lines(made, reasons, width()))
 
 
-def _moved(ledger: str | None, meta: SnapshotMeta, policy: Policy) -> dict[str, datetime]:
-    """When bundles were moved lately, so that those at rest are left alone."""
+def _moved(ledger: str | None, meta: SnapshotMeta, policy: Policy) -> Moves:
+    """What was moved lately, so that bundles at rest are left alone."""
     if ledger is None:
-        return {}
-    since = meta.taken_at - timedelta(minutes=policy.tc_skew.cooldown_minutes)
+        return Moves()
     with ledger_to_read(ledger) as reader:
-        return reader.moves_since(meta.cluster, since)
+        return moves_before(reader, meta.cluster, meta.taken_at, policy)

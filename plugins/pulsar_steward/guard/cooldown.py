@@ -27,6 +27,7 @@ class Cooldown(BundleGuard):
 
     name = "cooldown"
     objection = Objection.REFUSED
+    stops_a_way_back = False
 
     def check_bundle(self, change: BundleChange, bundle: BundleView, view: ClusterView) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes a step on a bundle that was moved within the cooldown."""

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pulsar_steward.guard.ack_holes import AckHoles
 from pulsar_steward.guard.boundaries import Boundaries
+from pulsar_steward.guard.circles import Circles
 from pulsar_steward.guard.clients import Clients
+from pulsar_steward.guard.clocks import Clocks
 from pulsar_steward.guard.cooldown import Cooldown
+from pulsar_steward.guard.delayed_index import DelayedIndex
+from pulsar_steward.guard.delayed_kept import DelayedKept
+from pulsar_steward.guard.fresh_snapshot import FreshSnapshot
+from pulsar_steward.guard.limits import Limits
 from pulsar_steward.guard.owner import Owner
+from pulsar_steward.guard.producers_return import ProducersReturn
 from pulsar_steward.guard.protected import Protected
+from pulsar_steward.guard.proved_first import ProvedFirst
 from pulsar_steward.guard.quota_room import QuotaRoom
+from pulsar_steward.guard.quotas_checked import QuotasChecked
 from pulsar_steward.guard.setting_as_planned import SettingAsPlanned
 from pulsar_steward.guard.target_active import TargetActive
 from pulsar_steward.guard.target_allowed import TargetAllowed
 from pulsar_steward.guard.view import Objection
+from pulsar_steward.guard.whole_cluster import WholeCluster
+from pulsar_steward.guard.window import Window
 
 if TYPE_CHECKING:
     from pulsar_steward.guard.kinds import Guard
@@ -21,14 +33,26 @@ if TYPE_CHECKING:
     from pulsar_steward.model.step import GuardResult, Step
 
 GUARDS: tuple[Guard, ...] = (
+    FreshSnapshot(),
+    WholeCluster(),
+    ProvedFirst(),
     Boundaries(),
     Owner(),
     TargetActive(),
     TargetAllowed(),
     Cooldown(),
+    Circles(),
     Clients(),
+    ProducersReturn(),
+    AckHoles(),
+    DelayedIndex(),
     SettingAsPlanned(),
     QuotaRoom(),
+    QuotasChecked(),
+    Clocks(),
+    DelayedKept(),
+    Window(),
+    Limits(),
     Protected(),
 )
 """Every guard, in the order in which people read their results."""
@@ -36,7 +60,11 @@ GUARDS: tuple[Guard, ...] = (
 
 def guards_of(step: Step) -> tuple[Guard, ...]:
     """The guards that look at this kind of change, all of them."""
-    return tuple(guard for guard in GUARDS if isinstance(step.change, guard.applies_to))
+    return tuple(
+        guard
+        for guard in GUARDS
+        if isinstance(step.change, guard.applies_to) and (guard.stops_a_way_back or step.undoes is None)
+    )
 
 
 def evaluate(step: Step, view: ClusterView) -> tuple[GuardResult, ...]:

@@ -19,11 +19,13 @@ class Guard(ABC):
         name: As approvals and outcomes name it.
         objection: What a veto means for the step.
         applies_to: Kinds of changes that it looks at.
+        stops_a_way_back: Whether it also looks at steps that take one back which was made before.
     """
 
     name: ClassVar[str]
     objection: ClassVar[Objection]
     applies_to: ClassVar[tuple[type[Change], ...]] = (UnloadBundle, SplitBundle, ChangeSetting)
+    stops_a_way_back: ClassVar[bool] = True
 
     @abstractmethod
     def check(self, step: Step, view: ClusterView) -> GuardResult:

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
+from pulsar_steward.guard.hazards import Hazards
 from pulsar_steward.model.setting import Setting
 from pulsar_steward.policy.schema import Policy
 
@@ -19,12 +20,16 @@ class BundleView(msgspec.Struct, frozen=True, kw_only=True):
         owner: ``host:webport``, or None where nobody owns it.
         clients: Producers and consumers connected through it.
         moved_at: When Steward last moved it; None: not as far back as the cooldown looks.
+        circling: Bundles of its namespace (``range``) that Steward moved away and back within the policy's time.
+        hazards: What a change of it would set off.
     """
 
     exists: bool
     owner: str | None
     clients: int
     moved_at: datetime | None = None
+    circling: tuple[str, ...] = ()
+    hazards: Hazards = Hazards()
 
 
 class SettingView(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,10 +39,16 @@ class SettingView(msgspec.Struct, frozen=True, kw_only=True):
         now: Its value where the change would set it; None: not set there.
         largest_backlog_bytes: Of a single topic of the namespace, by brokers' statistics (up to a minute old); None:
             not known.
+        quotas_are_checked: Whether brokers check backlog quotas at all (`backlogQuotaCheckEnabled`); None: not known.
+        clocks_differ_milliseconds: How far brokers' clocks are apart, to a second; None: not known.
+        delayed_messages: Of all its subscriptions, as brokers' metrics tell; None: they tell nothing of topics.
     """
 
     now: Setting | None
     largest_backlog_bytes: int | None = None
+    quotas_are_checked: bool | None = None
+    clocks_differ_milliseconds: int | None = None
+    delayed_messages: int | None = None
 
 
 class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +56,14 @@ class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         now: The time of the look, UTC.
+        seen_at: When the snapshot was taken that the plan rests on, UTC.
         brokers: Active brokers that answered.
+        silent: Brokers that the cluster lists, and that did not answer.
+        read_only_bookies: Bookies that take no writes, of those that the policy names.
+        unproved: Another batch that changed the cluster since `seen_at` and was not proved, in words; None: none.
+        changes_in_the_last_hour: Calls that Steward made in this cluster.
+        place_in_run: Which change of its run this one is, from 1.
+        planned: Whether this is the look at planning, from a snapshot, and not the one right before the call.
         allowed: Brokers that isolation policies leave to the step's namespace; None: every broker.
         bundle: The bundle that the step changes; None: it changes a setting.
         setting: The setting that the step changes; None: it changes a bundle.
@@ -53,7 +71,14 @@ class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     now: datetime
+    seen_at: datetime
     brokers: frozenset[str]
+    silent: tuple[str, ...] = ()
+    read_only_bookies: tuple[str, ...] = ()
+    unproved: str | None = None
+    changes_in_the_last_hour: int = 0
+    place_in_run: int = 1
+    planned: bool = False
     allowed: frozenset[str] | None
     bundle: BundleView | None = None
     setting: SettingView | None = None

@@ -5,13 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from pulsar_steward.errors import LedgerError, NotInLedger
 from pulsar_steward.ledger import tables
-from pulsar_steward.ledger.rows import Intent, Lease, PlanRow, Proof, RecordedAnswer, StepOutcome, from_row
+from pulsar_steward.ledger.rows import (
+    CarriedOut,
+    Intent,
+    Lease,
+    Outcome,
+    PlanRow,
+    Proof,
+    RecordedAnswer,
+    StepOutcome,
+    Unproved,
+    from_row,
+)
 from pulsar_steward.ledger.store import transaction
-from pulsar_steward.model.plan import Plan
+from pulsar_steward.model.plan import ROLLBACK, Plan
 from pulsar_steward.model.step import Change, UnloadBundle
 
 if TYPE_CHECKING:
@@ -56,10 +67,40 @@ class LedgerReader:
             raise NotInLedger(f"the ledger holds no plan {plan_id!r}")
         return from_row(row, PlanRow)
 
-    def plans(self, cluster: str, *, limit: int = 100) -> tuple[PlanRow, ...]:
-        """A cluster's plans, newest first."""
+    def plans(self, cluster: str, *, limit: int = 100, ways_back: bool | None = None) -> tuple[PlanRow, ...]:
+        """A cluster's plans, newest first.
+
+        Args:
+            cluster: The cluster.
+            limit: How many at most.
+            ways_back: Only those that take back what another plan changed, or only those that do not; None: all.
+        """
         query = _plan_rows().where(tables.PLANS.c.cluster == cluster).order_by(tables.PLANS.c.sequence.desc())
+        if ways_back is not None:
+            back = select(tables.BATCHES.c.plan_id).where(tables.BATCHES.c.kind == ROLLBACK)
+            query = query.where(tables.PLANS.c.plan_id.in_(back) == ways_back)
         return tuple(from_row(row, PlanRow) for row in self._all(query.limit(limit)))
+
+    def carried_out(self, cluster: str, *, ways_back: bool | None = None) -> tuple[CarriedOut, ...]:
+        """Batches of a cluster of which at least one step is done, the one that was changed last first.
+
+        Args:
+            cluster: The cluster.
+            ways_back: Only those that take back what another batch changed, or only those that do not; None: all.
+        """
+        plans, batches, outcomes = tables.PLANS, tables.BATCHES, tables.OUTCOMES
+        names = (batches.c.plan_id, batches.c.batch_id, batches.c.kind, batches.c.title)
+        of_batch = (outcomes.c.plan_id == batches.c.plan_id) & (outcomes.c.batch_id == batches.c.batch_id)
+        query = (
+            select(*names, func.max(outcomes.c.at).label("at"))
+            .join(plans, plans.c.plan_id == batches.c.plan_id)
+            .join(outcomes, of_batch)
+            .where(plans.c.cluster == cluster, outcomes.c.outcome == Outcome.DONE.value)
+        )
+        if ways_back is not None:
+            query = query.where((batches.c.kind == ROLLBACK) == ways_back)
+        newest_first = func.max(outcomes.c.outcome_id).desc()
+        return tuple(from_row(row, CarriedOut) for row in self._all(query.group_by(*names).order_by(newest_first)))
 
     def answers(self, plan_id: str, batch_id: str) -> tuple[RecordedAnswer, ...]:
         """What was answered to a batch, oldest first."""
@@ -113,6 +154,46 @@ class LedgerReader:
             if isinstance(change, UnloadBundle):
                 moved[f"{change.namespace}/{change.bundle}"] = row["at"]
         return moved
+
+    def moved_in_circles(self, cluster: str, since: datetime) -> dict[str, tuple[str, ...]]:
+        """Bundles that were moved away and back since then: namespace to their ranges, rising."""
+        table = tables.INTENTS
+        query = select(table.c.change).where(table.c.cluster == cluster, table.c.at >= since)
+        changes = (_change(row["change"]) for row in self._all(query.order_by(table.c.intent_id)))
+        moves = [change for change in changes if isinstance(change, UnloadBundle)]
+        ways = {(move.namespace, move.bundle, move.source, move.target) for move in moves}
+        circling = {
+            (move.namespace, move.bundle)
+            for move in moves
+            if (move.namespace, move.bundle, move.target, move.source) in ways
+        }
+        found: dict[str, tuple[str, ...]] = {}
+        for namespace, bundle in sorted(circling):
+            found[namespace] = (*found.get(namespace, ()), bundle)
+        return found
+
+    def unproved_since(self, cluster: str, since: datetime, besides: tuple[str, str]) -> Unproved | None:
+        """A batch that changed a cluster since then and whose last proof is missing, or did not prove it.
+
+        Args:
+            cluster: The cluster.
+            since: Changes before it are not looked at.
+            besides: Plan and batch that do not count.
+        """
+        intents, proofs = tables.INTENTS, tables.PROOFS
+        changed = select(intents.c.plan_id, intents.c.batch_id, func.max(intents.c.at).label("at"))
+        query = changed.where(intents.c.cluster == cluster, intents.c.at >= since)
+        for row in self._all(query.group_by(intents.c.plan_id, intents.c.batch_id).order_by("at")):
+            plan_id, batch_id = row["plan_id"], row["batch_id"]
+            if (plan_id, batch_id) == besides:
+                continue
+            of_batch = select(proofs).where(proofs.c.plan_id == plan_id, proofs.c.batch_id == batch_id)
+            proof = self._first(of_batch.order_by(proofs.c.proof_id.desc()))
+            if proof is None:
+                return Unproved(plan_id=plan_id, batch_id=batch_id, reason=None)
+            if not proof["proved"]:
+                return Unproved(plan_id=plan_id, batch_id=batch_id, reason=proof["reason"])
+        return None
 
     def changes_since(self, cluster: str, since: datetime) -> tuple[tuple[datetime, int], ...]:
         """Time and touched clients of every call made (or about to be) since then, oldest first."""

@@ -127,6 +127,39 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
     shown: dict[str, Any]
 
 
+class Unproved(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch that changed the cluster and is not proved; `reason` is None while its proof is yet to come."""
+
+    plan_id: str
+    batch_id: str
+    reason: str | None
+
+    @property
+    def pending(self) -> bool:
+        """Whether the proof may still come."""
+        return self.reason is None
+
+    @property
+    def words(self) -> str:
+        """What is the matter, in a sentence."""
+        what = f"batch {self.batch_id} of plan {self.plan_id} changed the cluster"
+        return (
+            f"{what}, and its proof is not there yet"
+            if self.reason is None
+            else f"{what} and was not proved: {self.reason}"
+        )
+
+
+class CarriedOut(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch of which at least one step is done, as listed; `at` is when the last one was."""
+
+    plan_id: str
+    batch_id: str
+    kind: str
+    title: str
+    at: datetime
+
+
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
     """The right to write to a cluster until it expires; `fence` rises with every new holder."""
 

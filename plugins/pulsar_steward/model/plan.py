@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,6 +13,10 @@ from pulsar_steward.model.step import Step
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+
+
+ROLLBACK = "rollback"
+"""The kind of a batch that takes back what another one changed."""
 
 
 class Placement(msgspec.Struct, frozen=True, order=True):
@@ -44,6 +49,11 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     before: tuple[Placement, ...] = ()
     after: tuple[Placement, ...] = ()
 
+    @property
+    def is_way_back(self) -> bool:
+        """Whether it takes back what another batch changed."""
+        return self.kind == ROLLBACK
+
     def step(self, step_id: str) -> Step:
         """The step with this id.
 
@@ -62,6 +72,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         cluster: The cluster's name in Steward's connections.
         snapshot_id: The snapshot that it rests on.
+        taken_at: When that was taken, UTC.
         policy_digest: The policy in force.
         batches: In the order in which they should be carried out.
         notes: Why there is no more than this: what was below a threshold, vetoed, or could not be known.
@@ -69,6 +80,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     cluster: str
     snapshot_id: str
+    taken_at: datetime
     policy_digest: str
     batches: tuple[Batch, ...] = ()
     notes: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from pulsar_steward.model.setting import Setting, SettingName
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Setting, SettingName, TimeToLive
 
 
 class UnloadBundle(msgspec.Struct, frozen=True, kw_only=True, tag="unload_bundle", tag_field="change"):
@@ -68,6 +68,26 @@ class ChangeSetting(msgspec.Struct, frozen=True, kw_only=True, tag="change_setti
         """The change that brings the former state back."""
         return msgspec.structs.replace(self, before=self.after, after=self.before)
 
+    @property
+    def takes_messages(self) -> bool:
+        """Whether brokers will take messages away for this change that they would have kept."""
+        before, after = self.before, self.after
+        match after:
+            case TimeToLive():
+                return _tighter(after.seconds, before.seconds if isinstance(before, TimeToLive) else 0)
+            case BacklogQuota(policy=QuotaPolicy.EVICT):
+                if not isinstance(before, BacklogQuota) or before.policy is not QuotaPolicy.EVICT:
+                    return True
+                in_bytes = _tighter(after.limit_bytes, before.limit_bytes)
+                return in_bytes or _tighter(after.limit_seconds, before.limit_seconds)
+            case _:
+                return False
+
+
+def _tighter(now: int, then: int) -> bool:
+    """Whether a limit takes more than before; 0 and under take nothing."""
+    return now > 0 and (then <= 0 or now < then)
+
 
 BundleChange = UnloadBundle | SplitBundle
 """What disturbs the clients of a bundle."""
@@ -115,6 +135,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
         undo: The change that brings back the present state, or None where there is none.
         undo_note: How to go back in words; says "cannot be undone" where that is so.
         after: Steps of the same batch that must be done first; without them this one is refused.
+        undoes: The step that it takes back, ``<plan id>/<step id>``; None: it is no way back.
     """
 
     step_id: str
@@ -126,3 +147,4 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     undo: Change | None = None
     undo_note: str
     after: tuple[str, ...] = ()
+    undoes: str | None = None

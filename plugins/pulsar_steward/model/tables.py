@@ -108,7 +108,11 @@ BUNDLES = Table(
         Column("throughput_in_bytes", Kind.DOUBLE, "bytes per second from producers"),
         Column("throughput_out_bytes", Kind.DOUBLE, "bytes per second to consumers"),
         Column("backlog_bytes", Kind.LONG, "backlog of all topics in it"),
-        Column("positions", Kind.LONGS, "hash positions of its topics, sorted; `pulsar/system` only, else null"),
+        Column(
+            "positions",
+            Kind.LONGS,
+            "hash positions of its topics, sorted; of `pulsar/system` and large bundles, or null",
+        ),
     ),
 )
 

@@ -10,15 +10,18 @@ import msgspec
 
 from pulsar_steward.ledger.rows import Answer, Decision
 from pulsar_steward.model.plan import approval_digest
+from pulsar_steward.model.step import ChangeSetting
 
 if TYPE_CHECKING:
     from pulsar_steward.model.plan import Plan
+    from pulsar_steward.model.step import Change
     from pulsar_steward.policy.schema import ApprovalPolicy
 
 APPROVE = "Approve"
 REJECT = "Reject"
 STEPS = "steps"
 COMMENT = "comment"
+LOSS = "messages_may_be_lost"
 
 CLOCKS_DIFFER = timedelta(minutes=5)
 """How far ahead of this machine's clock an answer's own may be; a later one would stretch the approval."""
@@ -94,13 +97,23 @@ def _of_a_person(response: _Response, given: Answer, plan: Plan, policy: Approva
         return _changed(given, decision=Decision.REJECTED, reason="a person rejected it")
     if response.chosen_options != [APPROVE]:
         return _changed(given, reason=f"the chosen options are {response.chosen_options}, not one of those asked")
-    known = [step.step_id for step in plan.batch(given.batch_id).steps]
+    return _approved(response, given, plan, policy)
+
+
+def _approved(response: _Response, given: Answer, plan: Plan, policy: ApprovalPolicy) -> Answer:
+    """What a yes comes to: which steps it is for, and whether it says all that it has to."""
+    batch = plan.batch(given.batch_id)
+    known = [step.step_id for step in batch.steps]
     ticked = response.params_input.get(STEPS)
     if not isinstance(ticked, list) or any(step not in known or ticked.count(step) > 1 for step in ticked):
         return _changed(given, reason=f"the approved steps are {ticked!r}, not a list of steps of this batch")
     if not ticked:
         return _changed(given, decision=Decision.REJECTED, reason="every step was unticked")
     steps = tuple(step for step in known if step in ticked)
+    takers = [step for step in steps if takes_messages(batch.step(step).change)]
+    if takers and response.params_input.get(LOSS) is not True:
+        reason = f"that messages may be lost was not confirmed, and {', '.join(takers)} may take some away"
+        return _changed(given, decision=Decision.REJECTED, reason=reason)
     extent = "every step" if len(steps) == len(known) else f"{len(steps)} of {len(known)} steps"
     return _changed(
         given,
@@ -110,6 +123,11 @@ def _of_a_person(response: _Response, given: Answer, plan: Plan, policy: Approva
         digest=approval_digest(plan, given.batch_id, steps),
         expires_at=response.responded_at + timedelta(minutes=policy.valid_minutes),
     )
+
+
+def takes_messages(change: Change) -> bool:
+    """Whether a change needs a confirmation of its own, as messages are lost by it."""
+    return isinstance(change, ChangeSetting) and change.takes_messages
 
 
 def _changed(answer: Answer, **changes: Any) -> Answer:

@@ -12,7 +12,7 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Param
 from airflow.sdk.definitions.param import ParamsDict
 
-from pulsar_steward.orchestration.answers import APPROVE, COMMENT, REJECT, STEPS, interpret
+from pulsar_steward.orchestration.answers import APPROVE, COMMENT, LOSS, REJECT, STEPS, interpret, takes_messages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,23 +74,29 @@ def run_key(context: Context) -> str:
 
 def _form(batch: Batch, labels: dict[str, str]) -> ParamsDict:
     ids = [step.step_id for step in batch.steps]
-    return ParamsDict(
-        {
-            STEPS: Param(
-                ids,
-                type="array",
-                title="Steps to carry out",
-                description="Take out what shall stay as it is; nothing else is changed.",
-                items={"type": "string", "enum": ids},
-                examples=ids,
-                values_display=labels,
-            ),
-            COMMENT: Param(
-                "",
-                type=["string", "null"],
-                format="multiline",
-                title="Comment",
-                description="Kept in the ledger beside your name.",
-            ),
-        }
-    )
+    fields = {
+        STEPS: Param(
+            ids,
+            type="array",
+            title="Steps to carry out",
+            description="Take out what shall stay as it is; nothing else is changed.",
+            items={"type": "string", "enum": ids},
+            examples=ids,
+            values_display=labels,
+        ),
+        COMMENT: Param(
+            "",
+            type=["string", "null"],
+            format="multiline",
+            title="Comment",
+            description="Kept in the ledger beside your name.",
+        ),
+    }
+    if any(takes_messages(step.change) for step in batch.steps):
+        fields[LOSS] = Param(
+            False,
+            type="boolean",
+            title="Messages may be lost, and shall be",
+            description="Brokers delete messages for these settings. Without this tick an approval is a rejection.",
+        )
+    return ParamsDict(fields)

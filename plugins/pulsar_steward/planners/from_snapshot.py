@@ -6,30 +6,35 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.planners.bundles.from_snapshot import bundle_facts
 from pulsar_steward.planners.scene import BrokerFact, Scene, TcBundle
-from pulsar_steward.planners.settings.from_snapshot import defaults_of, namespace_facts
+from pulsar_steward.planners.settings.from_snapshot import (
+    clocks_differ_milliseconds,
+    defaults_of,
+    namespace_facts,
+    quotas_are_checked,
+    topic_facts,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
+    from pulsar_steward.planners.moves import Moves
     from pulsar_steward.policy.schema import Policy
     from pulsar_steward.snapshots.read import Snapshot
 
 
-def scene_of(snapshot: Snapshot, policy: Policy, moved_at: Mapping[str, datetime]) -> Scene:
+def scene_of(snapshot: Snapshot, policy: Policy, moves: Moves) -> Scene:
     """What a snapshot shows of what planners look at.
 
     Args:
         snapshot: Diagnosed already.
         policy: The cluster's thresholds and limits.
-        moved_at: When a bundle (``tenant/ns/range``) was last moved by Steward.
+        moves: What Steward moved lately.
 
     Raises:
         SnapshotError: If the snapshot cannot be read or was not diagnosed.
     """
     meta = snapshot.meta()
-    system, findings = snapshot.namespace(TC_NAMESPACE), snapshot.findings()
+    system, findings, defaults = snapshot.namespace(TC_NAMESPACE), snapshot.findings(), defaults_of(snapshot)
     return Scene(
         cluster=meta.cluster,
         snapshot_id=meta.snapshot_id,
@@ -40,9 +45,14 @@ def scene_of(snapshot: Snapshot, policy: Policy, moved_at: Mapping[str, datetime
         tc_bundles=_tc_bundles(snapshot),
         tc_allowed=system.allowed_brokers if system else None,
         namespaces=namespace_facts(snapshot, findings),
-        defaults=defaults_of(snapshot),
+        topics=topic_facts(snapshot, findings),
+        defaults=defaults,
+        bundles=bundle_facts(snapshot, findings, defaults, policy),
+        quotas_are_checked=quotas_are_checked(snapshot),
+        clocks_differ_milliseconds=clocks_differ_milliseconds(snapshot),
         findings=findings,
-        moved_at=dict(moved_at),
+        moved_at=moves.moved_at,
+        circling=moves.circling,
         policy=policy,
     )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.model.canonical import canonical_json
+from pulsar_steward.model.numbering import batch_id, renumbered
 from pulsar_steward.model.plan import Plan
-from pulsar_steward.planners.numbering import batch_id, renumbered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +25,7 @@ def assemble(scene: Scene, proposals: Sequence[Proposal]) -> Plan:
     return Plan(
         cluster=scene.cluster,
         snapshot_id=scene.snapshot_id,
+        taken_at=scene.taken_at,
         policy_digest=scene.policy.digest,
         batches=tuple(renumbered(batch, batch_id(number)) for number, batch in enumerate(batches, start=1)),
         notes=tuple(notes),

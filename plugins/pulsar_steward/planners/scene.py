@@ -12,7 +12,8 @@ import msgspec
 from pulsar_steward.model.finding import Finding
 from pulsar_steward.model.plan import Batch
 from pulsar_steward.model.setting import Setting, SettingName
-from pulsar_steward.planners.settings.facts import NamespaceFact
+from pulsar_steward.planners.bundles.facts import BundleFacts
+from pulsar_steward.planners.settings.facts import NamespaceFact, TopicFact
 from pulsar_steward.policy.schema import Policy
 
 
@@ -61,9 +62,15 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
         tc_bundles: The bundles of ``pulsar/system`` that place coordinators, in order of range.
         tc_allowed: Brokers that isolation policies leave to ``pulsar/system``; None: every broker.
         namespaces: Those that a finding about settings names, by name.
+        topics: Those with settings of their own that such a finding names, by name.
         defaults: What brokers do where a namespace sets nothing, as far as that is known.
+        quotas_are_checked: Whether all brokers check backlog quotas; None: not known.
+        clocks_differ_milliseconds: How far brokers' clocks are apart, to a second; None: not known.
+        bundles: Business bundles that findings are about, and the load over time.
         findings: What was found in the snapshot.
         moved_at: When a bundle (``tenant/ns/range``) was last moved by Steward, as far as the cooldowns reach.
+        circling: Namespaces of which Steward moved bundles away and back within the policy's time, with their ranges.
+        claimed: Namespaces of which earlier planners of the same plan move or split bundles: leave theirs alone.
         policy: Thresholds and limits.
     """
 
@@ -76,9 +83,15 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     tc_bundles: tuple[TcBundle, ...] = ()
     tc_allowed: tuple[str, ...] | None = None
     namespaces: tuple[NamespaceFact, ...] = ()
+    topics: tuple[TopicFact, ...] = ()
     defaults: dict[SettingName, Setting] = {}
+    quotas_are_checked: bool | None = None
+    clocks_differ_milliseconds: int | None = None
+    bundles: BundleFacts = BundleFacts()
     findings: tuple[Finding, ...] = ()
     moved_at: dict[str, datetime] = {}
+    circling: dict[str, tuple[str, ...]] = {}
+    claimed: frozenset[str] = frozenset()
     policy: Policy
 
 

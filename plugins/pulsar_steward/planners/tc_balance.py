@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.catalog.placement import TC_SKEW
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.numbering import batch_id
 from pulsar_steward.model.plan import Batch, Placement
-from pulsar_steward.planners.numbering import batch_id
 from pulsar_steward.planners.scene import Proposal, Scene
 from pulsar_steward.planners.tc_placement import Board
 from pulsar_steward.planners.tc_search import WORTH_A_MOVE, even_out

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.guard.evaluate import evaluate
-from pulsar_steward.guard.view import BundleView, ClusterView
+from pulsar_steward.guard.view import BundleView
 from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.planners.viewing import view_of
 
 if TYPE_CHECKING:
+    from pulsar_steward.guard.view import ClusterView
     from pulsar_steward.model.step import Step
     from pulsar_steward.planners.scene import Scene
     from pulsar_steward.planners.tc_pieces import Piece
@@ -25,15 +27,11 @@ def guarded(step: Step, piece: Piece, scene: Scene) -> Step:
 
 
 def _view(piece: Piece, scene: Scene) -> ClusterView:
-    return ClusterView(
-        now=scene.taken_at,
-        brokers=frozenset(fact.broker for fact in scene.brokers if fact.read),
-        allowed=None if scene.tc_allowed is None else frozenset(scene.tc_allowed),
-        bundle=BundleView(
-            exists=True,
-            owner=piece.home,
-            clients=piece.producers + piece.consumers,
-            moved_at=scene.moved_at.get(f"{TC_NAMESPACE}/{piece.bundle}"),
-        ),
-        policy=scene.policy,
+    bundle = BundleView(
+        exists=True,
+        owner=piece.home,
+        clients=piece.producers + piece.consumers,
+        circling=scene.circling.get(TC_NAMESPACE, ()),
+        moved_at=scene.moved_at.get(f"{TC_NAMESPACE}/{piece.bundle}"),
     )
+    return view_of(scene, allowed=scene.tc_allowed, bundle=bundle)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.numbering import step_id
 from pulsar_steward.model.step import SplitBundle, Step, UnloadBundle
-from pulsar_steward.planners.numbering import step_id
 from pulsar_steward.planners.tc_guards import guarded
 from pulsar_steward.planners.tc_order import moves_in_order
 from pulsar_steward.planners.tc_pieces import touched_by

@@ -1,4 +1,4 @@
-"""How far remedies go: what a quota has to hold, how long is kept."""
+"""How far remedies go: what a quota has to hold, how long is kept, which bundles are split and moved."""
 
 from __future__ import annotations
 
@@ -35,8 +35,42 @@ class RetentionRemedy(Section):
     keep_hours: int = Field(72, ge=1, description="of what is consumed, where it is kept for ever now")
 
 
+class BundleSplitRemedy(Section):
+    """How far bundles are split; what is too much in one is what the checks say: bundle_topic_skew and hot_bundle."""
+
+    room_percent: int = Field(
+        10, ge=0, le=90, description="that a part stays below what the check warns of, so that it does not do so soon"
+    )
+    least_topics: int = Field(
+        20,
+        ge=2,
+        description="loaded topics from which a bundle is split for their number: fewer are no burden anywhere",
+    )
+    most_splits: int = Field(
+        100, ge=1, le=100_000, description="splits of one namespace in one batch; none of them can be undone"
+    )
+
+
+class BundleBalanceRemedy(Section):
+    """How bundles are spread over brokers."""
+
+    snapshots: int = Field(6, ge=1, le=100, description="looked at, this one included: a burst is no reason to move")
+    least_snapshots: int = Field(
+        3, ge=1, le=100, description="whole snapshots within the window, below which nothing is moved"
+    )
+    window_minutes: int = Field(360, ge=1, description="snapshots that are older say little of what is carried now")
+    within_percent: int = Field(
+        25, ge=1, le=100, description="of the mean a broker may be off; to be nearer costs clients more than it gains"
+    )
+    most_moves: int = Field(
+        50, ge=1, le=10_000, description="moves of one batch, the most helpful first; the rest comes with later plans"
+    )
+
+
 class Remedies(Section):
     """How far remedies go."""
 
     backlog_quota_remedy: BacklogQuotaRemedy = BacklogQuotaRemedy()
     retention_remedy: RetentionRemedy = RetentionRemedy()
+    bundle_split_remedy: BundleSplitRemedy = BundleSplitRemedy()
+    bundle_balance_remedy: BundleBalanceRemedy = BundleBalanceRemedy()

@@ -15,6 +15,7 @@ from pulsar_steward.policy.checks.clients import ClientsChecks
 from pulsar_steward.policy.checks.delayed import DelayedChecks
 from pulsar_steward.policy.checks.placement import PlacementChecks
 from pulsar_steward.policy.checks.resources import ResourcesChecks
+from pulsar_steward.policy.guards import GuardsPolicy
 from pulsar_steward.policy.layers import (
     CLUSTERS,
     KINDS,
@@ -54,7 +55,9 @@ class ApprovalPolicy(Section):
 
     response_timeout_minutes: int = Field(24 * 60, ge=1, description="no answer by then is a rejection")
     valid_minutes: int = Field(60, ge=1, description="from the answer to the last change made under it")
-    ask_again_minutes: int = Field(24 * 60, ge=0, description="rest of a proposal after somebody rejected it")
+    ask_again_minutes: int = Field(
+        24 * 60, ge=0, description="rest of a proposal after somebody rejected it, or took it back"
+    )
     assigned_users: tuple[str, ...] = Field((), description="who may answer; empty: everyone whom Airflow lets")
 
 
@@ -65,6 +68,7 @@ class ApplyPolicy(Section):
     reconnecting_clients_per_minute: int = Field(10_000, ge=1, description="pace of clients sent to reconnect")
     most_clients_per_step: int = Field(20_000, ge=0, description="clients that one step may disturb")
     proof_timeout_seconds: int = Field(60, ge=1, description="wait for the cluster to show a change")
+    proof_wait_seconds: int = Field(300, ge=0, description="wait for another batch's proof before the next one begins")
     lease_seconds: int = Field(60, ge=5, description="how long a writer that fell silent still holds the cluster")
     lease_wait_seconds: int = Field(1800, ge=0, description="wait for another writer of this cluster to finish")
     protected_namespaces: tuple[str, ...] = Field((), description="namespaces (`tenant/name`) never to be changed")
@@ -103,6 +107,14 @@ class CollectPolicy(Section):
     drilled_topics: int = Field(200, ge=0, le=10_000, description="suspects asked for their own statistics, at most")
     drill_calls_per_second: int = Field(50, ge=1, le=1000, description="that one broker is asked about suspects")
     drill_seconds: int = Field(60, ge=1, le=3600, description="for the suspects of one broker; then the rest is left")
+    positions_bundles: int = Field(
+        5, ge=0, le=1000, description="of each broker, the largest, asked for all their topics' hash positions"
+    )
+    positions_from_topics: int = Field(
+        100, ge=2, description="loaded topics from which a bundle may be among them; fewer are hardly ever split"
+    )
+    positions_from_clients: int = Field(500, ge=1, description="producers and consumers; the same")
+    positions_from_megabytes: int = Field(10, ge=1, description="bytes in and out, 10^6 a second; the same")
     metrics_megabytes: int = Field(200, ge=1, le=4096, description="of one broker's Prometheus text, read at most")
     metrics_urls: tuple[MetricsUrl, ...] = Field(
         (), description="of bookies and ZooKeeper, `bookie=http://host:8000/metrics`; asked without any token"
@@ -125,6 +137,7 @@ class Policy(ResourcesChecks, ClientsChecks, PlacementChecks, BacklogChecks, Del
     brokers: BrokersPolicy = BrokersPolicy()
     approval: ApprovalPolicy = ApprovalPolicy()
     apply: ApplyPolicy = ApplyPolicy()
+    guards: GuardsPolicy = GuardsPolicy()
     events: EventsPolicy = EventsPolicy()
     clusters: Layers = Field({}, description="any sections, for one cluster")
     tenants: Layers = Field({}, description="sections of checks that look at one namespace at a time, for a tenant")

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from pulsar_steward.guard.view import ClusterView
     from pulsar_steward.model.step import Change
 
-IN_ORDER = ["boundaries", "owner", "target_active", "target_allowed", "cooldown", "clients", "protected"]
+OF_ANY = ["fresh_snapshot", "whole_cluster", "proved_first"]
+OF_BUNDLES = ["boundaries", "owner", "target_active", "target_allowed", "cooldown", "circles", "clients"]
+HAZARDS = ["producers_return", "ack_holes", "delayed_index"]
+IN_ORDER = [*OF_ANY, *OF_BUNDLES, *HAZARDS, "window", "limits", "protected"]
 STRICT = a_policy(
     brokers={"draining": (broker(1),)},
     apply={"most_clients_per_step": 0, "protected_namespaces": ("pulsar/system",)},

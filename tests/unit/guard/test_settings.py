@@ -19,15 +19,29 @@ TTL = ChangeSetting(namespace="shop/orders", name=SettingName.TTL, before=None, 
 def view(now: BacklogQuota | None = None, backlog: int | None = 0, protected: tuple[str, ...] = ()) -> ClusterView:
     """A namespace's quota as it stands."""
     policy = a_policy(apply={"protected_namespaces": protected})
-    setting = SettingView(now=now, largest_backlog_bytes=backlog)
-    return ClusterView(now=NOW, brokers=frozenset(), allowed=None, setting=setting, policy=policy)
+    setting = SettingView(
+        now=now,
+        largest_backlog_bytes=backlog,
+        quotas_are_checked=True,
+        clocks_differ_milliseconds=0,
+        delayed_messages=0,
+    )
+    return ClusterView(now=NOW, seen_at=NOW, brokers=frozenset(), allowed=None, setting=setting, policy=policy)
 
 
 def test_guards_of_settings_only_look_at_settings() -> None:
     """Whatever concerns bundles is left out, and what protects a namespace is not."""
     assert [result.guard for result in evaluate(a_step(CHANGE), view())] == [
+        "fresh_snapshot",
+        "whole_cluster",
+        "proved_first",
         "setting_as_planned",
         "quota_room",
+        "quotas_checked",
+        "clocks",
+        "delayed_kept",
+        "window",
+        "limits",
         "protected",
     ]
 

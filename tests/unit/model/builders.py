@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.plan import Batch, Placement, Plan
 from pulsar_steward.model.step import GuardResult, SplitBundle, Step, Touched, UnloadBundle
@@ -68,6 +70,7 @@ def plan(snapshot_id: str = "local-20260101T000000Z", cluster: str = "local") ->
     return Plan(
         cluster=cluster,
         snapshot_id=snapshot_id,
+        taken_at=datetime(2026, 3, 1, 12, tzinfo=UTC),
         policy_digest="0" * 64,
         batches=(moves, halving),
         notes=("nothing was left out",),

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from pulsar_steward.ledger.rows import Answer, Decision
 from pulsar_steward.model.plan import approval_digest
-from pulsar_steward.orchestration.answers import APPROVE, REJECT, interpret
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
+from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.orchestration.answers import APPROVE, LOSS, REJECT, interpret
 from pulsar_steward.policy.schema import ApprovalPolicy
 from tests.builders import NOW, a_batch, a_plan, a_step
 
@@ -182,3 +184,33 @@ def test_no_event_whatsoever_is_an_approval_unless_it_is_a_plain_yes(given_event
 def test_nothing_that_is_no_event_raises(given_event: Any) -> None:
     """What Airflow hands over may be anything: without all of a plain yes it permits nothing."""
     assert answer_to(given_event).decision is not Decision.APPROVED
+
+
+EVICTING = ChangeSetting(
+    namespace="shop/orders",
+    name=SettingName.SIZE_QUOTA,
+    before=None,
+    after=BacklogQuota(limit_bytes=1000, policy=QuotaPolicy.EVICT),
+)
+LOSSY = a_plan(a_batch(a_step(step_id="b1.s01"), a_step(EVICTING, step_id="b1.s02")))
+
+
+@pytest.mark.parametrize(
+    ("steps", "tick", "decision"),
+    [
+        (["b1.s01", "b1.s02"], {LOSS: True}, Decision.APPROVED),
+        (["b1.s01", "b1.s02"], {LOSS: False}, Decision.REJECTED),
+        (["b1.s01", "b1.s02"], {LOSS: "true"}, Decision.REJECTED),
+        (["b1.s02"], {}, Decision.REJECTED),
+        (["b1.s01"], {}, Decision.APPROVED),
+    ],
+    ids=["confirmed", "not confirmed", "a text", "not asked", "the others only"],
+)
+def test_what_deletes_messages_needs_a_confirmation_of_its_own(
+    steps: list[str], tick: dict[str, Any], decision: Decision
+) -> None:
+    """Approve alone is not enough: the tick is for the ticked steps that take messages away."""
+    answer = interpret(event(params_input={"steps": steps, "comment": "", **tick}), LOSSY, "b1", RUN, POLICY, NOW)
+
+    assert answer.decision is decision
+    assert decision is Decision.APPROVED or "messages may be lost was not confirmed, and b1.s02" in answer.reason

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.planners.numbering import batch_id, renumbered, step_id
+from pulsar_steward.model.numbering import batch_id, renumbered, step_id
 from pulsar_steward.planners.rank import assemble
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.planners.scene import Proposal

@@ -10,7 +10,7 @@ import pytest
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.planners.settings.facts import Look, NamespaceFact
+from pulsar_steward.planners.settings.facts import Look, NamespaceFact, TopicFact
 from pulsar_steward.planners.settings.order import in_order, raises
 from pulsar_steward.planners.settings.propose import propose
 from tests.builders import NOW, a_policy, a_scene
@@ -38,9 +38,15 @@ def proposed(
     )
     look = Look(taken_at=NOW, topics=3, backlogs=(backlog,))
     fact = NamespaceFact(
-        namespace=NAMESPACE, own=own, looks=(look,), busiest_bytes_per_second=rate, stored_bytes=backlog
+        namespace=NAMESPACE,
+        own=own,
+        looks=(look,),
+        busiest_bytes_per_second=rate,
+        stored_bytes=backlog,
+        delayed_messages=0,
     )
-    return propose(a_scene(3, **{"findings": findings, "namespaces": (fact,), **fields}))
+    known = {"quotas_are_checked": True, "clocks_differ_milliseconds": 0}
+    return propose(a_scene(3, **{"findings": findings, "namespaces": (fact,), **known, **fields}))
 
 
 def changes(proposal: Proposal) -> list[tuple[SettingName, Setting | None]]:
@@ -172,3 +178,71 @@ def test_the_same_facts_give_the_same_bytes() -> None:
     assert [msgspec.structs.replace(batch, findings=()) for batch in first.batches] == [
         msgspec.structs.replace(batch, findings=()) for batch in second.batches
     ]
+
+
+@pytest.mark.parametrize(
+    ("known", "words"),
+    [
+        ({"quotas_are_checked": False}, "quotas_checked: brokers do not check backlog quotas: set"),
+        ({"quotas_are_checked": None}, "quotas_checked: whether brokers check"),
+        ({"policy": a_policy(apply={"protected_namespaces": (NAMESPACE,)})}, "protected: shop/orders is protected"),
+    ],
+    ids=["off", "unknown", "protected"],
+)
+def test_what_a_guard_vetoes_is_not_proposed(known: dict[str, Any], words: str) -> None:
+    """The note says which guard it was, and what to do about it."""
+    proposal = proposed({}, "backlog-quota-missing", **known)
+
+    assert not proposal.batches
+    assert words in " ".join(proposal.notes)
+
+
+TOPIC = f"persistent://{NAMESPACE}/basket"
+
+
+def proposed_for_topic(peak: int = 0, quota: Setting | None = None, **fields: Any) -> Proposal:
+    """What is proposed for a topic whose own quota of 200 MiB is over the 100 MiB that its namespace retains."""
+    own: dict[SettingName, Setting] = {SettingName.SIZE_QUOTA: size(200 * MIB) if quota is None else quota}
+    fact = TopicFact(
+        subject=f"{TOPIC}-partition-3",
+        topic=TOPIC,
+        namespace=NAMESPACE,
+        own=own,
+        inherited={SettingName.RETENTION: Retention(minutes=DAY, megabytes=100)},
+        peak=peak,
+        delayed_messages=0,
+    )
+    finding = Finding(
+        check_id="quota-over-retention", severity=Severity.WARNING, subject=fact.subject, evidence="made up", figures={}
+    )
+    known = {"quotas_are_checked": True, "clocks_differ_milliseconds": 0}
+    return propose(a_scene(3, **{"findings": (finding,), "topics": (fact,), **known, **fields}))
+
+
+def test_a_topics_own_quota_is_lowered_on_the_topic() -> None:
+    """Its namespace's quota is left alone, and the way back is the former value."""
+    (batch,) = proposed_for_topic().batches
+
+    (step,) = batch.steps
+    assert isinstance(step.change, ChangeSetting)
+    assert (step.change.topic, step.change.after) == (TOPIC, size(90 * MIB))
+    assert isinstance(step.undo, ChangeSetting)
+    assert step.undo.after == size(200 * MIB)
+
+
+@pytest.mark.parametrize(
+    ("peak", "fields", "words"),
+    [
+        (70 * MIB, {}, "raise the retention by hand"),
+        (0, {"quota": size(80 * MIB)}, "is to be looked at by hand"),
+        (0, {"topics": ()}, "what is set on it is not in the snapshot"),
+        (0, {"quotas_are_checked": None}, "quotas_checked"),
+    ],
+    ids=["a backlog that needs it", "below already", "not seen", "not known whether it is checked"],
+)
+def test_why_nothing_is_proposed_for_a_topic(peak: int, fields: dict[str, Any], words: str) -> None:
+    """The note names the topic and the reason."""
+    proposal = proposed_for_topic(peak, **fields)
+
+    assert not proposal.batches
+    assert words in " ".join(proposal.notes)

@@ -141,7 +141,7 @@ def _checkup(
     unread: tuple[Unread, ...] = (),
     notes: tuple[str, ...] = (),
 ) -> Checkup:
-    plan = Plan(cluster="east", snapshot_id="east-1", policy_digest="d", batches=batches, notes=notes)
+    plan = Plan(cluster="east", snapshot_id="east-1", taken_at=NOW, policy_digest="d", batches=batches, notes=notes)
     checks = check_reports(findings, verdicts, CATALOG)
     counts = counts_of(checks)
     return Checkup(

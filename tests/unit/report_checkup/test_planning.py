@@ -10,13 +10,14 @@ from pulsar_steward.model.catalog import CHECKS, CheckInfo
 from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
 from pulsar_steward.model.plan import Plan
 from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.planners.moves import Moves
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.checks import check_reports
 from pulsar_steward.report.checkup.compose import checkup_of
 from pulsar_steward.report.checkup.planning import NOTHING_LOOKED_AT, planning_of
 from pulsar_steward.snapshots.read import open_snapshot
-from tests.builders import a_policy
+from tests.builders import NOW, a_policy
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, skewed, written
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def test_what_the_policy_holds_back_is_named(tmp_path: Path, sections: dict[str,
     policy = a_policy(**sections)
     snapshot = open_snapshot(written(tmp_path / "snapshot", **skewed()))
 
-    planning = checkup_of(snapshot, make_plan(scene_of(snapshot, policy, {})), policy).planning
+    planning = checkup_of(snapshot, make_plan(scene_of(snapshot, policy, Moves())), policy).planning
 
     assert planning.batches == ()
     assert words in " ".join(planning.reasons)
@@ -102,7 +103,7 @@ def reasons(*verdicts: Verdict, findings: tuple[Finding, ...] = (), policy: Poli
     """Why nothing, where no planner says anything of its own, for one check that it could remedy."""
     info = CheckInfo(check_id="tc-skew", title="t", advice=("a",), source="s", remedied_by="tc_balance")
     checks = check_reports(findings, verdicts, {"tc-skew": info})
-    plan = Plan(cluster="east", snapshot_id="s", policy_digest="d")
+    plan = Plan(cluster="east", snapshot_id="s", taken_at=NOW, policy_digest="d")
     return " ".join(planning_of(plan, checks, policy or Policy()).reasons)
 
 
@@ -138,6 +139,6 @@ def test_a_plan_says_why_it_is_no_more(checkup_with: Make) -> None:
 
 def test_not_even_a_check_is_a_reason() -> None:
     """Should nothing have been looked at, that is said."""
-    plan = Plan(cluster="east", snapshot_id="s", policy_digest="d")
+    plan = Plan(cluster="east", snapshot_id="s", taken_at=NOW, policy_digest="d")
 
     assert planning_of(plan, (), Policy()).reasons == (NOTHING_LOOKED_AT,)

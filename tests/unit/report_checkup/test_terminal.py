@@ -11,6 +11,7 @@ from rich.console import Console
 
 from pulsar_steward.cli.saying import print_lines
 from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.planners.moves import Moves
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.plan_text import plan_lines
@@ -181,7 +182,7 @@ def test_the_result_is_said_in_a_sentence(checkup_with: Make, verdicts: list[dic
 def test_a_plan_shows_each_step_with_its_call(tmp_path: Path) -> None:
     """Reason, effect, cost, way back, and the call on a line of its own."""
     snapshot = open_snapshot(written(tmp_path / "snapshot", **skewed()))
-    plan = make_plan(scene_of(snapshot, Policy(), {}))
+    plan = make_plan(scene_of(snapshot, Policy(), Moves()))
 
     text = "\n".join(line.plain for line in plan_lines(plan, ["because"], 80))
 

@@ -10,6 +10,7 @@ import pytest
 
 from pulsar_steward.errors import SnapshotError
 from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.planners.moves import Moves
 from pulsar_steward.planners.scene import BrokerFact, TcBundle
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.snapshots.read import open_snapshot
@@ -22,7 +23,7 @@ def test_the_scene_holds_the_bundles_that_place_coordinators(folder: Path) -> No
     """Others of the namespace are left out; one with an unknown owner has none."""
     moved = {"pulsar/system/0x00000000_0x40000000": datetime(2025, 12, 31, tzinfo=UTC)}
 
-    scene = scene_of(open_snapshot(str(folder)), Policy(), moved)
+    scene = scene_of(open_snapshot(str(folder)), Policy(), Moves(moved_at=moved))
 
     assert scene.tc_bundles == (
         TcBundle(
@@ -43,7 +44,8 @@ def test_the_scene_holds_the_bundles_that_place_coordinators(folder: Path) -> No
 
 def test_the_same_snapshot_gives_the_same_scene(folder: Path) -> None:
     """Nothing in it depends on when or where it is read."""
-    assert scene_of(open_snapshot(str(folder)), Policy(), {}) == scene_of(open_snapshot(folder.as_uri()), Policy(), {})
+    by_path, by_uri = open_snapshot(str(folder)), open_snapshot(folder.as_uri())
+    assert scene_of(by_path, Policy(), Moves()) == scene_of(by_uri, Policy(), Moves())
 
 
 def test_a_snapshot_that_was_not_diagnosed_gives_no_scene(folder: Path) -> None:
@@ -51,4 +53,4 @@ def test_a_snapshot_that_was_not_diagnosed_gives_no_scene(folder: Path) -> None:
     shutil.rmtree(folder / "findings")
 
     with pytest.raises(SnapshotError, match="findings"):
-        scene_of(open_snapshot(str(folder)), Policy(), {})
+        scene_of(open_snapshot(str(folder)), Policy(), Moves())

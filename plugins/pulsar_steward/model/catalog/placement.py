@@ -25,6 +25,7 @@ BUNDLE_TOPIC_SKEW = CheckInfo(
     ),
     source="docs/knowledge.md C",
     scope=Scope.NAMESPACE,
+    remedied_by="bundle_split",
 )
 
 BROKER_LOAD_SKEW = CheckInfo(
@@ -38,6 +39,7 @@ BROKER_LOAD_SKEW = CheckInfo(
         "See whether isolation policies keep an empty broker empty: `pulsar-admin ns-isolation-policy list CLUSTER`.",
     ),
     source="docs/knowledge.md C: partitions uneven over brokers; apache/pulsar#12230",
+    remedied_by="bundle_balance",
 )
 
 HOT_BUNDLE = CheckInfo(
@@ -49,6 +51,7 @@ HOT_BUNDLE = CheckInfo(
         "Then let the parts go to different brokers, and pace it: their clients reconnect.",
     ),
     source="docs/knowledge.md C: partitions uneven over brokers",
+    remedied_by="bundle_split",
 )
 
 BUNDLE_FLAPPING = CheckInfo(

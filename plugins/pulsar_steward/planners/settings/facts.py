@@ -32,6 +32,28 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
         return sum(backlog > limit_bytes for backlog in self.backlogs)
 
 
+class TopicFact(msgspec.Struct, frozen=True, kw_only=True):
+    """A topic with settings of its own that a finding is about.
+
+    Attributes:
+        subject: What the finding names, which may be a partition.
+        topic: Full name; of a partitioned one, not of a partition.
+        namespace: ``tenant/namespace``.
+        own: What is set on it, by name.
+        inherited: What its namespace or the brokers set, by name.
+        peak: Bytes of the largest backlog of it, or of one of its partitions, in the last snapshots.
+        delayed_messages: Of its namespace; None: not known.
+    """
+
+    subject: str
+    topic: str
+    namespace: str
+    own: dict[SettingName, Setting]
+    inherited: dict[SettingName, Setting]
+    peak: int
+    delayed_messages: int | None = None
+
+
 MOST_BACKLOGS = 1_000
 """Backlogs that are kept of one look at a namespace."""
 
@@ -45,6 +67,7 @@ class NamespaceFact(msgspec.Struct, frozen=True, kw_only=True):
         looks: Its topics in this snapshot and earlier ones, the newest first; at least this one.
         busiest_bytes_per_second: What its busiest topic takes in.
         stored_bytes: What its loaded topics store.
+        delayed_messages: Of all its subscriptions; None: brokers' metrics tell nothing of topics.
     """
 
     namespace: str
@@ -52,6 +75,7 @@ class NamespaceFact(msgspec.Struct, frozen=True, kw_only=True):
     looks: tuple[Look, ...]
     busiest_bytes_per_second: float
     stored_bytes: int
+    delayed_messages: int | None = None
 
     @property
     def peak(self) -> int:

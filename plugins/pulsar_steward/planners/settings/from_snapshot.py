@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -9,24 +10,26 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pulsar_steward.admin.own_settings import NamespaceDocument
+from pulsar_steward.admin.own_settings import NamespaceDocument, defaults_in, own_settings_in
 from pulsar_steward.errors import SnapshotError
-from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
-from pulsar_steward.model.tables import CONFIGURATION, NAMESPACES, TOPICS
-from pulsar_steward.planners.settings.facts import MOST_BACKLOGS, Look, NamespaceFact
+from pulsar_steward.model.tables import BROKERS, CONFIGURATION, DRILLED, METRICS, NAMESPACES, TOPICS
+from pulsar_steward.planners.settings.facts import MOST_BACKLOGS, Look, NamespaceFact, TopicFact
 from pulsar_steward.planners.settings.wanted import ANSWERED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from pulsar_steward.model.finding import Finding
+    from pulsar_steward.model.setting import Setting, SettingName
     from pulsar_steward.snapshots.read import Snapshot
+
+DELAYED_SERIES = "pulsar_subscription_delayed"
+
+_PARTITION = re.compile(r"-partition-\d+$")
 
 LOOK_BACK = 12
 """Earlier snapshots in which backlogs are looked at."""
-
-_GIB = 1 << 30
 
 
 def namespace_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[NamespaceFact, ...]:
@@ -41,6 +44,7 @@ def namespace_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[Na
     known = _documents(snapshot, names)
     looked = [(each.meta().taken_at, _topics(each, names)) for each in (snapshot, *snapshot.earlier(LOOK_BACK))]
     now = looked[0][1]
+    delayed = snapshot.table(METRICS, ["topic", "value"], [("series", "=", DELAYED_SERIES)])
     return tuple(
         NamespaceFact(
             namespace=name,
@@ -48,10 +52,50 @@ def namespace_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[Na
             looks=tuple(_look(taken_at, _of(topics, name)) for taken_at, topics in looked),
             busiest_bytes_per_second=_most(_of(now, name)["throughput_in_bytes"]),
             stored_bytes=int(pc.sum(_of(now, name)["storage_bytes"]).as_py() or 0),
+            delayed_messages=_delayed(delayed, name),
         )
         for name in names
         if name in known
     )
+
+
+def topic_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[TopicFact, ...]:
+    """Facts of the topics with settings of their own that findings about settings name, by name.
+
+    Raises:
+        SnapshotError: If a table cannot be read.
+    """
+    names = sorted({each.subject for each in findings if each.check_id in ANSWERED and "://" in each.subject})
+    if not names:
+        return ()
+    columns = ["topic", "namespace", "topic_quota_json", "topic_retention_json"]
+    drilled = {row["topic"]: row for row in snapshot.table(DRILLED, columns, [("topic", "in", names)]).to_pylist()}
+    namespaces = sorted({row["namespace"] for row in drilled.values()})
+    of_namespaces, defaults = _documents(snapshot, namespaces), defaults_of(snapshot)
+    peaks = [_backlogs(each, namespaces) for each in (snapshot, *snapshot.earlier(LOOK_BACK))]
+    delayed = snapshot.table(METRICS, ["topic", "value"], [("series", "=", DELAYED_SERIES)])
+    return tuple(
+        TopicFact(
+            subject=name,
+            topic=(base := _PARTITION.sub("", name)),
+            namespace=row["namespace"],
+            own=own_settings_in(row["topic_quota_json"] or "{}", row["topic_retention_json"] or "{}"),
+            inherited={**defaults, **of_namespaces.get(row["namespace"], {})},
+            peak=max(_peak_of(each, base) for each in peaks),
+            delayed_messages=_delayed(delayed, row["namespace"]),
+        )
+        for name, row in sorted(drilled.items())
+    )
+
+
+def _backlogs(snapshot: Snapshot, namespaces: Sequence[str]) -> pa.Table:
+    return snapshot.table(TOPICS, ["topic", "backlog_bytes"], [("namespace", "in", namespaces)])
+
+
+def _peak_of(topics: pa.Table, name: str) -> int:
+    """Of the topic or its partitions; 0 where it was not loaded."""
+    ours = pc.or_(pc.equal(topics["topic"], name), pc.starts_with(topics["topic"], f"{name}-partition-"))
+    return int(pc.max(topics.filter(ours)["backlog_bytes"]).as_py() or 0)
 
 
 def defaults_of(snapshot: Snapshot) -> dict[SettingName, Setting]:
@@ -65,32 +109,39 @@ def defaults_of(snapshot: Snapshot) -> dict[SettingName, Setting]:
         if row["value"] is not None:
             counts.setdefault(row["key"], Counter())[row["value"]] += 1
     values = {key: min(found, key=lambda value: (-found[value], value)) for key, found in counts.items()}
-    return dict(_defaults(values))
+    return defaults_in(values)
 
 
-def _defaults(values: Mapping[str, str]) -> Iterable[tuple[SettingName, Setting]]:
-    policy = values.get("backlogQuotaDefaultRetentionPolicy", "")
-    gigabytes = _number(values, "backlogQuotaDefaultLimitGB")
-    size = int(gigabytes * _GIB) if gigabytes > 0 else int(_number(values, "backlogQuotaDefaultLimitBytes"))
-    age = int(_number(values, "backlogQuotaDefaultLimitSecond"))
-    if policy in set(QuotaPolicy) and size > 0:
-        yield SettingName.SIZE_QUOTA, BacklogQuota(limit_bytes=size, policy=QuotaPolicy(policy))
-    if policy in set(QuotaPolicy) and age > 0:
-        yield SettingName.AGE_QUOTA, BacklogQuota(limit_seconds=age, policy=QuotaPolicy(policy))
-    minutes, megabytes = (
-        int(_number(values, key)) for key in ("defaultRetentionTimeInMinutes", "defaultRetentionSizeInMB")
-    )
-    if minutes or megabytes:
-        yield SettingName.RETENTION, Retention(minutes=minutes, megabytes=megabytes)
-    if (seconds := int(_number(values, "ttlDurationDefaultInSeconds"))) > 0:
-        yield SettingName.TTL, TimeToLive(seconds=seconds)
+def quotas_are_checked(snapshot: Snapshot) -> bool | None:
+    """Whether every broker that was read checks backlog quotas; None: one does not say.
+
+    Raises:
+        SnapshotError: If a table cannot be read.
+    """
+    told = snapshot.table(CONFIGURATION, ["value"], [("key", "=", "backlogQuotaCheckEnabled")])["value"].to_pylist()
+    brokers = sum(row.read for row in snapshot.brokers())
+    if not told or None in told or len(told) < brokers:
+        return None
+    return all(value == "true" for value in told)
 
 
-def _number(values: Mapping[str, str], key: str) -> float:
-    try:
-        return max(float(values[key]), -1.0)
-    except (KeyError, ValueError):
-        return 0.0
+def clocks_differ_milliseconds(snapshot: Snapshot) -> int | None:
+    """Between the broker's clock that is furthest ahead and the one furthest behind; None: not known of all.
+
+    Raises:
+        SnapshotError: If the table cannot be read.
+    """
+    rows = snapshot.table(BROKERS, ["clock_skew_milliseconds"], [("read", "=", True)])["clock_skew_milliseconds"]
+    if not len(rows) or rows.null_count:
+        return None
+    return int(pc.max(rows).as_py() - pc.min(rows).as_py())
+
+
+def _delayed(samples: pa.Table, name: str) -> int | None:
+    if not samples.num_rows:
+        return None
+    ours = samples.filter(pc.starts_with(samples["topic"], f"persistent://{name}/"))
+    return int(pc.sum(ours["value"]).as_py() or 0)
 
 
 def _documents(snapshot: Snapshot, names: Sequence[str]) -> dict[str, dict[SettingName, Setting]]:

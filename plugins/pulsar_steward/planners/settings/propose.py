@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.guard.evaluate import evaluate
-from pulsar_steward.guard.view import ClusterView, SettingView
+from pulsar_steward.guard.view import SettingView
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.numbering import batch_id, step_id
 from pulsar_steward.model.plan import Batch
 from pulsar_steward.model.setting import BacklogQuota, SettingName, in_words
 from pulsar_steward.model.step import ChangeSetting, Step, Touched
-from pulsar_steward.planners.numbering import batch_id, step_id
 from pulsar_steward.planners.scene import Proposal
 from pulsar_steward.planners.settings.facts import MOST_BACKLOGS
 from pulsar_steward.planners.settings.order import in_order
+from pulsar_steward.planners.settings.topics import answers, propose_for_topics
 from pulsar_steward.planners.settings.wanted import ANSWERED, wanted
+from pulsar_steward.planners.viewing import view_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,7 +40,16 @@ def propose(scene: Scene) -> Proposal:
         partial = f"Settings: nothing is proposed, as the snapshot is partial without {', '.join(scene.unread)}."
         return Proposal(notes=(partial,))
     facts = {fact.namespace: fact for fact in scene.namespaces}
-    proposals = [_of_namespace(scene, facts.get(name), name, findings) for name, findings in sorted(found.items())]
+    needed = scene.policy.plan.standing_snapshots
+    of_topics = [each for findings in found.values() for each in findings if answers(each)]
+    proposals = [
+        _of_namespace(scene, facts.get(name), name, findings)
+        for name, findings in sorted(found.items())
+        if not all(answers(finding) for finding in findings)
+    ]
+    taken = {step.change.namespace for each in proposals for batch in each.batches for step in batch.steps}
+    standing = [finding for finding in of_topics if finding.snapshots_in_a_row >= needed]
+    proposals.append(propose_for_topics(scene, standing, taken))
     return Proposal(
         batches=tuple(batch for each in proposals for batch in each.batches),
         notes=tuple(note for each in proposals for note in each.notes),
@@ -70,6 +81,9 @@ def _of_namespace(scene: Scene, fact: NamespaceFact | None, name: str, findings:
     steps = tuple(_steps(scene, fact, decided))
     if not steps:
         return Proposal(notes=notes or (f"{name}: nothing is proposed, as no setting would be better.",))
+    # What is left of a batch without one of its steps is not what was worked out: none of it is proposed then.
+    if vetoes := [f"{each.guard}: {each.reason}" for step in steps for each in step.guards if not each.passed]:
+        return Proposal(notes=(*notes, f"{name}: nothing is proposed: {'; '.join(dict.fromkeys(vetoes))}."))
     names = {step.change.name for step in steps if isinstance(step.change, ChangeSetting)}
     kind = RETENTION_KIND if names & {SettingName.RETENTION, SettingName.TTL} else QUOTA_KIND
     batch = Batch(batch_id=batch_id(1), kind=kind, title=_title(name, steps), findings=standing, steps=steps)
@@ -100,7 +114,8 @@ def _steps(scene: Scene, fact: NamespaceFact, decided: Wanted) -> Iterator[Step]
             undo_note=f"Set it back: {in_words(change.name, change.before)}.",
             after=earlier,
         )
-        yield msgspec.structs.replace(step, guards=evaluate(step, _view(scene, change, fact)))
+        view = view_of(scene, place_in_run=number, setting=_setting(scene, change, fact))
+        yield msgspec.structs.replace(step, guards=evaluate(step, view))
         if change.name is not SettingName.TTL:
             earlier = (*earlier, name)
 
@@ -119,11 +134,11 @@ def _snapshots(count: int) -> str:
     return "snapshot" if count == 1 else f"{count} snapshots"
 
 
-def _view(scene: Scene, change: ChangeSetting, fact: NamespaceFact) -> ClusterView:
-    return ClusterView(
-        now=scene.taken_at,
-        brokers=frozenset(fact.broker for fact in scene.brokers if fact.read),
-        allowed=None,
-        setting=SettingView(now=change.before, largest_backlog_bytes=fact.looks[0].peak),
-        policy=scene.policy,
+def _setting(scene: Scene, change: ChangeSetting, fact: NamespaceFact) -> SettingView:
+    return SettingView(
+        now=change.before,
+        largest_backlog_bytes=fact.looks[0].peak,
+        quotas_are_checked=scene.quotas_are_checked,
+        clocks_differ_milliseconds=scene.clocks_differ_milliseconds,
+        delayed_messages=fact.delayed_messages,
     )

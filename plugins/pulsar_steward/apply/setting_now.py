@@ -1,0 +1,75 @@
+"""A setting as it stands on the live cluster, with what decides whether it may be changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.admin.statistics import largest_backlog
+from pulsar_steward.guard.clocks import BY_AGE
+from pulsar_steward.guard.view import SettingView
+from pulsar_steward.model.setting import BacklogQuota, SettingName
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from pulsar_steward.apply.look import Look
+    from pulsar_steward.model.step import ChangeSetting
+
+DELAYED = "pulsar_subscription_delayed"
+
+
+def setting_now(look: Look, change: ChangeSetting, brokers: Collection[str]) -> SettingView:
+    """The setting, and of all brokers what the guards of this change ask for.
+
+    Args:
+        look: Reads the cluster.
+        change: What is to be changed.
+        brokers: Those that answer.
+
+    Raises:
+        AdminError: If one of them cannot be read.
+    """
+    asked = sorted(brokers)
+    by_size = change.name is SettingName.SIZE_QUOTA and change.after is not None
+    owners = _owners(look, change.namespace, asked) if by_size or change.takes_messages else []
+    return SettingView(
+        now=look.own_setting(change),
+        largest_backlog_bytes=_largest(look, change.namespace, owners) if by_size else None,
+        quotas_are_checked=_checked(look, asked) if isinstance(change.after, BacklogQuota) else None,
+        clocks_differ_milliseconds=_apart(look, asked) if change.name in BY_AGE else None,
+        delayed_messages=_delayed(look, change.namespace, owners) if change.takes_messages else None,
+    )
+
+
+def _owners(look: Look, namespace: str, brokers: Sequence[str]) -> list[str]:
+    """The brokers that own a bundle of the namespace."""
+    return [broker for broker in brokers if any(name.startswith(f"{namespace}/0x") for name in look.owned_by(broker))]
+
+
+def _largest(look: Look, namespace: str, owners: Sequence[str]) -> int:
+    return max((largest_backlog(look.statistics(each), namespace, each) for each in owners), default=0)
+
+
+def _checked(look: Look, brokers: Sequence[str]) -> bool | None:
+    told = [look.configuration(broker).get("backlogQuotaCheckEnabled") for broker in brokers]
+    if not told or None in told:
+        return None
+    return all(value == "true" for value in told)
+
+
+def _apart(look: Look, brokers: Sequence[str]) -> int | None:
+    """Between the clock that is furthest ahead and the one furthest behind; less than a second cannot be told."""
+    ahead = [look.clock_milliseconds(broker) for broker in brokers]
+    known = [each for each in ahead if each is not None]
+    return max(known) - min(known) if known and len(known) == len(ahead) else None
+
+
+def _delayed(look: Look, namespace: str, owners: Sequence[str]) -> int | None:
+    """None where an owner tells nothing of any topic."""
+    total = 0
+    for broker in owners:
+        samples = look.samples(broker, {DELAYED: 0})
+        if not samples:
+            return None
+        total += sum(int(each.value) for each in samples if each.labels.get("namespace") == namespace)
+    return total

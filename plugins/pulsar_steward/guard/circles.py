@@ -1,0 +1,32 @@
+"""Guard: nothing is moved where moves went in circles.
+
+Two opposite moves of one bundle mean that two want different things, or that the load follows the bundle: another move
+would only go on with it (apache/pulsar#21722, #20822, #16059).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.guard.kinds import BundleGuard
+from pulsar_steward.guard.view import Objection
+
+if TYPE_CHECKING:
+    from pulsar_steward.guard.view import BundleView, ClusterView
+    from pulsar_steward.model.step import BundleChange, GuardResult
+
+
+class Circles(BundleGuard):
+    """Stops a whole namespace, as what comes back elsewhere may be the same load."""
+
+    name = "circles"
+    objection = Objection.REFUSED
+    stops_a_way_back = False
+
+    def check_bundle(self, change: BundleChange, bundle: BundleView, view: ClusterView) -> GuardResult:
+        """Vetoes a step in a namespace of which a bundle was moved away and back within `guards.circle_minutes`."""
+        minutes = f"{view.policy.guards.circle_minutes} minutes (policy key guards.circle_minutes)"
+        if not bundle.circling:
+            return self.said(f"no bundle of {change.namespace} moved in a circle within {minutes}", passed=True)
+        reason = f"{bundle.circling[0]} of {change.namespace} was moved away and back within {minutes}"
+        return self.said(reason, passed=False)

@@ -1,0 +1,40 @@
+"""Guard: limits that go by a message's age are set only where clocks agree.
+
+A broker compares the time that the client wrote with its own clock: skew evicts or expires too early
+(docs/knowledge.md B).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.guard.kinds import SettingGuard
+from pulsar_steward.guard.view import Objection
+from pulsar_steward.model.setting import SettingName
+
+if TYPE_CHECKING:
+    from pulsar_steward.guard.view import ClusterView, SettingView
+    from pulsar_steward.model.step import ChangeSetting, GuardResult
+
+BY_AGE = frozenset({SettingName.AGE_QUOTA, SettingName.TTL})
+
+
+class Clocks(SettingGuard):
+    """Compares the brokers' clocks with each other."""
+
+    name = "clocks"
+    objection = Objection.REFUSED
+
+    def check_setting(self, change: ChangeSetting, setting: SettingView, view: ClusterView) -> GuardResult:
+        """Vetoes an age limit where brokers' clocks differ by more than `guards.most_clock_difference_seconds`."""
+        if change.name not in BY_AGE or change.after is None:
+            return self.said("no limit goes by age", passed=True)
+        apart, most = setting.clocks_differ_milliseconds, view.policy.guards.most_clock_difference_seconds
+        if apart is None:
+            return self.said("how far brokers' clocks are apart is not known", passed=False)
+        passed = apart <= most * 1000
+        reason = (
+            f"brokers' clocks are {apart / 1000:,.1f} s apart, {'at most' if passed else 'more than'} {most} s"
+            " (policy key guards.most_clock_difference_seconds)"
+        )
+        return self.said(reason if passed else f"{reason}: have them follow one time server first", passed=passed)

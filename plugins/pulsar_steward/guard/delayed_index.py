@@ -1,0 +1,35 @@
+"""Guard: the move does not have a large backlog of delayed messages read again.
+
+The in-memory tracker keeps its index nowhere else: whoever loads the topic reads all delayed messages anew
+(docs/knowledge.md D).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.guard.kinds import BundleGuard
+from pulsar_steward.guard.view import Objection
+from pulsar_steward.model.setting import bytes_in_words
+
+if TYPE_CHECKING:
+    from pulsar_steward.guard.view import BundleView, ClusterView
+    from pulsar_steward.model.step import BundleChange, GuardResult
+
+
+class DelayedIndex(BundleGuard):
+    """Looks at the indexes that are in memory alone; buckets survive a move."""
+
+    name = "delayed_index"
+    objection = Objection.REFUSED
+
+    def check_bundle(self, change: BundleChange, bundle: BundleView, view: ClusterView) -> GuardResult:  # noqa: ARG002 - part of the protocol
+        """Vetoes a step on a bundle with more than `guards.most_delayed_index_megabytes`."""
+        held, most = bundle.hazards.delayed_index_bytes, view.policy.guards.most_delayed_index_megabytes << 20
+        passed = held <= most
+        compared = "at most" if passed else "more than"
+        reason = (
+            f"{bytes_in_words(held)} of delayed messages' indexes are in memory alone, {compared}"
+            f" {bytes_in_words(most)} (policy key guards.most_delayed_index_megabytes)"
+        )
+        return self.said(reason if passed else f"{reason}: their backlogs would be read again", passed=passed)

@@ -1,0 +1,25 @@
+"""Guard: what another batch changed is proved before the next one changes more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.guard.kinds import Guard
+from pulsar_steward.guard.view import Objection
+
+if TYPE_CHECKING:
+    from pulsar_steward.guard.view import ClusterView
+    from pulsar_steward.model.step import GuardResult, Step
+
+
+class ProvedFirst(Guard):
+    """A plan that was made after the change has seen what came of it, and may go on."""
+
+    name = "proved_first"
+    objection = Objection.REFUSED
+
+    def check(self, step: Step, view: ClusterView) -> GuardResult:  # noqa: ARG002 - part of the protocol
+        """Vetoes every step where another batch changed the cluster since the snapshot and was not proved."""
+        if view.unproved:
+            return self.said(f"{view.unproved}: observe again", passed=False)
+        return self.said("all that Steward changed since the snapshot is proved", passed=True)

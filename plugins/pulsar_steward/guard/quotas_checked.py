@@ -1,0 +1,32 @@
+"""Guard: a backlog quota is set only where brokers check quotas: else it would stand there, and nobody be told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.guard.kinds import SettingGuard
+from pulsar_steward.guard.view import Objection
+from pulsar_steward.model.setting import BacklogQuota
+
+if TYPE_CHECKING:
+    from pulsar_steward.guard.view import ClusterView, SettingView
+    from pulsar_steward.model.step import ChangeSetting, GuardResult
+
+FIX = "set backlogQuotaCheckEnabled=true in broker.conf and restart the brokers one by one first"
+
+
+class QuotasChecked(SettingGuard):
+    """Producers of a topic over its quota are refused even then, while eviction never happens (docs/knowledge.md B)."""
+
+    name = "quotas_checked"
+    objection = Objection.REFUSED
+
+    def check_setting(self, change: ChangeSetting, setting: SettingView, view: ClusterView) -> GuardResult:  # noqa: ARG002 - part of the protocol
+        """Vetoes a quota where `backlogQuotaCheckEnabled` is false on a broker, or not known."""
+        if not isinstance(change.after, BacklogQuota):
+            return self.said("no quota is set", passed=True)
+        if setting.quotas_are_checked:
+            return self.said("brokers check backlog quotas", passed=True)
+        if setting.quotas_are_checked is None:
+            return self.said("whether brokers check backlog quotas is not known", passed=False)
+        return self.said(f"brokers do not check backlog quotas: {FIX}", passed=False)

@@ -1,0 +1,27 @@
+"""Guard: every broker answers, and no bookie is read-only: a cluster in trouble is not stirred."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.guard.kinds import Guard
+from pulsar_steward.guard.view import Objection
+
+if TYPE_CHECKING:
+    from pulsar_steward.guard.view import ClusterView
+    from pulsar_steward.model.step import GuardResult, Step
+
+
+class WholeCluster(Guard):
+    """What a broker that is down held will come back somewhere: where, nobody knows yet."""
+
+    name = "whole_cluster"
+    objection = Objection.REFUSED
+
+    def check(self, step: Step, view: ClusterView) -> GuardResult:  # noqa: ARG002 - part of the protocol
+        """Vetoes every step while a listed broker does not answer, or a bookie takes no writes."""
+        if view.silent:
+            return self.said(f"no answer from {', '.join(view.silent)}, which the cluster lists", passed=False)
+        if view.read_only_bookies:
+            return self.said(f"read-only bookies: {', '.join(view.read_only_bookies)}", passed=False)
+        return self.said("every listed broker answers, and no watched bookie is read-only", passed=True)

@@ -1,0 +1,49 @@
+"""Guard: changes are made in maintenance windows only, where the policy names any."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from croniter import croniter
+
+from pulsar_steward.guard.kinds import Guard
+from pulsar_steward.guard.view import Objection
+
+if TYPE_CHECKING:
+    from pulsar_steward.guard.view import ClusterView
+    from pulsar_steward.model.step import GuardResult, Step
+    from pulsar_steward.policy.guards import Window as WindowPolicy
+
+_A_MOMENT = timedelta(microseconds=1)
+
+
+class Window(Guard):
+    """A question may be asked and answered at any time; the call waits for the window."""
+
+    name = "window"
+    objection = Objection.REFUSED
+    stops_a_way_back = False
+
+    def check(self, step: Step, view: ClusterView) -> GuardResult:  # noqa: ARG002 - part of the protocol
+        """Vetoes every step outside all of `guards.windows`."""
+        windows = view.policy.guards.windows
+        if not windows:
+            return self.said("changes may be made at any time (policy key guards.windows)", passed=True)
+        ends = [end for window in windows if (end := closes_at(window, view.now)) > view.now]
+        if ends:
+            return self.said(f"a maintenance window is open until {max(ends):%Y-%m-%d %H:%M %Z}", passed=True)
+        opens = min(opens_at(window, view.now) for window in windows)
+        reason = f"no maintenance window is open; the next one opens at {opens:%Y-%m-%d %H:%M %Z}"
+        return self.said(f"{reason} (policy key guards.windows)", passed=view.planned)
+
+
+def closes_at(window: WindowPolicy, now: datetime) -> datetime:
+    """When the window that opened last closes, or closed."""
+    began = croniter(window.opens, now.astimezone(window.zone) + _A_MOMENT).get_prev(datetime)
+    return began + timedelta(minutes=window.minutes)  # type: ignore[no-any-return]  # croniter ships without types
+
+
+def opens_at(window: WindowPolicy, now: datetime) -> datetime:
+    """When the window opens next."""
+    return croniter(window.opens, now.astimezone(window.zone)).get_next(datetime)  # type: ignore[no-any-return]  # as above

@@ -1,0 +1,127 @@
+"""Topics whose own quota is not below their retention: the namespace's quota is right for all others."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.guard.evaluate import evaluate
+from pulsar_steward.guard.view import SettingView
+from pulsar_steward.model.catalog.backlog import QUOTA_OVER_RETENTION
+from pulsar_steward.model.numbering import batch_id, step_id
+from pulsar_steward.model.plan import Batch
+from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, bytes_in_words, in_words
+from pulsar_steward.model.step import ChangeSetting, Step, Touched
+from pulsar_steward.planners.scene import Proposal
+from pulsar_steward.planners.settings.sizes import MEBIBYTE, below
+from pulsar_steward.planners.viewing import view_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from pulsar_steward.model.finding import Finding
+    from pulsar_steward.planners.scene import Scene
+    from pulsar_steward.planners.settings.facts import TopicFact
+
+KIND = "backlog_quota"
+
+
+def propose_for_topics(scene: Scene, findings: Sequence[Finding], taken: Collection[str]) -> Proposal:
+    """A batch for each namespace of topics whose own size quota has to be lowered.
+
+    Args:
+        scene: The snapshot.
+        findings: Those about topics that can be answered.
+        taken: Namespaces whose own settings change in the same plan: their topics wait for the next one.
+    """
+    facts = {fact.subject: fact for fact in scene.topics}
+    by_namespace: dict[str, list[tuple[TopicFact, Finding]]] = defaultdict(list)
+    notes = []
+    for finding in findings:
+        fact = facts.get(finding.subject)
+        if fact is None:
+            notes.append(f"{finding.subject}: nothing is proposed, as what is set on it is not in the snapshot.")
+        elif fact.namespace in taken:
+            notes.append(
+                f"{finding.subject}: nothing is proposed yet, as the settings of {fact.namespace} change first."
+            )
+        elif words := _objection(fact, scene):
+            notes.append(f"{finding.subject}: nothing is proposed: {words}.")
+        else:
+            by_namespace[fact.namespace].append((fact, finding))
+    batches = tuple(_batch(scene, name, known) for name, known in sorted(by_namespace.items()))
+    return Proposal(batches=batches, notes=tuple(notes))
+
+
+def answers(finding: Finding) -> bool:
+    """Whether a finding is about a topic's own quota."""
+    return finding.check_id == QUOTA_OVER_RETENTION.check_id and "://" in finding.subject
+
+
+def _objection(fact: TopicFact, scene: Scene) -> str | None:
+    change = _change(fact, scene)
+    if change is None:
+        return "its own retention, or the size quota of its namespace, is to be looked at by hand"
+    headroom = scene.policy.backlog_quota_remedy.peak_headroom_percent
+    if isinstance(change.after, BacklogQuota) and fact.peak * (100 + headroom) // 100 > change.after.limit_bytes:
+        return (
+            f"its largest backlog of {bytes_in_words(fact.peak)} needs more than its retention leaves: raise the"
+            " retention by hand"
+        )
+    vetoes = [f"{each.guard}: {each.reason}" for each in _step(scene, fact, change, 1).guards if not each.passed]
+    return "; ".join(vetoes) or None
+
+
+def _change(fact: TopicFact, scene: Scene) -> ChangeSetting | None:
+    quota, kept = fact.own.get(SettingName.SIZE_QUOTA), {**fact.inherited, **fact.own}.get(SettingName.RETENTION)
+    if not isinstance(quota, BacklogQuota) or not isinstance(kept, Retention) or kept.megabytes <= 0:
+        return None
+    most = below(kept.megabytes * MEBIBYTE, scene.policy.backlog_quota_remedy.retention_margin_percent)
+    if quota.limit_bytes <= most:
+        return None
+    return ChangeSetting(
+        namespace=fact.namespace,
+        topic=fact.topic,
+        name=SettingName.SIZE_QUOTA,
+        before=quota,
+        after=msgspec.structs.replace(quota, limit_bytes=most),
+    )
+
+
+def _batch(scene: Scene, namespace: str, known: Sequence[tuple[TopicFact, Finding]]) -> Batch:
+    of_topic = {fact.topic: fact for fact, _ in known}  # partitions of one topic have one setting
+    changes = [(fact, change) for _, fact in sorted(of_topic.items()) if (change := _change(fact, scene))]
+    steps = tuple(_step(scene, fact, change, number) for number, (fact, change) in enumerate(changes, start=1))
+    return Batch(
+        batch_id=batch_id(1),
+        kind=KIND,
+        title=f"{namespace}: size quotas of {len(steps)} topics below their retention",
+        findings=tuple(finding for _, finding in known),
+        steps=steps,
+    )
+
+
+def _step(scene: Scene, fact: TopicFact, change: ChangeSetting, number: int) -> Step:
+    margin = scene.policy.backlog_quota_remedy.retention_margin_percent
+    step = Step(
+        step_id=step_id(batch_id(1), number),
+        change=change,
+        why=(
+            f"its quota of {in_words(change.name, change.before)} is not below its retention, of which {margin} % are"
+            f" to be left; its largest backlog was {bytes_in_words(fact.peak)}"
+        ),
+        effect=f"the {change.name} of {change.holder} is {in_words(change.name, change.after)}",
+        touched=Touched(producers=0, consumers=0, topics=1, coordinators=0),
+        undo=change.inverse,
+        undo_note=f"Set it back: {in_words(change.name, change.before)}.",
+    )
+    setting = SettingView(
+        now=change.before,
+        largest_backlog_bytes=fact.peak,
+        quotas_are_checked=scene.quotas_are_checked,
+        clocks_differ_milliseconds=scene.clocks_differ_milliseconds,
+        delayed_messages=fact.delayed_messages,
+    )
+    return msgspec.structs.replace(step, guards=evaluate(step, view_of(scene, place_in_run=number, setting=setting)))

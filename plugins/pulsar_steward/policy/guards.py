@@ -1,0 +1,64 @@
+"""When a change that was asked for is not made all the same."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from zoneinfo import ZoneInfo, available_timezones
+
+from croniter import croniter
+from pydantic import AfterValidator, Field
+
+from pulsar_steward.policy.section import Section
+
+
+def _cron(text: str) -> str:
+    if not croniter.is_valid(text):
+        raise ValueError(f"{text!r} is no cron expression of five fields, such as `0 22 * * 1-5`")
+    return text
+
+
+def _zone(text: str) -> str:
+    if text not in available_timezones():
+        raise ValueError(f"{text!r} is no time zone, such as `Europe/Berlin` or `UTC`")
+    return text
+
+
+class Window(Section):
+    """A time in which changes are made."""
+
+    opens: Annotated[str, AfterValidator(_cron)] = Field(description="cron expression of when it begins")
+    minutes: int = Field(ge=1, le=7 * 24 * 60, description="how long it lasts")
+    time_zone: Annotated[str, AfterValidator(_zone)] = Field("UTC", description="that `opens` is in")
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """The time zone."""
+        return ZoneInfo(self.time_zone)
+
+
+class GuardsPolicy(Section):
+    """When a change that was asked for is not made all the same."""
+
+    quota_margin_percent: int = Field(
+        10, ge=0, le=99, description="of a `producer_*` quota that a topic must have left for its bundle to be moved"
+    )
+    most_redelivered_messages: int = Field(
+        0, ge=0, description="acknowledged messages that a move may bring back, as ack holes beyond a limit are lost"
+    )
+    most_delayed_index_megabytes: int = Field(
+        64, ge=0, description="of a bundle's in-memory index of delayed messages, whose backlog a move reads again"
+    )
+    most_clock_difference_seconds: int = Field(
+        5, ge=1, description="between brokers, for limits that go by a message's age"
+    )
+    snapshot_valid_minutes: int = Field(
+        1500,
+        ge=1,
+        description="from the snapshot to the last change resting on it: a question's day, and its answer's hour",
+    )
+    circle_minutes: int = Field(
+        720, ge=0, description="a bundle moved away and back within this stops all moves in its namespace"
+    )
+    most_changes_per_run: int = Field(1000, ge=1, description="changes of one batch; what is more waits for the next")
+    most_changes_per_hour: int = Field(2000, ge=1, description="changes in this cluster, all batches together")
+    windows: tuple[Window, ...] = Field((), description="when changes may be made; none: at any time")

@@ -1,0 +1,147 @@
+"""What a move would set off is read from the live cluster right before the call, and stops it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lab.simulator import NamespaceSpec, SubscriptionSpec, TopicSpec, running_simulator
+from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Setting, SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting
+from tests.apply.worksite import SKEWED, Worksite, quick_policy, said
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pulsar_steward.ledger.rows import StepOutcome
+    from pulsar_steward.policy.schema import Policy
+
+WHOLE = "0x00000000_0xffffffff"
+IN_MEMORY = {
+    "delayedDeliveryTrackerFactoryClassName": "org.apache.pulsar.broker.delayed.InMemoryDelayedDeliveryTrackerFactory"
+}
+
+
+def quota(limit: int, action: str, limit_time: int = -1) -> dict[str, object]:
+    """A namespace's size quota, in its policies document."""
+    document = {"limitSize": limit, "limitTime": limit_time, "policy": action}
+    return {"backlog_quota_map": {"destination_storage": document}}
+
+
+def topic(**subscription: Any) -> TopicSpec:
+    """A topic with two producers, whose messages are of 100 bytes, and a subscription."""
+    return TopicSpec("t", producers=2, subscriptions=(SubscriptionSpec("s", **subscription),))
+
+
+CASES: dict[str, tuple[TopicSpec, dict[str, object], dict[str, str], Policy, str | None]] = {
+    "over a quota that holds": (
+        topic(backlog=200),
+        quota(10_000, "producer_request_hold"),
+        {},
+        quick_policy(),
+        "producers_return: PRODUCERS COULD NOT COME BACK to 1 of its topics: persistent://shop/orders/t uses 200 %",
+    ),
+    "near it": (
+        topic(backlog=95),
+        quota(10_000, "producer_exception"),
+        {},
+        quick_policy(),
+        "producers_return: PRODUCERS COULD NOT COME BACK",
+    ),
+    "far from it": (topic(backlog=50), quota(10_000, "producer_exception"), {}, quick_policy(), None),
+    "over one that evicts": (topic(backlog=200), quota(10_000, "consumer_backlog_eviction"), {}, quick_policy(), None),
+    "over the brokers' own": (
+        topic(backlog=200),
+        {},
+        {"backlogQuotaDefaultLimitBytes": "10000", "backlogQuotaDefaultRetentionPolicy": "producer_exception"},
+        quick_policy(),
+        "producers_return: PRODUCERS COULD NOT COME BACK",
+    ),
+    "ack holes that are not persisted": (
+        topic(backlog=10, ack_holes=12_000, spans=40_000),
+        {},
+        {},
+        quick_policy(),
+        "ack_holes: up to 39,990 acknowledged messages would be delivered again",
+    ),
+    "as many as may come again": (
+        topic(backlog=10, ack_holes=12_000, spans=40_000),
+        {},
+        {},
+        quick_policy(guards={"most_redelivered_messages": 39_990}),
+        None,
+    ),
+    "an index in memory": (
+        topic(backlog=5_000_000, delayed=5_000_000),
+        {},
+        IN_MEMORY,
+        quick_policy(),
+        "delayed_index: 114.44 MiB of delayed messages' indexes are in memory alone, more than 64 MiB",
+    ),
+    "an index in buckets": (topic(backlog=5_000_000, delayed=5_000_000), {}, {}, quick_policy(), None),
+}
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["told in metrics", "asked by topic"])
+@pytest.mark.parametrize(("spec", "policies", "running", "policy", "words"), CASES.values(), ids=CASES)
+def test_a_move_that_would_do_harm_is_refused(
+    tmp_path: Path,
+    spec: TopicSpec,
+    policies: dict[str, object],
+    running: dict[str, str],
+    policy: Policy,
+    words: str | None,
+    *,
+    told: bool,
+) -> None:
+    """Whatever the plan said, and also where brokers tell nothing of topics in their metrics."""
+    namespace = NamespaceSpec("shop/orders", bundles=1, owner=0, topics=(spec,), policies=policies)
+    configuration = {**running, "exposeTopicLevelMetricsInPrometheus": str(told).lower()}
+    with running_simulator(replace(SKEWED, namespaces=(namespace,), configuration=configuration)) as simulator:
+        engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+        site = Worksite(simulator, engine, policy=policy)
+        (outcome,) = site.carry_out(site.approved(site.move(WHOLE, namespace="shop/orders")))
+        engine.dispose()
+
+        assert (outcome.outcome == "refused") is (words is not None), outcome.reason
+        assert site.untouched() is (words is not None)
+        assert words is None or outcome.reason.startswith(words)
+
+
+def setting(name: SettingName, after: Setting) -> ChangeSetting:
+    """A setting of `shop/orders` that is not set yet."""
+    return ChangeSetting(namespace="shop/orders", name=name, before=None, after=after)
+
+
+EVICT = setting(SettingName.SIZE_QUOTA, BacklogQuota(limit_bytes=10**9, policy=QuotaPolicy.EVICT))
+HOLD = setting(SettingName.SIZE_QUOTA, BacklogQuota(limit_bytes=10**9, policy=QuotaPolicy.HOLD))
+EXPIRE = setting(SettingName.TTL, TimeToLive(seconds=3600))
+
+
+@pytest.mark.parametrize(
+    ("change", "subscription", "running", "words"),
+    [
+        (HOLD, {"backlog": 9, "delayed": 9}, {}, None),
+        (EVICT, {"backlog": 9, "delayed": 9}, {}, "delayed_kept: 9 delayed messages of shop/orders could be lost"),
+        (EXPIRE, {"backlog": 9, "delayed": 9}, {}, "delayed_kept: 9 delayed messages"),
+        (EXPIRE, {"backlog": 9}, {}, None),
+        (HOLD, {}, {"backlogQuotaCheckEnabled": "false"}, "quotas_checked: brokers do not check backlog quotas: set"),
+    ],
+    ids=["hold", "evict", "expire", "nothing delayed", "nobody checks"],
+)
+def test_a_setting_that_would_do_harm_is_refused(
+    tmp_path: Path, change: ChangeSetting, subscription: dict[str, Any], running: dict[str, str], words: str | None
+) -> None:
+    """Delayed messages are looked for on the brokers that own the namespace, and every broker's check counts."""
+    namespace = NamespaceSpec("shop/orders", bundles=4, topics=(topic(**subscription),))
+    with running_simulator(replace(SKEWED, namespaces=(namespace,), configuration=running)) as simulator:
+        engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+        site = Worksite(simulator, engine)
+        outcomes: tuple[StepOutcome, ...] = site.carry_out(site.approved(change))
+        engine.dispose()
+
+        assert said(outcomes) == (["done"] if words is None else ["refused"]), outcomes[0].reason
+        assert words is None or outcomes[0].reason.startswith(words)

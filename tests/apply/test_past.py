@@ -1,0 +1,119 @@
+"""What was done before, and how long ago, decides as well: circles, limits, windows, old snapshots; and bookies."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from tests.apply.worksite import quick_policy, said
+from tests.builders import a_batch, a_plan, a_step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.apply.worksite import Worksite
+
+
+def test_a_bundle_that_went_in_a_circle_stops_its_namespace(site: Worksite) -> None:
+    """Away and back within the policy's time: whatever comes next there is refused, and a way back is not."""
+    site.policy = quick_policy(tc_skew={"cooldown_minutes": 0})
+    there = site.move(0)
+    back = msgspec.structs.replace(there, source=there.target, target=there.source)
+    for change in (there, back):
+        plan = site.approved(change)
+        assert said(site.carry_out(plan)) == ["done"]
+        site.proved(plan)
+
+    (refused,) = site.carry_out(site.approved(site.move(1)))
+    assert refused.outcome == "refused"
+    assert f"circles: {there.bundle} of pulsar/system was moved away and back within 720 minutes" in refused.reason
+    assert said(site.carry_out(site.approved(a_step(site.move(1), undoes="plan/b1.s01")))) == ["done"]
+
+
+@pytest.mark.parametrize("limit", ["run", "hour"])
+def test_no_more_changes_than_the_policy_permits(site: Worksite, limit: str) -> None:
+    """A batch that is too long is not begun; one that would be too much within an hour waits."""
+    site.policy = quick_policy(guards={f"most_changes_per_{limit}": 1})
+    if limit == "run":
+        outcomes = site.carry_out(site.approved(site.move(0), site.move(1)))
+        assert said(outcomes) == ["refused", "refused"]
+        assert site.untouched()
+    else:
+        first = site.approved(site.move(0))
+        assert said(site.carry_out(first)) == ["done"]
+        site.proved(first)
+        outcomes = site.carry_out(site.approved(site.move(1)))
+        assert said(outcomes) == ["refused"]
+    assert f"policy key guards.most_changes_per_{limit}" in outcomes[-1].reason
+
+
+def test_outside_its_windows_a_cluster_is_left_alone(site: Worksite) -> None:
+    """The outcome says when the next one opens."""
+    tomorrow = site.clock() + timedelta(hours=20)
+    opens = f"{tomorrow.minute} {tomorrow.hour} * * *"
+    site.policy = quick_policy(guards={"windows": [{"opens": opens, "minutes": 10}]})
+
+    (refused,) = site.carry_out(site.approved(site.move(0)))
+
+    assert (refused.outcome, site.untouched()) == ("refused", True)
+    assert f"the next one opens at {tomorrow:%Y-%m-%d %H:%M} UTC" in refused.reason
+
+
+def test_a_plan_that_rests_on_an_old_snapshot_has_drifted(site: Worksite) -> None:
+    """However fresh its approval is."""
+    plan = a_plan(a_batch(a_step(site.move(0))), taken_at=site.clock() - timedelta(minutes=1501))
+    site.writes.record_plan(plan, site.clock())
+
+    (outcome,) = site.carry_out(site.approve(plan))
+
+    assert (outcome.outcome, site.untouched()) == ("drifted", True)
+    assert "fresh_snapshot: the cluster was seen at" in outcome.reason
+
+
+@contextmanager
+def bookie(status: int) -> Iterator[str]:
+    """Answers one series of a bookie's metrics; yields its URL."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = f"# TYPE bookie_SERVER_STATUS gauge\nbookie_SERVER_STATUS {status}\n".encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing."""
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    serving = Thread(target=server.serve_forever)
+    serving.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/metrics"
+    finally:
+        server.shutdown()
+        serving.join()
+        server.server_close()
+
+
+@pytest.mark.parametrize(("status", "outcome"), [(1, "done"), (0, "refused")], ids=["writable", "read-only"])
+def test_a_read_only_bookie_stops_everything(site: Worksite, status: int, outcome: str) -> None:
+    """As far as the policy names bookies; what a move loads anew has to be written somewhere."""
+    with bookie(status) as url:
+        site.policy = quick_policy(collect={"metrics_urls": (f"bookie={url}",)})
+        (came_to,) = site.carry_out(site.approved(site.move(0)))
+    assert came_to.outcome == outcome
+    assert outcome == "done" or f"whole_cluster: read-only bookies: {url}" in came_to.reason
+
+
+def test_a_bookie_that_does_not_answer_is_no_healthy_one(site: Worksite) -> None:
+    """What cannot be looked at is not taken for well."""
+    site.policy = quick_policy(collect={"metrics_urls": ("bookie=http://127.0.0.1:1/metrics",)})
+    (refused,) = site.carry_out(site.approved(site.move(0)))
+    assert (refused.outcome, site.untouched()) == ("refused", True)

@@ -1,0 +1,54 @@
+"""One batch after the other: what the one changed is proved before the next one changes more."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lab.simulator import Answer, Fault
+from tests.apply.worksite import quick_policy, said
+
+if TYPE_CHECKING:
+    from tests.apply.worksite import Worksite
+
+
+def test_an_unproved_batch_stops_the_next_one(site: Worksite) -> None:
+    """Without a proof nobody knows what the first one left behind."""
+    site.policy = quick_policy(apply={"proof_wait_seconds": 0})
+    first, second = site.approved(site.move(0)), site.approved(site.move(1))
+    site.carry_out(first)
+    (refused,) = site.carry_out(second)
+    assert refused.outcome == "refused"
+    assert f"batch b1 of plan {first.plan_id} changed the cluster, and its proof is not there yet" in refused.reason
+
+
+def test_a_proof_that_comes_soon_is_waited_for(site: Worksite) -> None:
+    """Batches of one run are verified a moment after the next one may begin."""
+    first, second = site.approved(site.move(0)), site.approved(site.move(1))
+    site.carry_out(first)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(site.carry_out, second)
+        site.proved(first)
+        assert said(waiting.result(timeout=60)) == ["done"]
+
+
+def test_a_batch_that_failed_stops_plans_from_before_it(site: Worksite) -> None:
+    """A plan that was made after it has seen what came of it, and may go on."""
+    first, second = site.approved(site.move(0)), site.approved(site.move(1))
+    site.simulator.faults.add(Fault(Answer(200), path="/unload"))
+    assert said(site.carry_out(first)) == ["failed"]
+    with pytest.raises(AssertionError):
+        site.proved(first)
+    (refused,) = site.carry_out(second)
+    assert "was not proved: b1.s01 failed" in refused.reason
+    site.clock.advance(seconds=2)
+    assert said(site.carry_out(site.approved(site.move(1)))) == ["done"]
+
+
+def test_rejected_and_refused_batches_need_no_proof(site: Worksite) -> None:
+    """They changed nothing."""
+    refused = site.approved(site.move("0x00000000_0x00000001"))
+    assert said(site.carry_out(refused)) == ["drifted"]
+    assert said(site.carry_out(site.approved(site.move(0)))) == ["done"]

@@ -1,0 +1,105 @@
+"""What a move of a bundle would set off, from the figures of its topics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pulsar_steward.guard.hazards import (
+    NAMED,
+    Hazards,
+    SubscriptionFigures,
+    Surroundings,
+    TopicFigures,
+    hazards_of,
+)
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
+from pulsar_steward.policy.guards import GuardsPolicy
+
+TOPIC = "persistent://shop/orders/basket"
+
+
+def size(limit: int, action: QuotaPolicy = QuotaPolicy.HOLD) -> Surroundings:
+    """A namespace with a size quota."""
+    return Surroundings(quotas={SettingName.SIZE_QUOTA: BacklogQuota(limit_bytes=limit, policy=action)})
+
+
+def age(limit: int, action: QuotaPolicy = QuotaPolicy.REFUSE) -> Surroundings:
+    """A namespace with an age quota."""
+    return Surroundings(quotas={SettingName.AGE_QUOTA: BacklogQuota(limit_seconds=limit, policy=action)})
+
+
+def seen(around: Surroundings, name: str = TOPIC, **figures: Any) -> Hazards:
+    """What a bundle with one topic would set off."""
+    figures = {"producers": 2, "backlog_bytes": 0, **figures}
+    return hazards_of([TopicFigures(topic=name, **figures)], around, GuardsPolicy())
+
+
+HELD = {
+    "far below": (size(1000), {"backlog_bytes": 899}, None),
+    "within the margin": (size(1000), {"backlog_bytes": 900}, (90, "1,000 bytes, producer_request_hold")),
+    "over it": (size(1000), {"backlog_bytes": 2500}, (250, "1,000 bytes, producer_request_hold")),
+    "evicting takes messages, not producers": (size(1000, QuotaPolicy.EVICT), {"backlog_bytes": 5000}, None),
+    "no quota": (Surroundings(), {"backlog_bytes": 10**15}, None),
+    "an unlimited one": (size(-1), {"backlog_bytes": 10**15}, None),
+    "too old": (age(100), {"age_seconds": 95}, (95, "100 s, producer_exception")),
+    "young": (age(100), {"age_seconds": 5}, None),
+    "of unknown age": (age(100), {}, None),
+    "a tighter one of its own": (
+        size(10_000),
+        {"backlog_bytes": 990, "limit_bytes": 1000},
+        (99, "1,000 bytes, a quota of its own"),
+    ),
+    "a wider one of its own": (size(1000), {"backlog_bytes": 1000, "limit_bytes": 10_000}, None),
+    "none of its own": (size(1000), {"backlog_bytes": 1000, "limit_bytes": -1}, None),
+    "told to be its namespace's": (
+        size(1000, QuotaPolicy.EVICT),
+        {"backlog_bytes": 1000, "limit_bytes": 1000},
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize(("around", "figures", "held"), HELD.values(), ids=HELD)
+def test_whose_producers_could_not_come_back(
+    around: Surroundings, figures: dict[str, Any], held: tuple[int, str] | None
+) -> None:
+    """Only quotas that keep producers out count, the topic's own before its namespace's."""
+    found = seen(around, **figures)
+
+    assert [(each.used_percent, each.limit) for each in found.held] == ([held] if held else [])
+    assert found.held_count == bool(held)
+
+
+def test_the_worst_are_named_and_all_are_counted() -> None:
+    """There may be thousands."""
+    topics = [TopicFigures(topic=f"t{number}", producers=1, backlog_bytes=1000 + number) for number in range(50)]
+
+    found = hazards_of(topics, size(100), GuardsPolicy())
+
+    assert found.held_count == len(topics)
+    assert [each.topic for each in found.held] == [f"t{number}" for number in range(49, 49 - NAMED, -1)]
+
+
+@pytest.mark.parametrize(
+    ("holes", "entries", "backlog", "again"),
+    [(10_000, 50_000, 0, None), (10_001, 50_000, 20_000, 30_000), (20_000, 100, 500, 0)],
+    ids=["as many as are persisted", "one more", "counted otherwise"],
+)
+def test_what_may_be_delivered_again(holes: int, entries: int, backlog: int, again: int | None) -> None:
+    """At most what is acknowledged behind the first gap."""
+    figures = SubscriptionFigures(
+        subscription="s", backlog_messages=backlog, holes=holes, entries_since_first_gap=entries
+    )
+
+    found = seen(Surroundings(persisted_holes=10_000), subscriptions=(figures,))
+
+    assert [each.may_come_again for each in found.holey] == ([] if again is None else [again])
+    assert found.may_come_again == (again or 0)
+
+
+@pytest.mark.parametrize(("in_memory", "held"), [(True, 70), (False, 0)], ids=["in memory", "in buckets"])
+def test_an_index_in_memory_is_read_again(in_memory: bool, held: int) -> None:
+    """Buckets are kept elsewhere and survive."""
+    assert seen(Surroundings(index_in_memory=in_memory), delayed_index_bytes=70).delayed_index_bytes == held

@@ -1,0 +1,162 @@
+"""Guards that look at the whole cluster, at time, and at what a move would set off: each just below and just above."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from pulsar_steward.guard.evaluate import objection_to
+from pulsar_steward.guard.hazards import Hazards, HeldTopic, HoleySubscription
+from pulsar_steward.guard.view import Objection, SettingView
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting
+from tests.builders import NOW, a_bundle_view, a_policy, a_step, a_view
+
+if TYPE_CHECKING:
+    from pulsar_steward.guard.view import ClusterView
+    from pulsar_steward.model.setting import Setting
+    from pulsar_steward.model.step import Step
+
+MIB = 1 << 20
+
+
+def with_hazards(**found: Any) -> ClusterView:
+    """A bundle whose move would set something off."""
+    return a_view(a_bundle_view(hazards=Hazards(**found)))
+
+
+HELD = HeldTopic(topic="persistent://a/b/c", used_percent=120, limit="1 bytes, producer_request_hold", producers=7)
+HOLEY = HoleySubscription(topic="persistent://a/b/c", subscription="s", holes=10_001, may_come_again=500)
+FORGIVING = a_policy(guards={"most_redelivered_messages": 500, "most_delayed_index_megabytes": 0})
+
+VIEWS = {
+    "producers kept out": (with_hazards(held=(HELD,), held_count=3), "producers_return: PRODUCERS COULD NOT COME BACK"),
+    "hazards unknown": (with_hazards(unknown=("no metrics",)), "producers_return: not known: no metrics"),
+    "acknowledged again": (with_hazards(holey=(HOLEY,), may_come_again=500), "ack_holes: up to 500 acknowledged"),
+    "as many as the policy permits": (
+        msgspec.structs.replace(with_hazards(holey=(HOLEY,), may_come_again=500), policy=FORGIVING),
+        None,
+    ),
+    "a small index": (with_hazards(delayed_index_bytes=64 * MIB), None),
+    "a large index": (with_hazards(delayed_index_bytes=64 * MIB + 1), "delayed_index: 64 MiB of delayed"),
+    "a silent broker": (a_view(silent=("b:8080",)), "whole_cluster: no answer from b:8080"),
+    "a read-only bookie": (a_view(read_only_bookies=("http://k:8000",)), "whole_cluster: read-only bookies: http://k"),
+    "an unproved batch": (a_view(unproved="batch b1 was not proved"), "proved_first: batch b1 was not proved: observe"),
+    "a circle": (a_view(a_bundle_view(circling=("0x00_0x10",))), "circles: 0x00_0x10 of pulsar/system was moved away"),
+    "an old snapshot": (a_view(seen_at=NOW - timedelta(minutes=1501)), "fresh_snapshot: the cluster was seen at"),
+    "one as old as may be": (a_view(seen_at=NOW - timedelta(minutes=1500)), None),
+    "the last change of a run": (a_view(place_in_run=1000), None),
+    "one more in a run": (a_view(place_in_run=1001), "limits: change 1,001 of its run, of 1,000"),
+    "the last change of an hour": (a_view(changes_in_the_last_hour=1999), None),
+    "one more in an hour": (a_view(changes_in_the_last_hour=2000), "limits: 2,000 changes in the last hour"),
+}
+
+
+@pytest.mark.parametrize(("view", "words"), VIEWS.values(), ids=VIEWS)
+def test_a_move_is_stopped(view: ClusterView, words: str | None) -> None:
+    """A veto says its reason in words, and the key of the policy that it goes by."""
+    found = objection_to(a_step(), view)
+
+    assert (found is None) == (words is None)
+    assert words is None or (found is not None and found[1].startswith(words))
+
+
+@pytest.mark.parametrize(
+    ("view", "passes"),
+    [
+        (a_view(a_bundle_view(circling=("0x00_0x10",))), True),
+        (a_view(a_bundle_view(moved_at=NOW)), True),
+        (a_view(changes_in_the_last_hour=5000), True),
+        (a_view(silent=("b:8080",)), False),
+        (with_hazards(held=(HELD,), held_count=1), False),
+    ],
+    ids=["circle", "cooldown", "limits", "silent broker", "producers kept out"],
+)
+def test_a_way_back_is_not_held_up_by_what_is_about_the_way_there(view: ClusterView, *, passes: bool) -> None:
+    """What would do harm stops it all the same."""
+    assert (objection_to(a_step(undoes="plan/b1.s01"), view) is None) is passes
+
+
+def at(hour: int, minute: int = 0, *, planned: bool = False, **window: Any) -> ClusterView:
+    """A cluster with a maintenance window, on a Monday in winter."""
+    policy = a_policy(guards={"windows": [{"opens": "0 22 * * 1-5", "minutes": 240, **window}]})
+    now = datetime(2026, 1, 5, hour, minute, tzinfo=UTC)
+    return a_view(now=now, seen_at=now, policy=policy, planned=planned)
+
+
+WINDOWS = {
+    "before it opens": (
+        at(21, 59),
+        "window: no maintenance window is open; the next one opens at 2026-01-05 22:00 UTC",
+    ),
+    "as it opens": (at(22), None),
+    "before it closes, a day on": (at(1, 59), "window: no maintenance window is open"),  # Sunday evening opens none
+    "in another zone": (at(21, 30, time_zone="Europe/Berlin"), None),
+    "in another zone, too early": (at(20, 59, time_zone="Europe/Berlin"), "window: no maintenance window is open"),
+    "at planning": (at(12, planned=True), None),
+}
+
+
+@pytest.mark.parametrize(("view", "words"), WINDOWS.values(), ids=WINDOWS)
+def test_changes_wait_for_a_maintenance_window(view: ClusterView, words: str | None) -> None:
+    """A question may be asked at any time; what is outside is told when the next one opens."""
+    found = objection_to(a_step(), view)
+
+    assert (found is None) == (words is None)
+    assert words is None or (found is not None and found[1].startswith(words))
+
+
+def quota(action: QuotaPolicy = QuotaPolicy.HOLD, size: int = -1, age: int = -1) -> BacklogQuota:
+    """A quota."""
+    return BacklogQuota(limit_bytes=size, limit_seconds=age, policy=action)
+
+
+def a_change(name: SettingName, after: Setting | None, before: Setting | None = None) -> Step:
+    """A step that changes a setting."""
+    return a_step(ChangeSetting(namespace="shop/orders", name=name, before=before, after=after))
+
+
+def looked(before: Setting | None = None, **known: Any) -> ClusterView:
+    """The setting, on a cluster where all is known and well besides what is given."""
+    usual = {
+        "largest_backlog_bytes": 0,
+        "quotas_are_checked": True,
+        "clocks_differ_milliseconds": 0,
+        "delayed_messages": 0,
+    }
+    return a_view(bundle=None, setting=SettingView(now=before, **{**usual, **known}))
+
+
+HOLD = a_change(SettingName.SIZE_QUOTA, quota(size=1000))
+EVICT = a_change(SettingName.SIZE_QUOTA, quota(QuotaPolicy.EVICT, size=1000))
+BY_AGE = a_change(SettingName.AGE_QUOTA, quota(age=60))
+EXPIRE = a_change(SettingName.TTL, TimeToLive(seconds=60))
+LATER = a_change(SettingName.TTL, TimeToLive(seconds=120), TimeToLive(seconds=60))
+
+SETTINGS = {
+    "all is well": (HOLD, looked(), None),
+    "no check": (HOLD, looked(quotas_are_checked=False), "quotas_checked: brokers do not check backlog quotas: set"),
+    "check not known": (HOLD, looked(quotas_are_checked=None), "quotas_checked: whether brokers check"),
+    "time to live needs no check": (EXPIRE, looked(quotas_are_checked=False), None),
+    "clocks apart": (BY_AGE, looked(clocks_differ_milliseconds=5001), "clocks: brokers' clocks are 5.0 s apart, more"),
+    "clocks near": (BY_AGE, looked(clocks_differ_milliseconds=5000), None),
+    "clocks not known": (EXPIRE, looked(clocks_differ_milliseconds=None), "clocks: how far brokers' clocks"),
+    "a size goes by no clock": (HOLD, looked(clocks_differ_milliseconds=None), None),
+    "holding keeps delayed messages": (HOLD, looked(delayed_messages=9), None),
+    "evicting takes them": (EVICT, looked(delayed_messages=9), "delayed_kept: 9 delayed messages of shop/orders could"),
+    "expiring takes them": (EXPIRE, looked(delayed_messages=9), "delayed_kept: 9 delayed messages"),
+    "not known whether there are any": (EXPIRE, looked(delayed_messages=None), "delayed_kept: whether shop/orders has"),
+    "expiring later takes none": (LATER, looked(TimeToLive(seconds=60), delayed_messages=9), None),
+}
+
+
+@pytest.mark.parametrize(("step", "view", "words"), SETTINGS.values(), ids=SETTINGS)
+def test_a_setting_is_stopped(step: Step, view: ClusterView, words: str | None) -> None:
+    """Quotas where nobody checks them, ages where clocks differ, and whatever takes delayed messages away."""
+    found = objection_to(step, view)
+
+    assert (found is None) == (words is None)
+    assert words is None or (found is not None and found[0] is Objection.REFUSED and found[1].startswith(words))

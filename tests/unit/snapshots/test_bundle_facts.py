@@ -1,0 +1,278 @@
+"""What planners of business bundles are given of a snapshot and those before it."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from pulsar_steward.model import tables
+from pulsar_steward.model.bundles import position_of
+from pulsar_steward.model.setting import SettingName
+from pulsar_steward.planners.bundles.facts import BrokerLimits, BundleFacts, Busy, Load
+from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.planners.moves import Moves
+from pulsar_steward.snapshots.read import open_snapshot
+from tests.builders import a_policy, equal_ranges
+from tests.unit.planners.bundles.scenes import names_in
+from tests.unit.snapshots.conftest import FINDING, META, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pulsar_steward.planners.scene import Scene
+    from pulsar_steward.policy.schema import Policy
+
+NAMESPACE = "shop/orders"
+LOWER, UPPER = (str(bundle) for bundle in equal_ranges(2))
+TOPICS = list(islice(names_in(equal_ranges(2)[0]), 4))
+POSITIONS = sorted(position_of(name) for name in [*TOPICS, "persistent://shop/orders/not-loaded"])
+TAKEN_AT = datetime(2026, 1, 1, tzinfo=UTC)
+SMALL = a_policy(
+    bundle_topic_skew={"warning_topics_per_bundle": 3},
+    bundle_split_remedy={"least_topics": 2},
+    bundle_balance_remedy={"least_snapshots": 1},
+)
+
+
+def a_row(bundle: str = LOWER, **fields: Any) -> dict[str, Any]:
+    """A bundle on broker a with four topics."""
+    usual = {
+        "namespace": NAMESPACE,
+        "bundle": bundle,
+        "owner": "a:1",
+        "owner_known": True,
+        "topics": 4,
+        "producers": 2,
+        "consumers": 3,
+        "message_rate_in": 1.25,
+        "message_rate_out": 2.5,
+        "throughput_in_bytes": 100.4,
+        "throughput_out_bytes": 200.4,
+        "positions": POSITIONS if bundle == LOWER else None,
+    }
+    return usual | fields
+
+
+def a_topic(name: str, **fields: Any) -> dict[str, Any]:
+    """A loaded topic of the lower bundle."""
+    usual = {"topic": name, "namespace": NAMESPACE, "bundle": LOWER, "broker": "a:1"}
+    figures = {"producers": 1, "consumers": 0, "subscriptions": 1, "backlog_bytes": 0, "throughput_in_bytes": 10.0}
+    return usual | figures | fields
+
+
+def found(check_id: str, subject: str) -> dict[str, Any]:
+    """A finding's row."""
+    return FINDING | {
+        "check_id": check_id, "severity": "warning", "subject": subject, "first_seen": TAKEN_AT, "snapshots_in_a_row": 1
+    }  # fmt: skip
+
+
+USUAL: dict[str, list[dict[str, Any]]] = {
+    "bundles": [a_row(), a_row(UPPER, owner="b:1", topics=1), a_row(namespace="pulsar/east/a:1", topics=1)],
+    "topics": [a_topic(name) for name in TOPICS],
+    "namespaces": [{"namespace": NAMESPACE, "bundles": 2, "boundaries": [], "policies_json": "{}"}],
+    "brokers": [
+        {"broker": name, "read": True, "leader": False, "read_milliseconds": 3} for name in ("a:1", "b:1", "c:1")
+    ],
+    "findings": [found("bundle-topic-skew", NAMESPACE)],
+}
+
+
+def put(folder: Path, minutes_before: int = 0, **rows: list[dict[str, Any]]) -> Path:
+    """A snapshot beside that of `folder`, so much earlier; the tables that are named have other rows."""
+    taken_at = TAKEN_AT - timedelta(minutes=minutes_before)
+    place = folder.parent / f"taken_at={taken_at:%Y%m%dT%H%M%SZ}"
+    shutil.rmtree(place, ignore_errors=True)
+    meta = META | {"taken_at": taken_at, "unread_brokers": []}
+    every = {"snapshot": [meta], **USUAL, **rows}
+    for table in (*tables.COLLECTED, *tables.DIAGNOSED):
+        write(place, table, every.get(table.name, []))
+    (place / "_SUCCESS").touch()
+    return place
+
+
+def scene(place: Path, policy: Policy = SMALL) -> Scene:
+    """What is read of it."""
+    return scene_of(open_snapshot(str(place)), policy, Moves())
+
+
+def test_crowded_bundles_with_their_topics_and_positions(folder: Path) -> None:
+    """Those that may have to be split; the others only count."""
+    (crowd,) = scene(put(folder)).bundles.crowds
+
+    assert (crowd.namespace, crowd.bundles, crowd.topics, crowd.rest_topics) == (NAMESPACE, 2, 5, 1)
+    (suspect,) = crowd.suspects
+    assert (suspect.bundle, suspect.owner, suspect.positions) == (LOWER, "a:1", tuple(POSITIONS))
+    assert suspect.load == Load(topics=4, bytes=301, messages=4, producers=2, consumers=3)
+    assert sorted(topic.topic for topic in suspect.topics) == sorted(TOPICS)
+    assert all((topic.position, topic.bytes) == (position_of(topic.topic), 10) for topic in suspect.topics)
+
+
+def test_a_hot_bundle_with_what_it_is_compared_with(folder: Path) -> None:
+    """The means of all owned bundles, heartbeats aside, and its owner's own limits."""
+    limits = [
+        {"broker": "a:1", "key": "loadBalancerNamespaceBundleMaxBandwidthMbytes", "value": "100"},
+        {"broker": "a:1", "key": "loadBalancerNamespaceBundleMaxSessions", "value": "1000"},
+        {"broker": "b:1", "key": "loadBalancerNamespaceBundleMaxSessions", "value": "7"},
+    ]
+    place = put(folder, findings=[found("hot-bundle", f"{NAMESPACE}/{UPPER}")], configuration=limits)
+
+    facts = scene(place).bundles
+
+    assert [suspect.bundle for suspect in facts.crowds[0].suspects] == [UPPER]
+    assert facts.busy == Busy(bytes=602, with_bytes=2, clients=10, with_clients=2)
+    assert facts.limits == {"b:1": BrokerLimits(clients=7)}
+
+
+def test_without_findings_nothing_is_read(folder: Path) -> None:
+    """Nor where they are about the coordinators' namespace or a heartbeat."""
+    place = put(folder, findings=[found("bundle-topic-skew", "pulsar/system"), found("tc-skew", "lab")])
+
+    assert scene(place).bundles == BundleFacts()
+
+
+def test_the_load_over_several_snapshots(folder: Path) -> None:
+    """Means, peaks, and which bundles stayed where they are; heartbeats are nobody's business."""
+    put(folder, 20, bundles=[a_row(topics=1, throughput_in_bytes=0.0), a_row(UPPER, owner="a:1", topics=3)])
+    put(folder, 10, bundles=[a_row(topics=7, throughput_in_bytes=1000.0), a_row(UPPER, owner="b:1", topics=2)])
+    place = put(folder, findings=[found("broker-load-skew", "a:1")])
+
+    load = scene(place).bundles.load
+
+    assert load is not None
+    assert (load.snapshots, load.moved, [each.broker for each in load.brokers]) == (3, 1, ["a:1", "b:1", "c:1"])
+    (stay,) = load.stays
+    assert (stay.namespace, stay.bundle, stay.owner) == (NAMESPACE, LOWER, "a:1")
+    assert (stay.mean.topics, stay.peak.topics, stay.now.topics) == (4, 7, 4)
+    assert (stay.mean.bytes, stay.peak.bytes, stay.now.bytes) == (567, 1200, 301)
+    assert [each.mean.topics for each in load.brokers] == [4, 2, 0]
+    assert [each.now.topics for each in load.brokers] == [4, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ([(10, []), (20, [])], 3),
+        ([(10, ["a:1"]), (20, [])], 2),
+        ([(10, []), (600, [])], 2),
+        ([(number, []) for number in range(1, 9)], 6),
+    ],
+)
+def test_which_snapshots_are_looked_at(folder: Path, before: list[tuple[int, list[str]]], expected: int) -> None:
+    """Whole ones within the window, and no more than the policy says."""
+    for minutes, unread in before:
+        meta = META | {"taken_at": TAKEN_AT - timedelta(minutes=minutes), "unread_brokers": unread}
+        put(folder, minutes, snapshot=[meta])
+    load = scene(put(folder, findings=[found("broker-load-skew", "a:1")])).bundles.load
+
+    assert load is not None
+    assert load.snapshots == expected
+
+
+def test_too_few_snapshots_are_only_counted(folder: Path) -> None:
+    """And nothing is read of them."""
+    place = put(folder, findings=[found("broker-load-skew", "a:1")])
+
+    load = scene(place, a_policy()).bundles.load
+
+    assert load is not None
+    assert (load.snapshots, load.brokers, load.stays) == (1, (), ())
+
+
+def test_brokers_that_take_part(folder: Path) -> None:
+    """Draining ones do not, and isolation is told of the namespaces that may move."""
+    namespaces = [USUAL["namespaces"][0] | {"allowed_brokers": ["a:1", "c:1"]}]
+    policy = a_policy(brokers={"draining": ["b:1"]}, bundle_balance_remedy={"least_snapshots": 1})
+
+    load = scene(put(folder, findings=[found("broker-load-skew", "a:1")], namespaces=namespaces), policy).bundles.load
+
+    assert load is not None
+    assert [each.broker for each in load.brokers] == ["a:1", "c:1"]
+    assert load.allowed == {NAMESPACE: ("a:1", "c:1")}
+
+
+QUOTA = {
+    "backlog_quota_map": {
+        "destination_storage": {"limitSize": 1000, "limitTime": -1, "policy": "producer_request_hold"}
+    }
+}
+
+
+def a_sample(series: str, value: float, topic: str = TOPICS[0]) -> dict[str, Any]:
+    """One sample of the owner's metrics."""
+    return {"source": "a:1", "source_kind": "broker", "series": series, "topic": topic, "value": value}
+
+
+@pytest.mark.parametrize(
+    ("topic", "rows", "expected"),
+    [
+        ({"backlog_bytes": 899}, {}, None),
+        ({"backlog_bytes": 900}, {}, {"backlog_bytes": 900, "limit_bytes": None}),
+        ({"backlog_bytes": 900, "subscriptions": 0}, {}, None),
+        (
+            {"backlog_bytes": 90},
+            {"metrics": [a_sample("pulsar_storage_backlog_quota_limit", 100.0)]},
+            {"limit_bytes": 100, "limit_seconds": -1},
+        ),
+        ({"backlog_bytes": 5000}, {"metrics": [a_sample("pulsar_storage_backlog_quota_limit", -1.0)]}, None),
+        (
+            {"backlog_bytes": 1},
+            {
+                "metrics": [
+                    a_sample("pulsar_storage_backlog_quota_limit_time", 60.0),
+                    a_sample("pulsar_storage_backlog_age_seconds", 59.0),
+                ]
+            },
+            {"limit_seconds": 60, "age_seconds": 59},
+        ),
+        ({}, {"metrics": [a_sample("pulsar_delayed_message_index_size_bytes", 7.0)]}, {"delayed_index_bytes": 7}),
+        ({}, {"subscriptions": [{"ack_holes": 10_000}]}, None),
+        ({}, {"subscriptions": [{"ack_holes": 10_001}]}, {"subscriptions": (("s", 10_001),)}),
+    ],
+)
+def test_only_topics_with_a_hazard_are_told_of(
+    folder: Path, topic: dict[str, Any], rows: dict[str, Any], expected: dict[str, Any] | None
+) -> None:
+    """By their own quota where metrics tell it, and by the namespace's else."""
+    subscriptions = [
+        {"topic": TOPICS[0], "namespace": NAMESPACE, "subscription": "s", "backlog_messages": 1} | row
+        for row in rows.get("subscriptions", [])
+    ]
+    namespaces = [USUAL["namespaces"][0] | {"policies_json": msgspec.json.encode(QUOTA).decode()}]
+    topics = [a_topic(TOPICS[0], **topic), *USUAL["topics"][1:]]
+    place = put(
+        folder, topics=topics, namespaces=namespaces, metrics=rows.get("metrics", []), subscriptions=subscriptions
+    )
+    dangers = scene(place).bundles.dangers
+
+    assert dangers.around[NAMESPACE].quotas[SettingName.SIZE_QUOTA].limit_bytes == 1000
+    if expected is None:
+        assert dangers.figures == {}
+        return
+    (figures,) = dangers.figures[f"{NAMESPACE}/{LOWER}"]
+    told = {
+        name: tuple((each.subscription, each.holes) for each in value) if name == "subscriptions" else value
+        for name, value in msgspec.structs.asdict(figures).items()
+    }
+    assert figures.topic == TOPICS[0]
+    assert told == told | expected
+
+
+def test_what_brokers_do_is_in_force_for_all(folder: Path) -> None:
+    """How many ack holes they persist, and where delayed messages' indexes are."""
+    configuration = [
+        {"broker": "a:1", "key": "managedLedgerMaxUnackedRangesToPersist", "value": "5"},
+        {
+            "broker": "a:1",
+            "key": "delayedDeliveryTrackerFactoryClassName",
+            "value": "org.apache.pulsar.broker.delayed.BucketDelayedDeliveryTrackerFactory",
+        },
+    ]
+    around = scene(put(folder, configuration=configuration)).bundles.dangers.around[NAMESPACE]
+
+    assert (around.persisted_holes, around.index_in_memory) == (5, False)
