@@ -22,6 +22,7 @@ print(json.dumps({{
     "dags": {{
         name: {{
             "params": sorted(dag.params),
+            "scheduled": dag.schedule is not None,
             "tasks": {{task.task_id: task.trigger_rule.value for task in dag.tasks}},
             "upstream": {{task.task_id: sorted(task.upstream_task_ids) for task in dag.tasks}},
         }}
@@ -57,13 +58,42 @@ def test_every_file_can_be_read(bag: dict[str, Any]) -> None:
 def test_the_ids_and_parameters_are_those_that_others_rely_on(bag: dict[str, Any]) -> None:
     """They are an interface."""
     params = {name: dag["params"] for name, dag in bag["dags"].items()}
-    assert params == {"pulsar_observe": ["cluster"], "pulsar_remediate": ["cluster", "dry_run", "kinds", "plan_id"]}
+    assert params == {
+        "pulsar_observe": ["cluster"],
+        "pulsar_remediate": ["cluster", "dry_run", "kinds", "plan_id"],
+        "pulsar_rollback": ["batch_id", "cluster", "dry_run", "plan_id"],
+    }
 
 
-def test_what_acts_and_reports_runs_whatever_happened_before(bag: dict[str, Any]) -> None:
+CHANGING = ["pulsar_remediate", "pulsar_rollback"]
+
+
+@pytest.mark.parametrize("name", CHANGING)
+def test_what_acts_and_reports_runs_whatever_happened_before(bag: dict[str, Any], name: str) -> None:
     """No skip upstream decides anything: apply, verify and report always run, and ask the ledger themselves."""
-    tasks = bag["dags"]["pulsar_remediate"]["tasks"]
+    tasks = bag["dags"][name]["tasks"]
     assert {tasks[name] for name in ("batch.apply", "batch.verify", "report")} == {"all_done"}
+
+
+@pytest.mark.parametrize("name", CHANGING)
+def test_a_way_back_goes_the_way_of_any_other_change(bag: dict[str, Any], name: str) -> None:
+    """Both DAGs ask, act and verify by the same tasks, in the same order."""
+    assert bag["dags"][name]["upstream"] == {
+        "choose": [],
+        "batch.approve": ["choose"],
+        "batch.apply": ["batch.approve", "choose"],
+        "batch.verify": ["batch.apply", "choose"],
+        "report": ["batch.verify", "choose"],
+    }
+
+
+def test_nothing_is_taken_back_by_itself(bag: dict[str, Any]) -> None:
+    """Only remediation starts on a published plan; a way back is started by hand."""
+    assert {name: dag["scheduled"] for name, dag in bag["dags"].items()} == {
+        "pulsar_observe": True,
+        "pulsar_remediate": True,
+        "pulsar_rollback": False,
+    }
 
 
 def test_observing_goes_one_way(bag: dict[str, Any]) -> None:

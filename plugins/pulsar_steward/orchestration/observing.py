@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from pulsar_steward.orchestration import home
 from pulsar_steward.orchestration.publish import View, decide, standing_plans
+from pulsar_steward.orchestration.taken_back import taken_back_lately, without_taken_back
 from pulsar_steward.orchestration.workshop import Workshop, open_workshop
 from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.planners.moves import moves_before
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.snapshots.read import open_snapshot
 
@@ -58,13 +59,13 @@ def plan_snapshot(cluster: str, snapshot_uri: str, run: str) -> Planned:
     with open_workshop(cluster, run) as shop:
         if busy := _changing(shop, meta.taken_at):
             return Planned(plan_id=None, reason=busy)
-        cooldown = timedelta(minutes=shop.policy.tc_skew.cooldown_minutes)
-        moved = shop.ledger.moves_since(cluster, meta.taken_at - cooldown)
-        plan = make_plan(scene_of(snapshot, shop.policy, moved))
+        moves = moves_before(shop.ledger, cluster, meta.taken_at, shop.policy)
+        now = shop.clock()
+        made = make_plan(scene_of(snapshot, shop.policy, moves))
+        plan = without_taken_back(made, taken_back_lately(shop.ledger, cluster, shop.policy.approval, now))
         for note in plan.notes:
             log.info("note: %s", note)
         view = View.PARTIAL if meta.unread else View.COMPLETE
-        now = shop.clock()
         standing = standing_plans(shop.ledger, cluster, shop.policy.approval, now)
         publication = decide(plan, view, standing, shop.policy.approval, now)
         return _recorded(shop, plan, publication, now)

@@ -86,8 +86,11 @@ def decide(plan: Plan, view: View, standing: Sequence[Standing], policy: Approva
 
 
 def standing_plans(ledger: LedgerReader, cluster: str, policy: ApprovalPolicy, now: datetime) -> tuple[Standing, ...]:
-    """How the cluster's plans stand, newest first; a superseded one counts for its rejection, which outlives it."""
-    return tuple(_standing(ledger, row, policy, now) for row in ledger.plans(cluster))
+    """How the cluster's proposals stand, newest first; a superseded one counts for its rejection, which outlives it.
+
+    Ways back are none: a person asked for them by hand, and no observation takes their place.
+    """
+    return tuple(_standing(ledger, row, policy, now) for row in ledger.plans(cluster, ways_back=False))
 
 
 def _standing(ledger: LedgerReader, row: PlanRow, policy: ApprovalPolicy, now: datetime) -> Standing:

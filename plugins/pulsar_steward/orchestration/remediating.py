@@ -1,40 +1,23 @@
-"""What the tasks of ``pulsar_remediate`` do."""
+"""What ``pulsar_remediate`` is about: which plan, and which of its batches."""
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pulsar_steward.apply.execute import carry_out
-from pulsar_steward.apply.gate import answer_of
 from pulsar_steward.apply.rehearse import rehearse
-from pulsar_steward.apply.verify import verify
 from pulsar_steward.errors import ConfigurationError, NotInLedger, Refused
-from pulsar_steward.ledger.rows import Decision
+from pulsar_steward.orchestration.batches import BatchRef
 from pulsar_steward.orchestration.workshop import Workshop, open_workshop
-from pulsar_steward.report.outcome import BatchStory, story
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pulsar_steward.ledger.rows import Proof, StepOutcome
     from pulsar_steward.model.plan import Plan
-
-log = logging.getLogger(__name__)
 
 MOST_BATCHES = 1000
 """Airflow expands a task at most 1,024 times (``[core] max_map_length``)."""
-
-
-class BatchRef(msgspec.Struct, frozen=True, kw_only=True):
-    """One batch, as tasks hand it on: by name only, as the ledger holds the rest."""
-
-    cluster: str
-    plan_id: str
-    batch_id: str
-    label: str
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +25,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         cluster: The cluster's name in Steward's connections.
-        plan_id: The plan, or None for the newest of the cluster.
+        plan_id: The plan, or None for the newest of the cluster that proposes something; ways back are not meant then.
         kinds: Kinds of batches to ask about; empty means all.
     """
 
@@ -93,72 +76,15 @@ def dry_run(wanted: Sequence[Wanted], run: str) -> str:
     return "\n\n".join(texts)
 
 
-def apply_batch(ref: BatchRef, run: str) -> tuple[StepOutcome, ...]:
-    """Carries out what was approved of a batch.
-
-    Raises:
-        Refused: If nothing may be changed, with the reason.
-    """
-    with open_workshop(ref.cluster, run) as shop, shop.bench() as bench:
-        return carry_out(bench, ref.plan_id, ref.batch_id)
-
-
-def was_approved(ref: BatchRef, run: str) -> bool:
-    """Whether the ledger holds an approval of a batch by this run."""
-    with open_workshop(ref.cluster, run) as shop:
-        answer = answer_of(shop.ledger, ref.plan_id, ref.batch_id, run)
-        return answer is not None and answer.decision is Decision.APPROVED
-
-
-def verify_batch(ref: BatchRef, run: str) -> Proof:
-    """Reads back what was done of a batch."""
-    with open_workshop(ref.cluster, run) as shop, shop.bench() as bench:
-        return verify(bench, ref.plan_id, ref.batch_id)
-
-
-def tell(refs: Sequence[BatchRef], run: str) -> tuple[str, tuple[str, ...]]:
-    """The report of a run, Markdown, and what an operator has to look at.
-
-    Args:
-        refs: The run's batches, in the order in which they were expanded.
-        run: The run without a map index, ``dag/run``.
-    """
-    stories = [_story(ref, f"{run}/{index}") for index, ref in enumerate(refs)]
-    return story(stories), tuple(trouble for told in stories for trouble in told.troubles)
-
-
-def _story(ref: BatchRef, run: str) -> BatchStory:
-    with open_workshop(ref.cluster, run) as shop:
-        plan = shop.ledger.plan(ref.plan_id)
-        outcomes = shop.ledger.outcomes(ref.plan_id, ref.batch_id)
-        proofs = [proof for proof in shop.ledger.proofs(ref.plan_id) if proof.run == run]
-        return BatchStory(
-            plan=plan,
-            batch=plan.batch(ref.batch_id),
-            answer=answer_of(shop.ledger, ref.plan_id, ref.batch_id, run),
-            outcomes=tuple(outcome for outcome in outcomes if outcome.run == run),
-            proof=proofs[-1] if proofs else None,
-        )
-
-
 def _refs(wanted: Wanted, run: str) -> list[BatchRef]:
     with open_workshop(wanted.cluster, run) as shop:
         plan = _plan(shop, wanted)
-        return [
-            BatchRef(
-                cluster=wanted.cluster,
-                plan_id=plan.plan_id,
-                batch_id=batch.batch_id,
-                label=f"{wanted.cluster} {batch.batch_id}: {batch.title}",
-            )
-            for batch in plan.batches
-            if not wanted.kinds or batch.kind in wanted.kinds
-        ]
+        return [BatchRef.of(plan, batch) for batch in plan.batches if not wanted.kinds or batch.kind in wanted.kinds]
 
 
 def _plan(shop: Workshop, wanted: Wanted) -> Plan:
     if wanted.plan_id is None:
-        rows = shop.ledger.plans(wanted.cluster, limit=1)
+        rows = shop.ledger.plans(wanted.cluster, limit=1, ways_back=False)
         if not rows:
             raise NotInLedger(f"the ledger holds no plan for cluster {wanted.cluster!r}: run pulsar_observe first")
         return shop.ledger.plan(rows[0].plan_id)

@@ -1,4 +1,4 @@
-"""What the DAG files share: the asset that leads from one to the other, and a parameter that all have."""
+"""What the DAG files share: the asset that leads from one to the other, and parameters that several have."""
 
 from __future__ import annotations
 
@@ -13,3 +13,8 @@ PLAN = Asset(name="pulsar_plan", uri="pulsar-steward://plan")
 def cluster_param() -> Param:
     """Which cluster a run is about."""
     return Param(default_cluster(), type="string", title="Cluster", description="pulsar_admin_<cluster>")
+
+
+def dry_run_param() -> Param:
+    """Whether a run only says what it would call."""
+    return Param(False, type="boolean", title="Dry run", description="Print the calls; change nothing.")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.apply.changes import kind_of
 from pulsar_steward.model.catalog import CHECKS
-from pulsar_steward.model.setting import in_words
+from pulsar_steward.model.setting import BacklogQuota, in_words
 from pulsar_steward.model.step import ChangeSetting, SplitBundle, UnloadBundle
 from pulsar_steward.report.markdown import bullets, codes, table, text
 
@@ -27,17 +27,19 @@ def subject(plan: Plan, batch: Batch) -> str:
 def body(plan: Plan, batch: Batch, policy: Policy) -> str:
     """The whole text of an approval, Markdown."""
     parts = [
+        *_way_back(plan, batch),
         _lead(batch),
+        *_warnings(batch.steps),
         "### Why",
-        _reasons(batch.findings),
+        _reasons(batch),
         *_placement(batch),
         f"### The {_count(len(batch.steps), 'step')}",
         _steps(batch.steps),
-        *_sums(batch.steps),
+        *_sums(batch),
         "### What was looked at",
         _guards(batch.steps),
         "### What approving means",
-        bullets(_terms(policy)),
+        bullets(_terms(batch, policy)),
         "### The exact calls",
         codes(str(kind_of(step.change).call()) for step in batch.steps),
         f"{text(f'Plan {plan.plan_id}, batch {batch.batch_id}, SHA-256 {plan.digest}.')}",
@@ -72,13 +74,46 @@ def _lead(batch: Batch) -> str:
     return f"{moved}{pauses}. {back}"
 
 
+def _way_back(plan: Plan, batch: Batch) -> Iterator[str]:
+    """What is taken back, who had approved it and when, and what of it stays as it is now."""
+    if not batch.is_way_back:
+        return
+    yield f"**{text(batch.title)}.**"
+    if plan.notes:
+        yield "### What is not taken back"
+        yield bullets(plan.notes)
+
+
+def _warnings(steps: Sequence[Step]) -> Iterator[str]:
+    """What stops producers or deletes messages, in the largest letters there are."""
+    for step in steps:
+        change = step.change
+        if not isinstance(change, ChangeSetting) or change.after is None:
+            continue
+        if change.takes_messages:
+            yield f"# {text(step.step_id)} LETS BROKERS DELETE MESSAGES"
+            yield bullets([f"{change.name} of {change.holder}: {_lost_at_once(step)}"])
+        elif isinstance(change.after, BacklogQuota):
+            yield f"# {text(step.step_id)} STOPS PRODUCERS of a topic that is over it"
+            yield bullets([f"{change.name} of {change.holder}: {_lost_at_once(step)}"])
+
+
+def _lost_at_once(step: Step) -> str:
+    """What the guard of the room that a quota leaves said, where there is a quota."""
+    said = [result.reason for result in step.guards if result.guard == "quota_room"]
+    return "; ".join(said) or "what is older than it, and not consumed, is gone once it is set"
+
+
 def _moves(batch: Batch) -> bool:
     return any(not isinstance(step.change, ChangeSetting) for step in batch.steps)
 
 
-def _reasons(findings: Sequence[Finding]) -> str:
+def _reasons(batch: Batch) -> str:
+    if batch.is_way_back:
+        return bullets(f"{step.step_id}: {step.why}." for step in batch.steps)
     return bullets(
-        f"{finding.severity.upper()}: {finding.evidence} {_since(finding)}{_source(finding)}" for finding in findings
+        f"{finding.severity.upper()}: {finding.evidence} {_since(finding)}{_source(finding)}"
+        for finding in batch.findings
     )
 
 
@@ -119,10 +154,10 @@ def _steps(steps: Sequence[Step]) -> str:
     return table(header, rows, numbers=frozenset({3, 4}))
 
 
-def _sums(steps: Sequence[Step]) -> Iterator[str]:
+def _sums(batch: Batch) -> Iterator[str]:
     """How proposed settings come about, with the numbers."""
-    sums = [f"{step.step_id}: {step.why}." for step in steps if isinstance(step.change, ChangeSetting)]
-    if sums:
+    sums = [f"{step.step_id}: {step.why}." for step in batch.steps if isinstance(step.change, ChangeSetting)]
+    if sums and not batch.is_way_back:
         yield "### How the values come about"
         yield bullets(sums)
 
@@ -140,7 +175,7 @@ def _guards(steps: Sequence[Step]) -> str:
     return bullets(vetoes or [passed])
 
 
-def _terms(policy: Policy) -> Iterator[str]:
+def _terms(batch: Batch, policy: Policy) -> Iterator[str]:
     approval = policy.approval
     yield (
         "Only the steps that stay ticked are carried out, in this order, within"
@@ -149,7 +184,8 @@ def _terms(policy: Policy) -> Iterator[str]:
     yield "If the cluster has moved on by then, nothing is forced: the batch stops, and says why."
     hours, minutes = divmod(approval.response_timeout_minutes, 60)
     yield f"No answer within {hours} h {minutes} min is a rejection."
-    yield "A newer plan that differs takes this one's place; answering this one then changes nothing."
+    newer = "A newer way back of the same batch" if batch.is_way_back else "A newer plan that differs"
+    yield f"{newer} takes this one's place; answering this one then changes nothing."
 
 
 def _count(number: int, thing: str) -> str:

@@ -11,7 +11,7 @@ from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Answer, Decision, Outcome, PlanRow, StepOutcome
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
-from pulsar_steward.model.plan import approval_digest
+from pulsar_steward.model.plan import ROLLBACK, approval_digest
 from pulsar_steward.orchestration.publish import Publication, Standing, View, decide, standing_plans
 from pulsar_steward.policy.schema import ApprovalPolicy
 from tests.builders import CLUSTER, NOW, a_batch, a_move, a_plan, a_step, broker
@@ -186,3 +186,13 @@ def test_a_superseded_plan_waits_for_nobody_and_its_rejection_stands(engine: Eng
         (NEW.plan_id, False, True),
     ]
     assert not decide(SAME, View.COMPLETE, earlier, POLICY, NOW + timedelta(minutes=6)).ask
+
+
+def test_a_way_back_is_no_proposal(engine: Engine) -> None:
+    """It is neither the same question nor an outdated one, and no observation takes its place."""
+    back = a_plan(a_batch(kind=ROLLBACK), snapshot_id="back")
+    LedgerWriter(engine).record_plan(back, NOW)
+    LedgerWriter(engine).record_request(back, "b1", "pulsar_rollback/manual/0", NOW)
+    earlier = standing_plans(LedgerReader(engine), CLUSTER, POLICY, NOW)
+    assert [each.row.plan_id for each in earlier] == [NEW.plan_id]
+    assert back.plan_id not in decide(EMPTY, View.COMPLETE, earlier, POLICY, NOW).supersede

@@ -6,8 +6,9 @@ import pytest
 
 from pulsar_steward.apply.changes import kind_of
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.plan import Placement
-from pulsar_steward.model.step import GuardResult, Touched
+from pulsar_steward.model.plan import ROLLBACK, Placement
+from pulsar_steward.model.setting import SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting, GuardResult, Touched
 from pulsar_steward.policy.schema import ApprovalPolicy, Policy
 from pulsar_steward.report.approval import body, labels, short, subject
 from pulsar_steward.report.markdown import text
@@ -116,3 +117,27 @@ def test_names_from_outside_stay_names() -> None:
     assert "<img" not in outside_code.replace(r"\<img", "")
     assert "](" not in outside_code.replace(r"\]\(", "")
     assert "<img" not in words.split("### The exact calls")[1].split("\n\nPlan")[0]  # quoted in the path
+
+
+def test_a_way_back_names_what_it_takes_back_first_and_what_stays() -> None:
+    """The title opens the text; what is not taken back and why each step is there follow, once each."""
+    batch = a_batch(
+        a_step(MOVE.change, undo=MOVE.undo, undo_note=MOVE.undo_note, why="b1.s02 moved it", undoes="older/b1.s02"),
+        kind=ROLLBACK,
+        title="Take back batch b1 of plan older, approved by operator",
+        findings=(),
+    )
+    words = body(a_plan(batch, notes=("b1.s01: the split cannot be undone",)), batch, POLICY)
+    assert words.startswith("**Take back batch b1 of plan older, approved by operator.**")
+    assert f"### What is not taken back\n\n- {text('b1.s01: the split cannot be undone')}" in words
+    assert f"### Why\n\n- {text('b1.s01: b1.s02 moved it.')}\n" in words
+    assert "A newer way back of the same batch takes this one's place" in words
+
+
+def test_a_way_back_of_everything_mentions_nothing_that_stays() -> None:
+    """No empty list is shown; nor are a setting's reasons told twice."""
+    change = ChangeSetting(namespace="shop/orders", name=SettingName.TTL, before=TimeToLive(seconds=60), after=None)
+    batch = a_batch(a_step(change, why="b1.s01 changed it", undoes="older/b1.s01"), kind=ROLLBACK)
+    words = body(a_plan(batch), batch, POLICY)
+    assert "What is not taken back" not in words
+    assert words.count("changed it") == 1

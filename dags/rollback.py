@@ -1,0 +1,50 @@
+"""``pulsar_rollback``: takes back a batch that was carried out; asks first, carries the way back out, and proves it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk import Param, dag, task
+
+from pulsar_steward.orchestration.batch_tasks import approve_apply_verify, run_of_dag
+from pulsar_steward.orchestration.wiring import cluster_param, dry_run_param
+
+PARAMS = {
+    "cluster": cluster_param(),
+    "plan_id": Param(
+        None, type=["null", "string"], title="Plan", description="The one carried out last in the cluster by default."
+    ),
+    "batch_id": Param(
+        None, type=["null", "string"], title="Batch", description="The plan's one carried out last by default."
+    ),
+    "dry_run": dry_run_param(),
+}
+
+
+@dag(
+    dag_id="pulsar_rollback",
+    schedule=None,
+    catchup=False,
+    params=PARAMS,
+    tags=["pulsar-steward"],
+    doc_md=__doc__,
+)
+def pulsar_rollback() -> None:
+    """Choose → approve → apply → verify, as for any other batch."""
+
+    @task
+    def choose(params: dict[str, Any] | None = None) -> list[dict[str, str]]:
+        """Records the plan of the way back and names its batch; a dry run prints the calls instead."""
+        from pulsar_steward.orchestration import rolling_back  # noqa: PLC0415 - keeps parsing this file light
+
+        given = params or {}
+        wanted = rolling_back.wanted_by(given)
+        if given.get("dry_run"):
+            print(rolling_back.dry_run(wanted, run_of_dag()))  # noqa: T201 - the log is where a dry run is read
+            return []
+        return rolling_back.choose(wanted, run_of_dag())
+
+    approve_apply_verify(choose())
+
+
+pulsar_rollback()

@@ -1,0 +1,180 @@
+"""What was carried out in a cluster, and what of it can be taken back: read from the ledger alone."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pulsar_steward.errors import NotInLedger, Refused
+from pulsar_steward.ledger.rows import CarriedOut, Outcome, RecordedAnswer
+from pulsar_steward.model.plan import ROLLBACK, Batch
+from pulsar_steward.model.step import Change, SplitBundle, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pulsar_steward.ledger.read import LedgerReader
+    from pulsar_steward.ledger.rows import Intent, StepOutcome
+
+MOST_LISTED = 20
+
+
+class DoneStep(msgspec.Struct, frozen=True, kw_only=True):
+    """A step that was done.
+
+    Attributes:
+        step: As it was approved.
+        change: As it was made at last: Pulsar may have taken a bundle another way first.
+        former: The live values before it, of its first call.
+        at: When it was first called, UTC.
+    """
+
+    step: Step
+    change: Change
+    former: dict[str, Any]
+    at: datetime
+
+
+class Applied(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch of which something was called.
+
+    Attributes:
+        cluster: The cluster's name in Steward's connections.
+        plan_id: The batch's plan.
+        batch: The batch.
+        answer: The approval that it was carried out under.
+        done: Its steps that are done, in the order in which they were done.
+        doubts: What was called and is not known to be done, in words.
+        taken_back: Steps that were taken back since, each with the plan that did it.
+    """
+
+    cluster: str
+    plan_id: str
+    batch: Batch
+    answer: RecordedAnswer
+    done: tuple[DoneStep, ...]
+    doubts: tuple[str, ...]
+    taken_back: dict[str, str]
+
+    @property
+    def can_be_taken_back(self) -> bool:
+        """Whether anything is left to take back, as far as the ledger knows."""
+        return any(
+            not isinstance(each.change, SplitBundle) and each.step.step_id not in self.taken_back for each in self.done
+        )
+
+    @property
+    def approval(self) -> str:
+        """By whom it was approved, and when."""
+        return f"approved by {self.answer.answered_by} at {self.answer.answered_at:%Y-%m-%d %H:%M:%S} UTC"
+
+    @property
+    def words(self) -> str:
+        """One line for a list to choose from."""
+        splits = sum(isinstance(each.change, SplitBundle) for each in self.done)
+        counts = [
+            f"{len(self.done)} of {len(self.batch.steps)} steps done",
+            *([f"{splits} cannot be undone"] if splits else []),
+            *([f"{len(self.taken_back)} taken back already"] if self.taken_back else []),
+            *([] if self.can_be_taken_back else ["nothing left to take back"]),
+        ]
+        return (
+            f"plan {self.plan_id} batch {self.batch.batch_id}, {self.approval}: {self.batch.title}; {', '.join(counts)}"
+        )
+
+
+def applied_batches(ledger: LedgerReader, cluster: str) -> tuple[Applied, ...]:
+    """The batches that were carried out last, the newest first, at most `MOST_LISTED`."""
+    rows = ledger.carried_out(cluster)[:MOST_LISTED]
+    return tuple(what_was_done(ledger, row.plan_id, row.batch_id) for row in rows)
+
+
+def choose_applied(ledger: LedgerReader, cluster: str, plan_id: str | None, batch_id: str | None) -> Applied:
+    """The batch that is meant.
+
+    Args:
+        ledger: What was done.
+        cluster: The cluster.
+        plan_id: Its plan; None: the one that was carried out last, ways back aside.
+        batch_id: The batch; None: the one of the plan that was carried out last.
+
+    Raises:
+        NotInLedger: If there is no such plan.
+        Refused: If no such batch was carried out; says which were.
+    """
+    if plan_id is not None and (there := ledger.plan_row(plan_id).cluster) != cluster:
+        raise Refused(f"plan {plan_id} is for cluster {there!r}, not {cluster!r}")
+    rows = ledger.carried_out(cluster)
+    wanted = plan_id or next((row.plan_id for row in rows if row.kind != ROLLBACK), None)
+    for row in rows:
+        if row.plan_id == wanted and batch_id in {None, row.batch_id}:
+            return what_was_done(ledger, row.plan_id, row.batch_id)
+    meant = " of ".join([f"batch {batch_id}" if batch_id else "no batch", f"plan {wanted}" if wanted else "any plan"])
+    listed = "; ".join(each.words for each in applied_batches(ledger, cluster)) or "nothing"
+    raise Refused(f"{meant} was carried out in cluster {cluster}; carried out was: {listed}")
+
+
+def what_was_done(ledger: LedgerReader, plan_id: str, batch_id: str) -> Applied:
+    """What was carried out of a batch, and in which order.
+
+    Raises:
+        NotInLedger: If there is no such batch.
+        Refused: If nothing of it was called.
+    """
+    plan = ledger.plan(plan_id)
+    try:
+        batch = plan.batch(batch_id)
+    except KeyError as error:
+        raise NotInLedger(f"plan {plan_id} holds no batch {error}") from error
+    intents = ledger.intents(plan_id, batch_id)
+    if not intents:
+        raise Refused(f"nothing was called for batch {batch_id} of plan {plan_id}: there is nothing to take back")
+    answers = {answer.answer_id: answer for answer in ledger.answers(plan_id, batch_id)}
+    came_to = {row.step_id: row for row in ledger.outcomes(plan_id, batch_id) if row.intent_id is not None}
+    first = {intent.step_id: intent for intent in reversed(intents)}
+    last = {intent.step_id: intent for intent in intents}
+    called = sorted(first, key=lambda step_id: first[step_id].intent_id)
+    back = _taken_back(ledger, plan.cluster)
+    return Applied(
+        cluster=plan.cluster,
+        plan_id=plan_id,
+        batch=batch,
+        answer=answers[intents[0].answer_id],
+        done=tuple(_done(batch, first[name], last[name]) for name in called if _is_done(came_to.get(name))),
+        doubts=tuple(_doubt(name, came_to.get(name)) for name in called if not _is_done(came_to.get(name))),
+        taken_back={
+            step.step_id: by for step in batch.steps if (by := back.get(f"{plan_id}/{step.step_id}")) is not None
+        },
+    )
+
+
+def done_steps(ledger: LedgerReader, row: CarriedOut) -> Sequence[Step]:
+    """The steps of a batch that are done, in the plan's order."""
+    done = {each.step_id for each in ledger.outcomes(row.plan_id, row.batch_id) if _is_done(each)}
+    return [step for step in ledger.plan(row.plan_id).batch(row.batch_id).steps if step.step_id in done]
+
+
+def _taken_back(ledger: LedgerReader, cluster: str) -> Mapping[str, str]:
+    """Steps (``<plan id>/<step id>``) that were taken back, and the plan that did it."""
+    back: dict[str, str] = {}
+    # The newest first: a way back that was itself taken back by then does not count.
+    for row in ledger.carried_out(cluster, ways_back=True):
+        for step in done_steps(ledger, row):
+            if step.undoes is not None and f"{row.plan_id}/{step.step_id}" not in back:
+                back.setdefault(step.undoes, row.plan_id)
+    return back
+
+
+def _is_done(outcome: StepOutcome | None) -> bool:
+    return outcome is not None and outcome.outcome is Outcome.DONE
+
+
+def _done(batch: Batch, first: Intent, last: Intent) -> DoneStep:
+    return DoneStep(step=batch.step(first.step_id), change=last.change, former=first.before, at=first.at)
+
+
+def _doubt(step_id: str, outcome: StepOutcome | None) -> str:
+    said = "its outcome was never recorded" if outcome is None else f"{outcome.outcome}: {outcome.reason}"
+    return f"{step_id} was called and is not known to be done, so it is not taken back: look at it yourself ({said})"

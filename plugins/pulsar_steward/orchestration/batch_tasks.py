@@ -1,0 +1,112 @@
+"""The tasks that every DAG has that changes a cluster: per batch approve → apply → verify, and a report of all.
+
+Skipping gates nothing: `apply` asks the ledger itself.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import TriggerRule, get_current_context, task, task_group
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from pulsar_steward.orchestration.approval import ApproveBatch, run_key
+
+if TYPE_CHECKING:
+    from airflow.sdk import XComArg
+
+
+def approve_apply_verify(chosen: XComArg) -> None:
+    """One mapped group per chosen batch, and the report after all of them.
+
+    Args:
+        chosen: The task that names the batches, as `pulsar_steward.orchestration.batches.BatchRef` in builtins.
+    """
+    _batch.expand(ref=chosen) >> _report(chosen)  # type: ignore[arg-type]  # an XComArg stands for its value
+
+
+def run_of_dag() -> str:
+    """The run without a map index, ``dag/run``."""
+    context = get_current_context()
+    return f"{context['ti'].dag_id}/{context['run_id']}"
+
+
+@task_group(group_id="batch")
+def _batch(ref: dict[str, str]) -> None:
+    """One batch on its way."""
+    # Airflow loses an answer that comes before its scheduler has noticed the wait, and fails the task: ask again.
+    approve = ApproveBatch(
+        task_id="approve",
+        batch=ref,
+        map_index_template="{{ task.batch['label'] }}",
+        retries=2,
+        retry_delay=timedelta(seconds=3),
+    )
+    approve >> _apply(ref) >> _verify(ref)
+
+
+@task(
+    task_id="apply",
+    trigger_rule=TriggerRule.ALL_DONE,
+    retries=2,
+    retry_delay=timedelta(seconds=10),
+    map_index_template="{{ label }}",
+)
+def _apply(ref: dict[str, str]) -> list[str]:
+    """Carries out exactly what the ledger says was approved."""
+    from pulsar_steward.errors import Refused  # noqa: PLC0415 - keeps the parsing of DAG files light
+    from pulsar_steward.orchestration import batches  # noqa: PLC0415 - as above
+
+    batch, run = batches.BatchRef(**ref), _named_run(ref)
+    try:
+        outcomes = batches.apply_batch(batch, run)
+    except Refused as refusal:
+        if batches.was_approved(batch, run):
+            raise AirflowFailException(f"approved, and refused all the same: {refusal}") from refusal
+        raise AirflowSkipException(f"nothing was changed: {refusal}") from refusal
+    if not all(outcome.outcome == "done" for outcome in outcomes):
+        words = "; ".join(f"{outcome.step_id} {outcome.outcome}: {outcome.reason}" for outcome in outcomes)
+        raise AirflowFailException(words)
+    return [f"{outcome.step_id} {outcome.outcome}: {outcome.reason}" for outcome in outcomes]
+
+
+@task(
+    task_id="verify",
+    trigger_rule=TriggerRule.ALL_DONE,
+    retries=2,
+    retry_delay=timedelta(seconds=10),
+    map_index_template="{{ label }}",
+)
+def _verify(ref: dict[str, str]) -> str:
+    """Reads the outcome back from the brokers."""
+    from pulsar_steward.orchestration import batches  # noqa: PLC0415 - keeps the parsing of DAG files light
+
+    batch, run = batches.BatchRef(**ref), _named_run(ref)
+    proof = batches.verify_batch(batch, run)
+    if not batches.was_approved(batch, run):
+        raise AirflowSkipException(proof.reason)
+    if not proof.proved:
+        raise AirflowFailException(proof.reason)
+    return proof.reason
+
+
+@task(task_id="report", trigger_rule=TriggerRule.ALL_DONE)
+def _report(refs: list[dict[str, str]] | None) -> str:
+    """Says what came of everything; fails where an operator has to look."""
+    from pulsar_steward.orchestration import batches  # noqa: PLC0415 - keeps the parsing of DAG files light
+
+    if refs is None:
+        raise AirflowFailException("no batch could be chosen: see the log of `choose`")
+    told, troubles = batches.tell([batches.BatchRef(**ref) for ref in refs], run_of_dag())
+    print(told)  # noqa: T201 - the task's log is the report
+    if troubles:
+        raise AirflowFailException("; ".join(troubles))
+    return told
+
+
+def _named_run(ref: dict[str, Any]) -> str:
+    """The run of this batch; the pages show the task under the batch's label from here on."""
+    context = get_current_context()
+    context["label"] = ref["label"]  # type: ignore[typeddict-unknown-key]  # what map_index_template shows
+    return run_key(context)

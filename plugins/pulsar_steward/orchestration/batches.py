@@ -1,0 +1,83 @@
+"""What happens to one batch once it was asked about, whichever DAG asked: apply, verify, tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+import msgspec
+
+from pulsar_steward.apply.execute import carry_out
+from pulsar_steward.apply.gate import answer_of
+from pulsar_steward.apply.verify import verify
+from pulsar_steward.ledger.rows import Decision
+from pulsar_steward.orchestration.workshop import open_workshop
+from pulsar_steward.report.outcome import BatchStory, story
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pulsar_steward.ledger.rows import Proof, StepOutcome
+    from pulsar_steward.model.plan import Batch, Plan
+
+
+class BatchRef(msgspec.Struct, frozen=True, kw_only=True):
+    """One batch, as tasks hand it on: by name only, as the ledger holds the rest."""
+
+    cluster: str
+    plan_id: str
+    batch_id: str
+    label: str
+
+    @classmethod
+    def of(cls, plan: Plan, batch: Batch) -> Self:
+        """Names a plan's batch."""
+        label = f"{plan.cluster} {batch.batch_id}: {batch.title}"
+        return cls(cluster=plan.cluster, plan_id=plan.plan_id, batch_id=batch.batch_id, label=label)
+
+
+def apply_batch(ref: BatchRef, run: str) -> tuple[StepOutcome, ...]:
+    """Carries out what was approved of a batch.
+
+    Raises:
+        Refused: If nothing may be changed, with the reason.
+    """
+    with open_workshop(ref.cluster, run) as shop, shop.bench() as bench:
+        return carry_out(bench, ref.plan_id, ref.batch_id)
+
+
+def was_approved(ref: BatchRef, run: str) -> bool:
+    """Whether the ledger holds an approval of a batch by this run."""
+    with open_workshop(ref.cluster, run) as shop:
+        answer = answer_of(shop.ledger, ref.plan_id, ref.batch_id, run)
+        return answer is not None and answer.decision is Decision.APPROVED
+
+
+def verify_batch(ref: BatchRef, run: str) -> Proof:
+    """Reads back what was done of a batch."""
+    with open_workshop(ref.cluster, run) as shop, shop.bench() as bench:
+        return verify(bench, ref.plan_id, ref.batch_id)
+
+
+def tell(refs: Sequence[BatchRef], run: str) -> tuple[str, tuple[str, ...]]:
+    """The report of a run, Markdown, and what an operator has to look at.
+
+    Args:
+        refs: The run's batches, in the order in which they were expanded.
+        run: The run without a map index, ``dag/run``.
+    """
+    stories = [_story(ref, f"{run}/{index}") for index, ref in enumerate(refs)]
+    return story(stories), tuple(trouble for told in stories for trouble in told.troubles)
+
+
+def _story(ref: BatchRef, run: str) -> BatchStory:
+    with open_workshop(ref.cluster, run) as shop:
+        plan = shop.ledger.plan(ref.plan_id)
+        outcomes = shop.ledger.outcomes(ref.plan_id, ref.batch_id)
+        proofs = [proof for proof in shop.ledger.proofs(ref.plan_id) if proof.run == run]
+        return BatchStory(
+            plan=plan,
+            batch=plan.batch(ref.batch_id),
+            answer=answer_of(shop.ledger, ref.plan_id, ref.batch_id, run),
+            outcomes=tuple(outcome for outcome in outcomes if outcome.run == run),
+            proof=proofs[-1] if proofs else None,
+        )

@@ -1,0 +1,101 @@
+"""What ``pulsar_rollback`` is about: which batch is taken back, by which plan."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pulsar_steward.apply.applied import applied_batches, choose_applied
+from pulsar_steward.apply.rehearse import rehearse
+from pulsar_steward.apply.rollback import way_back
+from pulsar_steward.errors import Refused
+from pulsar_steward.orchestration.batches import BatchRef
+from pulsar_steward.orchestration.workshop import Workshop, open_workshop
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pulsar_steward.apply.look import Look
+    from pulsar_steward.model.plan import Plan
+
+log = logging.getLogger(__name__)
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """The parameters of a run.
+
+    Attributes:
+        cluster: The cluster's name in Steward's connections.
+        plan_id: The plan whose batch is to be taken back; None: the one that was carried out last.
+        batch_id: The batch; None: the plan's one that was carried out last.
+    """
+
+    cluster: str
+    plan_id: str | None
+    batch_id: str | None
+
+
+def wanted_by(params: Mapping[str, Any]) -> Wanted:
+    """What a run is about; an empty name is none."""
+    return Wanted(
+        cluster=params["cluster"], plan_id=params.get("plan_id") or None, batch_id=params.get("batch_id") or None
+    )
+
+
+def choose(wanted: Wanted, run: str) -> list[dict[str, str]]:
+    """Records the plan of the way back, and names its batch to ask about.
+
+    An older way back of the same steps that still waits is superseded: two would differ in what they knew.
+
+    Raises:
+        NotInLedger: If there is no such plan.
+        Refused: If no such batch was carried out, nothing of it can be taken back, or the cluster is being changed.
+    """
+    with _prepared(wanted, run) as (shop, _, plan):
+        shop.ledger_writer.record_plan(plan, shop.clock(), supersede=_same_way_back(shop, plan))
+        return [msgspec.to_builtins(BatchRef.of(plan, batch)) for batch in plan.batches]
+
+
+def dry_run(wanted: Wanted, run: str) -> str:
+    """What taking back would call now, and what stays; kept in the ledger, with nothing changed.
+
+    Raises:
+        NotInLedger: If there is no such plan.
+        Refused: If no such batch was carried out, nothing of it can be taken back, or the cluster is being changed.
+    """
+    with _prepared(wanted, run) as (shop, look, plan):
+        parts = [rehearse(look, shop.ledger, plan, batch, shop.policy, shop.clock) for batch in plan.batches]
+        text = "\n".join([*parts, *(f"  not taken back: {note}" for note in plan.notes)])
+        shop.ledger_writer.record_plan(plan, shop.clock())
+        shop.ledger_writer.record_dry_run(plan.plan_id, run, text, shop.clock())
+        return text
+
+
+@contextmanager
+def _prepared(wanted: Wanted, run: str) -> Iterator[tuple[Workshop, Look, Plan]]:
+    with open_workshop(wanted.cluster, run) as shop, shop.look() as look:
+        for each in applied_batches(shop.ledger, wanted.cluster):
+            log.info("carried out: %s", each.words)
+        lease = shop.ledger.lease(wanted.cluster)
+        if lease is not None and lease.expires_at > shop.clock():
+            raise Refused(f"{lease.holder} is changing cluster {wanted.cluster}: take back once it is done")
+        applied = choose_applied(shop.ledger, wanted.cluster, wanted.plan_id, wanted.batch_id)
+        plan = way_back(shop.ledger, look, shop.policy, applied, shop.clock())
+        for note in plan.notes:
+            log.warning("not taken back: %s", note)
+        yield shop, look, plan
+
+
+def _same_way_back(shop: Workshop, plan: Plan) -> tuple[str, ...]:
+    """Earlier plans that take back one of the same steps."""
+    steps = _undone(plan)
+    rows = shop.ledger.plans(shop.cluster, ways_back=True)
+    older = [row.plan_id for row in rows if row.superseded_by is None and row.plan_id != plan.plan_id]
+    return tuple(plan_id for plan_id in older if steps & _undone(shop.ledger.plan(plan_id)))
+
+
+def _undone(plan: Plan) -> frozenset[str | None]:
+    return frozenset(step.undoes for batch in plan.batches for step in batch.steps)

@@ -1,0 +1,349 @@
+"""The way back: a plan of its own, asked about and carried out as any other, that leaves alone what others changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from lab.simulator import Answer, Fault
+from pulsar_steward.admin import calls
+from pulsar_steward.apply.applied import applied_batches, choose_applied, what_was_done
+from pulsar_steward.apply.look import Look
+from pulsar_steward.apply.rehearse import rehearse
+from pulsar_steward.apply.rollback import way_back
+from pulsar_steward.apply.verify import verify
+from pulsar_steward.errors import NotInLedger, Refused
+from pulsar_steward.ledger.rows import Decision
+from pulsar_steward.model.plan import ROLLBACK
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting, Touched
+from tests.apply.worksite import RUN, quick_policy, said
+from tests.builders import CLUSTER, a_step
+
+if TYPE_CHECKING:
+    from pulsar_steward.admin.calls import Call
+    from pulsar_steward.ledger.rows import StepOutcome
+    from pulsar_steward.model.plan import Plan
+    from pulsar_steward.model.step import Change, Step
+    from tests.apply.worksite import Worksite
+
+BACK = "pulsar_rollback/manual/0"
+GIB = 1 << 30
+NAMESPACE = "shop/orders"
+QUOTA = BacklogQuota(limit_bytes=GIB, policy=QuotaPolicy.HOLD)
+OTHER_QUOTA = BacklogQuota(limit_bytes=2 * GIB, policy=QuotaPolicy.HOLD)
+KEPT = Retention(minutes=1440, megabytes=10_240)
+
+
+def setting(name: SettingName, after: Setting | None, before: Setting | None = None) -> ChangeSetting:
+    """A change of the namespace's own setting."""
+    return ChangeSetting(namespace=NAMESPACE, name=name, before=before, after=after)
+
+
+RAISED = setting(SettingName.RETENTION, KEPT)
+LIMITED = setting(SettingName.SIZE_QUOTA, QUOTA)
+SHORTENED = setting(SettingName.TTL, TimeToLive(seconds=600), TimeToLive(seconds=7200))
+
+
+def own(site: Worksite, change: ChangeSetting) -> Setting | None:
+    """What the brokers say is set there."""
+    with site.bench() as bench:
+        return bench.look.own_setting(change)
+
+
+def somebody_sets(site: Worksite, change: ChangeSetting) -> None:
+    """Changes a setting as another tool would, with nothing in the ledger."""
+    with site.bench() as bench:
+        bench.writer.send(calls.set_to(change.holder, change.name, change.after))
+
+
+def done(site: Worksite, *steps: Change | Step) -> Plan:
+    """A plan that was approved and carried out."""
+    plan = site.approved(*steps)
+    assert set(said(site.carry_out(plan))) == {"done"}
+    site.simulator.requests.clear()
+    return plan
+
+
+def settings_done(site: Worksite) -> Plan:
+    """A retention, a quota that needs it, and a time to live in place of another one."""
+    somebody_sets(site, SHORTENED.inverse)
+    steps = (
+        a_step(RAISED, step_id="b1.s01"),
+        a_step(LIMITED, step_id="b1.s02", after=("b1.s01",)),
+        a_step(SHORTENED, step_id="b1.s03"),
+    )
+    return done(site, *steps)
+
+
+def back_of(site: Worksite, plan: Plan) -> Plan:
+    """The plan that takes the only batch of a plan back, recorded."""
+    with Look(site.settings) as look:
+        applied = what_was_done(site.ledger, plan.plan_id, "b1")
+        back = way_back(site.ledger, look, site.policy, applied, site.clock())
+    site.writes.record_plan(back, site.clock())
+    return back
+
+
+def take_back(site: Worksite, plan: Plan) -> tuple[StepOutcome, ...]:
+    """Approves the way back of a plan, and carries it out."""
+    back = site.approve(back_of(site, plan), run=BACK)
+    return site.carry_out(back, BACK)
+
+
+def test_settings_return_to_what_they_were_the_last_first(site: Worksite) -> None:
+    """What was not set is not set again, what was set has its former value, and quota stays below retention."""
+    plan = settings_done(site)
+
+    back = back_of(site, plan)
+    assert [step.change for step in back.batches[0].steps] == [
+        SHORTENED.inverse,
+        LIMITED.inverse,
+        RAISED.inverse,
+    ]
+    assert [step.after for step in back.batches[0].steps] == [(), (), ("b1.s02",)]
+    assert said(site.carry_out(site.approve(back, run=BACK), BACK)) == ["done"] * 3
+
+    assert [own(site, change) for change in (RAISED, LIMITED, SHORTENED)] == [None, None, TimeToLive(seconds=7200)]
+    with site.bench(BACK) as bench:
+        assert verify(bench, back.plan_id, "b1").proved
+
+
+def test_a_way_back_says_what_it_takes_back_and_has_itself_one(site: Worksite) -> None:
+    """Batch, plan, who approved it and when; each step knows which one it undoes, and how to do it once more."""
+    plan = settings_done(site)
+    answer = site.ledger.answers(plan.plan_id, "b1")[0]
+    back = back_of(site, plan)
+    batch = back.batches[0]
+    step = batch.steps[1]
+
+    assert batch.kind == ROLLBACK
+    assert batch.title == (
+        f"Take back batch b1 of plan {plan.plan_id}, approved by operator at"
+        f" {answer.answered_at:%Y-%m-%d %H:%M:%S} UTC: made up"
+    )
+    assert (step.undoes, step.undo) == (f"{plan.plan_id}/b1.s02", LIMITED)
+    assert "changed the size quota of shop/orders from not set to 1 GiB, then producer_request_hold" in step.why
+    assert step.undo_note == "Set it once more: 1 GiB, then producer_request_hold."
+    assert {guard.passed for guard in step.guards} == {True}
+    assert back.notes == ()
+    assert back.policy_digest == site.policy.digest
+
+
+def test_a_moved_bundle_returns_to_its_former_broker(site: Worksite) -> None:
+    """Right away, as the rest that a moved bundle gets is for new moves; its clients are counted anew."""
+    plan = done(site, site.move("0x00000000_0xffffffff", namespace=NAMESPACE))
+    back = back_of(site, plan)
+    assert back.batches[0].steps[0].touched == Touched(producers=4, consumers=6, topics=2, coordinators=0)
+    assert said(site.carry_out(site.approve(back, run=BACK), BACK)) == ["done"]
+    assert site.owner("0x00000000_0xffffffff", NAMESPACE) == site.brokers[0]
+
+
+def test_a_bundle_that_went_a_detour_returns_to_where_it_was_first(site: Worksite) -> None:
+    """Pulsar gave it to a third broker first; the way back leads to the owner before the first call."""
+    detours: list[Call] = []
+
+    def lands_elsewhere(call: Call) -> None:
+        if call.method == "PUT" and not detours:
+            detours.append(call)
+            site.simulator.pile_up_tcs(site.brokers[2])
+
+    plan = site.approved(site.move(0))
+    assert said(site.carry_out(plan, after=lands_elsewhere)) == ["done"]
+    assert [intent.before["owner"] for intent in site.ledger.intents(plan.plan_id, "b1")] == [
+        site.brokers[0],
+        site.brokers[2],
+    ]
+
+    back = back_of(site, plan)
+    step = back.batches[0].steps[0]
+    assert step.change == msgspec.structs.replace(site.move(0), source=site.brokers[1], target=site.brokers[0])
+    assert step.touched.coordinators > 0
+
+
+def test_what_somebody_changed_since_is_left_alone_and_the_difference_told(site: Worksite) -> None:
+    """No step is proposed for it; the others go back."""
+    plan = settings_done(site)
+    somebody_sets(site, setting(SettingName.SIZE_QUOTA, OTHER_QUOTA))
+    back = back_of(site, plan)
+
+    assert [step.change for step in back.batches[0].steps] == [SHORTENED.inverse, RAISED.inverse]
+    assert back.batches[0].steps[1].after == ()
+    (note,) = back.notes
+    assert note == (
+        "b1.s02: the size quota of shop/orders is 2 GiB, then producer_request_hold since somebody changed it; Steward"
+        " had set it to 1 GiB, then producer_request_hold, before it was not set; it is left as it is"
+    )
+
+
+def test_a_bundle_that_somebody_moved_on_is_left_where_it_is(site: Worksite) -> None:
+    """With nothing else to take back, this is refused, and says where it is and where it was."""
+    plan = done(site, site.move(0))
+    site.simulator.pile_up_tcs(site.brokers[2])
+    bundle = f"pulsar/system/{site.tc_bundles[0]}"
+    words = (
+        f"nothing of batch b1 of plan {plan.plan_id} can be taken back; b1.s01: {site.brokers[2]} owns {bundle} since"
+        f" somebody moved it; Steward had moved it to {site.brokers[1]}, before {site.brokers[0]} owned it; it is left"
+        " where it is"
+    )
+    with pytest.raises(Refused) as refused:
+        back_of(site, plan)
+    assert str(refused.value) == words
+
+
+def test_what_changes_between_approval_and_call_is_drifted(site: Worksite) -> None:
+    """The same gate as for any other step: nothing is called, and the rest of the way back stops."""
+    back = site.approve(back_of(site, settings_done(site)), run=BACK)
+    somebody_sets(site, setting(SettingName.TTL, TimeToLive(seconds=60)))
+    site.simulator.requests.clear()
+
+    outcomes = site.carry_out(back, BACK)
+
+    assert said(outcomes) == ["drifted", "refused", "refused"]
+    assert "the time to live of shop/orders is 1 min, no longer 10 min" in outcomes[0].reason
+    assert site.untouched()
+
+
+def test_a_split_stays_and_its_halves_return(site: Worksite) -> None:
+    """That it cannot be undone is said; both halves go back to the broker that had the whole."""
+    plan = site.approve(site.split_and_moves())
+    site.carry_out(plan)
+    back = back_of(site, plan)
+
+    assert back.notes == (
+        f"b1.s01: the split of pulsar/system/{site.tc_bundles[0]} cannot be undone: Pulsar does not join bundles again",
+    )
+    assert [step.undoes for step in back.batches[0].steps] == [f"{plan.plan_id}/b1.s03", f"{plan.plan_id}/b1.s02"]
+    assert said(site.carry_out(site.approve(back, run=BACK), BACK)) == ["done", "done"]
+    assert {site.owner(half) for half in site.split(0).halves} == {site.brokers[0]}
+
+
+def test_a_rejected_way_back_changes_nothing(site: Worksite) -> None:
+    """It has an approval of its own; that of the batch itself does not count."""
+    back = back_of(site, settings_done(site))
+    site.simulator.requests.clear()
+    for run in (RUN, BACK):
+        with pytest.raises(Refused, match="holds no answer"):
+            site.carry_out(back, run)
+    site.approve(back, run=BACK, decision=Decision.REJECTED, step_ids=(), digest=None, expires_at=None)
+    with pytest.raises(Refused, match="rejected"):
+        site.carry_out(back, BACK)
+    assert site.untouched()
+
+
+def test_what_was_taken_back_is_not_taken_back_twice(site: Worksite) -> None:
+    """The second try names the plan that did it, also where somebody set the same value again since."""
+    plan = settings_done(site)
+    assert said(take_back(site, plan)) == ["done"] * 3
+    somebody_sets(site, RAISED)
+    with pytest.raises(Refused, match=r"b1\.s01: taken back already, by plan east-"):
+        back_of(site, plan)
+
+
+def test_a_way_back_can_be_taken_back_and_then_taken_once_more(site: Worksite) -> None:
+    """Which ends where the first one did."""
+    plan = done(site, RAISED)
+    first = site.approve(back_of(site, plan), run=BACK)
+    site.carry_out(first, BACK)
+    assert said(take_back(site, first)) == ["done"]
+    assert own(site, RAISED) == KEPT
+    assert said(take_back(site, plan)) == ["done"]
+    assert own(site, RAISED) is None
+
+
+def test_of_a_half_done_batch_only_what_is_done_is_taken_back(site: Worksite) -> None:
+    """What may have been done is named and left to a person; what was never tried is not mentioned."""
+    site.simulator.faults.add(Fault(Answer(500, "broken"), path="backlogQuota", method="POST"))
+    plan = site.approved(RAISED, LIMITED, setting(SettingName.TTL, TimeToLive(seconds=600)))
+    assert said(site.carry_out(plan)) == ["done", "unknown", "refused"]
+
+    back = back_of(site, plan)
+
+    assert [step.change for step in back.batches[0].steps] == [RAISED.inverse]
+    (note,) = back.notes
+    assert note.startswith(
+        "b1.s02 was called and is not known to be done, so it is not taken back: look at it yourself"
+    )
+    assert "500 broken" in note
+
+
+def test_a_bundle_whose_former_broker_is_gone_stays(site: Worksite) -> None:
+    """That is told in place of a step that could only fail."""
+    done(site, site.move(0))
+    site.clock.advance(days=2)
+    plan = done(site, msgspec.structs.replace(site.move(0, 2), source=site.brokers[1]))
+    site.simulator.stop_broker(site.brokers[1])
+    with pytest.raises(Refused, match=rf"stays on {site.brokers[2]}: its former broker {site.brokers[1]} is no longer"):
+        back_of(site, plan)
+
+
+def test_what_the_guards_object_to_is_not_proposed(site: Worksite) -> None:
+    """A step that would stop the whole batch is told with their reason, and the others are proposed."""
+    plan = done(site, site.move(0), RAISED)
+    site.policy = quick_policy(brokers={"draining": (site.brokers[0],)})
+    back = back_of(site, plan)
+    assert [step.undoes for step in back.batches[0].steps] == [f"{plan.plan_id}/b1.s02"]
+    assert back.notes[0].startswith("b1.s01: not proposed now, as the guards object: target_allowed: ")
+
+
+def test_of_a_cluster_that_cannot_be_read_nothing_is_taken_back(site: Worksite) -> None:
+    """It is refused before anybody is asked."""
+    plan = settings_done(site)
+    site.simulator.faults.add(Fault(Answer(503, "away"), times=None))
+    with pytest.raises(Refused, match=r"b1\.s03: it stays, as the cluster cannot be read: .*503 away"):
+        back_of(site, plan)
+
+
+def test_a_way_back_can_be_rehearsed(site: Worksite) -> None:
+    """The dry run prints its calls, and the cooldown of a bundle that was just moved is no objection."""
+    plan = done(site, site.move(0))
+    back = back_of(site, plan)
+    with Look(site.settings) as look:
+        text = rehearse(look, site.ledger, back, back.batches[0], site.policy, site.clock)
+    call = f"PUT /admin/v2/namespaces/pulsar/system/{site.tc_bundles[0]}/unload?destinationBroker={site.brokers[0]}"
+    assert call in text
+    assert "would be" not in text
+    assert site.untouched()
+
+
+def test_the_batch_carried_out_last_is_meant_unless_another_is_named(site: Worksite) -> None:
+    """A way back is meant only where it is named; whoever names what was not carried out reads what was."""
+    first, second = done(site, site.move(0)), done(site, RAISED)
+    back = site.approve(back_of(site, second), run=BACK)
+    site.carry_out(back, BACK)
+    never = site.plan(LIMITED)
+
+    def meant(plan_id: str | None = None, batch_id: str | None = None) -> str:
+        return choose_applied(site.ledger, CLUSTER, plan_id, batch_id).plan_id
+
+    assert [meant(), meant(first.plan_id), meant(back.plan_id, "b1")] == [
+        second.plan_id,
+        first.plan_id,
+        back.plan_id,
+    ]
+    with pytest.raises(Refused, match=f"no batch of plan {never.plan_id} was carried out .*: plan {back.plan_id}"):
+        meant(never.plan_id)
+    with pytest.raises(Refused, match=f"batch b2 of plan {second.plan_id} was carried out"):
+        meant(batch_id="b2")
+    with pytest.raises(Refused, match="for cluster 'east', not 'west'"):
+        choose_applied(site.ledger, "west", first.plan_id, None)
+    with pytest.raises(NotInLedger, match="nowhere"):
+        meant("nowhere")
+
+
+def test_what_was_carried_out_is_listed_with_what_is_left_of_it(site: Worksite) -> None:
+    """Newest first: by whom it was approved, how much was done, what cannot be undone, what was taken back."""
+    split = site.approve(site.split_and_moves())
+    site.carry_out(split)
+    done(site, RAISED)
+    take_back(site, done(site, LIMITED))
+    lines = [each.words for each in applied_batches(site.ledger, CLUSTER)]
+
+    assert [each.can_be_taken_back for each in applied_batches(site.ledger, CLUSTER)] == [True, False, True, True]
+    assert "Take back batch b1" in lines[0]
+    assert lines[1].endswith("1 of 1 steps done, 1 taken back already, nothing left to take back")
+    assert "batch b1, approved by operator at " in lines[2]
+    assert lines[2].endswith("made up; 1 of 1 steps done")
+    assert lines[3].endswith("made up; 3 of 3 steps done, 1 cannot be undone")

@@ -1,0 +1,128 @@
+"""What the first task of a way back does: which batch is meant, and the plan that is asked about."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lab.simulator import running_simulator
+from pulsar_steward.errors import NotInLedger, Refused
+from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.orchestration import rolling_back
+from pulsar_steward.orchestration.remediating import Wanted as WantedRemedy
+from pulsar_steward.orchestration.remediating import choose as choose_remedy
+from pulsar_steward.orchestration.rolling_back import Wanted, wanted_by
+from tests.apply.worksite import SKEWED, Worksite, said
+from tests.builders import CLUSTER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pulsar_steward.model.plan import Plan
+
+LAST = Wanted(cluster=CLUSTER, plan_id=None, batch_id=None)
+RUN = "pulsar_rollback/manual"
+
+
+@pytest.mark.parametrize(
+    ("params", "plan_id", "batch_id"),
+    [
+        pytest.param({"cluster": "east"}, None, None, id="the batch carried out last"),
+        pytest.param({"cluster": "east", "plan_id": "", "batch_id": ""}, None, None, id="an empty name is none"),
+        pytest.param({"cluster": "east", "plan_id": "p1", "batch_id": "b2"}, "p1", "b2", id="a named batch"),
+    ],
+)
+def test_what_a_way_back_is_about(params: dict[str, Any], plan_id: str | None, batch_id: str | None) -> None:
+    """A cluster, and perhaps one of its plans, and perhaps one batch of it."""
+    assert wanted_by(params) == Wanted(cluster="east", plan_id=plan_id, batch_id=batch_id)
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Worksite]:
+    """Three made-up brokers and a ledger, both behind connections of Airflow's."""
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    with running_simulator(SKEWED) as simulator:
+        admin = {"conn_type": "http", "extra": {"urls": simulator.admin_urls}}
+        monkeypatch.setenv(f"AIRFLOW_CONN_PULSAR_ADMIN_{CLUSTER.upper()}", json.dumps(admin))
+        monkeypatch.setenv("AIRFLOW_CONN_STEWARD_LEDGER", json.dumps({"conn_type": "sqlite", "extra": {"url": url}}))
+        monkeypatch.setenv("STEWARD_HOME", str(tmp_path))
+        engine = open_ledger(url)
+        yield Worksite(simulator, engine)
+        engine.dispose()
+
+
+def moved(site: Worksite, bundle: int = 0) -> Plan:
+    """A plan that was approved and carried out, and moved one bundle."""
+    plan = site.approved(site.move(bundle))
+    assert said(site.carry_out(plan)) == ["done"]
+    site.simulator.requests.clear()
+    return plan
+
+
+def test_the_plan_of_the_way_back_is_recorded_and_its_batch_named(site: Worksite) -> None:
+    """Nothing is changed by that; the same choice again takes the place of the first, which waits."""
+    plan = moved(site)
+    (first,) = rolling_back.choose(LAST, RUN)
+    (second,) = rolling_back.choose(LAST, RUN)
+
+    assert site.untouched()
+    recorded = site.ledger.plan(first["plan_id"])
+    assert [step.undoes for step in recorded.batches[0].steps] == [f"{plan.plan_id}/b1.s01"]
+    assert (first["cluster"], first["batch_id"]) == (CLUSTER, "b1")
+    assert first["label"] == f"{CLUSTER} b1: {recorded.batches[0].title}"
+    assert site.ledger.plan_row(first["plan_id"]).superseded_by == second["plan_id"]
+    assert site.ledger.plan_row(plan.plan_id).superseded_by is None
+
+
+def test_ways_back_of_different_batches_wait_side_by_side(site: Worksite) -> None:
+    """Neither takes the other's place."""
+    one, other = moved(site, 0), moved(site, 1)
+    refs = [
+        rolling_back.choose(Wanted(cluster=CLUSTER, plan_id=plan.plan_id, batch_id="b1"), RUN)[0]
+        for plan in (one, other)
+    ]
+    assert [site.ledger.plan_row(ref["plan_id"]).superseded_by for ref in refs] == [None, None]
+
+
+def test_remediation_does_not_take_a_way_back_for_the_newest_plan(site: Worksite) -> None:
+    """Unless it is named, what it asks about is the newest proposal."""
+    plan = moved(site)
+    rolling_back.choose(LAST, RUN)
+    (ref,) = choose_remedy([WantedRemedy(cluster=CLUSTER, plan_id=None)], "pulsar_remediate/manual")
+    assert ref["plan_id"] == plan.plan_id
+
+
+def test_a_dry_run_of_a_way_back_is_kept_and_supersedes_nothing(site: Worksite) -> None:
+    """It prints the calls and what stays; a question that waits goes on waiting."""
+    plan = site.approve(site.split_and_moves())
+    site.carry_out(plan)
+    site.simulator.requests.clear()
+    (asked,) = rolling_back.choose(LAST, RUN)
+    text = rolling_back.dry_run(LAST, RUN)
+
+    half = site.split(0).halves[1]
+    assert f"PUT /admin/v2/namespaces/pulsar/system/{half}/unload?destinationBroker={site.brokers[0]}" in text
+    assert "not taken back: b1.s01: the split of" in text
+    assert site.untouched()
+    newest = site.ledger.plans(CLUSTER, ways_back=True)[0]
+    assert site.ledger.dry_runs(newest.plan_id) == (text,)
+    assert site.ledger.plan_row(asked["plan_id"]).superseded_by is None
+
+
+def test_while_the_cluster_is_being_changed_nothing_is_taken_back(site: Worksite) -> None:
+    """What is under way has to end first: who is at it is said."""
+    moved(site)
+    site.writes.take_lease(CLUSTER, "pulsar_remediate/busy/0", 300, site.clock())
+    with pytest.raises(Refused, match="pulsar_remediate/busy/0 is changing cluster east"):
+        rolling_back.choose(LAST, RUN)
+
+
+def test_what_was_never_carried_out_is_refused(site: Worksite) -> None:
+    """Whether nothing was at all, or there is no such plan."""
+    with pytest.raises(Refused, match="no batch of any plan was carried out in cluster east; carried out was: nothing"):
+        rolling_back.choose(LAST, RUN)
+    with pytest.raises(NotInLedger, match="nowhere"):
+        rolling_back.choose(Wanted(cluster=CLUSTER, plan_id="nowhere", batch_id=None), RUN)

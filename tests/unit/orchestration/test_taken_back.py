@@ -1,0 +1,112 @@
+"""What was taken back lately is left out of new plans, for as long as a rejection holds."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pulsar_steward.ledger.read import LedgerReader
+from pulsar_steward.ledger.rows import Outcome, StepOutcome
+from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.ledger.write import LedgerWriter
+from pulsar_steward.model.plan import ROLLBACK
+from pulsar_steward.model.setting import SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.orchestration.taken_back import TakenBack, subject_of, taken_back_lately, without_taken_back
+from pulsar_steward.policy.schema import ApprovalPolicy
+from tests.builders import CLUSTER, NOW, a_batch, a_move, a_plan, a_step, broker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from sqlalchemy import Engine
+
+POLICY = ApprovalPolicy(ask_again_minutes=120)
+HALVES = ("0x00000000_0x08000000", "0x08000000_0x10000000")
+BACK = a_plan(
+    a_batch(
+        a_step(a_move(bundle=HALVES[0], source=broker(1), target=broker(0)), step_id="b1.s01", undoes="older/b1.s02"),
+        a_step(a_move(bundle=HALVES[1], source=broker(1), target=broker(0)), step_id="b1.s02", undoes="older/b1.s01"),
+        kind=ROLLBACK,
+    ),
+    snapshot_id="back",
+)
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    """A ledger in which the first step of a way back is done, and the second refused."""
+    engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    write = LedgerWriter(engine)
+    write.record_plan(BACK, NOW)
+    for step_id, outcome in (("b1.s01", Outcome.DONE), ("b1.s02", Outcome.REFUSED)):
+        write.record_outcome(
+            StepOutcome(
+                plan_id=BACK.plan_id,
+                batch_id="b1",
+                step_id=step_id,
+                intent_id=None,
+                run="pulsar_rollback/manual/0",
+                at=NOW,
+                outcome=outcome,
+                reason="made up",
+                proof={},
+            )
+        )
+    yield engine
+    engine.dispose()
+
+
+def test_what_is_done_of_a_way_back_rests_as_long_as_a_rejection(engine: Engine) -> None:
+    """From the time of the last step that was taken back."""
+    expected = TakenBack(
+        plan_id=BACK.plan_id,
+        subjects=frozenset({("pulsar/system", HALVES[0])}),
+        rests_until=NOW + timedelta(minutes=120),
+    )
+    times = [NOW + timedelta(minutes=minutes) for minutes in (0, 119, 120)]
+    found = [taken_back_lately(LedgerReader(engine), CLUSTER, POLICY, now) for now in times]
+    assert found == [(expected,), (expected,), ()]
+
+
+LATELY = (
+    TakenBack(
+        plan_id="back",
+        subjects=frozenset({("pulsar/system", HALVES[0]), ("shop/orders", "time to live")}),
+        rests_until=NOW,
+    ),
+)
+MOVE = a_step(a_move(bundle=HALVES[0], target=broker(2)))
+OTHER_MOVE = a_step(a_move(bundle=HALVES[1]), step_id="b1.s02")
+
+
+def test_a_batch_of_nothing_but_what_was_taken_back_is_left_out() -> None:
+    """Another target or value makes no new question; the note says until when it rests and what took it back."""
+    ttl = ChangeSetting(namespace="shop/orders", name=SettingName.TTL, before=None, after=TimeToLive(seconds=61))
+    kept = a_batch(OTHER_MOVE, batch_id="b3", title="kept")
+    plan = a_plan(a_batch(MOVE, title="moves"), a_batch(a_step(ttl), batch_id="b2", title="settles"), kept)
+    left = without_taken_back(plan, LATELY)
+    assert left.batches == (kept,)
+    assert left.notes == tuple(
+        f"{title}: not proposed before 2026-03-01 12:00 UTC, as the same was taken back (plan back; policy key"
+        " approval.ask_again_minutes)"
+        for title in ("moves", "settles")
+    )
+
+
+@pytest.mark.parametrize("lately", [LATELY, ()], ids=["with something else", "nothing was taken back"])
+def test_what_also_changes_something_else_is_proposed(lately: tuple[TakenBack, ...]) -> None:
+    """The plan stays as it was made, byte for byte."""
+    plan = a_plan(a_batch(MOVE, OTHER_MOVE))
+    assert without_taken_back(plan, lately).encoded() == plan.encoded()
+
+
+def test_a_subject_is_the_bundle_or_the_setting_of_its_holder() -> None:
+    """A topic's own setting is another one than its namespace's."""
+    topic = "persistent://shop/orders/t"
+    change = ChangeSetting(namespace="shop/orders", topic=topic, name=SettingName.TTL, before=None, after=None)
+    assert subject_of(change) == (topic, "time to live")
+    assert subject_of(a_move(bundle=HALVES[0])) == ("pulsar/system", HALVES[0])
