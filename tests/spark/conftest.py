@@ -1,23 +1,18 @@
-"""One Spark session for all tests that need one."""
+"""A Spark session as the jobs set it, and snapshots made of rows."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
-from lab.testing import cannot_run
 from pulsar_steward.collect.arrow import schema_of
 from steward_spark.frames import Frames
 from steward_spark.holding import OF_SMALL, on_driver
-from steward_spark.session import spark_session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -26,23 +21,12 @@ if TYPE_CHECKING:
 Rows = dict[str, list[dict[str, Any]]]
 
 
-def need_java() -> None:
-    """Skips where there is no Java, saying so; with ``CI=true`` it fails instead."""
-    if not shutil.which("java") and not os.environ.get("JAVA_HOME"):
-        cannot_run("no Java on this machine: Spark needs version 17 or later")
-
-
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """A session as the jobs start it, set as they set it for a small snapshot."""
-    need_java()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)  # the gateway's own sockets
-        session = spark_session("tests")
-        for key, value in OF_SMALL.items():
-            session.conf.set(key, value)
-        yield session
-        session.stop()
+def spark(spark: SparkSession) -> SparkSession:
+    """The session of all tests, set as the jobs set it for a small snapshot."""
+    for key, value in OF_SMALL.items():
+        spark.conf.set(key, value)
+    return spark
 
 
 @pytest.fixture

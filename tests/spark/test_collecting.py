@@ -19,6 +19,7 @@ from pulsar_steward.model.bundles import BundleRange, position_of
 from pulsar_steward.model.finding import Outlook, Severity
 from pulsar_steward.model.tables import CLIENTS, CONFIGURATION, DRILLED, METRICS, SUBSCRIPTIONS, TOPICS
 from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.planners.moves import Moves
 from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy, Policy
 from pulsar_steward.snapshots.read import open_snapshot
 from steward_spark.collecting import NobodyAnswered, Order, collect
@@ -89,7 +90,7 @@ def test_a_whole_cluster_is_collected_and_judged(spark: SparkSession, cluster: S
 
     assert uri == f"{tmp_path}/cluster=lab/taken_at=20260131T235959Z"
     snapshot = open_snapshot(uri)
-    scene = scene_of(snapshot, Policy(), {})
+    scene = scene_of(snapshot, Policy(), Moves())
     assert (scene.snapshot_id, scene.unread) == ("lab-20260131T235959Z", ())
     assert {bundle.owner for bundle in scene.tc_bundles} == {cluster.admin_urls[1].partition("//")[2]}
     assert sum(len(bundle.coordinators) for bundle in scene.tc_bundles) == 16

@@ -15,12 +15,12 @@ from pulsar_steward.collect.arrow import BROKER_TABLES
 from pulsar_steward.collect.configuration import kept
 from pulsar_steward.collect.metrics import Metrics, read_metrics
 from pulsar_steward.collect.ownership import as_owned_now, owned_by_namespace
+from pulsar_steward.collect.positions import tc_positions, worst_positions
 from pulsar_steward.collect.recent import Recent
 from pulsar_steward.collect.rows import Rows
 from pulsar_steward.collect.sums import BundleSum
 from pulsar_steward.collect.topics import TopicRows
 from pulsar_steward.errors import AdminError, StatusError
-from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.tables import BROKERS, BUNDLES, CONFIGURATION
 from pulsar_steward.policy.schema import CollectPolicy
 
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pulsar_steward.admin.settings import AdminSettings
-    from pulsar_steward.collect.ownership import Owned
-
+    from pulsar_steward.collect.positions import Positions
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +101,7 @@ class _Reading:
             document = reader.topic_statistics()
             owned = owned_by_namespace(reader.owned_bundles(self._task.pulsar_cluster, self._task.broker))
             self._load = _load_report(reader)
-            positions = _positions(reader, owned)
+            positions = tc_positions(reader, owned)
             self._skew = _or_none(reader.clock_skew_milliseconds)
             configuration = _or_none(reader.runtime_configuration) or {}
             self._metrics = read_metrics(reader.metrics, "broker", self._scope.policy.metrics_megabytes)
@@ -114,6 +113,8 @@ class _Reading:
                 self._topics.add(statistics.namespace, bundle, topics)
             yield from self._topics.full_batches()
         yield from self._topics.rest()
+        with Reader(self._settings, broker=self._task.broker) as reader:
+            positions |= worst_positions(reader, self._topics.sums, self._scope.policy)
         yield from self._bundles(positions)
         yield from self._configuration(configuration)
         yield from self._metrics.batches(self._task.broker, "broker", BROKER_TABLES)
@@ -139,10 +140,10 @@ class _Reading:
         rows.add([self._task.broker] * len(settings), list(settings), list(settings.values()))
         yield from rows.rest()
 
-    def _bundles(self, positions: dict[str, list[int]]) -> Iterator[pa.RecordBatch]:
+    def _bundles(self, positions: Positions) -> Iterator[pa.RecordBatch]:
         rows = Rows(BUNDLES, BROKER_TABLES)
         for (namespace, bundle), total in self._topics.sums.items():
-            known = positions.get(bundle) if namespace == TC_NAMESPACE else None
+            known = positions.get((namespace, bundle))
             clients = (total.topics, total.producers, total.consumers)
             row = (namespace, bundle, self._task.broker, True, *clients, *total.rates, total.backlog, known)
             rows.add(*([value] for value in row))
@@ -165,11 +166,6 @@ def _load_report(reader: Reader) -> dict[str, Any]:
         return reader.load_report()
     except StatusError:
         return {}
-
-
-def _positions(reader: Reader, owned: Owned) -> dict[str, list[int]]:
-    found = {bundle: reader.topic_positions(TC_NAMESPACE, bundle) for bundle in owned.get(TC_NAMESPACE, {})}
-    return {bundle: sorted(positions.values()) for bundle, positions in found.items() if positions is not None}
 
 
 def _percent(resource: Any) -> float | None:

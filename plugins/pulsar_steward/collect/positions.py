@@ -1,0 +1,83 @@
+"""Hash positions of the topics in a bundle, as its owner tells them: what a split divides, topics not loaded included.
+
+The call loads nothing, but its answer is as long as the bundle is full. So it is made for the coordinators' bundles,
+and of all others for the largest few of each broker.
+"""
+
+from __future__ import annotations
+
+import logging
+from heapq import nsmallest
+from typing import TYPE_CHECKING
+
+from pulsar_steward.errors import AdminError, TimedOut, Unreachable
+from pulsar_steward.model.bundles import TC_NAMESPACE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pulsar_steward.admin.reader import Reader
+    from pulsar_steward.collect.ownership import Owned
+    from pulsar_steward.collect.sums import BundleSum
+    from pulsar_steward.policy.schema import CollectPolicy
+
+log = logging.getLogger(__name__)
+
+MEGABYTE = 1_000_000
+
+Positions = dict[tuple[str, str], list[int]]
+"""Namespace and range → positions, rising."""
+
+
+def tc_positions(reader: Reader, owned: Owned) -> Positions:
+    """Those of the coordinators' bundles.
+
+    Raises:
+        AdminError: If the owner cannot be asked.
+    """
+    found = {(TC_NAMESPACE, bundle): _asked(reader, TC_NAMESPACE, bundle) for bundle in owned.get(TC_NAMESPACE, {})}
+    return {bundle: positions for bundle, positions in found.items() if positions is not None}
+
+
+def worst_positions(reader: Reader, sums: Mapping[tuple[str, str], BundleSum], policy: CollectPolicy) -> Positions:
+    """Those of a broker's largest bundles, where they are large enough; what cannot be read is left out.
+
+    Args:
+        reader: Asks the broker.
+        sums: What each of its bundles carries.
+        policy: From when on a bundle is large, and how many are asked for.
+    """
+    found: Positions = {}
+    for namespace, bundle in worst(sums, policy):
+        try:
+            positions = _asked(reader, namespace, bundle)
+        except (Unreachable, TimedOut) as error:
+            log.warning("no more positions are asked for: %s", error)
+            break
+        except AdminError as error:
+            log.warning("left out: %s", error)
+            continue
+        if positions is not None:
+            found[namespace, bundle] = positions
+    return found
+
+
+def worst(sums: Mapping[tuple[str, str], BundleSum], policy: CollectPolicy) -> list[tuple[str, str]]:
+    """The bundles to ask for: those furthest over one of the limits first, at most `collect.positions_bundles`."""
+    sizes = {name: _size(each, policy) for name, each in sums.items() if name[0] != TC_NAMESPACE and each.topics > 1}
+    large = (name for name, size in sizes.items() if size >= 1)
+    return nsmallest(policy.positions_bundles, large, key=lambda name: (-sizes[name], name))
+
+
+def _size(each: BundleSum, policy: CollectPolicy) -> float:
+    """How many times the limit a bundle is, by what it has most of."""
+    return max(
+        each.topics / policy.positions_from_topics,
+        (each.producers + each.consumers) / policy.positions_from_clients,
+        (each.throughput_in + each.throughput_out) / (policy.positions_from_megabytes * MEGABYTE),
+    )
+
+
+def _asked(reader: Reader, namespace: str, bundle: str) -> list[int] | None:
+    positions = reader.topic_positions(namespace, bundle)
+    return None if positions is None else sorted(positions.values())

@@ -1,0 +1,135 @@
+"""Looks for the moves that bring brokers closer, one at a time, the most helpful for the fewest clients first."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from pulsar_steward.model.numbering import step_id
+from pulsar_steward.model.step import Step, Touched, UnloadBundle
+from pulsar_steward.planners.bundles.facts import MEGABYTE
+from pulsar_steward.planners.bundles.guarded import guarded, vetoes
+from pulsar_steward.planners.bundles.notes import enumerated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pulsar_steward.planners.bundles.board import Board, Move
+    from pulsar_steward.planners.bundles.facts import LoadFacts, Stay
+    from pulsar_steward.planners.scene import Scene
+
+COMPARED = 4
+"""Emptiest targets, or fullest sources, that are tried for a broker before all others."""
+
+
+class Search:
+    """Every move lowers the board's spread and takes its bundle out of the search, so it ends.
+
+    Attributes:
+        steps: In the order in which they run.
+    """
+
+    def __init__(self, scene: Scene, board: Board, facts: LoadFacts, batch: str) -> None:
+        self._scene = scene
+        self._board = board
+        self._facts = facts
+        self._batch = batch
+        self._stays: defaultdict[str, list[Stay]] = defaultdict(list)
+        self._vetoed: defaultdict[str, list[str]] = defaultdict(list)
+        self._without_a_move: set[str] = set()
+        self.steps: list[Step] = []
+        for stay in facts.stays:
+            self._stays[stay.owner].append(stay)
+
+    def run(self, most: int) -> None:
+        """Moves until brokers are near enough, nothing helps any more, or there are so many moves."""
+        while len(self.steps) < most and (move := self._next()):
+            self._stays[move.stay.owner].remove(move.stay)
+            step = self._guarded(move)
+            if against := vetoes(step):
+                for veto in against:
+                    self._vetoed[veto.guard].append(f"{move.stay.name} ({veto.reason})")
+                continue
+            self.steps.append(step)
+            self._board.carry_out(move)
+
+    def notes(self) -> Iterator[str]:
+        """Which guards kept which bundles where they are."""
+        for guard, named in sorted(self._vetoed.items()):
+            yield f"Guard {guard} keeps bundles where they are, though their load counts: {enumerated(named)}."
+
+    def _next(self) -> Move | None:
+        """The best move; brokers for which there was none are asked again only when there is none for the others."""
+        move = self._best()
+        if move is None and self._without_a_move:
+            self._without_a_move.clear()
+            move = self._best()
+        return move
+
+    def _best(self) -> Move | None:
+        """The best move for the broker that is furthest from the mean and has one."""
+        by_fullness = self._board.by_fullness()
+        for broker in self._board.uneven():
+            if broker in self._without_a_move:
+                continue
+            others = [each for each in by_fullness if each != broker]
+            for few in (COMPARED, len(others)):
+                found = list(self._around(broker, others, few))
+                if found:
+                    return min(found, key=lambda move: move.order)
+            self._without_a_move.add(broker)
+        return None
+
+    def _around(self, broker: str, others: list[str], few: int) -> Iterator[Move]:
+        if self._board.too_full(broker):
+            for target in others[:few]:
+                yield from self._moves(broker, target)
+        if self._board.too_empty(broker):
+            for source in others[::-1][:few]:
+                yield from self._moves(source, broker)
+
+    def _moves(self, source: str, target: str) -> Iterator[Move]:
+        return (move for move in self._board.moves(self._stays[source], target) if self._may_go(move))
+
+    def _may_go(self, move: Move) -> bool:
+        allowed = self._facts.allowed.get(move.stay.namespace)
+        return allowed is None or move.target in allowed
+
+    def _guarded(self, move: Move) -> Step:
+        stay, name = move.stay, step_id(self._batch, len(self.steps) + 1)
+        return guarded(
+            self._step(move, name),
+            self._scene,
+            bundle=stay.bundle,
+            clients=stay.now.clients,
+            place_in_run=len(self.steps) + 1,
+            allowed=self._facts.allowed.get(stay.namespace),
+        )
+
+    def _step(self, move: Move, name: str) -> Step:
+        stay, source, target = move.stay, move.stay.owner, move.target
+        (topics, flow, _), (topics_there, flow_there, _) = self._board.mean[source], self._board.mean[target]
+        return Step(
+            step_id=name,
+            change=UnloadBundle(namespace=stay.namespace, bundle=stay.bundle, source=source, target=target),
+            why=(
+                f"In {self._facts.snapshots} snapshots {source} carried {_words(topics, flow)} on average, and"
+                f" {target} {_words(topics_there, flow_there)}; the bundle {stay.mean.words}, and"
+                f" {stay.peak.bytes / MEGABYTE:,.1f} MB/s at most"
+            ),
+            effect=(
+                f"on average {source} goes from {_words(topics, flow)} to"
+                f" {_words(topics - stay.mean.topics, flow - stay.mean.bytes)}, {target} from"
+                f" {_words(topics_there, flow_there)} to"
+                f" {_words(topics_there + stay.mean.topics, flow_there + stay.mean.bytes)}"
+            ),
+            touched=Touched(
+                producers=stay.now.producers, consumers=stay.now.consumers, topics=stay.now.topics, coordinators=0
+            ),
+            undo=UnloadBundle(namespace=stay.namespace, bundle=stay.bundle, source=target, target=source),
+            undo_note=f"Unload it from {target} back to {source}: the same clients reconnect once more.",
+        )
+
+
+def _words(topics: int, flow: int) -> str:
+    return f"{topics:,} topics and {flow / MEGABYTE:,.1f} MB/s"

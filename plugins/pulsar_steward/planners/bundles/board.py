@@ -1,0 +1,148 @@
+"""Which broker carries what while moves are looked for, on average and at the peaks, and what a move would gain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.planners.bundles.facts import MEGABYTE, Load, Stay
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pulsar_steward.planners.bundles.facts import BrokerLoad
+    from pulsar_steward.policy.checks.placement import BrokerLoadSkewPolicy
+
+MEASURES: tuple[Callable[[Load], int], ...] = (
+    lambda load: load.topics,
+    lambda load: load.bytes,
+    lambda load: load.clients,
+)
+"""What is brought closer: topics, throughput and clients of brokers."""
+
+COST_OF_A_MOVE = 100
+"""Clients that a move costs besides its own: so a bundle of few clients is not moved for next to nothing either."""
+
+LEAST_GAIN = 1e-9
+"""Less is no improvement, but rounding."""
+
+Amounts = tuple[int, ...]
+"""One number for each of `MEASURES`."""
+
+
+def amounts(load: Load) -> Amounts:
+    """What of a load is brought closer."""
+    return tuple(measure(load) for measure in MEASURES)
+
+
+class Move(msgspec.Struct, frozen=True):
+    """A bundle's way to another broker.
+
+    Attributes:
+        stay: The bundle.
+        target: The broker that gets it.
+        gain: What it takes off the spread, above 0.
+    """
+
+    stay: Stay
+    target: str
+    gain: float
+
+    @property
+    def order(self) -> tuple[float, str, str]:
+        """Sorts what lowers the spread most for each client that it disturbs first; names make it the same always."""
+        return -self.gain / (COST_OF_A_MOVE + self.stay.now.clients), self.stay.name, self.target
+
+
+class Board:
+    """Brokers' loads; a bundle moves once at most, from its owner to one target.
+
+    The spread is the sum over brokers and measures of how far each is from the mean, squared, in units of the mean, or
+    of what the check takes for a full broker where the mean is less: then nobody carries much of it.
+
+    Args:
+        brokers: By id.
+        policy: When `broker-load-skew` takes a broker for full.
+        within_percent: How far from the mean is near enough.
+    """
+
+    def __init__(self, brokers: Sequence[BrokerLoad], policy: BrokerLoadSkewPolicy, within_percent: int) -> None:
+        self.mean = {each.broker: amounts(each.mean) for each in brokers}
+        self.peak = {each.broker: amounts(each.peak) for each in brokers}
+        self.topics = {each.broker: each.now.topics for each in brokers}
+        least = (policy.minimum_topics, policy.minimum_throughput_megabytes * MEGABYTE, policy.minimum_clients)
+        sums = [sum(column) for column in zip(*self.mean.values(), strict=True)]
+        peaks = [sum(column) for column in zip(*self.peak.values(), strict=True)]
+        self._means = [total / len(self.mean) for total in sums]
+        self._scales: list[float] = [max(mean, float(small)) for mean, small in zip(self._means, least, strict=True)]
+        self._near = within_percent / 100
+        self._peak_limits = [total / len(self.peak) * (1 + self._near) for total in peaks]
+
+    @property
+    def spread(self) -> float:
+        """How uneven the load is; 0: not at all."""
+        return sum((each * each for broker in self.mean for each in self._deviations(broker)), 0.0)
+
+    def uneven(self) -> list[str]:
+        """Brokers that are further from the mean than is near enough, the furthest first."""
+        far = {broker: max(abs(each) for each in self._deviations(broker)) for broker in self.mean}
+        return sorted((broker for broker, off in far.items() if off > self._near), key=lambda name: (-far[name], name))
+
+    def by_fullness(self) -> list[str]:
+        """All brokers, the emptiest first."""
+        full = {broker: sum(self._deviations(broker)) for broker in self.mean}
+        return sorted(full, key=lambda name: (full[name], name))
+
+    def above_mean(self, broker: str) -> bool:
+        """Whether a broker has more than the mean of anything."""
+        return any(deviation > 0 for deviation in self._deviations(broker))
+
+    def weight(self, stay: Stay) -> float:
+        """A bundle's load, all measures together, in units of the mean of brokers."""
+        return sum((amount / scale for amount, scale in zip(amounts(stay.mean), self._scales, strict=True)), 0.0)
+
+    def too_full(self, broker: str) -> bool:
+        """Whether a broker carries too much of anything."""
+        return any(deviation > self._near for deviation in self._deviations(broker))
+
+    def too_empty(self, broker: str) -> bool:
+        """Whether a broker carries too little of anything."""
+        return any(deviation < -self._near for deviation in self._deviations(broker))
+
+    def moves(self, stays: Sequence[Stay], target: str) -> Iterator[Move]:
+        """Of bundles of one broker those that would lower the spread on another one, and fit there at their peaks."""
+        if not stays:
+            return
+        source = stays[0].owner
+        here, there = self.mean[source], self.mean[target]
+        peak_here, peak_there = self.peak[source], self.peak[target]
+        room = [
+            max(float(most), limit) - taken
+            for most, limit, taken in zip(peak_here, self._peak_limits, peak_there, strict=True)
+        ]
+        differences = [one - other for one, other in zip(here, there, strict=True)]
+        for stay in stays:
+            mean, peak = amounts(stay.mean), amounts(stay.peak)
+            gain = sum(
+                amount * (difference - amount) / scale**2
+                for amount, difference, scale in zip(mean, differences, self._scales, strict=True)
+            )
+            if gain > LEAST_GAIN and all(amount <= free for amount, free in zip(peak, room, strict=True) if amount):
+                yield Move(stay, target, gain)
+
+    def carry_out(self, move: Move) -> None:
+        """Puts a bundle on its target."""
+        source, target = move.stay.owner, move.target
+        for loads, load in ((self.mean, move.stay.mean), (self.peak, move.stay.peak)):
+            change = amounts(load)
+            loads[source] = tuple(one - other for one, other in zip(loads[source], change, strict=True))
+            loads[target] = tuple(one + other for one, other in zip(loads[target], change, strict=True))
+        self.topics[source] -= move.stay.now.topics
+        self.topics[target] += move.stay.now.topics
+
+    def _deviations(self, broker: str) -> list[float]:
+        return [
+            (amount - mean) / scale
+            for amount, mean, scale in zip(self.mean[broker], self._means, self._scales, strict=True)
+        ]

@@ -1,0 +1,170 @@
+"""Splits the bundles of one namespace, the worst first and generation by generation, until none is too large."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from pulsar_steward.model.numbering import step_id
+from pulsar_steward.model.step import SplitBundle, Step, Touched
+from pulsar_steward.planners.bundles.excess import Excess, dominant
+from pulsar_steward.planners.bundles.facts import counted
+from pulsar_steward.planners.bundles.guarded import guarded, vetoes
+from pulsar_steward.planners.bundles.notes import enumerated
+from pulsar_steward.planners.bundles.pieces import Piece, halves_of, piece_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pulsar_steward.model.bundles import BundleRange
+    from pulsar_steward.planners.bundles.excess import Dominant, Limits
+    from pulsar_steward.planners.bundles.facts import Suspect
+    from pulsar_steward.planners.scene import Scene
+
+ALGORITHM = "topic_count_equally_divide"
+"""The one whose halves can be told beforehand (`halves_by_topic_count`)."""
+
+NO_WAY_BACK = (
+    "A split cannot be undone: Pulsar does not join bundles again. Both halves stay on their broker, and can be moved"
+    " like any bundle."
+)
+
+
+class Search:
+    """The namespace's pieces, and the steps that make them; ends, as every split leaves fewer topics in both halves.
+
+    Attributes:
+        steps: In the order in which they run.
+    """
+
+    def __init__(self, scene: Scene, limits: Limits, batch: str) -> None:
+        self._scene = scene
+        self._limits = limits
+        self._batch = batch
+        self._final: set[BundleRange] = set()
+        self._unknown: defaultdict[str, list[Piece]] = defaultdict(list)
+        self._dominated: dict[tuple[str, str], tuple[Excess, Dominant]] = {}
+        self._vetoed: defaultdict[str, list[str]] = defaultdict(list)
+        self._pieces: dict[BundleRange, Piece] = {}
+        self.steps: list[Step] = []
+        for suspect in limits.crowd.suspects:
+            piece = piece_of(suspect, suspect.owner or "", suspect.positions or ())
+            self._pieces[piece.range] = piece
+            if why := _unknown(suspect):
+                self._unknown[why].append(piece)
+                self._final.add(piece.range)
+
+    @property
+    def namespace(self) -> str:
+        """``tenant/namespace``."""
+        return self._limits.crowd.namespace
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """Bundles and parts as they are after all steps."""
+        return tuple(self._pieces.values())
+
+    def run(self) -> None:
+        """Splits until nothing is too large that a split makes smaller, or the policy's number is reached."""
+        while generation := self._too_large():
+            for piece, excess in generation:
+                if len(self.steps) >= self._limits.cluster.bundle_split_remedy.most_splits:
+                    return
+                self._split(piece, excess)
+
+    def notes(self) -> Iterator[str]:
+        """Why there are no more splits than these."""
+        for reason, pieces in self._unknown.items():
+            bundles = [str(piece.range) for piece in pieces if self._limits.excesses(piece, len(self.steps))]
+            if bundles:
+                yield f"{self.namespace}: {enumerated(bundles)} cannot be split, as {reason}."
+        for (bundle, _), (excess, topic) in sorted(self._dominated.items()):
+            yield (
+                f"{self.namespace}/{bundle}: a split cannot help against {excess.measure.words(excess.amount)}, as"
+                f" {topic.topic} has {topic.share_percent} % of its {excess.measure.name}: give {topic.base} more"
+                " partitions (hot_bundle.dominating_topic_percent)."
+            )
+        for guard, named in sorted(self._vetoed.items()):
+            yield f"Guard {guard} keeps bundles of {self.namespace} from being split: {enumerated(named)}."
+
+    def _too_large(self) -> list[tuple[Piece, Excess]]:
+        """Pieces that a split may help, the worst first."""
+        percent, found = self._scene.policy.hot_bundle.dominating_topic_percent, []
+        for piece in self._pieces.values():
+            if piece.range in self._final:
+                continue
+            for excess in self._limits.excesses(piece, len(self.steps)):
+                if (topic := dominant(piece, excess.measure, percent)) is None:
+                    found.append((piece, excess))
+                    break
+                self._dominated.setdefault((str(piece.range), excess.measure.name), (excess, topic))
+        return sorted(found, key=lambda pair: (-pair[1].ratio, pair[0].range))
+
+    def _split(self, piece: Piece, excess: Excess) -> None:
+        name = step_id(self._batch, len(self.steps) + 1)
+        halves = halves_of(piece, name)
+        if halves is None:
+            self._final.add(piece.range)
+            self._unknown["all their topics have one hash position"].append(piece)
+            return
+        step = guarded(
+            self._step(piece, halves, name, excess),
+            self._scene,
+            bundle=piece.bundle,
+            clients=piece.load.clients,
+            place_in_run=len(self.steps) + 1,
+        )
+        if against := vetoes(step):
+            self._final.add(piece.range)
+            for veto in against:
+                self._vetoed[veto.guard].append(f"{piece.range} ({veto.reason})")
+            return
+        self.steps.append(step)
+        del self._pieces[piece.range]
+        self._pieces.update((half.range, half) for half in halves)
+
+    def _step(self, piece: Piece, halves: tuple[Piece, Piece], name: str, excess: Excess) -> Step:
+        lower, upper = halves
+        stay = self._scene.bundles.splits_keep_clients
+        return Step(
+            step_id=name,
+            change=SplitBundle(
+                namespace=self.namespace,
+                bundle=str(piece.range),
+                owner=piece.owner,
+                algorithm=ALGORITHM,
+                halves=(str(lower.range), str(upper.range)),
+            ),
+            why=f"It carries {excess.words} bundle of {self.namespace}",
+            effect=(
+                f"{piece.owner} still has both halves, {lower.range} with {_carries(lower)}"
+                f" and {upper.range} with {_carries(upper)}{'; all clients stay connected' if stay else ''}"
+            ),
+            touched=Touched(
+                producers=0 if stay else piece.load.producers,
+                consumers=0 if stay else piece.load.consumers,
+                topics=len(piece.positions),
+                coordinators=0,
+            ),
+            undo_note=NO_WAY_BACK,
+            after=() if piece.made_by is None else (piece.made_by,),
+        )
+
+
+def _unknown(suspect: Suspect) -> str | None:
+    """Why it is not known what a split would yield; None: it is."""
+    if suspect.owner is None:
+        return "there is no owner, or it is not known who"
+    if suspect.positions is None:
+        return (
+            "the hash positions of the topics are not in the snapshot: each broker is asked for its worst few bundles"
+            " (collect.positions_bundles)"
+        )
+    if len(suspect.topics) < suspect.load.topics:
+        return "there are too many topics to be looked at in one plan"
+    return None
+
+
+def _carries(piece: Piece) -> str:
+    idle = len(piece.positions) - piece.load.topics
+    return piece.load.words + (f", and {counted(idle, 'topic')} not loaded" if idle > 0 else "")

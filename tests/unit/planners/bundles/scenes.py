@@ -1,0 +1,192 @@
+"""Made-up scenes of crowded bundles and of brokers with uneven loads."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from pulsar_steward.model.bundles import BundleRange, position_of, range_holding
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.step import SplitBundle, UnloadBundle
+from pulsar_steward.planners.bundles.facts import (
+    MEGABYTE,
+    BrokerLoad,
+    BundleFacts,
+    Crowd,
+    Load,
+    LoadFacts,
+    Stay,
+    Suspect,
+    TopicFact,
+)
+from pulsar_steward.planners.bundles.pieces import load_of
+from tests.builders import a_scene, broker, equal_ranges
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pulsar_steward.planners.scene import Proposal, Scene
+
+NAMESPACE = "shop/orders"
+
+
+def finding(
+    check_id: str, subject: str, severity: Severity = Severity.WARNING, *, snapshots_in_a_row: int = 1
+) -> Finding:
+    """Something that was found."""
+    return Finding(
+        check_id=check_id,
+        severity=severity,
+        subject=subject,
+        evidence="made up",
+        figures={},
+        snapshots_in_a_row=snapshots_in_a_row,
+    )
+
+
+CROWDED = finding("bundle-topic-skew", NAMESPACE)
+
+
+def hot(bundle: BundleRange | str) -> Finding:
+    """A bundle that is found hot."""
+    return finding("hot-bundle", f"{NAMESPACE}/{bundle}")
+
+
+def names_in(bundle: BundleRange) -> Iterator[str]:
+    """Endless names of topics that fall into a range."""
+    names = (f"persistent://{NAMESPACE}/t-partition-{number}" for number in count())
+    return (name for name in names if position_of(name) in bundle)
+
+
+def topics_in(bundle: BundleRange, loads: Iterable[Mapping[str, int]]) -> tuple[TopicFact, ...]:
+    """Topics that fall into a range, one for each load, by position."""
+    facts = [TopicFact(position_of(name), name, **load) for load, name in zip(loads, names_in(bundle), strict=False)]
+    return tuple(sorted(facts, key=lambda fact: fact.position))
+
+
+def a_suspect(bundle: BundleRange, loads: Iterable[Mapping[str, int]], **fields: Any) -> Suspect:
+    """A bundle on broker 0 whose topics are all loaded; `fields` are those of `Suspect`."""
+    topics = topics_in(bundle, loads)
+    usual: dict[str, Any] = {
+        "bundle": str(bundle),
+        "owner": broker(0),
+        "load": load_of(topics),
+        "positions": tuple(topic.position for topic in topics),
+        "topics": topics,
+    }
+    return Suspect(**{**usual, **fields})
+
+
+def a_crowd(suspects: Sequence[Suspect], *, bundles: int = 4, others: int = 0) -> Crowd:
+    """A namespace of so many bundles; those that are no suspects have so many topics in all."""
+    rest = bundles - len(suspects)
+    return Crowd(
+        namespace=NAMESPACE,
+        bundles=bundles,
+        topics=sum(suspect.load.topics for suspect in suspects) + others,
+        rest_topics=-(-others // rest) if rest else 0,
+        suspects=tuple(suspects),
+    )
+
+
+def crowded_scene(crowd: Crowd, findings: Sequence[Finding] = (CROWDED,), **fields: Any) -> Scene:
+    """A scene of one namespace with trouble; `fields` are those of `BundleFacts` and `Scene`."""
+    of_bundles = {name: fields.pop(name) for name in BundleFacts.__struct_fields__ if name in fields}
+    facts = BundleFacts(crowds=(crowd,), **of_bundles)
+    return a_scene(3, **{"findings": tuple(findings), "bundles": facts, **fields})
+
+
+def crowded(*counts: int) -> Crowd:
+    """A namespace of as many bundles as there are counts, each with so many idle topics."""
+    ranges = equal_ranges(len(counts))
+    suspects = [a_suspect(bundle, [{}] * number) for bundle, number in zip(ranges, counts, strict=True)]
+    return a_crowd(suspects, bundles=len(counts))
+
+
+def spread_out(topics: int, bundles: int) -> Crowd:
+    """A namespace of many bundles, its topics wherever they hash to."""
+    ranges = equal_ranges(bundles)
+    held: dict[BundleRange, list[TopicFact]] = {bundle: [] for bundle in ranges}
+    for number in range(topics):
+        name = f"persistent://{NAMESPACE}/t-partition-{number}"
+        held[range_holding(ranges, position_of(name))].append(TopicFact(position_of(name), name))
+    suspects = [
+        Suspect(
+            bundle=str(bundle),
+            owner=broker(0),
+            load=Load(topics=len(facts)),
+            positions=tuple(sorted(fact.position for fact in facts)),
+            topics=tuple(sorted(facts, key=lambda fact: fact.position)),
+        )
+        for bundle, facts in held.items()
+    ]
+    return a_crowd(suspects, bundles=bundles)
+
+
+def after_splits(crowd: Crowd, proposal: Proposal) -> dict[BundleRange, tuple[TopicFact, ...]]:
+    """The topics of every bundle after all splits, in order; fails where one comes before what makes its bundle."""
+    held = {BundleRange.parse(each.bundle): each.topics for each in crowd.suspects}
+    for batch in proposal.batches:
+        made: dict[str, str] = {}
+        for step in batch.steps:
+            assert isinstance(step.change, SplitBundle)
+            whole, *halves = (BundleRange.parse(text) for text in (step.change.bundle, *step.change.halves))
+            assert step.after == ((made[str(whole)],) if str(whole) in made else ())
+            topics = held.pop(whole)
+            for half in halves:
+                held[half] = tuple(topic for topic in topics if topic.position in half)
+                made[str(half)] = step.step_id
+    return held
+
+
+def a_stay(owner: int, number: int, load: Load | None = None, **fields: Any) -> Stay:
+    """A bundle that stayed on a broker; it carried the same all the time if nothing else is said."""
+    same = Load(topics=100, bytes=MEGABYTE, producers=5, consumers=5) if load is None else load
+    usual: dict[str, Any] = {
+        "namespace": NAMESPACE,
+        "bundle": f"0x{number << 12:08x}_0x{number + 1 << 12:08x}",
+        "owner": broker(owner),
+        "mean": same,
+        "peak": same,
+        "now": same,
+    }
+    return Stay(**{**usual, **fields})
+
+
+def summed(loads: Iterable[Load]) -> Load:
+    """What loads come to in all."""
+    fields = ("topics", "bytes", "messages", "producers", "consumers")
+    every = list(loads)
+    return Load(**{field: sum(getattr(load, field) for load in every) for field in fields})
+
+
+def load_of_stays(brokers: int, stays: Sequence[Stay], **fields: Any) -> LoadFacts:
+    """The load of brokers that have these bundles and nothing else; `fields` are those of `LoadFacts`."""
+    loads = []
+    for number in range(brokers):
+        held = [stay for stay in stays if stay.owner == broker(number)]
+        loads.append(
+            BrokerLoad(
+                broker=broker(number),
+                mean=summed(stay.mean for stay in held),
+                peak=summed(stay.peak for stay in held),
+                now=summed(stay.now for stay in held),
+            )
+        )
+    return LoadFacts(**{"snapshots": 6, "brokers": tuple(loads), "stays": tuple(stays), **fields})
+
+
+def uneven_scene(brokers: int, stays: Sequence[Stay], **fields: Any) -> Scene:
+    """A scene of brokers with uneven loads; `fields` are those of `LoadFacts` and `Scene`."""
+    of_load = {name: fields.pop(name) for name in ("snapshots", "moved", "allowed") if name in fields}
+    dangers = {"dangers": fields.pop("dangers")} if "dangers" in fields else {}
+    facts = BundleFacts(load=load_of_stays(brokers, stays, **of_load), **dangers)
+    usual: dict[str, Any] = {"findings": (finding("broker-load-skew", broker(0)),), "bundles": facts}
+    return a_scene(brokers, **{**usual, **fields})
+
+
+def ways(proposal: Proposal) -> list[tuple[str, str, str]]:
+    """Bundle, source and target of every move, in order."""
+    steps = [step for batch in proposal.batches for step in batch.steps]
+    changes = [step.change for step in steps if isinstance(step.change, UnloadBundle)]
+    return [(change.bundle, change.source, change.target) for change in changes]

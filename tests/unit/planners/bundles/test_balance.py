@@ -1,0 +1,255 @@
+"""Moves of business bundles: which, where to, when to stop, and why not."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pulsar_steward.guard.hazards import Surroundings, TopicFigures
+from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.plan import Placement
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
+from pulsar_steward.model.step import UnloadBundle
+from pulsar_steward.planners.bundles.balance import propose
+from pulsar_steward.planners.bundles.board import Board
+from pulsar_steward.planners.bundles.facts import MEGABYTE, Dangers, Load, Stay
+from pulsar_steward.policy.schema import Policy
+from tests.builders import NOW, a_policy, broker
+from tests.unit.planners.bundles.scenes import NAMESPACE, a_stay, finding, load_of_stays, uneven_scene, ways
+
+SKEW = finding("broker-load-skew", broker(0))
+ON_ONE = [a_stay(0, number) for number in range(20)]
+"""20 bundles of 100 topics each, all on one of three brokers."""
+
+
+def board(brokers: int, stays: list[Stay], policy: Policy | None = None) -> Board:
+    """The brokers as the planner sees them first."""
+    policy = policy or Policy()
+    facts = load_of_stays(brokers, stays)
+    return Board(facts.brokers, policy.broker_load_skew, policy.bundle_balance_remedy.within_percent)
+
+
+def test_bundles_go_from_the_full_broker_to_the_empty_ones() -> None:
+    """Until all are near the mean; the batch shows the topics of each broker before and after."""
+    proposal = propose(uneven_scene(3, ON_ONE))
+
+    (batch,) = proposal.batches
+    assert (batch.kind, batch.findings, batch.unit) == ("bundle_balance", (SKEW,), "topics")
+    assert batch.before == (Placement(broker(0), 2000), Placement(broker(1), 0), Placement(broker(2), 0))
+    assert all(500 <= place.count <= 834 for place in batch.after)
+    assert sum(place.count for place in batch.after) == 2000
+    assert proposal.notes == ()
+
+
+def test_a_move_is_described_and_can_be_undone() -> None:
+    """Its cost is what is connected now; its reason is what was seen over time."""
+    proposal = propose(uneven_scene(3, ON_ONE))
+
+    step = proposal.batches[0].steps[0]
+    assert isinstance(step.change, UnloadBundle)
+    assert isinstance(step.undo, UnloadBundle)
+    assert (step.undo.source, step.undo.target) == (step.change.target, step.change.source)
+    assert (step.touched.producers, step.touched.consumers, step.touched.topics) == (5, 5, 100)
+    assert "In 6 snapshots broker-00:8080 carried 2,000 topics and 20.0 MB/s on average" in step.why
+    assert "goes from 2,000 topics and 20.0 MB/s to 1,900 topics and 19.0 MB/s" in step.effect
+    assert all(result.passed for result in step.guards)
+
+
+def test_what_lowers_the_spread_for_the_fewest_clients_goes_first() -> None:
+    """Of bundles with the same load, those that hardly anybody is connected to."""
+    crowded = Load(topics=100, bytes=MEGABYTE, producers=400, consumers=400)
+    same = msgspec.structs.replace(crowded, producers=5, consumers=5)
+    stays = [a_stay(0, number, crowded, now=crowded, mean=same, peak=same) for number in range(16)]
+    stays += [a_stay(0, number, same) for number in range(16, 20)]
+
+    moved = ways(propose(uneven_scene(3, stays)))
+
+    assert {bundle for bundle, *_ in moved[:4]} == {stay.bundle for stay in stays[16:]}
+
+
+def test_throughput_is_brought_closer_too() -> None:
+    """Where all brokers have as many topics."""
+    heavy, light = Load(topics=100, bytes=20 * MEGABYTE), Load(topics=100, bytes=MEGABYTE)
+    stays = [a_stay(0, number, heavy) for number in range(8)]
+    stays += [a_stay(1 + number % 2, 8 + number, light) for number in range(16)]
+
+    before, proposal = board(3, stays), propose(uneven_scene(3, stays))
+
+    flows = {name: amounts[1] for name, amounts in before.mean.items()}
+    by_bundle = {stay.bundle: stay for stay in stays}
+    for bundle, source, target in ways(proposal):
+        flows[source] -= by_bundle[bundle].mean.bytes
+        flows[target] += by_bundle[bundle].mean.bytes
+    assert max(flows.values()) <= 80 * MEGABYTE
+
+
+def test_a_bundle_whose_peak_does_not_fit_stays() -> None:
+    """On average it would; at its peak, the target would carry more than the full broker ever did."""
+    mean = Load(topics=400, bytes=10 * MEGABYTE)
+    burst = msgspec.structs.replace(mean, bytes=900 * MEGABYTE)
+    stays = [a_stay(0, number, mean, peak=mean) for number in range(4)]
+    stays += [a_stay(1, 4, Load(topics=10, bytes=0), peak=Load(topics=10, bytes=50 * MEGABYTE))]
+    calm = [*stays, a_stay(0, 5, mean)]
+    bursting = [*stays, a_stay(0, 5, mean, peak=burst)]
+
+    def moved(every: list[Stay]) -> set[str]:
+        return {bundle for bundle, *_ in ways(propose(uneven_scene(2, every)))}
+
+    assert moved(calm)
+    assert calm[-1].bundle not in moved(bursting)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"unread": ("shop/orders",)}, "the snapshot is partial without shop/orders"),
+        ({"policy": a_policy(plan={"standing_snapshots": 3})}, "no skew has stood for 3 snapshots in a row"),
+        ({"claimed": frozenset({TC_NAMESPACE})}, "moves come with a later plan, once that batch is proved"),
+        ({"snapshots": 2}, "2 whole snapshots of the last 360 minutes may show a burst: 3 are needed"),
+    ],
+)
+def test_why_nothing_is_proposed(fields: dict[str, Any], words: str) -> None:
+    """One note says it."""
+    proposal = propose(uneven_scene(3, ON_ONE, **fields))
+
+    assert proposal.batches == ()
+    (note,) = proposal.notes
+    assert words in note
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"claimed": frozenset({NAMESPACE})}, "as this plan splits some of them"),
+        ({"findings": (SKEW, finding("bundle-flapping", f"{NAMESPACE}/{ON_ONE[0].bundle}"))}, "move to and fro"),
+        ({"policy": a_policy(apply={"protected_namespaces": [NAMESPACE]})}, "Guard protected keeps bundles"),
+        ({"policy": a_policy(brokers={"draining": [broker(1), broker(2)]})}, "Guard target_allowed keeps bundles"),
+    ],
+)
+def test_bundles_that_are_left_where_they_are(fields: dict[str, Any], words: str) -> None:
+    """A whole namespace of them here, so that nothing is proposed."""
+    proposal = propose(uneven_scene(3, ON_ONE, **fields))
+
+    assert proposal.batches == ()
+    assert any(words in note for note in proposal.notes)
+    assert any("no move evens that out" in note for note in proposal.notes)
+
+
+def test_brokers_that_isolation_excludes_get_nothing() -> None:
+    """However empty they are."""
+    moved = ways(propose(uneven_scene(3, ON_ONE, allowed={NAMESPACE: (broker(0), broker(2))})))
+
+    assert {target for *_, target in moved} == {broker(2)}
+
+
+def test_a_bundle_with_a_hazard_stays_and_others_go() -> None:
+    """The note names the guard and the bundle; its load still counts."""
+    held = ON_ONE[3]
+    quota = BacklogQuota(limit_bytes=100, policy=QuotaPolicy.HOLD)
+    dangers = Dangers(
+        figures={held.name: (TopicFigures(topic="persistent://shop/orders/t", producers=3, backlog_bytes=99),)},
+        around={NAMESPACE: Surroundings(quotas={SettingName.SIZE_QUOTA: quota})},
+    )
+    proposal = propose(uneven_scene(3, ON_ONE, dangers=dangers))
+
+    moved = {bundle for bundle, *_ in ways(proposal)}
+    assert moved
+    assert held.bundle not in moved
+    assert any("Guard producers_return" in note and held.name in note for note in proposal.notes)
+
+
+def test_a_bundle_that_was_moved_lately_rests() -> None:
+    """By the ledger, and by the snapshots where others moved it."""
+    proposal = propose(uneven_scene(3, ON_ONE, moved_at={ON_ONE[0].name: NOW}, moved=2))
+
+    assert ON_ONE[0].bundle not in {bundle for bundle, *_ in ways(proposal)}
+    assert any("Guard cooldown" in note for note in proposal.notes)
+    assert any(
+        "2 bundles that were elsewhere, or not there yet, in one of 6 snapshots rest." in n for n in proposal.notes
+    )
+
+
+def test_no_more_moves_than_the_policy_lets() -> None:
+    """The most helpful ones; the rest is said."""
+    proposal = propose(uneven_scene(3, ON_ONE, policy=a_policy(bundle_balance_remedy={"most_moves": 2})))
+
+    assert len(ways(proposal)) == 2
+    assert "after these 2 moves, the most of one plan" in proposal.notes[0]
+
+
+def test_a_burst_that_is_over_is_no_reason() -> None:
+    """What the latest snapshot shows alone moves nothing."""
+    burst = Load(topics=100, bytes=500 * MEGABYTE)
+    stays = [a_stay(number % 3, number, now=burst if number % 3 == 0 else Load(topics=100)) for number in range(21)]
+    proposal = propose(uneven_scene(3, stays))
+
+    assert proposal.batches == ()
+    assert "every broker is within 25 % of the mean" in proposal.notes[0]
+
+
+@pytest.mark.parametrize("found", [finding("broker-load-skew", broker(0), Severity.INFO), finding("tc-skew", "east")])
+def test_without_its_finding_there_is_nothing_to_say(found: Any) -> None:
+    """No step and no note."""
+    proposal = propose(uneven_scene(3, ON_ONE, findings=(found,)))
+
+    assert (proposal.batches, proposal.notes) == ((), ())
+
+
+LOADS = st.builds(
+    Load,
+    topics=st.integers(1, 400),
+    bytes=st.integers(0, 50 * MEGABYTE),
+    producers=st.integers(0, 500),
+    consumers=st.integers(0, 500),
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(brokers=st.integers(2, 5), loads=st.lists(st.tuples(st.integers(0, 4), LOADS, LOADS), max_size=25))
+def test_every_move_improves_and_each_bundle_moves_once(brokers: int, loads: list[tuple[int, Load, Load]]) -> None:
+    """For any load; the spread falls with each step, no target comes to carry more than its source did, and it ends."""
+    stays = [
+        a_stay(owner % brokers, number, load, peak=peak_of(load, other), now=other)
+        for number, (owner, load, other) in enumerate(loads)
+    ]
+    scene, now = uneven_scene(brokers, stays), board(brokers, stays)
+    by_bundle = {stay.bundle: stay for stay in stays}
+
+    proposal = propose(scene)
+
+    moved = ways(proposal)
+    assert len({bundle for bundle, *_ in moved}) == len(moved)
+    for bundle, source, target in moved:
+        stay, before = by_bundle[bundle], now.spread
+        (move,) = now.moves([stay], target)
+        assert stay.owner == source != target
+        now.carry_out(move)
+        assert now.spread < before
+    for batch in proposal.batches:
+        assert {place.broker: place.count for place in batch.after} == now.topics
+    assert msgspec.json.encode(proposal) == msgspec.json.encode(propose(scene))
+
+
+def peak_of(load: Load, other: Load) -> Load:
+    """The most of two loads, one by one."""
+    fields = ("topics", "bytes", "messages", "producers", "consumers")
+    return Load(**{field: max(getattr(load, field), getattr(other, field)) for field in fields})
+
+
+def test_a_large_cluster_is_balanced_in_time() -> None:
+    """100 brokers, of which one is empty, with 200 bundles each that may move."""
+    load = Load(topics=50, bytes=MEGABYTE // 2, producers=5, consumers=5)
+    stays = [a_stay(1 + number % 99, number, load) for number in range(200 * 99)]
+    began = monotonic()
+
+    proposal = propose(uneven_scene(100, stays))
+
+    assert monotonic() - began < 60
+    assert len(ways(proposal)) == 50
+    assert {target for *_, target in ways(proposal)} == {broker(0)}

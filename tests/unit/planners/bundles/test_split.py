@@ -1,0 +1,317 @@
+"""Splits of business bundles: which, into what, how often, and why not."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pulsar_steward.guard.hazards import Surroundings, TopicFigures
+from pulsar_steward.model.bundles import BundleRange
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
+from pulsar_steward.model.step import SplitBundle
+from pulsar_steward.planners.bundles.facts import MEGABYTE, BrokerLimits, Busy, Dangers
+from pulsar_steward.planners.bundles.split import propose
+from pulsar_steward.policy.schema import Policy
+from tests.builders import NOW, a_policy, equal_ranges
+from tests.unit.planners.bundles.scenes import (
+    CROWDED,
+    NAMESPACE,
+    a_crowd,
+    a_suspect,
+    after_splits,
+    crowded,
+    crowded_scene,
+    finding,
+    hot,
+    spread_out,
+)
+
+FIRST = equal_ranges(4)[0]
+BUSY = Busy(bytes=400 * MEGABYTE, with_bytes=200, clients=2000, with_clients=200)
+"""A mean of 2 MB/s and of 10 clients, so that the least of the policy is what counts."""
+
+
+@pytest.mark.parametrize(
+    ("counts", "splits"),
+    [
+        ((100, 0, 0, 0), 1),  # 50 of 100 in 5 bundles: 2.5 times the mean
+        ((999, 900, 900, 900), 0),  # the room of 10 % is what is over only
+        ((1000, 999, 999, 999), 4),
+        ((2000, 1, 1, 1), 3),
+        ((600, 50, 50, 50), 1),
+    ],
+)
+def test_a_crowded_bundle_is_split_until_the_check_warns_no_more(counts: tuple[int, ...], splits: int) -> None:
+    """By its own thresholds, with as many bundles as there are then."""
+    crowd, policy = crowded(*counts), Policy().bundle_topic_skew
+    if not splits:
+        crowd = crowded(*(min(count, 899) for count in counts))
+    proposal = propose(crowded_scene(crowd))
+
+    held = [len(topics) for topics in after_splits(crowd, proposal).values()]
+    assert len(held) == len(counts) + splits
+    assert max(held) < policy.warning_topics_per_bundle
+    assert max(held) * len(held) < policy.warning_times_mean * sum(held) or not splits
+
+
+def test_a_split_is_described_and_cannot_be_undone() -> None:
+    """Its halves, its reason and its cost are told before anybody is asked."""
+    proposal = propose(crowded_scene(crowded(1500, 10, 10, 10)))
+
+    (batch,) = proposal.batches
+    (step,) = batch.steps
+    assert (batch.kind, batch.findings) == ("bundle_split", (CROWDED,))
+    assert batch.title == "shop/orders: split 1 bundle into 2, so that it has 5 instead of 4"
+    assert isinstance(step.change, SplitBundle)
+    assert (step.change.bundle, step.change.algorithm) == (str(FIRST), "topic_count_equally_divide")
+    assert step.undo is None
+    assert "cannot be undone" in step.undo_note
+    assert step.why == f"It carries 1,500 topics, of which 900 topics are too many in one bundle of {NAMESPACE}"
+    assert step.effect.count("750 topics, 0.0 MB/s and 0 clients") == 2
+    assert step.touched.topics == 1500
+    assert step.guards
+    assert all(result.passed for result in step.guards)
+    assert proposal.notes == ()
+
+
+def test_a_hot_bundle_is_split_where_its_load_lies() -> None:
+    """Halves by the number of topics, and again the half that is still hot; what is cool is left."""
+    loads = [{"bytes": MEGABYTE, "producers": 1}] * 40
+    suspect = a_suspect(FIRST, loads)
+    crowd = a_crowd([suspect])
+
+    proposal = propose(crowded_scene(crowd, [hot(FIRST)], busy=BUSY))
+
+    held = after_splits(crowd, proposal).values()
+    assert sum(map(len, held)) == 40
+    assert max(sum(topic.bytes for topic in topics) for topics in held) < 18 * MEGABYTE
+    assert all("MB/s" in step.why for batch in proposal.batches for step in batch.steps)
+
+
+@pytest.mark.parametrize(
+    ("load", "fields", "words"),
+    [
+        ({"bytes": 60 * MEGABYTE}, {}, "80 % of its throughput"),
+        ({"producers": 6000}, {}, "80 % of its clients"),
+        (
+            {"messages": 6000},
+            {"limits": {"broker-00:8080": BrokerLimits(messages=1000)}},
+            "80 % of its messages",
+        ),
+    ],
+)
+def test_a_topic_that_dominates_its_bundle_needs_partitions(
+    load: dict[str, int], fields: dict[str, Any], words: str
+) -> None:
+    """No split parts one topic."""
+    small = {name: amount // 60 for name, amount in load.items()}
+    crowd = a_crowd([a_suspect(FIRST, [load, *[small] * 15])])
+
+    proposal = propose(crowded_scene(crowd, [hot(FIRST)], busy=BUSY, **fields))
+
+    assert proposal.batches == ()
+    (note,) = proposal.notes
+    assert words in note
+    assert f"persistent://{NAMESPACE}/t more partitions" in note
+
+
+def test_what_a_broker_would_split_itself_counts() -> None:
+    """Its own limits are below those of the policy here."""
+    crowd = a_crowd([a_suspect(FIRST, [{"consumers": 10}] * 30)])
+
+    without = propose(crowded_scene(crowd, [hot(FIRST)], busy=BUSY))
+    limited = propose(
+        crowded_scene(crowd, [hot(FIRST)], busy=BUSY, limits={"broker-00:8080": BrokerLimits(clients=200)})
+    )
+
+    assert without.batches == ()
+    assert len(after_splits(crowd, limited)) == 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"positions": None}, "positions of the topics are not in the snapshot"),
+        ({"owner": None}, "there is no owner"),
+        ({"topics": ()}, "too many topics to be looked at"),
+        ({"positions": (5,) * 2000}, "all their topics have one hash position"),
+    ],
+)
+def test_what_cannot_be_worked_out_is_said(fields: dict[str, Any], words: str) -> None:
+    """Nothing is guessed, and what stays too full is said by the check's own measure."""
+    crowd = a_crowd([a_suspect(FIRST, [{}] * 2000, **fields)])
+
+    proposal = propose(crowded_scene(crowd))
+
+    assert proposal.batches == ()
+    assert words in proposal.notes[0]
+    assert str(FIRST) in proposal.notes[0]
+    assert "its fullest bundle still holds 2,000 topics" in proposal.notes[1]
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"unread": ("broker-02:8080",)}, "the snapshot is partial without broker-02:8080"),
+        ({"policy": a_policy(plan={"standing_snapshots": 2})}, "have not stood for 2 snapshots in a row"),
+        ({"claimed": frozenset({NAMESPACE})}, "this plan already changes its bundles"),
+        ({"policy": a_policy(apply={"protected_namespaces": [NAMESPACE]})}, "Guard protected keeps bundles"),
+        ({"moved_at": {f"{NAMESPACE}/{FIRST}": NOW}}, "Guard cooldown keeps bundles"),
+        ({"bundles": msgspec.structs.replace(crowded_scene(crowded(0)).bundles, crowds=())}, "not in the snapshot"),
+    ],
+)
+def test_why_nothing_is_proposed(fields: dict[str, Any], words: str) -> None:
+    """The note names the namespace or what is missing."""
+    proposal = propose(crowded_scene(crowded(1500, 10, 10, 10), **fields))
+
+    assert proposal.batches == ()
+    assert words in proposal.notes[0]
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        finding("bundle-topic-skew", NAMESPACE, Severity.INFO),
+        finding("bundle-topic-skew", "pulsar/system"),
+        finding("hot-bundle", f"pulsar/east/broker-00:8080/{FIRST}"),
+        finding("tc-skew", "east"),
+    ],
+)
+def test_what_is_not_its_business_is_left_alone(found: Any) -> None:
+    """Information, the coordinators' namespace and heartbeats give neither step nor note."""
+    proposal = propose(crowded_scene(crowded(1500, 10, 10, 10), [found]))
+
+    assert (proposal.batches, proposal.notes) == ((), ())
+
+
+@pytest.mark.parametrize(("stay", "clients"), [(True, 0), (False, 3000)])
+def test_whom_a_split_disturbs(*, stay: bool, clients: int) -> None:
+    """Nobody where clients are known to stay connected; else all clients of the bundle are counted."""
+    crowd = a_crowd([a_suspect(FIRST, [{"producers": 1, "consumers": 1}] * 1500)], others=300)
+    scene = crowded_scene(crowd, splits_keep_clients=stay)
+
+    (step,) = propose(scene).batches[0].steps
+
+    assert step.touched.clients == clients
+    assert step.effect.endswith("all clients stay connected") is stay
+
+
+def test_a_namespace_in_which_bundles_move_in_circles_is_left_alone() -> None:
+    """As the ledger tells of Steward's own moves."""
+    proposal = propose(crowded_scene(crowded(1500, 10, 10, 10), circling={NAMESPACE: (str(FIRST),)}))
+
+    assert proposal.batches == ()
+    assert "Guard circles" in proposal.notes[0]
+
+
+@pytest.mark.parametrize("producers_held", ["lower", "upper", "none"])
+def test_hazards_are_those_of_the_part_that_is_split(producers_held: str) -> None:
+    """The whole is not split while a topic in it is over its quota; a half without it would be."""
+    crowd = crowded(2500, 900, 900, 900)
+    topics = crowd.suspects[0].topics
+    held = {"lower": topics[0], "upper": topics[-1]}.get(producers_held)
+    figures = TopicFigures(topic=held.topic, producers=3, backlog_bytes=100) if held else None
+    dangers = Dangers(
+        figures={f"{NAMESPACE}/{FIRST}": (figures,)} if figures else {},
+        around={
+            NAMESPACE: Surroundings(
+                quotas={SettingName.SIZE_QUOTA: BacklogQuota(limit_bytes=100, policy=QuotaPolicy.HOLD)}
+            )
+        },
+    )
+    proposal = propose(crowded_scene(crowd, dangers=dangers))
+
+    split = {step.change.bundle for batch in proposal.batches for step in batch.steps if step.change.namespace}  # type: ignore[union-attr]  # all are splits
+    assert (str(FIRST) in split) is (held is None)
+    assert any("Guard producers_return" in note for note in proposal.notes) is (held is not None)
+
+
+def test_no_more_splits_than_the_policy_lets() -> None:
+    """The fullest come first, and the rest is said."""
+    crowd = crowded(5000, 2000, 10, 10)
+    policy = a_policy(bundle_split_remedy={"most_splits": 3})
+
+    proposal = propose(crowded_scene(crowd, policy=policy))
+
+    held = sorted(len(topics) for topics in after_splits(crowd, proposal).values())
+    assert held == [10, 10, 1000, 1000, 1250, 1250, 2500]
+    assert "its fullest bundle still holds 2,500 topics then" in proposal.notes[0]
+
+
+def test_small_bundles_are_left_though_they_are_many_times_the_mean() -> None:
+    """Where all topics are few, the note says why they stay crowded."""
+    crowd = a_crowd([a_suspect(equal_ranges(64)[0], [{}] * 100)], bundles=64)
+
+    proposal = propose(crowded_scene(crowd))
+
+    held = [len(topics) for topics in after_splits(crowd, proposal).values()]
+    assert sorted(held) == [12, 12, 12, 12, 13, 13, 13, 13]
+    assert "bundles of fewer than 20 topics are not split for their number" in proposal.notes[0]
+
+
+def test_a_namespace_may_have_thresholds_of_its_own() -> None:
+    """As the check that found it."""
+    policy = a_policy(namespaces={NAMESPACE: {"bundle_topic_skew": {"warning_topics_per_bundle": 200}}})
+    crowd = crowded(300, 150, 150, 150)
+
+    proposal = propose(crowded_scene(crowd, policy=policy))
+
+    assert max(len(topics) for topics in after_splits(crowd, proposal).values()) < 180
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    counts=st.lists(st.integers(0, 160), min_size=1, max_size=6),
+    most=st.integers(5, 120),
+    flow=st.integers(0, 3),
+)
+def test_every_bundle_comes_below_its_limits_or_it_is_said(counts: list[int], most: int, flow: int) -> None:
+    """For any namespace; and the same scene gives the same bytes."""
+    ranges = equal_ranges(len(counts))
+    suspects = [
+        a_suspect(bundle, ({"bytes": flow * MEGABYTE * (number % 3)} for number in range(count)))
+        for bundle, count in zip(ranges, counts, strict=True)
+    ]
+    crowd = a_crowd(suspects, bundles=len(counts))
+    policy = a_policy(
+        bundle_topic_skew={"warning_topics_per_bundle": most},
+        bundle_split_remedy={"least_topics": 2, "most_splits": 99},
+    )
+    scene = crowded_scene(crowd, [CROWDED, hot(ranges[0])], busy=BUSY, policy=policy)
+
+    proposal = propose(scene)
+
+    held = after_splits(crowd, proposal)
+    full = [topics for topics in held.values() if len(topics) >= most]
+    assert not full or any("still holds" in note for note in proposal.notes)
+    hottest = [topics for bundle, topics in held.items() if bundle.lower < ranges[0].upper]
+    over = [topics for topics in hottest if sum(topic.bytes for topic in topics) >= 20 * MEGABYTE]
+    assert not over or proposal.notes
+    assert msgspec.json.encode(proposal) == msgspec.json.encode(propose(scene))
+
+
+def test_ten_thousand_bundles_are_split_in_time() -> None:
+    """Each of them, with every guard asked, in a few seconds."""
+    crowd = spread_out(60_000, 10_000)
+    policy = a_policy(
+        bundle_topic_skew={"warning_topics_per_bundle": 4},
+        bundle_split_remedy={"least_topics": 2, "most_splits": 30_000},
+        guards={"most_changes_per_run": 30_000},
+    )
+    began = monotonic()
+    proposal = propose(crowded_scene(crowd, policy=policy))
+
+    assert monotonic() - began < 60
+    assert max(len(topics) for topics in after_splits(crowd, proposal).values()) < 4
+    assert proposal.notes == ()
+
+
+def test_ranges_of_made_up_bundles_are_those_of_pulsar() -> None:
+    """The first of four bundles, as a new namespace has them."""
+    assert BundleRange(0, 0x40000000) == FIRST
