@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 ANSWER ?= ask
+SCENARIO ?= tc
 NAME ?= lab
 PULSAR ?= 4.0.7
 AUTH ?= none
@@ -34,8 +35,8 @@ $(STAMP): requirements.lock requirements-java.lock pyproject.toml
 	@touch $(STAMP)
 
 .PHONY: demo
-demo: $(STAMP) ## Break a real cluster, see it proposed, approved and healed (ANSWER=approve or ANSWER=reject: unattended)
-	@$(JAVA) $(BIN)/python -m lab.demo --answer $(ANSWER)
+demo: $(STAMP) ## Break a real cluster, see it healed (SCENARIO=tc|split|unload|quota|retention, ANSWER=approve|reject: unattended)
+	@$(JAVA) $(BIN)/python -m lab.demo --scenario $(SCENARIO) --answer $(ANSWER)
 
 .PHONY: test
 test: lint ## Check and test everything; a part that cannot run says why (with CI=true it fails)

@@ -2,6 +2,7 @@
 
 import itertools
 import ssl
+from typing import Any
 from urllib.parse import urljoin
 
 import httpx
@@ -54,6 +55,21 @@ class Admin:
         bounds = self._call("GET", f"/admin/v2/namespaces/{namespace}/bundles").json()["boundaries"]
         return tuple(f"{low}_{high}" for low, high in itertools.pairwise(bounds))
 
+    def topics_in(self, namespace: str, bundle: str) -> tuple[str, ...]:
+        """The topics of a bundle, sorted; none where nobody owns it. Loads nothing."""
+        path = f"/admin/v2/namespaces/{namespace}/{bundle}/topicHashPositions"
+        try:
+            return tuple(sorted(self._call("GET", path).json()["topicHashPositions"]))
+        except AdminCallError as error:
+            if "Failed to find ownership" in str(error):
+                return ()
+            raise
+
+    def policies(self, namespace: str) -> dict[str, Any]:
+        """All policies of a namespace, as the broker has them."""
+        document: dict[str, Any] = self._call("GET", f"/admin/v2/namespaces/{namespace}").json()
+        return document
+
     def coordinators(self) -> int:
         """How many transaction coordinators the cluster has."""
         path = f"/admin/v2/persistent/{SYSTEM_NAMESPACE}/{COORDINATOR_TOPIC}/partitions"
@@ -63,9 +79,10 @@ class Admin:
         """Asks who owns a topic (its full name), which has its bundle loaded somewhere."""
         self._call("GET", f"/lookup/v2/topic/{topic.replace('://', '/')}")
 
-    def create_namespace(self, namespace: str, bundles: int) -> None:
-        """Makes a namespace that is cut into so many bundles."""
-        self._call("PUT", f"/admin/v2/namespaces/{namespace}", document={"bundles": {"numBundles": bundles}})
+    def create_namespace(self, namespace: str, bundles: int, **policies: object) -> None:
+        """Makes a namespace that is cut into so many bundles; ``policies`` are of its document."""
+        document = {"bundles": {"numBundles": bundles}, **policies}
+        self._call("PUT", f"/admin/v2/namespaces/{namespace}", document=document)
 
     def create_topic(self, topic: str) -> None:
         """Makes a topic without partitions, by its full name, which loads its bundle."""

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from lab.demo.play import Answer, play
+from lab.demo.scenarios import SCENARIOS
 from lab.demo.stages import Stages
 from lab.errors import LabError
 
@@ -15,17 +16,20 @@ DEFAULT_HOME = Path(__file__).resolve().parents[2] / "var" / "demo"
 
 
 def main(
+    scenario: Annotated[str, typer.Option(help=f"What is broken: {', '.join(SCENARIOS)}.")] = "tc",
     answer: Annotated[Answer, typer.Option(help="Who answers: a person in the browser, or the demo itself.")] = "ask",
     home: Annotated[Path, typer.Option(help="Holds everything of the demo; made anew.")] = DEFAULT_HOME,
     port: Annotated[int | None, typer.Option(help="Of Airflow's pages; a free one by default.")] = None,
     *,
     simulator: Annotated[bool, typer.Option(help="Use the simulator though a real Pulsar could run.")] = False,
 ) -> None:
-    """Piles all transaction coordinators up on one broker, and has Pulsar Steward propose, ask, heal and prove."""
+    """Breaks a cluster, and has Pulsar Steward propose, ask, heal and prove."""
+    if scenario not in SCENARIOS:
+        raise typer.BadParameter(f"{scenario!r} is none of {', '.join(SCENARIOS)}", param_hint="--scenario")
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(143))
     stages = Stages()
     try:
-        healed = play(answer, home, stages, port=port, simulated=simulator)
+        healed = play(SCENARIOS[scenario], answer, home, stages, port=port, simulated=simulator)
     except LabError as error:
         stages.failed(str(error))
         raise typer.Exit(1) from error

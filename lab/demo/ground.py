@@ -6,7 +6,9 @@ from pathlib import Path
 
 from lab import jars, prerequisites
 from lab.cluster import running_lab
+from lab.demo.scenarios import Scenario
 from lab.errors import JarsUnavailableError
+from lab.faults.real.ground import COMMON_SETTINGS
 from lab.model import VERSIONS
 from lab.simulator import running_simulator
 from lab.target import PulsarTarget
@@ -29,11 +31,11 @@ def why_simulated() -> str | None:
 
 
 @contextlib.contextmanager
-def pulsar(home: Path, *, simulated: bool) -> Iterator[PulsarTarget]:
+def pulsar(home: Path, scenario: Scenario, *, simulated: bool) -> Iterator[PulsarTarget]:
     """A Pulsar of three brokers for the length of a ``with`` block."""
     if simulated:
-        with running_simulator() as simulator:
+        with running_simulator(scenario.spec) as simulator:
             yield simulator
         return
-    with running_lab("demo", home=home) as lab:
+    with running_lab("demo", home=home, broker_settings=dict(COMMON_SETTINGS)) as lab:
         yield lab

@@ -1,5 +1,6 @@
 """The demo from its first line to its last: break, observe, ask, heal or leave alone, and read the brokers back."""
 
+import json
 import shutil
 import time
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from typing import Any, Literal
 from lab.airflow.server import Airflow, prepared_airflow
 from lab.airflow.settings import connection_to
 from lab.demo.ground import pulsar, why_simulated
+from lab.demo.scenarios import Scenario
 from lab.demo.stages import Stages
 from lab.errors import LabError
 from lab.placement import differences
@@ -20,7 +22,6 @@ Answer = Literal["ask", "approve", "reject"]
 OBSERVED_WITHIN_S = 240.0
 ASKED_WITHIN_S = 120.0
 APPLIED_WITHIN_S = 240.0
-HEALED_SPREAD = 1
 EVENTS_NAMESPACE = "public/default"
 """A decision is published, a rejection too: the first message has a bundle of this namespace loaded."""
 
@@ -29,7 +30,7 @@ class DemoError(LabError):
     """The demo did not go as it should."""
 
 
-def play(answer: Answer, home: Path, stages: Stages, *, port: int | None, simulated: bool) -> bool:
+def play(scenario: Scenario, answer: Answer, home: Path, stages: Stages, *, port: int | None, simulated: bool) -> bool:
     """Plays the whole demo; returns whether the brokers show in the end what they should."""
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
@@ -39,49 +40,62 @@ def play(answer: Answer, home: Path, stages: Stages, *, port: int | None, simula
     with ExitStack() as running:
         airflow = running.enter_context(prepared_airflow(home / "airflow", port=port))
         with stages.stage("starting Pulsar"):
-            target = running.enter_context(pulsar(home / "lab", simulated=why is not None))
-        went_well = _on(target, airflow, answer, stages)
+            target = running.enter_context(pulsar(home / "lab", scenario, simulated=why is not None))
+        went_well = _on(target, airflow, scenario, answer, stages)
     stages.say(
         f"{'All as it should be' if went_well else 'NOT as it should be'} after {stages.seconds:.0f} s on {label}."
     )
     return went_well
 
 
-def _on(target: PulsarTarget, airflow: Airflow, answer: Answer, stages: Stages) -> bool:
-    with stages.stage("piling all transaction coordinators up on one broker, as a rolling restart would"):
-        target.pile_up_tcs()
-    piled, owned = target.tc_placement(), target.owned_bundles()
-    stages.placement("transaction coordinators, as the brokers show them:", piled)
+def _on(target: PulsarTarget, airflow: Airflow, scenario: Scenario, answer: Answer, stages: Stages) -> bool:
+    with ExitStack() as broken:
+        with stages.stage(scenario.trouble):
+            broken.enter_context(scenario.broken(target))
+        return _healed(target, airflow, scenario, answer, stages)
+
+
+def _healed(target: PulsarTarget, airflow: Airflow, scenario: Scenario, answer: Answer, stages: Stages) -> bool:
+    before, owned = scenario.shown(target), target.owned_bundles()
+    stages.counts(f"{scenario.counted}, as the brokers show it:", before)
     with stages.stage("starting Airflow"):
+        if scenario.policy:
+            airflow.spec.steward_home.mkdir(parents=True, exist_ok=True)
+            (airflow.spec.steward_home / "policy.yaml").write_text(json.dumps(scenario.policy), encoding="utf-8")
         airflow.start({"STEWARD_CLUSTER": "local", **connection_to(target)})
-        for dag_id in ("pulsar_remediate", "pulsar_observe"):
+        for dag_id in ("pulsar_remediate", "pulsar_rollback", "pulsar_observe"):
             airflow.api.unpause(dag_id)
-    detail = _observe(airflow, stages)
+    detail = _observe(airflow, scenario, stages)
     stages.say(f"  {detail['subject']}")
     _answer(airflow, detail, answer, stages)
     run = detail["task_instance"]["dag_run_id"]
     with stages.stage("applying and verifying what was answered"):
         state = airflow.api.wait_for_run("pulsar_remediate", run, APPLIED_WITHIN_S)
-    now = target.tc_placement()
-    stages.placement("transaction coordinators, read back from the brokers:", now)
+    now = scenario.shown(target)
+    stages.counts(f"{scenario.counted}, read back from the brokers:", now)
     decision = _decision(airflow, run)
     stages.say(f"  the run ended in {state}; the answer was: {decision}")
     if answer == "ask":
-        stages.say("Look around in Airflow as long as you like; Ctrl-C ends everything.")
+        stages.say("Look around in Airflow as long as you like; pulsar_rollback takes back what was done. Ctrl-C ends.")
         _until_interrupted()
     if decision == "approved":
-        return state == "success" and _healed(now, sum(piled.values()))
+        return state == "success" and scenario.healed(before, now)
     changed = differences(owned, target.owned_bundles(), besides=EVENTS_NAMESPACE)
-    stages.say("  every bundle is owned by whom it was before" if not changed else f"  CHANGED: {changed}")
-    return state == "success" and not changed
+    if not changed and now == before:
+        stages.say("  every bundle is owned by whom it was before, and nothing else changed")
+        return state == "success"
+    stages.say(f"  CHANGED: {changed or now}")
+    return False
 
 
-def _observe(airflow: Airflow, stages: Stages) -> dict[str, Any]:
-    with stages.stage("pulsar_observe: collecting, diagnosing and planning with Spark"):
-        run = airflow.api.trigger("pulsar_observe")
-        state = airflow.api.wait_for_run("pulsar_observe", run, OBSERVED_WITHIN_S)
-        if state != "success":
-            raise DemoError(f"pulsar_observe ended in {state}: {airflow.api.states('pulsar_observe', run)}")
+def _observe(airflow: Airflow, scenario: Scenario, stages: Stages) -> dict[str, Any]:
+    for number in range(1, scenario.observations + 1):
+        which = f" ({number} of {scenario.observations})" if scenario.observations > 1 else ""
+        with stages.stage(f"pulsar_observe: collecting, diagnosing and planning with Spark{which}"):
+            run = airflow.api.trigger("pulsar_observe")
+            state = airflow.api.wait_for_run("pulsar_observe", run, OBSERVED_WITHIN_S)
+            if state != "success":
+                raise DemoError(f"pulsar_observe ended in {state}: {airflow.api.states('pulsar_observe', run)}")
     with stages.stage("pulsar_remediate: until the approval waits"):
         return _asked(airflow)
 
@@ -118,10 +132,6 @@ def _decision(airflow: Airflow, run: str) -> str:
     states = airflow.api.states("pulsar_remediate", run)
     applied = [state for task, state in states.items() if task.startswith("batch.apply")]
     return "approved" if "success" in applied or "failed" in applied else "rejected"
-
-
-def _healed(counts: Mapping[str, int], expected: int) -> bool:
-    return sum(counts.values()) == expected and max(counts.values()) - min(counts.values()) <= HEALED_SPREAD
 
 
 def _until_interrupted() -> None:

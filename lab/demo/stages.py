@@ -1,4 +1,4 @@
-"""What the demo prints: stages with their seconds, and placements as bars."""
+"""What the demo prints: stages with their seconds, and counts as bars."""
 
 import contextlib
 import time
@@ -6,6 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from rich.console import Console
 from rich.table import Table
+
+WIDTH = 40
+"""Characters of the longest bar."""
 
 
 class Stages:
@@ -37,9 +40,10 @@ class Stages:
         """Since the beginning."""
         return time.monotonic() - self._began
 
-    def placement(self, title: str, counts: Mapping[str, int]) -> None:
-        """Transaction coordinators by broker."""
+    def counts(self, title: str, counts: Mapping[str, int]) -> None:
+        """What is counted, with bars; the longest is as wide as fits."""
         table = Table(title=title, title_justify="left", box=None, show_header=False)
-        for broker, count in sorted(counts.items()):
-            table.add_row(f"  {broker}", f"{count:>3}", "█" * count)
+        most = max(counts.values(), default=0)
+        for name, count in sorted(counts.items()):
+            table.add_row(f"  {name}", f"{count:>5,}", "█" * (count if most <= WIDTH else count * WIDTH // most))
         self._console.print(table)
