@@ -29,7 +29,12 @@ def size(limit: int, policy: QuotaPolicy = QuotaPolicy.HOLD) -> BacklogQuota:
 
 
 def proposed(
-    own: dict[SettingName, Setting], *checks: str, backlog: int = 0, rate: float = 0.0, **fields: Any
+    own: dict[SettingName, Setting],
+    *checks: str,
+    backlog: int = 0,
+    rate: float = 0.0,
+    outgrown: tuple[int, int] = (0, 0),
+    **fields: Any,
 ) -> Proposal:
     """What is proposed for a namespace that checks found something in."""
     findings = tuple(
@@ -43,6 +48,7 @@ def proposed(
         looks=(look,),
         busiest_bytes_per_second=rate,
         stored_bytes=backlog,
+        outgrown=outgrown,
         delayed_messages=0,
     )
     known = {"quotas_are_checked": True, "clocks_differ_milliseconds": 0}
@@ -246,3 +252,28 @@ def test_why_nothing_is_proposed_for_a_topic(peak: int, fields: dict[str, Any], 
 
     assert not proposal.batches
     assert words in " ".join(proposal.notes)
+
+
+@pytest.mark.parametrize(
+    ("own", "seen", "longer"),
+    [
+        (Retention(minutes=60, megabytes=10), (40 * MIB, 7200), Retention(minutes=180, megabytes=60)),
+        (Retention(minutes=60, megabytes=-1), (40 * MIB, 7200), Retention(minutes=180, megabytes=-1)),
+        (Retention(minutes=600, megabytes=10), (40 * MIB, 7200), Retention(minutes=600, megabytes=60)),
+    ],
+    ids=["both", "of any size", "old enough"],
+)
+def test_a_retention_that_a_backlog_outgrew_is_raised(own: Retention, seen: tuple[int, int], longer: Retention) -> None:
+    """With the same headroom as a quota; what has no limit gets none."""
+    proposal = proposed({SettingName.RETENTION: own}, "retention-too-short", outgrown=seen)
+
+    assert changes(proposal) == [(SettingName.RETENTION, longer)]
+
+
+def test_a_topics_own_short_retention_is_left_to_people() -> None:
+    """Its namespace retains enough: a change there would not reach the topic."""
+    own: dict[SettingName, Setting] = {SettingName.RETENTION: Retention(minutes=DAY, megabytes=1000)}
+    proposal = proposed(own, "retention-too-short", outgrown=(40 * MIB, 60))
+
+    assert not proposal.batches
+    assert "is set on the topic: change it there" in " ".join(proposal.notes)

@@ -106,6 +106,7 @@ RETENTION_TOO_SHORT = CheckInfo(
         "Set size and time: where both are set, the tighter one holds.",
     ),
     source="docs/checks/retention-too-short.md",
+    remedied_by="retention",
     scope=Scope.NAMESPACE,
     reads=("quota_over_retention",),
 )

@@ -67,6 +67,7 @@ class NamespaceFact(msgspec.Struct, frozen=True, kw_only=True):
         looks: Its topics in this snapshot and earlier ones, the newest first; at least this one.
         busiest_bytes_per_second: What its busiest topic takes in.
         stored_bytes: What its loaded topics store.
+        outgrown: Of topics whose backlog is larger or older than the namespace retains: bytes and seconds of the worst.
         delayed_messages: Of all its subscriptions; None: brokers' metrics tell nothing of topics.
     """
 
@@ -75,6 +76,7 @@ class NamespaceFact(msgspec.Struct, frozen=True, kw_only=True):
     looks: tuple[Look, ...]
     busiest_bytes_per_second: float
     stored_bytes: int
+    outgrown: tuple[int, int] = (0, 0)
     delayed_messages: int | None = None
 
     @property

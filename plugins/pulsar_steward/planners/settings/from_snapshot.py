@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 
 from pulsar_steward.admin.own_settings import NamespaceDocument, defaults_in, own_settings_in
 from pulsar_steward.errors import SnapshotError
+from pulsar_steward.model.catalog.backlog import RETENTION_TOO_SHORT
 from pulsar_steward.model.tables import BROKERS, CONFIGURATION, DRILLED, METRICS, NAMESPACES, TOPICS
 from pulsar_steward.planners.settings.facts import MOST_BACKLOGS, Look, NamespaceFact, TopicFact
-from pulsar_steward.planners.settings.wanted import ANSWERED
+from pulsar_steward.planners.settings.wanted import ANSWERED, is_of_topic, namespace_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,7 +39,8 @@ def namespace_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[Na
     Raises:
         SnapshotError: If a table cannot be read.
     """
-    names = sorted({finding.subject for finding in findings if finding.check_id in ANSWERED})
+    findings = [finding for finding in findings if finding.check_id in ANSWERED]
+    names = sorted({namespace_of(finding) for finding in findings})
     if not names:
         return ()
     known = _documents(snapshot, names)
@@ -52,11 +54,21 @@ def namespace_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[Na
             looks=tuple(_look(taken_at, _of(topics, name)) for taken_at, topics in looked),
             busiest_bytes_per_second=_most(_of(now, name)["throughput_in_bytes"]),
             stored_bytes=int(pc.sum(_of(now, name)["storage_bytes"]).as_py() or 0),
+            outgrown=_outgrown(findings, name),
             delayed_messages=_delayed(delayed, name),
         )
         for name in names
         if name in known
     )
+
+
+def _outgrown(findings: Iterable[Finding], name: str) -> tuple[int, int]:
+    """Bytes and age in seconds of the worst backlogs that a namespace retains too little for."""
+    ours = [each for each in findings if each.check_id == RETENTION_TOO_SHORT.check_id and namespace_of(each) == name]
+    sizes, ages = (
+        [each.figures.get(key, 0) for each in ours] for key in ("backlog_bytes", "oldest_backlog_age_seconds")
+    )
+    return max(sizes, default=0), max(ages, default=0)
 
 
 def topic_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[TopicFact, ...]:
@@ -65,7 +77,7 @@ def topic_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[TopicF
     Raises:
         SnapshotError: If a table cannot be read.
     """
-    names = sorted({each.subject for each in findings if each.check_id in ANSWERED and "://" in each.subject})
+    names = sorted({each.subject for each in findings if is_of_topic(each)})
     if not names:
         return ()
     columns = ["topic", "namespace", "topic_quota_json", "topic_retention_json"]

@@ -17,8 +17,8 @@ from pulsar_steward.model.step import ChangeSetting, Step, Touched
 from pulsar_steward.planners.scene import Proposal
 from pulsar_steward.planners.settings.facts import MOST_BACKLOGS
 from pulsar_steward.planners.settings.order import in_order
-from pulsar_steward.planners.settings.topics import answers, propose_for_topics
-from pulsar_steward.planners.settings.wanted import ANSWERED, wanted
+from pulsar_steward.planners.settings.topics import propose_for_topics
+from pulsar_steward.planners.settings.wanted import ANSWERED, is_of_topic, namespace_of, wanted
 from pulsar_steward.planners.viewing import view_of
 
 if TYPE_CHECKING:
@@ -41,11 +41,11 @@ def propose(scene: Scene) -> Proposal:
         return Proposal(notes=(partial,))
     facts = {fact.namespace: fact for fact in scene.namespaces}
     needed = scene.policy.plan.standing_snapshots
-    of_topics = [each for findings in found.values() for each in findings if answers(each)]
+    of_topics = [each for findings in found.values() for each in findings if is_of_topic(each)]
     proposals = [
         _of_namespace(scene, facts.get(name), name, findings)
         for name, findings in sorted(found.items())
-        if not all(answers(finding) for finding in findings)
+        if not all(is_of_topic(finding) for finding in findings)
     ]
     taken = {step.change.namespace for each in proposals for batch in each.batches for step in batch.steps}
     standing = [finding for finding in of_topics if finding.snapshots_in_a_row >= needed]
@@ -61,7 +61,7 @@ def _findings(scene: Scene) -> dict[str, tuple[Finding, ...]]:
     by_namespace: dict[str, list[Finding]] = defaultdict(list)
     for finding in scene.findings:
         if finding.check_id in ANSWERED and finding.severity.rank >= Severity.WARNING.rank:
-            by_namespace[finding.subject].append(finding)
+            by_namespace[namespace_of(finding)].append(finding)
     return {name: tuple(findings) for name, findings in by_namespace.items()}
 
 

@@ -9,7 +9,6 @@ import msgspec
 
 from pulsar_steward.guard.evaluate import evaluate
 from pulsar_steward.guard.view import SettingView
-from pulsar_steward.model.catalog.backlog import QUOTA_OVER_RETENTION
 from pulsar_steward.model.numbering import batch_id, step_id
 from pulsar_steward.model.plan import Batch
 from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, bytes_in_words, in_words
@@ -53,11 +52,6 @@ def propose_for_topics(scene: Scene, findings: Sequence[Finding], taken: Collect
             by_namespace[fact.namespace].append((fact, finding))
     batches = tuple(_batch(scene, name, known) for name, known in sorted(by_namespace.items()))
     return Proposal(batches=batches, notes=tuple(notes))
-
-
-def answers(finding: Finding) -> bool:
-    """Whether a finding is about a topic's own quota."""
-    return finding.check_id == QUOTA_OVER_RETENTION.check_id and "://" in finding.subject
 
 
 def _objection(fact: TopicFact, scene: Scene) -> str | None:

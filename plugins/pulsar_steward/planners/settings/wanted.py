@@ -9,6 +9,7 @@ import msgspec
 from pulsar_steward.model.catalog.backlog import (
     BACKLOG_QUOTA_MISSING,
     QUOTA_OVER_RETENTION,
+    RETENTION_TOO_SHORT,
     RETENTION_UNBOUNDED,
     TTL_BEFORE_QUOTA,
 )
@@ -27,13 +28,33 @@ from pulsar_steward.planners.settings.sizes import HOUR, MEBIBYTE, above, below,
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pulsar_steward.model.finding import Finding
     from pulsar_steward.planners.settings.facts import NamespaceFact
     from pulsar_steward.policy.schema import Policy
 
 ANSWERED = frozenset(
-    info.check_id for info in (BACKLOG_QUOTA_MISSING, QUOTA_OVER_RETENTION, RETENTION_UNBOUNDED, TTL_BEFORE_QUOTA)
+    info.check_id
+    for info in (
+        BACKLOG_QUOTA_MISSING,
+        QUOTA_OVER_RETENTION,
+        RETENTION_TOO_SHORT,
+        RETENTION_UNBOUNDED,
+        TTL_BEFORE_QUOTA,
+    )
 )
 """Checks whose findings this planner can answer."""
+
+
+def is_of_topic(finding: Finding) -> bool:
+    """Whether a finding is about a topic's own quota, so that it is the topic that has to change."""
+    return finding.check_id == QUOTA_OVER_RETENTION.check_id and "://" in finding.subject
+
+
+def namespace_of(finding: Finding) -> str:
+    """The namespace whose settings answer a finding; the subject itself where it is a topic that has to change."""
+    if "://" not in finding.subject or is_of_topic(finding):
+        return finding.subject
+    return "/".join(finding.subject.partition("://")[2].split("/")[:2])
 
 
 class Wanted(msgspec.Struct):
@@ -69,6 +90,8 @@ def wanted(
     decided = Wanted({**defaults, **fact.own})
     if RETENTION_UNBOUNDED.check_id in checks:
         _bound_retention(decided, policy)
+    if RETENTION_TOO_SHORT.check_id in checks:
+        _lengthen_retention(decided, fact, policy)
     if BACKLOG_QUOTA_MISSING.check_id in checks:
         _add_size_quota(decided, fact, policy)
     if QUOTA_OVER_RETENTION.check_id in checks:
@@ -85,6 +108,28 @@ def _bound_retention(decided: Wanted, policy: Policy) -> None:
     size = now.megabytes if isinstance(now, Retention) else -1
     why = f"what is consumed is kept for ever now; {hours} h are kept then (retention_remedy.keep_hours)"
     decided.put(SettingName.RETENTION, Retention(minutes=hours * 60, megabytes=size), why)
+
+
+def _lengthen_retention(decided: Wanted, fact: NamespaceFact, policy: Policy) -> None:
+    """As long and as large as the worst backlog seen, with headroom; a limit that is none stays none."""
+    now, (largest, oldest) = decided.target.get(SettingName.RETENTION), fact.outgrown
+    if not isinstance(now, Retention):
+        return
+    percent = 100 + policy.backlog_quota_remedy.peak_headroom_percent
+    megabytes, minutes = (-(-seen * percent // (100 * unit)) for seen, unit in ((largest, MEBIBYTE), (oldest, 60)))
+    longer = Retention(
+        minutes=max(now.minutes, minutes) if now.minutes > 0 else now.minutes,
+        megabytes=max(now.megabytes, megabytes) if now.megabytes > 0 else now.megabytes,
+    )
+    if longer == now:
+        decided.notes.append("its retention is too short for a backlog, which is set on the topic: change it there")
+        return
+    why = (
+        f"a backlog of {bytes_in_words(largest)}, or {seconds_in_words(oldest)} old, is more than is retained; with"
+        f" {policy.backlog_quota_remedy.peak_headroom_percent} % of headroom each topic may store up to"
+        f" {in_words(SettingName.RETENTION, longer)}"
+    )
+    decided.put(SettingName.RETENTION, longer, why)
 
 
 def _add_size_quota(decided: Wanted, fact: NamespaceFact, policy: Policy) -> None:
