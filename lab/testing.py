@@ -1,6 +1,7 @@
 """For tests that need what may not be on a machine: skip where it is missing, and say why."""
 
 import os
+import shutil
 from typing import NoReturn
 
 import pytest
@@ -13,6 +14,12 @@ def need_lab(version: str = VERSIONS[0]) -> None:
     """Skips where a lab cannot run, saying what to install; with ``CI=true`` it fails instead."""
     if missing := prerequisites.missing(maven=not jars.fetched(version)):
         cannot_run(f"no real Pulsar on this machine: {'; '.join(missing)}")
+
+
+def need_java() -> None:
+    """Skips where there is no Java, which Spark runs on; with ``CI=true`` it fails instead."""
+    if not shutil.which("java") and not os.environ.get("JAVA_HOME"):
+        cannot_run("no Java on this machine: Spark needs version 17 or later")
 
 
 def cannot_run(reason: str) -> NoReturn:

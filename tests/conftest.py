@@ -1,20 +1,25 @@
-"""The real parts that many tests share: one Pulsar and one Airflow for the whole run, started when first asked for."""
+"""The real parts that many tests share: one Pulsar, one Airflow, one Spark for all, started when first asked for."""
 
 from __future__ import annotations
 
 import shutil
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from benchmarks.submit import SUBMIT
 from lab.airflow.server import running_airflow
 from lab.cluster import Lab, running_lab
 from lab.postgres import Postgres, binaries, running_postgres
-from lab.testing import cannot_run, need_lab
+from lab.testing import cannot_run, need_java, need_lab
+from steward_spark.session import spark_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
 
     from lab.airflow.server import Airflow
 
@@ -27,6 +32,19 @@ def pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     need_lab()
     with running_lab("shared", home=tmp_path_factory.mktemp("labs"), progress=print, auth="token") as lab:
         yield lab
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A Spark session as the jobs start it; skips where there is no Java, or fails with ``CI=true``."""
+    need_java()
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as environment:
+        warnings.simplefilter("ignore", ResourceWarning)  # the gateway's own sockets
+        environment.setenv("PYSPARK_SUBMIT_ARGS", SUBMIT)
+        session = spark_session("tests")
+        environment.undo()
+        yield session
+        session.stop()
 
 
 @pytest.fixture(scope="session")
@@ -44,7 +62,7 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
     """An Airflow with Steward's DAGs, on PostgreSQL where that is installed; its logs stay behind as an artefact."""
     home = tmp_path_factory.mktemp("airflow")
     with running_airflow(home, {}) as running:
-        for dag_id in ("pulsar_remediate", "pulsar_observe"):
+        for dag_id in ("pulsar_remediate", "pulsar_rollback", "pulsar_observe"):
             running.api.unpause(dag_id)
         yield running
     shutil.copytree(home / "logs", ARTEFACTS / "airflow-logs", dirs_exist_ok=True)

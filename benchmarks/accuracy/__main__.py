@@ -22,6 +22,7 @@ from rich.console import Console
 from benchmarks.accuracy.document import Run, markdown
 from benchmarks.accuracy.outcome import scores
 from benchmarks.accuracy.table import checks_table, faults_table, found_of, wrongs
+from benchmarks.submit import SUBMIT
 from lab.faults.fault import RealFault, SimulatedFault
 from lab.faults.registry import FAULTS
 from lab.model import VERSIONS
@@ -32,13 +33,6 @@ if TYPE_CHECKING:
 
     from benchmarks.accuracy.outcome import Outcome
     from lab.faults.registry import AnyFault
-
-SUBMIT = (
-    "--conf spark.ui.showConsoleProgress=false"
-    " --conf 'spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m'"
-    " pyspark-shell"
-)
-"""As the jobs start, but for hundreds of them in one process: its compiled code outgrows the 48 MB that are usual."""
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "accuracy.md"
 
@@ -116,7 +110,8 @@ def versions() -> dict[str, str]:
 def _outcomes(faults: Sequence[AnyFault], home: Path, console: Console) -> list[Outcome]:
     os.environ.setdefault("PYSPARK_SUBMIT_ARGS", SUBMIT)
     spark = spark_session("accuracy")
-    from benchmarks.accuracy.running import Workbench, for_small_tables  # noqa: PLC0415 - as above
+    from benchmarks.accuracy.running import Workbench  # noqa: PLC0415 - as above
+    from benchmarks.observing import for_small_tables  # noqa: PLC0415 - as above
 
     def say(line: str) -> None:
         console.print(f"{datetime.now(UTC):%H:%M:%S} {line}", soft_wrap=True, markup=False, highlight=False)

@@ -6,18 +6,15 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from pydantic import SecretStr
-
 from benchmarks.accuracy.judging import judge
 from benchmarks.accuracy.labs import Labs, in_order
 from benchmarks.accuracy.made_up import MadeUp
 from benchmarks.accuracy.outcome import Outcome
+from benchmarks.observing import observe
+from lab.errors import LabError
 from lab.faults.fault import RealFault
-from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.policy.load import parse_policy
 from pulsar_steward.snapshots.read import open_snapshot
-from steward_spark.collecting import Order, collect
-from steward_spark.diagnosing import diagnose
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -29,23 +26,6 @@ if TYPE_CHECKING:
     from lab.faults.fault import SimulatedFault
     from lab.faults.registry import AnyFault
     from lab.target import PulsarTarget
-
-
-SMALL = {
-    "spark.sql.shuffle.partitions": "1",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-"""A lab's tables are small: to compile a query takes longer than to interpret it (measured: 35 s of CPU against 21)."""
-
-
-def for_small_tables(spark: SparkSession) -> SparkSession:
-    """A session on the same Spark whose queries start sooner; the given one stays as it is."""
-    session = spark.newSession()
-    for key, value in SMALL.items():
-        session.conf.set(key, value)
-    return session
 
 
 class Workbench:
@@ -76,8 +56,7 @@ class Workbench:
             if isinstance(fault, RealFault):
                 lab = labs.lab_for(fault)
                 began = time.monotonic()  # starting a lab is no part of a fault
-                uri = self._real(fault, lab)
-                labs.done_with(fault)
+                uri = self._real(fault, lab, labs)
             else:
                 uri = self._simulated(fault)
         except Exception as error:  # noqa: BLE001 - whatever it is, the other faults are looked at all the same
@@ -87,12 +66,23 @@ class Workbench:
         judgement = judge(fault, snapshot.findings(), snapshot.verdicts())
         return Outcome(fault, judgement, time.monotonic() - began)
 
-    def _real(self, fault: RealFault, lab: Lab) -> str:
-        with fault.made(lab):
-            uri = self._observe(fault, lab, datetime.now(UTC))
-            for observed in range(1, fault.observations):
-                fault.between(lab, observed)
-                uri = self._observe(fault, lab, datetime.now(UTC))
+    def _real(self, fault: RealFault, lab: Lab, labs: Labs) -> str:
+        """What was seen counts also where the fault cannot be cleared away: the next one gets another lab then."""
+        uri = None
+        try:
+            with fault.made(lab):
+                seen = self._observe(fault, lab, datetime.now(UTC))
+                for observed in range(1, fault.observations):
+                    fault.between(lab, observed)
+                    seen = self._observe(fault, lab, datetime.now(UTC))
+                uri = seen
+        except LabError as error:
+            if uri is None:
+                raise
+            self._say(f"  {fault.name} could not be cleared away: {error}")
+            labs.end()
+            return uri
+        labs.done_with(fault)
         return uri
 
     def _simulated(self, fault: SimulatedFault) -> str:
@@ -106,9 +96,5 @@ class Workbench:
 
     def _observe(self, fault: AnyFault, cluster: PulsarTarget, taken_at: datetime) -> str:
         policy = parse_policy(fault.policy, name=f"the policy of {fault.name}")
-        token = SecretStr(cluster.token) if cluster.token else None
-        settings = AdminSettings(urls=cluster.admin_urls, token=token, limits=policy.admin)
-        out = str(self._home / "snapshots")
-        order = Order(cluster=fault.name, out=out, taken_at=taken_at, policy=policy.collect)
-        uri = collect(self._spark, settings, order)
-        return diagnose(self._spark, uri, policy)
+        out = self._home / "snapshots"
+        return observe(self._spark, cluster, policy, cluster=fault.name, out=out, taken_at=taken_at)

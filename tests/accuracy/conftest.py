@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import shutil
-import warnings
 from typing import TYPE_CHECKING
 
 import pytest
 
 from benchmarks.accuracy.labs import Labs
-from benchmarks.accuracy.running import Workbench, for_small_tables
-from lab.testing import cannot_run
-from steward_spark.session import spark_session
+from benchmarks.accuracy.running import Workbench
+from benchmarks.observing import for_small_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pyspark.sql import SparkSession
+
 
 @pytest.fixture(scope="session")
-def workbench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
+def workbench(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Workbench:
     """Looks at faults as `make accuracy` does."""
-    if not shutil.which("java"):
-        cannot_run("no Java on this machine: Spark needs version 17 or later")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)  # the gateway's own sockets
-        session = spark_session("tests")
-        yield Workbench(for_small_tables(session), tmp_path_factory.mktemp("accuracy"), print)
-        session.stop()
+    return Workbench(for_small_tables(spark), tmp_path_factory.mktemp("accuracy"), print)
 
 
 @pytest.fixture(scope="module")

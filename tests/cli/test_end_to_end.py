@@ -9,9 +9,9 @@ import jsonschema
 import pytest
 
 from lab.simulator import ClusterSpec, running_simulator
+from lab.testing import need_java
 from pulsar_steward.report.checkup.schema import schema
 from tests.command import steward
-from tests.spark.conftest import need_java
 
 if TYPE_CHECKING:
     from pathlib import Path

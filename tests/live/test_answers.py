@@ -60,7 +60,7 @@ def plan_of(care: Care, moves: list[UnloadBundle]) -> Plan:
         a_batch(a_step(move, step_id=f"b{number}.s01"), batch_id=f"b{number}", kind="bundle_move", title=move.namespace)
         for number, move in enumerate(moves, start=1)
     ]
-    plan = a_plan(*batches, cluster=care.cluster, snapshot_id=f"{care.cluster}-made-{next(_numbers)}")
+    plan = a_plan(*batches, cluster=care.cluster, snapshot_id=f"{care.cluster}-made-{next(_numbers)}", taken_at=now())
     care.ledger_writer.record_plan(plan, now())
     return plan
 
@@ -113,7 +113,12 @@ def test_a_target_that_dies_after_the_approval_leaves_nothing_half_done(care: Ca
         a_step(_towards(moves[0], sound), step_id="b1.s01"),
         a_step(_towards(moves[1], doomed), step_id="b1.s02"),
     ]
-    plan = a_plan(a_batch(*steps), cluster=care.cluster, snapshot_id=f"{care.cluster}-made-{next(_numbers)}")
+    plan = a_plan(
+        a_batch(*steps),
+        cluster=care.cluster,
+        snapshot_id=f"{care.cluster}-made-{next(_numbers)}",
+        taken_at=now(),
+    )
     care.ledger_writer.record_plan(plan, now())
     (detail,) = care.approvals(1, care.remediate(plan_id=plan.plan_id))
 

@@ -51,6 +51,11 @@ class Operator(Admin):
         answer = self._call("GET", f"{_path(subject)}/{policy}")
         return bool(answer.content and answer.json())
 
+    def policies(self, namespace: str) -> dict[str, Any]:
+        """All that is set on a namespace, as one document; loads nothing."""
+        answer: dict[str, Any] = self._call("GET", _path(namespace)).json()
+        return answer
+
     def set_quota(self, subject: str, kind: QuotaKind, limit: int, policy: str) -> None:
         """Limits the backlog of a namespace's topics, or of one topic, in bytes or in seconds."""
         size, seconds = (limit, -1) if kind == SIZE else (-1, limit)
@@ -108,6 +113,10 @@ class Operator(Admin):
     def delete_namespace(self, namespace: str) -> None:
         """Removes a namespace with all of its topics and clients; needs ``forceDeleteNamespaceAllowed``."""
         self._call("DELETE", f"/admin/v2/namespaces/{namespace}", force="true")
+
+    def delete_topic(self, topic: str) -> None:
+        """Removes a topic with all of its clients."""
+        self._call("DELETE", _path(topic), force="true")
 
     def exists(self, namespace: str) -> bool:
         """Whether the cluster knows the namespace."""

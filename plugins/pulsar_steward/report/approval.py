@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.apply.changes import kind_of
+from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.catalog import CHECKS
 from pulsar_steward.model.setting import BacklogQuota, in_words
 from pulsar_steward.model.step import ChangeSetting, SplitBundle, UnloadBundle
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.model.plan import Batch, Plan
-    from pulsar_steward.model.step import Change, Step
+    from pulsar_steward.model.step import BundleChange, Change, Step
     from pulsar_steward.policy.schema import Policy
 
 
@@ -56,12 +57,17 @@ def short(change: Change) -> str:
     """A change in a few words."""
     match change:
         case UnloadBundle():
-            return f"move {change.bundle} from {change.source} to {change.target}"
+            return f"move {_bundle(change)} from {change.source} to {change.target}"
         case SplitBundle():
-            return f"split {change.bundle} on {change.owner}"
+            return f"split {_bundle(change)} on {change.owner}"
         case ChangeSetting():
             before, after = (in_words(change.name, value) for value in (change.before, change.after))
             return f"{change.name} of {change.holder}: from {before} to {after}"
+
+
+def _bundle(change: BundleChange) -> str:
+    """With its namespace, where a batch may be about several."""
+    return change.bundle if change.namespace == TC_NAMESPACE else f"{change.namespace}/{change.bundle}"
 
 
 def _lead(batch: Batch) -> str:

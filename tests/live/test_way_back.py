@@ -1,0 +1,142 @@
+"""A quota that is proposed, approved, set, proved, and taken back, on real brokers by a real Airflow: one story."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lab.faults.real.ground import Ground, connected
+from lab.faults.real.operator import operator_of
+from lab.faults.real.traffic import publish
+from pulsar_steward.ledger.rows import Outcome
+from tests.live.care import ENDED_WITHIN_S
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.live.care import Care
+
+pytestmark = [pytest.mark.live, pytest.mark.airflow, pytest.mark.spark, pytest.mark.timeout(900)]
+
+NAMESPACE = "public/way-back"
+BACKLOG = 4_000_000
+POLICY = "backlog_quota_missing: {warning_backlog_bytes: 2000000}\n"
+
+
+@dataclass(frozen=True)
+class Story:
+    """What was seen, in this order."""
+
+    without: dict[str, Any]
+    question: dict[str, Any]
+    set_state: str
+    with_quota: dict[str, Any]
+    way_back: dict[str, Any]
+    back_state: str
+    after: dict[str, Any]
+    observed_after: dict[str, str | None]
+
+
+@contextlib.contextmanager
+def backlog(care: Care) -> Iterator[Ground]:
+    """A namespace with a backlog that no quota bounds; it stays behind, as no other policy minds it."""
+    admin, client = operator_of(care.lab), connected(care.lab)
+    try:
+        admin.create_namespace(NAMESPACE, 4)
+        here = Ground(care.lab, NAMESPACE, client, admin)
+        here.subscription(here.topic())
+        publish(here.producer(here.topic()), BACKLOG // 1000, 1000)
+        here.until(here.topic(), lambda shown: shown["backlogSize"] >= BACKLOG, "the backlog is there")
+        here.until_quiet(here.topic())
+        yield here
+    finally:
+        client.close()
+
+
+def quotas(here: Ground) -> dict[str, Any]:
+    """The namespace's backlog quotas, as the broker has them."""
+    return dict(here.admin.policies(NAMESPACE).get("backlog_quota_map") or {})
+
+
+@pytest.fixture(scope="module")
+def story(care: Care) -> Iterator[Story]:
+    """Observed, approved and set; taken back with an approval of its own; observed again."""
+    policy = care.airflow.spec.steward_home / "policies" / f"{care.cluster}.yaml"
+    policy.parent.mkdir(parents=True, exist_ok=True)
+    policy.write_text(POLICY, encoding="utf-8")
+    with backlog(care) as here:
+        without = quotas(here)
+        care.observe()
+        question = next(each for each in care.approvals(1) if NAMESPACE in each["subject"])
+        care.approve(question)
+        set_state = care.ended(question)
+        with_quota = quotas(here)
+        run = care.airflow.api.trigger("pulsar_rollback", {"cluster": care.cluster})
+        (way_back,) = care.approvals(1, run)
+        care.approve(way_back, comment="we did not like it")
+        back_state = care.airflow.api.wait_for_run("pulsar_rollback", run, ENDED_WITHIN_S)
+        after = quotas(here)
+        observed_after = care.observe()
+        yield Story(
+            without=without,
+            question=question,
+            set_state=set_state,
+            with_quota=with_quota,
+            way_back=way_back,
+            back_state=back_state,
+            after=after,
+            observed_after=observed_after,
+        )
+
+
+def test_the_question_shows_the_sum_and_the_call(story: Story) -> None:
+    """A person can check how the value comes about, and what a topic over it would meet."""
+    body = story.question["body"]
+    assert "How the values come about" in body
+    assert "the largest backlog seen in" in body
+    assert "STOPS PRODUCERS of a topic that is over it" in body
+    assert f"POST /admin/v2/namespaces/{NAMESPACE}/backlogQuota" in body
+
+
+def test_exactly_the_approved_quota_is_set(story: Story) -> None:
+    """On the brokers, by their own word."""
+    assert story.without == {}
+    assert story.set_state == "success"
+    (quota,) = story.with_quota.values()
+    assert (quota["limitSize"], quota["policy"]) == (1 << 30, "producer_request_hold")
+
+
+def test_the_way_back_says_whose_change_it_takes_back(story: Story, care: Care) -> None:
+    """It is a question of its own, and names the batch, who approved it, and when."""
+    body = story.way_back["body"]
+    assert "alice" in body
+    assert care.ledger.plans(care.cluster)[-1].plan_id in body
+    assert f"DELETE /admin/v2/namespaces/{NAMESPACE}/backlogQuota" in body
+
+
+def test_the_former_state_is_back(story: Story) -> None:
+    """What was not set is not set."""
+    assert story.back_state == "success"
+    assert story.after == story.without
+
+
+def test_what_was_taken_back_is_not_proposed_again_at_once(story: Story) -> None:
+    """Whoever took it back need not say no every quarter of an hour."""
+    assert story.observed_after["plan"] == "skipped"
+
+
+def test_the_ledger_tells_both_ways(story: Story, care: Care) -> None:
+    """Each change has one approved step behind it, the way back included."""
+    del story
+    plans = [care.ledger.plan(row.plan_id) for row in reversed(care.ledger.plans(care.cluster))]
+    done = [
+        outcome
+        for plan in plans
+        for batch in plan.batches
+        for outcome in care.ledger.outcomes(plan.plan_id, batch.batch_id)
+    ]
+    assert [outcome.outcome for outcome in done] == [Outcome.DONE, Outcome.DONE]
+    assert [proof.proved for plan in plans for proof in care.ledger.proofs(plan.plan_id)] == [True, True]
