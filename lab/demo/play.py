@@ -4,7 +4,7 @@ import json
 import shutil
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ from lab.airflow.settings import connection_to
 from lab.demo.ground import pulsar, why_simulated
 from lab.demo.scenarios import Scenario
 from lab.demo.stages import Stages
-from lab.errors import LabError
+from lab.errors import LabError, NotReachedError
 from lab.placement import differences
 from lab.target import PulsarTarget
 
@@ -49,10 +49,15 @@ def play(scenario: Scenario, answer: Answer, home: Path, stages: Stages, *, port
 
 
 def _on(target: PulsarTarget, airflow: Airflow, scenario: Scenario, answer: Answer, stages: Stages) -> bool:
-    with ExitStack() as broken:
+    broken = ExitStack()
+    try:
         with stages.stage(scenario.trouble):
             broken.enter_context(scenario.broken(target))
         return _healed(target, airflow, scenario, answer, stages)
+    finally:
+        # Brokers may refuse for minutes to delete what was made; all of this cluster ends right after.
+        with suppress(NotReachedError):
+            broken.close()
 
 
 def _healed(target: PulsarTarget, airflow: Airflow, scenario: Scenario, answer: Answer, stages: Stages) -> bool:

@@ -74,6 +74,10 @@ class Operator(Admin):
         """Closes a topic with its ledger; its clients bring it back."""
         self._call("PUT", f"{_path(topic)}/unload")
 
+    def unload_namespace(self, namespace: str) -> None:
+        """Closes all topics of a namespace; their clients bring them back."""
+        self._call("PUT", f"{_path(namespace)}/unload")
+
     def statistics(self, topic: str) -> dict[str, Any]:
         """A loaded topic as it stands now; loads its bundle otherwise."""
         answer: dict[str, Any] = self._call("GET", f"{_path(topic)}/stats", subscriptionBacklogSize="false").json()

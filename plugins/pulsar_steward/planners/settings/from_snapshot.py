@@ -169,8 +169,10 @@ def _documents(snapshot: Snapshot, names: Sequence[str]) -> dict[str, dict[Setti
 
 
 def _topics(snapshot: Snapshot, names: Sequence[str]) -> pa.Table:
-    columns = ["namespace", "backlog_bytes", "throughput_in_bytes", "storage_bytes"]
-    return snapshot.table(TOPICS, columns, [("namespace", "in", names)])
+    """Without Pulsar's own, such as ``__change_events``: their backlogs are nobody's."""
+    columns = ["topic", "namespace", "backlog_bytes", "throughput_in_bytes", "storage_bytes"]
+    topics = snapshot.table(TOPICS, columns, [("namespace", "in", names)])
+    return topics.filter(pc.invert(pc.match_substring_regex(topics["topic"], "/__[^/]*$")))
 
 
 def _of(topics: pa.Table, name: str) -> pa.Table:

@@ -17,6 +17,7 @@ from pulsar_steward.model.step import ChangeSetting, Step, Touched
 from pulsar_steward.planners.scene import Proposal
 from pulsar_steward.planners.settings.facts import MOST_BACKLOGS
 from pulsar_steward.planners.settings.order import in_order
+from pulsar_steward.planners.settings.sizes import snapshots_in_words
 from pulsar_steward.planners.settings.topics import propose_for_topics
 from pulsar_steward.planners.settings.wanted import ANSWERED, is_of_topic, namespace_of, wanted
 from pulsar_steward.planners.viewing import view_of
@@ -127,11 +128,8 @@ def _effect(fact: NamespaceFact, change: ChangeSetting) -> str:
     over = max(look.over(change.after.limit_bytes) for look in fact.looks)
     many = f"{over:,} or more" if over == MOST_BACKLOGS else f"{over:,}"
     topics = max(look.topics for look in fact.looks)
-    return f"{words}; of {topics:,} topics, {many} would have been over it in the last {_snapshots(len(fact.looks))}"
-
-
-def _snapshots(count: int) -> str:
-    return "snapshot" if count == 1 else f"{count} snapshots"
+    last = "snapshot" if len(fact.looks) == 1 else snapshots_in_words(len(fact.looks))
+    return f"{words}; of {topics:,} topics, {many} would have been over it in the last {last}"
 
 
 def _setting(scene: Scene, change: ChangeSetting, fact: NamespaceFact) -> SettingView:

@@ -33,10 +33,15 @@ def needed(fact: NamespaceFact, remedy: BacklogQuotaRemedy) -> Sum:
     words = (
         f"the largest of {bytes_in_words(int(fact.busiest_bytes_per_second))}/s of the busiest topic for"
         f" {remedy.survive_outage_hours} h = {bytes_in_words(outage)}, the largest backlog seen in"
-        f" {len(fact.looks)} snapshots {bytes_in_words(fact.peak)} + {remedy.peak_headroom_percent} % ="
+        f" {snapshots_in_words(len(fact.looks))} {bytes_in_words(fact.peak)} + {remedy.peak_headroom_percent} % ="
         f" {bytes_in_words(peak)}, and at least {bytes_in_words(least)}"
     )
     return Sum(whole, words)
+
+
+def snapshots_in_words(count: int) -> str:
+    """``1 snapshot``, ``3 snapshots``."""
+    return f"{count:,} snapshot" if count == 1 else f"{count:,} snapshots"
 
 
 def below(limit: int, margin_percent: int) -> int:

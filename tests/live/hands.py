@@ -1,0 +1,181 @@
+"""Steward's way from a plan to its proof on a lab, without Airflow: recorded, approved, carried out, read back."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from benchmarks.observing import settings_of
+from lab import placement
+from pulsar_steward.apply.applied import choose_applied
+from pulsar_steward.apply.bench import Bench
+from pulsar_steward.apply.execute import carry_out
+from pulsar_steward.apply.journal import Journal
+from pulsar_steward.apply.look import Look
+from pulsar_steward.apply.rollback import way_back
+from pulsar_steward.apply.verify import verify
+from pulsar_steward.ledger.read import LedgerReader
+from pulsar_steward.ledger.rows import Answer, Decision, Outcome
+from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.ledger.write import LedgerWriter
+from pulsar_steward.model.plan import Plan, approval_digest
+from pulsar_steward.model.step import UnloadBundle
+from pulsar_steward.report.approval import body
+from tests.builders import a_batch, a_plan, a_policy, a_step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import Any, Self
+
+    from sqlalchemy import Engine
+
+    from lab.cluster import Lab
+    from lab.faults.real.ground import Ground
+    from pulsar_steward.ledger.rows import Proof, StepOutcome
+    from pulsar_steward.model.plan import Batch
+    from pulsar_steward.model.step import Change
+    from pulsar_steward.policy.schema import Policy
+
+
+@dataclass(frozen=True)
+class Hands:
+    """One lab under a name that Steward has no past of, with a ledger of its own.
+
+    Attributes:
+        lab: The cluster.
+        home: A folder for the ledger, and for snapshots.
+        cluster: Its name in Steward's connections.
+        policy: Thresholds and limits.
+        engine: The ledger's.
+    """
+
+    lab: Lab
+    home: Path
+    cluster: str
+    policy: Policy
+    engine: Engine
+
+    @classmethod
+    @contextmanager
+    def on(cls, lab: Lab, home: Path, policy: dict[str, Any] | None = None, **more: Any) -> Iterator[Self]:
+        """Opens the ledger for the length of a block; `policy` holds sections that differ from the defaults."""
+        engine = open_ledger(f"sqlite:///{home / 'ledger.db'}")
+        try:
+            yield cls(lab=lab, home=home, cluster=home.name, policy=a_policy(**policy or {}), engine=engine, **more)
+        finally:
+            engine.dispose()
+
+    @property
+    def ledger(self) -> LedgerReader:
+        """What was written down."""
+        return LedgerReader(self.engine)
+
+    def recorded(self, plan: Plan) -> Plan:
+        """Writes a plan down, and returns it."""
+        LedgerWriter(self.engine).record_plan(plan, datetime.now(UTC))
+        return plan
+
+    def plan_of(self, change: Change) -> Plan:
+        """A plan of one change, as if it had been planned on a snapshot of this moment."""
+        now = datetime.now(UTC)
+        plan = a_plan(
+            a_batch(a_step(change)),
+            cluster=self.cluster,
+            snapshot_id=f"{self.cluster}-{now:%Y%m%dT%H%M%S%fZ}",
+            taken_at=now,
+            policy_digest=self.policy.digest,
+        )
+        return self.recorded(plan)
+
+    def approval_text(self, plan: Plan, batch: Batch) -> str:
+        """What a person reads."""
+        return body(plan, batch, self.policy)
+
+    def approve(self, plan: Plan, batch: Batch) -> None:
+        """Writes down that a person approved all steps of a batch."""
+        now, steps = datetime.now(UTC), tuple(step.step_id for step in batch.steps)
+        answer = Answer(
+            plan_id=plan.plan_id,
+            batch_id=batch.batch_id,
+            run=_run(plan, batch),
+            decision=Decision.APPROVED,
+            answered_by="operator",
+            answered_at=now,
+            reason="",
+            step_ids=steps,
+            digest=approval_digest(plan, batch.batch_id, steps),
+            expires_at=now + timedelta(minutes=self.policy.approval.valid_minutes),
+        )
+        LedgerWriter(self.engine).record_answer(answer)
+
+    def apply(self, plan: Plan, batch: Batch) -> tuple[StepOutcome, ...]:
+        """Carries an approved batch out."""
+        with self._bench(_run(plan, batch)) as bench:
+            return carry_out(bench, plan.plan_id, batch.batch_id)
+
+    def verify(self, plan: Plan, batch: Batch) -> Proof:
+        """Reads a batch back."""
+        with self._bench(_run(plan, batch)) as bench:
+            return verify(bench, plan.plan_id, batch.batch_id)
+
+    def heal(self, plan: Plan) -> None:
+        """Approves, carries out and proves every batch of a plan, in order."""
+        for batch in plan.batches:
+            self.approve(plan, batch)
+            outcomes = self.apply(plan, batch)
+            said = [(row.step_id, row.outcome.value, row.reason) for row in outcomes]
+            assert {row.outcome for row in outcomes} == {Outcome.DONE}, said
+            proof = self.verify(plan, batch)
+            assert proof.proved, proof.reason
+
+    def refusal_of(self, change: Change) -> tuple[Outcome, str]:
+        """What a change comes to that is not to be made, though it is approved."""
+        return self.refusal(self.plan_of(change))
+
+    def refusal(self, plan: Plan) -> tuple[Outcome, str]:
+        """What a plan of one step comes to that is not to be done, though it is approved."""
+        self.approve(plan, plan.batches[0])
+        (outcome,) = self.apply(plan, plan.batches[0])
+        assert outcome.outcome is not Outcome.DONE, outcome.reason
+        return outcome.outcome, outcome.reason
+
+    def way_back(self, plan: Plan, batch: Batch) -> Plan:
+        """The plan that takes a batch back, written down.
+
+        Raises:
+            Refused: If nothing of it can be taken back.
+        """
+        applied = choose_applied(self.ledger, self.cluster, plan.plan_id, batch.batch_id)
+        with Look(settings_of(self.lab, self.policy)) as look:
+            return self.recorded(way_back(self.ledger, look, self.policy, applied, datetime.now(UTC)))
+
+    @contextmanager
+    def _bench(self, run: str) -> Iterator[Bench]:
+        writer = LedgerWriter(self.engine)
+        with Bench.opened(
+            settings_of(self.lab, self.policy),
+            run=run,
+            ledger=self.ledger,
+            ledger_writer=writer,
+            journal=Journal(writer, self.cluster),
+            policy=self.policy,
+            clock=lambda: datetime.now(UTC),
+        ) as bench:
+            yield bench
+
+
+def _run(plan: Plan, batch: Batch) -> str:
+    return f"live/{plan.plan_id}/{batch.batch_id}"
+
+
+def move_of(here: Ground) -> UnloadBundle:
+    """The move of the bundle of a ground's topic from its present owner to another broker that runs."""
+    (topic, bundles) = here.topic(), here.admin.bundles(here.namespace)
+    bundle = placement.bundle_of(topic, bundles)
+    owned = here.lab.owned_bundles()
+    source = placement.owners([topic], here.namespace, owned)[topic]
+    target = next(broker for broker in owned if broker != source)
+    return UnloadBundle(namespace=here.namespace, bundle=str(bundle), source=source, target=target)

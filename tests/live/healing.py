@@ -1,0 +1,60 @@
+"""Steward's whole way on a lab, without Airflow: real Spark jobs observe, planners propose, and `Hands` do the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from benchmarks.observing import observe
+from lab.waiting import wait_until
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.planners.moves import moves_before
+from pulsar_steward.planners.registry import make_plan
+from pulsar_steward.snapshots.read import open_snapshot
+from tests.live.hands import Hands
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from pulsar_steward.model.plan import Plan
+    from pulsar_steward.snapshots.read import Snapshot
+
+GONE_WITHIN_S = 90.0
+"""Brokers renew the statistics that a snapshot is made of every five seconds in these labs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Healer(Hands):
+    """Eyes beside the hands.
+
+    Attributes:
+        spark: The session that both jobs run in.
+    """
+
+    spark: SparkSession
+
+    def observe(self) -> Snapshot:
+        """Takes and diagnoses a snapshot."""
+        now, out = datetime.now(UTC), self.home / "snapshots"
+        return open_snapshot(observe(self.spark, self.lab, self.policy, cluster=self.cluster, out=out, taken_at=now))
+
+    def plan(self, snapshot: Snapshot) -> Plan:
+        """What the planners propose, written down."""
+        moves = moves_before(self.ledger, self.cluster, snapshot.meta().taken_at, self.policy)
+        return self.recorded(make_plan(scene_of(snapshot, self.policy, moves)))
+
+    def until_gone(self, *troubles: tuple[str, str]) -> None:
+        """Observes until none of these is found any more.
+
+        Raises:
+            NotReachedError: One still is, in the end.
+        """
+        wait_until(lambda: not found(self.observe()) & set(troubles), f"{troubles} are gone", GONE_WITHIN_S)
+
+
+def found(snapshot: Snapshot) -> set[tuple[str, str]]:
+    """Check and subject of every trouble in a snapshot; information is none."""
+    trouble = Severity.WARNING.rank
+    return {(each.check_id, each.subject) for each in snapshot.findings() if each.severity.rank >= trouble}

@@ -1,0 +1,232 @@
+"""What the guards prevent, made for real: Steward refuses, then an operator does it by hand and the harm is there."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from typing import TYPE_CHECKING, Any
+
+import pulsar
+import pytest
+
+from lab.cluster import Lab, running_lab
+from lab.errors import AdminCallError
+from lab.faults.real.delayed import IN_MEMORY, delay
+from lab.faults.real.ground import COMMON_SETTINGS, Ground
+from lab.faults.real.operator import EVICTION, EXCEPTION, HOLD, SIZE, Operator
+from lab.faults.real.traffic import publish, receive
+from lab.testing import need_lab
+from lab.waiting import wait_until
+from pulsar_steward.ledger.rows import Outcome
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting
+from tests.live.hands import Hands, move_of
+from tests.live.plots import plot
+from tests.live.producers import (
+    QUOTA_BYTES,
+    REFUSED,
+    SENT,
+    filled,
+    moved_by_hand,
+    newcomer,
+    over_quota,
+    send_by,
+    until_cut_off,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pulsar_steward.model.setting import Setting
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+
+PERSISTED_HOLES = 100
+GIBIBYTE = 1 << 30
+DELAYED = 5_000
+WITHIN_S = 60.0
+UP_TO = re.compile(r"up to ([\d,]+) acknowledged messages")
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Three brokers that persist few ack holes, and index delayed messages in memory."""
+    need_lab()
+    holes = ("managedLedgerMaxUnackedRangesToPersist", str(PERSISTED_HOLES))
+    settings = dict((*COMMON_SETTINGS, *IN_MEMORY, holes))
+    home = tmp_path_factory.mktemp("labs")
+    with running_lab("harm", home=home, progress=print, broker_settings=settings) as running:
+        yield running
+
+
+@pytest.fixture
+def hands_with(lab: Lab, tmp_path: Path) -> Iterator[Callable[..., Hands]]:
+    """Puts the lab under Steward's care, with these sections of the policy."""
+    with contextlib.ExitStack() as open_ledgers:
+        yield lambda policy=None: open_ledgers.enter_context(Hands.on(lab, tmp_path, policy))
+
+
+@pytest.mark.parametrize(("policy", "refused"), REFUSED.items())
+def test_producers_of_a_full_topic_do_not_come_back(
+    lab: Lab, hands_with: Callable[..., Hands], policy: str, refused: str
+) -> None:
+    """Nobody new gets in, from the next check on nobody sends, and no move changes that: Steward makes none."""
+    hands = hands_with()
+    with plot(lab, f"full-{policy.replace('_', '-')}") as here, over_quota(here, policy) as producer:
+        assert newcomer(here) == refused
+        until_cut_off(here)
+        assert (send_by(producer), newcomer(here)) == ("Timeout", refused)
+        outcome, reason = hands.refusal_of(move_of(here))
+        assert outcome is Outcome.REFUSED
+        assert "producers_return: PRODUCERS COULD NOT COME BACK" in reason
+        moved_by_hand(here)
+        assert send_by(producer) != SENT
+        assert newcomer(here) == refused
+
+
+def test_acknowledged_messages_come_again(lab: Lab, hands_with: Callable[..., Hands]) -> None:
+    """A cursor has more holes than are persisted: unloaded by hand, messages come again, no more than Steward said."""
+    hands, messages = hands_with(), 1_000
+    with plot(lab, "holes") as here:
+        consumer = here.shared(here.topic())
+        publish(here.producer(here.topic(), batched=False), messages, 20)
+        acknowledged = set(every_other(consumer, messages))
+        here.until(here.topic(), lambda shown: holes_of(shown) >= len(acknowledged) - 1, "every other is acknowledged")
+        outcome, reason = hands.refusal_of(move_of(here))
+        assert (outcome, "ack_holes: " in reason) == (Outcome.REFUSED, True), reason
+        said = UP_TO.search(reason)
+        assert said, reason
+
+        consumer.close()
+        moved_by_hand(here)
+        again = acknowledged & set(what_comes(here.shared(here.topic())))
+        assert len(acknowledged) - PERSISTED_HOLES - 1 <= len(again) <= int(said[1].replace(",", ""))
+
+
+def test_delayed_messages_are_read_again(lab: Lab, hands_with: Callable[..., Hands]) -> None:
+    """An index that is in memory alone is built anew by whoever gets the bundle, from the whole backlog."""
+    hands = hands_with({"guards": {"most_delayed_index_megabytes": 0}})
+    with plot(lab, "delayed-index") as here:
+        delay(here, DELAYED)
+        move = move_of(here)
+        outcome, reason = hands.refusal_of(move)
+        assert (outcome, "delayed_index: " in reason) == (Outcome.REFUSED, True), reason
+        there = Operator(lab.broker(move.target).admin_url, lab.token)
+        assert indexed_by(there, here) == 0
+        moved_by_hand(here)
+        wait_until(lambda: indexed_by(there, here) == DELAYED, "the new owner has indexed all", WITHIN_S, 0.5)
+
+
+def quota(limit_bytes: int, policy: str = HOLD) -> BacklogQuota:
+    """A size quota."""
+    return BacklogQuota(limit_bytes=limit_bytes, policy=QuotaPolicy(policy))
+
+
+TAKERS: dict[SettingName, Setting] = {
+    SettingName.SIZE_QUOTA: quota(GIBIBYTE, EVICTION),
+    SettingName.TTL: TimeToLive(seconds=86_400),
+}
+"""Settings that have brokers take messages away."""
+
+
+def test_delayed_messages_are_destroyed(lab: Lab, hands_with: Callable[..., Hands]) -> None:
+    """Steward sets no limit where messages wait; a quota that evicts, set by hand, leaves none that is due later."""
+    hands = hands_with()
+    with plot(lab, "delayed-lost") as here:
+        topic = delay(here, 300)
+        for name, after in TAKERS.items():
+            change = ChangeSetting(namespace=here.namespace, name=name, before=None, after=after)
+            outcome, reason = hands.refusal_of(change)
+            assert outcome is Outcome.REFUSED
+            assert reason == f"delayed_kept: 300 delayed messages of {here.namespace} could be lost"
+        here.admin.set_quota(here.namespace, SIZE, 1_000, EVICTION)
+        here.until(topic, lambda shown: shown["subscriptions"]["s0"]["msgBacklog"] < 30, "they were evicted")
+
+
+def test_what_somebody_set_meanwhile_stands(lab: Lab, hands_with: Callable[..., Hands]) -> None:
+    """A quota that was set between the answer and the call is not overwritten."""
+    hands = hands_with()
+    with plot(lab, "set-meanwhile") as here:
+        change = ChangeSetting(
+            namespace=here.namespace, name=SettingName.SIZE_QUOTA, before=None, after=quota(GIBIBYTE)
+        )
+        plan = hands.plan_of(change)
+        hands.approve(plan, plan.batches[0])
+        here.admin.set_quota(here.namespace, SIZE, 5 * GIBIBYTE, EXCEPTION)
+        (outcome,) = hands.apply(plan, plan.batches[0])
+        assert outcome.outcome is Outcome.DRIFTED
+        assert "setting_as_planned: " in outcome.reason
+        assert here.admin.policies(here.namespace)["backlog_quota_map"][SIZE]["limitSize"] == 5 * GIBIBYTE
+
+
+def test_a_quota_that_a_topic_is_over_stops_its_producer(lab: Lab, hands_with: Callable[..., Hands]) -> None:
+    """Steward refuses it; set by hand, it cuts off a producer that was sending."""
+    hands = hands_with()
+    with plot(lab, "no-room") as here, filled(here, 1.3) as producer:
+        change = ChangeSetting(
+            namespace=here.namespace, name=SettingName.SIZE_QUOTA, before=None, after=quota(QUOTA_BYTES)
+        )
+        outcome, reason = hands.refusal_of(change)
+        assert (outcome, "quota_room: " in reason) == (Outcome.REFUSED, True), reason
+        assert send_by(producer) == SENT
+        here.admin.set_quota(here.namespace, SIZE, QUOTA_BYTES, HOLD)
+        until_cut_off(here)
+        assert send_by(producer) != SENT
+
+
+def test_nothing_is_moved_while_a_broker_is_down(lab: Lab, hands_with: Callable[..., Hands]) -> None:
+    """Brokers let a bundle be moved to one that was killed a moment ago, where no client reaches it."""
+    hands = hands_with()
+    with plot(lab, "broker-down") as here:
+        here.subscription(here.topic())
+        move = move_of(here)
+        dead = next(each for each in lab.owned_bundles() if each not in (move.source, move.target))
+        lab.kill_broker(dead)
+        try:
+            outcome, reason = hands.refusal_of(move)
+            assert (outcome, reason) == (
+                Outcome.REFUSED,
+                f"whole_cluster: no answer from {dead}, which the cluster lists",
+            )
+            alive = Operator(lab.broker(move.source).admin_url, lab.token)
+            alive.unload(here.namespace, move.bundle, dead)
+            with pytest.raises(AdminCallError, match=dead):  # whoever looks it up is sent there
+                alive.look_up(here.topic())
+            assert not any(f"{here.namespace}/{move.bundle}" in owned for owned in lab.owned_bundles().values())
+        finally:
+            lab.start_broker(dead)
+
+
+def every_other(consumer: pulsar.Consumer, messages: int) -> Iterator[tuple[int, int]]:
+    """Acknowledges every other message; yields where these are."""
+    for number, message in enumerate(receive(consumer, messages)):
+        if number % 2:
+            consumer.acknowledge(message)
+            yield place_of(message)
+
+
+def what_comes(consumer: pulsar.Consumer) -> Iterator[tuple[int, int]]:
+    """Takes what is delivered until nothing more comes."""
+    with contextlib.suppress(pulsar.Timeout):
+        while True:
+            yield place_of(consumer.receive(timeout_millis=3_000))
+
+
+def place_of(message: pulsar.Message) -> tuple[int, int]:
+    """Ledger and entry of a message."""
+    return message.message_id().ledger_id(), message.message_id().entry_id()
+
+
+def holes_of(shown: dict[str, Any]) -> int:
+    """Ack holes of the subscription of a topic."""
+    return int(shown["subscriptions"]["s"]["totalNonContiguousDeletedMessagesRange"])
+
+
+def indexed_by(broker: Operator, here: Ground) -> float:
+    """Delayed messages of a ground's topic in a broker's index."""
+    return sum(
+        value
+        for name, value in broker.metrics()
+        if name.startswith("pulsar_subscription_delayed{") and f'"{here.topic()}"' in name
+    )

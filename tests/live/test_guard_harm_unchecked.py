@@ -1,0 +1,69 @@
+"""Brokers that check no quota: what stands there without effect, until a move makes it bite."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lab.cluster import Lab, running_lab
+from lab.faults.real.ground import COMMON_SETTINGS
+from lab.faults.real.quotas import UNCHECKED
+from lab.faults.real.traffic import steady
+from lab.testing import need_lab
+from pulsar_steward.ledger.rows import Outcome
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
+from pulsar_steward.model.step import ChangeSetting
+from tests.live.hands import Hands, move_of
+from tests.live.plots import plot
+from tests.live.producers import QUOTA_BYTES, REFUSED, SENT, moved_by_hand, newcomer, over_quota, send_by
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Two brokers that check no quota."""
+    need_lab()
+    settings = dict((*COMMON_SETTINGS, *UNCHECKED))
+    home = tmp_path_factory.mktemp("labs")
+    with running_lab("unchecked", home=home, progress=print, brokers=2, broker_settings=settings) as running:
+        yield running
+
+
+@pytest.fixture
+def hands(lab: Lab, tmp_path: Path) -> Iterator[Hands]:
+    """The lab under Steward's care."""
+    with Hands.on(lab, tmp_path) as hands:
+        yield hands
+
+
+@pytest.mark.parametrize(("policy", "refused"), REFUSED.items())
+def test_a_producer_sends_until_its_bundle_moves(lab: Lab, hands: Hands, policy: str, refused: str) -> None:
+    """Over its quota a connected producer goes on while nobody new gets in; moved by hand, nobody can send any more."""
+    with plot(lab, f"unchecked-{policy.replace('_', '-')}") as here, over_quota(here, policy) as producer:
+        with steady([producer], rate=20, size=1_000):
+            here.until(here.topic(), lambda shown: shown["backlogSize"] > 3 * QUOTA_BYTES, "it goes on for ten seconds")
+        assert newcomer(here) == refused
+        outcome, reason = hands.refusal_of(move_of(here))
+        assert outcome is Outcome.REFUSED
+        assert "producers_return: PRODUCERS COULD NOT COME BACK" in reason
+        assert send_by(producer) == SENT
+        moved_by_hand(here)
+        assert send_by(producer) != SENT
+        assert newcomer(here) == refused
+
+
+def test_a_quota_that_nobody_checks_is_not_set(lab: Lab, hands: Hands) -> None:
+    """It would stand there without effect, and nobody be told."""
+    with plot(lab, "not-checked") as here:
+        limit = BacklogQuota(limit_bytes=1 << 30, policy=QuotaPolicy.HOLD)
+        change = ChangeSetting(namespace=here.namespace, name=SettingName.SIZE_QUOTA, before=None, after=limit)
+        outcome, reason = hands.refusal_of(change)
+        assert outcome is Outcome.REFUSED
+        assert reason.startswith("quotas_checked: brokers do not check backlog quotas")
+        assert here.admin.policies(here.namespace)["backlog_quota_map"] == {}

@@ -1,0 +1,261 @@
+"""Each remediation of business namespaces on real brokers: found, planned, approved, done, proved, gone, taken back.
+
+No Airflow takes part here (`test_healing` and `test_answers` have it): these hold what is changed on the brokers, read
+by the lab's own admin client.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from benchmarks.observing import for_small_tables
+from lab import placement
+from lab.cluster import Lab, running_lab
+from lab.errors import AdminCallError
+from lab.faults.real.bundles import crowd, place_evenly
+from lab.faults.real.ground import COMMON_SETTINGS, Ground
+from lab.faults.real.operator import HOLD, SIZE, shown_topics
+from lab.faults.real.traffic import publish, receive
+from lab.testing import need_lab
+from lab.waiting import wait_until
+from pulsar_steward.errors import Refused
+from pulsar_steward.ledger.rows import Outcome
+from pulsar_steward.model.step import ChangeSetting, SplitBundle, UnloadBundle
+from tests.live.healing import Healer, found
+from tests.live.plots import plot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from pulsar_steward.model.plan import Batch
+
+pytestmark = [pytest.mark.live, pytest.mark.spark, pytest.mark.timeout(600)]
+
+BACKLOG = 40_000_000
+MEBIBYTE = 1 << 20
+SMALL_DISK: dict[str, Any] = {
+    "backlog_quota_missing": {"warning_backlog_bytes": 32_000_000},
+    "retention_unbounded": {"warning_storage_bytes": 32_000_000},
+    "backlog_quota_remedy": {"minimum_megabytes": 1},
+}
+"""A lab's disk is no place for the default thresholds."""
+
+
+def kept(minutes: int, megabytes: int) -> dict[str, Any]:
+    """A namespace's document with a retention."""
+    return {"retention_policies": {"retentionTimeInMinutes": minutes, "retentionSizeInMB": megabytes}}
+
+
+QUOTA_OVER_RETENTION = {
+    **kept(60, 100),
+    "backlog_quota_map": {SIZE: {"limitSize": 200 * MEBIBYTE, "limitTime": -1, "policy": HOLD}},
+}
+"""Brokers refuse to set the one beside the other, but not to make a namespace with both."""
+
+SHOWN_WITHIN_S = 60.0
+BUNDLES = 12
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Three brokers with nothing on them."""
+    need_lab()
+    home = tmp_path_factory.mktemp("labs")
+    with running_lab("remedies", home=home, progress=print, broker_settings=dict(COMMON_SETTINGS)) as running:
+        yield running
+
+
+@pytest.fixture
+def healer_with(lab: Lab, spark: SparkSession, tmp_path: Path) -> Iterator[Callable[[dict[str, Any]], Healer]]:
+    """Puts the lab under Steward's care, with these sections of the policy."""
+    with contextlib.ExitStack() as open_ledgers:
+        session = for_small_tables(spark)
+        yield lambda policy: open_ledgers.enter_context(Healer.on(lab, tmp_path, policy, spark=session))
+
+
+@contextlib.contextmanager
+def stored(lab: Lab, name: str, policies: dict[str, Any] | None = None) -> Iterator[Ground]:
+    """A namespace made with these policies, and with a topic that nobody consumes."""
+    with plot(lab, name, 4, **policies or {}) as here:
+        here.subscription(here.topic())
+        publish(here.producer(here.topic()), BACKLOG // 1000, 1000)
+        here.until(here.topic(), lambda shown: shown["backlogSize"] >= BACKLOG, "the backlog is there")
+        here.until_quiet(here.topic())
+        yield here
+
+
+def test_a_backlog_without_a_quota_gets_one(lab: Lab, healer_with: Callable[..., Healer]) -> None:
+    """The text holds the sum and the call, the brokers have that quota, nothing is found, and it can be unset again."""
+    healer = healer_with(SMALL_DISK)
+    with stored(lab, "no-quota") as here:
+        before = here.admin.policies(here.namespace)
+        snapshot = healer.observe()
+        assert ("backlog-quota-missing", here.namespace) in found(snapshot)
+        plan = healer.plan(snapshot)
+        (batch,) = plan.batches
+        text = healer.approval_text(plan, batch)
+
+        healer.heal(plan)
+        quota = here.admin.policies(here.namespace)["backlog_quota_map"][SIZE]
+        assert (quota["limitTime"], quota["policy"]) == (-1, HOLD)
+        assert 1.5 * BACKLOG <= quota["limitSize"] <= 1.6 * BACKLOG
+        plain = text.replace("\\", "")
+        assert "How the values come about" in plain
+        assert re.search(r"the largest backlog seen in 1 snapshot \d+\.\d+ MiB \+ 50 % = \d+\.\d+ MiB", plain), plain
+        assert re.search(r"of 1 topics, 0 would have been over it in the last snapshot", plain), plain
+        call = f"POST /admin/v2/namespaces/{here.namespace}/backlogQuota?backlogQuotaType=destination_storage"
+        assert f'{call} {{"limitSize":{quota["limitSize"]},"limitTime":-1,"policy":"{HOLD}"}}' in plain
+        healer.until_gone(("backlog-quota-missing", here.namespace))
+
+        healer.heal(healer.way_back(plan, batch))
+        assert here.admin.policies(here.namespace) == before
+
+
+def test_quotas_and_retention_change_in_an_order_that_brokers_accept(
+    lab: Lab, healer_with: Callable[..., Healer]
+) -> None:
+    """Retention is raised before a quota and lowered after it, so no call is refused; all of it goes back as it was."""
+    healer = healer_with(SMALL_DISK)
+    with (
+        stored(lab, "kept-for-ever", kept(-1, -1)) as endless,
+        stored(lab, "kept-too-briefly", kept(60, 10)) as brief,
+        stored(lab, "quota-over-retention", QUOTA_OVER_RETENTION) as over,
+    ):
+        grounds = (endless, brief, over)
+        before = {here.namespace: here.admin.policies(here.namespace) for here in grounds}
+        snapshot = healer.observe()
+        troubles = {
+            ("retention-unbounded", endless.namespace),
+            ("backlog-quota-missing", endless.namespace),
+            ("backlog-quota-missing", brief.namespace),
+            ("quota-over-retention", over.namespace),
+        }
+        assert troubles <= found(snapshot)
+        plan = healer.plan(snapshot)
+        changes = [
+            (step.change.namespace, step.change.name.value)
+            for batch in plan.batches
+            for step in batch.steps
+            if isinstance(step.change, ChangeSetting)
+        ]
+        assert sorted(changes, key=lambda change: change[0]) == [
+            (endless.namespace, "size quota"),
+            (endless.namespace, "retention"),
+            (brief.namespace, "retention"),
+            (brief.namespace, "size quota"),
+            (over.namespace, "size quota"),
+        ]
+        with pytest.raises(AdminCallError, match="412"):  # the other order
+            brief.admin.set_quota(brief.namespace, SIZE, 60 * MEBIBYTE, HOLD)
+
+        healer.heal(plan)
+        now = {here.namespace: here.admin.policies(here.namespace) for here in grounds}
+        for policies in (now[brief.namespace], now[over.namespace]):
+            retained = policies["retention_policies"]["retentionSizeInMB"] * MEBIBYTE
+            assert 1.5 * BACKLOG <= policies["backlog_quota_map"][SIZE]["limitSize"] <= 0.9 * retained
+        assert now[endless.namespace].items() >= kept(72 * 60, -1).items()
+        healer.until_gone(*troubles)
+
+        backs = {batch.title.partition(":")[0]: healer.way_back(plan, batch) for batch in plan.batches}
+        for here in (endless, brief):
+            healer.heal(backs[here.namespace])
+            assert here.admin.policies(here.namespace) == before[here.namespace]
+        outcome, reason = healer.refusal(backs[over.namespace])  # what was before is what brokers refuse to set
+        assert (outcome, "Backlog Quota exceeds configured retention quota" in reason) == (Outcome.DRIFTED, True), (
+            reason
+        )
+        assert over.admin.policies(over.namespace) == now[over.namespace]
+
+
+def test_a_crowded_bundle_is_split_until_none_is(lab: Lab, healer_with: Callable[..., Healer]) -> None:
+    """The halves are those that were foretold, every bundle is below the limit, and nobody claims a way back."""
+    healer = healer_with({})
+    with plot(lab, "crowded", 16) as here:
+        place_evenly(here)
+        topics = crowd(here, 120)
+        for topic in topics:
+            here.shared(topic, receiver_queue_size=1)
+        wait_until(lambda: set(topics) <= shown_topics(lab).keys(), "all topics are shown", SHOWN_WITHIN_S, 0.5)
+        trouble = ("bundle-topic-skew", here.namespace)
+        before = here.admin.bundles(here.namespace)
+        snapshot = healer.observe()
+        assert trouble in found(snapshot)
+        plan = healer.plan(snapshot)
+        (batch,) = plan.batches
+        splits = [step.change for step in batch.steps if isinstance(step.change, SplitBundle)]
+        foretold = set(before)
+        for split in splits:
+            foretold = foretold - {split.bundle} | set(split.halves)
+        assert "cannot be undone" in healer.approval_text(plan, batch)
+
+        healer.heal(plan)
+        bundles = here.admin.bundles(here.namespace)
+        assert set(bundles) == foretold
+        fullest = max(Counter(placement.bundle_of(topic, bundles) for topic in topics).values())
+        assert fullest < 3 * len(topics) / len(bundles)
+        healer.until_gone(trouble)
+        assert healer.plan(healer.observe()).batches == ()
+
+        with pytest.raises(Refused, match="cannot be undone"):
+            healer.way_back(plan, batch)
+
+
+def test_a_full_broker_gives_bundles_to_the_others(lab: Lab, healer_with: Callable[..., Healer]) -> None:
+    """Three snapshots show one full broker, its bundles spread, clients follow, and all can be brought home again."""
+    healer = healer_with({"broker_load_skew": {"minimum_topics": 60}})
+    with plot(lab, "one-full-broker", BUNDLES) as here:
+        full = lab.brokers[0].broker_id
+        for bundle in here.admin.bundles(here.namespace):
+            here.admin.unload(here.namespace, bundle, full)
+        topics = [here.topic(f"t{number}") for number in range(7 * BUNDLES)]
+        consumers = [here.shared(topic, receiver_queue_size=1) for topic in topics]
+        wait_until(lambda: set(topics) <= shown_topics(lab).keys(), "all topics are shown", SHOWN_WITHIN_S, 0.5)
+        homes = owners(here)
+        assert set(homes.values()) == {full}
+
+        assert healer.plan(healer.observe()).batches == ()  # one look may show a burst
+        healer.observe()
+        snapshot = healer.observe()
+        assert ("broker-load-skew", full) in found(snapshot)
+        plan = healer.plan(snapshot)
+        (batch,) = plan.batches
+        moves = {
+            step.change.bundle: step.change.target for step in batch.steps if isinstance(step.change, UnloadBundle)
+        }
+
+        healer.heal(plan)
+        assert owners(here) == homes | moves
+        wait_until(lambda: set(topics) <= shown_topics(lab).keys(), "all clients are back", SHOWN_WITHIN_S, 0.5)
+        carried = Counter(owners(here)[str(placement.bundle_of(topic, homes))] for topic in topics)
+        assert max(carried.values()) <= 1.5 * len(topics) / 3, carried
+        healer.until_gone(("broker-load-skew", full))
+        for topic, consumer in zip(topics[:5], consumers, strict=False):
+            publish(here.producer(topic), 1)
+            assert [message.topic_name() for message in receive(consumer, 1)] == [topic]
+
+        healer.heal(healer.way_back(plan, batch))
+        assert owners(here) == homes
+
+
+def targets(batch: Batch) -> dict[str, str]:
+    """Bundles that a batch moves, and where to."""
+    return {step.change.bundle: step.change.target for step in batch.steps if isinstance(step.change, UnloadBundle)}
+
+
+def owners(here: Ground) -> dict[str, str]:
+    """The namespace's bundles and who owns each, by the brokers' own word."""
+    prefix = f"{here.namespace}/"
+    return {
+        bundle.removeprefix(prefix): broker
+        for broker, bundles in here.lab.owned_bundles().items()
+        for bundle in bundles
+        if bundle.startswith(prefix)
+    }
