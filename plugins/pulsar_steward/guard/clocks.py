@@ -24,6 +24,7 @@ class Clocks(SettingGuard):
 
     name = "clocks"
     objection = Objection.REFUSED
+    stops_a_way_back = False
 
     def check_setting(self, change: ChangeSetting, setting: SettingView, view: ClusterView) -> GuardResult:
         """Vetoes an age limit where brokers' clocks differ by more than `guards.most_clock_difference_seconds`."""

@@ -20,6 +20,7 @@ class QuotasChecked(SettingGuard):
 
     name = "quotas_checked"
     objection = Objection.REFUSED
+    stops_a_way_back = False
 
     def check_setting(self, change: ChangeSetting, setting: SettingView, view: ClusterView) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes a quota where `backlogQuotaCheckEnabled` is false on a broker, or not known."""

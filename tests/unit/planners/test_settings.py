@@ -12,7 +12,7 @@ from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, S
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.planners.settings.facts import Look, NamespaceFact, TopicFact
 from pulsar_steward.planners.settings.order import in_order, raises
-from pulsar_steward.planners.settings.propose import propose
+from pulsar_steward.planners.settings.propose import effect, propose
 from tests.builders import NOW, a_policy, a_scene
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def test_a_time_to_live_is_raised_beyond_the_age_quota() -> None:
 def test_what_would_have_happened_is_said() -> None:
     """How many topics would have been over the new quota in the snapshots that were looked at."""
     (batch,) = proposed({}, "backlog-quota-missing", backlog=GIB).batches
-    assert batch.steps[0].effect.endswith("of 3 topics, 0 would have been over it in the last snapshot")
+    assert batch.steps[0].effect.endswith("0 would have been over it in the last snapshot, and 0 producers held")
     assert "1 GiB + 50 % = 1.5 GiB" in batch.steps[0].why
     assert batch.title == "shop/orders: size quota to 1.5 GiB, then producer_request_hold"
 
@@ -277,3 +277,29 @@ def test_a_topics_own_short_retention_is_left_to_people() -> None:
 
     assert not proposal.batches
     assert "is set on the topic: change it there" in " ".join(proposal.notes)
+
+
+@pytest.mark.parametrize(
+    ("action", "words"),
+    [
+        (QuotaPolicy.HOLD, "2 would have been over it in the last 2 snapshots, and 7 producers held"),
+        (QuotaPolicy.REFUSE, "2 would have been over it in the last 2 snapshots, and 7 producers refused"),
+        (QuotaPolicy.EVICT, "2 would have been over it in the last 2 snapshots, and 5.2 GiB evicted"),
+    ],
+)
+def test_what_a_quota_would_have_done(action: QuotaPolicy, words: str) -> None:
+    """In the worst of the snapshots that were looked at, not in all of them together."""
+    worst = Look(taken_at=NOW, topics=3, backlogs=(4 * GIB, 3 * GIB, 0), producers=(5, 2, 1))
+    better = Look(taken_at=NOW, topics=2, backlogs=(3 * GIB, 0), producers=(5, 1))
+    fact = NamespaceFact(namespace=NAMESPACE, own={}, looks=(better, worst), busiest_bytes_per_second=0, stored_bytes=0)
+    change = ChangeSetting(namespace=NAMESPACE, name=SettingName.SIZE_QUOTA, before=None, after=size(GIB, action))
+
+    assert effect(fact, change).endswith(f"of 3 topics, {words}")
+
+
+def test_an_unbounded_retention_is_bounded_with_what_it_costs() -> None:
+    """The approver reads how much is stored now."""
+    own: dict[SettingName, Setting] = {SettingName.RETENTION: Retention(minutes=-1, megabytes=-1)}
+    (batch,) = proposed(own, "retention-unbounded", backlog=3 * GIB).batches
+
+    assert "its loaded topics store 3 GiB; 72 h are kept then" in batch.steps[0].why

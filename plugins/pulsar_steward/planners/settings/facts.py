@@ -16,11 +16,13 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
         taken_at: When it was taken, UTC.
         topics: Loaded topics.
         backlogs: Bytes of the largest backlogs of single topics, falling; at most `MOST_BACKLOGS`.
+        producers: Connected producers of the same topics.
     """
 
     taken_at: datetime
     topics: int
     backlogs: tuple[int, ...] = ()
+    producers: tuple[int, ...] = ()
 
     @property
     def peak(self) -> int:
@@ -30,6 +32,14 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     def over(self, limit_bytes: int) -> int:
         """How many topics are over a limit; `MOST_BACKLOGS` stands for that many or more."""
         return sum(backlog > limit_bytes for backlog in self.backlogs)
+
+    def held(self, limit_bytes: int) -> int:
+        """Connected producers of the topics that are over a limit."""
+        return sum(self.producers[: self.over(limit_bytes)])
+
+    def evicted(self, limit_bytes: int) -> int:
+        """Bytes that brokers would take away: eviction leaves nine tenths of the limit (docs/knowledge.md B)."""
+        return sum(backlog - limit_bytes * 9 // 10 for backlog in self.backlogs[: self.over(limit_bytes)])
 
 
 class TopicFact(msgspec.Struct, frozen=True, kw_only=True):

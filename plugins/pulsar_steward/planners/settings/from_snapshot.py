@@ -170,7 +170,7 @@ def _documents(snapshot: Snapshot, names: Sequence[str]) -> dict[str, dict[Setti
 
 def _topics(snapshot: Snapshot, names: Sequence[str]) -> pa.Table:
     """Without Pulsar's own, such as ``__change_events``: their backlogs are nobody's."""
-    columns = ["topic", "namespace", "backlog_bytes", "throughput_in_bytes", "storage_bytes"]
+    columns = ["topic", "namespace", "producers", "backlog_bytes", "throughput_in_bytes", "storage_bytes"]
     topics = snapshot.table(TOPICS, columns, [("namespace", "in", names)])
     return topics.filter(pc.invert(pc.match_substring_regex(topics["topic"], "/__[^/]*$")))
 
@@ -180,9 +180,15 @@ def _of(topics: pa.Table, name: str) -> pa.Table:
 
 
 def _look(taken_at: datetime, topics: pa.Table) -> Look:
-    backlogs = pc.drop_null(topics["backlog_bytes"]).combine_chunks()
-    largest = pc.select_k_unstable(backlogs, k=min(MOST_BACKLOGS, len(backlogs)), sort_keys=[("x", "descending")])
-    return Look(taken_at=taken_at, topics=topics.num_rows, backlogs=tuple(backlogs.take(largest).to_pylist()))
+    known = topics.filter(pc.is_valid(topics["backlog_bytes"]))
+    fullest = pc.select_k_unstable(known, min(MOST_BACKLOGS, len(known)), sort_keys=[("backlog_bytes", "descending")])
+    largest = known.take(fullest)
+    return Look(
+        taken_at=taken_at,
+        topics=topics.num_rows,
+        backlogs=tuple(largest["backlog_bytes"].to_pylist()),
+        producers=tuple(pc.fill_null(largest["producers"], 0).to_pylist()),
+    )
 
 
 def _most(column: pa.ChunkedArray) -> float:

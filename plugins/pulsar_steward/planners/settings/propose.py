@@ -12,7 +12,7 @@ from pulsar_steward.guard.view import SettingView
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.numbering import batch_id, step_id
 from pulsar_steward.model.plan import Batch
-from pulsar_steward.model.setting import BacklogQuota, SettingName, in_words
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, bytes_in_words, in_words
 from pulsar_steward.model.step import ChangeSetting, Step, Touched
 from pulsar_steward.planners.scene import Proposal
 from pulsar_steward.planners.settings.facts import MOST_BACKLOGS
@@ -109,7 +109,7 @@ def _steps(scene: Scene, fact: NamespaceFact, decided: Wanted) -> Iterator[Step]
             step_id=name,
             change=change,
             why=decided.why[change.name],
-            effect=_effect(fact, change),
+            effect=effect(fact, change),
             touched=Touched(producers=0, consumers=0, topics=fact.looks[0].topics, coordinators=0),
             undo=change.inverse,
             undo_note=f"Set it back: {in_words(change.name, change.before)}.",
@@ -121,15 +121,21 @@ def _steps(scene: Scene, fact: NamespaceFact, decided: Wanted) -> Iterator[Step]
             earlier = (*earlier, name)
 
 
-def _effect(fact: NamespaceFact, change: ChangeSetting) -> str:
+def effect(fact: NamespaceFact, change: ChangeSetting) -> str:
+    """What the cluster will show, and what the change would have done in the last snapshots."""
     words = f"the {change.name} of {change.holder} is {in_words(change.name, change.after)}"
     if not isinstance(change.after, BacklogQuota) or change.name is not SettingName.SIZE_QUOTA:
         return words
-    over = max(look.over(change.after.limit_bytes) for look in fact.looks)
+    limit = change.after.limit_bytes
+    over = max(look.over(limit) for look in fact.looks)
     many = f"{over:,} or more" if over == MOST_BACKLOGS else f"{over:,}"
     topics = max(look.topics for look in fact.looks)
     last = "snapshot" if len(fact.looks) == 1 else snapshots_in_words(len(fact.looks))
-    return f"{words}; of {topics:,} topics, {many} would have been over it in the last {last}"
+    words += f"; of {topics:,} topics, {many} would have been over it in the last {last}"
+    if change.after.policy is QuotaPolicy.EVICT:
+        return f"{words}, and {bytes_in_words(max(look.evicted(limit) for look in fact.looks))} evicted"
+    stopped = "held" if change.after.policy is QuotaPolicy.HOLD else "refused"
+    return f"{words}, and {max(look.held(limit) for look in fact.looks):,} producers {stopped}"
 
 
 def _setting(scene: Scene, change: ChangeSetting, fact: NamespaceFact) -> SettingView:

@@ -89,7 +89,7 @@ def wanted(
     """
     decided = Wanted({**defaults, **fact.own})
     if RETENTION_UNBOUNDED.check_id in checks:
-        _bound_retention(decided, policy)
+        _bound_retention(decided, fact, policy)
     if RETENTION_TOO_SHORT.check_id in checks:
         _lengthen_retention(decided, fact, policy)
     if BACKLOG_QUOTA_MISSING.check_id in checks:
@@ -102,11 +102,14 @@ def wanted(
     return decided
 
 
-def _bound_retention(decided: Wanted, policy: Policy) -> None:
+def _bound_retention(decided: Wanted, fact: NamespaceFact, policy: Policy) -> None:
     hours = policy.retention_remedy.keep_hours
     now = decided.target.get(SettingName.RETENTION)
     size = now.megabytes if isinstance(now, Retention) else -1
-    why = f"what is consumed is kept for ever now; {hours} h are kept then (retention_remedy.keep_hours)"
+    why = (
+        f"what is consumed is kept for ever now, and its loaded topics store {bytes_in_words(fact.stored_bytes)};"
+        f" {hours} h are kept then, and what is older is deleted at once (retention_remedy.keep_hours)"
+    )
     decided.put(SettingName.RETENTION, Retention(minutes=hours * 60, megabytes=size), why)
 
 
