@@ -80,6 +80,24 @@ def test_a_way_back_is_not_held_up_by_what_is_about_the_way_there(view: ClusterV
     assert (objection_to(a_step(undoes="plan/b1.s01"), view) is None) is passes
 
 
+@pytest.mark.parametrize(
+    ("view", "passes"),
+    [
+        (SettingView(now=None, largest_backlog_bytes=0, quotas_are_checked=False), True),
+        (SettingView(now=None, largest_backlog_bytes=10**6, quotas_are_checked=True), False),
+    ],
+    ids=["nobody checks it", "over it at once"],
+)
+def test_a_former_quota_comes_back_unless_it_does_harm(view: SettingView, *, passes: bool) -> None:
+    """It stood there before, useful or not; but what would stop producers at once is not set again either."""
+    former = BacklogQuota(limit_bytes=1000, policy=QuotaPolicy.HOLD)
+    change = ChangeSetting(namespace="shop/orders", name=SettingName.SIZE_QUOTA, before=None, after=former)
+
+    found = objection_to(a_step(change, undoes="plan/b1.s01"), a_view(bundle=None, setting=view))
+
+    assert (found is None) is passes
+
+
 def at(hour: int, minute: int = 0, *, planned: bool = False, **window: Any) -> ClusterView:
     """A cluster with a maintenance window, on a Monday in winter."""
     policy = a_policy(guards={"windows": [{"opens": "0 22 * * 1-5", "minutes": 240, **window}]})
