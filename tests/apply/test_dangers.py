@@ -145,3 +145,26 @@ def test_a_setting_that_would_do_harm_is_refused(
 
         assert said(outcomes) == (["done"] if words is None else ["refused"]), outcomes[0].reason
         assert words is None or outcomes[0].reason.startswith(words)
+
+
+@pytest.mark.parametrize(("backlog", "outcome"), [(8, "done"), (95, "refused")], ids=["small", "large"])
+def test_a_topics_own_quota_is_held_against_its_own_backlog(tmp_path: Path, backlog: int, outcome: str) -> None:
+    """Whatever the other topics of its namespace have; of a partitioned one the largest partition counts."""
+    ours = TopicSpec("ours", partitions=2, producers=1, subscriptions=(SubscriptionSpec("s", backlog=backlog),))
+    other = TopicSpec("ours-too", subscriptions=(SubscriptionSpec("s", backlog=10_000),))
+    namespace = NamespaceSpec("shop/orders", bundles=2, topics=(ours, other))
+    change = ChangeSetting(
+        namespace="shop/orders",
+        topic="persistent://shop/orders/ours",
+        name=SettingName.SIZE_QUOTA,
+        before=None,
+        after=BacklogQuota(limit_bytes=10_000, policy=QuotaPolicy.HOLD),
+    )
+    with running_simulator(replace(SKEWED, namespaces=(namespace,))) as simulator:
+        engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+        site = Worksite(simulator, engine)
+        (came_to,) = site.carry_out(site.approved(change))
+        engine.dispose()
+
+        assert came_to.outcome == outcome, came_to.reason
+        assert outcome == "done" or came_to.reason.startswith("quota_room: the largest backlog of a topic is 9.28 KiB")

@@ -70,6 +70,11 @@ class Operator(Admin):
         """Makes a partitioned topic, by its full name; loads nothing."""
         self._call("PUT", f"{_path(topic)}/partitions", document=count)
 
+    def split(self, namespace: str, bundle: str) -> None:
+        """Cuts a bundle in two in the middle of its range."""
+        path = f"/admin/v2/namespaces/{namespace}/{bundle}/split"
+        self._call("PUT", path, unload="true", splitAlgorithmName="range_equally_divide")
+
     def unload_topic(self, topic: str) -> None:
         """Closes a topic with its ledger; its clients bring it back."""
         self._call("PUT", f"{_path(topic)}/unload")

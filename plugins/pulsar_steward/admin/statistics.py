@@ -115,17 +115,28 @@ def clients_by_bundle(document: bytes, broker: str = "a broker") -> dict[str, in
     return {f"{bundle.namespace}/{bundle.bundle}": _clients_of(bundle) for bundle in bundles_in(document, broker)}
 
 
-def largest_backlog(document: bytes, namespace: str, broker: str) -> int:
+def largest_backlog(document: bytes, namespace: str, broker: str, *, topic: str | None = None) -> int:
     """Bytes of the largest backlog of a topic of a namespace in a document of `Reader.topic_statistics`; 0: none.
+
+    Args:
+        document: The body as the broker sent it.
+        namespace: ``tenant/namespace``.
+        broker: ``host:webport``, said in errors.
+        topic: Only this one counts, or its partitions.
 
     Raises:
         BrokenAnswer: If the document cannot be read.
     """
     try:
         bundles = _outer.decode(document).get(namespace, {}).values()
-        return max((topic.backlog_size for each in bundles for topic in _topics_of(each).values()), default=0)
+        known = (pair for each in bundles for pair in _topics_of(each).items())
+        return max((each.backlog_size for name, each in known if topic is None or _is_of(name, topic)), default=0)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BrokenAnswer("GET", PATH, broker, f"the answer cannot be read: {error}") from error
+
+
+def _is_of(name: str, topic: str) -> bool:
+    return name == topic or (name.startswith(f"{topic}-partition-") and name.rpartition("-")[2].isdigit())
 
 
 def topics_in(document: bytes, namespace: str, wanted: BundleRange, broker: str) -> dict[str, TopicStatistics]:

@@ -34,7 +34,7 @@ def setting_now(look: Look, change: ChangeSetting, brokers: Collection[str]) -> 
     owners = _owners(look, change.namespace, asked) if by_size or change.takes_messages else []
     return SettingView(
         now=look.own_setting(change),
-        largest_backlog_bytes=_largest(look, change.namespace, owners) if by_size else None,
+        largest_backlog_bytes=_largest(look, change, owners) if by_size else None,
         quotas_are_checked=_checked(look, asked) if isinstance(change.after, BacklogQuota) else None,
         clocks_differ_milliseconds=_apart(look, asked) if change.name in BY_AGE else None,
         delayed_messages=_delayed(look, change.namespace, owners) if change.takes_messages else None,
@@ -46,8 +46,10 @@ def _owners(look: Look, namespace: str, brokers: Sequence[str]) -> list[str]:
     return [broker for broker in brokers if any(name.startswith(f"{namespace}/0x") for name in look.owned_by(broker))]
 
 
-def _largest(look: Look, namespace: str, owners: Sequence[str]) -> int:
-    return max((largest_backlog(look.statistics(each), namespace, each) for each in owners), default=0)
+def _largest(look: Look, change: ChangeSetting, owners: Sequence[str]) -> int:
+    """Of what the quota is for: all topics of the namespace, or the one that it is set on."""
+    backlogs = (largest_backlog(look.statistics(each), change.namespace, each, topic=change.topic) for each in owners)
+    return max(backlogs, default=0)
 
 
 def _checked(look: Look, brokers: Sequence[str]) -> bool | None:

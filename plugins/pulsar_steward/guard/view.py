@@ -37,8 +37,8 @@ class SettingView(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         now: Its value where the change would set it; None: not set there.
-        largest_backlog_bytes: Of a single topic of the namespace, by brokers' statistics (up to a minute old); None:
-            not known.
+        largest_backlog_bytes: Of a single topic of the namespace, or of the topic whose setting it is, by brokers'
+            statistics (up to a minute old); None: not known.
         quotas_are_checked: Whether brokers check backlog quotas at all (`backlogQuotaCheckEnabled`); None: not known.
         clocks_differ_milliseconds: How far brokers' clocks are apart, to a second; None: not known.
         delayed_messages: Of all its subscriptions, as brokers' metrics tell; None: they tell nothing of topics.

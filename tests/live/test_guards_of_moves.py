@@ -1,0 +1,183 @@
+"""Moves that a real cluster would let through, and Steward does not make: each with what it would have done."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from lab.cluster import Lab, running_lab
+from lab.errors import AdminCallError
+from lab.faults.real.ground import COMMON_SETTINGS
+from lab.testing import need_lab
+from pulsar_steward.ledger.rows import Outcome
+from tests.live.hands import Hands, move_of
+from tests.live.plots import plot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from lab.faults.real.ground import Ground
+    from pulsar_steward.model.step import UnloadBundle
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+
+CONSUMERS = 30
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Three brokers with nothing on them."""
+    need_lab()
+    home = tmp_path_factory.mktemp("labs")
+    with running_lab("moves", home=home, progress=print, broker_settings=dict(COMMON_SETTINGS)) as running:
+        yield running
+
+
+@pytest.fixture
+def hands_with(lab: Lab, tmp_path: Path) -> Iterator[Callable[..., Hands]]:
+    """Puts the lab under Steward's care, with these sections of the policy."""
+    with contextlib.ExitStack() as open_ledgers:
+        yield lambda policy=None: open_ledgers.enter_context(Hands.on(lab, tmp_path, policy))
+
+
+def owner_of(here: Ground, move: UnloadBundle) -> str | None:
+    """Who owns the bundle of a move, by the brokers' own word."""
+    owned = here.lab.owned_bundles().items()
+    return next((broker for broker, bundles in owned if f"{move.namespace}/{move.bundle}" in bundles), None)
+
+
+def connected_since(here: Ground) -> set[str]:
+    """When the consumers of a ground's topic connected, as the topic's owner shows it now."""
+    consumers = here.admin.statistics(here.topic())["subscriptions"]["s"]["consumers"]
+    return {consumer["connectedSince"] for consumer in consumers}
+
+
+def back(move: UnloadBundle) -> UnloadBundle:
+    """The opposite move."""
+    return msgspec.structs.replace(move, source=move.target, target=move.source)
+
+
+def test_many_clients_are_not_sent_to_reconnect_at_once(lab: Lab, hands_with: Callable[..., Hands]) -> None:
+    """By hand they all go at the same moment."""
+    hands = hands_with({"apply": {"most_clients_per_step": CONSUMERS - 1}})
+    with plot(lab, "many-clients") as here:
+        for _ in range(CONSUMERS):
+            here.shared(here.topic(), receiver_queue_size=1)
+        here.until(here.topic(), lambda shown: len(shown["subscriptions"]["s"]["consumers"]) == CONSUMERS, "all")
+        before, move = connected_since(here), move_of(here)
+
+        outcome, reason = hands.refusal_of(move)
+        assert (outcome, reason.partition(":")[0]) == (Outcome.REFUSED, "clients"), reason
+        assert f"{CONSUMERS} clients would reconnect, more than {CONSUMERS - 1}" in reason
+        assert connected_since(here) == before
+
+        here.admin.unload(here.namespace, move.bundle, move.target)
+        here.admin.look_up(here.topic())
+        here.until(here.topic(), lambda shown: len(shown["subscriptions"]["s"]["consumers"]) == CONSUMERS, "all again")
+        assert not connected_since(here) & before
+
+
+def test_a_bundle_rests_and_does_not_go_in_circles(lab: Lab, hands_with: Callable[..., Hands]) -> None:
+    """Each way its consumer has to reconnect; there and back again, and the namespace is left alone."""
+    hands = hands_with()
+    with plot(lab, "in-circles") as here:
+        here.shared(here.topic())
+        move, connections = move_of(here), [connected_since(here)]
+        hands.heal(hands.plan_of(move))
+        here.until(here.topic(), lambda shown: bool(shown["subscriptions"]["s"]["consumers"]), "it reconnected")
+        connections.append(connected_since(here))
+        outcome, reason = hands.refusal_of(back(move))
+        assert (outcome, reason.partition(":")[0]) == (Outcome.REFUSED, "cooldown"), reason
+
+        restless = hands_with_more(hands, {"tc_skew": {"cooldown_minutes": 0}})
+        restless.heal(restless.plan_of(back(move)))
+        here.until(here.topic(), lambda shown: bool(shown["subscriptions"]["s"]["consumers"]), "it reconnected")
+        connections.append(connected_since(here))
+        outcome, reason = restless.refusal_of(move)
+        assert (outcome, reason.partition(":")[0]) == (Outcome.REFUSED, "circles"), reason
+        assert owner_of(here, move) == move.source
+        assert len(set.union(*connections)) == len(connections)
+
+
+def hands_with_more(hands: Hands, policy: dict[str, Any]) -> Hands:
+    """The same ledger under another policy."""
+    return Hands(
+        lab=hands.lab,
+        home=hands.home,
+        cluster=hands.cluster,
+        policy=type(hands.policy).model_validate(policy),
+        engine=hands.engine,
+    )
+
+
+def test_what_somebody_moved_or_split_meanwhile_has_drifted(lab: Lab, hands_with: Callable[..., Hands]) -> None:
+    """The one would leave where it was put, the other is no bundle any more: the broker refuses it by hand as well."""
+    hands = hands_with()
+    with plot(lab, "moved-meanwhile") as here:
+        here.subscription(here.topic())
+        move = move_of(here)
+        (third,) = {*lab.active_brokers()} - {move.source, move.target}
+        here.admin.unload(here.namespace, move.bundle, third)
+        here.admin.look_up(here.topic())
+
+        outcome, reason = hands.refusal_of(move)
+        assert (outcome, reason) == (Outcome.DRIFTED, f"owner: {third} owns it, not {move.source}")
+        assert owner_of(here, move) == third
+
+        here.admin.split(here.namespace, move.bundle)
+        outcome, reason = hands.refusal_of(msgspec.structs.replace(move, source=third))
+        assert outcome is Outcome.DRIFTED
+        assert f"boundaries: {here.namespace} has no bundle {move.bundle} any more" in reason
+        with pytest.raises(AdminCallError, match="412"):
+            here.admin.unload(here.namespace, move.bundle, move.target)
+
+
+TOMORROW = datetime.now(UTC) + timedelta(hours=12)
+POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "a closed window": (
+        "window",
+        {"guards": {"windows": [{"opens": f"{TOMORROW.minute} {TOMORROW.hour} * * *", "minutes": 1}]}},
+    ),
+    "a draining target": ("target_allowed", {}),
+    "a protected namespace": ("protected", {"apply": {"protected_namespaces": ["public/left-alone"]}}),
+}
+
+
+@pytest.mark.parametrize(("guard", "policy"), POLICIES.values(), ids=POLICIES)
+def test_what_the_operator_said_counts(
+    lab: Lab, hands_with: Callable[..., Hands], guard: str, policy: dict[str, Any]
+) -> None:
+    """The brokers would move it at any time, wherever it is asked for."""
+    with plot(lab, "left-alone") as here:
+        here.subscription(here.topic())
+        move = move_of(here)
+        hands = hands_with({"brokers": {"draining": [move.target]}} if guard == "target_allowed" else policy)
+
+        outcome, reason = hands.refusal_of(move)
+
+        assert (outcome, reason.partition(":")[0]) == (Outcome.REFUSED, guard), reason
+        assert owner_of(here, move) == move.source
+
+
+def test_one_batch_after_the_other(lab: Lab, hands_with: Callable[..., Hands]) -> None:
+    """What was carried out and not proved keeps all others from the cluster; and no more in an hour than permitted."""
+    hands = hands_with({"apply": {"proof_wait_seconds": 0}, "guards": {"most_changes_per_hour": 1}})
+    with plot(lab, "first") as first, plot(lab, "second") as second:
+        for here in (first, second):
+            here.subscription(here.topic())
+        before = hands.plan_of(move_of(second))
+        plan = hands.plan_of(move_of(first))
+        hands.approve(plan, plan.batches[0])
+        (outcome,) = hands.apply(plan, plan.batches[0])
+        assert outcome.outcome is Outcome.DONE
+
+        refused, reason = hands.refusal(before)
+        assert (refused, reason.partition(":")[0]) == (Outcome.REFUSED, "proved_first"), reason
+        assert hands.verify(plan, plan.batches[0]).proved
+        refused, reason = hands.refusal_of(move_of(second))
+        assert (refused, reason.partition(":")[0]) == (Outcome.REFUSED, "limits"), reason
