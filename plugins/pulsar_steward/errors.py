@@ -7,9 +7,11 @@
     ├── SnapshotError            a snapshot that is missing, unfinished or of another shape
     ├── ConfigurationError       a connection or setting that is missing or contradicts another
     ├── LedgerError              the ledger cannot be read or written
-    │   └── NotInLedger          ... does not hold the plan, batch or approval asked for
+    │   ├── NotInLedger          ... does not hold the plan, batch or approval asked for
+    │   └── LedgerTampered       ... is not what was written: somebody changed, removed or inserted a row
     ├── LeaseLost                another writer holds the cluster, or this one's lease ran out
     ├── Refused                  the gate stays shut: what was asked for was not approved, or is no longer
+    │   └── Halted               ... or a person stopped all changes of the cluster
     └── AdminError               a call to the Pulsar admin API that did not answer as hoped
         ├── Unreachable          no connection: refused, reset, or the name does not resolve
         ├── TimedOut             no answer in time: the call may still take effect
@@ -60,12 +62,20 @@ class NotInLedger(LedgerError):
     """The ledger does not hold the plan, batch or approval that was asked for."""
 
 
+class LedgerTampered(LedgerError):
+    """The ledger is not what was written, so it permits nothing; the message names the row."""
+
+
 class LeaseLost(StewardError):
     """Another writer holds the cluster, or this writer's lease ran out."""
 
 
 class Refused(StewardError):
     """The gate stays shut: what was asked for was not approved by a person, or no longer is. Nothing was called."""
+
+
+class Halted(Refused):
+    """A person stopped all changes of this cluster; the message says who, since when and why."""
 
 
 class AdminError(StewardError):

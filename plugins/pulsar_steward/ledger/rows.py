@@ -68,6 +68,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         step_ids: The steps that stayed ticked.
         digest: `pulsar_steward.model.plan.approval_digest` of these steps; None unless approved.
         reason: Why it is what it is, such as what was malformed.
+        voice: Whose word it is: 1 (or None, in older rows), or 2 where a second person was asked.
     """
 
     plan_id: str
@@ -81,6 +82,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     step_ids: tuple[str, ...] = ()
     digest: str | None = None
     expires_at: datetime | None = None
+    voice: int | None = None
 
 
 class RecordedAnswer(Answer, frozen=True, kw_only=True):

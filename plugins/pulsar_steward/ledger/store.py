@@ -1,4 +1,4 @@
-"""Opens the ledger: any SQLAlchemy URL, its tables made where they are missing."""
+"""Opens the ledger: any SQLAlchemy URL, its tables made and brought up to date where that is needed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from pulsar_steward.errors import ConfigurationError, LedgerError
-from pulsar_steward.ledger.tables import metadata
+from pulsar_steward.ledger.migrations.migrate import Migrations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,21 +22,42 @@ if TYPE_CHECKING:
 _SQLITE_WAIT_SECONDS = 30
 
 
-def open_ledger(url: str | URL) -> Engine:
+def open_ledger(url: str | URL, *, make: bool = True) -> Engine:
     """An engine on the ledger, its tables in place.
 
+    Args:
+        url: Where it is.
+        make: Whether missing tables are made and those of an earlier Steward brought up to date.
+
     Raises:
-        ConfigurationError: If the URL is none, or its driver is not installed; the message never repeats the URL.
+        ConfigurationError: If the URL is none, or its driver is not installed; the message never repeats the URL. Also
+            if the ledger is of a later Steward, or of an earlier one and not to be brought up to date.
         LedgerError: If the database cannot be reached or its tables cannot be made.
     """
     engine = _engine(url)
     try:
         with in_words(engine):
-            _make_tables(engine)
-    except LedgerError:
+            _prepare(engine, make=make)
+    except (LedgerError, ConfigurationError):
         engine.dispose()
         raise
     return engine
+
+
+def _prepare(engine: Engine, *, make: bool) -> None:
+    with engine.connect() as connection:
+        migrations = Migrations(connection)
+        if migrations.complete():
+            return
+    if not make:
+        raise ConfigurationError(
+            "the ledger has no tables of this Steward yet: the next run of a DAG makes them, and so does"
+            " `steward ledger upgrade`"
+        )
+    with engine.begin() as connection:
+        if lock := _ONE_AT_A_TIME.get(engine.dialect.name):
+            connection.exec_driver_sql(lock)
+        Migrations(connection).run()
 
 
 def _engine(url: str | URL) -> Engine:
@@ -58,14 +79,7 @@ def _engine(url: str | URL) -> Engine:
 
 
 _ONE_AT_A_TIME = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(hashtext('pulsar_steward'))"}
-"""Locks, by dialect, for the time of making tables: looking which are missing and making them is no single step."""
-
-
-def _make_tables(engine: Engine) -> None:
-    with engine.begin() as connection:
-        if lock := _ONE_AT_A_TIME.get(engine.dialect.name):
-            connection.exec_driver_sql(lock)
-        metadata.create_all(connection)
+"""Locks, by dialect, for the time of making tables: looking what is missing and making it is no single step."""
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:

@@ -1,4 +1,4 @@
-"""The ledger's tables. All but `LEASES` are append-only: what happened later is another row, never an edit.
+"""The ledger's tables. All but `LEASES` and `HEAD` are append-only: what happened later is another row, never an edit.
 
 ::
 
@@ -9,7 +9,12 @@
            ├─ intents ── outcomes     the call about to be made, with the before-values; what came of it
            ├─ proofs                  what the brokers showed when a batch was over
            └─ dry_runs                what would have been called
+    halts                             that nothing more is to be changed in a cluster, and that it may go on
+    chain ── chain_head               every row above, in the order in which it was added, chained by hash
     leases                            who may write to a cluster at present
+
+The tables are made and changed by `pulsar_steward.ledger.migrations`; a test holds the two together. A later column
+must be nullable: a row's hash leaves out what is null, so that rows from before it keep theirs.
 """
 
 from __future__ import annotations
@@ -115,6 +120,8 @@ REQUESTS = Table(
     Column("at", Utc, nullable=False),
     Column("run", String(500), nullable=False),
     Column("plan_digest", String(64), nullable=False),
+    Column("voice", Integer),
+    Column("requested_by", String(200)),
 )
 
 ANSWERS = Table(
@@ -132,6 +139,7 @@ ANSWERS = Table(
     Column("step_ids", Text, nullable=False),
     Column("digest", String(64)),
     Column("reason", Text, nullable=False),
+    Column("voice", Integer),
 )
 
 ANSWER_USES = Table(
@@ -140,6 +148,7 @@ ANSWER_USES = Table(
     Column("answer_id", Integer, ForeignKey("answers.answer_id"), primary_key=True),
     Column("run", String(500), nullable=False),
     Column("at", Utc, nullable=False),
+    Column("plan_id", String(200), index=True),
 )
 
 INTENTS = Table(
@@ -197,6 +206,52 @@ DRY_RUNS = Table(
     Column("at", Utc, nullable=False),
     Column("text", Text, nullable=False),
 )
+
+HALTS = Table(
+    "halts",
+    metadata,
+    Column("halt_id", Integer, primary_key=True, autoincrement=True),
+    Column("cluster", String(200), nullable=False, index=True),
+    Column("at", Utc, nullable=False),
+    Column("halted", Boolean, nullable=False),
+    Column("said_by", String(200), nullable=False),
+    Column("reason", Text, nullable=False),
+)
+
+CHAIN = Table(
+    "chain",
+    metadata,
+    Column("sequence", Integer, primary_key=True, autoincrement=False),
+    Column("table_name", String(50), nullable=False),
+    Column("row_key", String(500), nullable=False),
+    Column("plan_id", String(200), index=True),
+    Column("row_digest", String(64), nullable=False),
+    Column("hash", String(64), nullable=False),
+    UniqueConstraint("table_name", "row_key"),
+)
+
+HEAD = Table(
+    "chain_head",
+    metadata,
+    Column("name", String(20), primary_key=True),
+    Column("sequence", Integer, nullable=False),
+    Column("hash", String(64), nullable=False),
+)
+
+CHAINED = (
+    PLANS,
+    BATCHES,
+    SUPERSESSIONS,
+    REQUESTS,
+    ANSWERS,
+    ANSWER_USES,
+    INTENTS,
+    OUTCOMES,
+    PROOFS,
+    DRY_RUNS,
+    HALTS,
+)
+"""What the chain holds, a row as soon as it is added."""
 
 LEASES = Table(
     "leases",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -10,17 +10,19 @@ import msgspec
 from sqlalchemy import insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from pulsar_steward.errors import LeaseLost, LedgerError, NotInLedger
+from pulsar_steward.errors import Halted, LeaseLost, NotInLedger
 from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.chain import GENESIS, Appending, Head, appending
+from pulsar_steward.ledger.halts import halt_in
 from pulsar_steward.ledger.rows import Lease, from_row
-from pulsar_steward.ledger.store import in_words, transaction
+from pulsar_steward.ledger.store import transaction
 from pulsar_steward.model.plan import Plan
 from pulsar_steward.model.step import Step
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from sqlalchemy import Connection, Engine, Table
+    from sqlalchemy import Connection, Engine
 
     from pulsar_steward.ledger.rows import Answer, Proof, StepOutcome
 
@@ -37,33 +39,49 @@ class IntendedCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LedgerWriter:
-    """Adds to the ledger; every method commits before it returns, and raises `LedgerError` when it cannot."""
+    """Adds to the ledger; every method commits before it returns, and raises `LedgerError` when it cannot.
+
+    Attributes:
+        head: Where the chain ended after what this writer last added.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self.head = Head(0, GENESIS)
 
     def record_plan(self, plan: Plan, at: datetime, *, supersede: Sequence[str] = ()) -> None:
         """Adds a plan with its batches, and says of older plans that it takes their place.
 
         A plan that is there already, byte for byte, is left as it is, and so is a plan that was superseded before.
         """
-        with transaction(self._engine) as connection:
+        with self._appending() as chain:
             known = select(tables.PLANS.c.plan_id).where(tables.PLANS.c.plan_id == plan.plan_id)
-            if connection.execute(known).first() is None:
-                _add_plan(connection, plan, at)
-            _supersede(connection, supersede, plan.plan_id, at)
+            if chain.connection.execute(known).first() is None:
+                _add_plan(chain, plan, at)
+            _supersede(chain, supersede, plan.plan_id, at)
 
-    def record_request(self, plan: Plan, batch_id: str, run: str, at: datetime) -> None:
-        """Adds that a person is being asked about a batch."""
+    def record_request(
+        self, plan: Plan, batch_id: str, run: str, at: datetime, *, voice: int = 1, requested_by: str | None = None
+    ) -> None:
+        """Adds that a person is being asked about a batch.
+
+        Args:
+            plan: The plan.
+            batch_id: Its batch.
+            run: The asking run, ``dag/run/map index``.
+            at: When.
+            voice: Whose word it is: 1, or 2 where a second person is asked.
+            requested_by: Who started the run by hand; None: a schedule did.
+        """
         row = {"plan_id": plan.plan_id, "batch_id": batch_id, "run": run, "at": at, "plan_digest": plan.digest}
-        with transaction(self._engine) as connection:
-            connection.execute(insert(tables.REQUESTS), row)
+        with self._appending() as chain:
+            chain.add(tables.REQUESTS, {**row, "voice": voice, "requested_by": requested_by})
 
     def record_answer(self, answer: Answer) -> int:
         """Adds an answer and returns its id."""
         row = {**msgspec.structs.asdict(answer), "step_ids": _json(answer.step_ids)}
-        with transaction(self._engine) as connection:
-            return _added(connection, tables.ANSWERS, row)
+        with self._appending() as chain:
+            return chain.add(tables.ANSWERS, row)
 
     def use_answer(self, answer_id: int, run: str, at: datetime) -> bool:
         """Claims an answer for one run; False where another run acts on it already. Claiming again is harmless.
@@ -71,25 +89,29 @@ class LedgerWriter:
         Raises:
             NotInLedger: If there is no such answer.
         """
-        table = tables.ANSWER_USES
-        claim = insert(table).values(answer_id=answer_id, run=run, at=at)
-        # Refused where there is no such answer, or where somebody was first: below is read which.
-        with in_words(self._engine), suppress(IntegrityError), self._engine.begin() as connection:
-            connection.execute(claim)
-        with transaction(self._engine) as connection:
-            user = connection.execute(select(table.c.run).where(table.c.answer_id == answer_id)).scalar()
-        if user is None:
-            raise NotInLedger(f"the ledger holds no answer {answer_id}")
-        return bool(user == run)
+        answers, uses = tables.ANSWERS, tables.ANSWER_USES
+        with self._appending() as chain:
+            of_answer = select(answers.c.plan_id).where(answers.c.answer_id == answer_id)
+            plan_id = chain.connection.execute(of_answer).scalar()
+            if plan_id is None:
+                raise NotInLedger(f"the ledger holds no answer {answer_id}")
+            user = chain.connection.execute(select(uses.c.run).where(uses.c.answer_id == answer_id)).scalar()
+            if user is None:
+                chain.add(uses, {"answer_id": answer_id, "run": run, "at": at, "plan_id": plan_id})
+            return user in {None, run}
 
     def record_intent(self, intended: IntendedCall, lease: Lease, at: datetime) -> int:
-        """Adds the call about to be made, if the lease still holds; returns the intent's id.
+        """Adds the call about to be made, if the lease still holds and nobody said stop; returns the intent's id.
 
         Raises:
             LeaseLost: If somebody else holds the cluster by now, or the lease ran out.
+            Halted: If a person stopped all changes of the cluster.
         """
         plan, step = intended.plan, intended.step
-        with transaction(self._engine) as connection:
+        with self._appending() as chain:
+            connection = chain.connection
+            if halt := halt_in(connection, plan.cluster):
+                raise Halted(halt.words)
             _require_lease(connection, lease, at)
             table = tables.INTENTS
             earlier = select(table.c.attempt).where(table.c.plan_id == plan.plan_id, table.c.step_id == step.step_id)
@@ -107,24 +129,24 @@ class LedgerWriter:
                 "clients": intended.clients,
                 "before": _json(intended.before),
             }
-            return _added(connection, table, row)
+            return chain.add(table, row)
 
     def record_outcome(self, outcome: StepOutcome) -> None:
         """Adds what a step came to."""
         row = {**msgspec.structs.asdict(outcome), "proof": _json(outcome.proof)}
-        with transaction(self._engine) as connection:
-            connection.execute(insert(tables.OUTCOMES), row)
+        with self._appending() as chain:
+            chain.add(tables.OUTCOMES, row)
 
     def record_proof(self, proof: Proof) -> None:
         """Adds what the brokers showed when a batch was over."""
         row = {**msgspec.structs.asdict(proof), "shown": _json(proof.shown)}
-        with transaction(self._engine) as connection:
-            connection.execute(insert(tables.PROOFS), row)
+        with self._appending() as chain:
+            chain.add(tables.PROOFS, row)
 
     def record_dry_run(self, plan_id: str, run: str, text: str, at: datetime) -> None:
         """Adds what would have been called."""
-        with transaction(self._engine) as connection:
-            connection.execute(insert(tables.DRY_RUNS), {"plan_id": plan_id, "run": run, "at": at, "text": text})
+        with self._appending() as chain:
+            chain.add(tables.DRY_RUNS, {"plan_id": plan_id, "run": run, "at": at, "text": text})
 
     def take_lease(self, cluster: str, holder: str, seconds: int, at: datetime) -> Lease:
         """Takes or prolongs the right to write to a cluster.
@@ -157,10 +179,16 @@ class LedgerWriter:
             mine = (table.c.cluster == lease.cluster, table.c.holder == lease.holder, table.c.fence == lease.fence)
             connection.execute(update(table).where(*mine, table.c.expires_at > at).values(expires_at=at))
 
+    @contextmanager
+    def _appending(self) -> Iterator[Appending]:
+        with appending(self._engine) as chain:
+            yield chain
+        self.head = chain.head
 
-def _add_plan(connection: Connection, plan: Plan, at: datetime) -> None:
-    connection.execute(
-        insert(tables.PLANS),
+
+def _add_plan(chain: Appending, plan: Plan, at: datetime) -> None:
+    chain.add(
+        tables.PLANS,
         {
             "plan_id": plan.plan_id,
             "cluster": plan.cluster,
@@ -180,15 +208,15 @@ def _add_plan(connection: Connection, plan: Plan, at: datetime) -> None:
             "title": batch.title,
             "steps": len(batch.steps),
         }
-        connection.execute(insert(tables.BATCHES), row)
+        chain.add(tables.BATCHES, row)
 
 
-def _supersede(connection: Connection, older: Sequence[str], by: str, at: datetime) -> None:
+def _supersede(chain: Appending, older: Sequence[str], by: str, at: datetime) -> None:
     table = tables.SUPERSESSIONS
-    known = set(connection.execute(select(table.c.plan_id).where(table.c.plan_id.in_(older))).scalars())
+    known = set(chain.connection.execute(select(table.c.plan_id).where(table.c.plan_id.in_(older))).scalars())
     for plan_id in dict.fromkeys(older):
         if plan_id not in known:
-            connection.execute(insert(table), {"plan_id": plan_id, "by_plan_id": by, "at": at})
+            chain.add(table, {"plan_id": plan_id, "by_plan_id": by, "at": at})
 
 
 def _first_lease(connection: Connection, lease: Lease) -> Lease:
@@ -215,13 +243,6 @@ def _require_lease(connection: Connection, lease: Lease, at: datetime) -> None:
     expires_at = connection.execute(select(table.c.expires_at).where(*mine)).scalar_one()
     if expires_at <= at:
         raise LeaseLost(f"the lease on cluster {lease.cluster} ran out at {expires_at:%H:%M:%S} UTC")
-
-
-def _added(connection: Connection, table: Table, row: Mapping[str, Any]) -> int:
-    key = connection.execute(insert(table), row).inserted_primary_key
-    if key is None:
-        raise LedgerError(f"the database gave no key for the new row of {table.name}")
-    return int(key[0])
 
 
 def _json(value: object) -> str:

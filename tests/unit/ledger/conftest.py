@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from sqlalchemy import URL, create_engine, make_url
+from sqlalchemy import URL, create_engine, make_url, text
 
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.store import open_ledger
-from pulsar_steward.ledger.tables import metadata
 from pulsar_steward.ledger.write import LedgerWriter
 
 if TYPE_CHECKING:
@@ -26,7 +25,9 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> URL:
         return URL.create("sqlite", database=str(tmp_path / "ledger.db"))
     server = make_url(request.getfixturevalue("postgres").url())
     engine = create_engine(server)
-    metadata.drop_all(engine)
+    with engine.begin() as connection:
+        connection.execute(text("DROP SCHEMA public CASCADE"))
+        connection.execute(text("CREATE SCHEMA public"))
     engine.dispose()
     return server
 

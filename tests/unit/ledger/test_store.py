@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import inspect
 
 from pulsar_steward.errors import ConfigurationError, LedgerError
+from pulsar_steward.ledger.migrations.migrate import VERSIONS
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.tables import metadata
 from pulsar_steward.ledger.write import LedgerWriter
@@ -24,11 +25,13 @@ if TYPE_CHECKING:
 
     from sqlalchemy import URL, Engine
 
+TABLES = frozenset({*metadata.tables, VERSIONS})
+
 
 def test_a_ledger_opens_with_its_tables(engine: Engine, url: URL) -> None:
     """All tables are there after the first opening, and opening again does no harm."""
     open_ledger(url).dispose()
-    assert set(inspect(engine).get_table_names()) == set(metadata.tables)
+    assert set(inspect(engine).get_table_names()) == TABLES
 
 
 def test_a_new_ledger_is_opened_by_several_at_once(url: URL) -> None:
@@ -43,14 +46,14 @@ def test_a_new_ledger_is_opened_by_several_at_once(url: URL) -> None:
         return names
 
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(opened, range(4))) == [set(metadata.tables)] * 4
+        assert list(pool.map(opened, range(4))) == [set(TABLES)] * 4
 
 
 def test_a_new_file_is_made_by_many_processes_at_once(tmp_path: Path) -> None:
     """None of them is told that the database is locked, which SQLite may say at once when a file changes its mode."""
     urls = [f"sqlite:///{tmp_path / f'{number}.db'}" for number in range(40) for _ in range(4)]
     with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
-        assert set(pool.map(_tables_of, urls)) == {frozenset(metadata.tables)}
+        assert set(pool.map(_tables_of, urls)) == {TABLES}
 
 
 def _tables_of(url: str) -> frozenset[str]:

@@ -1,0 +1,155 @@
+"""The chain: every row that is added is chained by hash to the one before it, so that none can change unseen.
+
+A row's hash covers its table, its key, its content and the hash before it::
+
+    hash(n) = SHA-256( n · table · key · SHA-256(content) · hash(n - 1) )
+
+Who can write to the database can also write the whole chain anew; who then still has a hash from before (each published
+event carries one, and `steward ledger verify` prints the last) sees that it is another chain.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from sqlalchemy import UniqueConstraint, insert, select, update
+
+from pulsar_steward.errors import LedgerTampered
+from pulsar_steward.ledger.store import transaction
+from pulsar_steward.ledger.tables import CHAIN, HEAD
+from pulsar_steward.model.canonical import canonical_json, digest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from sqlalchemy import ColumnElement, Connection, Engine, Table
+
+GENESIS = "0" * 64
+"""What the first row is chained to."""
+
+HEAD_NAME = "ledger"
+
+
+class Head(msgspec.Struct, frozen=True):
+    """Where the chain ends: how many rows it has, and the last one's hash."""
+
+    sequence: int
+    hash: str
+
+    def __str__(self) -> str:
+        return f"{self.sequence}:{self.hash}"
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One link: which row, and the hash of its content; `hash` covers all of it and the link before."""
+
+    sequence: int
+    table_name: str
+    row_key: str
+    row_digest: str
+    plan_id: str | None
+    hash: str
+
+    def expected_hash(self, before: str) -> str:
+        """The hash that the link has to have after the one with this hash."""
+        return link_hash(self.sequence, self.table_name, self.row_key, self.row_digest, before)
+
+
+def link_hash(sequence: int, table: str, key: str, content: str, before: str) -> str:
+    """The hash of one link, 64 hexadecimal digits."""
+    return hashlib.sha256("\n".join((str(sequence), table, key, content, before)).encode()).hexdigest()
+
+
+def key_columns(table: Table) -> tuple[str, ...]:
+    """The columns by which a row is named: the primary key, else the first unique constraint."""
+    names = tuple(column.name for column in table.primary_key.columns)
+    if names:
+        return names
+    unique = next(each for each in table.constraints if isinstance(each, UniqueConstraint))
+    return tuple(column.name for column in unique.columns)
+
+
+def row_key(table: Table, row: Mapping[Any, Any]) -> str:
+    """A row's name within its table, as a JSON list."""
+    return canonical_json([row[name] for name in key_columns(table)]).decode()
+
+
+def row_digest(row: Mapping[Any, Any]) -> str:
+    """SHA-256 of a row's content as the database gives it back; what is null does not count."""
+    return digest({str(name): _plain(value) for name, value in row.items() if value is not None})
+
+
+def _plain(value: object) -> object:
+    return value.astimezone(UTC).isoformat(timespec="microseconds") if isinstance(value, datetime) else value
+
+
+class Appending:
+    """Adds rows in one transaction, which nobody else adds in at the same time.
+
+    Args:
+        connection: In its transaction.
+        head: The chain's end, locked by this transaction.
+    """
+
+    def __init__(self, connection: Connection, head: Head) -> None:
+        self.connection = connection
+        self.head = head
+
+    def add(self, table: Table, row: Mapping[str, Any]) -> int:
+        """Adds a row and its link; returns the row's number where the database gave it one, else 0."""
+        made = self.connection.execute(insert(table), row).inserted_primary_key
+        names = key_columns(table)
+        number = made[0] if made is not None and len(made) == 1 and isinstance(made[0], int) else 0
+        known = {**row, **(dict(zip(names, made, strict=True)) if made else {})}
+        stored = self.connection.execute(select(table).where(*_named(table, known))).mappings().one()
+        self.chain(table, stored)
+        return number
+
+    def chain(self, table: Table, stored: Mapping[Any, Any]) -> None:
+        """Chains a row that is there."""
+        sequence, key, content = self.head.sequence + 1, row_key(table, stored), row_digest(stored)
+        link = link_hash(sequence, table.name, key, content, self.head.hash)
+        values = {"sequence": sequence, "table_name": table.name, "row_key": key, "row_digest": content, "hash": link}
+        self.connection.execute(insert(CHAIN), {**values, "plan_id": stored.get("plan_id")})
+        self.head = Head(sequence, link)
+        self.connection.execute(update(HEAD).where(HEAD.c.name == HEAD_NAME).values(sequence=sequence, hash=link))
+
+
+def _named(table: Table, row: Mapping[str, Any]) -> list[ColumnElement[bool]]:
+    return [table.c[name] == row[name] for name in key_columns(table)]
+
+
+@contextmanager
+def appending(engine: Engine) -> Iterator[Appending]:
+    """One transaction that adds to the ledger, alone, and is committed at the end.
+
+    Raises:
+        LedgerTampered: If the chain does not end where its head says.
+        LedgerError: For whatever the database raised; nothing was kept then.
+    """
+    with transaction(engine) as connection:
+        yield Appending(connection, locked_head(connection))
+
+
+def locked_head(connection: Connection) -> Head:
+    """The chain's end; whoever else wants to add waits until this transaction is over.
+
+    Raises:
+        LedgerTampered: If the chain does not end where its head says.
+    """
+    # Writing the sequence anew changes nothing, but locks the row in every database (SQLite: the whole file).
+    mine = HEAD.c.name == HEAD_NAME
+    if connection.execute(update(HEAD).where(mine).values(sequence=HEAD.c.sequence)).rowcount != 1:
+        raise LedgerTampered("the ledger's chain has no head: somebody removed it (`steward ledger verify` says more)")
+    head = Head(*connection.execute(select(HEAD.c.sequence, HEAD.c.hash).where(mine)).one())
+    last = connection.execute(select(CHAIN.c.sequence, CHAIN.c.hash).order_by(CHAIN.c.sequence.desc()).limit(1)).first()
+    if head != (Head(*last) if last else Head(0, GENESIS)):
+        raise LedgerTampered(
+            "the ledger's chain does not end where its head says: rows were removed or added by another hand"
+            " (`steward ledger verify` says which)"
+        )
+    return head

@@ -1,0 +1,73 @@
+"""The stop switch: that nothing more is to be changed in a cluster, or that it may go on.
+
+Kept in the ledger, so that every process of every machine sees it at once. Whoever can reach the ledger may stop, by
+the command line too: a halt permits nothing.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+from sqlalchemy import select
+
+from pulsar_steward.ledger.chain import appending
+from pulsar_steward.ledger.rows import from_row
+from pulsar_steward.ledger.store import transaction
+from pulsar_steward.ledger.tables import HALTS
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+EVERY_CLUSTER = "*"
+
+
+class Halt(msgspec.Struct, frozen=True, kw_only=True):
+    """What was last said of a cluster, or of `EVERY_CLUSTER`.
+
+    Attributes:
+        said_by: Who said it, in words.
+    """
+
+    cluster: str
+    at: datetime
+    halted: bool
+    said_by: str
+    reason: str
+
+    @property
+    def words(self) -> str:
+        """The halt in a sentence."""
+        which = "every cluster" if self.cluster == EVERY_CLUSTER else f"cluster {self.cluster}"
+        return f"{which} was halted by {self.said_by} at {self.at:%Y-%m-%d %H:%M:%S} UTC: {self.reason}"
+
+
+def say(engine: Engine, halt: Halt) -> None:
+    """Adds that a cluster is halted, or that it may go on.
+
+    Raises:
+        LedgerError: If it could not be kept: nothing is halted then.
+    """
+    with appending(engine) as chain:
+        chain.add(HALTS, msgspec.structs.asdict(halt))
+
+
+def halt_of(engine: Engine, cluster: str) -> Halt | None:
+    """The halt that holds for a cluster now, its own first; None: it may go on.
+
+    Raises:
+        LedgerError: If the ledger cannot be read.
+    """
+    with transaction(engine) as connection:
+        return halt_in(connection, cluster)
+
+
+def halt_in(connection: Connection, cluster: str) -> Halt | None:
+    """The same within a transaction."""
+    for name in (cluster, EVERY_CLUSTER):
+        newest = select(HALTS).where(HALTS.c.cluster == name).order_by(HALTS.c.halt_id.desc()).limit(1)
+        row = connection.execute(newest).mappings().first()
+        if row is not None and row["halted"]:
+            return from_row(row, Halt)
+    return None

@@ -1,0 +1,64 @@
+"""Brings a ledger's tables up to date, on one connection and in its transaction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import inspect
+
+from pulsar_steward.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+FIRST = "0001"
+"""What a ledger has that was made before versions were kept in it."""
+
+VERSIONS = "steward_version"
+"""The table that says so. Not Alembic's usual name: Airflow's own is there where both share a database."""
+
+
+class Migrations:
+    """The way from what a database has to what this Steward needs.
+
+    Args:
+        connection: To the database.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._config = Config()
+        self._config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+        self._config.attributes["connection"] = connection
+        self._scripts = ScriptDirectory.from_config(self._config)
+
+    def complete(self) -> bool:
+        """Whether the tables are those of this Steward.
+
+        Raises:
+            ConfigurationError: If they are those of a later one.
+        """
+        present = MigrationContext.configure(self._connection, opts={"version_table": VERSIONS}).get_current_revision()
+        if present is not None and present not in {each.revision for each in self._scripts.walk_revisions()}:
+            raise ConfigurationError(
+                f"the ledger is of a later Steward (its tables have version {present}): use that one, or a later one"
+            )
+        return present == self._scripts.get_current_head()
+
+    def run(self, version: str = "head") -> None:
+        """Makes what is missing for a version, by default the newest.
+
+        Raises:
+            ConfigurationError: If the tables are those of a later Steward.
+        """
+        if self.complete():
+            return
+        tables = set(inspect(self._connection).get_table_names())
+        if "plans" in tables and VERSIONS not in tables:
+            command.stamp(self._config, FIRST)
+        command.upgrade(self._config, version)

@@ -1,0 +1,54 @@
+"""The stop switch in the ledger."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pulsar_steward.errors import Halted
+from pulsar_steward.ledger.halts import EVERY_CLUSTER, Halt, halt_of, say
+from pulsar_steward.ledger.write import IntendedCall, LedgerWriter
+from tests.unit.ledger.test_records import APPROVED, AT, PLAN, RUN
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from pulsar_steward.ledger.read import LedgerReader
+
+
+def halt(cluster: str, *, halted: bool = True) -> Halt:
+    """A halt, or its end, by Bob."""
+    return Halt(cluster=cluster, at=AT, halted=halted, said_by="bob", reason="brokers are being upgraded")
+
+
+def test_the_last_word_holds(engine: Engine) -> None:
+    """A cluster is halted from the word on until the other word."""
+    assert halt_of(engine, "a") is None
+    say(engine, halt("a"))
+    assert halt_of(engine, "a") == halt("a")
+    assert halt_of(engine, "b") is None
+    say(engine, halt("a", halted=False))
+    assert halt_of(engine, "a") is None
+
+
+def test_every_cluster_is_halted_at_once(engine: Engine) -> None:
+    """That one cluster may go on does not lift the halt of all."""
+    say(engine, halt(EVERY_CLUSTER))
+    say(engine, halt("a", halted=False))
+    assert halt_of(engine, "a") == halt(EVERY_CLUSTER)
+
+
+def test_no_call_can_be_intended_while_halted(engine: Engine, write: LedgerWriter, read: LedgerReader) -> None:
+    """The last moment at which a halt is seen is the one in which the intent is written."""
+    write.record_plan(PLAN, AT)
+    answer_id = write.record_answer(APPROVED)
+    lease = write.take_lease(PLAN.cluster, RUN, 600, AT)
+    step = PLAN.batch("b1").step("b1.s01")
+    intended = IntendedCall(plan=PLAN, batch_id="b1", step=step, answer_id=answer_id, before={}, clients=0)
+    say(engine, halt(PLAN.cluster))
+    with pytest.raises(Halted, match=r"was halted by bob at 2026-01-01 12:00:00 UTC: brokers are being upgraded"):
+        write.record_intent(intended, lease, AT)
+    assert read.intents(PLAN.plan_id, "b1") == ()
+    say(engine, halt(PLAN.cluster, halted=False))
+    assert write.record_intent(intended, lease, AT)

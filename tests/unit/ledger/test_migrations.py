@@ -1,0 +1,83 @@
+"""The ledger's tables from version to version: what was kept before comes through, chained, and none goes back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import create_engine, inspect, text
+
+from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.ledger.migrations.migrate import FIRST, VERSIONS, Migrations
+from pulsar_steward.ledger.read import LedgerReader
+from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.ledger.tables import metadata
+from pulsar_steward.ledger.verify import verify_ledger
+from tests.unit.ledger.test_records import AT, PLAN, RUN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlalchemy import URL, Engine
+
+_PLAN = text(
+    "INSERT INTO plans (plan_id, cluster, snapshot_id, created_at, digest, proposal_digest, document)"
+    " VALUES (:plan_id, :cluster, :snapshot_id, '2026-01-01 12:00:00.123456+00:00', :digest, :proposal, :document)"
+)
+_ANSWER = text(
+    "INSERT INTO answers (plan_id, batch_id, run, decision, answered_at, comment, step_ids, reason)"
+    " VALUES (:plan_id, 'b1', :run, 'rejected', '2026-01-01 12:00:00.123456+00:00', '', '[]', 'no')"
+)
+
+
+@pytest.fixture
+def old(url: URL) -> Iterator[Engine]:
+    """A ledger of the time before versions were kept, with a plan and an answer."""
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        Migrations(connection).run(FIRST)
+        connection.execute(text(f"DROP TABLE {VERSIONS}"))
+        values = {"plan_id": PLAN.plan_id, "cluster": PLAN.cluster, "snapshot_id": PLAN.snapshot_id}
+        digests = {"digest": PLAN.digest, "proposal": PLAN.proposal_digest, "document": PLAN.encoded().decode()}
+        connection.execute(_PLAN, {**values, **digests})
+        connection.execute(_ANSWER, {"plan_id": PLAN.plan_id, "run": RUN})
+    yield engine
+    engine.dispose()
+
+
+@pytest.mark.usefixtures("old")
+def test_a_ledger_of_before_is_brought_up_to_date(url: URL) -> None:
+    """Its rows are there as they were, and are chained from now on."""
+    engine = open_ledger(url)
+    ledger = LedgerReader(engine)
+    assert ledger.plan(PLAN.plan_id) == PLAN
+    assert ledger.plan_row(PLAN.plan_id).created_at == AT
+    assert [answer.reason for answer in ledger.answers(PLAN.plan_id, "b1")] == ["no"]
+    verdict = verify_ledger(engine)
+    assert (verdict.rows, verdict.head.sequence, verdict.tampered) == (2, 2, ())
+    engine.dispose()
+
+
+def test_who_only_reads_brings_nothing_up_to_date(old: Engine, url: URL) -> None:
+    """A command that looks says how it is done, and makes no table."""
+    before = inspect(old).get_table_names()
+    with pytest.raises(ConfigurationError, match="steward ledger upgrade"):
+        open_ledger(url, make=False)
+    assert inspect(old).get_table_names() == before
+
+
+def test_a_later_stewards_ledger_is_left_alone(engine: Engine, url: URL) -> None:
+    """What this one does not know it does not touch."""
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE steward_version SET version_num = '9999'"))
+    with pytest.raises(ConfigurationError, match="of a later Steward"):
+        open_ledger(url)
+
+
+def test_the_versions_lead_to_the_tables_that_are_used(engine: Engine) -> None:
+    """What migrations make is what the code reads and writes."""
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"version_table": VERSIONS, "compare_type": True})
+        assert compare_metadata(context, metadata) == []

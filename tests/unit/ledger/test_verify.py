@@ -1,0 +1,183 @@
+"""A row that somebody changed, removed or inserted is found and named, and so is a chain that was mended after it."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+from sqlalchemy import create_engine, delete, func, insert, select, text, update
+
+from pulsar_steward.errors import LedgerTampered
+from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.chain import Head, key_columns, link_hash, row_digest
+from pulsar_steward.ledger.halts import Halt, say
+from pulsar_steward.ledger.rows import Outcome, Proof, StepOutcome
+from pulsar_steward.ledger.verify import Damage, exported, require_untampered, verify_ledger
+from pulsar_steward.ledger.write import IntendedCall, LedgerWriter
+from tests.unit.ledger.test_records import APPROVED, AT, LATER, NEWER, PLAN, RUN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlalchemy import Connection, Engine, Table
+
+
+@pytest.fixture
+def full(engine: Engine, write: LedgerWriter) -> Engine:
+    """A ledger with a row in every table."""
+    write.record_plan(PLAN, AT)
+    write.record_request(PLAN, "b1", RUN, AT, requested_by="alice")
+    answer_id = write.record_answer(APPROVED)
+    assert write.use_answer(answer_id, RUN, AT)
+    lease = write.take_lease(PLAN.cluster, RUN, 600, AT)
+    step = PLAN.batch("b1").step("b1.s01")
+    intended = IntendedCall(plan=PLAN, batch_id="b1", step=step, answer_id=answer_id, before={"owner": "a"}, clients=3)
+    intent_id = write.record_intent(intended, lease, AT)
+    common = {"plan_id": PLAN.plan_id, "batch_id": "b1", "run": RUN, "at": AT, "reason": "seen"}
+    write.record_outcome(
+        StepOutcome(**common, step_id="b1.s01", intent_id=intent_id, outcome=Outcome.DONE, proof={"owner": "b"})
+    )
+    write.record_proof(Proof(**common, proved=True, shown={}))
+    write.record_dry_run(PLAN.plan_id, RUN, "PUT ...", AT)
+    write.record_plan(NEWER, AT, supersede=[PLAN.plan_id])
+    say(engine, Halt(cluster=PLAN.cluster, at=AT, halted=False, said_by="bob", reason="all is well"))
+    return engine
+
+
+@contextmanager
+def forging(engine: Engine) -> Iterator[Connection]:
+    """A connection as a forger has it: no foreign keys."""
+    own = create_engine(engine.url)
+    with own.begin() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execute(text("SET session_replication_role = replica"))
+        yield connection
+    own.dispose()
+
+
+def test_what_was_written_verifies(full: Engine, write: LedgerWriter) -> None:
+    """Every row is compared, in every table, and the chain's end is what the writer was told."""
+    verdict = verify_ledger(full)
+    with full.connect() as connection:
+        counts = [connection.execute(select(func.count()).select_from(table)).scalar() for table in tables.CHAINED]
+    assert verdict.tampered == ()
+    assert all(counts)
+    assert verdict.rows == sum(counts) == verdict.head.sequence
+    assert write.record_answer(APPROVED)
+    assert verify_ledger(full).head == write.head
+
+
+_COLUMNS = [
+    (table, column.name)
+    for table in tables.CHAINED
+    for column in table.columns
+    if not column.primary_key and not column.foreign_keys
+]
+
+
+@pytest.mark.parametrize(("table", "column"), _COLUMNS, ids=[f"{table}.{column}" for table, column in _COLUMNS])
+def test_a_changed_value_is_found(full: Engine, table: Table, column: str) -> None:
+    """In any column of any table: the row is named."""
+    kind = table.c[column].type.python_type
+    other = {str: "other", int: 77}.get(kind, LATER.replace(year=2031))
+    with forging(full) as connection:
+        first = connection.execute(select(table).order_by(table.c[column])).mappings().first()
+        assert first is not None
+        named = [table.c[name] == first[name] for name in key_columns(table)]
+        value = not first[column] if kind is bool else other
+        connection.execute(update(table).where(*named).values({column: value}))
+    found = verify_ledger(full).tampered
+    assert {each.table for each in found} == {table.name}
+    assert Damage.CHANGED in {each.damage for each in found} or {each.damage for each in found} == {
+        Damage.REMOVED,
+        Damage.INSERTED,
+    }
+
+
+@pytest.mark.parametrize("table", tables.CHAINED, ids=str)
+def test_a_removed_row_is_found(full: Engine, table: Table) -> None:
+    """Wherever it was."""
+    with forging(full) as connection:
+        connection.execute(delete(table))
+    found = verify_ledger(full).tampered
+    assert {(each.damage, each.table) for each in found} == {(Damage.REMOVED, table.name)}
+    assert all("was removed" in each.words for each in found)
+
+
+def test_an_inserted_row_is_found(full: Engine) -> None:
+    """Such as an approval that nobody gave."""
+    row = {**msgspec.structs.asdict(APPROVED), "step_ids": '["b1.s01"]'}
+    with full.begin() as connection:
+        connection.execute(insert(tables.ANSWERS), row)
+    (found,) = verify_ledger(full).tampered
+    assert (found.damage, found.table, found.sequence) == (Damage.INSERTED, "answers", None)
+
+
+def test_a_link_that_was_mended_breaks_the_next(full: Engine) -> None:
+    """Giving a changed row a new digest, and its link a new hash, leaves a link that does not follow."""
+    with full.begin() as connection:
+        connection.execute(update(tables.PROOFS).values(proved=False))
+        stored = connection.execute(select(tables.PROOFS)).mappings().one()
+        link = connection.execute(select(tables.CHAIN).where(tables.CHAIN.c.table_name == "proofs")).mappings().one()
+        before = select(tables.CHAIN.c.hash).where(tables.CHAIN.c.sequence == link["sequence"] - 1)
+        content = row_digest(stored)
+        forged = link_hash(
+            link["sequence"], "proofs", link["row_key"], content, connection.execute(before).scalar_one()
+        )
+        connection.execute(
+            update(tables.CHAIN)
+            .where(tables.CHAIN.c.sequence == link["sequence"])
+            .values(row_digest=content, hash=forged)
+        )
+    (found,) = verify_ledger(full).tampered
+    assert (found.table, found.sequence) == ("chain", link["sequence"] + 1)
+
+
+@pytest.mark.parametrize("which", [1, 5])
+def test_a_missing_link_is_found(full: Engine, which: int) -> None:
+    """With its row or without."""
+    with full.begin() as connection:
+        connection.execute(delete(tables.CHAIN).where(tables.CHAIN.c.sequence == which))
+    assert f"link {which} of the chain is missing" in {each.words for each in verify_ledger(full).tampered}
+
+
+def test_an_end_that_was_cut_off_is_found(full: Engine, write: LedgerWriter) -> None:
+    """By its head; and where that was set back too, by a head that somebody noted."""
+    noted = verify_ledger(full).head
+    with full.begin() as connection:
+        connection.execute(delete(tables.HALTS))
+        connection.execute(delete(tables.CHAIN).where(tables.CHAIN.c.sequence == noted.sequence))
+    assert [each.damage for each in verify_ledger(full).tampered] == [Damage.REMOVED]
+    with pytest.raises(LedgerTampered, match="does not end where its head says"):
+        write.record_answer(APPROVED)
+    with full.begin() as connection:
+        last = connection.execute(select(tables.CHAIN).order_by(tables.CHAIN.c.sequence.desc())).mappings().first()
+        assert last is not None
+        connection.execute(update(tables.HEAD).values(sequence=last["sequence"], hash=last["hash"]))
+    assert verify_ledger(full).tampered == ()
+    (found,) = verify_ledger(full, noted=noted).tampered
+    assert "is not the one that was noted" in found.words
+
+
+def test_a_plan_is_compared_for_itself(full: Engine) -> None:
+    """What was done to another plan's rows does not stop this one; a broken chain stops all."""
+    with full.begin() as connection:
+        connection.execute(update(tables.PLANS).where(tables.PLANS.c.plan_id == NEWER.plan_id).values(digest="0" * 64))
+    require_untampered(full, PLAN.plan_id)
+    with pytest.raises(LedgerTampered, match=r"of plans .* was changed after it was written"):
+        require_untampered(full, NEWER.plan_id)
+    with full.begin() as connection:
+        connection.execute(update(tables.HEAD).values(sequence=Head(3, "").sequence))
+    with pytest.raises(LedgerTampered, match="the chain ends at link"):
+        require_untampered(full, PLAN.plan_id)
+
+
+def test_an_export_holds_every_row_in_order(full: Engine) -> None:
+    """One JSON object a link, with the row's own columns."""
+    lines = [msgspec.json.decode(line) for line in exported(full)]
+    assert [line["sequence"] for line in lines] == list(range(1, verify_ledger(full).head.sequence + 1))
+    assert lines[0]["table_name"] == "plans"
+    assert lines[0]["row"]["plan_id"] == PLAN.plan_id
+    assert [line["row"]["said_by"] for line in lines if line["table_name"] == "halts"] == ["bob"]
