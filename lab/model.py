@@ -26,6 +26,7 @@ class LabOptions(TypedDict, total=False):
     base_port: int | None
     coordinators: int
     broker_settings: Mapping[str, str]
+    bookie_settings: Mapping[str, str]
     tied: bool
 
 
@@ -42,6 +43,7 @@ class LabSpec(msgspec.Struct, frozen=True, kw_only=True):
         base_port: The first of the ports to use; None takes free ones.
         coordinators: How many transaction coordinators the cluster has.
         broker_settings: More settings for ``broker.conf``; they win over the lab's own.
+        bookie_settings: Likewise for the bookie's.
         tied: The processes are killed when the thread that started them ends, even by SIGKILL (Linux only).
     """
 
@@ -53,6 +55,7 @@ class LabSpec(msgspec.Struct, frozen=True, kw_only=True):
     base_port: int | None = None
     coordinators: int = 16
     broker_settings: Mapping[str, str] = {}
+    bookie_settings: Mapping[str, str] = {}
     tied: bool = False
 
     def __post_init__(self) -> None:

@@ -16,14 +16,15 @@ def zookeeper(state: LabState, data: Path) -> str:
 
 
 def bookie(state: LabState, data: Path) -> str:
-    """The bookie's configuration."""
-    return _filled(
+    """The bookie's configuration; what the lab was asked for wins over the template."""
+    text = _filled(
         "bookie",
         data=data,
         bookie_port=state.bookie.port,
         zookeeper=zookeeper_address(state),
         loopback_interface="lo" if sys.platform.startswith("linux") else "lo0",
     )
+    return _written(parsed(text) | dict(state.spec.bookie_settings))
 
 
 def broker(state: LabState, broker: Broker, extra: Mapping[str, str]) -> str:
@@ -37,7 +38,7 @@ def broker(state: LabState, broker: Broker, extra: Mapping[str, str]) -> str:
         host=broker.host,
     )
     settings = parsed(text) | dict(extra) | dict(state.spec.broker_settings)
-    return "".join(f"{key}={value}\n" for key, value in settings.items())
+    return _written(settings)
 
 
 def zookeeper_address(state: LabState) -> str:
@@ -49,6 +50,10 @@ def parsed(text: str) -> dict[str, str]:
     """The settings in a ``key=value`` file."""
     lines = (line.partition("=") for line in text.splitlines() if line and not line.startswith("#"))
     return {key.strip(): value.strip() for key, _, value in lines}
+
+
+def _written(settings: Mapping[str, str]) -> str:
+    return "".join(f"{key}={value}\n" for key, value in settings.items())
 
 
 def _filled(name: str, **values: object) -> str:

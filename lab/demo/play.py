@@ -19,6 +19,9 @@ from lab.target import PulsarTarget
 
 Answer = Literal["ask", "approve", "reject"]
 
+LOSS = "messages_may_be_lost"
+"""The tick that the form has where brokers delete messages; what the demo loses, it has made itself."""
+
 OBSERVED_WITHIN_S = 240.0
 ASKED_WITHIN_S = 120.0
 APPLIED_WITHIN_S = 240.0
@@ -121,7 +124,10 @@ def _asked(airflow: Airflow) -> dict[str, Any]:
 def _answer(airflow: Airflow, detail: Mapping[str, Any], answer: Answer, stages: Stages) -> None:
     if answer != "ask":
         with stages.stage(f"answering through Airflow's REST API: {answer}"):
-            airflow.api.answer(detail, answer.capitalize(), comment=f"the demo was told to {answer}")
+            ticked: dict[str, Any] = (
+                {LOSS: True} if answer == "approve" and LOSS in (detail.get("params") or {}) else {}
+            )
+            airflow.api.answer(detail, answer.capitalize(), comment=f"the demo was told to {answer}", **ticked)
         return
     user, password = next(iter(airflow.passwords.items()))
     stages.say("")

@@ -75,6 +75,22 @@ def topic_document(topic: Topic, owner: str, limits: tuple[int, int], just_now: 
     return {**_shape(topic.spec, just_now if has_new_clients(topic.spec) else ""), **own}
 
 
+def with_publish_times(document: Document, spec: TopicSpec, now_ms: int) -> Document:
+    """The same with when the oldest message of each backlog was published: ``getEarliestTimeInBacklog=true``.
+
+    Where the specification has no age, it was published just now.
+    """
+    published = now_ms - max(spec.backlog_age_s, 0) * 1000
+    subscriptions = {
+        each.name: {
+            **document["subscriptions"][each.name],
+            "earliestMsgPublishTimeInBacklog": published if each.backlog else -1,
+        }
+        for each in spec.subscriptions
+    }
+    return {**document, "subscriptions": subscriptions}
+
+
 def has_new_clients(spec: TopicSpec) -> bool:
     """Whether any client of the topic connected within the last minute: else its documents are the same for ever."""
     return bool(spec.new_producers or any(each.new_consumers for each in spec.subscriptions))

@@ -90,7 +90,10 @@ def _owned_topic(request: Request) -> Topic:
 async def topic_stats(request: Request) -> Response:
     """All figures of one topic."""
     me, found = here(request), _owned_topic(request)
-    return replies.document(stats.topic_document(found, me.broker_id, me.state.limits(found.name), me.state.just_now))
+    document = stats.topic_document(found, me.broker_id, me.state.limits(found.name), me.state.just_now)
+    if request.query_params.get("getEarliestTimeInBacklog") == "true":
+        document = stats.with_publish_times(document, found.spec, me.state.now_ms)
+    return replies.document(document)
 
 
 async def internal_stats(request: Request) -> Response:

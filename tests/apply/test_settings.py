@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec, running_simulator
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
-from tests.apply.worksite import Worksite, said
+from tests.apply.worksite import Worksite, quick_policy, said
+from tests.builders import a_step
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -111,3 +114,77 @@ def test_settings_are_proved_together(site: Worksite) -> None:
     assert proof.proved
     assert proof.shown["placement"] == {}
     assert proof.shown["steps"]["b1.s02"] == "the size quota of shop/orders is 1 GiB, then producer_request_hold"
+
+
+def aged(name: str, seconds: int) -> TopicSpec:
+    """A topic whose oldest message is so old."""
+    return TopicSpec(name, backlog_age_s=seconds, subscriptions=(SubscriptionSpec("s", backlog=10),))
+
+
+BUSY = TopicSpec("idle", backlog_age_s=9_999_999, subscriptions=(SubscriptionSpec("s", backlog=0),))
+
+
+@pytest.mark.parametrize(
+    ("topics", "policy", "words"),
+    [
+        ((aged("t", 3000), BUSY), {}, None),
+        ((aged("t", 10), aged("u", 3600)), {}, "producer_request_hold would act at once"),
+        ((aged("t", 3), aged("u", 2), aged("v", 1)), {"most_topics_asked": 2}, "of 1 topics with a backlog its age is"),
+    ],
+    ids=["young", "too old", "more than may be asked"],
+)
+def test_an_age_quota_is_set_where_no_message_is_too_old(
+    tmp_path: Path, topics: tuple[TopicSpec, ...], policy: dict[str, int], words: str | None
+) -> None:
+    """Each topic's owner is asked right before the call, no more than are permitted; what is not known is a veto."""
+    spec = ClusterSpec(brokers=2, namespaces=(NamespaceSpec(NAMESPACE, bundles=4, topics=topics),))
+    after = BacklogQuota(limit_seconds=3600, policy=QuotaPolicy.HOLD)
+    with running_simulator(spec) as simulator:
+        engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+        site = Worksite(simulator, engine)
+        site.policy = quick_policy(backlog_quota_remedy=policy)
+        (outcome,) = site.carry_out(site.approved(setting(SettingName.AGE_QUOTA, after)))
+        engine.dispose()
+
+    assert (outcome.outcome, site.untouched()) == (("done", False) if words is None else ("refused", True))
+    assert words is None or (outcome.reason.startswith("age_room: ") and words in outcome.reason)
+    assert not site.lookups()
+
+
+def test_an_age_quota_stays_below_a_retention_that_was_lowered_meanwhile(site: Worksite) -> None:
+    """Brokers would let it in: they compare size quotas only."""
+    site.carry_out(site.approved(setting(SettingName.RETENTION, Retention(minutes=60, megabytes=-1))))
+    after = BacklogQuota(limit_seconds=3600, policy=QuotaPolicy.HOLD)
+
+    (outcome,) = site.carry_out(site.approved(setting(SettingName.AGE_QUOTA, after)))
+
+    assert outcome.outcome == "refused"
+    assert "age_room: 1 h is not below the retention of 1 h" in outcome.reason
+
+
+EVICT = BacklogQuota(limit_bytes=GIB, policy=QuotaPolicy.EVICT)
+
+
+@pytest.mark.parametrize(
+    ("agreed", "outcome"),
+    [
+        (Loss(messages=12, bytes=2 * GIB - GIB * 9 // 10), "done"),
+        (Loss(messages=11, bytes=2 * GIB - GIB * 9 // 10), "refused"),
+        (Loss(messages=12, bytes=2 * GIB - GIB * 9 // 10 - 1), "refused"),
+        (msgspec.UNSET, "refused"),
+    ],
+    ids=["as approved", "a message less", "a byte less", "nothing"],
+)
+def test_no_more_is_evicted_than_was_approved(tmp_path: Path, agreed: Loss | msgspec.UnsetType, outcome: str) -> None:
+    """What the topics hold right before the call counts."""
+    topic = TopicSpec("t", backlog_bytes=2 * GIB, subscriptions=(SubscriptionSpec("s", backlog=20),))
+    spec = ClusterSpec(brokers=1, namespaces=(NamespaceSpec(NAMESPACE, bundles=1, topics=(topic,)),))
+    with running_simulator(spec) as simulator:
+        engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+        site = Worksite(simulator, engine)
+        step = a_step(setting(SettingName.SIZE_QUOTA, EVICT), loss=agreed)
+        (came_to,) = site.carry_out(site.approved(step))
+        engine.dispose()
+
+    assert (came_to.outcome, site.untouched()) == (outcome, outcome == "refused")
+    assert outcome == "done" or "loss_as_approved: 12 messages (1.1 GiB) would be lost at once, more" in came_to.reason

@@ -19,7 +19,7 @@ from lab.cluster import Lab, running_lab
 from lab.errors import AdminCallError
 from lab.faults.real.bundles import crowd, place_evenly
 from lab.faults.real.ground import COMMON_SETTINGS, Ground
-from lab.faults.real.operator import HOLD, SIZE, shown_topics
+from lab.faults.real.operator import AGE, HOLD, SIZE, shown_topics
 from lab.faults.real.traffic import publish, receive
 from lab.testing import need_lab
 from lab.waiting import wait_until
@@ -149,6 +149,7 @@ def test_quotas_and_retention_change_in_an_order_that_brokers_accept(
             if isinstance(step.change, ChangeSetting)
         ]
         assert sorted(changes, key=lambda change: change[0]) == [
+            (endless.namespace, "age quota"),  # a batch of its own
             (endless.namespace, "size quota"),
             (endless.namespace, "retention"),
             (brief.namespace, "retention"),
@@ -164,17 +165,50 @@ def test_quotas_and_retention_change_in_an_order_that_brokers_accept(
             retained = policies["retention_policies"]["retentionSizeInMB"] * MEBIBYTE
             assert 1.5 * BACKLOG <= policies["backlog_quota_map"][SIZE]["limitSize"] <= 0.9 * retained
         assert now[endless.namespace].items() >= kept(72 * 60, -1).items()
+        assert now[endless.namespace]["backlog_quota_map"][AGE]["limitTime"] == 54 * 3600
         healer.until_gone(*troubles)
 
-        backs = {batch.title.partition(":")[0]: healer.way_back(plan, batch) for batch in plan.batches}
+        texts = [healer.approval_text(plan, batch) for batch in plan.batches]
+        assert sum("LETS BROKERS DELETE MESSAGES" in text and "stored and consumed" in text for text in texts) == 1
+        backs = [(batch.title.partition(":")[0], healer.way_back(plan, batch)) for batch in plan.batches]
         for here in (endless, brief):
-            healer.heal(backs[here.namespace])
+            for back in (back for namespace, back in backs if namespace == here.namespace):
+                healer.heal(back)
             assert here.admin.policies(here.namespace) == before[here.namespace]
-        outcome, reason = healer.refusal(backs[over.namespace])  # what was before is what brokers refuse to set
+        (last,) = (back for namespace, back in backs if namespace == over.namespace)
+        outcome, reason = healer.refusal(last)  # what was before is what brokers refuse to set
         assert (outcome, "Backlog Quota exceeds configured retention quota" in reason) == (Outcome.DRIFTED, True), (
             reason
         )
         assert over.admin.policies(over.namespace) == now[over.namespace]
+
+
+def test_a_retention_that_is_far_too_long_is_lowered(lab: Lab, healer_with: Callable[..., Healer]) -> None:
+    """What is stored and consumed is found, and said before it may be deleted; the way back is the former value."""
+    healer = healer_with({"retention_too_long": {"warning_consumed_bytes": BACKLOG}})
+    with stored(lab, "kept-too-long", kept(30 * 24 * 60, -1)) as here:
+        trouble = ("retention-too-long", here.namespace)
+        assert trouble not in found(healer.observe())  # nothing of it is consumed yet
+        consumer = here.shared(here.topic())
+        for message in receive(consumer, BACKLOG // 1000):
+            consumer.acknowledge(message)
+        here.until(here.topic(), lambda shown: shown["backlogSize"] == 0, "all is consumed")
+        before = here.admin.policies(here.namespace)
+        snapshot = healer.observe()
+        assert trouble in found(snapshot)
+        plan = healer.plan(snapshot)
+        (batch,) = plan.batches
+        plain = healer.approval_text(plan, batch).replace("\\", "")
+        assert re.search(r"of what is stored and consumed up to \d+\.\d+ MiB, as of the snapshot, is deleted", plain), (
+            plain
+        )
+
+        healer.heal(plan)
+        assert here.admin.policies(here.namespace).items() >= kept(72 * 60, -1).items()
+        healer.until_gone(trouble)
+
+        healer.heal(healer.way_back(plan, batch))
+        assert here.admin.policies(here.namespace) == before
 
 
 def test_a_crowded_bundle_is_split_until_none_is(lab: Lab, healer_with: Callable[..., Healer]) -> None:

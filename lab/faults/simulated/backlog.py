@@ -1,7 +1,7 @@
 """Clocks, quotas and backlogs."""
 
 from lab.faults.fault import Expected, SimulatedFault
-from lab.faults.simulated._clusters import GIB, cluster, strained
+from lab.faults.simulated._clusters import DAY_S, GIB, cluster, strained
 from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
 
 
@@ -24,6 +24,15 @@ def _growing(messages: int) -> ClusterSpec:
     return cluster(NamespaceSpec("shop/web", topics=(topic,), policies=_held_at(4)))
 
 
+def _history(days: int) -> NamespaceSpec:
+    """Twenty partitions of 100 GiB each, all of it consumed, under a retention of so many days."""
+    reader = SubscriptionSpec("reports", consumers=2, backlog=25, rate_out=100.0)
+    topic = TopicSpec("sales", 20, producers=2, subscriptions=(reader,), storage_bytes=100 * GIB, rate_in=100.0)
+    kept = {"retentionTimeInMinutes": days * DAY_S // 60, "retentionSizeInMB": -1}
+    policies: dict[str, object] = {"retention_policies": kept}
+    return NamespaceSpec("shop/history", topics=(topic,), policies=policies)
+
+
 FAULTS = (
     SimulatedFault(
         name="clock-ahead",
@@ -43,6 +52,20 @@ FAULTS = (
         },
         specs=(cluster(_stuck()),),
         why="apache/pulsar#15609 comes by chance after weeks",
+    ),
+    SimulatedFault(
+        name="retained-far-too-long",
+        about="2 TiB that are consumed, kept for 30 days in a namespace without any quota.",
+        expected=(Expected("retention-too-long", "^shop/history$"),),
+        specs=(cluster(_history(days=30)),),
+        why="terabytes do not fit on the lab's disk",
+        quick=True,
+    ),
+    SimulatedFault(
+        name="retained-for-a-week",
+        about="The same 2 TiB, kept for a week: usual, and no trouble.",
+        specs=(cluster(_history(days=7)),),
+        why="terabytes do not fit on the lab's disk",
     ),
     SimulatedFault(
         name="growing-backlog",

@@ -14,6 +14,7 @@ from pulsar_steward.admin import paths
 from pulsar_steward.admin.closing import Closing
 from pulsar_steward.admin.own_settings import QuotaDocument, RetentionDocument, quotas_in
 from pulsar_steward.admin.transport import Transport
+from pulsar_steward.errors import NotFound
 from pulsar_steward.model.setting import SettingName, TimeToLive
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ T = TypeVar("T")
 class SubscriptionDetail(msgspec.Struct, frozen=True, rename="camel"):
     """One subscription in a topic's ``stats``; None where the broker does not tell a figure."""
 
+    msg_backlog: int = 0
+    earliest_msg_publish_time_in_backlog: int = 0
     msg_delayed: int | None = None
     msg_backlog_no_delayed: int | None = None
     delayed_message_index_size_in_bytes: int | None = None
@@ -33,11 +36,13 @@ class SubscriptionDetail(msgspec.Struct, frozen=True, rename="camel"):
     non_contiguous_deleted_messages_ranges_serialized_size: int | None = None
     last_consumed_timestamp: int | None = None
     last_acked_timestamp: int | None = None
+    consumers: list[msgspec.Raw] = []
 
 
 class TopicDetail(msgspec.Struct, frozen=True, rename="camel"):
     """A topic's ``stats``; -1 is the broker's word for "not known" and "no limit"."""
 
+    publishers: list[msgspec.Raw] = []
     subscriptions: dict[str, SubscriptionDetail] = {}
     oldest_backlog_message_age_seconds: int = -1
     oldest_backlog_message_subscription_name: str | None = None
@@ -59,6 +64,12 @@ class InternalDetail(msgspec.Struct, frozen=True, rename="camel"):
     cursors: dict[str, CursorDetail] = {}
 
 
+class _State(msgspec.Struct, frozen=True):
+    """A coordinator's ``coordinatorStats``."""
+
+    state: str
+
+
 class OwnerReader(Closing):
     """Reads topics of one broker that owns them; has no method that writes and a transport that refuses to.
 
@@ -76,6 +87,27 @@ class OwnerReader(Closing):
         """A topic's own statistics, without the figures for which a broker would have to lock or read ledgers."""
         query = {"getPreciseBacklog": "false", "subscriptionBacklogSize": "false"}
         return self._transport.get_here(f"{paths.topic(topic)}/stats", query).decoded(TopicDetail)
+
+    def oldest_published_milliseconds(self, topic: str) -> int | None:
+        """When the oldest message was published that a subscription of the topic has not consumed, since the epoch.
+
+        0: each has consumed everything; None: the broker does not tell of one that has not. The broker reads one entry
+        a subscription for it. Peeking would have that entry sent, and would make a subscription anew that was deleted
+        an instant before (docs/findings.md).
+        """
+        query = {"getPreciseBacklog": "false", "subscriptionBacklogSize": "false", "getEarliestTimeInBacklog": "true"}
+        told = self._transport.get_here(f"{paths.topic(topic)}/stats", query).decoded(TopicDetail)
+        waiting = [each for each in told.subscriptions.values() if each.msg_backlog > 0]
+        times = [each.earliest_msg_publish_time_in_backlog for each in waiting]
+        return None if any(time <= 0 for time in times) else min(times, default=0)
+
+    def coordinator_state(self, number: int) -> str | None:
+        """What a transaction coordinator of this broker is doing, such as ``Ready``; None: nobody uses it yet."""
+        try:
+            query = {"coordinatorId": str(number)}
+            return self._transport.get_here("/admin/v3/transactions/coordinatorStats", query).decoded(_State).state
+        except NotFound:
+            return None
 
     def internals(self, topic: str) -> InternalDetail:
         """A topic's ledgers and cursors."""

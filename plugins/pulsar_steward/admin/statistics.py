@@ -135,6 +135,31 @@ def largest_backlog(document: bytes, namespace: str, broker: str, *, topic: str 
         raise BrokenAnswer("GET", PATH, broker, f"the answer cannot be read: {error}") from error
 
 
+def backlogged(document: bytes, namespace: str, broker: str, *, topic: str | None = None) -> dict[str, TopicStatistics]:
+    """The topics of a namespace with a backlog, by full name, without Pulsar's own, of which no quota is checked.
+
+    Args:
+        document: The body as the broker sent it.
+        namespace: ``tenant/namespace``.
+        broker: ``host:webport``, said in errors.
+        topic: Only this one counts, or its partitions.
+
+    Raises:
+        BrokenAnswer: If the document cannot be read.
+    """
+    try:
+        bundles = _outer.decode(document).get(namespace, {}).values()
+        known = (pair for each in bundles for pair in _topics_of(each).items())
+        return {name: each for name, each in known if _waits(name, each) and (topic is None or _is_of(name, topic))}
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BrokenAnswer("GET", PATH, broker, f"the answer cannot be read: {error}") from error
+
+
+def _waits(name: str, topic: TopicStatistics) -> bool:
+    own = name.rpartition("/")[2].startswith("__")
+    return not own and any(each.msg_backlog > 0 for each in topic.subscriptions.values())
+
+
 def _is_of(name: str, topic: str) -> bool:
     return name == topic or (name.startswith(f"{topic}-partition-") and name.rpartition("-")[2].isdigit())
 

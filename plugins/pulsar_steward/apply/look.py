@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -21,7 +21,7 @@ from pulsar_steward.model.bundles import CALM_LOAD_MANAGER, TC_TOPIC, BundleRang
 from pulsar_steward.model.step import SplitBundle
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from pulsar_steward.admin.metrics import Sample
     from pulsar_steward.admin.owner import TopicDetail
@@ -225,6 +225,25 @@ class Look(Closing):
         """A topic's own statistics, of a broker that owns it: asking another one would load it."""
         with OwnerReader(self._settings, broker) as owner:
             return owner.statistics(topic)
+
+    def oldest_published(self, broker: str, topics: Iterable[str]) -> dict[str, int | None]:
+        """When the oldest message that waits was published, by topic, in milliseconds since the epoch; None: not told.
+
+        0: nothing waits. Asked of a broker that owns the topics, as another one would load them; a topic that was
+        deleted in the meantime is left out.
+        """
+        found: dict[str, int | None] = {}
+        with OwnerReader(self._settings, broker) as owner:
+            for topic in topics:
+                with suppress(NotFound):
+                    found[topic] = owner.oldest_published_milliseconds(topic)
+        return found
+
+    def coordinator_states(self, broker: str, numbers: Collection[int]) -> dict[int, str]:
+        """What those of a broker's transaction coordinators do that somebody uses; of a broker that owns them."""
+        with OwnerReader(self._settings, broker) as owner:
+            told = {number: owner.coordinator_state(number) for number in numbers}
+        return {number: state for number, state in told.items() if state is not None}
 
     def _at(self, broker: str) -> Reader:
         if broker not in self._readers:

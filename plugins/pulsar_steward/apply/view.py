@@ -41,7 +41,7 @@ def view_of(look: Look, change: Change, policy: Policy, past: Past) -> ClusterVi
         place_in_run=past.place_in_run,
         allowed=look.allowed(change.namespace, listed),
         bundle=None if isinstance(change, ChangeSetting) else _bundle(look, change, listed, policy, past),
-        setting=setting_now(look, change, listed - silent) if isinstance(change, ChangeSetting) else None,
+        setting=setting_now(look, change, listed - silent, policy) if isinstance(change, ChangeSetting) else None,
         policy=policy,
     )
 

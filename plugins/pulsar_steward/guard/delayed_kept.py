@@ -1,7 +1,7 @@
-"""Guard: no limit destroys messages that are meant to wait.
+"""Guard: no limit destroys messages that are meant to wait, or stops producers because of them.
 
 Delayed messages are backlog, and their time counts from publishing: eviction, TTL and age limits take them before they
-are due (docs/knowledge.md B and F; apache/pulsar#21898, #25010).
+are due, or hold their topic's producers until they are (docs/knowledge.md B and F; apache/pulsar#21898, #25010).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.guard.kinds import SettingGuard
 from pulsar_steward.guard.view import Objection
+from pulsar_steward.model.setting import BacklogQuota, SettingName
 
 if TYPE_CHECKING:
     from pulsar_steward.guard.view import ClusterView, SettingView
@@ -24,11 +25,19 @@ class DelayedKept(SettingGuard):
 
     def check_setting(self, change: ChangeSetting, setting: SettingView, view: ClusterView) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes what would take delayed messages away, and what might where these are not known."""
-        if not change.takes_messages:
-            return self.said("it takes no message away", passed=True)
+        if not concerns_delayed(change):
+            return self.said("it takes no message away, and none is too old for it", passed=True)
         delayed = setting.delayed_messages
         if delayed is None:
             return self.said(f"whether {change.holder} has delayed messages is not known", passed=False)
         if delayed:
-            return self.said(f"{delayed:,} delayed messages of {change.holder} could be lost", passed=False)
+            fate = "could be lost" if change.takes_messages else "would grow too old, and stop their producers"
+            return self.said(f"{delayed:,} delayed messages of {change.holder} {fate}", passed=False)
         return self.said(f"{change.holder} has no delayed messages", passed=True)
+
+
+def concerns_delayed(change: ChangeSetting) -> bool:
+    """Whether a change takes messages away, or sets a limit to the age that delayed ones are meant to reach."""
+    quota = change.after
+    by_age = change.name is SettingName.AGE_QUOTA and isinstance(quota, BacklogQuota) and quota.limit_seconds > 0
+    return change.takes_messages or by_age

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.guard.ack_holes import AckHoles
+from pulsar_steward.guard.age_room import AgeRoom
 from pulsar_steward.guard.boundaries import Boundaries
 from pulsar_steward.guard.circles import Circles
 from pulsar_steward.guard.clients import Clients
@@ -14,6 +15,7 @@ from pulsar_steward.guard.delayed_index import DelayedIndex
 from pulsar_steward.guard.delayed_kept import DelayedKept
 from pulsar_steward.guard.fresh_snapshot import FreshSnapshot
 from pulsar_steward.guard.limits import Limits
+from pulsar_steward.guard.loss_as_approved import LossAsApproved
 from pulsar_steward.guard.owner import Owner
 from pulsar_steward.guard.producers_return import ProducersReturn
 from pulsar_steward.guard.protected import Protected
@@ -48,6 +50,8 @@ GUARDS: tuple[Guard, ...] = (
     DelayedIndex(),
     SettingAsPlanned(),
     QuotaRoom(),
+    AgeRoom(),
+    LossAsApproved(),
     QuotasChecked(),
     Clocks(),
     DelayedKept(),

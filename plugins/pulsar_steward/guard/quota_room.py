@@ -1,7 +1,7 @@
-"""Guard: no topic is over a size quota the moment that it is set.
+"""Guard: no topic is over a size quota that stops producers the moment that it is set.
 
-Seen on 4.0.7: at the next check the broker cuts off the producers of such a topic, those that are connected too, or
-evicts what its slowest subscription has not consumed (docs/findings.md).
+Seen on 4.0.7: at the next check the broker cuts off the producers of such a topic, those that are connected too
+(docs/findings.md). What a quota that evicts would take away at once is another guard's question (`loss_as_approved`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.guard.kinds import SettingGuard
 from pulsar_steward.guard.view import Objection
-from pulsar_steward.model.setting import BacklogQuota, SettingName, bytes_in_words
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, bytes_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.guard.view import ClusterView, SettingView
@@ -24,10 +24,12 @@ class QuotaRoom(SettingGuard):
     objection = Objection.REFUSED
 
     def check_setting(self, change: ChangeSetting, setting: SettingView, view: ClusterView) -> GuardResult:
-        """Vetoes a size quota that a topic is over, or within `backlog_quota_remedy.room_percent` of."""
+        """Vetoes a `producer_*` size quota that a topic is over, or within `backlog_quota_remedy.room_percent` of."""
         quota = change.after
         if change.name is not SettingName.SIZE_QUOTA or not isinstance(quota, BacklogQuota) or quota.limit_bytes < 0:
             return self.said("no size quota is set", passed=True)
+        if quota.policy is QuotaPolicy.EVICT:
+            return self.said("the size quota stops no producer", passed=True)
         if setting.largest_backlog_bytes is None:
             return self.said(f"the backlogs of {change.holder} are not known", passed=False)
         percent = view.policy.backlog_quota_remedy.room_percent

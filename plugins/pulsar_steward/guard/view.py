@@ -7,7 +7,9 @@ from enum import StrEnum
 
 import msgspec
 
+from pulsar_steward.guard.ages import BacklogAges
 from pulsar_steward.guard.hazards import Hazards
+from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import Setting
 from pulsar_steward.policy.schema import Policy
 
@@ -42,6 +44,9 @@ class SettingView(msgspec.Struct, frozen=True, kw_only=True):
         quotas_are_checked: Whether brokers check backlog quotas at all (`backlogQuotaCheckEnabled`); None: not known.
         clocks_differ_milliseconds: How far brokers' clocks are apart, to a second; None: not known.
         delayed_messages: Of all its subscriptions, as brokers' metrics tell; None: they tell nothing of topics.
+        ages: How old the backlogs are that an age quota is for; None: not known.
+        retained_seconds: How long consumed messages are kept; None: without limit in time, or not at all.
+        loss: What a size quota that evicts would take away at once; None: not known.
     """
 
     now: Setting | None
@@ -49,6 +54,9 @@ class SettingView(msgspec.Struct, frozen=True, kw_only=True):
     quotas_are_checked: bool | None = None
     clocks_differ_milliseconds: int | None = None
     delayed_messages: int | None = None
+    ages: BacklogAges | None = None
+    retained_seconds: int | None = None
+    loss: Loss | None = None
 
 
 class ClusterView(msgspec.Struct, frozen=True, kw_only=True):

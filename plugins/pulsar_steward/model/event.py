@@ -29,6 +29,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
         reason: Why, in words.
         by: Who decided, for a ``decision`` by a person; else None.
         values: What the cluster showed, as far as it was looked at.
+        ledger_head: Where the ledger's chain ended when this was written, ``number:hash``: kept outside of the
+            ledger, it tells whether the chain was written anew since.
         schema_version: Raised when a field changes its meaning.
     """
 
@@ -43,6 +45,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     by: str | None = None
     values: dict[str, Any] = {}
+    ledger_head: str
     schema_version: int = SCHEMA_VERSION
 
     def encoded(self) -> bytes:

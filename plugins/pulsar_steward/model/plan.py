@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 ROLLBACK = "rollback"
 """The kind of a batch that takes back what another one changed."""
 
+KINDS = ("tc_balance", "bundle_split", "bundle_balance", "backlog_quota", "retention", ROLLBACK)
+"""Every kind of batch; policies name them."""
+
 
 class Placement(msgspec.Struct, frozen=True, order=True):
     """How many of what a batch balances a broker holds."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Setting, SettingName, TimeToLive
+from pulsar_steward.model.loss import Loss
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
 
 
 class UnloadBundle(msgspec.Struct, frozen=True, kw_only=True, tag="unload_bundle", tag_field="change"):
@@ -83,10 +84,41 @@ class ChangeSetting(msgspec.Struct, frozen=True, kw_only=True, tag="change_setti
             case _:
                 return False
 
+    @property
+    def evicts_by_size(self) -> bool:
+        """Whether it is a size quota that has brokers evict what is over it, be it tighter than before or not."""
+        quota = self.after
+        if self.name is not SettingName.SIZE_QUOTA or not isinstance(quota, BacklogQuota):
+            return False
+        return quota.policy is QuotaPolicy.EVICT and quota.limit_bytes >= 0
+
+    @property
+    def deletes_stored(self) -> bool:
+        """Whether brokers will delete messages for this change that are consumed and that they would have stored.
+
+        What stands further up, where nothing is set, is taken for unlimited.
+        """
+        before, after = self.before, self.after
+        if not isinstance(after, Retention):
+            return self.name is SettingName.RETENTION and isinstance(before, Retention)
+        if not isinstance(before, Retention):
+            return after.minutes >= 0 or after.megabytes >= 0
+        return _keeps_less(after.minutes, before.minutes) or _keeps_less(after.megabytes, before.megabytes)
+
+    @property
+    def loses_messages(self) -> bool:
+        """Whether messages are deleted for it that would have been there otherwise, consumed or not."""
+        return self.takes_messages or self.deletes_stored
+
 
 def _tighter(now: int, then: int) -> bool:
     """Whether a limit takes more than before; 0 and under take nothing."""
     return now > 0 and (then <= 0 or now < then)
+
+
+def _keeps_less(now: int, then: int) -> bool:
+    """Whether a limit of retention keeps less than before; under 0 keeps everything, and 0 nothing."""
+    return now >= 0 and (then < 0 or now < then)
 
 
 BundleChange = UnloadBundle | SplitBundle
@@ -136,6 +168,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
         undo_note: How to go back in words; says "cannot be undone" where that is so.
         after: Steps of the same batch that must be done first; without them this one is refused.
         undoes: The step that it takes back, ``<plan id>/<step id>``; None: it is no way back.
+        loss: What brokers delete for it at once; unset where that is nothing, so that plans without have no such key,
+            and those that were recorded before there was one keep their digests.
     """
 
     step_id: str
@@ -148,3 +182,4 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     undo_note: str
     after: tuple[str, ...] = ()
     undoes: str | None = None
+    loss: Loss | msgspec.UnsetType = msgspec.UNSET

@@ -21,7 +21,30 @@ class BacklogQuotaRemedy(Section):
         10, ge=1, le=90, description="that a quota stays below the retention: brokers refuse one that is not below it"
     )
     room_percent: int = Field(
-        10, ge=0, le=99, description="of a new size quota that the largest backlog has to leave free when it is set"
+        10,
+        ge=0,
+        le=99,
+        description="of a new quota that the largest or the oldest backlog has to leave free when it is set",
+    )
+    age_share_percent: int = Field(
+        75,
+        ge=1,
+        le=90,
+        description="of the retention time, after which an age quota acts: the rest is time to read again",
+    )
+    outage_headroom_percent: int = Field(
+        50, ge=0, description="over the outage, in an age quota's time: what has piled up has to be consumed as well"
+    )
+    most_topics_asked: int = Field(
+        500,
+        ge=1,
+        le=100_000,
+        description="for the age of their backlog right before an age quota is set: each makes a bookie read an entry",
+    )
+    eviction_most_megabytes: int = Field(
+        0,
+        ge=0,
+        description="of a new quota that evicts, even if it does so at once; 0: it is never below what is there",
     )
     minimum_megabytes: int = Field(1024, ge=1, description="below this a quota acts on an ordinary burst")
     policy: QuotaPolicy = Field(
@@ -32,7 +55,7 @@ class BacklogQuotaRemedy(Section):
 class RetentionRemedy(Section):
     """What a proposed retention rests on."""
 
-    keep_hours: int = Field(72, ge=1, description="of what is consumed, where it is kept for ever now")
+    keep_hours: int = Field(72, ge=1, description="of what is consumed, where it is kept for ever or far too long now")
 
 
 class BundleSplitRemedy(Section):

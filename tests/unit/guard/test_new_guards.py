@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from pulsar_steward.guard.ages import BacklogAges
 from pulsar_steward.guard.evaluate import objection_to
 from pulsar_steward.guard.hazards import Hazards, HeldTopic, HoleySubscription
 from pulsar_steward.guard.view import Objection, SettingView
+from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from tests.builders import NOW, a_bundle_view, a_policy, a_step, a_view
@@ -144,6 +146,8 @@ def looked(before: Setting | None = None, **known: Any) -> ClusterView:
         "quotas_are_checked": True,
         "clocks_differ_milliseconds": 0,
         "delayed_messages": 0,
+        "ages": BacklogAges(),
+        "loss": Loss(messages=0),
     }
     return a_view(bundle=None, setting=SettingView(now=before, **{**usual, **known}))
 
@@ -167,6 +171,7 @@ SETTINGS = {
     "evicting takes them": (EVICT, looked(delayed_messages=9), "delayed_kept: 9 delayed messages of shop/orders could"),
     "expiring takes them": (EXPIRE, looked(delayed_messages=9), "delayed_kept: 9 delayed messages"),
     "not known whether there are any": (EXPIRE, looked(delayed_messages=None), "delayed_kept: whether shop/orders has"),
+    "holding by age stops for them": (BY_AGE, looked(delayed_messages=9), "delayed_kept: 9 delayed messages of shop/"),
     "expiring later takes none": (LATER, looked(TimeToLive(seconds=60), delayed_messages=9), None),
 }
 

@@ -11,7 +11,7 @@ from pulsar_steward.model.step import ChangeSetting
 from tests.builders import NOW, a_policy, a_step
 
 GIB = 1 << 30
-QUOTA = BacklogQuota(limit_bytes=10 * GIB, policy=QuotaPolicy.EVICT)
+QUOTA = BacklogQuota(limit_bytes=10 * GIB, policy=QuotaPolicy.HOLD)
 CHANGE = ChangeSetting(namespace="shop/orders", name=SettingName.SIZE_QUOTA, before=None, after=QUOTA)
 TTL = ChangeSetting(namespace="shop/orders", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
 
@@ -37,6 +37,8 @@ def test_guards_of_settings_only_look_at_settings() -> None:
         "proved_first",
         "setting_as_planned",
         "quota_room",
+        "age_room",
+        "loss_as_approved",
         "quotas_checked",
         "clocks",
         "delayed_kept",
@@ -51,7 +53,7 @@ def test_guards_of_settings_only_look_at_settings() -> None:
     [
         (view(), None, ""),
         (view(backlog=9 * GIB), None, ""),
-        (view(backlog=9 * GIB + 1), Objection.REFUSED, "consumer_backlog_eviction would act at once"),
+        (view(backlog=9 * GIB + 1), Objection.REFUSED, "producer_request_hold would act at once"),
         (view(backlog=None), Objection.REFUSED, "are not known"),
         (view(now=QUOTA), Objection.DRIFTED, "no longer not set"),
         (view(now=QUOTA, backlog=None), Objection.DRIFTED, "setting_as_planned"),

@@ -10,9 +10,10 @@ import pytest
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.planners.settings.effects import effect
 from pulsar_steward.planners.settings.facts import Look, NamespaceFact, TopicFact
 from pulsar_steward.planners.settings.order import in_order, raises
-from pulsar_steward.planners.settings.propose import effect, propose
+from pulsar_steward.planners.settings.propose import propose
 from tests.builders import NOW, a_policy, a_scene
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def proposed(
     outgrown: tuple[int, int] = (0, 0),
     **fields: Any,
 ) -> Proposal:
-    """What is proposed for a namespace that checks found something in."""
+    """What is proposed for a namespace that checks found something in; `fields` are of `Scene` or `NamespaceFact`."""
     findings = tuple(
         Finding(check_id=check, severity=Severity.WARNING, subject=NAMESPACE, evidence="made up", figures={})
         for check in checks
@@ -49,7 +50,8 @@ def proposed(
         busiest_bytes_per_second=rate,
         stored_bytes=backlog,
         outgrown=outgrown,
-        delayed_messages=0,
+        delayed_messages=fields.pop("delayed_messages", 0),
+        **{name: fields.pop(name) for name in ("ages", "backlogs", "consumed_bytes", "topic_quotas") if name in fields},
     )
     known = {"quotas_are_checked": True, "clocks_differ_milliseconds": 0}
     return propose(a_scene(3, **{"findings": findings, "namespaces": (fact,), **known, **fields}))

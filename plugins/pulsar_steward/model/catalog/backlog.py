@@ -111,6 +111,19 @@ RETENTION_TOO_SHORT = CheckInfo(
     reads=("quota_over_retention",),
 )
 
+RETENTION_TOO_LONG = CheckInfo(
+    check_id="retention-too-long",
+    title="Consumed messages are stored for far longer than anything needs",
+    advice=(
+        "Ask the topics' owners how far back they read again: that, and not a habit, is what retention is for.",
+        "Lower it above quota and outage: pulsar-admin namespaces set-retention; what is over it is deleted at once.",
+        "If it is needed, offload old ledgers to tiered storage: pulsar-admin namespaces set-offload-policies.",
+    ),
+    source="docs/checks/retention-too-long.md; docs/knowledge.md B",
+    scope=Scope.NAMESPACE,
+    remedied_by="retention",
+)
+
 TTL_BEFORE_QUOTA = CheckInfo(
     check_id="ttl-before-quota",
     title="Messages expire before their age quota can act",
@@ -157,6 +170,7 @@ CHECKS = (
     PRODUCER_HOLD_RESTART_RISK,
     RETENTION_UNBOUNDED,
     RETENTION_TOO_SHORT,
+    RETENTION_TOO_LONG,
     TTL_BEFORE_QUOTA,
     QUOTA_STUCK,
     CLOCK_SKEW,

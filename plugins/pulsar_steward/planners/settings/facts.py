@@ -6,6 +6,8 @@ from datetime import datetime
 
 import msgspec
 
+from pulsar_steward.guard.ages import BacklogAges
+from pulsar_steward.guard.losses import Backlog
 from pulsar_steward.model.setting import Setting, SettingName
 
 
@@ -52,6 +54,8 @@ class TopicFact(msgspec.Struct, frozen=True, kw_only=True):
         own: What is set on it, by name.
         inherited: What its namespace or the brokers set, by name.
         peak: Bytes of the largest backlog of it, or of one of its partitions, in the last snapshots.
+        snapshots: How many these are.
+        busiest_bytes_per_second: What comes in to it, or to the busiest of its partitions.
         delayed_messages: Of its namespace; None: not known.
     """
 
@@ -61,6 +65,8 @@ class TopicFact(msgspec.Struct, frozen=True, kw_only=True):
     own: dict[SettingName, Setting]
     inherited: dict[SettingName, Setting]
     peak: int
+    snapshots: int = 1
+    busiest_bytes_per_second: float = 0.0
     delayed_messages: int | None = None
 
 
@@ -77,8 +83,13 @@ class NamespaceFact(msgspec.Struct, frozen=True, kw_only=True):
         looks: Its topics in this snapshot and earlier ones, the newest first; at least this one.
         busiest_bytes_per_second: What its busiest topic takes in.
         stored_bytes: What its loaded topics store.
+        consumed_bytes: Of these, what no subscription waits for any more: all that a lower retention can delete.
+        backlogs: The largest of this snapshot, falling, by topic; at most `MOST_BACKLOGS`.
+        ages: How old its backlogs are in this snapshot, as far as it tells.
         outgrown: Of topics whose backlog is larger or older than the namespace retains: bytes and seconds of the worst.
         delayed_messages: Of all its subscriptions; None: brokers' metrics tell nothing of topics.
+        topic_quotas: The largest limits in bytes and in seconds that its topics set themselves, as far as they were
+            drilled; 0: none.
     """
 
     namespace: str
@@ -86,8 +97,12 @@ class NamespaceFact(msgspec.Struct, frozen=True, kw_only=True):
     looks: tuple[Look, ...]
     busiest_bytes_per_second: float
     stored_bytes: int
+    consumed_bytes: int = 0
+    backlogs: tuple[Backlog, ...] = ()
+    ages: BacklogAges = BacklogAges()
     outgrown: tuple[int, int] = (0, 0)
     delayed_messages: int | None = None
+    topic_quotas: tuple[int, int] = (0, 0)
 
     @property
     def peak(self) -> int:

@@ -14,8 +14,16 @@ from pulsar_steward.admin.own_settings import NamespaceDocument, defaults_in, ow
 from pulsar_steward.errors import SnapshotError
 from pulsar_steward.model.catalog.backlog import RETENTION_TOO_SHORT
 from pulsar_steward.model.tables import BROKERS, CONFIGURATION, DRILLED, METRICS, NAMESPACES, TOPICS
+from pulsar_steward.planners.settings.backlogs import (
+    ages_of,
+    backlogs_of,
+    consumed_bytes,
+    drilled_ages,
+    topic_quotas,
+    waiting_subscriptions,
+)
 from pulsar_steward.planners.settings.facts import MOST_BACKLOGS, Look, NamespaceFact, TopicFact
-from pulsar_steward.planners.settings.wanted import ANSWERED, is_of_topic, namespace_of
+from pulsar_steward.planners.settings.wanted import ANSWERED, is_of_topic, may_need_more, namespace_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -47,6 +55,8 @@ def namespace_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[Na
     looked = [(each.meta().taken_at, _topics(each, names)) for each in (snapshot, *snapshot.earlier(LOOK_BACK))]
     now = looked[0][1]
     delayed = snapshot.table(METRICS, ["topic", "value"], [("series", "=", DELAYED_SERIES)])
+    subscriptions, drilled = waiting_subscriptions(snapshot, names), drilled_ages(snapshot, names)
+    own_quotas = topic_quotas(snapshot, names)
     return tuple(
         NamespaceFact(
             namespace=name,
@@ -54,8 +64,12 @@ def namespace_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[Na
             looks=tuple(_look(taken_at, _of(topics, name)) for taken_at, topics in looked),
             busiest_bytes_per_second=_most(_of(now, name)["throughput_in_bytes"]),
             stored_bytes=int(pc.sum(_of(now, name)["storage_bytes"]).as_py() or 0),
+            consumed_bytes=consumed_bytes(_of(now, name)),
+            backlogs=backlogs_of(_of(now, name), subscriptions, MOST_BACKLOGS),
+            ages=ages_of(_of(now, name), drilled),
             outgrown=_outgrown(findings, name),
             delayed_messages=_delayed(delayed, name),
+            topic_quotas=own_quotas.get(name, (0, 0)),
         )
         for name in names
         if name in known
@@ -77,14 +91,17 @@ def topic_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[TopicF
     Raises:
         SnapshotError: If a table cannot be read.
     """
-    names = sorted({each.subject for each in findings if is_of_topic(each)})
+    findings = tuple(findings)
+    names = sorted({each.subject for each in findings if is_of_topic(each) or may_need_more(each)})
     if not names:
         return ()
     columns = ["topic", "namespace", "topic_quota_json", "topic_retention_json"]
-    drilled = {row["topic"]: row for row in snapshot.table(DRILLED, columns, [("topic", "in", names)]).to_pylist()}
+    rows = snapshot.table(DRILLED, columns, [("topic", "in", names)]).to_pylist()
+    apart = {each.subject for each in findings if is_of_topic(each)}
+    drilled = {row["topic"]: row for row in rows if row["topic"] in apart or _retains_itself(row)}
     namespaces = sorted({row["namespace"] for row in drilled.values()})
     of_namespaces, defaults = _documents(snapshot, namespaces), defaults_of(snapshot)
-    peaks = [_backlogs(each, namespaces) for each in (snapshot, *snapshot.earlier(LOOK_BACK))]
+    looks = [_backlogs(each, namespaces) for each in (snapshot, *snapshot.earlier(LOOK_BACK))]
     delayed = snapshot.table(METRICS, ["topic", "value"], [("series", "=", DELAYED_SERIES)])
     return tuple(
         TopicFact(
@@ -93,21 +110,28 @@ def topic_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[TopicF
             namespace=row["namespace"],
             own=own_settings_in(row["topic_quota_json"] or "{}", row["topic_retention_json"] or "{}"),
             inherited={**defaults, **of_namespaces.get(row["namespace"], {})},
-            peak=max(_peak_of(each, base) for each in peaks),
+            peak=int(max(_most_of(each, base, "backlog_bytes") for each in looks)),
+            snapshots=len(looks),
+            busiest_bytes_per_second=_most_of(looks[0], base, "throughput_in_bytes"),
             delayed_messages=_delayed(delayed, row["namespace"]),
         )
         for name, row in sorted(drilled.items())
     )
 
 
+def _retains_itself(row: dict[str, str | None]) -> bool:
+    return (row["topic_retention_json"] or "{}") != "{}"
+
+
 def _backlogs(snapshot: Snapshot, namespaces: Sequence[str]) -> pa.Table:
-    return snapshot.table(TOPICS, ["topic", "backlog_bytes"], [("namespace", "in", namespaces)])
+    columns = ["topic", "backlog_bytes", "throughput_in_bytes"]
+    return snapshot.table(TOPICS, columns, [("namespace", "in", namespaces)])
 
 
-def _peak_of(topics: pa.Table, name: str) -> int:
+def _most_of(topics: pa.Table, name: str, column: str) -> float:
     """Of the topic or its partitions; 0 where it was not loaded."""
     ours = pc.or_(pc.equal(topics["topic"], name), pc.starts_with(topics["topic"], f"{name}-partition-"))
-    return int(pc.max(topics.filter(ours)["backlog_bytes"]).as_py() or 0)
+    return pc.max(topics.filter(ours)[column]).as_py() or 0
 
 
 def defaults_of(snapshot: Snapshot) -> dict[SettingName, Setting]:

@@ -1,4 +1,4 @@
-"""One batch a namespace: the settings that its findings ask for, in an order that the broker accepts."""
+"""The settings that a namespace's findings ask for, in an order that brokers accept: a batch, and one for age."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pulsar_steward.guard.view import SettingView
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.numbering import batch_id, step_id
 from pulsar_steward.model.plan import Batch
-from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, bytes_in_words, in_words
+from pulsar_steward.model.setting import Retention, SettingName, in_words
 from pulsar_steward.model.step import ChangeSetting, Step, Touched
 from pulsar_steward.planners.scene import Proposal
-from pulsar_steward.planners.settings.facts import MOST_BACKLOGS
+from pulsar_steward.planners.settings.effects import effect, loss, undo_note
 from pulsar_steward.planners.settings.order import in_order
-from pulsar_steward.planners.settings.sizes import snapshots_in_words
+from pulsar_steward.planners.settings.own_quota import propose_own_quotas
 from pulsar_steward.planners.settings.topics import propose_for_topics
 from pulsar_steward.planners.settings.wanted import ANSWERED, is_of_topic, namespace_of, wanted
 from pulsar_steward.planners.viewing import view_of
@@ -51,6 +51,7 @@ def propose(scene: Scene) -> Proposal:
     taken = {step.change.namespace for each in proposals for batch in each.batches for step in batch.steps}
     standing = [finding for finding in of_topics if finding.snapshots_in_a_row >= needed]
     proposals.append(propose_for_topics(scene, standing, taken))
+    proposals.append(propose_own_quotas(scene, taken))
     return Proposal(
         batches=tuple(batch for each in proposals for batch in each.batches),
         notes=tuple(note for each in proposals for note in each.notes),
@@ -79,16 +80,36 @@ def _of_namespace(scene: Scene, fact: NamespaceFact | None, name: str, findings:
         return Proposal(notes=(young,))
     decided = wanted(fact, frozenset(finding.check_id for finding in standing), scene.defaults, scene.policy)
     notes = tuple(f"{name}: {note}." for note in decided.notes)
-    steps = tuple(_steps(scene, fact, decided))
-    if not steps:
+    first, at_last = (tuple(_steps(scene, fact, decided, names)) for names in (_TOGETHER, _APART))
+    if not first and not at_last:
         return Proposal(notes=notes or (f"{name}: nothing is proposed, as no setting would be better.",))
-    # What is left of a batch without one of its steps is not what was worked out: none of it is proposed then.
-    if vetoes := [f"{each.guard}: {each.reason}" for step in steps for each in step.guards if not each.passed]:
-        return Proposal(notes=(*notes, f"{name}: nothing is proposed: {'; '.join(dict.fromkeys(vetoes))}."))
+    batches = []
+    for steps in (first, at_last):
+        # What is left of a batch without one of its steps is not what was worked out: none of it is proposed then.
+        if vetoes := [f"{each.guard}: {each.reason}" for step in steps for each in step.guards if not each.passed]:
+            notes = (*notes, f"{name}: {_none(steps)} is proposed: {'; '.join(dict.fromkeys(vetoes))}.")
+            break
+        if steps:
+            batches.append(_batch(name, steps, standing))
+    return Proposal(batches=tuple(batches), notes=notes)
+
+
+_APART = frozenset({SettingName.AGE_QUOTA})
+"""Settings with a batch of their own: how old a backlog is will be known only right before the call, one guard's veto
+stops a whole batch, and the others are not to wait for this one."""
+
+_TOGETHER = frozenset(SettingName) - _APART
+
+
+def _none(steps: Sequence[Step]) -> str:
+    names = {step.change.name for step in steps if isinstance(step.change, ChangeSetting)}
+    return "no age quota" if names == _APART else "nothing"
+
+
+def _batch(name: str, steps: tuple[Step, ...], findings: tuple[Finding, ...]) -> Batch:
     names = {step.change.name for step in steps if isinstance(step.change, ChangeSetting)}
     kind = RETENTION_KIND if names & {SettingName.RETENTION, SettingName.TTL} else QUOTA_KIND
-    batch = Batch(batch_id=batch_id(1), kind=kind, title=_title(name, steps), findings=standing, steps=steps)
-    return Proposal(batches=(batch,), notes=notes)
+    return Batch(batch_id=batch_id(1), kind=kind, title=_title(name, steps), findings=findings, steps=steps)
 
 
 def _title(namespace: str, steps: Sequence[Step]) -> str:
@@ -96,15 +117,16 @@ def _title(namespace: str, steps: Sequence[Step]) -> str:
     return f"{namespace}: " + ", ".join(f"{change.name} to {in_words(change.name, change.after)}" for change in changes)
 
 
-def _steps(scene: Scene, fact: NamespaceFact, decided: Wanted) -> Iterator[Step]:
+def _steps(scene: Scene, fact: NamespaceFact, decided: Wanted, names: frozenset[SettingName]) -> Iterator[Step]:
     changes = in_order(
         ChangeSetting(namespace=fact.namespace, name=name, before=fact.own.get(name), after=value)
         for name, value in decided.target.items()
-        if name in decided.why and fact.own.get(name) != value
+        if name in names and name in decided.why and fact.own.get(name) != value
     )
     earlier: tuple[str, ...] = ()
     for number, change in enumerate(changes, start=1):
         name = step_id(batch_id(1), number)
+        lost = loss(fact, change)
         step = Step(
             step_id=name,
             change=change,
@@ -112,37 +134,25 @@ def _steps(scene: Scene, fact: NamespaceFact, decided: Wanted) -> Iterator[Step]
             effect=effect(fact, change),
             touched=Touched(producers=0, consumers=0, topics=fact.looks[0].topics, coordinators=0),
             undo=change.inverse,
-            undo_note=f"Set it back: {in_words(change.name, change.before)}.",
+            undo_note=undo_note(change),
             after=earlier,
+            loss=lost if lost is not None and lost.bytes else msgspec.UNSET,
         )
-        view = view_of(scene, place_in_run=number, setting=_setting(scene, change, fact))
+        view = view_of(scene, place_in_run=number, setting=_setting(scene, change, fact, decided))
         yield msgspec.structs.replace(step, guards=evaluate(step, view))
         if change.name is not SettingName.TTL:
             earlier = (*earlier, name)
 
 
-def effect(fact: NamespaceFact, change: ChangeSetting) -> str:
-    """What the cluster will show, and what the change would have done in the last snapshots."""
-    words = f"the {change.name} of {change.holder} is {in_words(change.name, change.after)}"
-    if not isinstance(change.after, BacklogQuota) or change.name is not SettingName.SIZE_QUOTA:
-        return words
-    limit = change.after.limit_bytes
-    over = max(look.over(limit) for look in fact.looks)
-    many = f"{over:,} or more" if over == MOST_BACKLOGS else f"{over:,}"
-    topics = max(look.topics for look in fact.looks)
-    last = "snapshot" if len(fact.looks) == 1 else snapshots_in_words(len(fact.looks))
-    words += f"; of {topics:,} topics, {many} would have been over it in the last {last}"
-    if change.after.policy is QuotaPolicy.EVICT:
-        return f"{words}, and {bytes_in_words(max(look.evicted(limit) for look in fact.looks))} evicted"
-    stopped = "held" if change.after.policy is QuotaPolicy.HOLD else "refused"
-    return f"{words}, and {max(look.held(limit) for look in fact.looks):,} producers {stopped}"
-
-
-def _setting(scene: Scene, change: ChangeSetting, fact: NamespaceFact) -> SettingView:
+def _setting(scene: Scene, change: ChangeSetting, fact: NamespaceFact, decided: Wanted) -> SettingView:
+    kept = decided.target.get(SettingName.RETENTION)
     return SettingView(
         now=change.before,
         largest_backlog_bytes=fact.looks[0].peak,
         quotas_are_checked=scene.quotas_are_checked,
         clocks_differ_milliseconds=scene.clocks_differ_milliseconds,
         delayed_messages=fact.delayed_messages,
+        ages=fact.ages,
+        retained_seconds=kept.minutes * 60 if isinstance(kept, Retention) and kept.minutes > 0 else None,
+        loss=loss(fact, change) if change.evicts_by_size else None,
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.model.setting import bytes_in_words
+from pulsar_steward.planners.settings.facts import TopicFact
 
 if TYPE_CHECKING:
     from pulsar_steward.planners.settings.facts import NamespaceFact
@@ -23,17 +24,19 @@ class Sum(msgspec.Struct, frozen=True):
     words: str
 
 
-def needed(fact: NamespaceFact, remedy: BacklogQuotaRemedy) -> Sum:
+def needed(fact: NamespaceFact | TopicFact, remedy: BacklogQuotaRemedy) -> Sum:
     """What a topic's backlog has to have room for: an outage of its consumers, and more than was ever seen."""
     outage = int(fact.busiest_bytes_per_second * remedy.survive_outage_hours * HOUR)
     peak = fact.peak * (100 + remedy.peak_headroom_percent) // 100
+    snapshots = fact.snapshots if isinstance(fact, TopicFact) else len(fact.looks)
+    who = "its busiest partition" if isinstance(fact, TopicFact) else "the busiest topic"
     least = remedy.minimum_megabytes * MEBIBYTE
     largest = max(outage, peak, least)
     whole = -(-largest // MEBIBYTE) * MEBIBYTE
     words = (
-        f"the largest of {bytes_in_words(int(fact.busiest_bytes_per_second))}/s of the busiest topic for"
+        f"the largest of {bytes_in_words(int(fact.busiest_bytes_per_second))}/s of {who} for"
         f" {remedy.survive_outage_hours} h = {bytes_in_words(outage)}, the largest backlog seen in"
-        f" {snapshots_in_words(len(fact.looks))} {bytes_in_words(fact.peak)} + {remedy.peak_headroom_percent} % ="
+        f" {snapshots_in_words(snapshots)} {bytes_in_words(fact.peak)} + {remedy.peak_headroom_percent} % ="
         f" {bytes_in_words(peak)}, and at least {bytes_in_words(least)}"
     )
     return Sum(whole, words)

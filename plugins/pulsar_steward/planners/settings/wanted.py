@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.model.catalog.backlog import (
+    BACKLOG_GROWING,
+    BACKLOG_NEAR_QUOTA,
     BACKLOG_QUOTA_MISSING,
+    PRODUCER_HOLD_RESTART_RISK,
     QUOTA_OVER_RETENTION,
+    RETENTION_TOO_LONG,
     RETENTION_TOO_SHORT,
     RETENTION_UNBOUNDED,
     TTL_BEFORE_QUOTA,
 )
+from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.setting import (
     BacklogQuota,
+    QuotaPolicy,
     Retention,
     Setting,
     SettingName,
@@ -23,6 +29,8 @@ from pulsar_steward.model.setting import (
     in_words,
     seconds_in_words,
 )
+from pulsar_steward.planners.settings.age_quota import age_quota
+from pulsar_steward.planners.settings.shorter import shorter_retention
 from pulsar_steward.planners.settings.sizes import HOUR, MEBIBYTE, above, below, needed
 
 if TYPE_CHECKING:
@@ -30,6 +38,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.planners.settings.facts import NamespaceFact
+    from pulsar_steward.policy.remedies import BacklogQuotaRemedy
     from pulsar_steward.policy.schema import Policy
 
 ANSWERED = frozenset(
@@ -37,6 +46,7 @@ ANSWERED = frozenset(
     for info in (
         BACKLOG_QUOTA_MISSING,
         QUOTA_OVER_RETENTION,
+        RETENTION_TOO_LONG,
         RETENTION_TOO_SHORT,
         RETENTION_UNBOUNDED,
         TTL_BEFORE_QUOTA,
@@ -48,6 +58,15 @@ ANSWERED = frozenset(
 def is_of_topic(finding: Finding) -> bool:
     """Whether a finding is about a topic's own quota, so that it is the topic that has to change."""
     return finding.check_id == QUOTA_OVER_RETENTION.check_id and "://" in finding.subject
+
+
+OF_FULL_TOPICS = frozenset(info.check_id for info in (BACKLOG_GROWING, BACKLOG_NEAR_QUOTA, PRODUCER_HOLD_RESTART_RISK))
+"""Checks whose findings are about topics of which a quota may be too small."""
+
+
+def may_need_more(finding: Finding) -> bool:
+    """Whether a finding is about a topic that may need a larger quota of its own."""
+    return finding.check_id in OF_FULL_TOPICS and finding.severity.rank >= Severity.WARNING.rank
 
 
 def namespace_of(finding: Finding) -> str:
@@ -97,8 +116,12 @@ def wanted(
     if QUOTA_OVER_RETENTION.check_id in checks:
         _part_size_quota_and_retention(decided, fact, policy)
         _note_on_age_quota(decided)
+    if RETENTION_TOO_LONG.check_id in checks:
+        _shorten_retention(decided, fact, policy)
     if TTL_BEFORE_QUOTA.check_id in checks:
         _raise_ttl(decided, policy)
+    if BACKLOG_QUOTA_MISSING.check_id in checks:
+        _add_age_quota(decided, fact, {**defaults, **fact.own}, policy)
     return decided
 
 
@@ -139,9 +162,13 @@ def _add_size_quota(decided: Wanted, fact: NamespaceFact, policy: Policy) -> Non
     remedy = policy.backlog_quota_remedy
     need = needed(fact, remedy)
     limit, why = need.bytes, f"no quota bounds the backlog of its topics; {need.words}"
+    if (evicted := _evict_above(remedy)) is not None and limit > evicted:
+        words = f"; but {remedy.policy} is to leave no more than {bytes_in_words(evicted)}"
+        why += f"{words} (backlog_quota_remedy.eviction_most_megabytes)"
+        limit = evicted
     retained = _retained_bytes(decided)
     if retained is not None and limit > (most := below(retained, remedy.retention_margin_percent)):
-        seen = fact.peak * (100 + remedy.peak_headroom_percent) // 100
+        seen = min(fact.peak * (100 + remedy.peak_headroom_percent) // 100, limit)  # less where it is to evict
         if most >= max(seen, remedy.minimum_megabytes * MEBIBYTE):
             limit = most
             why += (
@@ -151,6 +178,15 @@ def _add_size_quota(decided: Wanted, fact: NamespaceFact, policy: Policy) -> Non
         else:
             _raise_retained(decided, limit, policy)
     decided.put(SettingName.SIZE_QUOTA, BacklogQuota(limit_bytes=limit, policy=remedy.policy), why)
+
+
+def _add_age_quota(decided: Wanted, fact: NamespaceFact, now: Mapping[SettingName, Setting], policy: Policy) -> None:
+    """Under the retention before and after the other changes: it is a batch of its own, which may be alone."""
+    proposed = age_quota(now, decided.target, fact.ages, policy.backlog_quota_remedy)
+    if proposed.quota is None:
+        decided.notes.append(proposed.words)
+    else:
+        decided.put(SettingName.AGE_QUOTA, proposed.quota, proposed.words)
 
 
 def _part_size_quota_and_retention(decided: Wanted, fact: NamespaceFact, policy: Policy) -> None:
@@ -168,6 +204,15 @@ def _part_size_quota_and_retention(decided: Wanted, fact: NamespaceFact, policy:
         f" {bytes_in_words(fact.peak)}"
     )
     decided.put(SettingName.SIZE_QUOTA, msgspec.structs.replace(quota, limit_bytes=most), why)
+
+
+def _shorten_retention(decided: Wanted, fact: NamespaceFact, policy: Policy) -> None:
+    """After the quotas are decided, as it has to stay above them; what another finding wants longer stays so."""
+    shorter = None if SettingName.RETENTION in decided.why else shorter_retention(decided.target, fact, policy)
+    if shorter is None:
+        decided.notes.append("its retention is not lowered, as quota, outage or another finding need what it is")
+    else:
+        decided.put(SettingName.RETENTION, *shorter)
 
 
 def _raise_retained(decided: Wanted, quota_bytes: int, policy: Policy) -> None:
@@ -205,6 +250,12 @@ def _raise_ttl(decided: Wanted, policy: Policy) -> None:
         f" {seconds_in_words(quota.limit_seconds)} can act"
     )
     decided.put(SettingName.TTL, TimeToLive(seconds=seconds), why)
+
+
+def _evict_above(remedy: BacklogQuotaRemedy) -> int | None:
+    """Bytes above which a new quota evicts, whatever is there now; None: what is there is to have room."""
+    evicts = remedy.policy is QuotaPolicy.EVICT and remedy.eviction_most_megabytes
+    return remedy.eviction_most_megabytes * MEBIBYTE if evicts else None
 
 
 def _retained_bytes(decided: Wanted) -> int | None:

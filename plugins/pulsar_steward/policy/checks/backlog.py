@@ -103,6 +103,21 @@ class RetentionTooShortPolicy(Section):
     )
 
 
+class RetentionTooLongPolicy(Section):
+    """When a bounded retention costs far more than anybody needs."""
+
+    warning_consumed_bytes: int = Field(
+        1024 * _GIB,
+        ge=1,
+        description="stored by the loaded topics of the namespace though all of it is consumed; each copy comes on top",
+    )
+    warning_percent: int = Field(
+        1_000,
+        ge=101,
+        description="of what quota and outage need, in time and in size: a week is usual, ten times an outage is not",
+    )
+
+
 class TtlBeforeQuotaPolicy(Section):
     """When messages expire before their age quota acts."""
 
@@ -144,6 +159,7 @@ class BacklogChecks(Section):
     producer_hold_restart_risk: ProducerHoldRestartRiskPolicy = ProducerHoldRestartRiskPolicy()
     retention_unbounded: RetentionUnboundedPolicy = RetentionUnboundedPolicy()
     retention_too_short: RetentionTooShortPolicy = RetentionTooShortPolicy()
+    retention_too_long: RetentionTooLongPolicy = RetentionTooLongPolicy()
     ttl_before_quota: TtlBeforeQuotaPolicy = TtlBeforeQuotaPolicy()
     quota_stuck: QuotaStuckPolicy = QuotaStuckPolicy()
     clock_skew: ClockSkewPolicy = ClockSkewPolicy()

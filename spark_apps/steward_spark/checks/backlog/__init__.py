@@ -8,6 +8,7 @@ from steward_spark.checks.backlog.producer_hold_restart_risk import CHECK as PRO
 from steward_spark.checks.backlog.quota_check_disabled import CHECK as QUOTA_CHECK_DISABLED
 from steward_spark.checks.backlog.quota_over_retention import CHECK as QUOTA_OVER_RETENTION
 from steward_spark.checks.backlog.quota_stuck import CHECK as QUOTA_STUCK
+from steward_spark.checks.backlog.retention_too_long import CHECK as RETENTION_TOO_LONG
 from steward_spark.checks.backlog.retention_too_short import CHECK as RETENTION_TOO_SHORT
 from steward_spark.checks.backlog.retention_unbounded import CHECK as RETENTION_UNBOUNDED
 from steward_spark.checks.backlog.ttl_before_quota import CHECK as TTL_BEFORE_QUOTA
@@ -21,6 +22,7 @@ CHECKS = (
     PRODUCER_HOLD_RESTART_RISK,
     RETENTION_UNBOUNDED,
     RETENTION_TOO_SHORT,
+    RETENTION_TOO_LONG,
     TTL_BEFORE_QUOTA,
     QUOTA_STUCK,
     CLOCK_SKEW,

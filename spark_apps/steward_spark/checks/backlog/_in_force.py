@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark programmer reads
 
 from steward_spark.checks.backlog._policies import NO_LIMIT, QUOTA_MAP, ordinary, policies_of
-from steward_spark.frames import held_once
+from steward_spark.frames import few_once
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from steward_spark.frames import Frames
 
 
-@held_once
+@few_once
 def drilled_topics(frames: Frames) -> DataFrame:
     """Drilled topics, one row each, of the row that each of their subscriptions has.
 
@@ -40,7 +40,35 @@ def drilled_topics(frames: Frames) -> DataFrame:
     return rows.withColumn("topic_quota", own_json("topic_quota_json", QUOTA_MAP)).drop("topic_quota_json")
 
 
-@held_once
+@few_once
+def loaded_drilled(frames: Frames) -> DataFrame:
+    """Ordinary loaded topics that were drilled: the columns of `topics`, and those of `drilled_topics`."""
+    own = drilled_topics(frames).drop("namespace").withColumn("drilled", F.expr("true"))
+    return ordinary(frames.topics).join(F.broadcast(own), "topic")
+
+
+def under_policies(frames: Frames, *columns: str) -> list[DataFrame]:
+    """Ordinary loaded topics of namespaces whose policies are known: those that were drilled, and all others.
+
+    Apart, as only few topics have limits of their own: those of all others follow from their namespace, and where no
+    namespace has any that matters, Spark knows so without looking at a topic.
+
+    Args:
+        frames: The snapshot.
+        columns: Of the table `topics`, the name among them.
+
+    Returns:
+        Frames with these columns, and those of `loaded_drilled` (null where not drilled) and `policies_of`.
+    """
+    own, policies = loaded_drilled(frames), F.broadcast(policies_of(frames))
+    fields = [field for field in own.schema if field.name not in frames.topics.columns]
+    blank = (F.lit(None).cast(field.dataType).alias(field.name) for field in fields)
+    wanted = ordinary(frames.topics).select("namespace", *columns)
+    others = wanted.join(F.broadcast(own.select("topic")), "topic", "left_anti").select("*", *blank)
+    both = (others, own.select("namespace", *columns, *(field.name for field in fields)))
+    return [each.join(policies, "namespace") for each in both]
+
+
 def quotas_in_force(frames: Frames) -> DataFrame:
     """Ordinary loaded topics of namespaces whose policies are known.
 
@@ -50,11 +78,18 @@ def quotas_in_force(frames: Frames) -> DataFrame:
         `limit_seconds`, `seconds_policy` as of `namespace_policies`; `bytes_percent` and `seconds_percent`, how full
         they are, null where there is no limit or the age is not known.
     """
-    policies = policies_of(frames)
-    drilled = drilled_topics(frames).withColumn("drilled", F.expr("true")).drop("namespace")
-    topics = ordinary(frames.topics).select("topic", "namespace", "producers", "backlog_bytes")
-    joined = topics.join(F.broadcast(policies), "namespace").join(F.broadcast(drilled), "topic", "left")
-    in_force = joined.select(
+    others, drilled = map(_in_force, under_policies(frames, "topic", "producers", "backlog_bytes"))
+    return others.unionByName(drilled)
+
+
+@few_once
+def pressed(frames: Frames) -> DataFrame:
+    """The rows of `quotas_in_force` whose backlog takes any of a quota: 1 % or more."""
+    return quotas_in_force(frames).where(F.greatest("bytes_percent", "seconds_percent") >= 1)
+
+
+def _in_force(topics: DataFrame) -> DataFrame:
+    in_force = topics.select(
         "topic",
         "namespace",
         "producers",

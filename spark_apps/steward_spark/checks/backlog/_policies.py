@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark programmer reads
 
 from steward_spark.checks.backlog._defaults import defaults_of
-from steward_spark.frames import held_once
+from steward_spark.frames import few_once
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -68,7 +68,7 @@ def namespace_policies(namespaces: DataFrame, defaults: Defaults) -> DataFrame:
     )
 
 
-@held_once
+@few_once
 def policies_of(frames: Frames) -> DataFrame:
     """`namespace_policies` of a snapshot."""
     return namespace_policies(frames.namespaces, defaults_of(frames))

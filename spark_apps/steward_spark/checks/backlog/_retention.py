@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark programmer reads
 
-from steward_spark.checks.backlog._in_force import drilled_topics, own_json
-from steward_spark.checks.backlog._policies import NO_LIMIT, RETENTION, ordinary, policies_of
-from steward_spark.frames import held_once
+from steward_spark.checks.backlog._in_force import drilled_topics, own_json, under_policies
+from steward_spark.checks.backlog._policies import NO_LIMIT, RETENTION, policies_of
+from steward_spark.frames import few_once
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -20,34 +20,30 @@ MINUTE = 60
 UNBOUNDED = "retention_minutes < 0 and retention_megabytes < 0"
 
 
-@held_once
 def retained(frames: Frames) -> DataFrame:
     """Ordinary loaded topics under the retention in force: their own as far as they were drilled, else the namespace's.
 
     Returns:
-        `topic`, `namespace`, `storage_bytes`, `backlog_bytes`, `oldest_seconds` and `slowest_subscription` (null where
-        not drilled or not known), `retention_minutes` and `retention_megabytes`.
+        `topic`, `namespace`, `storage_bytes`, `backlog_bytes`, `throughput_in_bytes`, `oldest_seconds` and
+        `slowest_subscription` (null where not drilled or not known), `retention_minutes` and `retention_megabytes`.
     """
-    retention = policies_of(frames).select("namespace", "retention_minutes", "retention_megabytes")
-    drilled = _drilled(frames).select(
-        "topic",
-        "oldest_seconds",
-        "slowest_subscription",
-        F.col("own.retentionTimeInMinutes").alias("own_minutes"),
-        F.col("own.retentionSizeInMB").alias("own_megabytes"),
+    columns = ("topic", "storage_bytes", "backlog_bytes", "throughput_in_bytes")
+    own = _own_retention()
+    others, drilled = (
+        each.select(
+            "namespace",
+            *columns,
+            "oldest_seconds",
+            "slowest_subscription",
+            F.coalesce(own["retentionTimeInMinutes"], "retention_minutes").alias("retention_minutes"),
+            F.coalesce(own["retentionSizeInMB"], "retention_megabytes").alias("retention_megabytes"),
+        )
+        for each in under_policies(frames, *columns)
     )
-    topics = ordinary(frames.topics).select("topic", "namespace", "storage_bytes", "backlog_bytes")
-    joined = topics.join(F.broadcast(retention), "namespace").join(F.broadcast(drilled), "topic", "left")
-    return joined.select(
-        *topics.columns,
-        "oldest_seconds",
-        "slowest_subscription",
-        F.coalesce("own_minutes", "retention_minutes").alias("retention_minutes"),
-        F.coalesce("own_megabytes", "retention_megabytes").alias("retention_megabytes"),
-    )
+    return others.unionByName(drilled)
 
 
-@held_once
+@few_once
 def compared(frames: Frames) -> DataFrame:
     """Quota beside retention: a row a namespace, and one a drilled topic that sets either itself.
 
@@ -93,7 +89,11 @@ def _topics_set_apart(frames: Frames, policies: DataFrame) -> DataFrame:
 
 
 def _drilled(frames: Frames) -> DataFrame:
-    return drilled_topics(frames).withColumn("own", own_json("topic_retention_json", RETENTION))
+    return drilled_topics(frames).withColumn("own", _own_retention())
+
+
+def _own_retention() -> Column:
+    return own_json("topic_retention_json", RETENTION)
 
 
 def _by(own: str) -> Column:

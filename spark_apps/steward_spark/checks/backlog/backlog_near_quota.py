@@ -11,7 +11,7 @@ from pulsar_steward.model.finding import Finding, Severity
 from steward_spark.checks.backlog._blind import unknown_ages
 from steward_spark.checks.backlog._culprits import culprits
 from steward_spark.checks.backlog._defaults import defaults_of
-from steward_spark.checks.backlog._in_force import quotas_in_force
+from steward_spark.checks.backlog._in_force import pressed, quotas_in_force
 from steward_spark.checks.backlog._quota_words import age_quota, capitalised, consequence, figures, size_quota
 from steward_spark.checks.check import Check, Judgement
 from steward_spark.checks.common.listing import worst
@@ -37,7 +37,7 @@ def near_quota(in_force: DataFrame, policy: BacklogNearQuotaPolicy) -> DataFrame
 
 def _judge(frames: Frames, policy: Policy) -> Judgement:
     in_force = quotas_in_force(frames)
-    found = near_quota(in_force, policy.backlog_near_quota)
+    found = near_quota(pressed(frames), policy.backlog_near_quota)
     rows, more = worst(found, F.desc("percent"), F.desc("backlog_bytes"), F.asc("topic"))
     if not rows:
         unknown = defaults_of(frames).unknown("limit_bytes", "limit_seconds") or unknown_ages(in_force)

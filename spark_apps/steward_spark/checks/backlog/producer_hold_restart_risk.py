@@ -15,7 +15,7 @@ from pulsar_steward.model.finding import Finding, Severity
 from steward_spark.checks.backlog._blind import unknown_ages
 from steward_spark.checks.backlog._culprits import culprits
 from steward_spark.checks.backlog._defaults import defaults_of
-from steward_spark.checks.backlog._in_force import holds_producers, quotas_in_force
+from steward_spark.checks.backlog._in_force import holds_producers, pressed, quotas_in_force
 from steward_spark.checks.backlog._quota_words import age_quota, capitalised, figures, size_quota
 from steward_spark.checks.check import Check, Judgement
 from steward_spark.checks.common.listing import worst
@@ -45,7 +45,7 @@ def at_risk(in_force: DataFrame, policy: ProducerHoldRestartRiskPolicy) -> DataF
 
 def _judge(frames: Frames, policy: Policy) -> Judgement:
     in_force = quotas_in_force(frames)
-    found = at_risk(in_force, policy.producer_hold_restart_risk)
+    found = at_risk(pressed(frames), policy.producer_hold_restart_risk)
     rows, more = worst(found, F.desc("percent"), F.desc("producers"), F.asc("topic"))
     if not rows:
         aged = in_force.where(holds_producers("seconds_policy"))

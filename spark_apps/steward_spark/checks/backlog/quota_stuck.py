@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 from pulsar_steward.model.catalog.backlog import QUOTA_STUCK
 from pulsar_steward.model.finding import Finding, Severity
 from steward_spark.checks.backlog._defaults import defaults_of
-from steward_spark.checks.backlog._in_force import holds_producers, quotas_in_force
+from steward_spark.checks.backlog._in_force import holds_producers, pressed, quotas_in_force
 from steward_spark.checks.backlog._quota_words import age_quota, capitalised, figures, size_quota
 from steward_spark.checks.check import Check
 from steward_spark.checks.common.worst import worst_first
@@ -63,13 +63,12 @@ def stuck(in_force: DataFrame, subscriptions: DataFrame, policy: QuotaStuckPolic
 
 
 def _judge(frames: Frames, policy: Policy) -> Judgement:
-    in_force = quotas_in_force(frames)
     return worst_first(
-        stuck(in_force, frames.subscriptions, policy.quota_stuck),
+        stuck(pressed(frames), frames.subscriptions, policy.quota_stuck),
         (F.desc("trouble"), F.asc("producers"), F.desc("backlog_bytes"), F.asc("topic")),
         _finding,
         lambda: "No quota shuts producers out without a backlog.",
-        lambda: defaults_of(frames).unknown("limit_bytes", "limit_seconds", "policy") or _not_drilled(in_force),
+        lambda: defaults_of(frames).unknown("limit_bytes", "limit_seconds", "policy") or _not_drilled(quotas_in_force(frames)),
     )
 
 

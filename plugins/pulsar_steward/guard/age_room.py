@@ -1,0 +1,59 @@
+"""Guard: no topic is over an age quota the moment that it is set, and the quota is below the retention.
+
+Brokers compare no age quota with the retention (docs/findings.md, Quotas), and tell the age of a backlog only where
+such a quota is set already: so the owner of each topic with a backlog is asked for its oldest message right before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.guard.kinds import SettingGuard
+from pulsar_steward.guard.view import Objection
+from pulsar_steward.model.setting import BacklogQuota, SettingName, seconds_in_words
+
+if TYPE_CHECKING:
+    from pulsar_steward.guard.ages import BacklogAges
+    from pulsar_steward.guard.view import ClusterView, SettingView
+    from pulsar_steward.model.step import ChangeSetting, GuardResult
+
+KEY = "policy key backlog_quota_remedy.room_percent"
+
+
+class AgeRoom(SettingGuard):
+    """Compares the oldest backlog of a topic with the quota, less the policy's margin."""
+
+    name = "age_room"
+    objection = Objection.REFUSED
+
+    def check_setting(self, change: ChangeSetting, setting: SettingView, view: ClusterView) -> GuardResult:
+        """Vetoes an age quota that a topic is over or nearly, or, right before the call, may be over."""
+        quota = change.after
+        if change.name is not SettingName.AGE_QUOTA or not isinstance(quota, BacklogQuota) or quota.limit_seconds <= 0:
+            return self.said("no age quota is set", passed=True)
+        limit, retained, ages = quota.limit_seconds, setting.retained_seconds, setting.ages
+        if retained is not None and limit >= retained:
+            words = f"{seconds_in_words(limit)} is not below the retention of {seconds_in_words(retained)}"
+            return self.said(words, passed=False)
+        if ages is None:
+            return self.said(f"how old the backlogs of {change.holder} are is not known", passed=False)
+        percent = view.policy.backlog_quota_remedy.room_percent
+        if ages.oldest_seconds > limit * (100 - percent) // 100:
+            words = (
+                f"{_oldest(ages)}, the quota {seconds_in_words(limit)}, of which {percent} % have to be free ({KEY}):"
+                f" {quota.policy} would act at once"
+            )
+            return self.said(words, passed=False)
+        if not ages.unknown:
+            return self.said(f"{_oldest(ages)}, of {seconds_in_words(limit)} less {percent} % ({KEY})", passed=True)
+        words = f"{_oldest(ages)}; of {ages.unknown:,} topics with a backlog its age is not known: {ages.why_unknown}"
+        return self.said(
+            f"{words}; brokers are asked right before the call" if view.planned else words, passed=view.planned
+        )
+
+
+def _oldest(ages: BacklogAges) -> str:
+    if ages.topic is None:
+        return "no backlog is known to be old" if ages.unknown else "no topic has a backlog"
+    words = "is estimated, from its size and what comes in now, to be" if ages.estimated else "is"
+    return f"the oldest backlog known, of {ages.topic}, {words} {seconds_in_words(ages.oldest_seconds)} old"

@@ -1,0 +1,49 @@
+"""Guard: brokers take away no more at once than was approved.
+
+A backlog goes on growing between the answer and the call; what is lost then, nobody has agreed to.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.guard.kinds import Guard
+from pulsar_steward.guard.view import Objection
+from pulsar_steward.model.loss import Loss
+from pulsar_steward.model.setting import bytes_in_words
+from pulsar_steward.model.step import ChangeSetting
+
+if TYPE_CHECKING:
+    from pulsar_steward.guard.view import ClusterView
+    from pulsar_steward.model.step import GuardResult, Step
+
+
+class LossAsApproved(Guard):
+    """Compares what a size quota would evict now with what its step says, in messages and in bytes."""
+
+    name = "loss_as_approved"
+    objection = Objection.REFUSED
+    applies_to = (ChangeSetting,)
+
+    def check(self, step: Step, view: ClusterView) -> GuardResult:
+        """Vetoes a quota that evicts more than was approved: a single message or byte, as none is to spare."""
+        change = step.change
+        if not isinstance(change, ChangeSetting) or not change.evicts_by_size:
+            return self.said("no size quota evicts", passed=True)
+        now = view.setting.loss if view.setting else None
+        if now is None:
+            return self.said(f"what {change.holder} would lose at once is not known", passed=False)
+        agreed = step.loss if isinstance(step.loss, Loss) else Loss(messages=0)
+        passed = now.bytes <= agreed.bytes and (now.messages or 0) <= (agreed.messages or 0)
+        lost = _in_words(now)
+        if passed:
+            return self.said(
+                f"{lost} would be lost at once, no more than the {_in_words(agreed)} of the plan", passed=True
+            )
+        return self.said(
+            f"{lost} would be lost at once, more than the {_in_words(agreed)} that were planned", passed=False
+        )
+
+
+def _in_words(loss: Loss) -> str:
+    return f"{loss.messages or 0:,} messages ({bytes_in_words(loss.bytes)})"

@@ -1,0 +1,125 @@
+"""What a namespace's topics hold in a snapshot: how much by topic, how old it may be, and what nobody waits for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pulsar_steward.admin.own_settings import own_settings_in
+from pulsar_steward.guard.ages import BacklogAges
+from pulsar_steward.guard.losses import Backlog
+from pulsar_steward.model.setting import BacklogQuota, SettingName
+from pulsar_steward.model.tables import DRILLED, SUBSCRIPTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pulsar_steward.snapshots.read import Snapshot
+
+WHY_UNKNOWN = "brokers tell it only where an age quota is set, and nothing comes in by which it could be estimated"
+
+
+def waiting_subscriptions(snapshot: Snapshot, namespaces: Sequence[str]) -> pa.Table:
+    """Subscriptions with a backlog of these namespaces: `topic` and `backlog_messages`.
+
+    Raises:
+        SnapshotError: If the table cannot be read.
+    """
+    filters = [("namespace", "in", namespaces), ("backlog_messages", ">", 0)]
+    return snapshot.table(SUBSCRIPTIONS, ["topic", "backlog_messages"], filters)
+
+
+def drilled_ages(snapshot: Snapshot, namespaces: Sequence[str]) -> dict[str, int]:
+    """Seconds of the oldest message of a backlog, by topic, of those that brokers told it of.
+
+    Raises:
+        SnapshotError: If the table cannot be read.
+    """
+    rows = snapshot.table(DRILLED, ["topic", "oldest_backlog_age_seconds"], [("namespace", "in", namespaces)])
+    known = rows.filter(pc.is_valid(rows["oldest_backlog_age_seconds"])).to_pylist()
+    return {row["topic"]: row["oldest_backlog_age_seconds"] for row in known}
+
+
+def topic_quotas(snapshot: Snapshot, namespaces: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """By namespace the largest limits in bytes and in seconds that drilled topics set themselves under its retention.
+
+    Raises:
+        SnapshotError: If the table cannot be read.
+    """
+    columns = ["namespace", "topic_quota_json", "topic_retention_json"]
+    found: dict[str, tuple[int, int]] = {}
+    for row in snapshot.table(DRILLED, columns, [("namespace", "in", namespaces)]).to_pylist():
+        own = own_settings_in(row["topic_quota_json"] or "{}", row["topic_retention_json"] or "{}")
+        if SettingName.RETENTION in own:
+            continue
+        size, age = (own.get(name) for name in (SettingName.SIZE_QUOTA, SettingName.AGE_QUOTA))
+        most = found.get(row["namespace"], (0, 0))
+        found[row["namespace"]] = (
+            max(most[0], size.limit_bytes if isinstance(size, BacklogQuota) else 0),
+            max(most[1], age.limit_seconds if isinstance(age, BacklogQuota) else 0),
+        )
+    return found
+
+
+def consumed_bytes(topics: pa.Table) -> int:
+    """Stored bytes of topics that none of their subscriptions waits for."""
+    stored, waits = (pc.fill_null(topics[name], 0) for name in ("storage_bytes", "backlog_bytes"))
+    return int(pc.sum(pc.max_element_wise(pc.subtract(stored, waits), 0)).as_py() or 0)
+
+
+def backlogs_of(topics: pa.Table, subscriptions: pa.Table, most: int) -> tuple[Backlog, ...]:
+    """The largest backlogs of topics, falling, with the messages of each subscription.
+
+    Args:
+        topics: `topic` and `backlog_bytes`.
+        subscriptions: As of `waiting_subscriptions`.
+        most: How many are given.
+    """
+    waiting = topics.filter(pc.greater(pc.fill_null(topics["backlog_bytes"], 0), 0)).select(["topic", "backlog_bytes"])
+    order = [("backlog_bytes", "descending"), ("topic", "ascending")]
+    largest = waiting.take(pc.select_k_unstable(waiting, min(most, len(waiting)), sort_keys=order))
+    messages: dict[str, list[int]] = {name: [] for name in largest["topic"].to_pylist()}
+    ours = subscriptions.filter(pc.is_in(subscriptions["topic"], largest["topic"].combine_chunks()))
+    for row in ours.to_pylist():
+        messages[row["topic"]].append(row["backlog_messages"])
+    return tuple(
+        Backlog(topic=row["topic"], bytes=row["backlog_bytes"], messages=tuple(sorted(messages[row["topic"]])))
+        for row in largest.to_pylist()
+    )
+
+
+def ages_of(topics: pa.Table, drilled: dict[str, int]) -> BacklogAges:
+    """How old backlogs are: as brokers told it, and else as long as it takes to come in at the present rate.
+
+    Args:
+        topics: `topic`, `backlog_bytes` and `throughput_in_bytes`.
+        drilled: As of `drilled_ages`.
+    """
+    waiting = topics.filter(pc.greater(pc.fill_null(topics["backlog_bytes"], 1), 0))
+    is_told = pc.is_in(waiting["topic"], pa.array(sorted(drilled), pa.string()))
+    told = [(drilled[name], name) for name in waiting.filter(is_told)["topic"].to_pylist()]
+    others = waiting.filter(pc.invert(is_told))
+    flowing = others.filter(
+        pc.and_(pc.greater(pc.fill_null(others["throughput_in_bytes"], 0.0), 0.0), pc.is_valid(others["backlog_bytes"]))
+    )
+    estimated = _slowest_to_fill(flowing)
+    oldest = max([*((*each, False) for each in told), *estimated], default=None)
+    return BacklogAges(
+        oldest_seconds=oldest[0] if oldest else 0,
+        topic=oldest[1] if oldest else None,
+        estimated=oldest[2] if oldest else False,
+        waiting=len(waiting),
+        unknown=len(others) - len(flowing),
+        why_unknown=WHY_UNKNOWN if len(others) > len(flowing) else "",
+    )
+
+
+def _slowest_to_fill(topics: pa.Table) -> list[tuple[int, str, bool]]:
+    if not len(topics):
+        return []
+    seconds = pc.divide(pc.cast(topics["backlog_bytes"], pa.float64()), topics["throughput_in_bytes"])
+    whole = pc.cast(pc.min_element_wise(pc.ceil(seconds), float(1 << 40)), pa.int64())
+    longest = pc.max(whole).as_py()
+    return [(longest, pc.max(topics.filter(pc.equal(whole, longest))["topic"]).as_py(), True)]

@@ -1,0 +1,76 @@
+"""What a changed setting shows afterwards, what it would have done lately, and what brokers delete for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.guard.losses import loss_of
+from pulsar_steward.model.loss import Loss
+from pulsar_steward.model.setting import (
+    BacklogQuota,
+    QuotaPolicy,
+    SettingName,
+    bytes_in_words,
+    in_words,
+    seconds_in_words,
+)
+from pulsar_steward.planners.settings.facts import MOST_BACKLOGS
+from pulsar_steward.planners.settings.sizes import snapshots_in_words
+
+if TYPE_CHECKING:
+    from pulsar_steward.model.step import ChangeSetting
+    from pulsar_steward.planners.settings.facts import NamespaceFact
+
+
+def effect(fact: NamespaceFact, change: ChangeSetting) -> str:
+    """What the cluster will show, and what the change would have done in the last snapshots."""
+    words = f"the {change.name} of {change.holder} is {in_words(change.name, change.after)}"
+    if not isinstance(change.after, BacklogQuota):
+        return words
+    if change.name is SettingName.AGE_QUOTA:
+        return f"{words}; {_older(fact, change.after)}"
+    return f"{words}; {_over(fact, change.after)}"
+
+
+def undo_note(change: ChangeSetting) -> str:
+    """The way back in words; what was deleted does not come with it."""
+    back = f"Set it back: {in_words(change.name, change.before)}."
+    return f"{back} What was deleted meanwhile stays deleted." if change.loses_messages else back
+
+
+def loss(fact: NamespaceFact, change: ChangeSetting) -> Loss | None:
+    """What brokers delete at once; None: nothing, or more topics are concerned than were looked at."""
+    if change.deletes_stored:
+        return Loss(bytes=fact.consumed_bytes)
+    if not change.evicts_by_size or not isinstance(change.after, BacklogQuota):
+        return None
+    limit = change.after.limit_bytes
+    if len(fact.backlogs) == MOST_BACKLOGS and fact.backlogs[-1].bytes >= limit:
+        return None
+    return loss_of(fact.backlogs, limit)
+
+
+def _over(fact: NamespaceFact, quota: BacklogQuota) -> str:
+    limit = quota.limit_bytes
+    over = max(look.over(limit) for look in fact.looks)
+    many = f"{over:,} or more" if over == MOST_BACKLOGS else f"{over:,}"
+    topics = max(look.topics for look in fact.looks)
+    last = "snapshot" if len(fact.looks) == 1 else snapshots_in_words(len(fact.looks))
+    words = f"of {topics:,} topics, {many} would have been over it in the last {last}"
+    if quota.policy is QuotaPolicy.EVICT:
+        return f"{words}, and {bytes_in_words(max(look.evicted(limit) for look in fact.looks))} evicted"
+    stopped = "held" if quota.policy is QuotaPolicy.HOLD else "refused"
+    return f"{words}, and {max(look.held(limit) for look in fact.looks):,} producers {stopped}"
+
+
+def _older(fact: NamespaceFact, quota: BacklogQuota) -> str:
+    """Of an age quota that is proposed no topic is known to be over it; of which that is not known, is said."""
+    ages, older = fact.ages, int(fact.ages.oldest_seconds > quota.limit_seconds)
+    words = f"of {fact.looks[0].topics:,} topics, {ages.waiting:,} had a backlog in the last snapshot"
+    if ages.topic is not None:
+        known = "estimated, from its size and what came in, at" if ages.estimated else "known to be"
+        oldest = f"the oldest, of {ages.topic}, is {known} {seconds_in_words(ages.oldest_seconds)}"
+        words += f", {older:,} known to be older than that; {oldest}"
+    if ages.unknown:
+        words += f"; of {ages.unknown:,} the age is not known, and brokers are asked for it right before the call"
+    return words

@@ -1,0 +1,206 @@
+"""Quotas that would act the moment that they are set: by age, and by evicting; each with what brokers then do."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from benchmarks.observing import settings_of
+from lab.cluster import Lab, running_lab
+from lab.faults.real.ages import PRECISE
+from lab.faults.real.ground import COMMON_SETTINGS
+from lab.faults.real.operator import AGE, HOLD, SIZE
+from lab.faults.real.traffic import publish, receive
+from lab.testing import need_lab
+from lab.waiting import wait_until
+from pulsar_steward.admin.owner import OwnerReader
+from pulsar_steward.guard.losses import Backlog, loss_of
+from pulsar_steward.ledger.rows import Outcome
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
+from pulsar_steward.model.step import ChangeSetting
+from tests.builders import a_batch, a_step
+from tests.live.hands import Hands
+from tests.live.plots import plot
+from tests.live.producers import SENT, filled, send_by, until_cut_off
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from lab.faults.real.ground import Ground
+    from pulsar_steward.model.plan import Plan
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+
+WITHIN_S = 60.0
+OLD_S = 10
+MESSAGE_BYTES = 1_000
+EVICTED_ABOVE = 600_000
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Two brokers that look at the age of each message, and so act on it at once."""
+    need_lab()
+    home = tmp_path_factory.mktemp("labs")
+    settings = dict((*COMMON_SETTINGS, *PRECISE))
+    with running_lab("at-once", home=home, progress=print, brokers=2, broker_settings=settings) as running:
+        yield running
+
+
+@pytest.fixture
+def hands_with(lab: Lab, tmp_path: Path) -> Iterator[Callable[..., Hands]]:
+    """Puts the lab under Steward's care, with these sections of the policy."""
+    with contextlib.ExitStack() as open_ledgers:
+        yield lambda policy=None: open_ledgers.enter_context(Hands.on(lab, tmp_path, policy))
+
+
+def by_age(here: Ground, seconds: int) -> ChangeSetting:
+    """The change that sets an age quota, which holds producers."""
+    quota = BacklogQuota(limit_seconds=seconds, policy=QuotaPolicy.HOLD)
+    return ChangeSetting(namespace=here.namespace, name=SettingName.AGE_QUOTA, before=None, after=quota)
+
+
+def published(hands: Hands, here: Ground) -> dict[str, int | None]:
+    """When the oldest message of a ground's topic was published, asked of each broker that says so."""
+    found: dict[str, int | None] = {}
+    for broker, bundles in hands.lab.owned_bundles().items():
+        if any(bundle.startswith(f"{here.namespace}/") for bundle in bundles):
+            with OwnerReader(settings_of(hands.lab, hands.policy), broker) as owner:
+                found[broker] = owner.oldest_published_milliseconds(here.topic())
+    return found
+
+
+def test_an_age_quota_that_a_message_is_too_old_for_stops_its_producer(
+    lab: Lab, hands_with: Callable[..., Hands]
+) -> None:
+    """Steward asks how old it is and refuses; set by hand, it cuts off a producer that was sending."""
+    hands = hands_with()
+    with plot(lab, "too-old", 1) as here, filled(here, 0.1) as producer:
+        wait_until(lambda: age_of(hands, here) > OLD_S, "the oldest message is too old", WITHIN_S, 0.5)
+        outcome, reason = hands.refusal_of(by_age(here, OLD_S))
+        assert (outcome, reason.partition(":")[0]) == (Outcome.REFUSED, "age_room"), reason
+        assert "producer_request_hold would act at once" in reason
+        assert here.admin.policies(here.namespace)["backlog_quota_map"] == {}
+        assert send_by(producer) == SENT
+        here.admin.set_quota(here.namespace, AGE, OLD_S, HOLD)
+        until_cut_off(here)
+        assert send_by(producer) != SENT
+
+
+def age_of(hands: Hands, here: Ground) -> float:
+    """Seconds since the oldest message was published, by this machine's clock, which the lab's brokers read as well."""
+    (oldest,) = published(hands, here).values()
+    return time.time() - (oldest or 0) / 1000
+
+
+def test_an_age_quota_is_set_and_taken_back(lab: Lab, hands_with: Callable[..., Hands]) -> None:
+    """Where every message is young enough; the brokers show it, and afterwards do not."""
+    hands = hands_with()
+    with plot(lab, "young-enough", 1) as here, filled(here, 0.1) as producer:
+        before = here.admin.policies(here.namespace)
+        plan = hands.plan_of(by_age(here, 3600))
+
+        hands.heal(plan)
+        quota = here.admin.policies(here.namespace)["backlog_quota_map"][AGE]
+        assert (quota["limitTime"], quota["policy"]) == (3600, HOLD)
+        assert send_by(producer) == SENT
+
+        hands.heal(hands.way_back(plan, plan.batches[0]))
+        assert here.admin.policies(here.namespace) == before
+
+
+def test_asking_for_the_age_changes_nothing_and_peeking_would(lab: Lab, hands_with: Callable[..., Hands]) -> None:
+    """A peek at a subscription that was just deleted makes it anew, with all that is stored as its backlog."""
+    hands = hands_with()
+    with plot(lab, "only-looked", 1) as here, filled(here, 0.1):
+        consumer = here.shared(here.topic(), "reads-all")
+        for message in receive(consumer, 10):
+            consumer.acknowledge(message)
+        consumer.close()
+        (oldest,) = published(hands, here).values()
+        assert oldest  # of subscription s, as the other one has read everything
+        assert set(here.admin.statistics(here.topic())["subscriptions"]) == {"s", "reads-all"}
+
+        here.admin.peek(here.topic(), "was-deleted")
+        assert set(here.admin.statistics(here.topic())["subscriptions"]) == {"s", "reads-all", "was-deleted"}
+
+
+def evicting(hands: Hands, here: Ground, limit: int, seen: Backlog) -> Plan:
+    """A plan that evicts what was seen to be over a limit."""
+    quota = BacklogQuota(limit_bytes=limit, policy=QuotaPolicy.EVICT)
+    change = ChangeSetting(namespace=here.namespace, name=SettingName.SIZE_QUOTA, before=None, after=quota)
+    step = a_step(change, loss=loss_of([seen], limit))
+    return hands.recorded(msgspec.structs.replace(hands.plan_of(change), batches=(a_batch(step),)))
+
+
+def shown(here: Ground) -> Backlog:
+    """A ground's topic as its broker's statistics show it, which are what guards and snapshots see."""
+    topic = here.admin.statistics(here.topic())
+    messages = tuple(each["msgBacklog"] for each in topic["subscriptions"].values())
+    return Backlog(topic=here.topic(), bytes=topic["backlogSize"], messages=messages)
+
+
+def test_what_is_evicted_is_what_was_approved_and_no_more(lab: Lab, hands_with: Callable[..., Hands]) -> None:
+    """The text says by topic what is lost; a message more by the time of the call, and nothing is set."""
+    hands = hands_with()
+    with plot(lab, "evicted", 1) as here:
+        topic = here.topic()
+        for name in ("slow", "slower"):
+            here.subscription(topic, name)
+        producer = here.producer(topic, batched=False)
+        publish(producer, 1000, MESSAGE_BYTES)
+        consumer = here.shared(topic, "slow")
+        for message in receive(consumer, 300):
+            consumer.acknowledge(message)
+        consumer.close()
+        here.until(topic, lambda each: each["subscriptions"]["slow"]["msgBacklog"] == 700, "it is shown")
+        here.until_quiet(topic)
+        seen = shown(here)
+        plan = evicting(hands, here, EVICTED_ABOVE, seen)
+        lost = loss_of([seen], EVICTED_ABOVE)
+        text = hands.approval_text(plan, plan.batches[0]).replace("\\", "")
+        assert f"AT ONCE {lost.messages} MESSAGES" in text
+        assert f"{topic}: {lost.messages} messages" in text
+
+        less = msgspec.structs.replace(seen, messages=tuple(each - 1 for each in seen.messages))
+        outcome, reason = hands.refusal(evicting(hands, here, EVICTED_ABOVE, less))
+        assert (outcome, reason.partition(":")[0]) == (Outcome.REFUSED, "loss_as_approved"), reason
+        assert here.admin.policies(here.namespace)["backlog_quota_map"] == {}
+
+        hands.heal(plan)
+        here.until(topic, lambda each: each["backlogSize"] < EVICTED_ABOVE, "it was evicted")
+        gone = sum(seen.messages) - sum(shown(here).messages)
+        assert lost.messages is not None
+        assert 0.95 * lost.messages <= gone <= lost.messages
+
+
+def test_a_topics_own_quota_is_compared_with_its_own_retention(lab: Lab, hands_with: Callable[..., Hands]) -> None:
+    """So it may be over the namespace's retention and quota, where the topic itself retains more."""
+    hands = hands_with()
+    kept = {"retentionTimeInMinutes": 60, "retentionSizeInMB": 10}
+    with plot(lab, "of-its-own", 1, retention_policies=kept) as here, filled(here, 0.1):
+        here.admin.set_quota(here.namespace, SIZE, 5 << 20, HOLD)
+        here.admin.set_retention(here.topic(), 600, 1000)
+        wait_until(lambda: here.admin.has_policy(here.topic(), "retention"), "the topic retains more", WITHIN_S, 0.5)
+        quota = BacklogQuota(limit_bytes=500 << 20, policy=QuotaPolicy.HOLD)
+        change = ChangeSetting(
+            namespace=here.namespace, topic=here.topic(), name=SettingName.SIZE_QUOTA, before=None, after=quota
+        )
+        plan = hands.plan_of(change)
+
+        hands.heal(plan)
+        in_force = here.admin.statistics(here.topic())["backlogQuotaLimitSize"]
+        assert in_force == quota.limit_bytes
+
+        hands.heal(hands.way_back(plan, plan.batches[0]))
+        wait_until(
+            lambda: here.admin.statistics(here.topic())["backlogQuotaLimitSize"] == 5 << 20,
+            "its namespace's quota is in force again",
+            WITHIN_S,
+            0.5,
+        )

@@ -1,0 +1,220 @@
+"""Age quotas: from which sum, below which retention, and where none is proposed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pytest
+
+from pulsar_steward.guard.ages import BacklogAges
+from pulsar_steward.guard.losses import Backlog
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.planners.settings.backlogs import ages_of, backlogs_of, consumed_bytes
+from tests.builders import a_policy
+from tests.unit.planners.test_settings import DAY, GIB, NAMESPACE, changes, proposed
+
+HOUR = 3600
+TOPIC = f"persistent://{NAMESPACE}/t"
+
+
+def kept(days: int, megabytes: int = -1) -> dict[SettingName, Setting]:
+    """A namespace that retains for so many days."""
+    return {SettingName.RETENTION: Retention(minutes=days * DAY, megabytes=megabytes)}
+
+
+def by_age(hours: int, policy: QuotaPolicy = QuotaPolicy.HOLD) -> BacklogQuota:
+    """An age quota."""
+    return BacklogQuota(limit_seconds=hours * HOUR, policy=policy)
+
+
+def ages(hours: int, **more: Any) -> BacklogAges:
+    """A backlog so old, as far as it is known."""
+    return msgspec.structs.replace(BacklogAges(oldest_seconds=hours * HOUR, topic=TOPIC, waiting=1), **more)
+
+
+@pytest.mark.parametrize(
+    ("days", "remedy", "hours"),
+    [
+        (4, {}, 72),
+        (2, {}, 36),
+        (10, {"survive_outage_hours": 120}, 180),
+        (10, {"survive_outage_hours": 144}, 216),
+        (10, {"age_share_percent": 90, "retention_margin_percent": 20}, 192),
+        (4, {"policy": "consumer_backlog_eviction"}, 72),
+    ],
+    ids=["the share", "both alike", "the outage", "the outage at the margin", "the margin", "evicting"],
+)
+def test_a_missing_age_quota(days: int, remedy: dict[str, Any], hours: int) -> None:
+    """A share of the retention time, an outage with headroom at least, and always below the retention by the margin."""
+    proposal = proposed(kept(days), "backlog-quota-missing", policy=a_policy(backlog_quota_remedy=remedy))
+    policy = QuotaPolicy(remedy.get("policy", QuotaPolicy.HOLD))
+
+    assert [name for name, _ in changes(proposal)] == [SettingName.SIZE_QUOTA, SettingName.AGE_QUOTA]
+    assert changes(proposal)[1][1] == by_age(hours, policy)
+    assert [len(batch.steps) for batch in proposal.batches] == [1, 1]  # one guard's veto is not to stop the other
+    assert not proposal.notes
+
+
+def test_the_sum_and_what_it_would_have_done_are_said() -> None:
+    """With each of its numbers; what is not known of ages is said to be unknown."""
+    unknown = ages(2, estimated=True, waiting=5, unknown=2, why_unknown="nobody tells")
+    (_, batch) = proposed(kept(4), "backlog-quota-missing", ages=unknown).batches
+    (step,) = batch.steps
+
+    assert step.why == (
+        "no quota bounds the age of its backlogs; the larger of 75 % of the 4 d that are retained = 3 d, and an outage"
+        " of 24 h + 50 % = 36 h, but no more than the retention less 10 % = 5,184 min"
+    )
+    assert step.effect == (
+        "the age quota of shop/orders is 3 d, then producer_request_hold; of 3 topics, 5 had a backlog in the last"
+        f" snapshot, 0 known to be older than that; the oldest, of {TOPIC}, is estimated, from its size and what came"
+        " in, at 2 h; of 2 the age is not known, and brokers are asked for it right before the call"
+    )
+    assert "brokers are asked right before the call" in {each.guard: each.reason for each in step.guards}["age_room"]
+    assert (batch.kind, batch.title) == ("backlog_quota", "shop/orders: age quota to 3 d, then producer_request_hold")
+
+
+@pytest.mark.parametrize(
+    ("own", "known", "words"),
+    [
+        ({}, {}, "its retention has no limit in time that it could be below"),
+        (kept(0, 100), {}, "its retention has no limit in time"),
+        ({SettingName.RETENTION: Retention(minutes=-1, megabytes=-1)}, {}, "its retention has no limit in time"),
+        (kept(1), {}, "an outage of 24 h + 50 % = 36 h, and the retention of 1 d less 10 % leaves"),
+        (
+            kept(4) | {SettingName.TTL: TimeToLive(seconds=72 * HOUR)},
+            {},
+            "messages expire after 3 d, before one of 3 d",
+        ),
+        (kept(4), {"ages": ages(65)}, f"a backlog of {TOPIC} is 65 h old, and one of 3 d could act at once"),
+        (kept(4), {"ages": ages(65, estimated=True)}, "is estimated, from its size and what comes in now, to be 65 h"),
+    ],
+    ids=["nothing is retained", "no time", "unbounded", "no room", "expires first", "too old", "estimated too old"],
+)
+def test_why_no_age_quota_is_proposed(own: dict[SettingName, Setting], known: dict[str, Any], words: str) -> None:
+    """The size quota comes all the same, and the note names the numbers."""
+    proposal = proposed(own, "backlog-quota-missing", **known)
+
+    assert SettingName.AGE_QUOTA not in dict(changes(proposal))
+    assert SettingName.SIZE_QUOTA in dict(changes(proposal))
+    assert f"{NAMESPACE}: no age quota is proposed: " in " ".join(proposal.notes)
+    assert words in " ".join(proposal.notes)
+
+
+@pytest.mark.parametrize(
+    ("known", "words"),
+    [
+        ({"clocks_differ_milliseconds": 9_000}, "no age quota is proposed: clocks: brokers' clocks are 9.0 s apart"),
+        (
+            {"delayed_messages": 3},
+            "no age quota is proposed: delayed_kept: 3 delayed messages of shop/orders would grow",
+        ),
+    ],
+    ids=["clocks", "delayed messages"],
+)
+def test_what_a_guard_has_against_an_age_quota_leaves_the_size_quota(known: dict[str, Any], words: str) -> None:
+    """As only what goes by age is in question."""
+    proposal = proposed(kept(4), "backlog-quota-missing", **known)
+
+    assert [name for name, _ in changes(proposal)] == [SettingName.SIZE_QUOTA]
+    assert words in " ".join(proposal.notes)
+
+
+def test_an_age_quota_is_below_a_retention_that_is_yet_to_be_bounded() -> None:
+    """And stands in a batch of its own, after the other: nothing of it is wrong where only one of them is approved."""
+    own: dict[SettingName, Setting] = {SettingName.RETENTION: Retention(minutes=-1, megabytes=-1)}
+    first, second = proposed(own, "retention-unbounded", "backlog-quota-missing").batches
+
+    assert [step.change.name for step in first.steps if isinstance(step.change, ChangeSetting)] == [
+        SettingName.SIZE_QUOTA,
+        SettingName.RETENTION,
+    ]
+    assert [step.change.after for step in second.steps if isinstance(step.change, ChangeSetting)] == [by_age(54)]
+
+
+def topics(*rows: tuple[str, int | None, float | None]) -> pa.Table:
+    """Loaded topics: name, backlog and bytes per second that come in."""
+    names, backlogs, rates = zip(*rows, strict=True)
+    return pa.table(
+        {
+            "topic": pa.array(names, pa.string()),
+            "backlog_bytes": pa.array(backlogs, pa.int64()),
+            "throughput_in_bytes": pa.array(rates, pa.float64()),
+            "storage_bytes": pa.array([1000] * len(rows), pa.int64()),
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "drilled", "expected"),
+    [
+        ([("a", 0, 0.0)], {}, (0, None, False, 0, 0)),
+        ([("a", 0, 0.0), ("b", 100, 10.0)], {}, (10, "b", True, 1, 0)),
+        ([("a", 101, 10.0), ("b", 100, 10.0)], {}, (11, "a", True, 2, 0)),
+        ([("a", 100, 10.0)], {"a": 50}, (50, "a", False, 1, 0)),
+        ([("a", 100, 10.0)], {"a": 5}, (5, "a", False, 1, 0)),
+        ([("a", 100, 0.0), ("b", 100, None), ("c", None, 1.0)], {"elsewhere": 9}, (0, None, False, 3, 3)),
+        ([("a", 1 << 52, 1e-9)], {}, (1 << 40, "a", True, 1, 0)),
+    ],
+    ids=["no backlog", "estimated", "the longest", "told", "told, not estimated", "unknown", "beyond all measure"],
+)
+def test_how_old_backlogs_are(
+    rows: list[tuple[str, int | None, float | None]],
+    drilled: dict[str, int],
+    expected: tuple[int, str | None, bool, int, int],
+) -> None:
+    """As brokers tell it, else as long as it takes to come in, named as an estimate; what is neither is unknown."""
+    found = ages_of(topics(*rows), drilled)
+
+    assert (found.oldest_seconds, found.topic, found.estimated, found.waiting, found.unknown) == expected
+    assert bool(found.why_unknown) == bool(found.unknown)
+
+
+def test_the_largest_backlogs_are_given_with_their_messages() -> None:
+    """By size, then by name, whatever the order of rows; what is empty is left out."""
+    table = topics(("b", 5, 0.0), ("a", 5, 0.0), ("c", 9, 0.0), ("d", 0, 0.0), ("e", None, 0.0))
+    waiting = pa.table({"topic": ["c", "a", "c", "z"], "backlog_messages": pa.array([7, 1, 3, 9], pa.int64())})
+
+    assert backlogs_of(table, waiting, 2) == (
+        Backlog(topic="c", bytes=9, messages=(3, 7)),
+        Backlog(topic="a", bytes=5, messages=(1,)),
+    )
+
+
+def test_what_is_consumed_and_stored_is_what_no_subscription_waits_for() -> None:
+    """Topic by topic: a backlog that is larger than what is stored takes nothing from another topic."""
+    assert consumed_bytes(topics(("a", 400, 0.0), ("b", 5000, 0.0), ("c", None, 0.0))) == 600 + 0 + 1000
+
+
+EVICT = {"policy": "consumer_backlog_eviction"}
+
+
+@pytest.mark.parametrize(
+    ("most", "limit", "lost"),
+    [(0, 15 * GIB, 0), (4096, 4 * GIB, 10 * GIB - 4 * GIB * 9 // 10), (20_480, 15 * GIB, 0)],
+    ids=["none", "less than there is", "more than is needed"],
+)
+def test_a_quota_evicts_at_once_only_where_the_policy_says_so(most: int, limit: int, lost: int) -> None:
+    """What it takes is a part of the step, by topic, and needs the tick."""
+    policy = a_policy(backlog_quota_remedy={**EVICT, "eviction_most_megabytes": most})
+    backlogs = (Backlog(topic=TOPIC, bytes=10 * GIB, messages=(1_000_000,)),)
+    (batch,) = proposed({}, "backlog-quota-missing", backlog=10 * GIB, backlogs=backlogs, policy=policy).batches
+    (step,) = batch.steps
+
+    assert isinstance(step.change, ChangeSetting)
+    assert step.change.after == BacklogQuota(limit_bytes=limit, policy=QuotaPolicy.EVICT)
+    assert step.change.loses_messages
+    assert (step.loss.bytes if not isinstance(step.loss, msgspec.UnsetType) else 0) == lost
+
+
+def test_an_eviction_of_more_topics_than_were_looked_at_is_not_proposed() -> None:
+    """Nobody could say how much it would take."""
+    backlogs = tuple(Backlog(topic=f"t{number}", bytes=10 * GIB, messages=(1,)) for number in range(1000))
+    policy = a_policy(backlog_quota_remedy={**EVICT, "eviction_most_megabytes": 4096})
+    proposal = proposed({}, "backlog-quota-missing", backlog=10 * GIB, backlogs=backlogs, policy=policy)
+
+    assert not proposal.batches
+    assert "loss_as_approved: what shop/orders would lose at once is not known" in " ".join(proposal.notes)

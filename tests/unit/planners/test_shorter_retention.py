@@ -1,0 +1,109 @@
+"""A retention that is far too long: lowered above every quota, after the quotas, and never silently."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pulsar_steward.model.loss import Loss
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName
+from pulsar_steward.model.step import ChangeSetting
+from tests.builders import a_policy
+from tests.unit.planners.test_settings import DAY, GIB, MIB, NAMESPACE, changes, proposed, size
+
+FOUND = "retention-too-long"
+
+
+def kept(minutes: int, megabytes: int) -> Retention:
+    """A retention."""
+    return Retention(minutes=minutes, megabytes=megabytes)
+
+
+def with_quotas(retention: Retention, gibibytes: int = 0, hours: int = 0) -> dict[SettingName, Setting]:
+    """What a namespace sets itself."""
+    own: dict[SettingName, Setting] = {SettingName.RETENTION: retention}
+    if gibibytes:
+        own[SettingName.SIZE_QUOTA] = size(gibibytes * GIB)
+    if hours:
+        own[SettingName.AGE_QUOTA] = BacklogQuota(limit_seconds=hours * 3600, policy=QuotaPolicy.HOLD)
+    return own
+
+
+@pytest.mark.parametrize(
+    ("own", "known", "expected"),
+    [
+        (with_quotas(kept(30 * DAY, -1)), {}, kept(3 * DAY, -1)),
+        (with_quotas(kept(30 * DAY, -1), hours=90), {}, kept(100 * 60, -1)),
+        (with_quotas(kept(30 * DAY, -1)), {"topic_quotas": (0, 90 * 3600)}, kept(100 * 60, -1)),
+        (with_quotas(kept(-1, 102_400), 9), {}, kept(-1, 10_240)),
+        (with_quotas(kept(-1, 102_400)), {"topic_quotas": (9 * GIB, 0)}, kept(-1, 10_240)),
+        (with_quotas(kept(-1, 102_400)), {"backlog": 6 * GIB}, kept(-1, 10_240)),
+        (with_quotas(kept(-1, 409_600)), {"rate": float(MIB)}, kept(-1, 96_000)),
+        (with_quotas(kept(30 * DAY, 102_400), 9), {}, kept(3 * DAY, 10_240)),
+        (with_quotas(kept(2 * DAY, 102_400), 9), {}, kept(2 * DAY, 10_240)),
+    ],
+    ids=[
+        "time",
+        "age quota",
+        "topic's age",
+        "size quota",
+        "topic's size",
+        "backlog",
+        "outage",
+        "both",
+        "short already",
+    ],
+)
+def test_it_is_lowered_to_what_quota_and_outage_need(
+    own: dict[SettingName, Setting], known: dict[str, Any], expected: Retention
+) -> None:
+    """With the margin above every quota that is known; a limit that is none stays none."""
+    proposal = proposed(own, FOUND, consumed_bytes=GIB, **known)
+
+    assert changes(proposal) == [(SettingName.RETENTION, expected)]
+
+
+def test_what_it_deletes_is_said_and_has_to_be_confirmed() -> None:
+    """At most all that is stored and consumed; the sum has its numbers, and the way back brings nothing of it back."""
+    (batch,) = proposed(with_quotas(kept(30 * DAY, -1)), FOUND, consumed_bytes=5 * GIB).batches
+    (step,) = batch.steps
+
+    assert isinstance(step.change, ChangeSetting)
+    assert step.change.loses_messages
+    assert step.loss == Loss(bytes=5 * GIB)
+    assert "store 5 GiB over the cluster that every subscription has consumed, before copies; 3 d, the larg" in step.why
+    assert "of 3 d (retention_remedy.keep_hours), an outage of 24 h + 50 % = 36 h, and no age quota" in step.why
+    assert step.undo_note == "Set it back: 30 d and of any size. What was deleted meanwhile stays deleted."
+    assert batch.kind == "retention"
+
+
+def test_it_comes_after_the_quotas() -> None:
+    """So that no broker has to refuse either, and the age quota is a share of the lower one."""
+    proposal = proposed(with_quotas(kept(30 * DAY, 409_600)), FOUND, "backlog-quota-missing", backlog=6 * GIB)
+
+    assert changes(proposal) == [
+        (SettingName.SIZE_QUOTA, size(9 * GIB)),
+        (SettingName.RETENTION, kept(3 * DAY, 10_240)),
+        (SettingName.AGE_QUOTA, BacklogQuota(limit_seconds=54 * 3600, policy=QuotaPolicy.HOLD)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("own", "checks", "known"),
+    [
+        (with_quotas(kept(30 * DAY, -1), hours=27 * 24), (FOUND,), {}),
+        (with_quotas(kept(30 * DAY, 10)), (FOUND, "retention-too-short"), {"outgrown": (40 * MIB, 60)}),
+        (with_quotas(kept(30 * DAY, -1)), (FOUND,), {"policy": a_policy(retention_remedy={"keep_hours": 30 * 24})}),
+    ],
+    ids=["a quota needs it", "a backlog needs more", "the policy keeps it"],
+)
+def test_what_is_needed_is_kept(
+    own: dict[SettingName, Setting], checks: tuple[str, ...], known: dict[str, Any]
+) -> None:
+    """And a note says so."""
+    proposal = proposed(own, *checks, **known)
+
+    lowered = [value for name, value in changes(proposal) if isinstance(value, Retention) and value.minutes < 30 * DAY]
+    assert not lowered
+    assert f"{NAMESPACE}: its retention is not lowered" in " ".join(proposal.notes)
