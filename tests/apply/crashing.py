@@ -15,6 +15,7 @@ from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.admin.writer import Writer
 from pulsar_steward.apply.bench import Bench
 from pulsar_steward.apply.execute import carry_out
+from pulsar_steward.apply.halting import StopSwitch
 from pulsar_steward.apply.journal import Journal
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.store import open_ledger
@@ -70,6 +71,7 @@ def main(url: str, plan_id: str, point: str, *admin_urls: str) -> None:
         journal=journal,
         policy=policy,
         clock=Clock(),
+        switch=StopSwitch(LedgerReader(engine), CLUSTER),
     ) as bench:
         for outcome in carry_out(replace(bench, writer=DyingWriter(settings)), plan_id, "b1"):
             sys.stdout.write(f"{outcome.step_id} {outcome.outcome}\n")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-from sqlalchemy import update
+from sqlalchemy import delete, update
 
-from pulsar_steward.errors import LedgerError, NotInLedger, Refused
+from pulsar_steward.errors import LedgerError, LedgerTampered, NotInLedger, Refused
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.model.plan import approval_digest
@@ -17,6 +17,8 @@ from tests.apply.worksite import RUN, said
 from tests.builders import a_batch, a_plan, a_step
 
 if TYPE_CHECKING:
+    from sqlalchemy import Executable
+
     from tests.apply.worksite import Worksite
 
 OTHER_RUN = "pulsar_remediate/manual/1"
@@ -148,7 +150,7 @@ def test_a_plan_that_was_changed_in_the_ledger_opens_nothing(site: Worksite, *, 
     values = {"document": forged.encoded().decode(), **({"digest": forged.digest} if hidden else {})}
     with site.engine.begin() as connection:
         connection.execute(update(tables.PLANS).values(values))
-    with pytest.raises(LedgerError, match="was changed after it was recorded"):
+    with pytest.raises(LedgerError, match=r"the ledger was tampered with: row .* of plans"):
         site.carry_out(plan)
     assert site.untouched()
 
@@ -158,9 +160,45 @@ def test_steps_that_were_added_to_a_recorded_approval_open_nothing(site: Worksit
     plan = site.approve(site.plan(site.move(0), site.move(1)), "b1.s01")
     with site.engine.begin() as connection:
         connection.execute(update(tables.ANSWERS).values(step_ids='["b1.s01","b1.s02"]'))
+    with pytest.raises(LedgerTampered, match=r"row \[1\] of answers \(link \d+\) was changed after it was written"):
+        site.carry_out(plan)
+    assert site.untouched()
+
+
+def test_an_approval_with_another_digest_opens_nothing(site: Worksite) -> None:
+    """Also one that was written properly: what was approved is not what would be done."""
+    plan = site.plan(site.move(0), site.move(1))
+    site.approve(plan, "b1.s01", "b1.s02", digest=approval_digest(plan, "b1", ["b1.s01"]))
     with pytest.raises(Refused, match="digest is not that of the plan"):
         site.carry_out(plan)
     assert site.untouched()
+
+
+@pytest.mark.parametrize(
+    "forgery",
+    [
+        delete(tables.ANSWER_USES),
+        update(tables.ANSWERS).values(expires_at=datetime(2999, 1, 1, tzinfo=UTC)),
+        update(tables.ANSWERS).values(answered_by="mallory"),
+        delete(tables.CHAIN).where(tables.CHAIN.c.sequence == 1),
+        update(tables.HEAD).values(hash="0" * 64),
+    ],
+    ids=["use removed", "expiry put off", "another person", "link removed", "head changed"],
+)
+def test_a_ledger_that_is_changed_between_two_steps_stops_the_batch(site: Worksite, forgery: Executable) -> None:
+    """What a permit rests on is compared again before every call."""
+    plan = site.approved(site.move(0), site.move(1))
+
+    def forge(_: object) -> None:
+        with site.engine.begin() as connection:
+            connection.execute(forgery)
+
+    with pytest.raises(LedgerTampered):
+        site.carry_out(plan, after=forge)
+    assert site.changes() == [f"unload {site.tc_bundles[0]}"]
+    with pytest.raises(LedgerTampered):
+        site.carry_out(plan)
+    assert site.changes() == [f"unload {site.tc_bundles[0]}"]
 
 
 def test_a_ledger_that_cannot_be_read_opens_nothing(site: Worksite) -> None:

@@ -14,6 +14,7 @@ from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.admin.writer import Writer
 from pulsar_steward.apply.bench import Bench
 from pulsar_steward.apply.execute import carry_out
+from pulsar_steward.apply.halting import StopSwitch, never
 from pulsar_steward.apply.journal import Journal, Listener
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.ledger.read import LedgerReader
@@ -111,6 +112,7 @@ class Worksite:
     policy: Policy = field(default_factory=quick_policy)
     clock: Clock = field(default_factory=Clock)
     token: SecretStr | None = None
+    switch: Callable[[], str | None] = never
 
     @property
     def ledger(self) -> LedgerReader:
@@ -230,6 +232,7 @@ class Worksite:
                 journal=Journal(self.writes, CLUSTER, listener),
                 policy=self.policy,
                 clock=self.clock,
+                switch=StopSwitch(self.ledger, CLUSTER, self.switch),
             ) as bench,
             Hand(self.settings, before, after) as hand,
         ):

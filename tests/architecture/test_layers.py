@@ -39,6 +39,7 @@ def modules_of(package: str) -> list[str]:
     """Full names of a package's modules, or of the module itself."""
     folder = LIBRARY / package
     files = sorted(folder.rglob("*.py")) if folder.is_dir() else [LIBRARY / f"{package}.py"]
+    files = [file for file in files if file.name != "env.py"]  # Alembic's script: it runs only within a migration
     dotted = [".".join(("pulsar_steward", *file.relative_to(LIBRARY).with_suffix("").parts)) for file in files]
     return [name.removesuffix(".__init__") for name in dotted]
 

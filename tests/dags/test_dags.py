@@ -72,7 +72,7 @@ CHANGING = ["pulsar_remediate", "pulsar_rollback"]
 def test_what_acts_and_reports_runs_whatever_happened_before(bag: dict[str, Any], name: str) -> None:
     """No skip upstream decides anything: apply, verify and report always run, and ask the ledger themselves."""
     tasks = bag["dags"][name]["tasks"]
-    assert {tasks[name] for name in ("batch.apply", "batch.verify", "report")} == {"all_done"}
+    assert {tasks[name] for name in ("batch.confirm", "batch.apply", "batch.verify", "report")} == {"all_done"}
 
 
 @pytest.mark.parametrize("name", CHANGING)
@@ -81,7 +81,8 @@ def test_a_way_back_goes_the_way_of_any_other_change(bag: dict[str, Any], name: 
     assert bag["dags"][name]["upstream"] == {
         "choose": [],
         "batch.approve": ["choose"],
-        "batch.apply": ["batch.approve", "choose"],
+        "batch.confirm": ["batch.approve", "choose"],
+        "batch.apply": ["batch.confirm", "choose"],
         "batch.verify": ["batch.apply", "choose"],
         "report": ["batch.verify", "choose"],
     }

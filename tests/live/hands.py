@@ -12,6 +12,7 @@ from lab import placement
 from pulsar_steward.apply.applied import choose_applied
 from pulsar_steward.apply.bench import Bench
 from pulsar_steward.apply.execute import carry_out
+from pulsar_steward.apply.halting import StopSwitch
 from pulsar_steward.apply.journal import Journal
 from pulsar_steward.apply.look import Look
 from pulsar_steward.apply.rollback import way_back
@@ -163,6 +164,7 @@ class Hands:
             journal=Journal(writer, self.cluster),
             policy=self.policy,
             clock=lambda: datetime.now(UTC),
+            switch=StopSwitch(self.ledger, self.cluster),
         ) as bench:
             yield bench
 

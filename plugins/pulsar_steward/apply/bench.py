@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pulsar_steward.admin.settings import AdminSettings
+    from pulsar_steward.apply.halting import StopSwitch
     from pulsar_steward.apply.journal import Journal
     from pulsar_steward.apply.perform import Result
     from pulsar_steward.ledger.read import LedgerReader
@@ -35,6 +36,7 @@ class Bench:
         writer: Changes the cluster.
         policy: Thresholds and limits.
         clock: The present, UTC.
+        switch: Whether somebody said stop.
     """
 
     run: str
@@ -45,6 +47,7 @@ class Bench:
     writer: Writer
     policy: Policy
     clock: Callable[[], datetime]
+    switch: StopSwitch
 
     def recorded(
         self, plan_id: str, batch_id: str, step_id: str, result: Result, intent_id: int | None = None
@@ -84,6 +87,7 @@ class Bench:
         journal: Journal,
         policy: Policy,
         clock: Callable[[], datetime],
+        switch: StopSwitch,
     ) -> Iterator[Self]:
         """A bench on the cluster behind these settings, its connections closed at the end."""
         with Look(settings) as look, Writer(settings) as writer:
@@ -96,4 +100,5 @@ class Bench:
                 writer=writer,
                 policy=policy,
                 clock=clock,
+                switch=switch,
             )

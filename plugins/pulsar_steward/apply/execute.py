@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from pulsar_steward.apply.changes import kind_of
 from pulsar_steward.apply.gate import ask_for_permit, require_valid
+from pulsar_steward.apply.health import Level, Watch
 from pulsar_steward.apply.lease import held_lease
-from pulsar_steward.apply.pace import keep_pace
+from pulsar_steward.apply.pace import keep_pace, slowed
 from pulsar_steward.apply.past import past_of
 from pulsar_steward.apply.perform import Result, perform
 from pulsar_steward.apply.precheck import look_before
@@ -49,11 +51,12 @@ def carry_out(bench: Bench, plan_id: str, batch_id: str) -> tuple[StepOutcome, .
         LedgerError: If the ledger cannot be used: nothing more is called.
     """
     try:
-        permit = ask_for_permit(bench.ledger, plan_id, batch_id, bench.run, bench.clock())
-        policy = bench.policy.apply
-        with held_lease(bench.ledger_writer, permit.plan.cluster, bench.run, policy, bench.clock) as lease:
+        permit = _permit(bench, plan_id, batch_id)
+        policy, rest = bench.policy.apply, bench.switch.rest
+        bench.switch.require_going()
+        with held_lease(bench.ledger_writer, permit.plan.cluster, bench.run, policy, bench.clock, rest) as lease:
             # Asked again, as waiting for the lease may have taken long.
-            permit = ask_for_permit(bench.ledger, plan_id, batch_id, bench.run, bench.clock())
+            permit = _permit(bench, plan_id, batch_id)
             _claim(bench, permit)
             return _BatchRun(bench, permit, lease).outcomes()
     except Refused as refusal:
@@ -61,9 +64,22 @@ def carry_out(bench: Bench, plan_id: str, batch_id: str) -> tuple[StepOutcome, .
         raise
 
 
+def _permit(bench: Bench, plan_id: str, batch_id: str) -> Permit:
+    return ask_for_permit(bench.ledger, plan_id, batch_id, bench.run, bench.clock(), bench.policy.approval)
+
+
 def _claim(bench: Bench, permit: Permit) -> None:
     if not bench.journal.use(permit, bench.run, bench.clock()):
         raise Refused("the approval was used by another run at the same moment")
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """A step whose intent is recorded: what it replaces, and how what it touches did right before it."""
+
+    intent_id: int
+    before: dict[str, Any]
+    watch: Watch | None
 
 
 class _BatchRun:
@@ -91,6 +107,9 @@ class _BatchRun:
             if stopper := self._stopper():
                 self._record(step, self._not_tried(stopper))
                 continue
+            if harm := self._harm():
+                self._record(step, Result(outcome=Outcome.REFUSED, reason=f"the batch stopped itself: {harm}"))
+                continue
             log.info("step %d of %d: %s: %s", number, len(self._permit.steps), step.step_id, step.effect)
             self._carry_out(step)
         return tuple(self._recorded[step.step_id] for step in self._permit.steps)
@@ -116,7 +135,7 @@ class _BatchRun:
             if self._recorded or not unproved.pending or time.monotonic() >= until:
                 return
             log.info("waiting: %s", unproved.words)
-            time.sleep(1)
+            self._bench.switch.rest(1)
 
     def _look_at_all_first(self) -> None:
         if self._recorded:
@@ -148,24 +167,36 @@ class _BatchRun:
             if isinstance(begun, Result):
                 self._record(step, _not_again(last, begun) if last else begun)
                 return
-            intent_id, before = begun
-            last = perform(self._bench, kind_of(way.change), before)
+            last = perform(self._bench, kind_of(way.change), begun.before)
             if last.onwards is None or attempt == MOST_ATTEMPTS:
-                self._record(step, last, intent_id)
+                self._record(step, self._looked_after(begun.watch, step, last), begun.intent_id)
                 return
             log.warning("%s: %s, which was not asked for: once more from there", step.step_id, last.reason)
             way = msgspec.structs.replace(step, change=last.onwards)
 
-    def _begin(self, step: Step) -> tuple[int, dict[str, Any]] | Result:
+    def _looked_after(self, watch: Watch | None, step: Step, result: Result) -> Result:
+        """What a change did to what it touched, beside what it came to; the batch slows down or stops by it."""
+        if watch is None or result.outcome is not Outcome.DONE:
+            return result
+        health = watch.ends(time.sleep, time.monotonic)
+        if health.level is Level.STRAINED:
+            log.warning("%s: %s: the pace is halved from here", step.step_id, health.words)
+        said = f"{result.reason}; {health.words}" if health.words else result.reason
+        values = {**result.values, "health": health.values} if health.values else result.values
+        return msgspec.structs.replace(result, reason=said, values=values)
+
+    def _begin(self, step: Step) -> _Begun | Result:
         """Everything before a call, its intent last; or what the step comes to as nothing is called."""
-        bench, plan = self._bench, self._permit.plan
+        bench, plan, change = self._bench, self._permit.plan, step.change
         try:
-            clients = _touched(bench.look, step.change)
-            keep_pace(bench.ledger, plan.cluster, clients, bench.policy.apply, bench.clock)
+            clients = _touched(bench.look, change)
+            policy = slowed(bench.policy.apply, 2 ** len(self._steps_seen(Level.STRAINED)))
+            keep_pace(bench.ledger, plan.cluster, clients, policy, bench.clock, bench.switch.rest)
             require_valid(bench.ledger, self._permit, bench.run, bench.clock())
             before = self._look_before(step)
             if isinstance(before, Result):
                 return before
+            watch = None if isinstance(change, ChangeSetting) else Watch(bench.look, change, bench.policy.health)
             intended = IntendedCall(
                 plan=plan,
                 batch_id=self._permit.batch_id,
@@ -174,9 +205,20 @@ class _BatchRun:
                 before=before,
                 clients=clients,
             )
-            return bench.ledger_writer.record_intent(intended, self._lease.current, bench.clock()), before
+            bench.switch.require_going()
+            intent_id = bench.ledger_writer.record_intent(intended, self._lease.current, bench.clock())
+            return _Begun(intent_id=intent_id, before=before, watch=watch)
         except (AdminError, LeaseLost, Refused) as error:
             return Result(outcome=Outcome.REFUSED, reason=str(error))
+
+    def _harm(self) -> str | None:
+        """What a step did to what it touched that goes past the policy's limits."""
+        worse = self._steps_seen(Level.WORSE)
+        return f"{worse[0]}: {self._recorded[worse[0]].reason}" if worse else None
+
+    def _steps_seen(self, level: Level) -> list[str]:
+        """The steps after which what they touched did so; read from what is recorded, so that it outlives a crash."""
+        return [name for name, row in self._recorded.items() if row.proof.get("health", {}).get("level") == level]
 
     def _stopper(self) -> str | None:
         return next((name for name, row in self._recorded.items() if row.outcome is not Outcome.DONE), None)

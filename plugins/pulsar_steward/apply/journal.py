@@ -76,12 +76,13 @@ class Journal:
         )
 
     def use(self, permit: Permit, run: str, at: datetime) -> bool:
-        """Claims the permit's answer for this run; False where another run has it."""
-        return self._ledger.use_answer(permit.answer.answer_id, run, at)
+        """Claims the permit's answers for this run; False where another run has one."""
+        return all(self._ledger.use_answer(answer.answer_id, run, at) for answer in permit.answers)
 
     def _tell(self, row: Answer | StepOutcome | Proof, **said: Any) -> None:
         if self._listener is None:
             return
+        said["ledger_head"] = str(self._ledger.head)
         event = Event(cluster=self._cluster, plan_id=row.plan_id, batch_id=row.batch_id, run=row.run, **said)
         try:
             self._listener(event)

@@ -82,7 +82,12 @@ class HeldLease:
 
 @contextmanager
 def held_lease(
-    ledger: LedgerWriter, cluster: str, holder: str, policy: ApplyPolicy, clock: Callable[[], datetime]
+    ledger: LedgerWriter,
+    cluster: str,
+    holder: str,
+    policy: ApplyPolicy,
+    clock: Callable[[], datetime],
+    rest: Callable[[float], None] = time.sleep,
 ) -> Iterator[HeldLease]:
     """Holds a cluster for the length of a ``with`` block, waiting first for whoever else has it.
 
@@ -92,6 +97,7 @@ def held_lease(
         holder: Who, in words; two blocks never share a lease, not even of the same holder.
         policy: For how long, and how long to wait.
         clock: The present, UTC.
+        rest: Waits so many seconds; raises where somebody said stop.
 
     Raises:
         LeaseLost: If the other writer did not finish within the policy's time.
@@ -99,7 +105,7 @@ def held_lease(
     """
     # Two processes may act for one and the same run (a worker that was given up, and its replacement): only one may.
     writer = f"{holder}#{secrets.token_hex(4)}"
-    lease = HeldLease(ledger, _taken(ledger, cluster, writer, policy, clock), policy.lease_seconds, clock)
+    lease = HeldLease(ledger, _taken(ledger, cluster, writer, policy, clock, rest), policy.lease_seconds, clock)
     lease.start()
     try:
         yield lease
@@ -108,7 +114,12 @@ def held_lease(
 
 
 def _taken(
-    ledger: LedgerWriter, cluster: str, holder: str, policy: ApplyPolicy, clock: Callable[[], datetime]
+    ledger: LedgerWriter,
+    cluster: str,
+    holder: str,
+    policy: ApplyPolicy,
+    clock: Callable[[], datetime],
+    rest: Callable[[float], None],
 ) -> Lease:
     give_up = time.monotonic() + policy.lease_wait_seconds
     said = False
@@ -121,4 +132,4 @@ def _taken(
             if not said:
                 log.info("waiting: %s", error)
                 said = True
-            time.sleep(_POLL_SECONDS)
+            rest(_POLL_SECONDS)

@@ -6,7 +6,6 @@ The ledger counts, not this process, so that the pace holds across batches, runs
 from __future__ import annotations
 
 import logging
-import time
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -44,13 +43,37 @@ def pause_before(made: Sequence[tuple[datetime, int]], clients: int, policy: App
 
 
 def keep_pace(
-    ledger: LedgerReader, cluster: str, clients: int, policy: ApplyPolicy, clock: Callable[[], datetime]
+    ledger: LedgerReader,
+    cluster: str,
+    clients: int,
+    policy: ApplyPolicy,
+    clock: Callable[[], datetime],
+    rest: Callable[[float], None],
 ) -> None:
-    """Sleeps until one more change keeps within the limits."""
+    """Waits until one more change keeps within the limits.
+
+    Args:
+        ledger: Where changes are counted.
+        cluster: Whose.
+        clients: Clients that the next change touches.
+        policy: The limits per minute.
+        clock: The present, UTC.
+        rest: Waits so many seconds; raises where somebody said stop.
+    """
     while True:
         now = clock()
         seconds = pause_before(ledger.changes_since(cluster, now - WINDOW), clients, policy, now)
         if seconds <= 0:
             return
         log.info("keeping pace: next change in %.0f s", seconds)
-        time.sleep(seconds)
+        rest(seconds)
+
+
+def slowed(policy: ApplyPolicy, times: int) -> ApplyPolicy:
+    """The limits divided by so many; one change a minute is always left."""
+    return policy.model_copy(
+        update={
+            "bundle_moves_per_minute": max(policy.bundle_moves_per_minute // times, 1),
+            "reconnecting_clients_per_minute": max(policy.reconnecting_clients_per_minute // times, 1),
+        }
+    )

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import msgspec
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from pulsar_steward.ledger.chain import appending
 from pulsar_steward.ledger.rows import from_row
@@ -71,3 +71,16 @@ def halt_in(connection: Connection, cluster: str) -> Halt | None:
         if row is not None and row["halted"]:
             return from_row(row, Halt)
     return None
+
+
+def halts_in_force(engine: Engine) -> tuple[Halt, ...]:
+    """Every halt that holds now: that of all clusters first, then by cluster.
+
+    Raises:
+        LedgerError: If the ledger cannot be read.
+    """
+    newest = select(func.max(HALTS.c.halt_id)).group_by(HALTS.c.cluster)
+    query = select(HALTS).where(HALTS.c.halt_id.in_(newest), HALTS.c.halted)
+    with transaction(engine) as connection:
+        halts = [from_row(row, Halt) for row in connection.execute(query).mappings()]
+    return tuple(sorted(halts, key=lambda halt: (halt.cluster != EVERY_CLUSTER, halt.cluster)))

@@ -9,6 +9,7 @@ from sqlalchemy import func, select
 
 from pulsar_steward.errors import LedgerError, NotInLedger
 from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.halts import halt_of
 from pulsar_steward.ledger.rows import (
     CarriedOut,
     Intent,
@@ -22,14 +23,17 @@ from pulsar_steward.ledger.rows import (
     from_row,
 )
 from pulsar_steward.ledger.store import transaction
+from pulsar_steward.ledger.verify import require_untampered
 from pulsar_steward.model.plan import ROLLBACK, Plan
 from pulsar_steward.model.step import Change, UnloadBundle
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from datetime import datetime
 
-    from sqlalchemy import Engine, RowMapping, Select
+    from sqlalchemy import Engine, RowMapping, Select, Table
+
+    from pulsar_steward.ledger.halts import Halt
 
 
 class LedgerReader:
@@ -200,6 +204,25 @@ class LedgerReader:
         table = tables.INTENTS
         query = select(table.c.at, table.c.clients).where(table.c.cluster == cluster, table.c.at >= since)
         return tuple((row["at"], row["clients"]) for row in self._all(query.order_by(table.c.intent_id)))
+
+    def requested_by(self, plan_id: str, batch_id: str, run: str) -> tuple[bool, str | None]:
+        """Whether a run asked about a batch, and who started it by hand; None: a schedule did, or it is not known."""
+        table = tables.REQUESTS
+        mine = (table.c.plan_id == plan_id, table.c.batch_id == batch_id, table.c.run == run)
+        row = self._first(select(table).where(*mine).order_by(table.c.request_id))
+        return row is not None, row["requested_by"] if row is not None else None
+
+    def halt(self, cluster: str) -> Halt | None:
+        """The halt that holds for a cluster now; None: it may be changed."""
+        return halt_of(self._engine, cluster)
+
+    def require_untampered(self, plan_id: str, tables_of_it: Collection[Table] = tables.CHAINED) -> None:
+        """Refuses a plan of which a row is not what was written; see `pulsar_steward.ledger.verify`.
+
+        Raises:
+            LedgerTampered: With the row named.
+        """
+        require_untampered(self._engine, plan_id, tables_of_it)
 
     def lease(self, cluster: str) -> Lease | None:
         """Who holds a cluster, expired or not; None where nobody ever did."""

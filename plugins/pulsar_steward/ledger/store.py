@@ -70,7 +70,8 @@ def _engine(url: str | URL) -> Engine:
         ) from None
     sqlite = parsed.get_backend_name() == "sqlite"
     try:
-        engine = create_engine(parsed, connect_args={"timeout": _SQLITE_WAIT_SECONDS} if sqlite else {})
+        connect = {"timeout": _SQLITE_WAIT_SECONDS} if sqlite else {}
+        engine = create_engine(parsed, connect_args=connect, pool_pre_ping=not sqlite)
     except (SQLAlchemyError, ImportError) as error:
         raise ConfigurationError(f"the ledger's database {parsed.drivername!r} cannot be used: {error}") from error
     if sqlite:
@@ -126,4 +127,19 @@ def transaction(engine: Engine) -> Iterator[Connection]:
         LedgerError: For whatever the database raised; nothing was kept then.
     """
     with in_words(engine), engine.begin() as connection:
+        yield connection
+
+
+@contextmanager
+def one_moment(engine: Engine) -> Iterator[Connection]:
+    """Reads the ledger as it was at one moment, whoever adds to it meanwhile; its errors in our words.
+
+    Raises:
+        LedgerError: For whatever the database raised.
+    """
+    with in_words(engine), engine.connect() as connection:
+        if engine.dialect.name == "sqlite":
+            connection.exec_driver_sql("BEGIN")  # its driver begins none for what only reads
+        else:
+            connection.execution_options(isolation_level="REPEATABLE READ")
         yield connection

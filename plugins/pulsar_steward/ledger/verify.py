@@ -11,7 +11,7 @@ from sqlalchemy import select
 from pulsar_steward.errors import LedgerTampered
 from pulsar_steward.ledger.chain import GENESIS, HEAD_NAME, Entry, Head, row_digest, row_key
 from pulsar_steward.ledger.rows import from_row
-from pulsar_steward.ledger.store import transaction
+from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.ledger.tables import CHAIN, CHAINED, HEAD
 
 if TYPE_CHECKING:
@@ -72,16 +72,16 @@ def verify_ledger(engine: Engine, *, noted: Head | None = None) -> Verdict:
     Raises:
         LedgerError: If it cannot be read.
     """
-    with transaction(engine) as connection:
+    with one_moment(engine) as connection:
         links = list(_links(connection))
         head = _head(connection)
         found = [*_broken_links(links), *_wrong_end(links, head), *_not_as_noted(links, noted)]
         rows = 0
         for table in CHAINED:
             known = {link.row_key: link for link in links if link.table_name == table.name}
-            stored = {row_key(table, row): row_digest(row) for row in _rows(connection, select(table))}
-            rows += len(stored)
-            found += _wrong_rows(table.name, known, stored)
+            compared, wrong = _compared(connection, table, select(table), known)
+            rows += compared
+            found += wrong
     end = Head(links[-1].sequence, links[-1].hash) if links else Head(0, GENESIS)
     return Verdict(head=end, rows=rows, tampered=tuple(found))
 
@@ -98,13 +98,12 @@ def require_untampered(engine: Engine, plan_id: str, tables: Collection[Table] =
         LedgerTampered: With the first of them named.
         LedgerError: If the ledger cannot be read.
     """
-    with transaction(engine) as connection:
+    with one_moment(engine) as connection:
         links = list(_links(connection))
         found = [*_broken_links(links), *_wrong_end(links, _head(connection))]
         for table in (table for table in tables if "plan_id" in table.c):
             known = {link.row_key: link for link in links if (link.table_name, link.plan_id) == (table.name, plan_id)}
-            rows = _rows(connection, select(table).where(table.c.plan_id == plan_id))
-            found += _wrong_rows(table.name, known, {row_key(table, row): row_digest(row) for row in rows})
+            found += _compared(connection, table, select(table).where(table.c.plan_id == plan_id), known)[1]
     if found:
         raise LedgerTampered(
             f"the ledger was tampered with: {found[0].words}; nothing is changed (`steward ledger verify` says more)"
@@ -118,7 +117,7 @@ def exported(engine: Engine) -> Iterator[bytes]:
         LedgerError: If it cannot be read.
     """
     by_name = {table.name: table for table in CHAINED}
-    with transaction(engine) as connection:
+    with one_moment(engine) as connection:
         rows = {
             (table.name, row_key(table, row)): dict(row)
             for table in by_name.values()
@@ -177,6 +176,18 @@ def _not_as_noted(links: list[Entry], noted: Head | None) -> Iterator[Tampering]
 
 def _of_link(damage: Damage, sequence: int, words: str) -> Tampering:
     return Tampering(damage=damage, table=CHAIN.name, key=str(sequence), sequence=sequence, words=words)
+
+
+def _compared(
+    connection: Connection, table: Table, query: Select[Any], links: Mapping[str, Entry]
+) -> tuple[int, list[Tampering]]:
+    """How many rows of a table were compared with their links, and which are wrong."""
+    try:
+        stored = {row_key(table, row): row_digest(row) for row in _rows(connection, query)}
+    except (TypeError, ValueError) as error:  # SQLite takes a value of any type in any column
+        words = f"a row of {table.name} holds a value that Steward never writes there: {error}"
+        return 0, [Tampering(damage=Damage.CHANGED, table=table.name, key="", sequence=None, words=words)]
+    return len(stored), list(_wrong_rows(table.name, links, stored))
 
 
 def _wrong_rows(table: str, links: Mapping[str, Entry], stored: Mapping[str, str]) -> Iterator[Tampering]:

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from pulsar_steward.ledger.rows import Answer, Decision
-from pulsar_steward.model.plan import approval_digest
-from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.ledger.rows import Answer, Decision, RecordedAnswer
+from pulsar_steward.model.plan import Plan, approval_digest
+from pulsar_steward.model.step import ChangeSetting, Step
 
 if TYPE_CHECKING:
-    from pulsar_steward.model.plan import Plan
     from pulsar_steward.model.step import Change
-    from pulsar_steward.policy.schema import ApprovalPolicy
+    from pulsar_steward.policy.approval import ApprovalPolicy
 
 APPROVE = "Approve"
 REJECT = "Reject"
@@ -42,23 +41,44 @@ class _Response(msgspec.Struct, frozen=True, kw_only=True):
     timedout: bool = False
 
 
-def interpret(
-    event: Mapping[str, Any], plan: Plan, batch_id: str, run: str, policy: ApprovalPolicy, now: datetime
-) -> Answer:
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person was asked.
+
+    Attributes:
+        plan: The plan, from the ledger.
+        batch_id: The batch that was asked about.
+        run: The asking run, ``dag/run/map index``.
+        requested_by: Who started the run by hand; None: a schedule did.
+        first: The answer that a second person was asked to confirm; None: the first one is asked.
+    """
+
+    plan: Plan
+    batch_id: str
+    run: str
+    requested_by: str | None = None
+    first: RecordedAnswer | None = None
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps that were put up for approval; of a second person those that the first one left ticked."""
+        steps = self.plan.batch(self.batch_id).steps
+        return steps if self.first is None else tuple(step for step in steps if step.step_id in self.first.step_ids)
+
+
+def interpret(event: Mapping[str, Any], asked: Question, policy: ApprovalPolicy, now: datetime) -> Answer:
     """What an answer comes to. Never raises for what is in the event: what is not understood is malformed.
 
     Args:
         event: What Airflow resumed the task with.
-        plan: The plan, from the ledger.
-        batch_id: The batch that was asked about.
-        run: The asking run, ``dag/run/map index``.
-        policy: How long an approval is valid.
+        asked: What was asked.
+        policy: Who may answer, and how long an approval is valid.
         now: The present, for an answer without a time of its own.
     """
     blank = Answer(
-        plan_id=plan.plan_id,
-        batch_id=batch_id,
-        run=run,
+        plan_id=asked.plan.plan_id,
+        batch_id=asked.batch_id,
+        run=asked.run,
+        voice=1 if asked.first is None else 2,
         decision=Decision.MALFORMED,
         answered_by=None,
         answered_at=now,
@@ -79,7 +99,7 @@ def interpret(
     if response.responded_at > now + CLOCKS_DIFFER:
         return _changed(blank, reason=f"the answer is dated {response.responded_at}, which is yet to come")
     given = _changed(blank, answered_by=response.responded_by_user.name, answered_at=response.responded_at)
-    return _of_a_person(response, given, plan, policy)
+    return _of_a_person(response, given, asked, policy)
 
 
 def _plain(event: Mapping[str, Any]) -> dict[str, Any]:
@@ -88,25 +108,48 @@ def _plain(event: Mapping[str, Any]) -> dict[str, Any]:
     return {**event, "responded_at": at.isoformat()} if isinstance(at, datetime) else dict(event)
 
 
-def _of_a_person(response: _Response, given: Answer, plan: Plan, policy: ApprovalPolicy) -> Answer:
+def _of_a_person(response: _Response, given: Answer, asked: Question, policy: ApprovalPolicy) -> Answer:
     comment = response.params_input.get(COMMENT) or ""
     if not isinstance(comment, str):
         return _changed(given, reason="the comment is not a text")
     given = _changed(given, comment=comment.strip())
+    if objection := _not_theirs_to_answer(given, asked, policy):
+        return _changed(given, reason=objection)
     if response.chosen_options == [REJECT]:
         return _changed(given, decision=Decision.REJECTED, reason="a person rejected it")
     if response.chosen_options != [APPROVE]:
         return _changed(given, reason=f"the chosen options are {response.chosen_options}, not one of those asked")
-    return _approved(response, given, plan, policy)
+    if objection := _not_theirs_to_approve(given, asked, policy):
+        return _changed(given, reason=objection)
+    return _approved(response, given, asked, policy)
 
 
-def _approved(response: _Response, given: Answer, plan: Plan, policy: ApprovalPolicy) -> Answer:
+def _not_theirs_to_answer(given: Answer, asked: Question, policy: ApprovalPolicy) -> str | None:
+    """Airflow lets only assigned users answer; who its database says it was is checked all the same."""
+    kind = asked.plan.batch(asked.batch_id).kind
+    users = policy.users_for(kind)
+    if users and given.answered_by not in users:
+        return f"{given.answered_by} may not answer for batches of kind {kind} (approval.assigned_users)"
+    return None
+
+
+def _not_theirs_to_approve(given: Answer, asked: Question, policy: ApprovalPolicy) -> str | None:
+    if asked.first is not None and given.answered_by == asked.first.answered_by:
+        return f"{given.answered_by} gave the first approval: the second has to be another person's"
+    if not policy.requester_may_approve and given.answered_by == asked.requested_by:
+        return f"{given.answered_by} started the run, and may not approve it (approval.requester_may_approve)"
+    return None
+
+
+def _approved(response: _Response, given: Answer, asked: Question, policy: ApprovalPolicy) -> Answer:
     """What a yes comes to: which steps it is for, and whether it says all that it has to."""
-    batch = plan.batch(given.batch_id)
-    known = [step.step_id for step in batch.steps]
+    batch = asked.plan.batch(given.batch_id)
+    known = [step.step_id for step in asked.steps]
     ticked = response.params_input.get(STEPS)
     if not isinstance(ticked, list) or any(step not in known or ticked.count(step) > 1 for step in ticked):
-        return _changed(given, reason=f"the approved steps are {ticked!r}, not a list of steps of this batch")
+        return _changed(
+            given, reason=f"the approved steps are {ticked!r}, not a list of steps of this batch"
+        )
     if not ticked:
         return _changed(given, decision=Decision.REJECTED, reason="every step was unticked")
     steps = tuple(step for step in known if step in ticked)
@@ -114,20 +157,20 @@ def _approved(response: _Response, given: Answer, plan: Plan, policy: ApprovalPo
     if takers and response.params_input.get(LOSS) is not True:
         reason = f"that messages may be lost was not confirmed, and {', '.join(takers)} may take some away"
         return _changed(given, decision=Decision.REJECTED, reason=reason)
-    extent = "every step" if len(steps) == len(known) else f"{len(steps)} of {len(known)} steps"
+    extent = "every step" if len(steps) == len(batch.steps) else f"{len(steps)} of {len(batch.steps)} steps"
     return _changed(
         given,
         decision=Decision.APPROVED,
-        reason=f"a person approved {extent}",
+        reason=f"a {'second ' if asked.first else ''}person approved {extent}",
         step_ids=steps,
-        digest=approval_digest(plan, given.batch_id, steps),
+        digest=approval_digest(asked.plan, given.batch_id, steps),
         expires_at=response.responded_at + timedelta(minutes=policy.valid_minutes),
     )
 
 
 def takes_messages(change: Change) -> bool:
-    """Whether a change needs a confirmation of its own, as messages are lost by it."""
-    return isinstance(change, ChangeSetting) and change.takes_messages
+    """Whether a change needs a confirmation of its own, as messages are lost by it, consumed or not."""
+    return isinstance(change, ChangeSetting) and change.loses_messages
 
 
 def _changed(answer: Answer, **changes: Any) -> Answer:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Param
 from airflow.sdk.definitions.param import ParamsDict
+from airflow.sdk.exceptions import AirflowSkipException
 
 from pulsar_steward.orchestration.answers import APPROVE, COMMENT, LOSS, REJECT, STEPS, interpret, takes_messages
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
-    from pulsar_steward.model.plan import Batch
+    from pulsar_steward.model.step import Step
 
 
 class ApproveBatch(HITLOperator):
@@ -28,13 +29,15 @@ class ApproveBatch(HITLOperator):
     Args:
         batch: ``{"plan_id": ..., "batch_id": ..., "cluster": ..., "label": ...}``; everything else is read from the
             ledger, so that what is shown is what is recorded.
+        voice: 1, or 2 for the second person, who is asked only where the policy wants one and the first approved.
     """
 
     template_fields: Sequence[str] = ("batch",)
 
-    def __init__(self, *, batch: Any, **kwargs: Any) -> None:
+    def __init__(self, *, batch: Any, voice: int = 1, **kwargs: Any) -> None:
         super().__init__(subject="", options=[APPROVE, REJECT], defaults=REJECT, **kwargs)
         self.batch = batch
+        self.voice = voice
 
     def execute(self, context: Context) -> None:
         """Records that a person is asked, and shows the plan's batch."""
@@ -42,15 +45,20 @@ class ApproveBatch(HITLOperator):
         from pulsar_steward.report import approval  # noqa: PLC0415 - as above
 
         with workshop.open_workshop(self.batch["cluster"], run_key(context)) as shop:
-            plan = shop.ledger.plan(self.batch["plan_id"])
-            batch = plan.batch(self.batch["batch_id"])
-            policy = shop.policy.approval
-            self.subject = approval.subject(plan, batch)
-            self.body = approval.body(plan, batch, shop.policy)
-            self.params = _form(batch, approval.labels(batch))
-            self.assigned_users = [{"id": user, "name": user} for user in policy.assigned_users] or None
+            plan, requester = shop.ledger.plan(self.batch["plan_id"]), requested_by(context)
+            batch, policy = plan.batch(self.batch["batch_id"]), shop.policy.approval
+            asked = shop.question(plan, batch.batch_id, self.voice, requester)
+            if self.voice > 1 and (policy.voices_for(batch.kind) < self.voice or asked.first is None):
+                raise AirflowSkipException("no second person has to be asked")
+            self.subject = approval.subject(plan, batch, second=self.voice > 1)
+            self.body = approval.body(plan, batch, shop.policy, first=asked.first)
+            self.params = _form(asked.steps, approval.labels(batch))
+            self.assigned_users = [{"id": user, "name": user} for user in policy.users_for(batch.kind)] or None
             self.response_timeout = timedelta(minutes=policy.response_timeout_minutes)
-            shop.ledger_writer.record_request(plan, batch.batch_id, shop.run, shop.clock())
+            at = shop.clock()
+            shop.ledger_writer.record_request(
+                plan, batch.batch_id, shop.run, at, voice=self.voice, requested_by=requester
+            )
         super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, str]:
@@ -58,12 +66,17 @@ class ApproveBatch(HITLOperator):
         from pulsar_steward.orchestration import workshop  # noqa: PLC0415 - keeps the parsing of DAG files light
 
         with workshop.open_workshop(self.batch["cluster"], run_key(context)) as shop:
-            plan = shop.ledger.plan(self.batch["plan_id"])
-            batch_id = self.batch["batch_id"]
-            answer = interpret(event, plan, batch_id, shop.run, shop.policy.approval, shop.clock())
+            plan, batch_id = shop.ledger.plan(self.batch["plan_id"]), self.batch["batch_id"]
+            asked = shop.question(plan, batch_id, self.voice, requested_by(context))
+            answer = interpret(event, asked, shop.policy.approval, shop.clock())
             shop.journal.answer(answer)
             self.log.info("%s: %s: %s", batch_id, answer.decision, answer.reason)
             return {"decision": answer.decision.value, "reason": answer.reason}
+
+
+def requested_by(context: Context) -> str | None:
+    """Who started this run by hand, as Airflow reports it; None: a schedule or an asset did."""
+    return getattr(context["dag_run"], "triggering_user_name", None)
 
 
 def run_key(context: Context) -> str:
@@ -72,8 +85,8 @@ def run_key(context: Context) -> str:
     return f"{instance.dag_id}/{instance.run_id}/{instance.map_index}"
 
 
-def _form(batch: Batch, labels: dict[str, str]) -> ParamsDict:
-    ids = [step.step_id for step in batch.steps]
+def _form(steps: Sequence[Step], labels: dict[str, str]) -> ParamsDict:
+    ids = [step.step_id for step in steps]
     fields = {
         STEPS: Param(
             ids,
@@ -82,7 +95,7 @@ def _form(batch: Batch, labels: dict[str, str]) -> ParamsDict:
             description="Take out what shall stay as it is; nothing else is changed.",
             items={"type": "string", "enum": ids},
             examples=ids,
-            values_display=labels,
+            values_display={step: labels[step] for step in ids},
         ),
         COMMENT: Param(
             "",
@@ -92,7 +105,7 @@ def _form(batch: Batch, labels: dict[str, str]) -> ParamsDict:
             description="Kept in the ledger beside your name.",
         ),
     }
-    if any(takes_messages(step.change) for step in batch.steps):
+    if any(takes_messages(step.change) for step in steps):
         fields[LOSS] = Param(
             False,
             type="boolean",

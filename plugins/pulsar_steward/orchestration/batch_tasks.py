@@ -1,4 +1,4 @@
-"""The tasks that every DAG has that changes a cluster: per batch approve → apply → verify, and a report of all.
+"""The tasks that every DAG has that changes a cluster: per batch approve (→ confirm) → apply → verify, and a report.
 
 Skipping gates nothing: `apply` asks the ledger itself.
 """
@@ -36,14 +36,13 @@ def run_of_dag() -> str:
 def _batch(ref: dict[str, str]) -> None:
     """One batch on its way."""
     # Airflow loses an answer that comes before its scheduler has noticed the wait, and fails the task: ask again.
-    approve = ApproveBatch(
-        task_id="approve",
-        batch=ref,
-        map_index_template="{{ task.batch['label'] }}",
-        retries=2,
-        retry_delay=timedelta(seconds=3),
+    again: dict[str, Any] = {"retries": 2, "retry_delay": timedelta(seconds=3)}
+    label = "{{ task.batch['label'] }}"
+    approve = ApproveBatch(task_id="approve", batch=ref, map_index_template=label, **again)
+    confirm = ApproveBatch(
+        task_id="confirm", batch=ref, voice=2, map_index_template=label, trigger_rule=TriggerRule.ALL_DONE, **again
     )
-    approve >> _apply(ref) >> _verify(ref)
+    approve >> confirm >> _apply(ref) >> _verify(ref)
 
 
 @task(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.model.plan import Plan
-    from pulsar_steward.policy.schema import ApprovalPolicy
+    from pulsar_steward.policy.approval import ApprovalPolicy
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):

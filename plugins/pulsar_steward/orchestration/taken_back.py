@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.model.step import Change
-    from pulsar_steward.policy.schema import ApprovalPolicy
+    from pulsar_steward.policy.approval import ApprovalPolicy
 
 Subject = tuple[str, str]
 """What a change is about: a namespace's bundle, or a setting of a namespace or topic."""

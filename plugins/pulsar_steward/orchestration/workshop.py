@@ -7,18 +7,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pulsar_steward.apply.bench import Bench
+from pulsar_steward.apply.gate import answers_of
+from pulsar_steward.apply.halting import StopSwitch
 from pulsar_steward.apply.journal import Journal
 from pulsar_steward.apply.look import Look
 from pulsar_steward.ledger.read import LedgerReader
+from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.orchestration import connections, home
+from pulsar_steward.orchestration.answers import Question
 from pulsar_steward.orchestration.events import publisher
+from pulsar_steward.orchestration.halt_variable import halted_by_variable
 from pulsar_steward.policy.load import load_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
 
+    from pulsar_steward.model.plan import Plan
     from pulsar_steward.policy.schema import Policy
 
 
@@ -44,6 +50,13 @@ class Workshop:
     policy: Policy
     clock: Callable[[], datetime]
 
+    def question(self, plan: Plan, batch_id: str, voice: int, requested_by: str | None) -> Question:
+        """What a person is asked about a batch; a second one is asked about what the first one approved."""
+        answers = answers_of(self.ledger, plan.plan_id, batch_id, self.run) if voice > 1 else ()
+        approved = [each for each in answers[: voice - 1] if each.decision is Decision.APPROVED]
+        first = approved[0] if approved else None
+        return Question(plan=plan, batch_id=batch_id, run=self.run, requested_by=requested_by, first=first)
+
     @contextmanager
     def look(self) -> Iterator[Look]:
         """The live cluster, to read."""
@@ -62,6 +75,7 @@ class Workshop:
             journal=self.journal,
             policy=self.policy,
             clock=self.clock,
+            switch=StopSwitch(self.ledger, self.cluster, lambda: halted_by_variable(self.cluster)),
         ) as bench:
             yield bench
 

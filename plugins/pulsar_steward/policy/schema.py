@@ -10,12 +10,14 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, Field, model_validator
 
 from pulsar_steward.model.canonical import digest
+from pulsar_steward.policy.approval import ApprovalPolicy
 from pulsar_steward.policy.checks.backlog import BacklogChecks
 from pulsar_steward.policy.checks.clients import ClientsChecks
 from pulsar_steward.policy.checks.delayed import DelayedChecks
 from pulsar_steward.policy.checks.placement import PlacementChecks
 from pulsar_steward.policy.checks.resources import ResourcesChecks
 from pulsar_steward.policy.guards import GuardsPolicy
+from pulsar_steward.policy.health import HealthPolicy
 from pulsar_steward.policy.layers import (
     CLUSTERS,
     KINDS,
@@ -48,17 +50,6 @@ class BrokersPolicy(Section):
     draining: tuple[str, ...] = Field(
         (), description="brokers (`host:webport`) about to be shut down: never the target of a move"
     )
-
-
-class ApprovalPolicy(Section):
-    """How long a question and its answer stand."""
-
-    response_timeout_minutes: int = Field(24 * 60, ge=1, description="no answer by then is a rejection")
-    valid_minutes: int = Field(60, ge=1, description="from the answer to the last change made under it")
-    ask_again_minutes: int = Field(
-        24 * 60, ge=0, description="rest of a proposal after somebody rejected it, or took it back"
-    )
-    assigned_users: tuple[str, ...] = Field((), description="who may answer; empty: everyone whom Airflow lets")
 
 
 class ApplyPolicy(Section):
@@ -138,6 +129,7 @@ class Policy(ResourcesChecks, ClientsChecks, PlacementChecks, BacklogChecks, Del
     approval: ApprovalPolicy = ApprovalPolicy()
     apply: ApplyPolicy = ApplyPolicy()
     guards: GuardsPolicy = GuardsPolicy()
+    health: HealthPolicy = HealthPolicy()
     events: EventsPolicy = EventsPolicy()
     clusters: Layers = Field({}, description="any sections, for one cluster")
     tenants: Layers = Field({}, description="sections of checks that look at one namespace at a time, for a tenant")

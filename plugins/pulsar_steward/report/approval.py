@@ -7,27 +7,37 @@ from typing import TYPE_CHECKING
 from pulsar_steward.apply.changes import kind_of
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.catalog import CHECKS
-from pulsar_steward.model.setting import BacklogQuota, in_words
+from pulsar_steward.model.loss import Loss
+from pulsar_steward.model.setting import BacklogQuota, SettingName, bytes_in_words, in_words
 from pulsar_steward.model.step import ChangeSetting, SplitBundle, UnloadBundle
 from pulsar_steward.report.markdown import bullets, codes, table, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pulsar_steward.ledger.rows import RecordedAnswer
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.model.plan import Batch, Plan
     from pulsar_steward.model.step import BundleChange, Change, Step
     from pulsar_steward.policy.schema import Policy
 
 
-def subject(plan: Plan, batch: Batch) -> str:
+def subject(plan: Plan, batch: Batch, *, second: bool = False) -> str:
     """One line for the list of what waits."""
-    return f"{plan.cluster}: {batch.title}"
+    return f"{plan.cluster}: {batch.title}{' (second approval)' if second else ''}"
 
 
-def body(plan: Plan, batch: Batch, policy: Policy) -> str:
-    """The whole text of an approval, Markdown."""
+def body(plan: Plan, batch: Batch, policy: Policy, *, first: RecordedAnswer | None = None) -> str:
+    """The whole text of an approval, Markdown.
+
+    Args:
+        plan: The plan.
+        batch: Its batch.
+        policy: Says what an approval means.
+        first: The approval that a second person is asked to confirm; None: the first one is asked.
+    """
     parts = [
+        _confirming(batch, first) if first else "",
         *_way_back(plan, batch),
         _lead(batch),
         *_warnings(batch.steps),
@@ -75,7 +85,10 @@ def _lead(batch: Batch) -> str:
     coordinators = sum(step.touched.coordinators for step in batch.steps)
     pauses = f"; {_count(coordinators, 'transaction coordinator')} pause for a moment" if coordinators else ""
     final = [step.step_id for step in batch.steps if step.undo is None]
+    gone = any(isinstance(step.change, ChangeSetting) and step.change.loses_messages for step in batch.steps)
     back = f"**{text(', '.join(final))} cannot be undone.**" if final else "Every step can be undone."
+    if gone:
+        back += " **What brokers have deleted by then does not come back.**"
     moved = f"{_count(clients, 'client')} will reconnect" if _moves(batch) else "No client has to reconnect"
     return f"{moved}{pauses}. {back}"
 
@@ -94,20 +107,51 @@ def _warnings(steps: Sequence[Step]) -> Iterator[str]:
     """What stops producers or deletes messages, in the largest letters there are."""
     for step in steps:
         change = step.change
-        if not isinstance(change, ChangeSetting) or change.after is None:
+        if not isinstance(change, ChangeSetting):
             continue
-        if change.takes_messages:
+        if change.loses_messages or isinstance(step.loss, Loss):
             yield f"# {text(step.step_id)} LETS BROKERS DELETE MESSAGES"
-            yield bullets([f"{change.name} of {change.holder}: {_lost_at_once(step)}"])
+            yield bullets([f"{change.name} of {change.holder}: {_lost_at_once(step)}", *_lost_by_topic(step)])
         elif isinstance(change.after, BacklogQuota):
             yield f"# {text(step.step_id)} STOPS PRODUCERS of a topic that is over it"
             yield bullets([f"{change.name} of {change.holder}: {_lost_at_once(step)}"])
 
 
 def _lost_at_once(step: Step) -> str:
-    """What the guard of the room that a quota leaves said, where there is a quota."""
-    said = [result.reason for result in step.guards if result.guard == "quota_room"]
+    """How much is gone at once, or what the guard of the room that a quota leaves said."""
+    change, loss = step.change, step.loss if isinstance(step.loss, Loss) else None
+    if not isinstance(change, ChangeSetting):
+        return ""
+    if change.deletes_stored:
+        many = f"up to {bytes_in_words(loss.bytes)}, as of the snapshot," if loss else "what is kept beyond it"
+        return f"of what is stored and consumed {many} is deleted, and cannot be read again"
+    if change.evicts_by_size:
+        return _evicted(loss or Loss(messages=0))
+    guard = "age_room" if change.name is SettingName.AGE_QUOTA else "quota_room"
+    said = [result.reason for result in step.guards if result.guard == guard]
     return "; ".join(said) or "what is older than it, and not consumed, is gone once it is set"
+
+
+def _evicted(loss: Loss) -> str:
+    topics = len(loss.topics) + loss.more
+    if not topics:
+        return "no topic is over it now, so nothing is lost at once; what comes to be over it is evicted unread"
+    return (
+        f"AT ONCE {loss.messages or 0:,} MESSAGES ({bytes_in_words(loss.bytes)}) THAT NOBODY HAS READ ARE LOST, of"
+        f" {_count(topics, 'topic')}; where it would be more by the time of the call, nothing is done. Later, what is"
+        " over it is evicted as well"
+    )
+
+
+def _lost_by_topic(step: Step) -> Iterator[str]:
+    """The worst topics, and how many there are beyond these."""
+    if not isinstance(step.loss, Loss):
+        return
+    for each in step.loss.topics:
+        messages = "" if each.messages is None else f"{each.messages:,} messages, "
+        yield f"{each.topic}: {messages}{bytes_in_words(each.bytes)}"
+    if step.loss.more:
+        yield f"and {_count(step.loss.more, 'topic')} more, each with less"
 
 
 def _moves(batch: Batch) -> bool:
@@ -188,10 +232,24 @@ def _terms(batch: Batch, policy: Policy) -> Iterator[str]:
         f" {approval.valid_minutes} minutes of your answer."
     )
     yield "If the cluster has moved on by then, nothing is forced: the batch stops, and says why."
+    if approval.voices_for(batch.kind) > 1:
+        yield "Two different people have to approve a batch of this kind; the second sees what the first left ticked."
+    if not approval.requester_may_approve:
+        yield "Who started this run by hand may not approve it."
     hours, minutes = divmod(approval.response_timeout_minutes, 60)
     yield f"No answer within {hours} h {minutes} min is a rejection."
     newer = "A newer way back of the same batch" if batch.is_way_back else "A newer plan that differs"
     yield f"{newer} takes this one's place; answering this one then changes nothing."
+
+
+def _confirming(batch: Batch, first: RecordedAnswer) -> str:
+    extent = f"{len(first.step_ids)} of {_count(len(batch.steps), 'step')}"
+    comment = f' "{first.comment}"' if first.comment else ""
+    at = f"{first.answered_at:%Y-%m-%d %H:%M} UTC"
+    steps = ", ".join(first.step_ids)
+    return (
+        f"**{text(str(first.answered_by))} approved {extent} at {at}: {steps}.{text(comment)} A second person has to.**"
+    )
 
 
 def _count(number: int, thing: str) -> str:

@@ -67,7 +67,26 @@ def _one(told: BatchStory) -> str:
     if told.proof:
         parts.append(f"{'Proved' if told.proof.proved else 'Not proved'}: {text(told.proof.reason)}")
         parts.append(_placement(told.proof))
+    parts += _onwards(told)
     return "\n\n".join(part for part in parts if part)
+
+
+def _onwards(told: BatchStory) -> Iterator[str]:
+    """How to go on, and how to go back, where a batch stopped before its end or changed something."""
+    outcomes = {row.outcome for row in told.outcomes}
+    done = [row.step_id for row in told.outcomes if row.outcome is Outcome.DONE]
+    if outcomes - {Outcome.DONE} and told.answer and told.answer.decision is Decision.APPROVED:
+        yield (
+            "**To go on**: nothing more is done under this approval. Run `pulsar_observe`: what still has to be done is"
+            " proposed anew, from how the cluster is now."
+        )
+    if Outcome.UNKNOWN in outcomes:
+        yield "**Look first**: a call may still take effect, or have taken it. The steps above say what to read."
+    if done and not told.batch.is_way_back:
+        yield (
+            f"**To go back**: run `pulsar_rollback` with `plan_id` {text(told.plan.plan_id)} and `batch_id`"
+            f" {told.batch.batch_id}; it undoes {', '.join(done)}, as far as each can be undone, after an approval."
+        )
 
 
 def _decision(told: BatchStory) -> str:

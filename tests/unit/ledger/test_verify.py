@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-from sqlalchemy import create_engine, delete, func, insert, select, text, update
+from sqlalchemy import create_engine, delete, event, func, insert, select, text, update
 
 from pulsar_steward.errors import LedgerTampered
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.chain import Head, key_columns, link_hash, row_digest
 from pulsar_steward.ledger.halts import Halt, say
 from pulsar_steward.ledger.rows import Outcome, Proof, StepOutcome
+from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.verify import Damage, exported, require_untampered, verify_ledger
 from pulsar_steward.ledger.write import IntendedCall, LedgerWriter
 from tests.unit.ledger.test_records import APPROVED, AT, LATER, NEWER, PLAN, RUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from sqlalchemy import Connection, Engine, Table
 
@@ -35,7 +37,7 @@ def full(engine: Engine, write: LedgerWriter) -> Engine:
     step = PLAN.batch("b1").step("b1.s01")
     intended = IntendedCall(plan=PLAN, batch_id="b1", step=step, answer_id=answer_id, before={"owner": "a"}, clients=3)
     intent_id = write.record_intent(intended, lease, AT)
-    common = {"plan_id": PLAN.plan_id, "batch_id": "b1", "run": RUN, "at": AT, "reason": "seen"}
+    common: dict[str, Any] = {"plan_id": PLAN.plan_id, "batch_id": "b1", "run": RUN, "at": AT, "reason": "seen"}
     write.record_outcome(
         StepOutcome(**common, step_id="b1.s01", intent_id=intent_id, outcome=Outcome.DONE, proof={"owner": "b"})
     )
@@ -61,12 +63,25 @@ def test_what_was_written_verifies(full: Engine, write: LedgerWriter) -> None:
     """Every row is compared, in every table, and the chain's end is what the writer was told."""
     verdict = verify_ledger(full)
     with full.connect() as connection:
-        counts = [connection.execute(select(func.count()).select_from(table)).scalar() for table in tables.CHAINED]
+        counts = [connection.execute(select(func.count()).select_from(table)).scalar_one() for table in tables.CHAINED]
     assert verdict.tampered == ()
     assert all(counts)
     assert verdict.rows == sum(counts) == verdict.head.sequence
     assert write.record_answer(APPROVED)
     assert verify_ledger(full).head == write.head
+
+
+def test_rows_that_are_added_meanwhile_are_no_tampering(full: Engine) -> None:
+    """The ledger is compared as it was at one moment, while others go on adding to it."""
+    other = open_ledger(full.url)
+
+    def add(*_: object) -> None:
+        say(other, Halt(cluster=PLAN.cluster, at=AT, halted=False, said_by="bob", reason="meanwhile"))
+
+    event.listen(full, "after_cursor_execute", add)
+    assert verify_ledger(full).tampered == ()
+    require_untampered(full, PLAN.plan_id)
+    other.dispose()
 
 
 _COLUMNS = [
@@ -113,6 +128,18 @@ def test_an_inserted_row_is_found(full: Engine) -> None:
         connection.execute(insert(tables.ANSWERS), row)
     (found,) = verify_ledger(full).tampered
     assert (found.damage, found.table, found.sequence) == (Damage.INSERTED, "answers", None)
+
+
+def test_a_value_of_another_type_is_found(tmp_path: Path) -> None:
+    """SQLite lets it in; it cannot even be read."""
+    engine = open_ledger(f"sqlite:///{tmp_path / 'typed.db'}")
+    say(engine, Halt(cluster="east", at=AT, halted=True, said_by="bob", reason="a test"))
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE halts SET at = 'yesterday'"))
+    (found,) = verify_ledger(engine).tampered
+    engine.dispose()
+    assert (found.damage, found.table) == (Damage.CHANGED, "halts")
+    assert "holds a value that Steward never writes there" in found.words
 
 
 def test_a_link_that_was_mended_breaks_the_next(full: Engine) -> None:

@@ -10,18 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_steward.ledger.rows import Answer, Decision
+from pulsar_steward.ledger.rows import Answer, Decision, RecordedAnswer
 from pulsar_steward.model.plan import approval_digest
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.orchestration.answers import APPROVE, LOSS, REJECT, interpret
-from pulsar_steward.policy.schema import ApprovalPolicy
+from pulsar_steward.orchestration.answers import APPROVE, LOSS, REJECT, Question, interpret
+from pulsar_steward.policy.approval import ApprovalPolicy
 from tests.builders import NOW, a_batch, a_plan, a_step
 
 IDS = ("b1.s01", "b1.s02", "b1.s03")
 PLAN = a_plan(a_batch(*(a_step(step_id=step_id) for step_id in IDS)))
 POLICY = ApprovalPolicy(valid_minutes=30)
 RUN = "dag/run/0"
+ASKED = Question(plan=PLAN, batch_id="b1", run=RUN)
 GONE = object()
 """Stands for a field that is missing."""
 
@@ -45,7 +46,7 @@ def ticked(*steps: Any) -> dict[str, Any]:
 
 def answer_to(given_event: Any) -> Answer:
     """What it comes to."""
-    return interpret(given_event, PLAN, "b1", RUN, POLICY, NOW)
+    return interpret(given_event, ASKED, POLICY, NOW)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +211,67 @@ def test_what_deletes_messages_needs_a_confirmation_of_its_own(
     steps: list[str], tick: dict[str, Any], decision: Decision
 ) -> None:
     """Approve alone is not enough: the tick is for the ticked steps that take messages away."""
-    answer = interpret(event(params_input={"steps": steps, "comment": "", **tick}), LOSSY, "b1", RUN, POLICY, NOW)
+    asked = Question(plan=LOSSY, batch_id="b1", run=RUN)
+    answer = interpret(event(params_input={"steps": steps, "comment": "", **tick}), asked, POLICY, NOW)
 
     assert answer.decision is decision
     assert decision is Decision.APPROVED or "messages may be lost was not confirmed, and b1.s02" in answer.reason
+
+
+FIRST = RecordedAnswer(
+    answer_id=1,
+    plan_id=PLAN.plan_id,
+    batch_id="b1",
+    run=RUN,
+    decision=Decision.APPROVED,
+    answered_by="alice",
+    answered_at=NOW,
+    reason="a person approved 2 of 3 steps",
+    step_ids=("b1.s01", "b1.s03"),
+)
+KIND = PLAN.batch("b1").kind
+
+
+@pytest.mark.parametrize(
+    ("policy", "asked", "by", "said"),
+    [
+        ({"assigned_users": ["bob"]}, {}, "operator", "operator may not answer for batches of kind"),
+        ({"assigned_users_by_kind": {KIND: ["bob"]}}, {}, "operator", "operator may not answer for batches of kind"),
+        ({"assigned_users_by_kind": {KIND: ["operator"]}, "assigned_users": ["bob"]}, {}, "operator", None),
+        ({"assigned_users_by_kind": {"rollback": ["bob"]}}, {}, "operator", None),
+        ({"requester_may_approve": False}, {"requested_by": "operator"}, "operator", "operator started the run"),
+        ({"requester_may_approve": False}, {"requested_by": "operator"}, "bob", None),
+        ({"requester_may_approve": False}, {"requested_by": None}, "operator", None),
+        ({}, {"requested_by": "operator"}, "operator", None),
+        ({}, {"first": FIRST}, "alice", "alice gave the first approval"),
+        ({}, {"first": FIRST}, "bob", None),
+    ],
+)
+def test_only_whom_the_policy_names_can_approve(
+    policy: dict[str, Any], asked: dict[str, Any], by: str, said: str | None
+) -> None:
+    """What Airflow reports as the responder is checked against the policy, whatever Airflow let through."""
+    question = Question(**{"plan": PLAN, "batch_id": "b1", "run": RUN, **asked})
+    steps = [step.step_id for step in question.steps]
+    given_event = event(
+        responded_by_user={"id": "7", "name": by}, params_input={"steps": steps, "comment": "", "other": 1}
+    )
+    answer = interpret(given_event, question, ApprovalPolicy.model_validate(policy), NOW)
+    assert answer.decision is (Decision.MALFORMED if said else Decision.APPROVED)
+    assert answer.reason.startswith(said or "a ")
+
+
+def test_who_started_the_run_may_reject_it() -> None:
+    """A no is everybody's."""
+    policy = ApprovalPolicy(requester_may_approve=False)
+    asked = Question(plan=PLAN, batch_id="b1", run=RUN, requested_by="operator")
+    assert interpret(event(chosen_options=[REJECT]), asked, policy, NOW).decision is Decision.REJECTED
+
+
+def test_a_second_person_confirms_no_more_than_the_first_approved() -> None:
+    """Fewer steps are theirs to leave; a step that the first unticked is malformed."""
+    question = Question(plan=PLAN, batch_id="b1", run=RUN, first=FIRST)
+    answer = interpret(ticked("b1.s03"), question, POLICY, NOW)
+    assert (answer.decision, answer.voice, answer.step_ids) == (Decision.APPROVED, 2, ("b1.s03",))
+    assert answer.digest == approval_digest(PLAN, "b1", ["b1.s03"])
+    assert interpret(ticked("b1.s02"), question, POLICY, NOW).decision is Decision.MALFORMED

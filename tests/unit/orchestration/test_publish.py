@@ -13,7 +13,7 @@ from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.plan import ROLLBACK, approval_digest
 from pulsar_steward.orchestration.publish import Publication, Standing, View, decide, standing_plans
-from pulsar_steward.policy.schema import ApprovalPolicy
+from pulsar_steward.policy.approval import ApprovalPolicy
 from tests.builders import CLUSTER, NOW, a_batch, a_move, a_plan, a_step, broker
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pulsar_steward.model.plan import ROLLBACK
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.orchestration.taken_back import TakenBack, subject_of, taken_back_lately, without_taken_back
-from pulsar_steward.policy.schema import ApprovalPolicy
+from pulsar_steward.policy.approval import ApprovalPolicy
 from tests.builders import CLUSTER, NOW, a_batch, a_move, a_plan, a_step, broker
 
 if TYPE_CHECKING:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
 from pulsar_steward.apply.changes import kind_of
 from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.loss import Loss, TopicLoss
 from pulsar_steward.model.plan import ROLLBACK, Placement
-from pulsar_steward.model.setting import SettingName, TimeToLive
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, GuardResult, Touched
-from pulsar_steward.policy.schema import ApprovalPolicy, Policy
+from pulsar_steward.policy.approval import ApprovalPolicy
+from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.approval import body, labels, short, subject
 from pulsar_steward.report.markdown import text
 from tests.builders import a_batch, a_move, a_plan, a_split, a_step, broker
+
+if TYPE_CHECKING:
+    from pulsar_steward.model.setting import Setting
 
 SPLIT = a_step(
     a_split(),
@@ -141,3 +148,57 @@ def test_a_way_back_of_everything_mentions_nothing_that_stays() -> None:
     words = body(a_plan(batch), batch, POLICY)
     assert "What is not taken back" not in words
     assert words.count("changed it") == 1
+
+
+def asked(name: SettingName, after: Setting | None, before: Setting | None = None, **fields: Any) -> str:
+    """What is read of a step that changes a setting, without Markdown's backslashes."""
+    change = ChangeSetting(namespace="shop/orders", name=name, before=before, after=after)
+    batch = a_batch(a_step(change, undo=change.inverse, **fields))
+    return body(a_plan(batch), batch, POLICY).replace("\\", "")
+
+
+EVICT = BacklogQuota(limit_bytes=1000, policy=QuotaPolicy.EVICT)
+EVICTED = Loss(
+    topics=(TopicLoss(topic="t1", messages=70, bytes=4096), TopicLoss(topic="t2", messages=5, bytes=1024)),
+    more=3,
+    messages=1080,
+    bytes=6144,
+)
+ROOM = GuardResult(guard="age_room", passed=True, reason="the oldest is 1 h old")
+KEPT, LESS = Retention(minutes=600, megabytes=-1), Retention(minutes=60, megabytes=-1)
+LETS = "# b1.s01 LETS BROKERS DELETE MESSAGES"
+
+
+@pytest.mark.parametrize(
+    ("words", "there"),
+    [
+        (asked(SettingName.SIZE_QUOTA, EVICT, loss=EVICTED), LETS),
+        (asked(SettingName.SIZE_QUOTA, EVICT, loss=EVICTED), "AT ONCE 1,080 MESSAGES (6 KiB) THAT NOBODY HAS READ ARE"),
+        (asked(SettingName.SIZE_QUOTA, EVICT, loss=EVICTED), "ARE LOST, of 5 topics"),
+        (
+            asked(SettingName.SIZE_QUOTA, EVICT, loss=EVICTED),
+            "- t1: 70 messages, 4 KiB\n- t2: 5 messages, 1 KiB\n- and 3 topics more, each with less",
+        ),
+        (asked(SettingName.SIZE_QUOTA, EVICT, EVICT, loss=EVICTED), LETS),
+        (asked(SettingName.SIZE_QUOTA, EVICT), "no topic is over it now, so nothing is lost at once"),
+        (asked(SettingName.RETENTION, LESS, KEPT, loss=Loss(bytes=2048)), LETS),
+        (
+            asked(SettingName.RETENTION, LESS, KEPT, loss=Loss(bytes=2048)),
+            "up to 2 KiB, as of the snapshot, is deleted",
+        ),
+        (asked(SettingName.RETENTION, None, KEPT), "what is kept beyond it is deleted, and cannot be read again"),
+        (asked(SettingName.RETENTION, LESS, KEPT), "What brokers have deleted by then does not come back."),
+        (
+            asked(SettingName.AGE_QUOTA, BacklogQuota(limit_seconds=60, policy=QuotaPolicy.HOLD), guards=(ROOM,)),
+            "STOPS PRODUCERS of a topic that is over it\n\n- age quota of shop/orders: the oldest is 1 h old",
+        ),
+    ],
+)
+def test_what_is_deleted_is_told_in_the_largest_letters(words: str, there: str) -> None:
+    """By topic where it is known, the worst first, with how many there are beyond those."""
+    assert there in words
+
+
+def test_a_retention_that_is_raised_deletes_nothing() -> None:
+    """And is not said to."""
+    assert "DELETE" not in asked(SettingName.RETENTION, KEPT, LESS)

@@ -136,3 +136,23 @@ def test_a_comment_stays_a_comment() -> None:
     """A person's words are shown as they are, not rendered."""
     words = story([told(an_answer(comment="<b>[x](y)</b>"))])
     assert r"\<b\>\[x\]\(y\)\</b\>" in words
+
+
+@pytest.mark.parametrize(
+    ("batch", "said"),
+    [
+        pytest.param(told(an_answer(), BOTH_DONE, a_proof()), (False, False, True), id="done"),
+        pytest.param(
+            told(an_answer(), (BOTH_DONE[0], an_outcome("b1.s02", Outcome.UNKNOWN))), (True, True, True), id="unknown"
+        ),
+        pytest.param(told(an_answer(), (an_outcome("b1.s01", Outcome.DRIFTED),)), (True, False, False), id="drifted"),
+        pytest.param(told(an_answer(Decision.REJECTED)), (False, False, False), id="rejected"),
+        pytest.param(told(None), (False, False, False), id="not answered"),
+    ],
+)
+def test_the_report_says_how_to_go_on_and_back(batch: BatchStory, said: tuple[bool, bool, bool]) -> None:
+    """Where a batch stopped before its end it has to be observed anew; what was done can be taken back by name."""
+    report = story([batch])
+    assert tuple(words in report for words in ("**To go on**", "**Look first**", "**To go back**")) == said
+    if said[2]:
+        assert "undoes b1.s01" in report

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from alembic import command
 from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import inspect
+from sqlalchemy import column, inspect, select, table
 
 from pulsar_steward.errors import ConfigurationError
 
@@ -43,12 +42,18 @@ class Migrations:
         Raises:
             ConfigurationError: If they are those of a later one.
         """
-        present = MigrationContext.configure(self._connection, opts={"version_table": VERSIONS}).get_current_revision()
+        present = self._present()
         if present is not None and present not in {each.revision for each in self._scripts.walk_revisions()}:
             raise ConfigurationError(
                 f"the ledger is of a later Steward (its tables have version {present}): use that one, or a later one"
             )
         return present == self._scripts.get_current_head()
+
+    def _present(self) -> str | None:
+        # Alembic's own way logs two lines about the database, here for every task.
+        if not inspect(self._connection).has_table(VERSIONS):
+            return None
+        return self._connection.execute(select(column("version_num")).select_from(table(VERSIONS))).scalar()
 
     def run(self, version: str = "head") -> None:
         """Makes what is missing for a version, by default the newest.

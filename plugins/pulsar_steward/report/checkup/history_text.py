@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.ledger.rows import PlanRow, Proof, RecordedAnswer, StepOutcome
+from pulsar_steward.ledger.rows import Intent, PlanRow, Proof, RecordedAnswer, StepOutcome
 from pulsar_steward.report.checkup.text import bullets, heading, wrapped
 
 if TYPE_CHECKING:
@@ -25,6 +25,14 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     answers: tuple[RecordedAnswer, ...]
     outcomes: tuple[StepOutcome, ...]
     proofs: tuple[Proof, ...]
+    intents: tuple[Intent, ...] = ()
+
+    @property
+    def under_way(self) -> tuple[Intent, ...]:
+        """Calls that were about to be made, and of which no outcome is recorded yet."""
+        ended = {outcome.intent_id for outcome in self.outcomes}
+        latest = {intent.step_id: intent for intent in self.intents}
+        return tuple(intent for intent in latest.values() if intent.intent_id not in ended)
 
 
 def header_lines(plan: Plan, row: PlanRow, width: int) -> Iterator[Text]:
@@ -55,6 +63,10 @@ def _said(story: Story) -> Iterator[str]:
         yield _answer(answer)
     for outcome in story.outcomes:
         yield f"{outcome.step_id} {outcome.outcome} {_at(outcome.at)}: {outcome.reason}"
+    for intent in story.under_way:
+        yield f"{intent.step_id} under way since {_at(intent.at)}, or cut short then"
+    if story.under_way:
+        yield f"{len(story.outcomes)} of {len(story.answers[-1].step_ids)} approved steps have come to an end"
     for proof in story.proofs:
         yield f"{'proved' if proof.proved else 'not proved'} {_at(proof.at)}: {proof.reason}"
 

@@ -1,0 +1,62 @@
+"""The stop switch, as it is honoured: before every call, and within a second wherever a batch waits."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from pulsar_steward.errors import Halted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pulsar_steward.ledger.read import LedgerReader
+
+_SLICE_SECONDS = 0.5
+
+
+def never() -> None:
+    """A switch that nobody pulls."""
+
+
+class StopSwitch:
+    """Whether a person stopped all changes of one cluster, by the ledger or by another switch.
+
+    Args:
+        ledger: Where `steward halt` writes.
+        cluster: The cluster's name in Steward's connections.
+        other: Why it is stopped elsewhere, such as by a variable of Airflow; None: it is not.
+    """
+
+    def __init__(self, ledger: LedgerReader, cluster: str, other: Callable[[], str | None] = never) -> None:
+        self._ledger = ledger
+        self._cluster = cluster
+        self._other = other
+
+    def require_going(self) -> None:
+        """Refuses to go on where somebody said stop.
+
+        Raises:
+            Halted: With who said it, and how it goes on.
+            LedgerError: If the ledger cannot be read: closed by default.
+        """
+        halt = self._ledger.halt(self._cluster)
+        if halt is not None:
+            raise Halted(f"{halt.words} (`steward resume` ends it)")
+        if reason := self._other():
+            raise Halted(reason)
+
+    def rest(self, seconds: float) -> None:
+        """Waits, and stops waiting within a second of a halt.
+
+        Raises:
+            Halted: As above.
+            LedgerError: As above.
+        """
+        until = time.monotonic() + seconds
+        while True:
+            self.require_going()
+            left = until - time.monotonic()
+            if left <= 0:
+                return
+            time.sleep(min(left, _SLICE_SECONDS))

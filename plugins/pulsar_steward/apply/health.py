@@ -1,0 +1,239 @@
+"""How what a change touches is doing: read right before it and after it, and what that means for the batch.
+
+Topics are asked one by one of their owner, whose figures are of that instant; its own summary is up to a minute old.
+"""
+
+from __future__ import annotations
+
+import logging
+from enum import StrEnum
+from math import isnan
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pulsar_steward.errors import AdminError, NotFound
+from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of, tc_topic
+from pulsar_steward.model.step import UnloadBundle, present_owner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pulsar_steward.apply.look import Look
+    from pulsar_steward.model.step import BundleChange
+    from pulsar_steward.policy.health import HealthPolicy
+
+log = logging.getLogger(__name__)
+
+LATENCY = "pulsar_broker_publish_latency"
+QUANTILE = "0.99"
+READY = "Ready"
+
+_POLL_SECONDS = 1.0
+
+
+class Level(StrEnum):
+    """How a batch goes on."""
+
+    FINE = "fine"
+    STRAINED = "strained"
+    WORSE = "worse"
+
+
+class TopicVitals(msgspec.Struct, frozen=True, kw_only=True):
+    """One topic at one instant."""
+
+    producers: int = 0
+    consumers: int = 0
+    backlog: int = 0
+
+
+class Vitals(msgspec.Struct, frozen=True, kw_only=True):
+    """What a change touches at one instant.
+
+    Attributes:
+        topics: The watched topics by name.
+        coordinators: States of the bundle's transaction coordinators that somebody uses, by number.
+        publish_milliseconds: 99th percentile of publishing at the owner; None: nothing was published, or not told.
+    """
+
+    topics: dict[str, TopicVitals] = {}
+    coordinators: dict[int, str] = {}
+    publish_milliseconds: int | None = None
+
+    @property
+    def clients(self) -> int:
+        """Producers and consumers of the watched topics."""
+        return sum(topic.producers + topic.consumers for topic in self.topics.values())
+
+    @property
+    def backlog(self) -> int:
+        """Messages of the watched topics' backlogs."""
+        return sum(topic.backlog for topic in self.topics.values())
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """What a change did to what it touched, with the figures as the ledger keeps them."""
+
+    level: Level
+    words: str
+    values: dict[str, Any] = {}
+
+
+def vitals_of(look: Look, change: BundleChange, owner: str, topics: Iterable[str] | None, watched: int) -> Vitals:
+    """What a bundle's topics, coordinators and owner show now.
+
+    Args:
+        look: Reads the cluster.
+        change: The change of the bundle.
+        owner: Who owns it, known an instant before.
+        topics: Which topics; None: those of most clients.
+        watched: How many then.
+
+    Raises:
+        AdminError: If the owner cannot be read.
+    """
+    if change.namespace == TC_NAMESPACE:
+        inside = BundleRange.parse(change.bundle)
+        numbers = [number for number in range(look.coordinators()) if position_of(tc_topic(number)) in inside]
+        return Vitals(coordinators=look.coordinator_states(owner, numbers))
+    names = _busiest(look, change, owner, watched) if topics is None else topics
+    found = {name: _topic(look, owner, name) for name in names}
+    return Vitals(topics=found, publish_milliseconds=_publish_milliseconds(look, owner) if found else None)
+
+
+def _busiest(look: Look, change: BundleChange, owner: str, watched: int) -> list[str]:
+    topics = look.topics(owner, change.namespace, change.bundle)
+    clients = {name: topic.producer_count + topic.consumer_count for name, topic in topics.items()}
+    with_clients = (name for name, count in clients.items() if count)
+    return sorted(with_clients, key=lambda name: (-clients[name], name))[:watched]
+
+
+def _topic(look: Look, owner: str, name: str) -> TopicVitals:
+    try:
+        detail = look.details(owner, name)
+    except NotFound:  # not loaded: nobody came back
+        return TopicVitals()
+    subscriptions = detail.subscriptions.values()
+    return TopicVitals(
+        producers=len(detail.publishers),
+        consumers=sum(len(each.consumers) for each in subscriptions),
+        backlog=sum(each.msg_backlog for each in subscriptions),
+    )
+
+
+def _publish_milliseconds(look: Look, owner: str) -> int | None:
+    told = [
+        sample.value
+        for sample in look.samples(owner, {LATENCY: float("nan")})
+        if sample.labels.get("quantile") == QUANTILE and not isnan(sample.value)
+    ]
+    return round(max(told)) if told else None
+
+
+def judged(before: Vitals, now: Vitals, policy: HealthPolicy) -> Health:
+    """What two looks tell; pure.
+
+    Args:
+        before: Right before the change.
+        now: After it, once clients had the time to come back.
+        policy: How much worse it may be.
+    """
+    signs = [*_missing_clients(before, now, policy), *_backlog(before, now, policy)]
+    signs += [*_latency(before, now, policy), *_coordinators(before, now)]
+    level = max((each for each, _ in signs), key=list(Level).index, default=Level.FINE)
+    back = f"{now.clients} of {before.clients} watched clients are connected" if before.clients else ""
+    words = "; ".join(said for each, said in signs if each is level and each is not Level.FINE) or back
+    values = {"level": level.value, "before": msgspec.to_builtins(before), "after": msgspec.to_builtins(now)}
+    return Health(level=level, words=words, values=values if before != Vitals() else {})
+
+
+def _missing_clients(before: Vitals, now: Vitals, policy: HealthPolicy) -> Iterable[tuple[Level, str]]:
+    for kind in ("producers", "consumers"):
+        had = {name: getattr(topic, kind) for name, topic in before.topics.items()}
+        has = {name: getattr(now.topics.get(name, TopicVitals()), kind) for name in had}
+        missing = sum(max(had[name] - has[name], 0) for name in had)
+        if missing:
+            most = sum(had.values()) * policy.most_missing_clients_percent / 100
+            worst = max(had, key=lambda name: (had[name] - has[name], name))
+            seconds = policy.return_seconds
+            said = f"{missing} of {sum(had.values())} {kind} are not back after {seconds} s, most of {worst}"
+            yield _level(missing, most), said
+
+
+def _backlog(before: Vitals, now: Vitals, policy: HealthPolicy) -> Iterable[tuple[Level, str]]:
+    if now.backlog > max(before.backlog, policy.backlog_floor_messages):
+        growth = now.backlog - before.backlog
+        most = before.backlog * policy.most_backlog_growth_percent / 100
+        yield _level(growth, most), f"the watched topics' backlog grew from {before.backlog} to {now.backlog} messages"
+
+
+def _latency(before: Vitals, now: Vitals, policy: HealthPolicy) -> Iterable[tuple[Level, str]]:
+    was, is_now, most = (
+        before.publish_milliseconds or 0,
+        now.publish_milliseconds or 0,
+        policy.most_publish_milliseconds,
+    )
+    if was <= most and is_now > max(was, most / 2):
+        yield _level(is_now, most), f"publishing takes {is_now} ms at the 99th percentile, {was} ms before"
+
+
+def _coordinators(before: Vitals, now: Vitals) -> Iterable[tuple[Level, str]]:
+    bad = {number: state for number, state in now.coordinators.items() if state != READY}
+    if bad:
+        named = ", ".join(f"{number} is {state}" for number, state in sorted(bad.items()))
+        were_ready = any(before.coordinators.get(number) == READY for number in bad)
+        yield Level.WORSE if were_ready else Level.STRAINED, f"transaction coordinators have not recovered: {named}"
+
+
+def _level(value: float, most: float) -> Level:
+    if value > most:
+        return Level.WORSE
+    return Level.STRAINED if value * 2 > most else Level.FINE
+
+
+class Watch:
+    """One change: what it touches right before it, to be compared with after it.
+
+    Args:
+        look: Reads the cluster.
+        change: What is about to be done.
+        policy: What is looked at.
+    """
+
+    def __init__(self, look: Look, change: BundleChange, policy: HealthPolicy) -> None:
+        self._look = look
+        self._change = change
+        self._policy = policy
+        self._before: Vitals | None = None
+        if policy.watched_topics:
+            try:
+                self._before = vitals_of(look, change, present_owner(change), None, policy.watched_topics)
+            except AdminError as error:
+                log.warning("%s: how it does before the change cannot be read: %s", change.bundle, error)
+
+    def ends(self, rest: Callable[[float], None], monotonic: Callable[[], float]) -> Health:
+        """Looks until what was there before is there again, or the policy's time is up.
+
+        Args:
+            rest: Waits so many seconds.
+            monotonic: Seconds, of which differences count.
+        """
+        before = self._before
+        if before is None:
+            return Health(level=Level.FINE, words="")
+        until = monotonic() + self._policy.return_seconds
+        while True:
+            health = self._once(before)
+            if health.level is Level.FINE or monotonic() >= until:
+                return health
+            rest(_POLL_SECONDS)
+
+    def _once(self, before: Vitals) -> Health:
+        change = self._change
+        owner = change.target if isinstance(change, UnloadBundle) else change.owner
+        try:
+            return judged(before, vitals_of(self._look, change, owner, before.topics, 0), self._policy)
+        except AdminError as error:
+            words = f"how it does after the change cannot be read: {error}"
+            return Health(level=Level.STRAINED, words=words, values={"level": Level.STRAINED.value})

@@ -1,0 +1,27 @@
+"""The stop switch of Airflow's pages: the variable ``steward_halt`` names clusters in which nothing is changed."""
+
+from __future__ import annotations
+
+from airflow.sdk import Variable
+from airflow.sdk.exceptions import AirflowRuntimeError
+
+HALT = "steward_halt"
+EVERY_CLUSTER = "*"
+
+
+def halted_by_variable(cluster: str) -> str | None:
+    """Why a cluster is halted, or None.
+
+    Args:
+        cluster: The cluster's name in Steward's connections.
+
+    A variable that cannot be read halts: whether somebody said stop is not known then.
+    """
+    try:
+        value = Variable.get(HALT, default=None)
+    except AirflowRuntimeError as error:
+        return f"whether the Airflow variable {HALT} stops changes cannot be read: {error}"
+    named = {name.strip() for name in str(value or "").split(",")}
+    if named & {cluster, EVERY_CLUSTER}:
+        return f"halted by the Airflow variable {HALT} ({value}); take {cluster} out of it to go on"
+    return None

@@ -1,0 +1,92 @@
+"""The stop switch: nothing more is called, within a second, whatever the batch waits for."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pulsar_steward.errors import Halted
+from pulsar_steward.ledger.halts import EVERY_CLUSTER, Halt, say
+from tests.apply.worksite import quick_policy, said
+from tests.builders import CLUSTER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.apply.worksite import Worksite
+
+HONOURED_SECONDS = 1.0
+
+
+def halt(site: Worksite, *, halted: bool = True, cluster: str = CLUSTER) -> None:
+    """Bob says stop, or go on."""
+    say(site.engine, Halt(cluster=cluster, at=site.clock(), halted=halted, said_by="bob", reason="disks are full"))
+
+
+@pytest.mark.parametrize("cluster", [CLUSTER, EVERY_CLUSTER])
+def test_a_halted_cluster_is_not_changed(site: Worksite, cluster: str) -> None:
+    """The refusal says who said stop, why, and how it goes on; after that it does."""
+    plan = site.approved(site.move(0))
+    halt(site, cluster=cluster)
+    with pytest.raises(Halted, match=r"halted by bob at .* UTC: disks are full \(`steward resume` ends it\)"):
+        site.carry_out(plan)
+    assert site.untouched()
+    assert site.recorded(plan) == [("b1.s01", "refused")]
+    halt(site, halted=False, cluster=cluster)
+    assert said(site.carry_out(site.approved(site.move(1)))) == ["done"]
+
+
+def test_another_switch_stops_as_well(site: Worksite) -> None:
+    """Such as a variable of Airflow."""
+    site.switch = lambda: "halted by a variable"
+    with pytest.raises(Halted, match="halted by a variable"):
+        site.carry_out(site.approved(site.move(0)))
+    assert site.untouched()
+
+
+def test_a_halt_between_two_steps_stops_before_the_next_call(site: Worksite) -> None:
+    """The step under way is finished and proved; what follows is refused."""
+    plan = site.approved(site.move(0), site.move(1), site.move(2))
+    outcomes = site.carry_out(plan, after=lambda _: halt(site))
+    assert said(outcomes) == ["done", "refused", "refused"]
+    assert "halted by bob" in outcomes[1].reason
+    assert site.changes() == [f"unload {site.tc_bundles[0]}"]
+    assert site.owner(site.tc_bundles[0]) == site.brokers[1]
+
+
+@pytest.fixture
+def stopped_soon(site: Worksite) -> Iterator[list[float]]:
+    """Bob says stop in half a second; when he did, by the monotonic clock."""
+    at: list[float] = []
+
+    def stop() -> None:
+        halt(site)
+        at.append(time.monotonic())
+
+    timer = threading.Timer(0.5, stop)
+    timer.start()
+    yield at
+    timer.join()
+
+
+def test_a_batch_that_keeps_pace_stops_within_a_second(site: Worksite, stopped_soon: list[float]) -> None:
+    """It does not wait for the minute to be over."""
+    site.policy = quick_policy(apply={"bundle_moves_per_minute": 1})
+    outcomes = site.carry_out(site.approved(site.move(0), site.move(1)))
+    ended = time.monotonic()
+    assert said(outcomes) == ["done", "refused"]
+    assert "halted by bob" in outcomes[1].reason
+    assert ended - stopped_soon[0] < HONOURED_SECONDS
+
+
+def test_a_batch_that_waits_for_another_writer_stops_within_a_second(site: Worksite, stopped_soon: list[float]) -> None:
+    """It does not wait for the lease."""
+    plan = site.approved(site.move(0))
+    site.writes.take_lease(CLUSTER, "somebody else", 60, site.clock())
+    with pytest.raises(Halted):
+        site.carry_out(plan)
+    assert time.monotonic() - stopped_soon[0] < HONOURED_SECONDS + 1  # the lease is looked at once a second
+    assert site.untouched()

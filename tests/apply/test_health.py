@@ -1,0 +1,156 @@
+"""What a change does to what it touches: judged by two looks, and heeded by the batch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lab.simulator import Answer, Fault
+from pulsar_steward.apply.health import Level, TopicVitals, Vitals, judged
+from pulsar_steward.apply.pace import slowed
+from pulsar_steward.apply.verify import verify
+from pulsar_steward.policy.health import HealthPolicy
+from tests.apply.worksite import quick_policy, said
+
+if TYPE_CHECKING:
+    from tests.apply.worksite import Worksite
+
+POLICY = HealthPolicy(backlog_floor_messages=100)
+BUSY = Vitals(
+    topics={"a": TopicVitals(producers=10, consumers=30, backlog=1000), "b": TopicVitals(producers=10, consumers=10)},
+    coordinators={1: "Ready", 2: "Ready"},
+    publish_milliseconds=20,
+)
+
+
+def changed(**topic: int) -> Vitals:
+    """The same, but for these figures of the first topic."""
+    usual = {"producers": 10, "consumers": 30, "backlog": 1000}
+    topics = {"a": TopicVitals(**{**usual, **topic}), "b": BUSY.topics["b"]}
+    return Vitals(topics=topics, coordinators=BUSY.coordinators, publish_milliseconds=20)
+
+
+@pytest.mark.parametrize(
+    ("now", "level", "words"),
+    [
+        (BUSY, Level.FINE, "60 of 60 watched clients are connected"),
+        (changed(producers=12, consumers=40), Level.FINE, "72 of 60 watched clients are connected"),
+        (changed(producers=9), Level.FINE, "59 of 60 watched clients are connected"),
+        (changed(producers=8), Level.STRAINED, "2 of 20 producers are not back after 30 s, most of a"),
+        (changed(producers=7), Level.WORSE, "3 of 20 producers are not back after 30 s, most of a"),
+        (changed(consumers=25), Level.WORSE, "5 of 40 consumers are not back after 30 s, most of a"),
+        (changed(backlog=1400), Level.FINE, "60 of 60 watched clients are connected"),
+        (changed(backlog=1600), Level.STRAINED, "the watched topics' backlog grew from 1000 to 1600 messages"),
+        (changed(backlog=2100), Level.WORSE, "the watched topics' backlog grew from 1000 to 2100 messages"),
+    ],
+)
+def test_clients_and_backlog_are_compared_with_those_before(now: Vitals, level: Level, words: str) -> None:
+    """Up to the limit is fine, from half of it on the batch slows down, past it it stops."""
+    health = judged(BUSY, now, POLICY)
+    assert (health.level, health.words) == (level, words)
+    assert health.values["after"]["topics"]["a"]["producers"] == now.topics["a"].producers
+
+
+def test_a_small_backlog_is_never_trouble() -> None:
+    """It may come from nothing."""
+    before = Vitals(topics={"a": TopicVitals(producers=1)})
+    assert judged(before, Vitals(topics={"a": TopicVitals(producers=1, backlog=99)}), POLICY).level is Level.FINE
+    assert judged(before, Vitals(topics={"a": TopicVitals(producers=1, backlog=101)}), POLICY).level is Level.WORSE
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "level"),
+    [
+        (20, 499, Level.FINE),
+        (20, 501, Level.STRAINED),
+        (20, 1001, Level.WORSE),
+        (1200, 1300, Level.FINE),
+        (None, 1001, Level.WORSE),
+        (20, None, Level.FINE),
+    ],
+)
+def test_publishing_that_was_quick_has_to_stay_so(before: int | None, now: int | None, level: Level) -> None:
+    """Where it was slow before already, the change is not to blame."""
+    assert judged(Vitals(publish_milliseconds=before), Vitals(publish_milliseconds=now), POLICY).level is level
+
+
+@pytest.mark.parametrize(
+    ("now", "level"),
+    [
+        ({1: "Ready", 2: "Ready"}, Level.FINE),
+        ({}, Level.FINE),
+        ({1: "Ready", 2: "Initializing"}, Level.WORSE),
+        ({3: "Initializing"}, Level.STRAINED),
+    ],
+)
+def test_coordinators_that_were_ready_have_to_recover(now: dict[int, str], level: Level) -> None:
+    """One that nobody asks for yet has nothing to recover."""
+    assert judged(BUSY, Vitals(topics=BUSY.topics, coordinators=now), POLICY).level is level
+
+
+BUNDLE = "0x00000000_0xffffffff"
+
+
+def watching(site: Worksite, **health: Any) -> None:
+    """Little patience."""
+    site.policy = quick_policy(health={"return_seconds": 1, **health})
+
+
+def test_clients_that_come_back_are_told(site: Worksite) -> None:
+    """The outcome keeps what was seen before and after."""
+    watching(site)
+    plan = site.approved(site.move(BUNDLE, namespace="shop/orders"))
+    (outcome,) = site.carry_out(plan)
+    assert outcome.outcome == "done"
+    assert outcome.reason.endswith("10 of 10 watched clients are connected")
+    assert outcome.proof["health"]["level"] == "fine"
+
+
+def test_a_batch_stops_itself_where_clients_do_not_come_back(site: Worksite) -> None:
+    """The step is done and said to have done harm; what follows is not called, and the batch is not proved."""
+    watching(site)
+    site.simulator.faults.add(Fault(Answer(404), path="/stats", broker_id=site.brokers[1], times=None))
+    plan = site.approved(site.move(BUNDLE, namespace="shop/orders"), site.move(1))
+    first, second = site.carry_out(plan)
+    assert said((first, second)) == ["done", "refused"]
+    assert "4 of 4 producers are not back after 1 s" in first.reason
+    assert second.reason.startswith("the batch stopped itself: b1.s01: ")
+    assert site.changes() == [f"unload {BUNDLE}"]
+    with site.bench() as bench:
+        proof = verify(bench, plan.plan_id, "b1")
+    assert not proof.proved
+    assert "b1.s01 was done, and did harm" in proof.reason
+
+
+def test_a_harm_outlives_a_crash(site: Worksite) -> None:
+    """The retry of the same run finds it in the ledger, and goes on with nothing."""
+    watching(site)
+    site.simulator.faults.add(Fault(Answer(404), path="/stats", broker_id=site.brokers[1], times=None))
+    plan = site.approved(site.move(BUNDLE, namespace="shop/orders"), site.move(1))
+
+    def crash(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        site.carry_out(plan, listener=crash)
+    assert site.recorded(plan) == [("b1.s01", "done")]
+    assert said(site.carry_out(plan)) == ["done", "refused"]
+    assert site.changes() == [f"unload {BUNDLE}"]
+
+
+def test_what_cannot_be_read_afterwards_slows_the_batch(site: Worksite) -> None:
+    """It is no proof of harm, but no proof of health either."""
+    watching(site)
+    site.simulator.faults.add(Fault(Answer(500), path="/stats", broker_id=site.brokers[1], times=None))
+    (outcome,) = site.carry_out(site.approved(site.move(BUNDLE, namespace="shop/orders")))
+    assert "how it does after the change cannot be read" in outcome.reason
+    assert outcome.proof["health"] == {"level": "strained"}
+
+
+def test_a_strained_batch_goes_half_as_fast() -> None:
+    """Each strain halves the pace once more; one change a minute is always left."""
+    policy = quick_policy(apply={"bundle_moves_per_minute": 5, "reconnecting_clients_per_minute": 1000}).apply
+    slow = [slowed(policy, 2**strains) for strains in (0, 1, 2, 3)]
+    assert [each.bundle_moves_per_minute for each in slow] == [5, 2, 1, 1]
+    assert [each.reconnecting_clients_per_minute for each in slow] == [1000, 500, 250, 125]
