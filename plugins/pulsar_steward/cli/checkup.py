@@ -17,7 +17,7 @@ from pulsar_steward.cli.options import (
     policy_of,
     snapshot_of,
 )
-from pulsar_steward.cli.saying import print_lines, width
+from pulsar_steward.cli.saying import STANDARD_OUTPUT, print_lines, width
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.planners.from_snapshot import scene_of
 from pulsar_steward.planners.moves import Moves
@@ -26,8 +26,6 @@ from pulsar_steward.report.checkup import terminal
 from pulsar_steward.report.checkup.compose import checkup_of
 from pulsar_steward.report.checkup.html import as_html
 from pulsar_steward.report.checkup.json_report import as_json
-
-STANDARD_OUTPUT = "-"
 
 HtmlFile = Annotated[
     str | None, typer.Option("--html", metavar="OUT", help="Writes a page, complete in itself; `-` as for --json.")

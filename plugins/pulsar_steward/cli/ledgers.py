@@ -1,4 +1,4 @@
-"""The ledger as the command line may see it: read, never made, and no password among the arguments."""
+"""The ledger as the command line may open it: one that is there already, and no password among the arguments."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from sqlalchemy import make_url
+from sqlalchemy import Engine, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from pulsar_steward.errors import ConfigurationError
@@ -19,6 +19,18 @@ LedgerUrl = Annotated[
     str | None,
     typer.Option("--ledger", envvar=LEDGER, show_envvar=True, metavar="URL", help="The ledger, an SQLAlchemy URL."),
 ]
+
+
+def named_ledger(context: typer.Context, ledger: str | None) -> str:
+    """The ledger's URL, for commands that need one.
+
+    Raises:
+        ConfigurationError: If none is named, or its password stands in the arguments.
+    """
+    if ledger is None:
+        raise ConfigurationError(f"name the ledger by --ledger, such as sqlite:////path/to/ledger.db, or set {LEDGER}")
+    without_password(context, ledger)
+    return ledger
 
 
 def without_password(context: typer.Context, ledger: str | None) -> None:
@@ -39,19 +51,35 @@ def without_password(context: typer.Context, ledger: str | None) -> None:
 
 
 @contextmanager
-def ledger_to_read(url: str) -> Iterator[LedgerReader]:
-    """A ledger that is there already.
+def opened_ledger(url: str, *, make: bool = False) -> Iterator[Engine]:
+    """A ledger for the length of a ``with`` block.
+
+    Args:
+        url: Where it is.
+        make: Whether its tables are made and brought up to date. An SQLite file has to be there all the same.
 
     Raises:
-        ConfigurationError: If the URL is none, or names a file that is not there.
+        ConfigurationError: If the URL is none, or names a file that is not there, or tables of another Steward.
         LedgerError: If it cannot be read.
     """
     _check_file(url)
-    engine = open_ledger(url)
+    engine = open_ledger(url, make=make)
     try:
-        yield LedgerReader(engine)
+        yield engine
     finally:
         engine.dispose()
+
+
+@contextmanager
+def ledger_to_read(url: str) -> Iterator[LedgerReader]:
+    """The same with what can only read it.
+
+    Raises:
+        ConfigurationError: As for `opened_ledger`.
+        LedgerError: As for `opened_ledger`.
+    """
+    with opened_ledger(url) as engine:
+        yield LedgerReader(engine)
 
 
 def _check_file(url: str) -> None:

@@ -1,7 +1,10 @@
 """The command line: its commands, and how it ends.
 
-Exit codes: 0 healthy or done, 1 findings, 2 could not look or wrong arguments. A defect of Steward itself ends with 2
-as well, so that nobody takes a crash for a finding.
+No command changes a cluster: none holds a client that could write. What is written is files that somebody asked for,
+the ledger's tables on request, and halts, which only prevent.
+
+Exit codes: 0 healthy or done, 1 findings or a ledger that was tampered with, 2 could not look or wrong arguments. A
+defect of Steward itself ends with 2 as well, so that nobody takes a crash for a finding.
 """
 
 import io
@@ -13,7 +16,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from pulsar_steward.cli import checkup, explain, plan, policy, schema, show
+from pulsar_steward.cli import checkup, explain, halt, ledger, plan, policy, schema, show
 from pulsar_steward.cli.failing import COULD_NOT_LOOK, INTERRUPTED, in_one_line, told_wrong
 from pulsar_steward.cli.options import help_without_command
 from pulsar_steward.errors import StewardError
@@ -29,7 +32,10 @@ app.command(name="checkup")(checkup.checkup)
 app.command(name="plan")(plan.plan)
 app.command(name="explain")(explain.explain)
 app.command(name="show")(show.show)
+app.command(name="halt")(halt.halt)
+app.command(name="resume")(halt.resume)
 app.command(name="schema")(schema.schema)
+app.add_typer(ledger.app, name="ledger")
 app.add_typer(policy.app, name="policy")
 
 
@@ -47,7 +53,7 @@ def _options(
         bool, typer.Option("--version", callback=lambda asked: _say_version(asked=asked), is_eager=True, help="Say it.")
     ] = False,
 ) -> None:
-    """Looks at a Pulsar cluster, says what is wrong and what would be proposed. Changes nothing."""
+    """Looks at a Pulsar cluster, says what is wrong and what would be proposed. Never changes a cluster."""
     help_without_command(context)
 
 

@@ -15,6 +15,9 @@ from pulsar_steward.report.checkup.text import plain
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+STANDARD_OUTPUT = "-"
+"""What stands for it where a file is asked for."""
+
 Say = Callable[[str], None]
 """Tells how far it is."""
 

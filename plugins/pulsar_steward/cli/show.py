@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from pulsar_steward.cli.ledgers import LEDGER, LedgerUrl, ledger_to_read, without_password
+from pulsar_steward.cli.ledgers import LedgerUrl, ledger_to_read, named_ledger
 from pulsar_steward.cli.saying import print_lines, width
-from pulsar_steward.errors import ConfigurationError, NotInLedger
+from pulsar_steward.errors import NotInLedger
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.model.plan import Batch, Plan
 from pulsar_steward.report.checkup.history_text import Story, header_lines, story_lines
@@ -24,10 +24,7 @@ _CLUSTER = re.compile(r"(.+)-\d{8}T\d{6}Z-[0-9a-f]+")
 
 def show(context: typer.Context, plan_id: PlanId, *, ledger: LedgerUrl = None) -> None:
     """Shows a recorded plan: its steps, the answers, the outcomes and what the brokers showed."""
-    if ledger is None:
-        raise ConfigurationError(f"name the ledger by --ledger, such as sqlite:////path/to/ledger.db, or set {LEDGER}")
-    without_password(context, ledger)
-    with ledger_to_read(ledger) as reader:
+    with ledger_to_read(named_ledger(context, ledger)) as reader:
         try:
             found = reader.plan(plan_id)
         except NotInLedger as error:
@@ -51,6 +48,7 @@ def _story(reader: LedgerReader, plan: Plan, batch: Batch) -> Story:
         asked_at=reader.asked_at(plan.plan_id).get(batch.batch_id),
         answers=reader.answers(plan.plan_id, batch.batch_id),
         outcomes=reader.outcomes(plan.plan_id, batch.batch_id),
+        intents=reader.intents(plan.plan_id, batch.batch_id),
         proofs=tuple(proof for proof in proofs if proof.batch_id == batch.batch_id),
     )
 

@@ -30,6 +30,7 @@ CALL = ("GET", "/admin/v2/brokers", "b:1")
     [
         ([], "Usage:"),
         (["policy"], "Usage:"),
+        (["ledger"], "Usage:"),
         (["chekup"], "Did you mean 'checkup'?"),
         (["checkup", "--admin-ur", "x"], "No such option: --admin-ur"),
         (["checkup", "extra"], "unexpected extra argument"),
@@ -44,10 +45,26 @@ def test_wrong_arguments_end_with_2(steward: Steward, arguments: list[str], word
     assert words in ended.err
 
 
-@pytest.mark.parametrize("command", ["checkup", "plan", "explain", "show", "schema", "policy"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "checkup",
+        "plan",
+        "explain",
+        "show",
+        "halt",
+        "resume",
+        "schema",
+        "ledger",
+        "ledger verify",
+        "ledger export",
+        "ledger upgrade",
+        "policy",
+    ],
+)
 def test_every_command_explains_itself(steward: Steward, command: str) -> None:
     """On request."""
-    ended = steward(command, "--help")
+    ended = steward(*command.split(), "--help")
 
     assert ended.code == 0
     assert ended.out.startswith("Usage:")
@@ -124,7 +141,7 @@ def test_a_reader_that_goes_away_is_no_defect() -> None:
 
 
 def test_the_command_line_loads_neither_airflow_nor_spark_nor_a_writer() -> None:
-    """What it imports cannot change a cluster or a ledger."""
+    """What it imports cannot change a cluster, nor add to a ledger what would permit it to."""
     names = "import json, sys, pulsar_steward.cli.main; print(json.dumps(list(sys.modules)))"
     output = subprocess.run([sys.executable, "-c", names], check=True, capture_output=True, text=True).stdout  # noqa: S603 - fixed
     loaded = set(json.loads(output.splitlines()[-1]))

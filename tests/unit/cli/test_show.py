@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_steward.ledger.rows import Outcome, Proof, StepOutcome
 from pulsar_steward.ledger.store import open_ledger
-from pulsar_steward.ledger.write import LedgerWriter
+from pulsar_steward.ledger.write import IntendedCall, LedgerWriter
 from tests.builders import NOW, a_batch, a_plan, a_step
 from tests.unit.cli.recorded import RUN, approved
 
@@ -81,19 +81,20 @@ def test_a_plan_that_is_not_there_is_told_with_those_that_are(steward: Steward, 
     assert "another ledger" in steward("show", "nowhere-20260101T000000Z-0123", "--ledger", url).err
 
 
-@pytest.mark.parametrize(
-    ("url", "words"),
-    [
-        (None, "name the ledger by --ledger"),
-        ("sqlite:///no/such.db", "there is no ledger 'no/such.db'"),
-        ("nonsense", "the ledger's URL cannot be read"),
-        ("postgresql+psycopg://u:hush@h/d", "set STEWARD_LEDGER instead"),
-    ],
-)
-def test_a_ledger_that_cannot_be_read(steward: Steward, url: str | None, words: str) -> None:
-    """No file is made, and no password is taken from the arguments or repeated."""
-    ended = steward("show", "x", *(["--ledger", url] if url else []))
+def test_a_batch_under_way_is_shown_as_such(steward: Steward, tmp_path: Path) -> None:
+    """Which call is being made, and how many steps have come to an end."""
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    engine = open_ledger(url)
+    writer = LedgerWriter(engine)
+    writer.record_plan(PLAN, NOW)
+    answer_id = writer.record_answer(approved(PLAN, NOW))
+    lease = writer.take_lease(PLAN.cluster, RUN, 60, NOW)
+    step = PLAN.batch("b1").steps[0]
+    intended = IntendedCall(plan=PLAN, batch_id="b1", step=step, answer_id=answer_id, before={}, clients=0)
+    writer.record_intent(intended, lease, NOW)
+    engine.dispose()
 
-    assert (ended.code, ended.out) == (2, "")
-    assert words in ended.err
-    assert "hush" not in ended.err
+    said = " ".join(steward("show", PLAN.plan_id, "--ledger", url).out.split())
+
+    assert "b1.s01 under way since 2026-03-01 12:00:00 UTC, or cut short then" in said
+    assert "0 of 1 approved steps have come to an end" in said

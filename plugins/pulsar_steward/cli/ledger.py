@@ -1,0 +1,113 @@
+"""``steward ledger``: whether the record is what was written, a copy of it for elsewhere, and its tables of today."""
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Annotated
+
+import typer
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Engine
+
+from pulsar_steward.cli.ledgers import LedgerUrl, named_ledger, opened_ledger
+from pulsar_steward.cli.options import help_without_command
+from pulsar_steward.cli.saying import STANDARD_OUTPUT
+from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.ledger.chain import Head
+from pulsar_steward.ledger.migrations.migrate import VERSIONS
+from pulsar_steward.ledger.store import transaction
+from pulsar_steward.ledger.verify import exported, verify_ledger
+from pulsar_steward.report.checkup.text import count, plain
+
+app = typer.Typer(rich_markup_mode=None)
+
+TAMPERED = 1
+
+Noted = Annotated[
+    str | None,
+    typer.Option(metavar="SEQUENCE:HASH", help="A head that was noted earlier; the chain must still hold it."),
+]
+Output = Annotated[str, typer.Option(metavar="FILE", help="A file that is not there yet; `-`: standard output.")]
+
+_HEAD = re.compile(r"(\d{1,18}):([0-9a-f]{64})")
+
+
+@app.callback(invoke_without_command=True)
+def _options(context: typer.Context) -> None:
+    """The record of what was proposed, answered and done: whether it is what was written."""
+    help_without_command(context)
+
+
+@app.command()
+def verify(context: typer.Context, *, ledger: LedgerUrl = None, noted: Noted = None) -> None:
+    """Compares every row with the chain. Exit code: 0 as written, 1 tampered with, 2 could not look."""
+    expected = _head(noted)
+    with opened_ledger(named_ledger(context, ledger)) as engine:
+        verdict = verify_ledger(engine, noted=expected)
+    compared = f"{count(verdict.rows, 'row')} compared"
+    if verdict.tampered:
+        typer.echo(f"TAMPERED WITH: {compared}, {count(len(verdict.tampered), 'place')} not as written")
+        for each in verdict.tampered:
+            typer.echo(f"- {plain(each.words)}")
+        raise typer.Exit(TAMPERED)
+    typer.echo(f"as written: {compared}{f', link {expected.sequence} is the one that was noted' if expected else ''}")
+    typer.echo(f"head: {verdict.head}")
+
+
+@app.command()
+def export(context: typer.Context, *, ledger: LedgerUrl = None, output: Output = STANDARD_OUTPUT) -> None:
+    """Writes every row in the order in which it was added, with its link, as lines of JSON. Compares nothing."""
+    url = named_ledger(context, ledger)
+    if output == STANDARD_OUTPUT:
+        with opened_ledger(url) as engine:
+            for line in exported(engine):
+                typer.echo(line)
+        return
+    rows = 0
+    with opened_ledger(url) as engine, _written_whole(Path(output)) as target:
+        for rows, line in enumerate(exported(engine), start=1):  # noqa: B007 - the last number is told
+            target.write(line + b"\n")
+    typer.echo(f"written: {output}, {count(rows, 'row')}", err=True)
+
+
+@app.command()
+def upgrade(context: typer.Context, *, ledger: LedgerUrl = None) -> None:
+    """Makes the ledger's tables, or brings those of an earlier Steward up to date; there is no way back."""
+    with opened_ledger(named_ledger(context, ledger), make=True) as engine:
+        typer.echo(f"the ledger's tables have version {_version(engine)}, which is this Steward's")
+
+
+def _head(noted: str | None) -> Head | None:
+    if noted is None:
+        return None
+    read = _HEAD.fullmatch(noted.strip().lower())
+    if read is None:
+        raise ConfigurationError(f"--noted {noted!r}: expected SEQUENCE:HASH, as `steward ledger verify` prints it")
+    return Head(int(read[1]), read[2])
+
+
+def _version(engine: Engine) -> str | None:
+    with transaction(engine) as connection:
+        return MigrationContext.configure(connection, opts={"version_table": VERSIONS}).get_current_revision()
+
+
+@contextmanager
+def _written_whole(file: Path) -> Iterator[IO[bytes]]:
+    """A new file that has its name only once all of it is on the disk; only its owner may read it."""
+    try:
+        if file.exists():  # an earlier export may be the only witness of what the ledger once was
+            raise ConfigurationError(f"--output {file} is there already: an export is never written over, name another")
+        with tempfile.NamedTemporaryFile(dir=file.absolute().parent, prefix=".steward-", delete=False) as made:
+            unfinished = Path(made.name)
+            try:
+                yield made
+                made.flush()
+                os.fsync(made.fileno())
+                unfinished.rename(file)
+            finally:
+                unfinished.unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigurationError(f"--output {file} cannot be written: {error.strerror}") from error

@@ -1,0 +1,177 @@
+"""``steward halt`` and ``steward resume``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlalchemy import delete, func, select
+
+from pulsar_steward.errors import Halted
+from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.halts import halt_of
+from pulsar_steward.ledger.store import open_ledger
+from tests.builders import CLUSTER, NOW
+from tests.unit.cli.recorded import record_move
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from sqlalchemy import Engine
+
+    from tests.unit.cli.conftest import Ended
+
+    Steward = Callable[..., Ended]
+
+BUNDLE = "0x00000000_0x10000000"
+
+
+@pytest.fixture
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
+    """An empty ledger, named in the environment, and Alice at the keyboard."""
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    engine = open_ledger(url)
+    monkeypatch.setenv("STEWARD_LEDGER", url)
+    monkeypatch.setenv("LOGNAME", "alice")
+    yield engine
+    engine.dispose()
+
+
+def test_a_halted_cluster_is_not_changed_until_it_is_resumed(steward: Steward, engine: Engine) -> None:
+    """The next call is not even intended; the refusal says who halted it, where and why."""
+    halted = steward("halt", CLUSTER, "--reason", "brokers are\nbeing upgraded")
+    with pytest.raises(Halted, match=r"was halted by alice at .* \(steward halt\) at .* UTC: brokers"):
+        record_move(engine, BUNDLE, NOW)
+    resumed = steward("resume", CLUSTER, "--reason", "done")
+    record_move(engine, "0x10000000_0x20000000", NOW)
+
+    assert (halted.code, resumed.code, resumed.err) == (0, 0, "")
+    assert f"cluster {CLUSTER} was halted by alice at " in halted.out
+    assert ": brokers are being upgraded\n" in halted.out
+    assert f"stops before its next call; what was called stays. `steward resume {CLUSTER}` ends it." in halted.out
+    assert resumed.out == f"the halt of cluster {CLUSTER} is over\n"
+
+
+def test_what_is_halted_is_listed(steward: Steward, engine: Engine) -> None:
+    """That of all clusters first; what was resumed is not."""
+    empty = steward("halt")
+    for arguments in (["west"], ["east"], ["--all"], ["north"]):
+        assert steward("halt", *arguments, "--reason", "tests").code == 0
+    assert steward("resume", "north").code == 0
+
+    listed = steward("halt")
+
+    assert (empty.code, empty.out) == (0, "nothing is halted by this ledger\n")
+    assert listed.code == 0
+    starts = [line.partition(" was halted by alice at ")[0] for line in listed.out.splitlines()]
+    assert starts == ["every cluster", "cluster east", "cluster west"]
+
+
+@pytest.mark.parametrize(
+    ("halts", "resumed", "said"),
+    [
+        ([["east"]], ["east"], ["the halt of cluster east is over"]),
+        ([["east"]], ["estt"], ["there is no halt of cluster estt: nothing to end"]),
+        ([["east"], ["west"]], ["east"], ["the halt of cluster east is over"]),
+        (
+            [["east"], ["--all"]],
+            ["east"],
+            ["the halt of cluster east is over", "still halted: every cluster was halted by alice"],
+        ),
+        (
+            [["--all"]],
+            ["east"],
+            ["there is no halt of cluster east: nothing to end", "still halted: every cluster was halted by alice"],
+        ),
+        (
+            [["east"], ["--all"]],
+            ["--all"],
+            ["the halt of every cluster is over", "still halted: cluster east was halted by alice"],
+        ),
+        ([["*"]], ["--all"], ["the halt of every cluster is over"]),
+    ],
+)
+def test_an_end_says_what_still_holds(
+    steward: Steward, engine: Engine, halts: list[list[str]], resumed: list[str], said: list[str]
+) -> None:
+    """The halt of all and those of single clusters end one by one."""
+    for arguments in halts:
+        assert steward("halt", *arguments, "--reason", "tests").code == 0
+
+    ended = steward("resume", *resumed)
+
+    assert ended.code == 0
+    lines = ended.out.splitlines()
+    assert len(lines) == len(said)
+    assert [line[: len(start)] for line, start in zip(lines, said, strict=True)] == said
+    assert all("` ends it" in line for line in lines[1:])
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_name_that_no_plan_has_is_halted_and_doubted(steward: Steward, engine: Engine, known: bool) -> None:
+    """A stop is never refused, and a typing error never goes unseen."""
+    if known:
+        record_move(engine, BUNDLE, NOW)
+
+    ended = steward("halt", CLUSTER, "--reason", "tests")
+
+    assert ended.code == 0
+    assert halt_of(engine, CLUSTER) is not None
+    assert ("holds no plan of such a cluster" in ended.err) is not known
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["halt", "east"], "say why by --reason"),
+        (["halt", "east", "--reason", " "], "say why by --reason"),
+        (["halt", "--all"], "say why by --reason"),
+        (["halt", "--reason", "tests"], "which cluster?"),
+        (["halt", "east", "--all", "--reason", "tests"], "either the cluster east or --all"),
+        (["halt", "", "--reason", "tests"], "the cluster's name is empty"),
+        (["resume"], "which cluster?"),
+        (["resume", "east", "--all"], "either the cluster east or --all"),
+        (["resume", ""], "the cluster's name is empty"),
+    ],
+)
+def test_what_is_not_clear_is_not_kept(steward: Steward, engine: Engine, arguments: list[str], words: str) -> None:
+    """Nothing is halted or resumed by half a command."""
+    ended = steward(*arguments)
+
+    assert (ended.code, ended.out) == (2, "")
+    assert words in ended.err
+    with engine.connect() as connection:
+        assert connection.execute(select(func.count()).select_from(tables.HALTS)).scalar() == 0
+
+
+def test_a_halt_that_cannot_be_kept_says_so(steward: Steward, engine: Engine) -> None:
+    """Nobody may think that a cluster is halted where it is not."""
+    with engine.begin() as connection:
+        connection.execute(delete(tables.HEAD))
+
+    ended = steward("halt", "east", "--reason", "tests")
+
+    assert (ended.code, ended.out) == (2, "")
+    assert "error: this halt was not kept: the ledger's chain has no head" in ended.err
+
+
+def test_a_user_without_a_name_can_halt_too(steward: Steward, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that runs under a number."""
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.getuid", lambda: 4_000_000)
+
+    assert "was halted by user 4000000 at " in steward("halt", "east", "--reason", "tests").out
+
+
+def test_a_name_from_the_environment_is_cut_to_what_the_ledger_keeps(
+    steward: Steward, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL would refuse a longer one, and so the halt."""
+    monkeypatch.setenv("LOGNAME", "a" * 300)
+
+    assert steward("halt", "east", "--reason", "tests").code == 0
+    held = halt_of(engine, "east")
+    assert held is not None
+    assert held.said_by == "a" * 200

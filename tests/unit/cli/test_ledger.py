@@ -1,0 +1,193 @@
+"""``steward ledger``."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlalchemy import create_engine, delete, insert, text, update
+
+from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.migrations.migrate import Migrations
+from pulsar_steward.ledger.store import open_ledger
+from tests.builders import NOW
+from tests.unit.cli.recorded import record_move
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from sqlalchemy import Executable
+
+    from tests.unit.cli.conftest import Ended
+
+    Steward = Callable[..., Ended]
+
+ROWS = 4
+"""A plan, its batch, an answer and an intent."""
+
+DATABASE = {"ledger.db", "ledger.db-wal", "ledger.db-shm"}
+"""Its files."""
+
+
+@pytest.fixture
+def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A ledger with one move, named in the environment as well."""
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    engine = open_ledger(url)
+    record_move(engine, "0x00000000_0x10000000", NOW)
+    engine.dispose()
+    monkeypatch.setenv("STEWARD_LEDGER", url)
+    return url
+
+
+def tamper(url: str, statement: Executable) -> None:
+    """Does what somebody with access to the database can do: without foreign keys too."""
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(statement)
+    engine.dispose()
+
+
+def head_of(steward: Steward) -> str:
+    """The head of the chain, as a person would note it."""
+    found = re.search(r"^head: (\d+:[0-9a-f]{64})$", steward("ledger", "verify").out, re.MULTILINE)
+    assert found
+    return found[1]
+
+
+def test_a_ledger_as_it_was_written(steward: Steward, url: str) -> None:
+    """Says how much was compared, and where the chain ends."""
+    ended = steward("ledger", "verify", "--ledger", url)
+
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith(f"as written: {ROWS} rows compared\nhead: {ROWS}:")
+
+
+def test_a_noted_head_stays_in_a_chain_that_grew(steward: Steward, url: str) -> None:
+    """However it is copied."""
+    noted = head_of(steward)
+    assert steward("halt", "east", "--reason", "tests").code == 0
+
+    ended = steward("ledger", "verify", "--noted", f" {noted.upper()} ")
+
+    assert ended.code == 0
+    assert f"as written: {ROWS + 1} rows compared, link {ROWS} is the one that was noted" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        (update(tables.ANSWERS).values(answered_by="mallory"), "row [1] of answers (link 3) was changed"),
+        (delete(tables.INTENTS), "row [1] of intents (link 4) was removed"),
+        (
+            insert(tables.HALTS).values(cluster="\x1b[2J", at=NOW, halted=False, said_by="x", reason="x"),
+            "row [1] of halts was inserted by another hand",
+        ),
+        (delete(tables.CHAIN).where(tables.CHAIN.c.sequence == 2), "link 2 of the chain is missing"),
+        (update(tables.BATCHES).values(batch_id="\x9b2J"), r'"\x9b2J"] of batches was inserted'),
+    ],
+    ids=["changed", "removed", "inserted", "unlinked", "steering the terminal"],
+)
+def test_tampering_ends_with_1(steward: Steward, url: str, statement: Executable, words: str) -> None:
+    """Every place is named on a line of its own; no head is told that somebody could note."""
+    tamper(url, statement)
+
+    ended = steward("ledger", "verify")
+
+    assert ended.code == 1
+    assert ended.out.startswith("TAMPERED WITH: ")
+    assert words in ended.out
+    assert "head: " not in ended.out
+    assert len(ended.out.splitlines()) == 1 + int(re.findall(r"(\d+) places? not", ended.out)[0])
+
+
+def test_a_chain_written_anew_is_not_the_one_that_was_noted(steward: Steward, url: str, tmp_path: Path) -> None:
+    """It holds together in itself; only a head from elsewhere shows it."""
+    noted = head_of(steward)
+    (tmp_path / "ledger.db").unlink()
+    engine = open_ledger(url)
+    record_move(engine, "0x10000000_0x20000000", NOW)
+    engine.dispose()
+
+    assert steward("ledger", "verify").code == 0
+    ended = steward("ledger", "verify", "--noted", noted)
+
+    assert ended.code == 1
+    assert f"link {ROWS} of the chain is not the one that was noted" in ended.out
+
+
+@pytest.mark.parametrize("noted", ["", "4", "4:abc", f"-4:{'0' * 64}", f"4:{'g' * 64}", f"4 {'0' * 64}"])
+def test_a_head_that_is_none_ends_with_2(steward: Steward, url: str, noted: str) -> None:
+    """A typing error is no tampering."""
+    ended = steward("ledger", "verify", f"--noted={noted}")
+
+    assert (ended.code, ended.out) == (2, "")
+    assert "expected SEQUENCE:HASH" in ended.err
+
+
+def test_a_damaged_database_ends_with_2(steward: Steward, tmp_path: Path, url: str) -> None:
+    """What cannot be read was not found to be tampered with, nor to be well; no part of an export stays."""
+    tamper(url, text("DROP TABLE halts"))
+
+    verified = steward("ledger", "verify")
+    exported = steward("ledger", "export", "--output", tmp_path / "out.jsonl")
+
+    assert (verified.code, exported.code) == (2, 2)
+    assert "no such table: halts" in verified.err
+    assert {path.name for path in tmp_path.iterdir()} <= DATABASE
+
+
+def test_an_export_is_the_same_in_a_file_and_on_standard_output(steward: Steward, tmp_path: Path, url: str) -> None:
+    """One JSON object a line, in the order of the chain; the file is its owner's."""
+    file = tmp_path / "out.jsonl"
+
+    printed = steward("ledger", "export")
+    written = steward("ledger", "export", "--output", file)
+
+    assert (printed.code, written.code, written.out) == (0, 0, "")
+    assert f"written: {file}, {ROWS} rows" in written.err
+    assert file.read_text(encoding="utf-8") == printed.out
+    assert file.stat().st_mode & 0o077 == 0
+    assert [json.loads(line)["sequence"] for line in printed.out.splitlines()] == [1, 2, 3, 4]
+    assert json.loads(printed.out.splitlines()[2])["row"]["answered_by"] == "alice"
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("there", "is there already"),
+        ("no/such", "cannot be written: No such"),
+        ("x" * 300, "cannot be written: File name"),
+    ],
+)
+def test_a_file_that_an_export_cannot_make(steward: Steward, tmp_path: Path, url: str, place: str, words: str) -> None:
+    """What is there stays as it is: it may be an earlier export."""
+    (tmp_path / "there").write_text("earlier", encoding="utf-8")
+
+    ended = steward("ledger", "export", "--output", tmp_path / place)
+
+    assert (ended.code, ended.out) == (2, "")
+    assert words in ended.err
+    assert (tmp_path / "there").read_text(encoding="utf-8") == "earlier"
+    assert {path.name for path in tmp_path.iterdir()} <= {"there", *DATABASE}
+
+
+def test_an_upgrade_brings_an_earlier_ledger_up_to_date(steward: Steward, tmp_path: Path) -> None:
+    """Said with the version; once more changes nothing."""
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        Migrations(connection).run("0001")
+    engine.dispose()
+
+    refused = steward("ledger", "verify", "--ledger", url)
+    upgraded = steward("ledger", "upgrade", "--ledger", url)
+
+    assert refused.code == 2
+    assert upgraded.code == 0
+    assert re.fullmatch(r"the ledger's tables have version \d{4}, which is this Steward's\n", upgraded.out)
+    assert steward("ledger", "upgrade", "--ledger", url) == upgraded
+    assert steward("ledger", "verify", "--ledger", url).code == 0

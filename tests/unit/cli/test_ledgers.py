@@ -1,0 +1,74 @@
+"""How the command line opens a ledger: only one that is there, of this Steward, and named without its password."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlalchemy import create_engine, inspect, text
+
+from pulsar_steward.ledger.store import open_ledger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.unit.cli.conftest import Ended
+
+    Steward = Callable[..., Ended]
+
+READING = ["show x", "ledger verify", "ledger export", "halt", "halt east --reason tests", "resume east"]
+"""Commands that make no tables."""
+
+ALL = [*READING, "ledger upgrade"]
+
+
+@pytest.mark.parametrize("command", ALL)
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        (None, "name the ledger by --ledger"),
+        ("sqlite:///no/such.db", "there is no ledger 'no/such.db'"),
+        ("nonsense", "the ledger's URL cannot be read"),
+        ("postgresql+psycopg://u:hush@h/d", "set STEWARD_LEDGER instead"),
+    ],
+)
+def test_a_ledger_that_cannot_be_opened(steward: Steward, command: str, url: str | None, words: str) -> None:
+    """No file is made, and no password is taken from the arguments or repeated."""
+    ended = steward(*command.split(), *(["--ledger", url] if url else []))
+
+    assert (ended.code, ended.out) == (2, "")
+    assert words in ended.err
+    assert "hush" not in ended.err
+
+
+@pytest.mark.parametrize("command", READING)
+def test_only_an_upgrade_makes_tables(steward: Steward, tmp_path: Path, command: str) -> None:
+    """Every other command leaves a ledger as it is and names the remedy, which helps."""
+    (tmp_path / "ledger.db").touch()
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+
+    ended = steward(*command.split(), "--ledger", url)
+    engine = create_engine(url)
+    made = inspect(engine).get_table_names()
+    engine.dispose()
+
+    assert (ended.code, ended.out, made) == (2, "", [])
+    assert "`steward ledger upgrade`" in ended.err
+    assert steward("ledger", "upgrade", "--ledger", url).code == 0
+    assert "no tables" not in steward(*command.split(), "--ledger", url).err
+
+
+@pytest.mark.parametrize("command", ALL)
+def test_a_ledger_of_a_later_steward_is_left_alone(steward: Steward, tmp_path: Path, command: str) -> None:
+    """What it means is not known here; an upgrade does not go back either."""
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    engine = open_ledger(url)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE steward_version SET version_num = '9999'"))
+    engine.dispose()
+
+    ended = steward(*command.split(), "--ledger", url)
+
+    assert (ended.code, ended.out) == (2, "")
+    assert "of a later Steward (its tables have version 9999)" in ended.err
