@@ -46,6 +46,10 @@ test: lint ## Check and test everything; a part that cannot run says why (with C
 accuracy: $(STAMP) ## Make labelled faults, real ones too, see which the checks find, and write docs/accuracy.md (ARGS="--quick")
 	@$(JAVA) $(BIN)/python -m benchmarks.accuracy $(ARGS)
 
+.PHONY: chaos
+chaos: $(STAMP) ## Seeded faults at random points of remediations on a real cluster, and docs/reliability.md (ARGS="--seed 2")
+	@$(JAVA) $(BIN)/python -m benchmarks.chaos $(ARGS)
+
 .PHONY: lint
 lint: $(STAMP) ## Style, types and the direction of imports
 	$(BIN)/ruff check

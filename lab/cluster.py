@@ -177,6 +177,14 @@ class Lab:
         """SIGCONT: goes on where it was paused."""
         return self._signalled(self._in_condition(broker_id, "paused"), signal.SIGCONT, "running")
 
+    def pause_zookeeper(self) -> None:
+        """SIGSTOP: brokers read what they have cached, change nothing, and lose their sessions if it lasts."""
+        self._signal_zookeeper(signal.SIGSTOP)
+
+    def resume_zookeeper(self) -> None:
+        """SIGCONT; harmless where it runs."""
+        self._signal_zookeeper(signal.SIGCONT)
+
     def active_brokers(self) -> tuple[str, ...]:
         """Ids of the brokers that the cluster itself lists."""
         return self._admin().active_brokers()
@@ -285,6 +293,11 @@ class Lab:
     def _ended(self, broker: Broker) -> Broker:
         self._store.change(lambda state: state.with_process(broker.name, None))
         return self.broker(broker.broker_id)
+
+    def _signal_zookeeper(self, number: signal.Signals) -> None:
+        running = self.state.zookeeper.process
+        if running is not None:
+            process.send(running, number)
 
     def _signalled(self, broker: Broker, number: signal.Signals, wanted: Literal["running", "paused"]) -> Broker:
         if broker.process is not None:

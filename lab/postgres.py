@@ -47,9 +47,55 @@ def binaries() -> Path | None:
     return next((folder for folder in found if (folder / "initdb").exists()), None)
 
 
+class PostgresProcess:
+    """One server's program, which may be started again after it was ended from outside.
+
+    Args:
+        command: With its folder of data.
+        log: Where its output goes.
+    """
+
+    def __init__(self, command: list[str], log: Path) -> None:
+        self._command = command
+        self._log = log
+        self._running: ProcessId | None = None
+
+    @property
+    def pid(self) -> int:
+        """Of the server's first process, which all others end with.
+
+        Raises:
+            PartFailedError: It does not run.
+        """
+        if self._running is None or process.condition(self._running) == "gone":
+            raise PartFailedError(f"PostgreSQL does not run:\n{process.tail(self._log)}")
+        return self._running.pid
+
+    def start(self) -> None:
+        """Starts it where it does not run, and returns once it takes connections."""
+        if self._running is not None and process.condition(self._running) != "gone":
+            return
+        self._log.write_bytes(b"")
+        running = self._running = process.spawn(self._command, self._log, tied=True)
+        wait_until(lambda: _ready(self._log, running), "PostgreSQL is ready", START_S)
+
+    def stop(self) -> None:
+        """Ends it, if it runs."""
+        if self._running is not None:
+            process.send(self._running, signal.SIGINT)  # "fast": clients are cut off
+            process.end([self._running], GRACE_S)
+
+
 @contextmanager
 def running_postgres(folder: Path) -> Iterator[Postgres]:
-    """A fresh server on a free port, for the length of a ``with`` block.
+    """A fresh server on a free port, for the length of a ``with`` block; see `restartable_postgres`."""
+    with restartable_postgres(folder) as (server, _):
+        yield server
+
+
+@contextmanager
+def restartable_postgres(folder: Path) -> Iterator[tuple[Postgres, PostgresProcess]]:
+    """The same with its program at hand.
 
     Args:
         folder: Where the programs are, as `binaries` finds them.
@@ -66,14 +112,12 @@ def running_postgres(folder: Path) -> Iterator[Postgres]:
         options = ["-U", USER, "-A", "scram-sha-256", "--pwfile", str(secret)]
         process.run([*_as_user(), str(folder / "initdb"), "--no-sync", "-D", str(data), *options], log, START_S)
         listening = ["-h", "127.0.0.1", "-p", str(server.port), "-k", "", "-c", "max_connections=200"]
-        command = [*_as_user(), str(folder / "postgres"), "-F", "-D", str(data), *listening]
-        running = process.spawn(command, log, tied=True)
+        program = PostgresProcess([*_as_user(), str(folder / "postgres"), "-F", "-D", str(data), *listening], log)
         try:
-            wait_until(lambda: _ready(log, running), "PostgreSQL is ready", START_S)
-            yield server
+            program.start()
+            yield server, program
         finally:
-            process.send(running, signal.SIGINT)  # "fast": clients are cut off
-            process.end([running], GRACE_S)
+            program.stop()
 
 
 def _ready(log: Path, running: ProcessId) -> bool:

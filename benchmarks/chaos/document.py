@@ -1,0 +1,115 @@
+"""The result as `docs/reliability.md`, written by the command and by nothing else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from benchmarks.chaos.faults import ANSWERS, FAULTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from benchmarks.chaos.judging import Judged
+
+CLOCK_MINUTE = 60
+OUTCOMES = ("done", "refused", "drifted", "failed", "unknown")
+
+
+@dataclass(frozen=True)
+class Chaos:
+    """All of one command.
+
+    Attributes:
+        seed: What everything was drawn from.
+        runs: In order.
+        checkups: Exit codes of `steward checkup`, run in between.
+        date: ISO.
+        versions: Of what took part, by name.
+    """
+
+    seed: int
+    runs: Sequence[Judged]
+    checkups: Sequence[int]
+    date: str
+    versions: Mapping[str, str]
+
+    @property
+    def violations(self) -> list[str]:
+        """What did not hold, with its run."""
+        return [f"run {each.scenario.number}: {words}" for each in self.runs for words in each.violations]
+
+
+def markdown(chaos: Chaos) -> str:
+    """The document."""
+    versions = ", ".join(f"{name} {version}" for name, version in chaos.versions.items())
+    minutes = sum(each.seconds for each in chaos.runs) / CLOCK_MINUTE
+    met = sum(each.happened or each.scenario.fault.kind == "none" for each in chaos.runs)
+    steps = sum(len(each.outcomes) for each in chaos.runs)
+    refused = [each for each in chaos.runs if not each.scenario.permits]
+    lines = [
+        "# What holds when things go wrong",
+        "",
+        "Written by `make chaos`. Each run records a plan of one to three changes, answers it, carries it out on a",
+        "real cluster in a process of its own (again, as Airflow would, where it died), and reads it back, while one",
+        "fault befalls it at a point that its seed draws. Afterwards the brokers' own request logs, what the cluster",
+        "shows and the ledger are compared:",
+        "",
+        "- every changing call that a broker answered has exactly one recorded intent, of a step that was approved;",
+        "- no step is tried again after it was done, and none is done twice;",
+        "- what was rejected, expired, superseded, tampered with or never asked has no call and no intent;",
+        "- no setting, bundle or owner is other than before unless somebody intended it;",
+        "- what is recorded as done is what the cluster shows;",
+        "- the ledger verifies, or, where it was tampered with, says so;",
+        "- every worker ends in an outcome or an error of Steward's own, and the next observation works.",
+        "",
+        f"{chaos.date}, seed {chaos.seed}, {versions}, {minutes:.0f} minutes.",
+        "",
+        "| | |",
+        "|---|---|",
+        f"| runs | {len(chaos.runs)}, on real brokers; the fault came to pass in {met} |",
+        f"| runs in which nothing was permitted, and their changing calls | {len(refused)}, {_calls(refused)} |",
+        f"| steps that came to an outcome, and changing calls of all runs | {steps}, {_calls(chaos.runs)} |",
+        f"| `steward checkup` in between (1: findings, 2: could not look) | {_codes(chaos.checkups)} |",
+        f"| violations | {len(chaos.violations)} |",
+        "",
+        *_violations(chaos),
+        "## By fault",
+        "",
+        "A fault that came to pass may do no harm: Steward asks again, or the point lies behind the last call.",
+        "",
+        f"| fault | what it is | runs | came to pass | {' | '.join(OUTCOMES)} | violations |",
+        f"|---|---|{'---|' * (len(OUTCOMES) + 3)}",
+        *(_row(f"{fault.name} | {fault.about}", _of(chaos.runs, fault.name)) for fault in FAULTS),
+        "",
+        "## By answer",
+        "",
+        f"| answer | runs | came to pass | {' | '.join(OUTCOMES)} | violations |",
+        f"|---|{'---|' * (len(OUTCOMES) + 3)}",
+        *(_row(name, [each for each in chaos.runs if each.scenario.answer == name]) for name, _ in ANSWERS),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _calls(runs: Iterable[Judged]) -> int:
+    return sum(len(each.calls) for each in runs)
+
+
+def _codes(codes: Iterable[int]) -> str:
+    return ", ".join(f"{count} times {code}" for code, count in sorted(Counter(codes).items())) or "not run"
+
+
+def _violations(chaos: Chaos) -> list[str]:
+    return [*(f"- {words}" for words in chaos.violations), ""] if chaos.violations else []
+
+
+def _of(runs: Sequence[Judged], fault: str) -> list[Judged]:
+    return [each for each in runs if each.scenario.fault.name == fault]
+
+
+def _row(name: str, runs: Sequence[Judged]) -> str:
+    outcomes = Counter(outcome for each in runs for outcome in each.outcomes)
+    met, wrong = sum(each.happened for each in runs), sum(len(each.violations) for each in runs)
+    cells = [len(runs), met, *(outcomes[outcome] for outcome in OUTCOMES), wrong]
+    return f"| {name} | {' | '.join(str(cell) for cell in cells)} |"

@@ -1,0 +1,220 @@
+"""The cluster that chaos is made on: namespaces with bundles to move and settings to change, and what they show."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lab.errors import AdminCallError
+from lab.faults.real.operator import operator_of, operators_of
+from lab.placement import SYSTEM_NAMESPACE
+from lab.process import condition
+from lab.waiting import wait_until
+from pulsar_steward.admin.reader import Reader
+from pulsar_steward.admin.settings import AdminSettings
+from pulsar_steward.admin.statistics import bundles_in
+from pulsar_steward.model.bundles import BundleRange, halves_by_topic_count, position_of, tc_topic
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName
+from pulsar_steward.model.step import ChangeSetting, SplitBundle, UnloadBundle
+from pulsar_steward.policy.schema import Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from random import Random
+
+    from lab.cluster import Lab
+    from pulsar_steward.model.setting import Setting
+    from pulsar_steward.model.step import Change
+
+NAMESPACES = tuple(f"public/chaos-{number}" for number in range(4))
+BUNDLES = 4
+TOPICS = 12
+COORDINATORS = 16
+GIB = 1 << 30
+_TOPICS = [f"persistent://{namespace}/t-{number}" for namespace in NAMESPACES for number in range(TOPICS)]
+_COORDINATORS = [tc_topic(number) for number in range(COORDINATORS)]
+
+CALL = re.compile(r'RequestLog \S+ .*?"(PUT|POST|DELETE) (\S+) HTTP/[\d.]+" (\d+) .*"python-requests/')
+"""A changing request of Steward's in a broker's log; the lab and brokers themselves name themselves otherwise."""
+
+REDIRECT = 307
+
+
+@dataclass(frozen=True)
+class State:
+    """What the cluster shows of what may be changed here.
+
+    Attributes:
+        owners: Bundles (``tenant/ns/range``) to the broker that owns them.
+        ranges: All bundles, owned or not, by the same names.
+        settings: Namespaces to what is set on them.
+    """
+
+    owners: Mapping[str, str]
+    ranges: frozenset[str]
+    settings: Mapping[str, Mapping[SettingName, Setting]]
+
+    def bundles(self, namespace: str) -> list[str]:
+        """A namespace's owned ranges."""
+        return sorted(name.rpartition("/")[2] for name in self.owners if name.rpartition("/")[0] == namespace)
+
+
+class Ground:
+    """A lab that is broken and mended again and again.
+
+    Args:
+        lab: Three brokers, running.
+    """
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+        self._read_up_to = {broker.name: lab.log(broker.name).stat().st_size for broker in lab.brokers}
+        for namespace in NAMESPACES:
+            lab.make_topic(f"persistent://{namespace}/t-0", BUNDLES)
+            for number in range(1, TOPICS):
+                operator_of(lab).create_topic(f"persistent://{namespace}/t-{number}")
+
+    @property
+    def brokers(self) -> list[str]:
+        """Ids of all brokers, in order of starting."""
+        return [broker.broker_id for broker in self.lab.brokers]
+
+    def settings(self, policy: Policy) -> AdminSettings:
+        """How Steward reaches it."""
+        return AdminSettings(urls=self.lab.admin_urls, limits=policy.admin)
+
+    def heal(self) -> None:
+        """Starts and resumes what a fault ended or paused, and has every bundle loaded again."""
+        self.lab.resume_zookeeper()
+        for broker in self.lab.brokers:
+            match condition(broker.process):
+                case "gone":
+                    self.lab.start_broker(broker.broker_id)
+                case "paused":
+                    self.lab.resume_broker(broker.broker_id)
+                case _:
+                    pass
+        wait_until(self._settled, "every broker runs, and bundles stay where they are", 120, every_s=0.2)
+
+    def _settled(self) -> bool:
+        with contextlib.suppress(AdminCallError):
+            if set(self.lab.active_brokers()) != set(self.brokers):
+                return False
+            before = self.lab.owned_bundles()
+            self.lab.tc_placement()
+            admins = operators_of(self.lab)
+            for number, name in enumerate([*_TOPICS, *_COORDINATORS]):
+                admins[number % len(admins)].look_up(name)
+            after = self.lab.owned_bundles()
+            return before == after and len(after) == len(self.brokers)
+        return False
+
+    def state(self) -> State:
+        """What it shows now."""
+        owners = {
+            bundle: broker
+            for broker, bundles in self.lab.owned_bundles().items()
+            for bundle in bundles
+            if bundle.rpartition("/")[0] in {*NAMESPACES, SYSTEM_NAMESPACE}
+        }
+        with Reader(self.settings(Policy())) as reader:
+            settings = {namespace: reader.own_settings(namespace) for namespace in NAMESPACES}
+        admin = operator_of(self.lab)
+        ranges = {f"{name}/{bundle}" for name in (*NAMESPACES, SYSTEM_NAMESPACE) for bundle in admin.bundles(name)}
+        return State(owners, frozenset(ranges), settings)
+
+    def observe(self) -> int:
+        """Looks at the whole cluster as a snapshot does, one broker after another; returns how many topics it saw."""
+        with Reader(self.settings(Policy())) as reader:
+            topics = 0
+            for broker in reader.brokers():
+                with reader.at(broker) as one:
+                    one.owned_bundles(reader.runtime_configuration()["clusterName"], broker)
+                    topics += sum(len(bundle.topics) for bundle in bundles_in(one.topic_statistics(), broker))
+            return topics
+
+    def changes(self, random: Random, state: State) -> list[Change]:
+        """One to three changes that make sense now, of different things."""
+        made: list[Change] = []
+        namespaces = random.sample(NAMESPACES, 3)
+        for namespace in namespaces[: random.choice((1, 1, 2, 3))]:
+            kind = random.choices(("move", "setting", "coordinators", "split"), (5, 4, 2, 1))[0]
+            change = self._change(kind, namespace, random, state)
+            if change is not None and str(change) not in {str(other) for other in made}:
+                made.append(change)
+        return made or [self._setting(namespaces[0], random, state)]
+
+    def _change(self, kind: str, namespace: str, random: Random, state: State) -> Change | None:
+        match kind:
+            case "move":
+                return self._move(namespace, random, state)
+            case "coordinators":
+                return self._move(SYSTEM_NAMESPACE, random, state)
+            case "split":
+                return self._split(namespace, random, state)
+            case _:
+                return self._setting(namespace, random, state)
+
+    def _move(self, namespace: str, random: Random, state: State) -> Change | None:
+        bundles = [bundle for bundle in state.bundles(namespace) if self._topics_in(namespace, bundle)]
+        if not bundles:
+            return None
+        bundle = random.choice(bundles)
+        source = state.owners[f"{namespace}/{bundle}"]
+        target = random.choice([broker for broker in self.brokers if broker != source])
+        return UnloadBundle(namespace=namespace, bundle=bundle, source=source, target=target)
+
+    def _split(self, namespace: str, random: Random, state: State) -> Change | None:
+        for bundle in random.sample(state.bundles(namespace), len(state.bundles(namespace))):
+            whole = BundleRange.parse(bundle)
+            # Pulsar's own topics in it count as well: asked of the owner, where Steward asks.
+            positions = sorted(position_of(name) for name in operator_of(self.lab).topics_in(namespace, bundle))
+            halves = halves_by_topic_count(whole, positions)
+            if halves is not None:
+                low, high = halves
+                return SplitBundle(
+                    namespace=namespace,
+                    bundle=bundle,
+                    owner=state.owners[f"{namespace}/{bundle}"],
+                    algorithm="topic_count_equally_divide",
+                    halves=(str(low), str(high)),
+                )
+        return None
+
+    @staticmethod
+    def _setting(namespace: str, random: Random, state: State) -> ChangeSetting:
+        name = random.choice((SettingName.SIZE_QUOTA, SettingName.RETENTION))
+        before = state.settings[namespace].get(name)
+        after: Setting = BacklogQuota(limit_bytes=random.randint(10, 10_000) * GIB, policy=QuotaPolicy.HOLD)
+        if name is SettingName.RETENTION:
+            after = Retention(minutes=random.randint(10_000, 100_000), megabytes=-1)
+        return ChangeSetting(namespace=namespace, name=name, before=before, after=after)
+
+    @staticmethod
+    def _topics_in(namespace: str, bundle: str) -> list[int]:
+        whole = BundleRange.parse(bundle)
+        names = [f"persistent://{namespace}/t-{number}" for number in range(TOPICS)]
+        if namespace == SYSTEM_NAMESPACE:
+            names = [tc_topic(number) for number in range(COORDINATORS)]
+        positions = (position_of(name) for name in names)
+        return sorted(position for position in positions if position in whole)
+
+    def calls(self) -> list[str]:
+        """Changing requests of Steward's that brokers answered themselves, not by a redirect, since the last time."""
+        time.sleep(0.2)  # a request is logged right after its answer went out
+        found = []
+        for broker in self.lab.brokers:
+            with self.lab.log(broker.name).open("rb") as log:
+                log.seek(self._read_up_to.get(broker.name, 0))
+                text = log.read()
+            whole = text[: text.rfind(b"\n") + 1]
+            self._read_up_to[broker.name] = self._read_up_to.get(broker.name, 0) + len(whole)
+            found += [
+                f"{method} {path}"
+                for method, path, status in CALL.findall(whole.decode(errors="replace"))
+                if int(status) != REDIRECT
+            ]
+        return found

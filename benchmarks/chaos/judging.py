@@ -1,0 +1,195 @@
+"""Whether the contracts held in one run: by the brokers' request logs, what the cluster shows, and the ledger."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+
+from benchmarks.chaos.ground import NAMESPACES
+from pulsar_steward.apply.changes import kind_of
+from pulsar_steward.apply.execute import MOST_ATTEMPTS
+from pulsar_steward.ledger.read import LedgerReader
+from pulsar_steward.ledger.rows import Outcome
+from pulsar_steward.ledger.verify import verify_ledger
+from pulsar_steward.model.step import ChangeSetting, SplitBundle, UnloadBundle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sqlalchemy import Engine
+
+    from benchmarks.chaos.faults import Scenario
+    from benchmarks.chaos.ground import State
+    from benchmarks.chaos.running import ChaosRun
+    from benchmarks.chaos.worker import Report
+    from pulsar_steward.ledger.rows import Intent, StepOutcome
+    from pulsar_steward.model.plan import Plan
+    from pulsar_steward.model.step import Change
+
+REDIRECTING = {"authoritative", "destinationBroker"}
+"""Of an unload's address the leader keeps the destination, and sends the caller on without it."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a run came to.
+
+    Attributes:
+        scenario: What was to happen.
+        happened: Whether the fault came to pass.
+        outcomes: What the steps came to, in order.
+        calls: Changing calls that brokers answered themselves.
+        violations: Contracts that did not hold, in words; empty: all held.
+        told: What each worker said, for whoever looks into it.
+        seconds: How long it took.
+    """
+
+    scenario: Scenario
+    happened: bool
+    outcomes: tuple[str, ...]
+    calls: tuple[str, ...]
+    violations: tuple[str, ...]
+    told: tuple[str, ...]
+    seconds: float = 0
+
+
+def judged(run: ChaosRun, engine: Engine, plan: Plan, before: State, proof: Report | None) -> Judged:
+    """Holds a run to account, once the cluster is whole again."""
+    ledger, batch_id = LedgerReader(engine), plan.batches[0].batch_id
+    intents, outcomes = ledger.intents(plan.plan_id, batch_id), ledger.outcomes(plan.plan_id, batch_id)
+    calls, after = run.ground.calls(), run.ground.state()
+    disturbed = run.scenario.fault.kind == "cluster" and run.happened
+    violations = [
+        *_calls(calls, intents),
+        *_steps(run.scenario, plan, intents, outcomes),
+        *_settings(before, after, intents),
+        *_bundles(before, after, intents, disturbed=disturbed),
+        *_shown(after, plan, outcomes, disturbed=disturbed),
+        *_ledger(run.scenario, engine),
+        *_workers(run.reports, proof),
+        *_observation(run),
+    ]
+    return Judged(
+        scenario=run.scenario,
+        happened=run.happened,
+        outcomes=tuple(row.outcome.value for row in outcomes),
+        calls=tuple(calls),
+        violations=tuple(violations),
+        told=tuple(_told(report) for report in [*run.reports, proof]),
+    )
+
+
+def _told(report: Report | None) -> str:
+    return "killed" if report is None else f"{report.error or 'ended'}: {' | '.join(report.said)}"
+
+
+def _called(change: Change) -> str:
+    call = kind_of(change).call()
+    query = f"?{urlencode(call.query)}" if call.query else ""
+    return _essence(f"{call.method} {call.path}{query}")
+
+
+def _essence(call: str) -> str:
+    """A call without what brokers add to its address, or leave out, when they redirect it."""
+    method, _, address = call.partition(" ")
+    parts = urlsplit(address)
+    kept = [(name, value) for name, value in parse_qsl(parts.query) if name not in REDIRECTING]
+    return f"{method} {unquote(parts.path)}?{urlencode(kept)}"
+
+
+def _calls(calls: Sequence[str], intents: Sequence[Intent]) -> Iterator[str]:
+    """Every changing call has exactly one intent, and so one approved step, behind it."""
+    intended = Counter(_called(intent.change) for intent in intents)
+    for call, count in Counter(_essence(call) for call in calls).items():
+        if count > intended[call]:
+            yield f"{call} was sent {count} times, and intended {intended[call]} times"
+    targets = {intent.change.target for intent in intents if isinstance(intent.change, UnloadBundle)}
+    for call in calls:
+        named = dict(parse_qsl(urlsplit(call.partition(" ")[2]).query)).get("destinationBroker")
+        if named not in {None, *targets}:
+            yield f"{call} names a broker that nobody intended"
+
+
+def _steps(scenario: Scenario, plan: Plan, intents: Sequence[Intent], outcomes: Sequence[StepOutcome]) -> Iterator[str]:
+    """What was not permitted never ran, and what was ran once."""
+    if intents and not scenario.permits:
+        yield f"{len(intents)} calls were intended, though the answer was {scenario.answer}"
+    approved = {step.step_id for step in plan.batches[0].steps}
+    for step_id, tries in Counter(intent.step_id for intent in intents).items():
+        if step_id not in approved:
+            yield f"{step_id} was tried, and is no step of the plan"
+        if tries > MOST_ATTEMPTS:
+            yield f"{step_id} was tried {tries} times"
+    for step_id, times in Counter(row.step_id for row in outcomes if row.outcome is Outcome.DONE).items():
+        if times > 1:
+            yield f"{step_id} was done {times} times"
+    done_at = {row.step_id: row.intent_id or 0 for row in outcomes if row.outcome is Outcome.DONE}
+    for intent in intents:
+        if intent.intent_id > done_at.get(intent.step_id, intent.intent_id):
+            yield f"{intent.step_id} was tried again after it was done"
+
+
+def _settings(before: State, after: State, intents: Sequence[Intent]) -> Iterator[str]:
+    """No setting has a value that nobody intended."""
+    intended = [intent.change for intent in intents if isinstance(intent.change, ChangeSetting)]
+    for namespace in NAMESPACES:
+        was, is_now = before.settings[namespace], after.settings[namespace]
+        for name in {*was, *is_now}:
+            expected = [each.after for each in intended if (each.namespace, each.name) == (namespace, name)]
+            if was.get(name) != is_now.get(name) and is_now.get(name) not in expected:
+                yield f"{name} of {namespace} is {is_now.get(name)}, which nobody intended"
+
+
+def _bundles(before: State, after: State, intents: Sequence[Intent], *, disturbed: bool) -> Iterator[str]:
+    """No bundle was split or moved that nobody intended; brokers that come and go move them by themselves."""
+    split = {intent.change.bundle: intent.change for intent in intents if isinstance(intent.change, SplitBundle)}
+    halves = {f"{each.namespace}/{half}" for each in split.values() for half in each.halves}
+    moves = [intent.change for intent in intents if isinstance(intent.change, UnloadBundle)]
+    moved = {f"{each.namespace}/{each.bundle}" for each in moves}
+    if new := after.ranges - before.ranges - halves:
+        yield f"{', '.join(sorted(new))} came about, which nobody intended"
+    for bundle, owner in after.owners.items():
+        if not disturbed and before.owners.get(bundle, owner) != owner and bundle not in moved:
+            yield f"{bundle} is on {owner} now, which nobody intended"
+
+
+def _shown(after: State, plan: Plan, outcomes: Sequence[StepOutcome], *, disturbed: bool) -> Iterator[str]:
+    """What is recorded as done is what the cluster shows."""
+    for row in outcomes:
+        if row.outcome is not Outcome.DONE:
+            continue
+        match plan.batches[0].step(row.step_id).change:
+            case ChangeSetting(namespace=namespace, name=name, after=value):
+                shown = after.settings[namespace].get(name) == value
+            case SplitBundle(namespace=namespace, halves=halves):
+                shown = {f"{namespace}/{half}" for half in halves} <= after.ranges
+            case UnloadBundle(namespace=namespace, bundle=bundle, target=target):
+                shown = disturbed or after.owners.get(f"{namespace}/{bundle}") == target
+        if not shown:
+            yield f"{row.step_id} is recorded as done, and does not show"
+
+
+def _ledger(scenario: Scenario, engine: Engine) -> Iterator[str]:
+    """The ledger verifies, unless somebody tampered with it, and then it says so."""
+    found = verify_ledger(engine).tampered
+    if scenario.fault.kind == "tampering" and not found:
+        yield "the ledger verifies, though it was tampered with"
+    if scenario.fault.kind != "tampering":
+        yield from (f"the ledger does not verify: {each.words}" for each in found)
+
+
+def _workers(reports: Sequence[Report | None], proof: Report | None) -> Iterator[str]:
+    """A worker ends in an outcome or an error of Steward's own, within its time."""
+    for report in [*reports, proof]:
+        if report is not None and report.error in {"Defect", "Hung"}:
+            yield f"a worker came to {report.error}: {report.said}"
+    if proof is None:
+        yield "the batch could not be read back"
+
+
+def _observation(run: ChaosRun) -> Iterator[str]:
+    """The next look at the cluster works."""
+    if not run.ground.observe():
+        yield "the next observation saw nothing"

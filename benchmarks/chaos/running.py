@@ -1,0 +1,265 @@
+"""One run: a plan is recorded, answered, carried out under its fault as Airflow would, read back and judged."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import delete, insert, select, update
+
+from benchmarks.chaos import worker
+from benchmarks.chaos.faults import ambush, jump, kill_at, outage
+from benchmarks.chaos.judging import Judged, judged
+from lab.postgres import create_database
+from pulsar_steward.apply.changes import kind_of
+from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.halts import Halt, say
+from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.ledger.write import LedgerWriter
+from pulsar_steward.model.plan import Batch, Plan, approval_digest
+from pulsar_steward.model.step import Step, Touched
+from pulsar_steward.orchestration.answers import APPROVE, COMMENT, LOSS, REJECT, STEPS, Question, interpret
+from pulsar_steward.policy.schema import Policy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from random import Random
+
+    from sqlalchemy import Engine
+
+    from benchmarks.chaos.detour import Detour
+    from benchmarks.chaos.faults import Scenario
+    from benchmarks.chaos.ground import Ground
+    from benchmarks.chaos.worker import Report, Task
+    from lab.postgres import Postgres, PostgresProcess
+    from pulsar_steward.model.step import Change
+
+POLICY: dict[str, Any] = {
+    "admin": {"connect_timeout_seconds": 2, "read_timeout_seconds": 3, "total_timeout_seconds": 10, "read_attempts": 2},
+    "apply": {"proof_timeout_seconds": 8, "proof_wait_seconds": 0, "lease_seconds": 5, "lease_wait_seconds": 30},
+    "tc_skew": {"cooldown_minutes": 0},
+    "guards": {"circle_minutes": 0},
+    "health": {"return_seconds": 2},
+}
+"""As by default, with little patience: what a run waits for is not what is tried here."""
+
+BATCH = "b1"
+RUN = "pulsar_remediate/chaos/0"
+OTHER_RUN = "pulsar_remediate/chaos/1"
+OUTLIVED_SECONDS = 20.0
+TRIES = 3
+"""As often as Airflow tries a task that has two retries."""
+
+
+@dataclass(frozen=True)
+class Servers:
+    """Where ledgers are kept: files in a folder, or databases of a server that may be ended and started again."""
+
+    home: Path
+    binaries: Path
+    postgres: Postgres
+    program: PostgresProcess
+
+    def ledger(self, scenario: Scenario) -> str:
+        """The URL of a ledger of the run's own."""
+        if not scenario.postgres:
+            return f"sqlite:///{self.home / f'ledger-{scenario.number}.db'}"
+        name = f"run_{scenario.number}"
+        create_database(self.binaries, self.postgres, name)
+        return self.postgres.url(name)
+
+
+@dataclass
+class ChaosRun:
+    """One run on its way.
+
+    Attributes:
+        happened: Whether the fault came to pass; a run may be over before it.
+        reports: What each worker said; None: it was killed.
+        walk: Whether workers report the lines that they came by.
+    """
+
+    scenario: Scenario
+    ground: Ground
+    detour: Detour
+    servers: Servers
+    happened: bool = False
+    reports: list[Report | None] = field(default_factory=list)
+    walk: bool = False
+
+    def judged(self) -> Judged:
+        """Runs it, heals the cluster, and says what held."""
+        began = time.monotonic()
+        random = self.scenario.random
+        before = self.ground.state()
+        self.ground.calls()
+        engine = open_ledger(url := self.servers.ledger(self.scenario))
+        plan = self._asked(engine, self.ground.changes(random, before))
+        if self.scenario.fault.kind == "tampering":
+            self.happened = tampered_with(engine, plan, self.scenario.fault.name, random)
+        way = ambush(self.scenario, self._to_the_cluster, lambda: self._halt(engine, plan.cluster))
+        with self.detour.through(way):
+            self._apply(self._task(url, plan))
+        self.servers.program.start()
+        self.ground.heal()
+        proof = worker.run(replace(self._task(url, plan), what="verify"))
+        self.happened = self.happened or bool(way and way.met)
+        engine.dispose()  # its connections may be to a server that went away
+        verdict = judged(self, engine, plan, before, proof)
+        engine.dispose()
+        return replace(verdict, seconds=time.monotonic() - began)
+
+    def _asked(self, engine: Engine, changes: list[Change]) -> Plan:
+        """Records a plan of these changes, and an answer to it."""
+        now, writer = datetime.now(UTC), LedgerWriter(engine)
+        plan = plan_of(f"chaos-{self.scenario.number}", changes, now)
+        writer.record_plan(plan, now)
+        runs = [RUN, OTHER_RUN] if self.scenario.fault.name == "two runs of a plan" else [RUN]
+        for run in runs if self.scenario.answer != "never asked" else ():
+            writer.record_request(plan, BATCH, run, now, requested_by=None)
+            asked = Question(plan=plan, batch_id=BATCH, run=run)
+            answer = interpret(self._event(plan, now), asked, Policy.model_validate(POLICY).approval, now)
+            writer.record_answer(answer)
+        if self.scenario.answer == "superseded":
+            newer = plan_of(plan.cluster, changes[:1], now + timedelta(seconds=1))
+            writer.record_plan(newer, now, supersede=[plan.plan_id])
+        return plan
+
+    def _event(self, plan: Plan, now: datetime) -> dict[str, Any]:
+        """What Airflow would resume the task with."""
+        steps = [step.step_id for step in plan.batch(BATCH).steps]
+        if self.scenario.answer == "some steps":
+            steps = self.scenario.random.sample(steps, self.scenario.random.randint(1, len(steps)))
+        event: dict[str, Any] = {
+            "chosen_options": [REJECT if self.scenario.answer == "rejected" else APPROVE],
+            "params_input": {STEPS: steps, COMMENT: "", LOSS: True},
+            "responded_at": now - timedelta(hours=2 if self.scenario.answer == "expired" else 0),
+            "responded_by_user": {"id": "1", "name": "operator"},
+            "timedout": False,
+        }
+        match self.scenario.answer:
+            case "no answer":
+                return {"error": "timeout", "error_type": "timeout", "timedout": True}
+            case "malformed":
+                return event | {"params_input": {STEPS: ["b9.s01"]}}
+            case _:
+                return event
+
+    def _task(self, url: str, plan: Plan) -> Task:
+        return worker.Task(
+            what="apply",
+            ledger=url,
+            cluster=plan.cluster,
+            plan_id=plan.plan_id,
+            batch_id=BATCH,
+            run=RUN,
+            urls=tuple(self.scenario.random.sample(self.ground.lab.admin_urls, len(self.ground.lab.admin_urls))),
+            policy=POLICY,
+            proxy=self.detour.url,
+            result=self.servers.home / f"result-{self.scenario.number}.json",
+        )
+
+    def _apply(self, task: Task) -> None:
+        """Carries the batch out as Airflow does: again where the worker died or the ledger could not be used."""
+        if self.scenario.fault.kind == "two":
+            self._at_once(task)
+            return
+        deaths = {"worker killed": 1, "worker killed twice": 2}.get(self.scenario.fault.name, 0)
+        pid = self.servers.program.pid
+        for number in range(TRIES):
+            doomed = replace(
+                task,
+                kill_at=kill_at(self.scenario) if number < deaths else None,
+                kill_line=self.scenario.line if number == 0 else None,
+                # Whoever takes over would wait for the dead one's lease: its clock says that this is over.
+                ahead=OUTLIVED_SECONDS if self.scenario.line and number else 0,
+                walk=self.walk,
+                jump=jump(self.scenario) if number == 0 else None,
+                outage=outage(self.scenario, pid) if number == 0 else None,
+            )
+            report = worker.run(doomed)
+            self.reports.append(report)
+            self.happened = self.happened or report is None or report.happened
+            self.servers.program.start()
+            if report is not None and report.final:
+                return
+
+    def _at_once(self, task: Task) -> None:
+        """Two workers side by side, of the same run or of another that was answered as well."""
+        other = OTHER_RUN if self.scenario.fault.name == "two runs of a plan" else RUN
+        tasks = [task, replace(task, run=other, result=task.result.with_suffix(".other"))]
+        with ThreadPoolExecutor(2) as pool:
+            self.reports += pool.map(worker.run, tasks)
+        self.happened = True
+
+    def _to_the_cluster(self, name: str, random: Random) -> None:
+        lab, broker = self.ground.lab, random.choice(self.ground.brokers)
+        match name:
+            case "broker killed":
+                lab.kill_broker(broker)
+            case "broker restarted":
+                lab.stop_broker(broker)
+            case "broker paused":
+                lab.pause_broker(broker)
+            case "ZooKeeper paused":
+                lab.pause_zookeeper()
+                threading.Timer(6, lab.resume_zookeeper).start()
+            case _:
+                raise ValueError(name)
+
+    @staticmethod
+    def _halt(engine: Engine, cluster: str) -> None:
+        say(engine, Halt(cluster=cluster, at=datetime.now(UTC), halted=True, said_by="chaos", reason="to see it stop"))
+
+
+def plan_of(cluster: str, changes: list[Change], now: datetime) -> Plan:
+    """A plan of one batch, as planners make them."""
+    nobody = Touched(producers=0, consumers=0, topics=0, coordinators=0)
+    steps = tuple(
+        Step(
+            step_id=f"{BATCH}.s{number:02d}",
+            change=change,
+            why="made up",
+            effect=str(kind_of(change).call()),
+            touched=nobody,
+            undo_note="made up",
+        )
+        for number, change in enumerate(changes, start=1)
+    )
+    batch = Batch(batch_id=BATCH, kind="bundle_balance", title="chaos", findings=(), steps=steps)
+    snapshot = f"{cluster}-{now:%Y%m%dT%H%M%SZ}"
+    return Plan(cluster=cluster, snapshot_id=snapshot, taken_at=now, policy_digest="0" * 64, batches=(batch,))
+
+
+def tampered_with(engine: Engine, plan: Plan, how: str, random: Random) -> bool:
+    """Changes the ledger behind Steward's back, as somebody with the database's password could; True."""
+    answers, chain = tables.ANSWERS, tables.CHAIN
+    with engine.begin() as connection:
+        match how:
+            case "plan tampered with":
+                forged = plan.encoded().decode().replace(plan.batches[0].steps[0].why, "forged")
+                connection.execute(update(tables.PLANS).values(document=forged))
+            case "answer tampered with":
+                value = random.choice(
+                    (
+                        {"expires_at": datetime(2999, 1, 1, tzinfo=UTC)},
+                        {"answered_by": "mallory"},
+                        {"comment": "as agreed"},
+                        {"digest": approval_digest(plan, BATCH, [plan.batches[0].steps[0].step_id])[::-1]},
+                    )
+                )
+                connection.execute(update(answers).values(value))
+            case "row removed":
+                gone = random.choice((delete(tables.REQUESTS), delete(chain).where(chain.c.table_name == "batches")))
+                connection.execute(gone)
+            case "row inserted":
+                row = dict(connection.execute(select(answers)).mappings().first() or {})
+                row.pop("answer_id")
+                connection.execute(insert(answers), {**row, "answered_by": "mallory"})
+            case _:
+                raise ValueError(how)
+    return True
