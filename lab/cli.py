@@ -14,6 +14,7 @@ from lab import report
 from lab.cluster import Lab, labs_dir
 from lab.errors import LabError
 from lab.model import VERSIONS, Auth, Hosts
+from lab.simulator.cli import serve
 
 app = typer.Typer(
     help="A real Apache Pulsar cluster on loopback, each part a process of its own.",
@@ -135,6 +136,9 @@ def pile_up_tcs(
 ) -> None:
     """Moves every transaction coordinator onto one broker."""
     typer.echo(_attached(name, directory).pile_up_tcs(broker))
+
+
+app.command(name="simulate")(serve)
 
 
 def _attached(name: str, directory: Path | None, progress: Callable[[str], None] | None = None) -> Lab:

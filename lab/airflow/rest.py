@@ -56,6 +56,14 @@ class AirflowApi:
         extra = json.dumps(fields.pop("extra", {}))
         self._call("POST", "connections", json={"connection_id": name, **fields, "extra": extra})
 
+    def add_variable(self, name: str, value: str) -> None:
+        """Adds a variable."""
+        self._call("POST", "variables", json={"key": name, "value": value})
+
+    def remove_variable(self, name: str) -> None:
+        """Removes a variable."""
+        self._call("DELETE", f"variables/{name}")
+
     def trigger(self, dag_id: str, conf: Mapping[str, Any] | None = None) -> str:
         """Starts a run; returns its id."""
         body = {"logical_date": None, "conf": dict(conf or {})}

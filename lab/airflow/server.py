@@ -4,7 +4,7 @@ import contextlib
 import json
 import secrets
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import httpx
@@ -35,6 +35,7 @@ class Airflow:
         self.spec = spec
         self._passwords = dict(passwords)
         self._processes: dict[str, ProcessId] = {}
+        self._environment: dict[str, str] = {}
         self.api = self.api_as(next(iter(spec.users)))
 
     @property
@@ -65,22 +66,36 @@ class Airflow:
             PartFailedError: A part did not come up; the end of its log is in the message.
         """
         self._await_migration()
-        complete = {**environment(self.spec), **settings}
+        self._environment = {**environment(self.spec), **settings}
         for part in PARTS:
-            self._processes[part] = self._spawned(part, part, settings=complete)
+            self._processes[part] = self._spawned(part, part, settings=self._environment)
         try:
             wait_until(self._ready, "Airflow answers", READY_WITHIN_S, every_s=0.5)
         except NotReachedError as error:
             raise PartFailedError(f"{error}:\n{process.tail(self.log('api-server'))}") from error
 
+    def part(self, name: str) -> ProcessId:
+        """The process of one of `PARTS`, or of a further scheduler; it may be gone."""
+        return self._processes[name]
+
+    def start_scheduler(self, name: str = "scheduler", **settings: str) -> None:
+        """Starts one more scheduler, or the one again that is gone, and returns at once.
+
+        Args:
+            name: What to call it, for `part` and `log`.
+            **settings: Environment variables in which it differs from the other parts.
+        """
+        together = {**self._environment, **settings}
+        self._processes[name] = self._spawned(name, "scheduler", "--skip-serve-logs", settings=together)
+
+    def end_part(self, name: str) -> None:
+        """Ends one part and whatever it started."""
+        _end([self._processes.pop(name)])
+
     def stop(self) -> None:
         """Ends every part and whatever it started."""
         self.api.close()
-        families = [relative for part in self._processes.values() for relative in _family(part)]
-        process.end(self._processes.values(), GRACE_S)
-        for relative in families:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                relative.kill()
+        _end(self._processes.values())
         self._processes.clear()
 
     def _spawned(self, name: str, *words: str, settings: Mapping[str, str]) -> ProcessId:
@@ -164,6 +179,14 @@ def _databases(home: Path) -> Iterator[tuple[str, str]]:
 
 def _command(*words: str) -> list[str]:
     return [sys.executable, "-m", "airflow", *words]
+
+
+def _end(parts: Collection[ProcessId]) -> None:
+    families = [relative for part in parts for relative in _family(part)]
+    process.end(parts, GRACE_S)
+    for relative in families:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            relative.kill()
 
 
 def _family(part: ProcessId) -> list[psutil.Process]:

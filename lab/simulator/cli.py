@@ -2,11 +2,13 @@
 
 import json
 import signal
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from lab.simulator.cluster import running_simulator
+from lab.simulator.scale import ScaleFault, large_cluster
 from lab.simulator.spec import ClusterSpec
 
 
@@ -17,12 +19,19 @@ def serve(
     base_port: Annotated[int | None, typer.Option(help="The first broker's port; the others follow.")] = None,
     token: Annotated[str | None, typer.Option(envvar="SIMULATOR_TOKEN", help="What every request must bear.")] = None,
     piled_up: Annotated[bool, typer.Option(help="All transaction coordinators on the first broker.")] = False,
+    partitions: Annotated[int, typer.Option(min=0, help="About so many, in topics of a hundred.")] = 0,
+    seed: Annotated[int, typer.Option(help="What the topics are drawn from.")] = 0,
+    fault: Annotated[ScaleFault, typer.Option(help="What is wrong with the topics.")] = "none",
 ) -> None:
     """Runs a made-up Pulsar cluster; prints its addresses as one line of JSON."""
     # Blocked before any thread starts: a signal is to reach sigwait and nobody else.
     ends = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, ends)
-    spec = ClusterSpec(brokers=brokers, coordinators=coordinators, tc_owner=0 if piled_up else None)
+    spec = ClusterSpec(brokers=brokers, coordinators=coordinators)
+    if partitions:
+        spec = large_cluster(partitions, brokers, seed, coordinators=coordinators, fault=fault)
+    if piled_up:
+        spec = replace(spec, tc_owner=0)
     with running_simulator(spec, base_port=base_port, token=token, keep_log=False) as simulator:
         typer.echo(json.dumps({"cluster": simulator.cluster, "admin_urls": simulator.admin_urls}))
         signal.sigwait(ends)

@@ -118,7 +118,9 @@ class Front:
 
     async def _instead(self, effect: Effect, request: Request, send: Send) -> None:
         if isinstance(effect, Answer):
-            await replies.Refusal(effect.status, effect.reason).response()(request.scope, request.receive, send)
+            refused = effect.status != replies.DONE  # nothing may follow a 204
+            answer = replies.Refusal(effect.status, effect.reason).response() if refused else replies.done()
+            await answer(request.scope, request.receive, send)
         else:
             await self._reset(request)
 

@@ -6,6 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 JSON_TYPE = "application/json"
+DONE = 204
 
 
 def document(value: object) -> Response:
@@ -25,7 +26,7 @@ def unset() -> Response:
 
 def done() -> Response:
     """204."""
-    return Response(status_code=204)
+    return Response(status_code=DONE)
 
 
 class Refusal(Exception):
