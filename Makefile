@@ -50,6 +50,10 @@ accuracy: $(STAMP) ## Make labelled faults, real ones too, see which the checks 
 chaos: $(STAMP) ## Seeded faults at random points of remediations on a real cluster, and docs/reliability.md (ARGS="--seed 2")
 	@$(JAVA) $(BIN)/python -m benchmarks.chaos $(ARGS)
 
+.PHONY: bench
+bench: $(STAMP) ## Seconds and memory to collect, diagnose and plan at three sizes, and docs/performance.md (ARGS="--sizes 10000")
+	@$(JAVA) $(BIN)/python -m benchmarks.bench $(ARGS)
+
 .PHONY: lint
 lint: $(STAMP) ## Style, types and the direction of imports
 	$(BIN)/ruff check

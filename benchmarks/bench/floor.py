@@ -27,7 +27,8 @@ def fetched(task: tuple[str, str]) -> int:
     url, out = task
     with urllib.request.urlopen(url + PATH) as answer:  # noqa: S310 - the benchmark's own simulator
         document = _DOCUMENT.decode(answer.read())
-    names, figures = [], []
+    names: list[str] = []
+    figures: list[TopicStatistics] = []
     for bundles in document.values():
         for domains in bundles.values():
             for topics in domains.values():

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from benchmarks.bench.figures import Figures, Meter, told
 from pulsar_steward.model.bundles import FULL_RANGE, TC_NAMESPACE, BundleRange, position_of, ranges_of, tc_topic
 from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.planners.bundles.facts import BundleFacts, Crowd, Load, Suspect
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.planners.scene import BrokerFact, Scene, TcBundle
 from pulsar_steward.policy.schema import Policy
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 BROKERS = 100
 COORDINATORS = 1000
 BUNDLES = 2048
+CROWDED_BUNDLES = 10_000
+BUNDLES_A_NAMESPACE = 16
+CROWD = 320
+"""Topics of a bundle that is to be split."""
+
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def coordinators() -> Figures:
     """A thousand coordinators in two thousand bundles, all of them on a fifth of a hundred brokers."""
-    edges = [f"0x{number * (FULL_RANGE + 1) // BUNDLES:08x}" for number in range(BUNDLES)] + [f"0x{FULL_RANGE:08x}"]
-    ranges = ranges_of(edges)
+    ranges = _ranges(BUNDLES)
     held: dict[BundleRange, list[int]] = {}
     positions = {number: position_of(tc_topic(number)) for number in range(COORDINATORS)}
     for number, position in positions.items():
@@ -53,5 +62,49 @@ def coordinators() -> Figures:
     return meter.figures(f"steps for {COORDINATORS:,} coordinators of {TC_NAMESPACE} on {BROKERS} brokers", steps)
 
 
+def bundles() -> Figures:
+    """Ten thousand bundles of 320 topics, each to be cut so that none has more than 200."""
+    ranges = _ranges(BUNDLES_A_NAMESPACE)
+    crowds = tuple(_crowd(f"tenant/ns-{number:04d}", ranges) for number in range(CROWDED_BUNDLES // len(ranges)))
+    policy = Policy.model_validate({"bundle_topic_skew": {"warning_topics_per_bundle": 200}})
+    findings = tuple(
+        Finding(
+            check_id="bundle-topic-skew", severity=Severity.WARNING, subject=crowd.namespace, evidence="", figures={}
+        )
+        for crowd in crowds
+    )
+    scene = Scene(
+        cluster="bench",
+        snapshot_id="bench-20260101T000000Z",
+        taken_at=NOW,
+        brokers=tuple(BrokerFact(broker=f"broker-{number:02d}:8080", read=True) for number in range(BROKERS)),
+        bundles=BundleFacts(crowds=crowds, splits_keep_clients=True),
+        findings=findings,
+        policy=policy,
+    )
+    meter = Meter()
+    plan = make_plan(scene)
+    steps = sum(len(batch.steps) for batch in plan.batches)
+    return meter.figures(f"steps for {CROWDED_BUNDLES:,} bundles of {len(crowds):,} namespaces", steps)
+
+
+def _crowd(namespace: str, ranges: Sequence[BundleRange]) -> Crowd:
+    suspects = tuple(
+        Suspect(
+            bundle=str(bundle),
+            owner=f"broker-{place % BROKERS:02d}:8080",
+            load=Load(topics=CROWD),
+            positions=tuple(bundle.lower + number * (bundle.upper - bundle.lower) // CROWD for number in range(CROWD)),
+        )
+        for place, bundle in enumerate(ranges)
+    )
+    return Crowd(namespace=namespace, bundles=len(ranges), topics=CROWD * len(ranges), suspects=suspects)
+
+
+def _ranges(count: int) -> list[BundleRange]:
+    edges = [f"0x{number * (FULL_RANGE + 1) // count:08x}" for number in range(count)] + [f"0x{FULL_RANGE:08x}"]
+    return list(ranges_of(edges))
+
+
 if __name__ == "__main__":
-    told({"coordinators": coordinators}[sys.argv[1]]())
+    told({"coordinators": coordinators, "bundles": bundles}[sys.argv[1]]())

@@ -46,6 +46,7 @@ def large_cluster(
         namespaces=tuple(namespaces),
         configuration=NO_TOPIC_METRICS,
         compress=False,
+        steady=True,
     )
 
 

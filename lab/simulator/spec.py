@@ -172,6 +172,8 @@ class ClusterSpec:
         compress: Whether clients that accept gzip get it, as from a real broker.
         now_ms: A fixed clock for byte-identical documents; None follows the machine's.
         loads: How busy each broker is, the first one first; those beyond the end are `LoadSpec()`.
+        steady: Whether a broker's statistics are put together once and stay so, whatever happens: for measurements, in
+            which the simulator must not be what takes the time. It holds them all in memory then.
     """
 
     brokers: int = 3
@@ -188,6 +190,7 @@ class ClusterSpec:
     compress: bool = True
     now_ms: int | None = None
     loads: tuple[LoadSpec, ...] = ()
+    steady: bool = False
 
     def load_of(self, number: int) -> LoadSpec:
         """How busy the broker of that number is."""

@@ -1,0 +1,106 @@
+"""``python -m benchmarks.bench``: collects, diagnoses and plans at three sizes, and writes `docs/performance.md`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+import msgspec
+import psutil
+import pyspark
+from rich.console import Console
+
+from benchmarks.bench.document import Bench, Size, markdown
+from benchmarks.bench.figures import ROOT, in_a_process
+from pulsar_steward.admin.statistics import PATH
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+DOCUMENT = ROOT / "docs" / "performance.md"
+SIZES = (10_000, 100_000, 1_000_000)
+PARTITIONS_A_BROKER = 10_000
+FEWEST_BROKERS = 3
+SAMPLE = 3_000
+SEED = 7
+MEMORY = {"PYSPARK_SUBMIT_ARGS": "--driver-memory 3g --conf spark.ui.showConsoleProgress=false pyspark-shell"}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measures, prints and writes; returns the exit code."""
+    made = argparse.ArgumentParser(prog="python -m benchmarks.bench", description=__doc__)
+    made.add_argument("--sizes", type=int, nargs="+", default=SIZES, metavar="PARTITIONS", help="of the clusters")
+    made.add_argument("--out", type=Path, default=DOCUMENT, metavar="FILE", help="written when all sizes were measured")
+    arguments = made.parse_args(argv)
+    console = Console()
+
+    def say(line: str) -> None:
+        console.print(f"{datetime.now(UTC):%H:%M:%S} {line}", soft_wrap=True, markup=False, highlight=False)
+
+    with tempfile.TemporaryDirectory(prefix="bench-") as home:
+        sizes = [measured(partitions, Path(home, str(partitions)), say) for partitions in arguments.sizes]
+    planning = [in_a_process("benchmarks.bench.planning", [which]) for which in ("coordinators", "bundles")]
+    bench = Bench(sizes, planning, datetime.now(UTC).date().isoformat(), _machine(), _versions())
+    console.print(markdown(bench), markup=False, highlight=False)
+    if tuple(arguments.sizes) == SIZES:
+        arguments.out.write_text(markdown(bench), encoding="utf-8")
+        say(f"written: {arguments.out}")
+    return 0
+
+
+def measured(partitions: int, home: Path, say: Callable[[str], None]) -> Size:
+    """Everything at one size."""
+    brokers = max(partitions // PARTITIONS_A_BROKER, FEWEST_BROKERS)
+    home.mkdir()
+    with simulated(partitions, brokers) as urls:
+        for url in urls:
+            urllib.request.urlopen(url + PATH).read()  # noqa: S310 - the simulator's; it keeps its answers from here on
+        say(f"{partitions:,} partitions on {brokers} brokers")
+        floor = in_a_process("benchmarks.bench.floor", [str(home / "floor"), *urls])
+        say(f"  floor {floor.seconds:.1f} s, {floor.cpu_seconds:.1f} s of processor time")
+        collect = in_a_process("benchmarks.bench.collecting", [str(home / "snapshots"), *urls], MEMORY)
+        say(f"  collect {collect.seconds:.1f} s, {collect.cpu_seconds:.1f} s of processor time")
+        one_by_one = in_a_process("benchmarks.bench.one_by_one", [str(SAMPLE), *urls])
+        say(f"  one by one {1000 * one_by_one.seconds / one_by_one.count:.2f} ms a topic")
+    return Size(partitions, brokers, collect, floor, one_by_one, diagnose=None)
+
+
+@contextmanager
+def simulated(partitions: int, brokers: int) -> Iterator[list[str]]:
+    """A made-up cluster in a process of its own; its admin URLs."""
+    options = {"--partitions": partitions, "--brokers": brokers, "--seed": SEED}
+    command = [sys.executable, "-m", "lab", "simulate", *(str(part) for pair in options.items() for part in pair)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:  # noqa: S603 - fixed arguments
+        try:
+            assert process.stdout is not None  # noqa: S101 - asked for above
+            yield msgspec.json.decode(process.stdout.readline())["admin_urls"]
+        finally:
+            process.terminate()
+
+
+def _machine() -> str:
+    return f"{os.cpu_count()} cores, {psutil.virtual_memory().total / (1 << 30):.0f} GiB"
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "Pulsar Steward": version("pulsar-steward"),
+        "Spark": pyspark.__version__,
+        "DuckDB": duckdb.__version__,
+        "Python": platform.python_version(),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())
