@@ -16,6 +16,25 @@ if TYPE_CHECKING:
 CLOCK_MINUTE = 60
 OUTCOMES = ("done", "refused", "drifted", "failed", "unknown")
 
+WITH_AIRFLOW = (
+    "## With the whole of Airflow",
+    "",
+    "`tests/live/test_airflow_faults.py` runs each of these with Airflow's scheduler, API and tasks, and a ledger in",
+    "PostgreSQL; then request logs, cluster and ledger have to agree here too:",
+    "",
+    "- the task gets SIGKILL between intent and outcome: its retry finds the call made, and makes the others;",
+    "- the scheduler alone gets SIGKILL: the task ends its work, and the next scheduler goes on from there;",
+    "- the scheduler gets SIGKILL with all its tasks: the next one starts the task anew, which ends the work;",
+    "- two schedulers at once: every step is carried out once;",
+    "- two runs of one plan, both approved, act at the same moment: one does, the other is refused with the reason;",
+    "- two people have to approve: the first one's second yes is none, and only what both ticked is carried out;",
+    "- who is not assigned cannot answer, and who started the run cannot approve it;",
+    "- the variable `steward_halt` stops a batch that waits for its pace at once; without it a new plan goes through;",
+    "- an approval that is widened in the database, digest included, after the gate looked at it: nothing is called,",
+    "  and the task fails saying so;",
+    "- the next observation works.",
+)
+
 
 @dataclass(frozen=True)
 class Chaos:
@@ -88,6 +107,8 @@ def markdown(chaos: Chaos) -> str:
         f"| answer | runs | came to pass | {' | '.join(OUTCOMES)} | violations |",
         f"|---|{'---|' * (len(OUTCOMES) + 3)}",
         *(_row(name, [each for each in chaos.runs if each.scenario.answer == name]) for name, _ in ANSWERS),
+        "",
+        *WITH_AIRFLOW,
     ]
     return "\n".join(lines) + "\n"
 

@@ -54,6 +54,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("broker restarted", "cluster", 3, "one of the brokers is stopped, and started again"),
     Fault("broker paused", "cluster", 5, "SIGSTOP for one of the brokers, SIGCONT when the run is over"),
     Fault("ZooKeeper paused", "cluster", 5, "SIGSTOP for ZooKeeper, SIGCONT six seconds later"),
+    Fault("bookie read-only", "cluster", 3, "the only bookie takes no writes until the run is over"),
     Fault("worker killed", "worker", 24, "SIGKILL at a line between the intent and the outcome"),
     Fault("worker killed twice", "worker", 8, "and the one that takes over as well"),
     Fault(EACH_LINE, "worker", 0, "SIGKILL once at every line of apply and ledger in between"),

@@ -8,9 +8,13 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import httpx
+
+from lab.admin import NO_CERTIFICATES
 from lab.errors import AdminCallError
 from lab.faults.real.operator import operator_of, operators_of
 from lab.placement import SYSTEM_NAMESPACE
+from lab.ports import LOOPBACK
 from lab.process import condition
 from lab.waiting import wait_until
 from pulsar_steward.admin.reader import Reader
@@ -41,6 +45,16 @@ CALL = re.compile(r'RequestLog \S+ .*?"(PUT|POST|DELETE) (\S+) HTTP/[\d.]+" (\d+
 """A changing request of Steward's in a broker's log; the lab and brokers themselves name themselves otherwise."""
 
 REDIRECT = 307
+
+
+def with_admin_api(port: int) -> dict[str, str]:
+    """Settings of a bookie that answers its own admin API there."""
+    return {
+        "httpServerEnabled": "true",
+        "httpServerHost": LOOPBACK,
+        "httpServerPort": str(port),
+        "httpServerClass": "org.apache.bookkeeper.http.vertx.VertxHttpServer",
+    }
 
 
 @dataclass(frozen=True)
@@ -86,9 +100,17 @@ class Ground:
         """How Steward reaches it."""
         return AdminSettings(urls=self.lab.admin_urls, limits=policy.admin)
 
+    def set_bookie(self, *, read_only: bool) -> None:
+        """Has the bookie refuse writes, or take them again, by its own admin API."""
+        port = self.lab.state.spec.bookie_settings["httpServerPort"]
+        url = f"http://{LOOPBACK}:{port}/api/v1/bookie/state/readonly"
+        with httpx.Client(trust_env=False, verify=NO_CERTIFICATES) as client:
+            client.put(url, json={"readOnly": read_only}).raise_for_status()
+
     def heal(self) -> None:
         """Starts and resumes what a fault ended or paused, and has every bundle loaded again."""
         self.lab.resume_zookeeper()
+        self.set_bookie(read_only=False)
         for broker in self.lab.brokers:
             match condition(broker.process):
                 case "gone":

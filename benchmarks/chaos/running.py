@@ -205,6 +205,8 @@ class ChaosRun:
                 lab.stop_broker(broker)
             case "broker paused":
                 lab.pause_broker(broker)
+            case "bookie read-only":
+                self.ground.set_bookie(read_only=True)
             case "ZooKeeper paused":
                 lab.pause_zookeeper()
                 threading.Timer(6, lab.resume_zookeeper).start()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import signal
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +18,7 @@ from lab.faults.real.ground import COMMON_SETTINGS
 from lab.testing import need_lab
 from lab.waiting import wait_until
 from pulsar_steward.ledger.rows import Outcome
+from tests.builders import a_batch, a_step
 from tests.live.hands import Hands, move_of
 from tests.live.plots import plot
 
@@ -192,3 +196,51 @@ def test_one_batch_after_the_other(lab: Lab, hands_with: Callable[..., Hands]) -
         assert hands.verify(plan, plan.batches[0]).proved
         refused, reason = hands.refusal_of(move_of(second))
         assert (refused, reason.partition(":")[0]) == (Outcome.REFUSED, "limits"), reason
+
+
+FROZEN = """
+import sys, time, pulsar
+client = pulsar.Client(sys.argv[1], logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, "/dev/null"))
+producers = [client.create_producer(sys.argv[2]) for _ in range(3)]
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+@contextlib.contextmanager
+def frozen_producers(here: Ground, topic: str) -> Iterator[None]:
+    """Three producers of a process that is stopped: connected, and not to come back where they are sent away."""
+    command = [sys.executable, "-c", FROZEN, here.lab.service_url, topic]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as client:  # noqa: S603 - fixed arguments
+        try:
+            assert client.stdout is not None
+            assert client.stdout.readline() == "ready\n"
+            here.until(topic, lambda shown: shown["producerCount"] == 3, "three producers are shown")
+            client.send_signal(signal.SIGSTOP)
+            yield
+        finally:
+            client.kill()
+
+
+def test_a_batch_stops_itself_where_clients_do_not_come_back(lab: Lab, hands_with: Callable[..., Hands]) -> None:
+    """No guard can know that a client hangs: the first move shows it, and the second is not made."""
+    hands = hands_with({"health": {"return_seconds": 5}})
+    with plot(lab, "frozen") as here, plot(lab, "untouched") as other:
+        other.subscription(other.topic())
+        with frozen_producers(here, here.topic()):
+            first, second = move_of(here), move_of(other)
+            steps = [a_step(change, step_id=f"b1.s0{number}") for number, change in enumerate((first, second), start=1)]
+            plan = msgspec.structs.replace(hands.plan_of(first), batches=(a_batch(*steps),), snapshot_id="two-moves")
+            batch = hands.recorded(plan).batches[0]
+            hands.approve(plan, batch)
+
+            outcomes = hands.apply(plan, batch)
+
+            said = [row.reason for row in outcomes]
+            assert [row.outcome for row in outcomes] == [Outcome.DONE, Outcome.REFUSED], said
+            assert "3 of 3 producers are not back after 5 s" in said[0]
+            assert said[1].startswith("the batch stopped itself: b1.s01: ")
+            assert owner_of(here, first) == first.target
+            assert owner_of(other, second) == second.source
+            proof = hands.verify(plan, batch)
+            assert (proof.proved, "b1.s01 was done, and did harm" in proof.reason) == (False, True)

@@ -161,15 +161,16 @@ class _BatchRun:
 
     def _carry_out(self, step: Step) -> None:
         """Makes the change; where Pulsar takes it elsewhere, goes on from there a bounded number of times."""
-        way, last = step, None
+        way, last, intent_id = step, None, None
         for attempt in range(1, MOST_ATTEMPTS + 1):
             begun = self._begin(way)
             if isinstance(begun, Result):
-                self._record(step, _not_again(last, begun) if last else begun)
+                self._record(step, _not_again(last, begun) if last else begun, intent_id)
                 return
+            intent_id = begun.intent_id
             last = perform(self._bench, kind_of(way.change), begun.before)
             if last.onwards is None or attempt == MOST_ATTEMPTS:
-                self._record(step, self._looked_after(begun.watch, step, last), begun.intent_id)
+                self._record(step, self._looked_after(begun.watch, step, last), intent_id)
                 return
             log.warning("%s: %s, which was not asked for: once more from there", step.step_id, last.reason)
             way = msgspec.structs.replace(step, change=last.onwards)

@@ -105,7 +105,8 @@ def vitals_of(look: Look, change: BundleChange, owner: str, topics: Iterable[str
 def _busiest(look: Look, change: BundleChange, owner: str, watched: int) -> list[str]:
     topics = look.topics(owner, change.namespace, change.bundle)
     clients = {name: topic.producer_count + topic.consumer_count for name, topic in topics.items()}
-    with_clients = (name for name, count in clients.items() if count)
+    # Of Pulsar's own topics brokers come and go as they like: their readers of `__change_events` are no sign.
+    with_clients = (name for name, count in clients.items() if count and not name.rpartition("/")[2].startswith("__"))
     return sorted(with_clients, key=lambda name: (-clients[name], name))[:watched]
 
 
