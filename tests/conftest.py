@@ -62,7 +62,7 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
     """An Airflow with Steward's DAGs, on PostgreSQL where that is installed; its logs stay behind as an artefact."""
     home = tmp_path_factory.mktemp("airflow")
     with running_airflow(home, {}) as running:
-        for dag_id in ("pulsar_remediate", "pulsar_rollback", "pulsar_observe"):
+        for dag_id in ("pulsar_remediate", "pulsar_rollback", "pulsar_observe", "pulsar_housekeeping"):
             running.api.unpause(dag_id)
         yield running
     shutil.copytree(home / "logs", ARTEFACTS / "airflow-logs", dirs_exist_ok=True)

@@ -85,6 +85,7 @@ def environment(spec: AirflowSpec) -> dict[str, str]:
         "AIRFLOW__LOGGING__LOGGING_LEVEL": "INFO",
         "STEWARD_HOME": str(spec.steward_home),
         "STEWARD_SCHEDULE": "",
+        "STEWARD_HOUSEKEEPING_SCHEDULE": "",
         "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC
+from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +12,13 @@ from pulsar_steward.model.tables import FINDINGS, VERDICTS
 from steward_spark.schemas import spark_schema
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from pyspark.sql import DataFrame, SparkSession
 
     from pulsar_steward.model.tables import Table
 
 SUCCESS = "_SUCCESS"
+_STAMP = "%Y%m%dT%H%M%SZ"
+_NAME = re.compile(r"taken_at=(\d{8}T\d{6}Z)")
 
 
 def stamp_of(taken_at: datetime) -> str:
@@ -29,7 +29,7 @@ def stamp_of(taken_at: datetime) -> str:
     """
     if taken_at.tzinfo is None:
         raise ConfigurationError(f"the time {taken_at.isoformat()} lacks a time zone: end it with Z or +00:00")
-    return taken_at.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+    return taken_at.astimezone(UTC).strftime(_STAMP)
 
 
 def snapshot_uri(out: str, cluster: str, taken_at: datetime) -> str:
@@ -69,7 +69,7 @@ class SnapshotPlace:
         Raises:
             SnapshotError: If it does not.
         """
-        if not self._files().exists(self._path(SUCCESS)):
+        if not self.finished():
             raise SnapshotError(f"{self.uri} is no finished snapshot, as it holds no {SUCCESS}: collect again")
 
     def earlier(self, most: int) -> list[SnapshotPlace]:
@@ -80,6 +80,29 @@ class SnapshotPlace:
         before = sorted((each for each in names if each.startswith("taken_at=") and each < name), reverse=True)
         places = (SnapshotPlace(self._spark, f"{folder}/{each}") for each in before)
         return list(islice((place for place in places if place.diagnosed()), most))
+
+    def all_of_cluster(self) -> list[tuple[SnapshotPlace, datetime]]:
+        """Every snapshot of the same cluster, whole or not, with when it was taken; other names are left out."""
+        folder = self.uri.rpartition("/")[0]
+        path = self._jvm().org.apache.hadoop.fs.Path(folder)
+        if not self._files().exists(path):
+            return []
+        names = sorted(str(each.getPath().getName()) for each in self._files().listStatus(path))
+        dated = [(name, _NAME.fullmatch(name)) for name in names]
+        return [
+            (SnapshotPlace(self._spark, f"{folder}/{name}"), datetime.strptime(match[1], _STAMP).replace(tzinfo=UTC))
+            for name, match in dated
+            if match
+        ]
+
+    def finished(self) -> bool:
+        """Whether the snapshot counts."""
+        return bool(self._files().exists(self._path(SUCCESS)))
+
+    def remove(self) -> None:
+        """Removes the snapshot; it counts no more before the first of its files is gone."""
+        self.begin()
+        self._files().delete(self._path(""), True)
 
     def diagnosed(self) -> bool:
         """Whether the snapshot counts, and `diagnose` has said what it found."""

@@ -18,6 +18,7 @@ from pulsar_steward.policy.checks.placement import PlacementChecks
 from pulsar_steward.policy.checks.resources import ResourcesChecks
 from pulsar_steward.policy.guards import GuardsPolicy
 from pulsar_steward.policy.health import HealthPolicy
+from pulsar_steward.policy.housekeeping import HousekeepingPolicy
 from pulsar_steward.policy.layers import (
     CLUSTERS,
     KINDS,
@@ -131,6 +132,7 @@ class Policy(ResourcesChecks, ClientsChecks, PlacementChecks, BacklogChecks, Del
     guards: GuardsPolicy = GuardsPolicy()
     health: HealthPolicy = HealthPolicy()
     events: EventsPolicy = EventsPolicy()
+    housekeeping: HousekeepingPolicy = HousekeepingPolicy()
     clusters: Layers = Field({}, description="any sections, for one cluster")
     tenants: Layers = Field({}, description="sections of checks that look at one namespace at a time, for a tenant")
     namespaces: Layers = Field({}, description="the same for one namespace")

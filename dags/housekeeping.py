@@ -1,0 +1,59 @@
+"""``pulsar_housekeeping``: removes snapshots past their keep time, and compares the ledger with its chain."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from pathlib import Path
+
+from airflow.sdk import dag, task
+
+from pulsar_steward.orchestration.spark import StewardSpark
+from pulsar_steward.orchestration.wiring import cluster_param
+
+APPS = Path(os.environ.get("STEWARD_SPARK_APPS") or Path(__file__).resolve().parents[1] / "spark_apps")
+SCHEDULE = os.environ.get("STEWARD_HOUSEKEEPING_SCHEDULE", "17 3 * * *") or None
+
+
+@dag(
+    dag_id="pulsar_housekeeping",
+    schedule=SCHEDULE,
+    catchup=False,
+    max_active_runs=1,
+    params={"cluster": cluster_param()},
+    default_args={"retries": 1, "retry_delay": timedelta(minutes=1)},
+    tags=["pulsar-steward"],
+    doc_md=__doc__,
+)
+def pulsar_housekeeping() -> None:
+    """Touches no cluster."""
+
+    @task
+    def root() -> str:
+        """Where snapshots are."""
+        from pulsar_steward.orchestration import home  # noqa: PLC0415 - keeps parsing this file light
+
+        return home.snapshots_uri()
+
+    @task
+    def ledger() -> str:
+        """Fails where the ledger is not what was written, and names the row; else says where its chain ends."""
+        from pulsar_steward.orchestration import housekeeping  # noqa: PLC0415 - keeps parsing this file light
+
+        return housekeeping.compare_ledger()
+
+    snapshots = StewardSpark(
+        task_id="snapshots",
+        cluster="{{ params.cluster }}",
+        application=str(APPS / "housekeeping.py"),
+        name="pulsar-steward-housekeeping",
+        application_args=[
+            *("--cluster", "{{ params.cluster }}"),
+            *("--out", "{{ ti.xcom_pull(task_ids='root') }}"),
+        ],
+    )
+    root() >> snapshots
+    ledger()
+
+
+pulsar_housekeeping()

@@ -1,0 +1,30 @@
+"""What ``pulsar_housekeeping`` does beside removing snapshots."""
+
+from __future__ import annotations
+
+import logging
+
+from pulsar_steward.errors import LedgerTampered
+from pulsar_steward.ledger.verify import verify_ledger
+from pulsar_steward.orchestration import connections
+
+log = logging.getLogger(__name__)
+
+
+def compare_ledger() -> str:
+    """Compares the whole ledger with its chain; returns where that ends, to be noted elsewhere.
+
+    Raises:
+        LedgerTampered: If a row is not what was written; all of them are logged.
+        LedgerError: If the ledger cannot be read.
+    """
+    engine = connections.ledger()
+    try:
+        verdict = verify_ledger(engine)
+    finally:
+        engine.dispose()
+    for each in verdict.tampered:
+        log.error("%s", each.words)
+    if verdict.tampered:
+        raise LedgerTampered(f"{verdict.tampered[0].words}; {len(verdict.tampered)} places in all")
+    return f"{verdict.rows} rows are as written; the chain ends at {verdict.head}"

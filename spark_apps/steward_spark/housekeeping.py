@@ -1,0 +1,77 @@
+"""Removes snapshots past their keep time, at any URI that Hadoop's file systems can reach."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from steward_spark.place import SnapshotPlace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pulsar_steward.policy.housekeeping import HousekeepingPolicy
+
+log = logging.getLogger(__name__)
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """One snapshot that is there.
+
+    Attributes:
+        place: Its folder.
+        taken_at: When it was taken, by its name, UTC.
+        finished: Whether it counts.
+    """
+
+    place: SnapshotPlace
+    taken_at: datetime
+    finished: bool
+
+
+class Tidied(msgspec.Struct, frozen=True, kw_only=True):
+    """What was removed, oldest first, and how many snapshots are left."""
+
+    removed: tuple[str, ...]
+    left: int
+
+
+def past_their_time(there: Sequence[Kept], policy: HousekeepingPolicy, now: datetime) -> list[Kept]:
+    """The snapshots to remove, oldest first; pure.
+
+    Args:
+        there: All of one cluster, in any order.
+        policy: How long they are kept.
+        now: The present, UTC.
+    """
+    oldest_first = sorted(there, key=lambda each: each.taken_at)
+    finished = [each for each in oldest_first if each.finished]
+    old = now - timedelta(days=policy.keep_snapshots_days)
+    left_behind = now - timedelta(hours=policy.unfinished_hours)
+    may_go = finished[: -policy.keep_snapshots_least]
+    return [
+        each
+        for each in oldest_first
+        if (each in may_go and each.taken_at < old) or (not each.finished and each.taken_at < left_behind)
+    ]
+
+
+def tidy(newest: SnapshotPlace, policy: HousekeepingPolicy, now: datetime) -> Tidied:
+    """Removes what is past its time of the cluster whose folder a place is in.
+
+    Args:
+        newest: Any place in the cluster's folder; it need not be there.
+        policy: How long snapshots are kept.
+        now: The present, UTC.
+    """
+    there = [
+        Kept(place=place, taken_at=taken_at, finished=place.finished()) for place, taken_at in newest.all_of_cluster()
+    ]
+    gone = past_their_time(there, policy, now)
+    for each in gone:
+        each.place.remove()
+        log.info("removed %s", each.place.uri)
+    return Tidied(removed=tuple(each.place.uri for each in gone), left=len(there) - len(gone))

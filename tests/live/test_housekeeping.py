@@ -1,0 +1,30 @@
+"""``pulsar_housekeeping`` in a real Airflow: old snapshots go, and a ledger that is not what was written is told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+
+if TYPE_CHECKING:
+    from tests.live.care import Care
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+
+WITHIN_S = 180.0
+
+
+def tidied(care: Care) -> tuple[str, dict[str, str | None]]:
+    """Runs the DAG to its end; its state, and its tasks'."""
+    run = care.airflow.api.trigger("pulsar_housekeeping", {"cluster": care.cluster})
+    state = care.airflow.api.wait_for_run("pulsar_housekeeping", run, WITHIN_S)
+    return state, care.airflow.api.states("pulsar_housekeeping", run)
+
+
+def test_old_snapshots_go(care: Care) -> None:
+    """One that was left behind unfinished is removed; the ledger is as it was written."""
+    left_behind = care.airflow.spec.home / "snapshots" / f"cluster={care.cluster}" / "taken_at=20200101T000000Z"
+    (left_behind / "topics").mkdir(parents=True)
+    assert tidied(care) == ("success", {"root": "success", "snapshots": "success", "ledger": "success"})
+    assert not left_behind.exists()

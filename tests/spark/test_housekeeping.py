@@ -1,0 +1,93 @@
+"""Which snapshots go, and that nothing else does."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+import housekeeping
+from pulsar_steward.policy.housekeeping import HousekeepingPolicy
+from steward_spark.housekeeping import Kept, past_their_time, tidy
+from steward_spark.place import SnapshotPlace, snapshot_uri, stamp_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+POLICY = HousekeepingPolicy(keep_snapshots_days=10, keep_snapshots_least=2)
+
+
+def ago(days: float) -> datetime:
+    """So many days before now."""
+    return NOW - timedelta(days=days)
+
+
+@pytest.mark.parametrize(
+    ("finished", "unfinished", "gone"),
+    [
+        ([1, 2, 3], [], []),
+        ([1, 2, 11, 12], [], [12, 11]),
+        ([11, 12, 13], [], [13]),
+        ([11, 12], [], []),
+        ([1, 2, 9.9, 10.1], [], [10.1]),
+        ([1, 2, 3], [0.9, 1.1, 30], [30, 1.1]),
+        ([], [2], [2]),
+    ],
+)
+def test_what_is_past_its_time_goes_oldest_first(
+    spark: SparkSession, finished: list[float], unfinished: list[float], gone: list[float]
+) -> None:
+    """The newest finished ones stay however old they are; what was never finished goes after a day."""
+    place = SnapshotPlace(spark, "file:///nowhere")
+    there = [Kept(place=place, taken_at=ago(days), finished=True) for days in finished]
+    there += [Kept(place=place, taken_at=ago(days), finished=False) for days in unfinished]
+    assert [each.taken_at for each in past_their_time(there, POLICY, NOW)] == [ago(days) for days in gone]
+
+
+def made(spark: SparkSession, root: Path, days: float, *, finished: bool = True) -> Path:
+    """A snapshot of so many days ago, with a file in it."""
+    place = SnapshotPlace(spark, snapshot_uri(str(root), "east", ago(days)))
+    folder = root / "cluster=east" / f"taken_at={stamp_of(ago(days))}"
+    (folder / "topics").mkdir(parents=True)
+    (folder / "topics" / "part-0.parquet").write_bytes(b"x")
+    if finished:
+        place.finish()
+    return folder
+
+
+def test_only_the_clusters_own_old_snapshots_are_removed(spark: SparkSession, tmp_path: Path) -> None:
+    """What has another name, or is another cluster's, is left as it is."""
+    old, young = made(spark, tmp_path, 11), [made(spark, tmp_path, days) for days in (1, 2)]
+    left_behind = made(spark, tmp_path, 3, finished=False)
+    other = [tmp_path / "cluster=east" / "notes", tmp_path / "cluster=west" / old.name]
+    for folder in other:
+        folder.mkdir(parents=True)
+    here = SnapshotPlace(spark, snapshot_uri(str(tmp_path), "east", NOW))
+    tidied = tidy(here, POLICY, NOW)
+    assert [uri.rpartition("/")[2] for uri in tidied.removed] == [old.name, left_behind.name]
+    assert tidied.left == len(young)
+    assert not old.exists()
+    assert not left_behind.exists()
+    assert all(folder.exists() for folder in [*young, *other])
+
+
+def test_a_cluster_without_snapshots_is_no_error(spark: SparkSession, tmp_path: Path) -> None:
+    """There is nothing to remove."""
+    here = SnapshotPlace(spark, snapshot_uri(str(tmp_path), "east", NOW))
+    assert tidy(here, POLICY, NOW).removed == ()
+
+
+def test_the_job_says_how_many_are_left(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its last line is for the task's log."""
+    made(spark, tmp_path, 400)
+    made(spark, tmp_path, 401)
+    arguments = ["--cluster", "east", "--out", str(tmp_path)]
+    policy = '{"housekeeping": {"keep_snapshots_least": 1}}'
+    assert housekeeping.main([*arguments, "--policy-json", policy]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "1 snapshots of east removed, 1 left"
