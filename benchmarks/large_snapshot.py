@@ -1,6 +1,8 @@
 """Makes a snapshot as a large cluster gives it, without a cluster: every figure follows from a row's number.
 
-One topic in a hundred thousand is in trouble of each kind, so that checks have something to list.
+As when it is collected, what one broker answered is in one place of each table's few files. Figures are scattered
+like real ones, so that files are not smaller than theirs. One topic in a hundred thousand is in trouble of each kind,
+so that checks have something to list.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from benchmarks.large_metrics import metrics
 from pulsar_steward.model.tables import COLLECTED
 from steward_spark.place import SnapshotPlace
 from steward_spark.schemas import spark_schema
@@ -20,16 +23,22 @@ if TYPE_CHECKING:
     from pulsar_steward.model.tables import Table
 
 TENANTS = 20
+TOPICS_A_BUNDLE = 31
 BUNDLES_A_NAMESPACE = 16
 DRILLED_TOPICS = 200
 RARE = 100_000
+FEW_FILES = 4
+"""Of each large table, as `collect` writes them on two cores."""
 
-_TOPIC = "concat('persistent://', namespace, '/events-', i, '-partition-0')"
-_BROKER = "concat('broker-', {number}, '.example:8080')"
-_RARE = f"i % {RARE} = "
 _QUOTAS = (
-    '{"backlog_quota_map":{"destination_storage":{"limitSize":10737418240,"policy":"producer_request_hold"}},'
-    '"retention_policies":{"retentionTimeInMinutes":1440,"retentionSizeInMB":20480}}'
+    '"backlog_quota_map":{"destination_storage":{"limit":-1,"limitSize":10737418240,"limitTime":0,'
+    '"policy":"producer_request_hold"}},'
+    '"retention_policies":{"retentionTimeInMinutes":1440,"retentionSizeInMB":20480},'
+)
+_REST = (
+    '"replication_clusters":["large"],"deduplicationEnabled":false,"schema_compatibility_strategy":"FULL",'
+    '"auth_policies":{"namespaceAuth":{"app":["produce","consume"]},"destinationAuth":{},"subscriptionAuth":{}},'
+    '"subscription_auth_mode":"None","encryption_required":false,"max_producers_per_topic":0}'
 )
 _SETTINGS = {
     "backlogQuotaCheckEnabled": "true",
@@ -43,6 +52,7 @@ _SETTINGS = {
     "managedLedgerMaxUnackedRangesToPersist": "10000",
     "managedLedgerPersistIndividualAckAsLongArray": "false",
     "maxMessageSize": "5242880",
+    "delayedDeliveryMaxDelayInMillis": "0",
     "delayedDeliveryTrackerFactoryClassName": (
         "org.apache.pulsar.broker.delayed.InMemoryDelayedDeliveryTrackerFactory"
     ),
@@ -58,13 +68,21 @@ class Cluster:
 
     Attributes:
         topics: Partitions; every second has two subscriptions, the others have one.
-        namespaces: Namespaces, of 16 bundles each.
         brokers: Brokers.
     """
 
     topics: int
-    namespaces: int
-    brokers: int
+    brokers: int = 100
+
+    @property
+    def bundles_a_broker(self) -> int:
+        """Bundles that each broker owns."""
+        return max(self.topics // TOPICS_A_BUNDLE // self.brokers, 1)
+
+    @property
+    def namespaces(self) -> int:
+        """Namespaces, of 16 bundles each."""
+        return -(-self.bundles_a_broker * self.brokers // BUNDLES_A_NAMESPACE)
 
 
 def write(spark: SparkSession, uri: str, cluster: Cluster) -> None:
@@ -75,6 +93,16 @@ def write(spark: SparkSession, uri: str, cluster: Cluster) -> None:
     for table in COLLECTED:
         place.write(table, _complete(table, made[table.name]))
     place.finish()
+
+
+def scattered(seed: str, below: int) -> str:
+    """SQL of a whole number from 0 on, which follows from the row's number and a name."""
+    return f"pmod(xxhash64(i, '{seed}'), {below})"
+
+
+def rare(number: int) -> str:
+    """SQL of whether a topic is in trouble of that number."""
+    return f"i % {RARE} = {number}"
 
 
 def _complete(table: Table, frame: DataFrame) -> DataFrame:
@@ -88,9 +116,9 @@ def _complete(table: Table, frame: DataFrame) -> DataFrame:
     return frame.selectExpr(*columns)
 
 
-def _numbered(spark: SparkSession, count: int, columns: Mapping[str, str]) -> DataFrame:
+def _numbered(spark: SparkSession, count: int, columns: Mapping[str, str], partitions: int = 1) -> DataFrame:
     """Rows 0 to `count`, number `i`, with columns that may use those before them."""
-    frame = spark.range(count).withColumnRenamed("id", "i")
+    frame = spark.range(0, count, 1, partitions).withColumnRenamed("id", "i")
     for name, expression in columns.items():
         frame = frame.selectExpr("*", f"{expression} as {name}")
     return frame
@@ -100,6 +128,7 @@ def _tables(spark: SparkSession, cluster: Cluster) -> dict[str, DataFrame]:
     topics = _topics(spark, cluster)
     subscriptions = _subscriptions(topics)
     brokers = _brokers(spark, cluster)
+    coordinator = {"coordinator": "i", "broker": _broker(f"i % {cluster.brokers}"), "broker_known": "true"}
     return {
         "snapshot": spark.range(1).selectExpr(
             "'large' as cluster",
@@ -112,21 +141,19 @@ def _tables(spark: SparkSession, cluster: Cluster) -> dict[str, DataFrame]:
         ),
         "brokers": brokers,
         "bundles": _bundles(topics),
-        "topics": topics,
-        "subscriptions": subscriptions,
-        "transaction_coordinators": _numbered(
-            spark, 16, {"coordinator": "i", "broker": _broker(f"i % {cluster.brokers}"), "broker_known": "true"}
-        ),
+        "topics": topics.coalesce(FEW_FILES),
+        "subscriptions": subscriptions.coalesce(FEW_FILES),
+        "transaction_coordinators": _numbered(spark, 16, coordinator),
         "namespaces": _namespaces(spark, cluster),
-        "clients": _clients(subscriptions),
+        "clients": _clients(subscriptions).coalesce(FEW_FILES),
         "configuration": _configuration(brokers),
-        "metrics": _metrics(topics, subscriptions, brokers),
+        "metrics": metrics(topics, subscriptions, brokers).coalesce(FEW_FILES),
         "drilled": _drilled(subscriptions),
     }
 
 
 def _broker(number: str) -> str:
-    return _BROKER.format(number=number)
+    return f"concat('broker-', {number}, '.example:8080')"
 
 
 def _namespace(number: str) -> str:
@@ -134,107 +161,99 @@ def _namespace(number: str) -> str:
 
 
 def _topics(spark: SparkSession, cluster: Cluster) -> DataFrame:
-    number = f"(i % {cluster.namespaces})"
-    slot = f"((i div {cluster.namespaces}) % {BUNDLES_A_NAMESPACE})"
-    return _numbered(
-        spark,
-        cluster.topics,
-        {
-            "namespace": _namespace(number),
-            "topic": _TOPIC,
-            "bundle": f"format_string('0x%x0000000_0x%x0000000', {slot}, {slot} + 1)",
-            "broker": _broker(f"({number} * {BUNDLES_A_NAMESPACE} + {slot}) % {cluster.brokers}"),
-            "producers": f"if({_RARE} 1, 5000, i % 3)",
-            "consumers": f"if({_RARE} 2, 5000, 1 + i % 4)",
-            "subscriptions": "1 + i % 2",
-            "message_rate_in": "i % 17 + 0.0",
-            "message_rate_out": "i % 17 + 0.0",
-            "throughput_in_bytes": "i % 17 * 1000.0",
-            "throughput_out_bytes": "i % 17 * 1000.0",
-            "pending_add_entries": "0",
-            "producers_connected_recently": "0",
-            "storage_bytes": "1000000 + i",
-            "backlog_bytes": f"case when {_RARE} 3 then 10700000000 when i % 2 = 0 then i % 1000000 else 0 end",
-        },
-    )
+    owner = f"(i * {cluster.brokers} div {cluster.topics})"
+    rate = f"{scattered('rate', 3400)} / 100.0"
+    columns = {
+        "number": f"{owner} + {cluster.brokers} * (i % {cluster.bundles_a_broker})",
+        "slot": f"number % {BUNDLES_A_NAMESPACE}",
+        "namespace": _namespace(f"(number div {BUNDLES_A_NAMESPACE})"),
+        "topic": "concat('persistent://', namespace, '/events-', i, '-partition-0')",
+        "bundle": "format_string('0x%x0000000_0x%x0000000', slot, slot + 1)",
+        "broker": _broker(owner),
+        "producers": f"if({rare(1)}, 5000, {scattered('producers', 3)})",
+        "consumers": f"if({rare(2)}, 5000, 1 + {scattered('consumers', 4)})",
+        "subscriptions": "1 + i % 2",
+        "message_rate_in": rate,
+        "message_rate_out": "message_rate_in * subscriptions",
+        "throughput_in_bytes": "message_rate_in * 1000",
+        "throughput_out_bytes": "message_rate_out * 1000",
+        "pending_add_entries": "0",
+        "producers_connected_recently": f"if({scattered('new', 50)} = 0, producers, 0)",
+        "storage_bytes": f"if({rare(6)}, 50000000000, 1000000 + {scattered('stored', 100_000_000)})",
+        "backlog_bytes": f"case when {rare(3)} then 10700000000 when {rare(6)} then 40000000000"
+        f" when i % 2 = 0 then {scattered('backlog', 1_000_000)} else 0 end",
+    }
+    return _numbered(spark, cluster.topics, columns, cluster.brokers)
 
 
 def _subscriptions(topics: DataFrame) -> DataFrame:
-    each = topics.selectExpr("i", "topic", "namespace", "explode(sequence(1, subscriptions)) as n")
+    each = topics.selectExpr("i", "topic", "namespace", "broker", "explode(sequence(1, subscriptions)) as n")
+    rate = f"case when {rare(7)} then 0.0 when i % 6 = 0 then 0.0 else {scattered('out', 3400)} / 100.0 end"
     return each.selectExpr(
         "*",
         "concat('subscription-', n) as subscription",
         "'Shared' as type",
-        "1 + i % 2 as consumers",
-        f"case when {_RARE} 3 then 9000000 when i % 2 = 0 then i % 1000 else 0 end as backlog_messages",
-        "i % 5 as unacked_messages",
-        f"{_RARE} 4 as blocked_on_unacked",
-        f"if({_RARE} 5, 20000, if(i % 20 = 0, i % 7, 0)) as ack_holes",
-        "i % 100 as entries_since_first_gap",
+        f"1 + {scattered('connected', 2)} as consumers",
+        f"case when {rare(3)} then 9000000 when {rare(6)} then 100000 when {rare(7)} then 50000"
+        f" when i % 2 = 0 then {scattered('messages', 1000)} else 0 end as backlog_messages",
+        f"{scattered('unacked', 5)} as unacked_messages",
+        f"{rare(4)} as blocked_on_unacked",
+        f"case when {rare(5)} then 20000 when i % 20 = 0 then {scattered('holes', 7)} else 0 end as ack_holes",
+        f"if({rare(6)}, 9000000, {scattered('entries', 1000)}) as entries_since_first_gap",
         "0L as consumers_blocked",
-        "0L as consumers_without_permits",
-        "0L as consumers_connected_recently",
-        "if(i % 6 = 0, 0.0, 5.0) as message_rate_out",
-        "if(i % 6 = 0, 0.0, 5.0) as ack_rate",
+        f"if({scattered('permits', 100)} = 0, 1, 0) as consumers_without_permits",
+        f"if({scattered('recent', 50)} = 0, 1, 0) as consumers_connected_recently",
+        f"{rate} as message_rate_out",
+        f"{rate} as ack_rate",
         "0.0 as redeliver_rate",
-        "0.0 as expired_rate",
+        f"if({rare(8)}, 2.5, 0.0) as expired_rate",
     )
 
 
 def _brokers(spark: SparkSession, cluster: Cluster) -> DataFrame:
     mean = cluster.topics // cluster.brokers
-    return _numbered(
-        spark,
-        cluster.brokers,
-        {
-            "broker": _broker("i"),
-            "read": "true",
-            "leader": "i = 0",
-            "bundles": f"{cluster.namespaces * BUNDLES_A_NAMESPACE // cluster.brokers}",
-            "topics": f"{mean} + i",
-            "producers": f"{mean}",
-            "consumers": f"{2 * mean}",
-            "cpu_percent": "30.0 + i % 20",
-            "direct_memory_percent": "40.0",
-            "metrics_read": "true",
-            "clock_skew_milliseconds": "i % 3 * 100",
-        },
-    )
+    columns = {
+        "broker": _broker("i"),
+        "read": "true",
+        "leader": "i = 0",
+        "bundles": f"{cluster.bundles_a_broker}",
+        "topics": f"{mean}",
+        "producers": f"{mean}",
+        "consumers": f"{2 * mean}",
+        "cpu_percent": "30.0 + i % 20",
+        "direct_memory_percent": "40.0",
+        "metrics_read": "true",
+        "clock_skew_milliseconds": "i % 3 * 100",
+    }
+    return _numbered(spark, cluster.brokers, columns)
 
 
 def _bundles(topics: DataFrame) -> DataFrame:
-    return topics.groupBy("namespace", "bundle").agg(
-        {"broker": "max", "topic": "count", "producers": "sum", "consumers": "sum", "backlog_bytes": "sum"}
-    ).selectExpr(
-        "namespace",
-        "bundle",
-        "`max(broker)` as owner",
-        "true as owner_known",
-        "`count(topic)` as topics",
-        "`sum(producers)` as producers",
-        "`sum(consumers)` as consumers",
-        "`count(topic)` * 8.0 as message_rate_in",
-        "`count(topic)` * 8.0 as message_rate_out",
-        "`count(topic)` * 8000.0 as throughput_in_bytes",
-        "`count(topic)` * 8000.0 as throughput_out_bytes",
-        "`sum(backlog_bytes)` as backlog_bytes",
-    )  # fmt: skip
+    rates = ("message_rate_in", "message_rate_out", "throughput_in_bytes", "throughput_out_bytes")
+    sums = dict.fromkeys((*rates, "producers", "consumers", "backlog_bytes"), "sum")
+    summed = topics.groupBy("namespace", "bundle").agg({"broker": "max", "topic": "count", **sums})
+    columns = (f"`sum({name})` as {name}" for name in sums)
+    whole = ("namespace", "bundle", "`max(broker)` as owner", "true as owner_known", "`count(topic)` as topics")
+    return summed.selectExpr(*whole, *columns).coalesce(1)
 
 
 def _namespaces(spark: SparkSession, cluster: Cluster) -> DataFrame:
+    """Every fourth sets no quota; one in a hundred has a time to live."""
+    ttl = "if(i % 100 = 12, '\"message_ttl_in_seconds\":604800,', '')"
     columns = {
         "namespace": _namespace("i"),
         "bundles": f"{BUNDLES_A_NAMESPACE}",
-        "policies_json": f"if(i % 2 = 1, '{_QUOTAS}', '{{}}')",
+        "policies_json": f"concat('{{', if(i % 4 = 0, '', '{_QUOTAS}'), {ttl}, '{_REST}')",
     }
     return _numbered(spark, cluster.namespaces, columns)
 
 
 def _clients(subscriptions: DataFrame) -> DataFrame:
-    return subscriptions.where("i % 20 = 3").selectExpr(
-        "topic", "namespace", "subscription", "concat('consumer-', i) as consumer", "'192.0.2.1:4711' as address",
-        "'2026-01-31T11:00:00Z' as connected_since", "i as unacked_messages", "10 as available_permits",
-        "false as blocked",
+    return subscriptions.where("i % 4 = 0").selectExpr(
+        "topic", "namespace", "subscription", "concat('consumer-', i) as consumer",
+        f"concat('192.0.2.', {scattered('address', 254)}, ':', 1024 + {scattered('port', 60_000)}) as address",
+        "'2026-01-31T11:00:00Z' as connected_since", "unacked_messages", "10 as available_permits",
+        "false as blocked", "'Pulsar-Java-v4.0.7' as client_version",
     )  # fmt: skip
 
 
@@ -243,31 +262,10 @@ def _configuration(brokers: DataFrame) -> DataFrame:
     return brokers.selectExpr("broker", f"explode(map({settings})) as (key, value)")
 
 
-def _metrics(topics: DataFrame, subscriptions: DataFrame, brokers: DataFrame) -> DataFrame:
-    """The age of each topic's backlog, delayed messages of every third topic's subscriptions, and the brokers' own."""
-    ages = topics.selectExpr(
-        "broker as source", "'pulsar_storage_backlog_age_seconds' as series", "topic", "null as subscription",
-        "concat('{\"topic\":\"', topic, '\"}') as labels_json", "i % 3600 + 0.0 as value",
-    )  # fmt: skip
-    owners = topics.where("i % 3 = 0").select("topic", "broker")
-    delayed = subscriptions.join(owners, "topic").selectExpr(
-        "broker as source", "explode(array('pulsar_subscription_delayed', 'pulsar_delayed_message_index_size_bytes'))"
-        " as series", "topic", "subscription", "concat('{\"subscription\":\"', subscription, '\"}') as labels_json",
-        f"if({_RARE} 6, 5000000.0, 1.0 + i % 50) as value",
-    )  # fmt: skip
-    own = brokers.selectExpr(
-        "broker as source",
-        "explode(map('process_start_time_seconds', 1769774400.0, 'jvm_gc_collection_seconds_sum', 60.0,"
-        " 'jvm_gc_collection_seconds_count', 600.0, 'pulsar_active_connections', 1000.0,"
-        " 'pulsar_connection_create_success_count', 2000.0, 'jvm_threads_deadlocked', 0.0)) as (series, value)",
-    ).selectExpr("source", "series", "null as topic", "null as subscription", "'{}' as labels_json", "value")
-    both = ages.unionByName(delayed).unionByName(own)
-    return both.selectExpr("*", "'broker' as source_kind")
-
-
 def _drilled(subscriptions: DataFrame) -> DataFrame:
+    """The topics in trouble, and others."""
     return subscriptions.where(f"i < {DRILLED_TOPICS}").selectExpr(
         "topic", "namespace", "subscription", "0 as delayed_messages", "i % 3600 as oldest_backlog_age_seconds",
-        "1000 as ack_state_bytes", "i % 7 as ack_hole_ranges", "'{}' as topic_quota_json", "'{}' as"
-        " topic_retention_json", "3 as ledgers", "'[]' as cursor_properties_json",
-    )  # fmt: skip
+        "1000 as ack_state_bytes", "i % 7 as ack_hole_ranges", "10737418240 as quota_limit_bytes",
+        "'{}' as topic_quota_json", "'{}' as topic_retention_json", "3 as ledgers", "'[]' as cursor_properties_json",
+    ).coalesce(1)  # fmt: skip

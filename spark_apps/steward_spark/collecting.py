@@ -145,8 +145,10 @@ class _Collecting:
         owned = rows_of(self._answers, BUNDLES)
         self._bundles = all_bundles(namespaces, owned, partial=bool(unread)).persist()
         coordinators = self._coordinators(self._bundles)
-        place.write(TOPICS, rows_of(self._answers, TOPICS))
-        place.write(SUBSCRIPTIONS, rows_of(self._answers, SUBSCRIPTIONS))
+        # What diagnoses a snapshot opens each file of these a dozen times: not as many as there are brokers.
+        files = max(FEW_FILES, self._spark.sparkContext.defaultParallelism)
+        place.write(TOPICS, rows_of(self._answers, TOPICS).coalesce(files))
+        place.write(SUBSCRIPTIONS, rows_of(self._answers, SUBSCRIPTIONS).coalesce(files))
         for table in (CLIENTS, CONFIGURATION):
             place.write(table, rows_of(self._answers, table).coalesce(FEW_FILES))
         metrics = self._metrics()

@@ -36,8 +36,14 @@ AT_ONCE = 3
 """Checks at a time: while one is planned, which Spark does in one thread, others are computed."""
 
 
-def diagnose(spark: SparkSession, uri: str, policy: Policy) -> str:
+def diagnose(spark: SparkSession, uri: str, policy: Policy, checks: Sequence[Check] = CHECKS) -> str:
     """Writes the tables `findings`, `verdicts` and `trends`, in place of earlier ones, and returns the snapshot's URI.
+
+    Args:
+        spark: The session.
+        uri: The snapshot's own folder.
+        policy: Thresholds and limits.
+        checks: What is looked for.
 
     Raises:
         SnapshotError: If the snapshot is not finished.
@@ -46,7 +52,7 @@ def diagnose(spark: SparkSession, uri: str, policy: Policy) -> str:
     place.require_finished()
     earlier = place.earlier(LOOK_BACK)
     with held(spark, place, earlier) as frames:
-        found, verdicts = judged(frames, policy, CHECKS)
+        found, verdicts = judged(frames, policy, checks)
         findings = with_history(found, frames.about.taken_at, earlier_diagnoses(earlier))
         place.write(TRENDS, trends(frames, policy).coalesce(1))
     for table, rows in ((FINDINGS, [_row(finding) for finding in findings]), (VERDICTS, _plain(verdicts))):

@@ -20,6 +20,7 @@ from pulsar_steward.model.tables import (
     TOPICS,
     TRANSACTION_COORDINATORS,
 )
+from steward_spark.local import few_on_driver
 from steward_spark.once import Once
 
 if TYPE_CHECKING:
@@ -74,6 +75,14 @@ class Frames:
         self.earlier = earlier
         self.hold = hold
         self._derived = Once()
+
+    def few(self, frame: DataFrame) -> DataFrame:
+        """Rows that are hardly ever many: computed once and read into the driver, or held where they are many.
+
+        What is done with few rows needs no scan, and a join with them no shuffle.
+        """
+        few = few_on_driver(frame)
+        return self.hold(frame) if few is None else few
 
     def once(self, key: Hashable, derive: Callable[[], T]) -> T:
         """What is derived of this snapshot under a key, however many checks ask for it."""
@@ -152,6 +161,16 @@ def derived_once(derive: Callable[[Frames], T]) -> Callable[[Frames], T]:
     @wraps(derive)
     def kept(frames: Frames) -> T:
         return frames.once(derive, lambda: derive(frames))
+
+    return kept
+
+
+def few_once(derive: Callable[[Frames], DataFrame]) -> Callable[[Frames], DataFrame]:
+    """A function that gives a frame, of hardly any rows as a rule, which is used several times: as `Frames.few`."""
+
+    @wraps(derive)
+    def kept(frames: Frames) -> DataFrame:
+        return frames.once(derive, lambda: frames.few(derive(frames)))
 
     return kept
 

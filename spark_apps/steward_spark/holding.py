@@ -10,10 +10,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
-
 from pulsar_steward.model.tables import METRICS, SUBSCRIPTIONS, TOPICS
 from steward_spark.frames import Frames
+from steward_spark.local import on_driver
 from steward_spark.once import Once
 
 if TYPE_CHECKING:
@@ -36,6 +35,13 @@ OF_SMALL = {
 }
 """Measured on a snapshot of a few topics: half the processor time of what is best for a large one."""
 
+OF_LARGE = {
+    # What is divided by topics is divided well enough to be joined by topics and subscriptions.
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
+    # To find few rows, all of a table has to be looked at, in one job.
+    "spark.sql.limit.initialNumPartitions": "1000000",
+}
+
 
 @contextmanager
 def held(spark: SparkSession, place: SnapshotPlace, earlier: Sequence[SnapshotPlace]) -> Iterator[Frames]:
@@ -50,18 +56,11 @@ def held(spark: SparkSession, place: SnapshotPlace, earlier: Sequence[SnapshotPl
     before = [Frames(_reader(each)) for each in earlier]
     frames = Frames(_reader(place), earlier=before, hold=on_driver if small else in_memory)
     try:
-        with _set(spark, OF_SMALL if small else {}):
+        with _set(spark, OF_SMALL if small else OF_LARGE):
             yield frames
     finally:
         for frame in kept:
             frame.unpersist()
-
-
-def on_driver(frame: DataFrame) -> DataFrame:
-    """The same rows, as a part of whatever plan uses them."""
-    spark = frame.sparkSession
-    rows = frame._jdf.collectAsList()  # noqa: SLF001 - through Python they would take ten times as long
-    return ClassicDataFrame(spark._jsparkSession.createDataFrame(rows, frame._jdf.schema()), spark)  # noqa: SLF001 - as above
 
 
 def _reader(place: SnapshotPlace) -> Callable[[Table], DataFrame]:

@@ -1,11 +1,10 @@
-"""``pulsar_housekeeping`` in a real Airflow: old snapshots go, and a ledger that is not what was written is told."""
+"""``pulsar_housekeeping`` in a real Airflow: what was left behind goes, and the ledger is compared with its chain."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import pytest
-
 
 if TYPE_CHECKING:
     from tests.live.care import Care

@@ -9,7 +9,8 @@ import pytest
 
 from pulsar_steward.collect.arrow import schema_of
 from steward_spark.frames import Frames
-from steward_spark.holding import OF_SMALL, on_driver
+from steward_spark.holding import OF_SMALL
+from steward_spark.local import on_driver
 
 if TYPE_CHECKING:
     from collections.abc import Callable

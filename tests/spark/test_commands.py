@@ -15,6 +15,7 @@ import diagnose
 from lab.simulator import ClusterSpec
 from lab.simulator import running_simulator as running
 from pulsar_steward.snapshots.read import open_snapshot
+from steward_spark.session import DEFAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,7 @@ def submitted(job: str, arguments: Sequence[str], events: Path, **environment: s
     """Runs a job by spark-submit, with an event log asked for."""
     command = [
         str(Path(sys.executable).parent / "spark-submit"),
-        *("--master", "local[2]", "--driver-java-options", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"),
+        *("--master", "local[2]", "--driver-java-options", DEFAULTS["spark.driver.extraJavaOptions"]),
         *("--conf", "spark.eventLog.enabled=true", "--conf", f"spark.eventLog.dir={events}"),
         str(JOBS / job),
         *arguments,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
-QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
 """Java options of a driver that does the whole work itself: measured, they halve its processor time."""
 
 LOCAL_SPARK = '{"conn_type": "spark", "host": "local[2]"}'

@@ -68,7 +68,10 @@ def _judge(frames: Frames, policy: Policy) -> Judgement:
         (F.desc("trouble"), F.asc("producers"), F.desc("backlog_bytes"), F.asc("topic")),
         _finding,
         lambda: "No quota shuts producers out without a backlog.",
-        lambda: defaults_of(frames).unknown("limit_bytes", "limit_seconds", "policy") or _not_drilled(quotas_in_force(frames)),
+        lambda: (
+            defaults_of(frames).unknown("limit_bytes", "limit_seconds", "policy")
+            or _not_drilled(quotas_in_force(frames))
+        ),
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark programmer reads
 
 from steward_spark.checks.common.samples import of_processes
-from steward_spark.frames import held_once
+from steward_spark.frames import few_once
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -25,7 +25,7 @@ SERIES = (STARTED, ACTIVE, SUCCEEDED)
 _HOUR = 3600
 
 
-@held_once
+@few_once
 def connections(frames: Frames) -> DataFrame:
     """Of every broker that was read, what it tells of its connections; null where it does not.
 

@@ -41,7 +41,8 @@ def slowest(frames: Frames, rows: Sequence[Row]) -> dict[Key, str]:
         "connected_since",
         "unacked_messages",
     )
-    wanted = frames.clients.where(F.concat_ws(_BETWEEN, "topic", "subscription").isin(keys))
+    topics = F.col("topic").isin(sorted({row["topic"] for row in rows}))
+    wanted = frames.clients.where(topics & F.concat_ws(_BETWEEN, "topic", "subscription").isin(keys))
     worst = F.slice(F.sort_array(F.collect_list(each)), 1, MOST_NAMED).alias("worst")
     found = wanted.groupBy("topic", "subscription").agg(worst).collect()
     return {(row["topic"], row["subscription"]): "; ".join(map(_in_words, row["worst"])) for row in found}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def crowded(frames: Frames, clients: str, least: int) -> tuple[list[Row], int]:
     """The topics with most `producers` or `consumers`, from `least` on, and the number of further ones."""
-    topics = of_users(frames.topics).where(F.col(clients) >= least)
+    topics = of_users(frames.topics.where(F.col(clients) >= least))
     columns = ("topic", "bundle", "broker", "producers", "consumers", "subscriptions", "producers_connected_recently")
     return worst(topics.select(*columns), F.desc(clients), F.asc("topic"))
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark programmer reads
 
+from steward_spark.checks.common.owners import with_owners
 from steward_spark.checks.common.worst import named
 
 if TYPE_CHECKING:
@@ -36,9 +37,15 @@ def settings(frames: Frames, columns: Mapping[str, tuple[str, str]]) -> DataFram
 
 
 def with_settings(rows: DataFrame, frames: Frames, columns: Mapping[str, tuple[str, str]]) -> DataFrame:
-    """Rows with a `topic`, and the `broker` that owns it with its settings."""
-    owners = frames.topics.select("topic", "broker")
-    return rows.join(owners, "topic", "left").join(F.broadcast(settings(frames, columns)), "broker", "left")
+    """Rows with a `topic`, few as `Frames.few` gives them, and the `broker` that owns it with its settings."""
+    return with_owners(rows, frames).join(F.broadcast(settings(frames, columns)), "broker", "left")
+
+
+def smallest(frames: Frames, key: str) -> int | None:
+    """The lowest whole number that a setting has on any broker; None where none told it."""
+    row = settings(frames, {"value": (key, "bigint")}).agg(F.min("value").alias("least")).collect()[0]
+    least: int | None = row["least"]
+    return least
 
 
 def brokers_without(frames: Frames, key: str) -> str | None:

@@ -18,14 +18,20 @@ _READER = r"^(reader|multiTopicsReader)-[0-9A-Za-z]+$"
 
 
 def of_users(rows: DataFrame) -> DataFrame:
-    """Rows with a `topic` that is no heartbeat and none of Pulsar's own."""
-    return rows.where(~F.col("topic").rlike(_PULSARS_OWN))
+    """Rows with a `topic` that is no heartbeat and none of Pulsar's own; what figures rule out goes before."""
+    name = F.col("topic")
+    # Nearly all topics are told by the first, which is quick.
+    return rows.where(~((name.contains("//pulsar/") | name.contains("/__")) & name.rlike(_PULSARS_OWN)))
 
 
-def subscriptions_of_users(frames: Frames) -> DataFrame:
-    """The table `subscriptions` without Pulsar's own ones, and without readers: these owe nobody that they read."""
+def subscriptions_of_users(rows: DataFrame) -> DataFrame:
+    """Subscriptions without Pulsar's own ones, and without readers: these owe nobody that they read.
+
+    Args:
+        rows: Of the table `subscriptions` what is wanted already: names take longer to look at than figures.
+    """
     named = F.col("subscription")
-    return of_users(frames.subscriptions).where(~named.startswith("__") & ~named.rlike(_READER))
+    return of_users(rows.where(~named.startswith("__"))).where(~named.rlike(_READER))
 
 
 @derived_once

@@ -10,7 +10,13 @@ from pulsar_steward.model.catalog.clients import ACK_HOLES
 from pulsar_steward.model.finding import Finding, Severity
 from steward_spark.checks.check import Check, Judgement
 from steward_spark.checks.clients._consumers import slowest, slowest_words, subject_of
-from steward_spark.checks.clients._settings import LONG_ARRAY, MOST_RANGES, brokers_without, with_settings
+from steward_spark.checks.clients._settings import (
+    LONG_ARRAY,
+    MOST_RANGES,
+    brokers_without,
+    smallest,
+    with_settings,
+)
 from steward_spark.checks.clients._users import nothing_read, subscriptions_of_users
 from steward_spark.checks.common.listing import worst
 
@@ -30,8 +36,12 @@ def holed(frames: Frames, policy: AckHolesPolicy) -> DataFrame:
     Returns:
         `topic`, `subscription`, `consumers`, `ack_holes`, `broker`, `limit`, `long_array` and `beyond`.
     """
-    counted = subscriptions_of_users(frames).where("ack_holes > 0")
-    each = with_settings(counted.select("topic", "subscription", "consumers", "ack_holes"), frames, _COLUMNS)
+    # What is far from the tightest limit is far from all others, and needs no owner.
+    least = F.lit(smallest(frames, MOST_RANGES)) * policy.warning_percent
+    holes = F.col("ack_holes")
+    counted = subscriptions_of_users(frames.subscriptions.where((holes > 0) & (holes * 100 >= least)))
+    suspects = frames.few(counted.select("topic", "subscription", "consumers", "ack_holes"))
+    each = with_settings(suspects, frames, _COLUMNS)
     near = F.col("ack_holes") * 100 >= F.col("limit") * policy.warning_percent
     return each.where(near).withColumn("beyond", F.expr("ack_holes > limit"))
 

@@ -15,6 +15,7 @@ from steward_spark.checks.check import MOST_FINDINGS, Check, Judgement
 from steward_spark.checks.clients._connections import SERIES, connections
 from steward_spark.checks.clients._users import nothing_read, of_users
 from steward_spark.checks.common.listing import worst
+from steward_spark.checks.common.owners import of_topics
 from steward_spark.checks.common.words import duration
 from steward_spark.checks.common.worst import named
 
@@ -42,24 +43,14 @@ def new_clients(frames: Frames, policy: Policy) -> DataFrame:
         `settled` (some are older) and `rank`.
     """
     limits = policy.connection_churn
-    consumers = (
-        of_users(frames.subscriptions)
-        .where("consumers_connected_recently > 0")
+    large = frames.few(_large(frames, limits.minimum_clients))
+    consumers = frames.few(
+        of_topics(frames.subscriptions.where("consumers_connected_recently > 0"), large)
         .groupBy("topic")
         .agg(
             F.sum("consumers_connected_recently").alias("new_consumers"),
             F.max(F.struct("consumers_connected_recently", "subscription")).alias("most"),
         )
-    )
-    large = (
-        of_users(frames.topics)
-        .select(
-            "topic",
-            "broker",
-            F.expr("coalesce(producers, 0) + coalesce(consumers, 0)").alias("clients"),
-            F.coalesce("producers_connected_recently", F.lit(0)).alias("new_producers"),
-        )
-        .where(F.col("clients") >= limits.minimum_clients)
     )
     young = connections(frames).where(F.col("uptime_seconds") < young_after(policy)).select("broker")
     old = large.join(F.broadcast(young), "broker", "left_anti").join(consumers, "topic", "left")
@@ -69,6 +60,17 @@ def new_clients(frames: Frames, policy: Policy) -> DataFrame:
     most = F.col("recent") * 100 >= F.col("clients") * limits.warning_recent_percent
     columns = ("topic", "broker", "clients", "recent", F.col("most.subscription").alias("busiest"))
     return counted.where(most).select(*columns, settled.alias("settled"), rank)
+
+
+def _large(frames: Frames, minimum_clients: int) -> DataFrame:
+    """Topics with so many clients: `topic`, `broker`, `clients` and `new_producers`."""
+    counted = frames.topics.select(
+        "topic",
+        "broker",
+        F.expr("coalesce(producers, 0) + coalesce(consumers, 0)").alias("clients"),
+        F.coalesce("producers_connected_recently", F.lit(0)).alias("new_producers"),
+    )
+    return of_users(counted.where(F.col("clients") >= minimum_clients))
 
 
 def short_lived(brokers: DataFrame, policy: Policy) -> DataFrame:

@@ -10,7 +10,7 @@ from pulsar_steward.model.catalog.clients import CURSOR_NOT_PERSISTABLE
 from pulsar_steward.model.finding import Finding, Severity
 from steward_spark.checks.check import Check, Judgement
 from steward_spark.checks.clients._consumers import subject_of
-from steward_spark.checks.clients._settings import LONG_ARRAY, MESSAGE_BYTES, MOST_RANGES, with_settings
+from steward_spark.checks.clients._settings import LONG_ARRAY, MESSAGE_BYTES, MOST_RANGES, smallest, with_settings
 from steward_spark.checks.clients._users import nothing_read, subscriptions_of_users
 from steward_spark.checks.common.listing import worst
 from steward_spark.checks.common.words import size
@@ -39,8 +39,12 @@ RANGE_BYTES = 30
 """Two positions as the persisted ranges hold them, at most; 14 were measured on a broker with small numbers."""
 
 
-def states(frames: Frames) -> DataFrame:
-    """Every cursor with an ack state, and how large that is as far as it is known.
+def states(frames: Frames, warning_percent: int) -> DataFrame:
+    """Cursors with an ack state that may be large, and how large that is as far as it is known.
+
+    Args:
+        frames: The snapshot.
+        warning_percent: Of the frame; cursors that are not measured and are estimated at less are left out.
 
     Returns:
         `topic`, `subscription`, `broker`, `ack_holes`, `entries`, `measured_bytes` (null: not asked), `long_array`
@@ -53,12 +57,18 @@ def states(frames: Frames) -> DataFrame:
         .groupBy(*keys)
         .agg(F.max("ack_state_bytes").alias("measured_bytes"))
     )
-    counted = subscriptions_of_users(frames).select(
-        *keys, "ack_holes", F.col("entries_since_first_gap").alias("entries")
-    )
-    with_state = counted.join(F.broadcast(measured), keys, "left").where("ack_holes > 0 or measured_bytes > 0")
-    each = with_settings(with_state, frames, _COLUMNS)
     dense = F.ceil(F.col("entries") / LONG_ENTRIES) * LONG_BYTES
+    counted = frames.subscriptions.select(*keys, "ack_holes", F.col("entries_since_first_gap").alias("entries"))
+    # However a broker persists it, it takes no more than this; what is small at the smallest frame needs no owner.
+    most = F.greatest(dense, F.col("ack_holes") * RANGE_BYTES)
+    told = smallest(frames, MESSAGE_BYTES)
+    frame_bytes = USUAL_MESSAGE_BYTES if told is None else min(told, USUAL_MESSAGE_BYTES)
+    near = most * 100 >= (frame_bytes + FRAME_PADDING_BYTES) * warning_percent
+    large = F.col("measured_bytes").isNotNull() | F.col("entries").isNull() | near
+    with_state = counted.join(F.broadcast(measured), keys, "left").where(
+        F.expr("ack_holes > 0 or measured_bytes > 0") & large
+    )
+    each = with_settings(frames.few(subscriptions_of_users(with_state)), frames, _COLUMNS)
     ranges = F.least("ack_holes", "limit") * RANGE_BYTES
     estimate = F.when(F.expr("not long_array"), ranges).otherwise(dense).cast("bigint")
     frame = F.coalesce("message_bytes", F.lit(USUAL_MESSAGE_BYTES)) + FRAME_PADDING_BYTES
@@ -85,7 +95,7 @@ def large(cursors: DataFrame, warning_percent: int) -> DataFrame:
 
 def _judge(frames: Frames, policy: Policy) -> Judgement:
     percent = policy.cursor_not_persistable.warning_percent
-    cursors = states(frames)
+    cursors = states(frames, percent)
     order = (
         F.desc("rank"),
         F.desc(F.coalesce("measured_bytes", "estimated_bytes")),

@@ -53,7 +53,7 @@ def blocked(subscriptions: DataFrame, policy: SubscriptionBlockedPolicy) -> Data
 
 
 def _judge(frames: Frames, policy: Policy) -> Judgement:
-    suspects = blocked(subscriptions_of_users(frames), policy.subscription_blocked)
+    suspects = subscriptions_of_users(blocked(frames.subscriptions, policy.subscription_blocked))
     order = (F.desc("rank"), F.desc("unacked"), F.asc("topic"), F.asc("subscription"))
     rows, more = worst(suspects, *order)
     names = slowest(frames, rows)

@@ -49,20 +49,16 @@ def standing(frames: Frames, policy: SubscriptionStalledPolicy) -> DataFrame:
     moves_not = F.expr("message_rate_out <= 0 or ack_rate <= 0")
     free = F.expr("not coalesce(blocked_on_unacked, false) and coalesce(consumers_blocked, 0) < consumers")
     enough = F.expr(f"consumers > 0 and backlog_messages >= {policy.minimum_backlog_messages}")
-    suspects = (
-        subscriptions_of_users(frames)
-        .where(enough & moves_not & free)
-        .select(
-            "topic",
-            "subscription",
-            "consumers",
-            "backlog_messages",
-            F.coalesce("consumers_without_permits", F.lit(0)).alias("without_permits"),
-            F.expr("coalesce(consumers_connected_recently >= consumers, false)").alias("fresh"),
-            kind.alias("kind"),
-        )
+    suspects = subscriptions_of_users(frames.subscriptions.where(enough & moves_not & free)).select(
+        "topic",
+        "subscription",
+        "consumers",
+        "backlog_messages",
+        F.coalesce("consumers_without_permits", F.lit(0)).alias("without_permits"),
+        F.expr("coalesce(consumers_connected_recently >= consumers, false)").alias("fresh"),
+        kind.alias("kind"),
     )
-    due = with_due(suspects, frames).where(F.col("due") >= policy.minimum_backlog_messages)
+    due = with_due(frames.few(suspects), frames).where(F.col("due") >= policy.minimum_backlog_messages)
     return _with_since(due, frames).withColumn("rank", _rank(policy))
 
 

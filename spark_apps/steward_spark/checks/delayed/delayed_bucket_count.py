@@ -11,7 +11,7 @@ from pulsar_steward.model.finding import Finding, Severity
 from steward_spark.checks.check import Check, Judgement
 from steward_spark.checks.common.listing import worst
 from steward_spark.checks.delayed._settings import BUCKET_TRACKER, smallest_limit, trackers
-from steward_spark.checks.delayed._waiting import gap, of_users, waiting
+from steward_spark.checks.delayed._waiting import delayed_messages, gap, of_users
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
@@ -70,7 +70,7 @@ def _thresholds(limit: int | None, policy: DelayedBucketCountPolicy) -> tuple[in
 def _judge(frames: Frames, policy: Policy) -> Judgement:
     limit = smallest_limit(frames, LIMIT_KEY)
     warning, critical = _thresholds(limit, policy.delayed_bucket_count)
-    counts = buckets(frames)
+    counts = frames.few(buckets(frames))
     rows, more = worst(crowded(counts, warning), F.desc("buckets"), F.asc("topic"))
     if rows:
         return Judgement(findings=tuple(_finding(row, limit, critical) for row in rows), more=more)
@@ -90,7 +90,7 @@ def _judge(frames: Frames, policy: Policy) -> Judgement:
 
 
 def _uncounted(frames: Frames, counts: DataFrame) -> str | None:
-    blind = waiting(frames).join(counts, ["topic", "subscription"], "left_anti").count()
+    blind = delayed_messages(frames).join(counts, ["topic", "subscription"], "left_anti").count()
     if not blind:
         return None
     return (

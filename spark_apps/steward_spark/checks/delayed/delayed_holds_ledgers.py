@@ -23,13 +23,6 @@ if TYPE_CHECKING:
 MIB = 1024 * 1024
 
 
-def _with_spans(frames: Frames) -> DataFrame:
-    """Subscriptions with delayed messages, what their cursor spans, and what their topic stores."""
-    cursors = frames.subscriptions.select("topic", "subscription", "backlog_messages", "entries_since_first_gap")
-    stored = frames.topics.select("topic", "storage_bytes", "backlog_bytes")
-    return waiting(frames).join(cursors, ["topic", "subscription"], "left").join(stored, "topic", "left")
-
-
 def holding(frames: Frames, policy: DelayedHoldsLedgersPolicy) -> DataFrame:
     """Topics in which most of what a subscription's cursor spans is consumed, and kept all the same.
 
@@ -43,7 +36,7 @@ def holding(frames: Frames, policy: DelayedHoldsLedgersPolicy) -> DataFrame:
     entries, backlog = F.col("entries_since_first_gap"), F.col("backlog_messages")
     held = F.floor(F.col("backlog_bytes") * (F.lit(1.0) - backlog / entries)).cast("bigint")
     found = (
-        _with_spans(frames)
+        waiting(frames)
         .where((entries > 0) & (entries >= policy.warning_entries_per_backlog_message * backlog))
         .withColumn("held_bytes", held)
         .where(F.col("held_bytes") >= policy.warning_held_mebibytes * MIB)
@@ -60,23 +53,23 @@ def holding(frames: Frames, policy: DelayedHoldsLedgersPolicy) -> DataFrame:
 
 
 def _judge(frames: Frames, policy: Policy) -> Judgement:
-    found = holding(frames, policy.delayed_holds_ledgers)
+    found = frames.few(holding(frames, policy.delayed_holds_ledgers))
     ledgers = frames.drilled.groupBy("topic").agg(F.max("ledgers").alias("ledgers"))
-    described = found.join(ledgers, "topic", "left").join(backlog_ages(frames), "topic", "left")
+    described = found.join(ledgers, "topic", "left").join(backlog_ages(frames, found), "topic", "left")
     rows, more = worst(described, F.desc("held_bytes"), F.asc("topic"))
     if rows:
         return Judgement(findings=tuple(_finding(row, policy.delayed_holds_ledgers) for row in rows), more=more)
     unknown = gap(frames) or _unknown_spans(frames)
     if unknown:
         return Judgement(cannot_tell=unknown)
-    subscriptions, messages = tally(waiting(frames))
+    subscriptions, messages = tally(frames)
     return Judgement(
         quiet=f"The {messages:,} delayed messages of {subscriptions:,} subscriptions keep little else from deletion."
     )
 
 
 def _unknown_spans(frames: Frames) -> str | None:
-    blind = _with_spans(frames).where(
+    blind = waiting(frames).where(
         "entries_since_first_gap is null or backlog_messages is null or backlog_bytes is null"
     )
     count = blind.count()

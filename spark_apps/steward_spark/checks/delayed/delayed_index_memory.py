@@ -14,8 +14,8 @@ from steward_spark.checks.common.samples import of_processes
 from steward_spark.checks.common.words import size
 from steward_spark.checks.common.worst import named
 from steward_spark.checks.delayed._settings import BUCKET_TRACKER, trackers
-from steward_spark.checks.delayed._waiting import INDEX_SERIES, gap, of_users, waiting
-from steward_spark.frames import held_once
+from steward_spark.checks.delayed._waiting import INDEX_SERIES, delayed_messages, gap, of_users
+from steward_spark.frames import few_once
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,11 +50,10 @@ class _Index:
         return self.tracker != BUCKET_TRACKER
 
 
-@held_once
+@few_once
 def delayed_by_broker(frames: Frames) -> DataFrame:
     """Delayed messages by the broker that holds their topics: `broker`, `messages`, `most` (of one subscription)."""
-    owners = frames.topics.select("topic", "broker")
-    counts = waiting(frames).join(owners, "topic").groupBy("broker")
+    counts = delayed_messages(frames, "broker").where("broker is not null").groupBy("broker")
     return counts.agg(F.sum("delayed_messages").alias("messages"), F.max("delayed_messages").alias("most"))
 
 

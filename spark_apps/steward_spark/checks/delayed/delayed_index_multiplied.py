@@ -10,8 +10,9 @@ from pulsar_steward.model.catalog.delayed import DELAYED_INDEX_MULTIPLIED
 from pulsar_steward.model.finding import Finding, Severity
 from steward_spark.checks.check import Check, Judgement
 from steward_spark.checks.common.listing import worst
+from steward_spark.checks.common.owners import of_topics
 from steward_spark.checks.common.words import size
-from steward_spark.checks.delayed._waiting import gap, tally, waiting
+from steward_spark.checks.delayed._waiting import delayed_messages, gap, tally
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -21,31 +22,32 @@ if TYPE_CHECKING:
     from steward_spark.frames import Frames
 
 
-def multiplied(delayed: DataFrame, policy: DelayedIndexMultipliedPolicy) -> DataFrame:
+def multiplied(frames: Frames, policy: DelayedIndexMultipliedPolicy) -> DataFrame:
     """Topics whose subscriptions index many messages more than the fullest of them alone.
 
     Args:
-        delayed: As `waiting` gives it.
+        frames: The snapshot.
         policy: The thresholds.
 
     Returns:
         `topic`, `subscriptions`, `entries` (of all), `most` (of the fullest, `subscription`) and `extra`.
     """
-    fullest = F.max_by("subscription", F.struct("delayed_messages", "subscription"))
+    delayed = delayed_messages(frames)
     by_topic = delayed.groupBy("topic").agg(
         F.count("*").alias("subscriptions"),
         F.sum("delayed_messages").alias("entries"),
         F.max("delayed_messages").alias("most"),
-        fullest.alias("subscription"),
     )
     extra = by_topic.withColumn("extra", F.col("entries") - F.col("most"))
     enough = F.col("subscriptions") >= policy.minimum_subscriptions
-    return extra.where(enough & (F.col("extra") >= policy.warning_extra_index_entries))
+    found = frames.few(extra.where(enough & (F.col("extra") >= policy.warning_extra_index_entries)))
+    # Names are only looked at where there is something to say: to find the greatest by one, Spark sorts all topics.
+    fullest = F.max_by("subscription", F.struct("delayed_messages", "subscription")).alias("subscription")
+    return of_topics(delayed, found).groupBy("topic").agg(fullest).join(found, "topic")
 
 
 def _judge(frames: Frames, policy: Policy) -> Judgement:
-    delayed = waiting(frames)
-    rows, more = worst(multiplied(delayed, policy.delayed_index_multiplied), F.desc("extra"), F.asc("topic"))
+    rows, more = worst(multiplied(frames, policy.delayed_index_multiplied), F.desc("extra"), F.asc("topic"))
     if rows:
         per_entry = policy.delayed_index_memory.index_bytes_per_message
         findings = tuple(_finding(row, policy.delayed_index_multiplied, per_entry) for row in rows)
@@ -53,7 +55,7 @@ def _judge(frames: Frames, policy: Policy) -> Judgement:
     unknown = gap(frames)
     if unknown:
         return Judgement(cannot_tell=unknown)
-    subscriptions, messages = tally(delayed)
+    subscriptions, messages = tally(frames)
     return Judgement(
         quiet=f"No topic repeats many of the {messages:,} index entries of {subscriptions:,} subscriptions."
     )

@@ -12,7 +12,7 @@ from steward_spark.checks.check import Check, Judgement
 from steward_spark.checks.common.listing import worst
 from steward_spark.checks.common.words import duration
 from steward_spark.checks.delayed._settings import numbers
-from steward_spark.checks.delayed._waiting import backlog_ages, gap, namespace_of, tally, waiting
+from steward_spark.checks.delayed._waiting import backlog_ages, gap, tally, waiting
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -52,15 +52,11 @@ def endangered(frames: Frames, policy: DelayedPastTtlPolicy) -> DataFrame:
         `delayed_messages`, and of the worst subscription `topic`, `subscription`, `why`, `delayed`, `expired_rate`
         and `age_seconds`.
     """
-    flows = frames.subscriptions.select("topic", "subscription", "backlog_messages", "expired_rate")
-    ages = backlog_ages(frames)
-    each = (
-        waiting(frames)
-        .select(namespace_of("topic").alias("namespace"), "*")
-        .join(limits(frames).where("ttl_seconds > 0"), "namespace")
-        .join(flows, ["topic", "subscription"], "left")
-        .join(ages, "topic", "left")
+    under = frames.few(waiting(frames).join(F.broadcast(limits(frames).where("ttl_seconds > 0")), "namespace"))
+    once = under.groupBy("namespace", "ttl_seconds", "longest_delay_seconds", "topic", "subscription").agg(
+        *(F.max(name).alias(name) for name in ("delayed_messages", "backlog_messages", "expired_rate"))
     )
+    each = once.join(backlog_ages(frames, under), "topic", "left")
     ttl, longest = F.col("ttl_seconds"), F.col("longest_delay_seconds")
     expiring = F.col("expired_rate") > 0
     mostly_delayed = F.col("delayed_messages") * 100 >= policy.critical_delayed_percent_of_backlog * F.col(
@@ -104,7 +100,7 @@ def _judge(frames: Frames, policy: Policy) -> Judgement:
     unknown = gap(frames) or _unknown_ttl(frames)
     if unknown:
         return Judgement(cannot_tell=unknown)
-    subscriptions, messages = tally(waiting(frames))
+    subscriptions, messages = tally(frames)
     return Judgement(
         quiet=f"No time to live endangers the {messages:,} delayed messages of {subscriptions:,} subscriptions."
     )
@@ -113,7 +109,7 @@ def _judge(frames: Frames, policy: Policy) -> Judgement:
 def _unknown_ttl(frames: Frames) -> str | None:
     """Namespaces with delayed messages whose time to live cannot be known, in a sentence."""
     known = limits(frames).where("ttl_seconds is not null")
-    there = waiting(frames).select(namespace_of("topic").alias("namespace")).distinct()
+    there = waiting(frames).select("namespace").distinct()
     blind = there.join(known, "namespace", "left_anti")
     first = blind.agg(F.count("*").alias("count"), F.min("namespace").alias("namespace")).collect()[0]
     if not first["count"]:

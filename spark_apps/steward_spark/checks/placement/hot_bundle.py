@@ -100,7 +100,8 @@ def _judge(frames: Frames, policy: Policy) -> Judgement:
     by_mean = F.col("hot_bytes") | F.col("hot_clients")
     busy = F.coalesce(F.col("cpu_percent") >= limits.critical_cpu_percent, F.lit(False))
     rank = (by_mean.cast("int") + busy.cast("int")).alias("rank")
-    suspects = with_hottest_topic(hot(bundles, limits), frames.topics).select("*", rank)
+    few = frames.few(hot(bundles, limits))
+    suspects = with_hottest_topic(few, frames.topics).select("*", rank)
     order = (F.desc("rank"), F.desc("bytes"), F.desc("clients"), F.asc("namespace"), F.asc("bundle"))
     return worst_first(
         suspects,

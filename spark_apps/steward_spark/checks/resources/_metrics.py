@@ -17,7 +17,7 @@ STARTED = "process_start_time_seconds"
 
 
 def samples(frames: Frames, *series: str) -> DataFrame:
-    """The samples of these series that are numbers."""
+    """The samples of these series, which are no namespaces' and no topics', that are numbers."""
     return of_processes(frames).where(F.col("series").isin(*series) & ~F.isnan("value"))
 
 
@@ -38,6 +38,11 @@ def highest(series: str) -> Column:
 
 def silent_brokers(frames: Frames, *series: str) -> list[str]:
     """Brokers that were read, but of which no sample of any of these series is there."""
-    heard = samples(frames, *series).select(F.col("source").alias("broker")).distinct()
+    return without(frames, samples(frames, *series))
+
+
+def without(frames: Frames, told: DataFrame) -> list[str]:
+    """Brokers that were read, but are no `source` in what was told."""
+    heard = told.select(F.col("source").alias("broker")).distinct()
     silent = frames.brokers.where("read").join(heard, "broker", "left_anti")
     return sorted(row["broker"] for row in silent.select("broker").collect())

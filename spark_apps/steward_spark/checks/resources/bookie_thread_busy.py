@@ -13,9 +13,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 from pulsar_steward.model.catalog.resources import BOOKIE_THREAD_BUSY
 from pulsar_steward.model.finding import Finding, Severity
 from steward_spark.checks.check import Check
+from steward_spark.checks.common.samples import of_processes
 from steward_spark.checks.common.worst import named, worst_first
 from steward_spark.checks.resources._latency import latencies
-from steward_spark.checks.resources._metrics import label, silent_brokers
+from steward_spark.checks.resources._metrics import label, without
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from steward_spark.frames import Frames
 
 WRITES = "pulsar_ml_LedgerAddEntryLatencyBuckets"
-OVERFLOW = f"{WRITES}_OVERFLOW"
 BOOKIE_QUEUE = "bookkeeper_server_thread_executor_queue"
 """Of a bookie; the thread is in the label `thread`, as ``BookieWriteThreadPool-OrderedExecutor-0-0``."""
 
@@ -43,12 +43,16 @@ def queues(frames: Frames) -> DataFrame:
     of_bookie = F.when(F.col("series") == BOOKIE_QUEUE, label("thread"))
     thread = F.coalesce(of_bookie, F.regexp_extract("series", BROKER_QUEUE, 1))
     shown = (F.col("series") == BOOKIE_QUEUE) | F.col("series").rlike(BROKER_QUEUE)
-    each = frames.metrics.where(shown & ~F.isnan("value")).select(
-        "source",
-        "source_kind",
-        thread.alias("thread"),
-        F.regexp_replace(thread, "[-_]OrderedExecutor.*$", "").alias("pool"),
-        F.col("value").alias("queued"),
+    each = (
+        of_processes(frames)
+        .where(shown & ~F.isnan("value"))
+        .select(
+            "source",
+            "source_kind",
+            thread.alias("thread"),
+            F.regexp_replace(thread, "[-_]OrderedExecutor.*$", "").alias("pool"),
+            F.col("value").alias("queued"),
+        )
     )
     pools = each.groupBy("source", "pool").agg(F.sum("queued").alias("all_queued"), F.count("*").alias("threads"))
     others = F.expr("if(threads > 1, (all_queued - queued) / (threads - 1), null)")
@@ -81,7 +85,7 @@ def _slow(writes: DataFrame, policy: BookieThreadBusyPolicy) -> DataFrame:
 
 
 def _missing(frames: Frames, threads: DataFrame, writes: DataFrame) -> str | None:
-    if silent := silent_brokers(frames, WRITES, OVERFLOW):
+    if silent := without(frames, writes):
         return f"The snapshot has no latencies of writes to bookies of {named(silent)}."
     if threads.take(1) or writes.where("rate > 0").take(1):
         return None

@@ -11,7 +11,7 @@ from pulsar_steward.model.finding import Finding, Severity
 from steward_spark.checks.check import Check
 from steward_spark.checks.common.worst import named, worst_first
 from steward_spark.checks.resources._latency import latencies
-from steward_spark.checks.resources._metrics import silent_brokers
+from steward_spark.checks.resources._metrics import without
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from steward_spark.frames import Frames
 
 SWITCHES = "pulsar_ml_LedgerSwitchLatencyBuckets"
-OVERFLOW = f"{SWITCHES}_OVERFLOW"
 
 
 def slow_switches(switches: DataFrame, policy: LedgerSwitchSlowPolicy) -> DataFrame:
@@ -53,7 +52,7 @@ def _quiet(switches: DataFrame) -> str:
 
 
 def _missing(frames: Frames, switches: DataFrame) -> str | None:
-    if silent := silent_brokers(frames, SWITCHES, OVERFLOW):
+    if silent := without(frames, switches):
         return f"The snapshot has no ledger switch latencies of {named(silent)}."
     return (
         None

@@ -23,7 +23,11 @@ BROKERS = [{"broker": "a:1", "read": True}]
 
 def writes(quick: float, slow: float, stalled: float = 0) -> list[dict[str, Any]]:
     """Writes a second below 200 ms, up to a second, and over it."""
-    values = {("1.0_5.0", check.WRITES): quick, ("200.0_1000.0", check.WRITES): slow, (None, check.OVERFLOW): stalled}
+    values = {
+        ("1.0_5.0", check.WRITES): quick,
+        ("200.0_1000.0", check.WRITES): slow,
+        (None, f"{check.WRITES}_OVERFLOW"): stalled,
+    }
     return [
         {
             "source": "a:1",

@@ -29,7 +29,9 @@ def switches(quick: float, slow: float, stalled: float, namespace: str = NAMESPA
         {"series": check.SWITCHES, "value": count / 60, "labels_json": _labels(namespace=namespace, quantile=bounds)}
         for bounds, count in buckets.items()
     ]
-    rows.append({"series": check.OVERFLOW, "value": stalled / 60, "labels_json": _labels(namespace=namespace)})
+    rows.append(
+        {"series": f"{check.SWITCHES}_OVERFLOW", "value": stalled / 60, "labels_json": _labels(namespace=namespace)}
+    )
     return [row | {"source": "a:1", "source_kind": "broker"} for row in rows]
 
 

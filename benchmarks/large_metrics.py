@@ -1,0 +1,88 @@
+"""The table `metrics` of a large cluster's snapshot: what `large_snapshot` says its topics and brokers tell."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.sql import DataFrame
+
+RARE = 100_000
+
+_SUBSCRIPTION = (
+    '\'{"cluster":"large","namespace":"\', namespace,'
+    ' \'","subscription":"\', subscription, \'","topic":"\', topic, \'"}\''
+)
+_TOPIC = '\'{"cluster":"large","namespace":"\', namespace, \'","topic":"\', topic, \'"}\''
+_BOUNDS = ("0.0_0.5", "0.5_1.0", "1.0_5.0", "5.0_10.0", "10.0_20.0", "20.0_50.0", "50.0_100.0", "100.0_200.0")
+_OF_BROKER = {
+    "process_start_time_seconds": ("", 1_769_774_400.0),
+    "jvm_gc_collection_seconds_sum": ('"gc":"G1 Young Generation"', 60.0),
+    "jvm_gc_collection_seconds_count": ('"gc":"G1 Young Generation"', 600.0),
+    "jvm_memory_bytes_max": ('"area":"heap"', 8e9),
+    "jvm_memory_direct_bytes_max": ("", 16e9),
+    "jvm_memory_direct_bytes_used": ("", 6e9),
+    "jvm_threads_deadlocked": ("", 0.0),
+    "jvm_threads_state": ('"state":"BLOCKED"', 1.0),
+    "process_open_fds": ("", 5_000.0),
+    "process_max_fds": ("", 65_536.0),
+    "pulsar_broker_lookup_pending_requests": ("", 0.0),
+    "pulsar_broker_topic_load_pending_requests": ("", 0.0),
+    "pulsar_active_connections": ("", 1_000.0),
+    "pulsar_connection_create_success_count": ("", 2_000.0),
+    "pulsar_connection_create_fail_count": ("", 0.0),
+    "pulsar_metadata_store_ops_latency_ms_sum": ('"name":"metadata-store","status":"success","type":"get"', 40_000.0),
+    "pulsar_metadata_store_ops_latency_ms_count": ('"name":"metadata-store","status":"success","type":"get"', 20_000.0),
+    "pulsar_batch_metadata_store_queue_wait_time_ms_sum": ('"name":"metadata-store"', 30_000.0),
+    "pulsar_batch_metadata_store_queue_wait_time_ms_count": ('"name":"metadata-store"', 20_000.0),
+}
+"""Series → labels and value, the same of each broker."""
+
+
+def metrics(topics: DataFrame, subscriptions: DataFrame, brokers: DataFrame) -> DataFrame:
+    """The samples that do not rest: those of topics, of namespaces and of brokers themselves.
+
+    Of every second topic the age of its backlog is told, of the subscriptions of every third the delayed messages and
+    their index. Write latencies are told by bucket, of each namespace on each of its brokers.
+    """
+    each = (_ages(topics), _delayed(subscriptions), _latencies(topics), _own(brokers))
+    return reduce(DataFrame.unionByName, each).selectExpr("*", "'broker' as source_kind")
+
+
+def _ages(topics: DataFrame) -> DataFrame:
+    return topics.where("i % 2 = 0").selectExpr(
+        "broker as source", "'pulsar_storage_backlog_age_seconds' as series", "topic", "null as subscription",
+        f"concat({_TOPIC}) as labels_json", "pmod(xxhash64(i, 'age'), 3600) + 0.0 as value",
+    )  # fmt: skip
+
+
+def _delayed(subscriptions: DataFrame) -> DataFrame:
+    """Delayed messages, and the bytes of their index, at 24 bytes each."""
+    messages = f"if(i % {RARE} = 6, 5000000.0, 1.0 + pmod(xxhash64(i, 'delayed'), 50))"
+    named = subscriptions.where("i % 3 = 0").selectExpr("*", f"{messages} as messages")
+    pairs = "'pulsar_subscription_delayed', messages, 'pulsar_subscription_delayed_message_index_size_bytes'"
+    told = named.selectExpr("*", f"explode(map({pairs}, messages * 24)) as (series, value)")
+    return told.selectExpr(
+        "broker as source", "series", "topic", "subscription", f"concat({_SUBSCRIPTION}) as labels_json", "value"
+    )
+
+
+def _latencies(topics: DataFrame) -> DataFrame:
+    """About the same work of every namespace on a broker."""
+    buckets = ", ".join(f"'{bound}', {100.0 / (1 + place)}" for place, bound in enumerate(_BOUNDS))
+    series = "'pulsar_ml_LedgerAddEntryLatencyBuckets', 'pulsar_ml_LedgerSwitchLatencyBuckets'"
+    there = topics.select("broker", "namespace").distinct()
+    told = there.selectExpr("*", f"explode(array({series})) as series")
+    return told.selectExpr("*", f"explode(map({buckets})) as (quantile, value)").selectExpr(
+        "broker as source", "series", "null as topic", "null as subscription",
+        "concat('{\"cluster\":\"large\",\"namespace\":\"', namespace, '/persistent\",\"quantile\":\"', quantile, '\"}')"
+        " as labels_json", "value",
+    )  # fmt: skip
+
+
+def _own(brokers: DataFrame) -> DataFrame:
+    samples = ", ".join(f"struct('{name}', '{labels}', {value})" for name, (labels, value) in _OF_BROKER.items())
+    told = brokers.selectExpr("broker", f"inline(array({samples})) as (series, labels, value)")
+    return told.selectExpr(
+        "broker as source", "series", "null as topic", "null as subscription",
+        "concat('{\"cluster\":\"large\"', if(labels = '', '', ','), labels, '}') as labels_json", "value",
+    )  # fmt: skip
