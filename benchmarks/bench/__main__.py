@@ -23,6 +23,7 @@ from rich.console import Console
 
 from benchmarks.bench.document import Bench, Size, markdown
 from benchmarks.bench.figures import ROOT, in_a_process
+from benchmarks.diagnose import measure
 from pulsar_steward.admin.statistics import PATH
 
 if TYPE_CHECKING:
@@ -73,7 +74,10 @@ def measured(partitions: int, home: Path, say: Callable[[str], None]) -> Size:
         say(f"  collect {collect.seconds:.1f} s, {collect.cpu_seconds:.1f} s of processor time")
         one_by_one = in_a_process("benchmarks.bench.one_by_one", [str(SAMPLE), *urls])
         say(f"  one by one {1000 * one_by_one.seconds / one_by_one.count:.2f} ms a topic")
-    return Size(partitions, brokers, collect, floor, one_by_one, diagnose=None)
+    # The simulated brokers stand by no longer: a diagnosis asks nobody.
+    diagnose = measure(partitions)
+    say(f"  diagnose {diagnose.seconds:.1f} s, {diagnose.cpu_seconds:.1f} s of processor time")
+    return Size(partitions, brokers, collect, floor, one_by_one, diagnose)
 
 
 @contextmanager

@@ -9,8 +9,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from benchmarks.bench.figures import Figures
+    from benchmarks.diagnose import DiagnoseFigures
 
 MEBIBYTE = 1 << 20
+LONGEST = 12
+"""Checks of which the document says how long they take."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +26,7 @@ class Size:
         collect: Collecting, to Parquet.
         floor: The same documents fetched, decoded and written, and nothing else.
         one_by_one: A sample of topics asked for one by one.
-        diagnose: All checks on that snapshot; None: not measured at this size.
-        yardstick_seconds: A part of the same diagnosis in DuckDB, and the same part in Spark.
+        diagnose: All checks on a snapshot of that size, in which every check finds something.
     """
 
     partitions: int
@@ -32,8 +34,7 @@ class Size:
     collect: Figures
     floor: Figures
     one_by_one: Figures
-    diagnose: Figures | None
-    yardstick_seconds: tuple[float, float] | None = None
+    diagnose: DiagnoseFigures
 
     @property
     def against_one_by_one(self) -> float:
@@ -52,7 +53,6 @@ class Bench:
         date: ISO.
         machine: Cores and memory, in words.
         versions: Of what took part, by name.
-        profile: Where the time goes, as lines; empty where it was not asked for.
     """
 
     sizes: Sequence[Size]
@@ -60,7 +60,6 @@ class Bench:
     date: str
     machine: str
     versions: Mapping[str, str]
-    profile: Sequence[str] = ()
 
 
 def markdown(bench: Bench) -> str:
@@ -101,38 +100,55 @@ def markdown(bench: Bench) -> str:
         "",
         "| what | seconds | peak memory |",
         "|---|---|---|",
-        *(f"| {each.count:,} {each.what} | {each.seconds:.2f} | {_memory(each)} |" for each in bench.planning),
+        *(
+            f"| {each.count:,} {each.what} | {each.seconds:.2f} | {_memory(each.peak_bytes)} |"
+            for each in bench.planning
+        ),
     ]
-    if bench.profile:
-        lines += ["", "## Where the time goes", "", "```", *bench.profile, "```"]
+    lines += ["", "## Where the time goes", "", *_profile(bench.sizes[-1])]
     return "\n".join(lines) + "\n"
 
 
 def _size(size: Size) -> Iterator[str]:
-    where = f"{size.partitions:,}, {size.brokers}"
-    named = {"collect": size.collect, "the floor": size.floor, "diagnose": size.diagnose}
-    for what, figures in named.items():
-        if figures is not None:
-            yield f"| {where} | {what} | {figures.seconds:.1f} | {figures.cpu_seconds:.1f} | {_memory(figures)} |"
+    where, found = f"{size.partitions:,}, {size.brokers}", size.diagnose
+    for what, figures in {"collect": size.collect, "the floor": size.floor}.items():
+        cells = f"{figures.seconds:.1f} | {figures.cpu_seconds:.1f} | {_memory(figures.peak_bytes)}"
+        yield f"| {where} | {what} | {cells} |"
+    cells = f"{found.seconds:.1f} | {found.cpu_seconds:.1f} | {_memory(found.peak_memory_bytes)}"
+    yield f"| {where} | diagnose | {cells} |"
 
 
 def _ratios(size: Size) -> str:
-    yardstick = "-"
-    if size.yardstick_seconds is not None:
-        duckdb, spark = size.yardstick_seconds
-        yardstick = f"{spark:.1f} s against {duckdb:.1f} s: {spark / duckdb:.1f} times"
-    floor = size.collect.seconds / size.floor.seconds
-    return f"| {size.partitions:,} | {floor:.1f} times | {size.against_one_by_one:.0f} times | {yardstick} |"
+    floor, found = size.collect.seconds / size.floor.seconds, size.diagnose
+    duckdb = f"{found.compared_seconds:.1f} s against {found.duckdb_seconds:.1f} s: {found.times_duckdb:.1f} times"
+    return f"| {size.partitions:,} | {floor:.1f} times | {size.against_one_by_one:.0f} times | {duckdb} |"
 
 
 def _growth(small: Size, large: Size) -> str:
     partitions = large.partitions / small.partitions
-    diagnose = "-"
-    if small.diagnose and large.diagnose:
-        diagnose = f"{large.diagnose.seconds / small.diagnose.seconds:.1f} times"
     collect = large.collect.seconds / small.collect.seconds
-    return f"| {small.partitions:,}, {large.partitions:,} ({partitions:.0f} times) | {collect:.1f} times | {diagnose} |"
+    diagnose = large.diagnose.seconds / small.diagnose.seconds
+    sizes = f"{small.partitions:,}, {large.partitions:,} ({partitions:.0f} times)"
+    return f"| {sizes} | {collect:.1f} times | {diagnose:.1f} times |"
 
 
-def _memory(figures: Figures) -> str:
-    return f"{figures.peak_bytes / MEBIBYTE:,.0f} MiB"
+def _profile(size: Size) -> Iterator[str]:
+    """Parts of collecting, and the checks that take longest, at the largest size."""
+    yield f"Of collecting {size.partitions:,} partitions:"
+    yield ""
+    yield "| part | seconds |"
+    yield "|---|---|"
+    yield from (f"| {part} | {seconds:.1f} |" for part, seconds in size.collect.parts.items())
+    yield ""
+    yield "Of the diagnosis; several checks run at a time, and the first of those that share a frame pays for it:"
+    yield ""
+    yield "| check | seconds | findings |"
+    yield "|---|---|---|"
+    longest = sorted(size.diagnose.by_check.items(), key=lambda item: -item[1])[:LONGEST]
+    yield from (f"| {check} | {seconds:.1f} | {size.diagnose.findings.get(check, 0):,} |" for check, seconds in longest)
+    yield ""
+    yield f"Counting the rows of every table alone takes {size.diagnose.counting_seconds:.1f} s."
+
+
+def _memory(count: int) -> str:
+    return f"{count / MEBIBYTE:,.0f} MiB"

@@ -147,9 +147,7 @@ def _approved(response: _Response, given: Answer, asked: Question, policy: Appro
     known = [step.step_id for step in asked.steps]
     ticked = response.params_input.get(STEPS)
     if not isinstance(ticked, list) or any(step not in known or ticked.count(step) > 1 for step in ticked):
-        return _changed(
-            given, reason=f"the approved steps are {ticked!r}, not a list of steps of this batch"
-        )
+        return _changed(given, reason=f"the approved steps are {ticked!r}, not a list of steps of this batch")
     if not ticked:
         return _changed(given, decision=Decision.REJECTED, reason="every step was unticked")
     steps = tuple(step for step in known if step in ticked)

@@ -54,7 +54,7 @@ def _batch(ref: dict[str, str]) -> None:
 )
 def _apply(ref: dict[str, str]) -> list[str]:
     """Carries out exactly what the ledger says was approved."""
-    from pulsar_steward.errors import Refused  # noqa: PLC0415 - keeps the parsing of DAG files light
+    from pulsar_steward.errors import LedgerTampered, Refused  # noqa: PLC0415 - keeps the parsing of DAG files light
     from pulsar_steward.orchestration import batches  # noqa: PLC0415 - as above
 
     batch, run = batches.BatchRef(**ref), _named_run(ref)
@@ -64,6 +64,8 @@ def _apply(ref: dict[str, str]) -> list[str]:
         if batches.was_approved(batch, run):
             raise AirflowFailException(f"approved, and refused all the same: {refusal}") from refusal
         raise AirflowSkipException(f"nothing was changed: {refusal}") from refusal
+    except LedgerTampered as error:
+        raise AirflowFailException(str(error)) from error  # trying again would not mend it
     if not all(outcome.outcome == "done" for outcome in outcomes):
         words = "; ".join(f"{outcome.step_id} {outcome.outcome}: {outcome.reason}" for outcome in outcomes)
         raise AirflowFailException(words)
