@@ -44,6 +44,7 @@ RUNS = 240
 CHECKUP_EVERY = 60
 COULD_NOT_LOOK = 2
 WALKS = 6
+LINES = 80
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -67,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 Path(home),
                 say,
                 checkups,
-                each_line=not arguments.only,
+                lines=None if arguments.only else arguments.lines,
                 verbose=arguments.verbose,
             )
         )
@@ -85,7 +86,7 @@ def run_all(
     say: Callable[[str], None],
     checkups: list[int] | None = None,
     *,
-    each_line: bool = False,
+    lines: int | None = None,
     verbose: bool = False,
 ) -> Iterator[Judged]:
     """Runs these, one after the other, on one lab and one PostgreSQL.
@@ -95,7 +96,7 @@ def run_all(
         home: A folder for the lab and the ledgers.
         say: Told what happens, a line at a time.
         checkups: Gets the exit codes of `steward checkup`, run now and then; None: it is not run.
-        each_line: Whether a worker is killed at each line between an intent and its outcome as well.
+        lines: A worker is killed at so many lines between an intent and its outcome as well, 0: at each; None: not.
         verbose: Whether what workers said is told of every run, and not only where something did not hold.
     """
     folder = binaries()
@@ -117,25 +118,35 @@ def run_all(
                 checkups.append(_checkup(lab.admin_urls[0]))
                 say(f"  steward checkup: exit code {checkups[-1]}")
             yield verdict
-        for scenario in _each_line(ground, detour, servers, len(chosen), say) if each_line else ():
+        for scenario in (
+            _each_line((ground, detour, servers), len(chosen), lines or 0, say) if lines is not None else ()
+        ):
             verdict = ChaosRun(scenario, ground, detour, servers).judged()
             _tell(verdict, str(scenario.line), say, verbose=verbose)
             yield verdict
 
 
 def _each_line(
-    ground: Ground, detour: Detour, servers: Servers, before: int, say: Callable[[str], None]
+    place: tuple[Ground, Detour, Servers], before: int, most: int, say: Callable[[str], None]
 ) -> list[Scenario]:
-    """A run for each line that lies between an intent and its outcome, as walks without a fault find them."""
+    """A run for each line that lies between an intent and its outcome, as walks without a fault find them.
+
+    Args:
+        place: Where it happens.
+        before: How many runs there were already.
+        most: Lines that are tried at most, spread over all of them; 0: each.
+        say: Told how many there are.
+    """
     lines: dict[Line, None] = {}
     calm = next(fault for fault in FAULTS if fault.kind == "none")
     for number in range(WALKS):
         scenario = Scenario(-number, calm, "approved", postgres=False, random=Random(number))  # noqa: S311 - to come again
-        walk = ChaosRun(scenario, ground, detour, servers, walk=True)
+        walk = ChaosRun(scenario, *place, walk=True)
         walk.judged()
         lines.update({line: None for report in walk.reports if report for line in report.lines})
-    say(f"{len(lines)} lines lie between an intent and its outcome")
-    return at_each_line(list(lines), seed=before, first=before + 1)
+    chosen = list(lines)[:: -(-len(lines) // most)] if most else list(lines)
+    say(f"{len(lines)} lines lie between an intent and its outcome, {len(chosen)} are tried")
+    return at_each_line(chosen, seed=before, first=before + 1)
 
 
 def _tell(verdict: Judged, place: str, say: Callable[[str], None], *, verbose: bool) -> None:
@@ -161,6 +172,9 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--seed", type=int, default=1, help="what everything is drawn from (default: 1)")
     names = ", ".join(fault.name for fault in FAULTS)
     made.add_argument("--only", nargs="+", metavar="FAULT", help=f"only runs of these numbers or faults: {names}")
+    made.add_argument(
+        "--lines", type=int, default=LINES, help=f"at which a worker is killed, 0: each (default: {LINES})"
+    )
     made.add_argument("--verbose", action="store_true", help="tell what workers said")
     made.add_argument("--out", type=Path, default=DOCUMENT, metavar="FILE", help="written unless --only is given")
     return made

@@ -22,7 +22,7 @@ WITH_AIRFLOW = (
     "`tests/live/test_airflow_faults.py` runs each of these with Airflow's scheduler, API and tasks, and a ledger in",
     "PostgreSQL; then request logs, cluster and ledger have to agree here too:",
     "",
-    "- the task gets SIGKILL between intent and outcome: its retry finds the call made, and makes the others;",
+    "- the task gets SIGKILL between intent and outcome: its retry looks what became of the call, and goes on;",
     "- the scheduler alone gets SIGKILL: the task ends its work, and the next scheduler goes on from there;",
     "- the scheduler gets SIGKILL with all its tasks: the next one starts the task anew, which ends the work;",
     "- two schedulers at once: every step is carried out once;",

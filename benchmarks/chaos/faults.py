@@ -57,7 +57,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("bookie read-only", "cluster", 3, "the only bookie takes no writes until the run is over"),
     Fault("worker killed", "worker", 24, "SIGKILL at a line between the intent and the outcome"),
     Fault("worker killed twice", "worker", 8, "and the one that takes over as well"),
-    Fault(EACH_LINE, "worker", 0, "SIGKILL once at every line of apply and ledger in between"),
+    Fault(EACH_LINE, "worker", 0, "SIGKILL at lines of apply and ledger in between, one after the other"),
     Fault("database gone before a commit", "database", 10, "PostgreSQL ends as in a crash, right before a commit"),
     Fault("database gone after a commit", "database", 8, "and right after one, of which the worker never hears"),
     Fault("clock jumps", "clock", 8, "the worker's clock jumps by up to three hours, forth or back"),
