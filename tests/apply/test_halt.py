@@ -57,36 +57,53 @@ def test_a_halt_between_two_steps_stops_before_the_next_call(site: Worksite) -> 
     assert site.owner(site.tc_bundles[0]) == site.brokers[1]
 
 
+class Bob:
+    """Says stop a moment after somebody nudges him, once."""
+
+    def __init__(self, site: Worksite) -> None:
+        self.stopped_at = 0.0
+        self._site = site
+        self._timer = threading.Timer(0.5, self._stop)
+
+    def nudge(self, *_: object) -> None:
+        """He will say it soon."""
+        if not self._timer.ident:
+            self._timer.start()
+
+    def _stop(self) -> None:
+        halt(self._site)
+        self.stopped_at = time.monotonic()
+
+    def end(self) -> None:
+        """Waits until he has said it, if he was nudged."""
+        if self._timer.ident:
+            self._timer.join()
+
+
 @pytest.fixture
-def stopped_soon(site: Worksite) -> Iterator[list[float]]:
-    """Bob says stop in half a second; when he did, by the monotonic clock."""
-    at: list[float] = []
-
-    def stop() -> None:
-        halt(site)
-        at.append(time.monotonic())
-
-    timer = threading.Timer(0.5, stop)
-    timer.start()
-    yield at
-    timer.join()
+def bob(site: Worksite) -> Iterator[Bob]:
+    """Bob."""
+    bob = Bob(site)
+    yield bob
+    bob.end()
 
 
-def test_a_batch_that_keeps_pace_stops_within_a_second(site: Worksite, stopped_soon: list[float]) -> None:
+def test_a_batch_that_keeps_pace_stops_within_a_second(site: Worksite, bob: Bob) -> None:
     """It does not wait for the minute to be over."""
     site.policy = quick_policy(apply={"bundle_moves_per_minute": 1})
-    outcomes = site.carry_out(site.approved(site.move(0), site.move(1)))
+    outcomes = site.carry_out(site.approved(site.move(0), site.move(1)), listener=bob.nudge)
     ended = time.monotonic()
     assert said(outcomes) == ["done", "refused"]
     assert "halted by bob" in outcomes[1].reason
-    assert ended - stopped_soon[0] < HONOURED_SECONDS
+    assert ended - bob.stopped_at < HONOURED_SECONDS
 
 
-def test_a_batch_that_waits_for_another_writer_stops_within_a_second(site: Worksite, stopped_soon: list[float]) -> None:
+def test_a_batch_that_waits_for_another_writer_stops_within_a_second(site: Worksite, bob: Bob) -> None:
     """It does not wait for the lease."""
     plan = site.approved(site.move(0))
     site.writes.take_lease(CLUSTER, "somebody else", 60, site.clock())
+    site.switch = bob.nudge
     with pytest.raises(Halted):
         site.carry_out(plan)
-    assert time.monotonic() - stopped_soon[0] < HONOURED_SECONDS + 1  # the lease is looked at once a second
+    assert time.monotonic() - bob.stopped_at < HONOURED_SECONDS
     assert site.untouched()

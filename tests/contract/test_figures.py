@@ -105,6 +105,9 @@ def test_topic_stats_hold_what_broker_stats_leave_out(api: Api, namespace: str) 
     assert figures["ownerBroker"] == api.ids[api.look_up(f"{topic}-partition-0")]
     idle = {"msgBacklog": 0, "msgBacklogNoDelayed": 0, "msgDelayed": 0, "unackedMessages": 0, "type": "None"}
     assert idle.items() <= figures["subscriptions"]["idle"].items()
+    assert figures["subscriptions"]["idle"]["earliestMsgPublishTimeInBacklog"] == 0
+    aged = api.get(f"/admin/v2/persistent/{topic}-partition-0/stats?getEarliestTimeInBacklog=true")
+    assert aged["subscriptions"]["idle"]["earliestMsgPublishTimeInBacklog"] == -1
 
 
 def test_partitioned_stats_hold_every_partition_unless_told_not_to(api: Api, namespace: str) -> None:

@@ -12,7 +12,7 @@ import msgspec
 
 from pulsar_steward.errors import NotInLedger, Refused
 from pulsar_steward.ledger.rows import Decision, RecordedAnswer
-from pulsar_steward.ledger.tables import ANSWER_USES, ANSWERS, INTENTS, OUTCOMES, PLANS, REQUESTS, SUPERSESSIONS
+from pulsar_steward.ledger.tables import ANSWER_USES, ANSWERS, HALTS, INTENTS, OUTCOMES, PLANS, REQUESTS, SUPERSESSIONS
 from pulsar_steward.model.plan import Plan, approval_digest
 from pulsar_steward.model.step import Step
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.policy.approval import ApprovalPolicy
 
-_RESTED_ON = (PLANS, SUPERSESSIONS, REQUESTS, ANSWERS, ANSWER_USES, INTENTS, OUTCOMES)
-"""Tables whose rows a permit rests on, and what was done under it so far: the pace and the limits go by that."""
+_RESTED_ON = (PLANS, SUPERSESSIONS, REQUESTS, ANSWERS, ANSWER_USES, INTENTS, OUTCOMES, HALTS)
+"""Tables whose rows a permit rests on, what was done under it so far (the pace goes by that), and who said stop."""
 
 
 class Permit(msgspec.Struct, frozen=True, kw_only=True):

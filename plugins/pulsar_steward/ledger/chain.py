@@ -110,8 +110,18 @@ class Appending:
         return number
 
     def chain(self, table: Table, stored: Mapping[Any, Any]) -> None:
-        """Chains a row that is there."""
+        """Chains a row that is there.
+
+        Raises:
+            LedgerTampered: If one of the same key was there before: rows are never removed.
+        """
         sequence, key, content = self.head.sequence + 1, row_key(table, stored), row_digest(stored)
+        known = select(CHAIN.c.sequence).where(CHAIN.c.table_name == table.name, CHAIN.c.row_key == key)
+        if (before := self.connection.execute(known).scalar()) is not None:
+            raise LedgerTampered(
+                f"row {key} of {table.name} was there before (link {before}) and removed by another hand; nothing is"
+                " added in its place (`steward ledger verify` says more)"
+            )
         link = link_hash(sequence, table.name, key, content, self.head.hash)
         values = {"sequence": sequence, "table_name": table.name, "row_key": key, "row_digest": content, "hash": link}
         self.connection.execute(insert(CHAIN), {**values, "plan_id": stored.get("plan_id")})

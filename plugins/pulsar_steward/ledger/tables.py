@@ -216,6 +216,9 @@ HALTS = Table(
     Column("halted", Boolean, nullable=False),
     Column("said_by", String(200), nullable=False),
     Column("reason", Text, nullable=False),
+    # SQLite would give the number of a row that somebody removed again, which the chain knows already: whatever
+    # happened to the ledger, there must be a way to say stop.
+    sqlite_autoincrement=True,
 )
 
 CHAIN = Table(

@@ -91,7 +91,7 @@ def require_untampered(engine: Engine, plan_id: str, tables: Collection[Table] =
 
     Args:
         engine: An open ledger.
-        plan_id: The plan whose rows are compared.
+        plan_id: The plan whose rows are compared; of a table that knows no plans, such as that of halts, all are.
         tables: Only rows of these.
 
     Raises:
@@ -101,9 +101,12 @@ def require_untampered(engine: Engine, plan_id: str, tables: Collection[Table] =
     with one_moment(engine) as connection:
         links = list(_links(connection))
         found = [*_broken_links(links), *_wrong_end(links, _head(connection))]
-        for table in (table for table in tables if "plan_id" in table.c):
-            known = {link.row_key: link for link in links if (link.table_name, link.plan_id) == (table.name, plan_id)}
-            found += _compared(connection, table, select(table).where(table.c.plan_id == plan_id), known)[1]
+        for table in tables:
+            query, of_table = select(table), [link for link in links if link.table_name == table.name]
+            if "plan_id" in table.c:
+                query = query.where(table.c.plan_id == plan_id)
+                of_table = [link for link in of_table if link.plan_id == plan_id]
+            found += _compared(connection, table, query, {link.row_key: link for link in of_table})[1]
     if found:
         raise LedgerTampered(
             f"the ledger was tampered with: {found[0].words}; nothing is changed (`steward ledger verify` says more)"

@@ -12,7 +12,7 @@ from sqlalchemy import create_engine, delete, event, func, insert, select, text,
 from pulsar_steward.errors import LedgerTampered
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.chain import Head, key_columns, link_hash, row_digest
-from pulsar_steward.ledger.halts import Halt, say
+from pulsar_steward.ledger.halts import Halt, halt_of, say
 from pulsar_steward.ledger.rows import Outcome, Proof, StepOutcome
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.verify import Damage, exported, require_untampered, verify_ledger
@@ -199,6 +199,28 @@ def test_a_plan_is_compared_for_itself(full: Engine) -> None:
         connection.execute(update(tables.HEAD).values(sequence=Head(3, "").sequence))
     with pytest.raises(LedgerTampered, match="the chain ends at link"):
         require_untampered(full, PLAN.plan_id)
+
+
+def test_a_halt_that_was_removed_stops_every_plan(full: Engine) -> None:
+    """And does not keep anybody from saying stop anew."""
+    say(full, Halt(cluster=PLAN.cluster, at=AT, halted=True, said_by="bob", reason="stop"))
+    with forging(full) as connection:
+        connection.execute(delete(tables.HALTS))
+    for plan in (PLAN, NEWER):
+        with pytest.raises(LedgerTampered, match=r"row \[1\] of halts"):
+            require_untampered(full, plan.plan_id)
+    say(full, Halt(cluster=PLAN.cluster, at=AT, halted=True, said_by="bob", reason="stop, I said"))
+    assert halt_of(full, PLAN.cluster) is not None
+
+
+def test_what_was_removed_is_not_written_again(full: Engine, write: LedgerWriter) -> None:
+    """The chain knows it already: the error names the row, and nothing of the transaction is kept."""
+    with forging(full) as connection:
+        connection.execute(delete(tables.SUPERSESSIONS))
+    before = verify_ledger(full)
+    with pytest.raises(LedgerTampered, match=r"of supersessions was there before \(link \d+\) and removed"):
+        write.record_plan(NEWER, LATER, supersede=[PLAN.plan_id])
+    assert verify_ledger(full) == before
 
 
 def test_an_export_holds_every_row_in_order(full: Engine) -> None:

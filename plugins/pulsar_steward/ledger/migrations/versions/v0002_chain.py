@@ -27,6 +27,7 @@ def upgrade() -> None:
         Column("halted", Boolean, nullable=False),
         Column("said_by", String(200), nullable=False),
         Column("reason", Text, nullable=False),
+        sqlite_autoincrement=True,
     )
     op.create_table(
         "chain",

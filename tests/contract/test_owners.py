@@ -1,0 +1,83 @@
+"""What only a topic's owner tells, as Steward asks it: right there, never sent on; and what is not there."""
+
+import httpx
+import pytest
+
+from tests.contract.api import SYSTEM, Api
+
+TOPIC = "/admin/v2/persistent/{topic}"
+FIRST = f"{TOPIC}-partition-0"
+COORDINATOR = 12
+OF_ITS_OWNER = [
+    f"{FIRST}/stats?getPreciseBacklog=false&subscriptionBacklogSize=false",
+    f"{FIRST}/internalStats",
+    f"{TOPIC}/backlogQuotaMap?applied=false",
+    f"{TOPIC}/retention?applied=false",
+    f"{TOPIC}/messageTTL?applied=false",
+]
+
+
+@pytest.mark.parametrize("path", OF_ITS_OWNER)
+def test_the_owner_answers_and_the_others_send_on(api: Api, namespace: str, path: str) -> None:
+    """So a redirect means that the bundle is elsewhere by now."""
+    topic = api.new_partitioned(namespace, 1)
+    owner = api.look_up(f"{topic}-partition-0")
+    asked = path.format(topic=topic)
+    answers = {at: api.call("GET", asked, at) for at in range(len(api.ids))}
+    assert answers.pop(owner).status_code == 200
+    for answer in answers.values():
+        assert answer.status_code == 307
+        assert answer.headers["Location"].startswith(f"http://{api.ids[owner]}{asked.partition('?')[0]}?")
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("other/stats", "Topic persistent://{0}/other not found"),
+        ("other/internalStats", "Topic persistent://{0}/other not found"),
+        ("other/retention", "Topic persistent://{0}/other not found"),
+        ("other/messageTTL", "Topic persistent://{0}/other not found"),
+        ("other/backlogQuotaMap", "Topic persistent://{0}/other not found"),
+    ],
+)
+def test_a_topic_that_is_not_there_is_not_found_at_its_owner(api: Api, namespace: str, path: str, reason: str) -> None:
+    """As one that was deleted since somebody saw it; and none is made by asking."""
+    owner = api.look_up(f"{namespace}/other")
+    answer = api.call("GET", f"/admin/v2/persistent/{namespace}/{path}", owner)
+    assert (answer.status_code, answer.json()["reason"]) == (404, reason.format(namespace))
+    assert f"persistent://{namespace}/other" not in api.get(f"/admin/v2/persistent/{namespace}")
+
+
+@pytest.mark.parametrize("what", ["internalStats", "retention", "messageTTL", "backlogQuotaMap"])
+def test_a_topic_of_no_namespace_is_not_found(api: Api, what: str) -> None:
+    """As after a namespace was deleted."""
+    answer = api.final("GET", f"/admin/v2/persistent/public/nothing/topic/{what}")
+    assert (answer.status_code, answer.json()["reason"]) == (404, "Namespace not found")
+
+
+def test_every_tenant_is_listed(api: Api) -> None:
+    """By name alone."""
+    assert sorted(api.get("/admin/v2/tenants")) == ["public", "pulsar"]
+
+
+def test_a_topic_without_partitions_has_none(api: Api, namespace: str) -> None:
+    """0, where one that is not there is a 404."""
+    answer = api.final("PUT", f"/admin/v2/persistent/{namespace}/whole")
+    assert answer.status_code == httpx.codes.NO_CONTENT
+    told = api.call("GET", f"/admin/v2/persistent/{namespace}/whole/partitions")
+    assert (told.status_code, told.json()) == (200, {"partitions": 0, "deleted": False})
+
+
+def test_a_coordinator_that_nobody_uses_is_not_found_at_its_owner(api: Api) -> None:
+    """The owner says so itself; the others send on to it, and so does everybody for a number that there is not."""
+    owner = api.look_up(f"{SYSTEM}/transaction_coordinator_assign-partition-{COORDINATOR}")
+    path = f"/admin/v3/transactions/coordinatorStats?coordinatorId={COORDINATOR}"
+    answers = {at: api.call("GET", path, at) for at in range(len(api.ids))}
+    told = answers.pop(owner)
+    assert (told.status_code, told.json()["reason"]) == (
+        404,
+        f"Transaction coordinator not found! coordinator id : {COORDINATOR}",
+    )
+    for answer in answers.values():
+        assert answer.status_code == 307
+        assert answer.headers["Location"].startswith(f"http://{api.ids[owner]}/admin/v3/transactions/coordinatorStats?")

@@ -1,0 +1,123 @@
+"""Settings as Steward writes them: set and removed at either level, each by itself, and refused where nothing is."""
+
+from typing import Any
+
+import pytest
+
+from tests.contract.api import Api
+
+MB = 1024 * 1024
+NAMESPACE, TOPIC = "/admin/v2/namespaces/{0}", "/admin/v2/persistent/{0}/topic"
+SIZE, AGE = ({"backlogQuotaType": kind} for kind in ("destination_storage", "message_age"))
+KEPT = {"retentionTimeInMinutes": 60, "retentionSizeInMB": 10}
+BY_SIZE = {"limitSize": 9 * MB, "limitTime": -1, "policy": "producer_request_hold"}
+BY_AGE = {"limitSize": -1, "limitTime": 3600, "policy": "producer_exception"}
+
+
+@pytest.mark.parametrize("holder", [NAMESPACE, TOPIC])
+def test_the_two_quotas_are_set_and_removed_apart(api: Api, namespace: str, holder: str) -> None:
+    """Removing one leaves the other as it was."""
+    api.new_partitioned(namespace, 1)
+    path = holder.format(namespace)
+    for kind, quota in ((SIZE, BY_SIZE), (AGE, BY_AGE)):
+        assert api.final("POST", f"{path}/backlogQuota", params=kind, json=quota).status_code == 204
+    by_age = {**BY_AGE, "limit": -1}
+    assert api.get(f"{path}/backlogQuotaMap") == {
+        "destination_storage": {**BY_SIZE, "limit": 9 * MB},
+        "message_age": by_age,
+    }
+    assert api.final("DELETE", f"{path}/backlogQuota", params=SIZE).status_code == 204
+    assert api.get(f"{path}/backlogQuotaMap") == {"message_age": by_age}
+
+
+def test_a_topic_gets_its_ttl_by_the_query(api: Api, namespace: str) -> None:
+    """Set, told and removed; 0 is one too."""
+    api.new_partitioned(namespace, 1)
+    path = f"{TOPIC.format(namespace)}/messageTTL"
+    for seconds in ("600", "0"):
+        assert api.final("POST", path, params={"messageTTL": seconds}).status_code == 204
+        assert api.final("GET", f"{path}?applied=false").text == seconds
+    assert [api.final("DELETE", path).status_code for _ in range(2)] == [204, 204]
+    assert api.final("GET", f"{path}?applied=false").content == b""
+
+
+@pytest.mark.parametrize(
+    ("policy", "body", "empty"),
+    [("retention", KEPT, b""), ("messageTTL", 600, b""), ("backlogQuota", BY_SIZE, b"{}")],
+)
+def test_a_topic_does_not_tell_its_namespaces_settings_as_its_own(
+    api: Api, namespace: str, policy: str, body: object, empty: bytes
+) -> None:
+    """With ``applied=false``, as Steward asks."""
+    api.new_partitioned(namespace, 1)
+    assert api.final("POST", f"{NAMESPACE.format(namespace)}/{policy}", json=body).status_code == 204
+    told = policy.replace("Quota", "QuotaMap")
+    answer = api.final("GET", f"{TOPIC.format(namespace)}/{told}?applied=false")
+    assert (answer.status_code, answer.content) == (200, empty)
+
+
+WRITES: list[tuple[str, str, dict[str, Any]]] = [
+    ("POST", "retention", {"json": KEPT}),
+    ("DELETE", "retention", {}),
+    ("POST", "backlogQuota", {"params": SIZE, "json": BY_SIZE}),
+    ("DELETE", "backlogQuota", {"params": SIZE}),
+]
+
+
+@pytest.mark.parametrize(
+    ("method", "policy", "options"),
+    [*WRITES, ("POST", "messageTTL", {"json": 600}), ("DELETE", "messageTTL", {})],
+)
+def test_a_namespace_that_is_not_there_takes_no_setting(
+    api: Api, method: str, policy: str, options: dict[str, Any]
+) -> None:
+    """404, and no namespace comes of it."""
+    answer = api.final(method, f"/admin/v2/namespaces/public/nothing/{policy}", **options)
+    assert answer.status_code == 404
+    assert "public/nothing" not in api.get("/admin/v2/namespaces/public")
+
+
+@pytest.mark.parametrize(
+    ("method", "policy", "options"),
+    [*WRITES, ("POST", "messageTTL", {"params": {"messageTTL": "600"}}), ("DELETE", "messageTTL", {})],
+)
+def test_a_topic_that_is_not_there_takes_no_setting(
+    api: Api, namespace: str, method: str, policy: str, options: dict[str, Any]
+) -> None:
+    """404 with its name, and no topic comes of it."""
+    answer = api.final(method, f"/admin/v2/persistent/{namespace}/other/{policy}", **options)
+    assert (answer.status_code, answer.json()["reason"]) == (404, f"Topic persistent://{namespace}/other not found")
+    assert api.get(f"/admin/v2/persistent/{namespace}") == []
+
+
+@pytest.mark.parametrize(
+    ("policy", "params", "body", "status"),
+    [
+        ("retention", {}, {"retentionTimeInMinutes": 0, "retentionSizeInMB": 10}, 400),
+        ("backlogQuota", SIZE, {"limitSize": 9, "policy": "guess"}, 400),
+        ("backlogQuota", {"backlogQuotaType": "guess"}, BY_SIZE, 404),
+        ("messageTTL", {"messageTTL": "-1"}, None, 412),
+    ],
+)
+def test_a_topic_refuses_values_out_of_range_as_a_namespace_does(
+    api: Api, namespace: str, policy: str, params: dict[str, str], body: object, status: int
+) -> None:
+    """And keeps nothing."""
+    api.new_partitioned(namespace, 1)
+    path = TOPIC.format(namespace)
+    assert api.final("POST", f"{path}/{policy}", params=params, json=body).status_code == status
+    for each in ("retention", "messageTTL"):
+        assert api.final("GET", f"{path}/{each}?applied=false").content == b""
+    assert api.get(f"{path}/backlogQuotaMap?applied=false") == {}
+
+
+@pytest.mark.parametrize("method", ["POST", "DELETE"])
+def test_nobody_sets_anything_without_the_token(api: Api, namespace: str, method: str) -> None:
+    """401, and what was there stays."""
+    path = f"{NAMESPACE.format(namespace)}/retention"
+    api.final("POST", path, json=KEPT)
+    refused: dict[str, Any] = {"headers": {"Authorization": "Bearer rubbish"}}
+    if method == "POST":
+        refused["json"] = {"retentionTimeInMinutes": 1, "retentionSizeInMB": 1}
+    assert api.call(method, path, **refused).status_code == 401
+    assert api.get(path) == KEPT
