@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from benchmarks.bench.figures import Figures, Meter, told
 from pulsar_steward.model.bundles import FULL_RANGE, TC_NAMESPACE, BundleRange, position_of, ranges_of, tc_topic
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.planners.bundles.facts import BundleFacts, Crowd, Load, Suspect
+from pulsar_steward.planners.bundles.facts import BundleFacts, Crowd, Load, Suspect, TopicFact
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.planners.scene import BrokerFact, Scene, TcBundle
 from pulsar_steward.policy.schema import Policy
@@ -89,16 +89,20 @@ def bundles() -> Figures:
 
 
 def _crowd(namespace: str, ranges: Sequence[BundleRange]) -> Crowd:
-    suspects = tuple(
-        Suspect(
-            bundle=str(bundle),
-            owner=f"broker-{place % BROKERS:02d}:8080",
-            load=Load(topics=CROWD),
-            positions=tuple(bundle.lower + number * (bundle.upper - bundle.lower) // CROWD for number in range(CROWD)),
+    suspects = []
+    for place, bundle in enumerate(ranges):
+        width = (bundle.upper - bundle.lower) // CROWD
+        positions = tuple(bundle.lower + number * width for number in range(CROWD))
+        suspects.append(
+            Suspect(
+                bundle=str(bundle),
+                owner=f"broker-{place % BROKERS:02d}:8080",
+                load=Load(topics=CROWD),
+                positions=positions,
+                topics=tuple(TopicFact(position, f"persistent://{namespace}/{position}") for position in positions),
+            )
         )
-        for place, bundle in enumerate(ranges)
-    )
-    return Crowd(namespace=namespace, bundles=len(ranges), topics=CROWD * len(ranges), suspects=suspects)
+    return Crowd(namespace=namespace, bundles=len(ranges), topics=CROWD * len(ranges), suspects=tuple(suspects))
 
 
 def _ranges(count: int) -> list[BundleRange]:
