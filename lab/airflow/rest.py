@@ -161,10 +161,10 @@ class AirflowApi:
         return any([each["task_instance"][name] for name in place] == mine for each in self.waiting())
 
     def log(self, dag_id: str, run_id: str, task_id: str, *, map_index: int = -1, attempt: int = 1) -> str:
-        """A task's log as text, one event a line."""
+        """A task's log as text, one event a line, with the messages of errors behind it."""
         path = f"dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{attempt}"
         content = self.get(path, map_index=map_index, full_content=True)["content"]
-        return "\n".join(str(each.get("event", each)) if isinstance(each, dict) else str(each) for each in content)
+        return "\n".join(_line(each) if isinstance(each, dict) else str(each) for each in content)
 
     def _call(self, method: str, path: str, **more: Any) -> Any:
         if "Authorization" not in self._client.headers:
@@ -181,3 +181,8 @@ class AirflowApi:
 def _name(task: Mapping[str, Any]) -> str:
     index = task["map_index"]
     return str(task["task_id"]) if index < 0 else f"{task['task_id']}[{index}]"
+
+
+def _line(logged: Mapping[str, Any]) -> str:
+    errors = [f"{each['exc_type']}: {each['exc_value']}" for each in logged.get("error_detail") or []]
+    return "; ".join([str(logged.get("event", logged)), *errors])

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lab.cluster import Lab, running_lab
-from lab.placement import holds
+from lab.cluster import running_lab
 from lab.testing import need_lab
 from pulsar_steward.ledger.rows import Decision, Outcome
 from pulsar_steward.model.step import UnloadBundle
 from pulsar_steward.orchestration.home import now
 from tests.builders import a_batch, a_plan, a_step
 from tests.live.care import Care
+from tests.live.moves import loaded_bundle, owner_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,22 +38,6 @@ def care(airflow: Airflow, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield care
 
 
-def owner_of(lab: Lab, bundle: str) -> str | None:
-    """Who owns a bundle (``tenant/ns/range``), by the brokers' own `ownedNamespaces`."""
-    return next((broker for broker, bundles in lab.owned_bundles().items() if bundle in bundles), None)
-
-
-def loaded_bundle(lab: Lab, namespace: str) -> UnloadBundle:
-    """Makes a namespace with one loaded topic, and the move of that topic's bundle to another broker."""
-    topic = f"persistent://{namespace}/orders"
-    lab.make_topic(topic)
-    owners = {bundle: broker for broker, bundles in lab.owned_bundles().items() for bundle in bundles}
-    bundle = next(key for key in owners if key.startswith(f"{namespace}/") and holds(key, topic))
-    source = owners[bundle]
-    target = next(broker for broker in sorted(lab.owned_bundles()) if broker != source)
-    return UnloadBundle(namespace=namespace, bundle=bundle.rpartition("/")[2], source=source, target=target)
-
-
 def plan_of(care: Care, moves: list[UnloadBundle]) -> Plan:
     """A recorded plan with one batch a move."""
     batches = [
@@ -63,11 +47,6 @@ def plan_of(care: Care, moves: list[UnloadBundle]) -> Plan:
     plan = a_plan(*batches, cluster=care.cluster, snapshot_id=f"{care.cluster}-made-{next(_numbers)}", taken_at=now())
     care.ledger_writer.record_plan(plan, now())
     return plan
-
-
-def key(move: UnloadBundle) -> str:
-    """``tenant/ns/range``."""
-    return f"{move.namespace}/{move.bundle}"
 
 
 def test_a_rejected_batch_stays_exactly_where_it_was(care: Care) -> None:
@@ -82,7 +61,7 @@ def test_a_rejected_batch_stays_exactly_where_it_was(care: Care) -> None:
     care.approve(third)
 
     assert care.ended(run) == "success"
-    assert [owner_of(care.lab, key(move)) for move in moves] == [moves[0].target, moves[1].source, moves[2].target]
+    assert [owner_of(care.lab, move) for move in moves] == [moves[0].target, moves[1].source, moves[2].target]
     decisions = [care.ledger.answers(plan.plan_id, batch.batch_id)[-1].decision for batch in plan.batches]
     assert decisions == [Decision.APPROVED, Decision.REJECTED, Decision.APPROVED]
     assert care.ledger.intents(plan.plan_id, "b2") == ()
@@ -125,7 +104,7 @@ def test_a_target_that_dies_after_the_approval_leaves_nothing_half_done(care: Ca
     care.approve(detail, meanwhile=lambda: care.lab.kill_broker(doomed))
 
     assert care.ended(detail) == "failed"
-    assert [owner_of(care.lab, key(move)) for move in moves] == [move.source for move in moves]
+    assert [owner_of(care.lab, move) for move in moves] == [move.source for move in moves]
     outcomes = {outcome.step_id: outcome for outcome in care.ledger.outcomes(plan.plan_id, "b1")}
     assert outcomes["b1.s02"].outcome is Outcome.DRIFTED
     assert doomed in outcomes["b1.s02"].reason

@@ -1,0 +1,54 @@
+"""Holds Steward's tasks up at a chosen moment, by a lock on the table of the ledger that they are about to write to."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlalchemy import text
+
+from lab.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlalchemy import Connection, Engine, Table
+
+WAITS_WITHIN_S = 90.0
+WAITING = text("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = CAST(:name AS regclass)")
+
+
+@dataclass(frozen=True)
+class HeldUp:
+    """A table that nobody but this connection writes to."""
+
+    engine: Engine
+    table: Table
+    connection: Connection
+
+    def until_waiting(self, count: int = 1) -> None:
+        """Waits until so many processes want to write to it."""
+        what = f"{count} processes want to write to {self.table.name}"
+        wait_until(lambda: self._waiting() >= count, what, WAITS_WITHIN_S)
+
+    def let_go(self) -> None:
+        """Lets everybody write again."""
+        self.connection.rollback()
+
+    def _waiting(self) -> int:
+        with self.engine.connect() as connection:
+            return int(connection.execute(WAITING, {"name": self.table.name}).scalar_one())
+
+
+@contextlib.contextmanager
+def held_up(engine: Engine, table: Table) -> Iterator[HeldUp]:
+    """Nobody writes to a table until it is let go, at the end of the block at the latest; everybody reads it.
+
+    Args:
+        engine: A ledger in PostgreSQL.
+        table: One of its tables.
+    """
+    with engine.connect() as connection:
+        connection.execute(text(f"LOCK TABLE {table.name} IN EXCLUSIVE MODE"))
+        yield HeldUp(engine, table, connection)

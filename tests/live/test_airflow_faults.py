@@ -1,0 +1,273 @@
+"""What goes wrong in the whole of Airflow, on real brokers: processes that die, two at once, people, stop, tampering.
+
+After each of these the brokers' request logs, the ledger and the cluster have to tell the same.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from sqlalchemy import update
+
+from lab.airflow.rest import AirflowCallError
+from lab.testing import cannot_run
+from lab.waiting import wait_until
+from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.rows import Decision, Outcome
+from pulsar_steward.ledger.verify import verify_ledger
+from pulsar_steward.model.plan import approval_digest
+from pulsar_steward.orchestration.halt_variable import HALT
+from tests.live.airflow_processes import another_scheduler, kill, scheduler_killed, started_scheduler, task_process
+from tests.live.broker_calls import BrokerCalls
+from tests.live.care import Care
+from tests.live.held_up import held_up
+from tests.live.three_steps import KIND, STEPS, all_tell_the_same, asked, outcomes_of, refusals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lab.airflow.server import Airflow
+    from lab.cluster import Lab
+    from pulsar_steward.model.plan import Plan
+
+pytestmark = [pytest.mark.live, pytest.mark.airflow, pytest.mark.timeout(600)]
+
+POLICY: dict[str, Any] = {
+    "admin": {"connect_timeout_seconds": 2, "read_timeout_seconds": 3},
+    "apply": {"lease_seconds": 10},
+    "events": {"topic": None},
+}
+"""As by default, with little patience."""
+
+IMPATIENT = {
+    "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "10",
+    "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "3",
+}
+"""A scheduler that takes over from one which has been silent for so many seconds, and looks for such often."""
+
+MUST_STOP_WITHIN = timedelta(seconds=2)
+"""A second is what Steward promises, and one is for a machine with other work."""
+
+
+@pytest.fixture(scope="module")
+def care(airflow: Airflow, pulsar: Lab) -> Iterator[Care]:
+    """The shared lab under a name of these tests' own; the ledger has to be in a server's database."""
+    if not airflow.spec.ledger.startswith("postgresql"):
+        cannot_run("no PostgreSQL on this machine: two schedulers need it, and tables that can be locked")
+    with Care.taken(airflow, pulsar, "faults") as care:
+        yield care
+
+
+@pytest.fixture(autouse=True)
+def _policy(care: Care) -> None:
+    """Each test begins with the same policy."""
+    write_policy(care)
+
+
+def write_policy(care: Care, **sections: dict[str, Any]) -> None:
+    """Puts a cluster's policy where tasks read it, each time they begin; JSON is YAML."""
+    file = care.airflow.spec.steward_home / "policies" / f"{care.cluster}.yaml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    merged = {name: {**POLICY.get(name, {}), **sections.get(name, {})} for name in {*POLICY, *sections}}
+    file.write_text(json.dumps(merged), encoding="utf-8")
+
+
+def attempts(care: Care, run: str) -> int:
+    """How often Airflow began the run's first `apply`."""
+    place = f"dags/pulsar_remediate/dagRuns/{run}/taskInstances/batch.apply/0"
+    return int(care.airflow.api.get(place)["try_number"])
+
+
+def begun(care: Care, plan: Plan) -> list[str]:
+    """Steps that have an intent and no outcome."""
+    over = {row.step_id for row in outcomes_of(care, plan)}
+    return [each.step_id for each in care.ledger.intents(plan.plan_id, "b1") if each.step_id not in over]
+
+
+def test_a_task_that_is_killed_goes_on_in_its_retry(care: Care) -> None:
+    """SIGKILL between intent and outcome: Airflow tries again, which looks what became of the call, and goes on."""
+    calls, plan = BrokerCalls(care.lab), asked(care)
+    run = care.remediate(plan_id=plan.plan_id)
+    (detail,) = care.approvals(1, run)
+    with held_up(care.engine, tables.OUTCOMES) as outcomes:
+        care.approve(detail)
+        outcomes.until_waiting()
+        assert begun(care, plan) == ["b1.s01"]
+        kill([task_process(care.airflow, run, "batch.apply")])
+
+    assert care.ended(run) == "success"
+    assert attempts(care, run) == 2
+    all_tell_the_same(care, plan, calls, *STEPS)
+
+
+def test_an_apply_outlives_its_scheduler(care: Care) -> None:
+    """SIGKILL for the scheduler alone: the task ends its work, and the next scheduler goes on from there."""
+    calls, plan = BrokerCalls(care.lab), asked(care)
+    run = care.remediate(plan_id=plan.plan_id)
+    (detail,) = care.approvals(1, run)
+    with held_up(care.engine, tables.OUTCOMES) as outcomes:
+        care.approve(detail)
+        outcomes.until_waiting()
+        assert begun(care, plan) == ["b1.s01"]
+        with scheduler_killed(care.airflow, alone=True):
+            started_scheduler(care.airflow)
+            outcomes.let_go()
+            applied = "batch.apply[0]"
+            states = partial(care.airflow.api.states, "pulsar_remediate", run)
+            wait_until(lambda: states()[applied] == "success", "the task has ended its work", 60, every_s=0.3)
+    # Only now: what the dead one forked shares its connections, so PostgreSQL may keep its locks until that has ended.
+    assert care.ended(run) == "success"
+
+    assert attempts(care, run) == 1
+    all_tell_the_same(care, plan, calls, *STEPS)
+
+
+def test_an_apply_that_dies_with_its_scheduler_is_taken_up_by_the_next(care: Care) -> None:
+    """SIGKILL for the scheduler with all its tasks: the next one notices the silence, and starts the task anew."""
+    calls, plan = BrokerCalls(care.lab), asked(care)
+    run = care.remediate(plan_id=plan.plan_id)
+    (detail,) = care.approvals(1, run)
+    with held_up(care.engine, tables.OUTCOMES) as outcomes:
+        care.approve(detail)
+        outcomes.until_waiting()
+        assert begun(care, plan) == ["b1.s01"]
+        with scheduler_killed(care.airflow, alone=False):
+            outcomes.let_go()
+            with another_scheduler(care.airflow, **IMPATIENT):
+                assert care.ended(run) == "success"
+
+    all_tell_the_same(care, plan, calls, *STEPS)
+
+
+def test_two_schedulers_do_every_step_once(care: Care) -> None:
+    """Two schedulers on one database, two batches approved: each step is carried out once."""
+    calls, plan = BrokerCalls(care.lab), asked(care, batches=2)
+    with another_scheduler(care.airflow):
+        run = care.remediate(plan_id=plan.plan_id)
+        for detail in care.approvals(2, run):
+            care.approve(detail)
+        assert care.ended(run) == "success"
+
+    all_tell_the_same(care, plan, calls, *(step.step_id for batch in plan.batches for step in batch.steps))
+
+
+def test_of_two_runs_of_a_plan_one_acts(care: Care) -> None:
+    """Both are approved, and want to act at the same moment: one does everything, the other is refused with why."""
+    write_policy(care, apply={"lease_seconds": 60})  # a lease lasts from before it had to wait for its table
+    calls, plan = BrokerCalls(care.lab), asked(care)
+    runs = [care.remediate(plan_id=plan.plan_id) for _ in range(2)]
+    with held_up(care.engine, tables.LEASES) as leases:
+        for run in runs:
+            care.approve(care.approvals(1, run)[0])
+        leases.until_waiting(2)
+
+    assert sorted(care.ended(run) for run in runs) == ["failed", "success"]
+    (reason,) = refusals(care, plan)
+    assert "was tried before, under another approval" in reason
+    all_tell_the_same(care, plan, calls, *STEPS)
+
+
+def test_two_people_have_to_approve(care: Care) -> None:
+    """The first person cannot be the second as well; what is carried out is what both left ticked."""
+    write_policy(care, approval={"two_people_for": [KIND]})
+    calls, plan = BrokerCalls(care.lab), asked(care)
+    alone = care.remediate(plan_id=plan.plan_id)
+    care.approve(care.approvals(1, alone)[0])
+    (second,) = care.approvals(1, alone)
+    assert second["subject"].endswith("(second approval)")
+    care.approve(second)
+    care.ended(alone)
+    last = care.ledger.answers(plan.plan_id, "b1")[-1]
+    assert (last.decision, last.answered_by) == (Decision.MALFORMED, "alice")
+    assert "the second has to be another person's" in last.reason
+    all_tell_the_same(care, plan, calls)
+
+    both = care.remediate(plan_id=plan.plan_id)
+    care.approve(care.approvals(1, both)[0], steps=["b1.s01", "b1.s02"])
+    (second,) = care.approvals(1, both)
+    with closing(care.airflow.api_as("bob")) as bob:
+        bob.answer(second, "Approve", steps=["b1.s02"])
+    assert care.ended(both) == "success"
+    all_tell_the_same(care, plan, calls, "b1.s02")
+
+
+def test_who_is_not_asked_and_who_asked_cannot_approve(care: Care) -> None:
+    """Airflow lets only assigned users answer; the yes of whoever started the run is recorded as none."""
+    write_policy(care, approval={"assigned_users": ["bob"], "requester_may_approve": False})
+    calls, plan = BrokerCalls(care.lab), asked(care)
+    with closing(care.airflow.api_as("bob")) as bob:
+        run = bob.trigger("pulsar_remediate", {"cluster": care.cluster, "plan_id": plan.plan_id})
+        (detail,) = care.approvals(1, run)
+        with pytest.raises(AirflowCallError, match="403"):
+            care.approve(detail)
+        bob.answer(detail, "Approve")
+    care.ended(run)
+    (answer,) = care.ledger.answers(plan.plan_id, "b1")
+    assert (answer.decision, answer.answered_by) == (Decision.MALFORMED, "bob")
+    assert "bob started the run, and may not approve it" in answer.reason
+    all_tell_the_same(care, plan, calls)
+
+
+def test_the_halt_variable_stops_a_batch_that_keeps_its_pace(care: Care, pulsar: Lab) -> None:
+    """Set by the REST API in the middle, it stops what waits at once; taken away, a new plan goes through."""
+    with Care.taken(care.airflow, pulsar, "paced") as paced:
+        write_policy(paced, apply={"bundle_moves_per_minute": 1})
+        calls, plan = BrokerCalls(paced.lab), asked(paced)
+        run = paced.remediate(plan_id=plan.plan_id)
+        paced.approve(paced.approvals(1, run)[0])
+        wait_until(lambda: len(outcomes_of(paced, plan)) == 1, "the first step is done", 60)
+        paced.airflow.api.add_variable(HALT, f"elsewhere, {paced.cluster}")
+        said = datetime.now(UTC)
+        try:
+            assert paced.ended(run) == "failed"
+        finally:
+            paced.airflow.api.remove_variable(HALT)
+        stopped = outcomes_of(paced, plan)[1]
+        assert stopped.outcome is Outcome.REFUSED
+        assert f"halted by the Airflow variable {HALT}" in stopped.reason
+        assert stopped.at - said < MUST_STOP_WITHIN
+        all_tell_the_same(paced, plan, calls, "b1.s01")
+
+        write_policy(paced)
+        calls, plan = BrokerCalls(paced.lab), asked(paced)
+        run = paced.remediate(plan_id=plan.plan_id)
+        paced.approve(paced.approvals(1, run)[0])
+        assert paced.ended(run) == "success"
+        all_tell_the_same(paced, plan, calls, *STEPS)
+
+
+def test_an_answer_that_is_tampered_with_permits_nothing(care: Care) -> None:
+    """One step was approved, and the ledger's row says all three, digest included: the task fails and says so."""
+    calls, plan = BrokerCalls(care.lab), asked(care)
+    run = care.remediate(plan_id=plan.plan_id)
+    (detail,) = care.approvals(1, run)
+    answers = tables.ANSWERS
+    change = update(answers).where(answers.c.plan_id == plan.plan_id)
+    with held_up(care.engine, tables.LEASES) as leases:
+        care.approve(detail, steps=["b1.s02"])
+        leases.until_waiting()
+        (true,) = care.ledger.answers(plan.plan_id, "b1")
+        forged = {"step_ids": json.dumps(STEPS), "digest": approval_digest(plan, "b1", STEPS)}
+        with care.engine.begin() as connection:
+            connection.execute(change.values(forged))
+    try:
+        assert care.ended(run) == "failed"
+        said = care.airflow.api.log("pulsar_remediate", run, "batch.apply", map_index=0, attempt=attempts(care, run))
+        assert "the ledger was tampered with: row" in said
+        assert [each.table for each in verify_ledger(care.engine).tampered] == ["answers"]
+    finally:
+        with care.engine.begin() as connection:
+            connection.execute(change.values(step_ids=json.dumps(true.step_ids), digest=true.digest))
+    assert outcomes_of(care, plan) == []
+    all_tell_the_same(care, plan, calls)
+
+
+@pytest.mark.spark
+def test_the_next_observation_works(care: Care) -> None:
+    """After all of it, what was changed and what was not is observed as ever."""
+    assert care.observe()["collect"] == "success"
