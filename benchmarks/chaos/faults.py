@@ -91,7 +91,8 @@ MOST_LINES = 3000
 """About as many lines of the library run between an intent and its outcome."""
 
 MOST_COMMITS = 12
-MOST_REQUESTS = 25
+MOST_REQUESTS = 15
+MOST_READINGS = 12
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,7 @@ def jump(scenario: Scenario) -> Jump | None:
     """How the worker's clock jumps, if it does."""
     if scenario.fault.kind != "clock":
         return None
-    return Jump(scenario.random.randint(2, 40), scenario.random.choice((-1, 1)) * scenario.random.uniform(5, 10_800))
+    return Jump(scenario.random.randint(2, MOST_READINGS), scenario.random.choice((-1, 1)) * scenario.random.uniform(5, 10_800))
 
 
 def outage(scenario: Scenario, server: int) -> Outage | None:
