@@ -187,7 +187,9 @@ def jump(scenario: Scenario) -> Jump | None:
     """How the worker's clock jumps, if it does."""
     if scenario.fault.kind != "clock":
         return None
-    return Jump(scenario.random.randint(2, MOST_READINGS), scenario.random.choice((-1, 1)) * scenario.random.uniform(5, 10_800))
+    return Jump(
+        scenario.random.randint(2, MOST_READINGS), scenario.random.choice((-1, 1)) * scenario.random.uniform(5, 10_800)
+    )
 
 
 def outage(scenario: Scenario, server: int) -> Outage | None:
