@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.live.care import Care
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
@@ -21,9 +23,13 @@ def tidied(care: Care) -> tuple[str, dict[str, str | None]]:
     return state, care.airflow.api.states("pulsar_housekeeping", run)
 
 
+def _snapshots(care: Care) -> Path:
+    return care.airflow.spec.steward_home / "snapshots" / f"cluster={care.cluster}"
+
+
 def test_old_snapshots_go(care: Care) -> None:
     """One that was left behind unfinished is removed; the ledger is as it was written."""
-    left_behind = care.airflow.spec.home / "snapshots" / f"cluster={care.cluster}" / "taken_at=20200101T000000Z"
+    left_behind = _snapshots(care) / "taken_at=20200101T000000Z"
     (left_behind / "topics").mkdir(parents=True)
     assert tidied(care) == ("success", {"root": "success", "snapshots": "success", "ledger": "success"})
     assert not left_behind.exists()
