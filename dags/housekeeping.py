@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
-from pathlib import Path
 
 from airflow.sdk import dag, task
 
 from pulsar_steward.orchestration.spark import StewardSpark
-from pulsar_steward.orchestration.wiring import cluster_param
+from pulsar_steward.orchestration.wiring import cluster_param, spark_app
 
-APPS = Path(os.environ.get("STEWARD_SPARK_APPS") or Path(__file__).resolve().parents[1] / "spark_apps")
 SCHEDULE = os.environ.get("STEWARD_HOUSEKEEPING_SCHEDULE", "17 3 * * *") or None
 
 
@@ -45,7 +43,7 @@ def pulsar_housekeeping() -> None:
     snapshots = StewardSpark(
         task_id="snapshots",
         cluster="{{ params.cluster }}",
-        application=str(APPS / "housekeeping.py"),
+        application=spark_app(__file__, "housekeeping.py"),
         name="pulsar-steward-housekeeping",
         application_args=[
             *("--cluster", "{{ params.cluster }}"),

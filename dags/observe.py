@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 from airflow.sdk import Metadata, dag, get_current_context, task
 from airflow.sdk.exceptions import AirflowSkipException
 
 from pulsar_steward.orchestration.spark import StewardSpark
-from pulsar_steward.orchestration.wiring import PLAN, cluster_param
+from pulsar_steward.orchestration.wiring import PLAN, cluster_param, spark_app
 
-APPS = Path(os.environ.get("STEWARD_SPARK_APPS") or Path(__file__).resolve().parents[1] / "spark_apps")
 SCHEDULE = os.environ.get("STEWARD_SCHEDULE", "*/15 * * * *") or None
 
 
@@ -42,7 +40,7 @@ def pulsar_observe() -> None:
         task_id="collect",
         cluster=f"{{{{ {place}['cluster'] }}}}",
         needs_admin=True,
-        application=str(APPS / "collect.py"),
+        application=spark_app(__file__, "collect.py"),
         name="pulsar-steward-collect",
         application_args=[
             *("--cluster", f"{{{{ {place}['cluster'] }}}}"),
@@ -53,7 +51,7 @@ def pulsar_observe() -> None:
     diagnose = StewardSpark(
         task_id="diagnose",
         cluster=f"{{{{ {place}['cluster'] }}}}",
-        application=str(APPS / "diagnose.py"),
+        application=spark_app(__file__, "diagnose.py"),
         name="pulsar-steward-diagnose",
         application_args=["--snapshot", f"{{{{ {place}['snapshot'] }}}}"],
     )

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import sys
 import tempfile
 import time
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +21,7 @@ from benchmarks.accuracy.document import Run, markdown
 from benchmarks.accuracy.outcome import scores
 from benchmarks.accuracy.table import checks_table, faults_table, found_of, wrongs
 from benchmarks.submit import SUBMIT
+from benchmarks.telling import sayer, versions
 from lab.faults.fault import RealFault, SimulatedFault
 from lab.faults.registry import FAULTS
 from lab.model import VERSIONS
@@ -84,7 +83,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     of_checks = scores(outcomes, check_ids())
     console.print(faults_table(outcomes), checks_table(of_checks))
     if len(faults) == len(FAULTS):
-        run = Run(outcomes, of_checks, datetime.now(UTC).date().isoformat(), versions())
+        run = Run(
+            outcomes,
+            of_checks,
+            datetime.now(UTC).date().isoformat(),
+            versions(Pulsar=VERSIONS[0], Spark=pyspark.__version__),
+        )
         arguments.out.write_text(markdown(run), encoding="utf-8")
         console.print(f"written: {arguments.out}")
     return 0 if all(outcome.right for outcome in outcomes) else 1
@@ -97,25 +101,13 @@ def check_ids() -> list[str]:
     return [check.info.check_id for check in CHECKS]
 
 
-def versions() -> dict[str, str]:
-    """Of what took part."""
-    return {
-        "Pulsar Steward": version("pulsar-steward"),
-        "Pulsar": VERSIONS[0],
-        "Spark": pyspark.__version__,
-        "Python": platform.python_version(),
-    }
-
-
 def _outcomes(faults: Sequence[AnyFault], home: Path, console: Console) -> list[Outcome]:
     os.environ.setdefault("PYSPARK_SUBMIT_ARGS", SUBMIT)
     spark = spark_session("accuracy")
     from benchmarks.accuracy.running import Workbench  # noqa: PLC0415 - as above
     from benchmarks.observing import for_small_tables  # noqa: PLC0415 - as above
 
-    def say(line: str) -> None:
-        console.print(f"{datetime.now(UTC):%H:%M:%S} {line}", soft_wrap=True, markup=False, highlight=False)
-
+    say = sayer(console)
     began = time.monotonic()
     try:
         outcomes = []

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 import urllib.request
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +22,7 @@ from rich.console import Console
 from benchmarks.bench.document import Bench, Size, markdown
 from benchmarks.bench.figures import ROOT, in_a_process
 from benchmarks.diagnose import measure
+from benchmarks.telling import sayer, versions
 from pulsar_steward.admin.statistics import PATH
 
 if TYPE_CHECKING:
@@ -46,13 +45,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = made.parse_args(argv)
     console = Console()
 
-    def say(line: str) -> None:
-        console.print(f"{datetime.now(UTC):%H:%M:%S} {line}", soft_wrap=True, markup=False, highlight=False)
-
+    say = sayer(console)
     with tempfile.TemporaryDirectory(prefix="bench-") as home:
         sizes = [measured(partitions, Path(home, str(partitions)), say) for partitions in arguments.sizes]
     planning = [in_a_process("benchmarks.bench.planning", [which]) for which in ("coordinators", "bundles")]
-    bench = Bench(sizes, planning, datetime.now(UTC).date().isoformat(), _machine(), _versions())
+    bench = Bench(
+        sizes,
+        planning,
+        datetime.now(UTC).date().isoformat(),
+        _machine(),
+        versions(Spark=pyspark.__version__, DuckDB=duckdb.__version__),
+    )
     console.print(markdown(bench), markup=False, highlight=False)
     if tuple(arguments.sizes) == SIZES:
         arguments.out.write_text(markdown(bench), encoding="utf-8")
@@ -95,15 +98,6 @@ def simulated(partitions: int, brokers: int) -> Iterator[list[str]]:
 
 def _machine() -> str:
     return f"{os.cpu_count()} cores, {psutil.virtual_memory().total / (1 << 30):.0f} GiB"
-
-
-def _versions() -> dict[str, str]:
-    return {
-        "Pulsar Steward": version("pulsar-steward"),
-        "Spark": pyspark.__version__,
-        "DuckDB": duckdb.__version__,
-        "Python": platform.python_version(),
-    }
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ Exit code 0 only when every contract held in every run.
 from __future__ import annotations
 
 import argparse
-import platform
 import shutil
 import subprocess
 import sys
@@ -14,7 +13,6 @@ import tempfile
 import time
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -26,6 +24,7 @@ from benchmarks.chaos.document import Chaos, markdown
 from benchmarks.chaos.faults import FAULTS, Scenario, at_each_line, scenarios
 from benchmarks.chaos.ground import Ground, with_admin_api
 from benchmarks.chaos.running import ChaosRun, Servers
+from benchmarks.telling import sayer, versions
 from lab.cluster import running_lab
 from lab.errors import PrerequisiteMissingError
 from lab.faults.real.ground import COMMON_SETTINGS
@@ -57,9 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     ]
     console = Console()
 
-    def say(line: str) -> None:
-        console.print(f"{datetime.now(UTC):%H:%M:%S} {line}", soft_wrap=True, markup=False, highlight=False)
-
+    say = sayer(console)
     began, checkups = time.monotonic(), list[int]()
     with tempfile.TemporaryDirectory(prefix="chaos-") as home:
         runs = list(
@@ -72,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 verbose=arguments.verbose,
             )
         )
-    chaos = Chaos(arguments.seed, runs, checkups, datetime.now(UTC).date().isoformat(), _versions())
+    chaos = Chaos(arguments.seed, runs, checkups, datetime.now(UTC).date().isoformat(), versions(Pulsar=VERSIONS[0]))
     say(f"{len(runs)} runs in {(time.monotonic() - began) / 60:.0f} min, {len(chaos.violations)} violations")
     if not arguments.only:
         arguments.out.write_text(markdown(chaos), encoding="utf-8")
@@ -178,14 +175,6 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--verbose", action="store_true", help="tell what workers said")
     made.add_argument("--out", type=Path, default=DOCUMENT, metavar="FILE", help="written unless --only is given")
     return made
-
-
-def _versions() -> dict[str, str]:
-    return {
-        "Pulsar Steward": version("pulsar-steward"),
-        "Pulsar": VERSIONS[0],
-        "Python": platform.python_version(),
-    }
 
 
 if __name__ == "__main__":

@@ -127,12 +127,7 @@ def largest_backlog(document: bytes, namespace: str, broker: str, *, topic: str 
     Raises:
         BrokenAnswer: If the document cannot be read.
     """
-    try:
-        bundles = _outer.decode(document).get(namespace, {}).values()
-        known = (pair for each in bundles for pair in _topics_of(each).items())
-        return max((each.backlog_size for name, each in known if topic is None or _is_of(name, topic)), default=0)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BrokenAnswer("GET", PATH, broker, f"the answer cannot be read: {error}") from error
+    return max((each.backlog_size for _, each in _within(document, namespace, broker, topic)), default=0)
 
 
 def backlogged(document: bytes, namespace: str, broker: str, *, topic: str | None = None) -> dict[str, TopicStatistics]:
@@ -147,10 +142,16 @@ def backlogged(document: bytes, namespace: str, broker: str, *, topic: str | Non
     Raises:
         BrokenAnswer: If the document cannot be read.
     """
+    return {name: each for name, each in _within(document, namespace, broker, topic) if _waits(name, each)}
+
+
+def _within(document: bytes, namespace: str, broker: str, topic: str | None) -> Iterator[tuple[str, TopicStatistics]]:
+    """The loaded topics of a namespace by full name, or of these only one and its partitions."""
     try:
-        bundles = _outer.decode(document).get(namespace, {}).values()
-        known = (pair for each in bundles for pair in _topics_of(each).items())
-        return {name: each for name, each in known if _waits(name, each) and (topic is None or _is_of(name, topic))}
+        for bundle in _outer.decode(document).get(namespace, {}).values():
+            for name, each in _topics_of(bundle).items():
+                if topic is None or _is_of(name, topic):
+                    yield name, each
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BrokenAnswer("GET", PATH, broker, f"the answer cannot be read: {error}") from error
 

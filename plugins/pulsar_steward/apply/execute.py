@@ -179,7 +179,7 @@ class _BatchRun:
         """What a change did to what it touched, beside what it came to; the batch slows down or stops by it."""
         if watch is None or result.outcome is not Outcome.DONE:
             return result
-        health = watch.ends(time.sleep, time.monotonic)
+        health = watch.ends()
         if health.level is Level.STRAINED:
             log.warning("%s: %s: the pace is halved from here", step.step_id, health.words)
         said = f"{result.reason}; {health.words}" if health.words else result.reason

@@ -83,7 +83,7 @@ def ask_for_permit(
         if not wider.issuperset(step.step_id for step in steps):
             raise Refused("the second approval covers steps that the first does not")
     permit = Permit(plan=plan, batch_id=batch_id, steps=steps, answers=answers)
-    require_valid(ledger, permit, run, now)
+    _require_standing(ledger, permit, run, now)
     return permit
 
 
@@ -94,8 +94,13 @@ def require_valid(ledger: LedgerReader, permit: Permit, run: str, now: datetime)
         Refused: If an approval expired, was used by another run, or a newer plan took the plan's place.
         LedgerTampered: If what it rests on is not what was written.
     """
+    ledger.require_untampered(permit.plan.plan_id, _RESTED_ON)
+    _require_standing(ledger, permit, run, now)
+
+
+def _require_standing(ledger: LedgerReader, permit: Permit, run: str, now: datetime) -> None:
+    """That neither time, nor a newer plan, nor another run, nor another answer ended the permit."""
     plan_id = permit.plan.plan_id
-    ledger.require_untampered(plan_id, _RESTED_ON)
     row = ledger.plan_row(plan_id)
     if row.superseded_by is not None:
         raise Refused(

@@ -6,6 +6,7 @@ Topics are asked one by one of their owner, whose figures are of that instant; i
 from __future__ import annotations
 
 import logging
+import time
 from enum import StrEnum
 from math import isnan
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of,
 from pulsar_steward.model.step import UnloadBundle, present_owner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from pulsar_steward.apply.look import Look
     from pulsar_steward.model.step import BundleChange
@@ -213,22 +214,17 @@ class Watch:
             except AdminError as error:
                 log.warning("%s: how it does before the change cannot be read: %s", change.bundle, error)
 
-    def ends(self, rest: Callable[[float], None], monotonic: Callable[[], float]) -> Health:
-        """Looks until what was there before is there again, or the policy's time is up.
-
-        Args:
-            rest: Waits so many seconds.
-            monotonic: Seconds, of which differences count.
-        """
+    def ends(self) -> Health:
+        """Looks until what was there before is there again, or the policy's time is up."""
         before = self._before
         if before is None:
             return Health(level=Level.FINE, words="")
-        until = monotonic() + self._policy.return_seconds
+        until = time.monotonic() + self._policy.return_seconds
         while True:
             health = self._once(before)
-            if health.level is Level.FINE or monotonic() >= until:
+            if health.level is Level.FINE or time.monotonic() >= until:
                 return health
-            rest(_POLL_SECONDS)
+            time.sleep(_POLL_SECONDS)
 
     def _once(self, before: Vitals) -> Health:
         change = self._change

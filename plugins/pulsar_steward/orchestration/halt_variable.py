@@ -5,8 +5,9 @@ from __future__ import annotations
 from airflow.sdk import Variable
 from airflow.sdk.exceptions import AirflowRuntimeError
 
+from pulsar_steward.ledger.halts import EVERY_CLUSTER
+
 HALT = "steward_halt"
-EVERY_CLUSTER = "*"
 
 
 def halted_by_variable(cluster: str) -> str | None:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 from airflow.sdk import Asset, Param
 
 from pulsar_steward.orchestration.home import default_cluster
 
 PLAN = Asset(name="pulsar_plan", uri="pulsar-steward://plan")
 """Published by ``pulsar_observe`` where there is a plan to ask about; ``pulsar_remediate`` starts on it."""
+
+
+def spark_app(dag_file: str, name: str) -> str:
+    """The file of a Spark job: in ``STEWARD_SPARK_APPS``, or in ``spark_apps`` beside the folder of a DAG's file."""
+    folder = os.environ.get("STEWARD_SPARK_APPS") or Path(dag_file).resolve().parents[1] / "spark_apps"
+    return str(Path(folder, name))
 
 
 def cluster_param() -> Param:
