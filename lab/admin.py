@@ -46,6 +46,10 @@ class Admin:
         """Ids of the brokers that hold a metadata session; a killed one stays until its session ends."""
         return tuple(sorted(self._call("GET", f"/admin/v2/brokers/{CLUSTER}").json()))
 
+    def leader(self) -> str:
+        """Id of the broker that decides on placement; one that was killed stays it until its session ends."""
+        return str(self._call("GET", "/admin/v2/brokers/leaderBroker").json()["brokerId"])
+
     def owned(self, broker_id: str) -> tuple[str, ...]:
         """The bundles that the broker owns, sorted; loads nothing."""
         return tuple(sorted(self._call("GET", f"/admin/v2/brokers/{CLUSTER}/{broker_id}/ownedNamespaces").json()))

@@ -88,10 +88,6 @@ class Operator(Admin):
         answer: dict[str, Any] = self._call("GET", f"{_path(topic)}/stats", subscriptionBacklogSize="false").json()
         return answer
 
-    def peek(self, topic: str, subscription: str) -> bytes:
-        """The first message that a subscription has not consumed; makes one that does not exist."""
-        return self._call("GET", f"{_path(topic)}/subscription/{subscription}/position/1").content
-
     def topics(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """The topics of this broker's cached statistics."""
         document = self._call("GET", "/admin/v2/broker-stats/topics").json()
