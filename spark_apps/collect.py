@@ -31,7 +31,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--cluster", required=True, help="the cluster's name in Steward's connections")
     made.add_argument("--out", required=True, metavar="URI", help="the folder of snapshots")
     made.add_argument("--taken-at", required=True, type=datetime.fromisoformat, metavar="TIME", help="ISO, with zone")
-    made.add_argument("--parallelism", type=int, metavar="N", help="brokers asked at once (default: Spark's cores)")
+    made.add_argument("--parallelism", type=int, metavar="N", help="brokers asked at once (default: 4 a core)")
     made.add_argument("--diagnose", action="store_true", help="look for trouble in it at once, in the same Spark")
     add_policy(made)
     return made
@@ -66,7 +66,9 @@ def _collect(arguments: argparse.Namespace) -> str:
     settings = settings_of(arguments, os.environ)
     spark = spark_session(f"collect {arguments.cluster}")
     from steward_spark.collecting import Order, collect  # noqa: PLC0415 - wrong arguments are told without Spark
+    from steward_spark.reach import require_shared  # noqa: PLC0415 - as above
 
+    require_shared(spark, arguments.out)
     policy = policy_of(arguments)
     order = Order(
         cluster=arguments.cluster,

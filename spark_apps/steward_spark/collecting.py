@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import StorageLevel
 
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.collect.arrow import UNREAD, schema_of
@@ -24,20 +23,18 @@ from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.tables import (
     BROKERS,
     BUNDLES,
-    CLIENTS,
-    CONFIGURATION,
     DRILLED,
     METRICS,
     NAMESPACES,
     SNAPSHOT,
     SUBSCRIPTIONS,
-    TOPICS,
     TRANSACTION_COORDINATORS,
 )
 from pulsar_steward.policy.schema import CollectPolicy
+from steward_spark.answers import answers_to
 from steward_spark.bundles import all_bundles, with_positions
 from steward_spark.drilling import drilled, tasks_of, wanted_of
-from steward_spark.gather import ask_brokers, ask_endpoints, ask_namespaces, ask_owners, rows_of
+from steward_spark.gather import BrokerQuestions, ask_endpoints, ask_namespaces, ask_owners, rows_of
 from steward_spark.place import SnapshotPlace, snapshot_uri, stamp_of
 from steward_spark.progress import watched
 from steward_spark.suspects import suspects
@@ -52,9 +49,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-FEW_FILES = 4
-"""Parts of tables that are small however many brokers there are."""
-
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be collected, and where it goes.
@@ -63,7 +57,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         cluster: The cluster's name in Steward's connections.
         out: URI of the folder of snapshots.
         taken_at: When collecting began, with its time zone.
-        at_once: Brokers asked at the same time, at most; None: as many as Spark has cores.
+        at_once: Brokers asked at the same time, at most; None: a few for each of Spark's cores.
         policy: How much is looked at.
     """
 
@@ -89,11 +83,11 @@ def collect(spark: SparkSession, settings: AdminSettings, order: Order) -> str:
     place = SnapshotPlace(spark, snapshot_uri(order.out, order.cluster, order.taken_at))
     with Reader(settings) as reader:
         overview = look_over(reader)
-    collecting = _Collecting(spark, settings, order, overview)
+    collecting = _Collecting(spark, settings, order, overview, place)
     try:
         brokers = collecting.brokers()
         place.begin()
-        collecting.write(place, brokers)
+        collecting.write(brokers)
         place.finish()
     finally:
         collecting.end()
@@ -103,26 +97,27 @@ def collect(spark: SparkSession, settings: AdminSettings, order: Order) -> str:
 class _Collecting:
     """One collection; what the brokers answered is kept, so that each of them is asked once."""
 
-    def __init__(self, spark: SparkSession, settings: AdminSettings, order: Order, overview: Overview) -> None:
+    def __init__(
+        self, spark: SparkSession, settings: AdminSettings, order: Order, overview: Overview, place: SnapshotPlace
+    ) -> None:
         self._spark = spark
+        self._settings = settings
         self._order = order
         self._overview = overview
+        self._place = place
         tasks = [BrokerTask(name, overview.pulsar_cluster, name == overview.leader) for name in overview.brokers]
+        scope = Scope(order.taken_at, order.policy)
+        self._answers = answers_to(BrokerQuestions(spark, settings, tasks, scope, order.at_once), place)
         where = Placement(overview.brokers, overview.policies)
-        level = StorageLevel.MEMORY_AND_DISK
-        self._answers = ask_brokers(spark, settings, tasks, Scope(order.taken_at, order.policy), order.at_once).persist(
-            level
-        )
-        self._namespaces = ask_namespaces(spark, settings, where, overview.namespaces).persist(level)
+        self._namespaces = ask_namespaces(spark, settings, where, overview.namespaces).persist()
         self._bundles: DataFrame | None = None
         self._details: DataFrame | None = None
-        self._settings = settings
 
     def brokers(self) -> pa.Table:
         """Asks all brokers, and returns the table `brokers`."""
         began = time.monotonic()
         with watched(self._spark, "brokers"):
-            table = rows_of(self._answers, BROKERS).toArrow()
+            table = self._answers.brokers()
         read = table.filter(table["read"])
         if not read.num_rows:
             failure = table["failure"][0].as_py() if table.num_rows else "the cluster lists none"
@@ -137,23 +132,17 @@ class _Collecting:
         )  # fmt: skip
         return table
 
-    def write(self, place: SnapshotPlace, brokers: pa.Table) -> None:
+    def write(self, brokers: pa.Table) -> None:
         """Writes every table."""
-        unread = brokers.filter(pc.invert(brokers["read"]))["broker"].to_pylist()
+        place, unread = self._place, brokers.filter(pc.invert(brokers["read"]))["broker"].to_pylist()
         namespaces = rows_of(self._namespaces, NAMESPACES)
         failed = rows_of(self._namespaces, UNREAD).select("name").toArrow()["name"].to_pylist()
-        owned = rows_of(self._answers, BUNDLES)
-        self._bundles = all_bundles(namespaces, owned, partial=bool(unread)).persist()
+        self._bundles = all_bundles(namespaces, self._answers.owned(), partial=bool(unread)).persist()
         coordinators = self._coordinators(self._bundles)
-        # What diagnoses a snapshot opens each file of these a dozen times: not as many as there are brokers.
-        files = max(FEW_FILES, self._spark.sparkContext.defaultParallelism)
-        place.write(TOPICS, rows_of(self._answers, TOPICS).coalesce(files))
-        place.write(SUBSCRIPTIONS, rows_of(self._answers, SUBSCRIPTIONS).coalesce(files))
-        for table in (CLIENTS, CONFIGURATION):
-            place.write(table, rows_of(self._answers, table).coalesce(FEW_FILES))
-        metrics = self._metrics()
-        place.write(METRICS, metrics)
-        place.write(DRILLED, self._drilled(metrics, namespaces, self._bundles))
+        self._answers.write()
+        if self._order.policy.metrics_urls:
+            place.add(METRICS, rows_of(ask_endpoints(self._spark, self._settings, self._order.policy), METRICS))
+        place.write(DRILLED, self._drilled(namespaces, self._bundles))
         place.write(NAMESPACES, namespaces)
         place.write(BUNDLES, self._with_positions(self._bundles, coordinators))
         place.write(TRANSACTION_COORDINATORS, self._frame(TRANSACTION_COORDINATORS, coordinators))
@@ -162,21 +151,15 @@ class _Collecting:
 
     def end(self) -> None:
         """Gives back what was kept."""
-        for kept in (self._answers, self._namespaces, self._bundles, self._details):
+        self._answers.end()
+        for kept in (self._namespaces, self._bundles, self._details):
             if kept is not None:
                 kept.unpersist()
 
-    def _metrics(self) -> DataFrame:
-        metrics = rows_of(self._answers, METRICS).coalesce(FEW_FILES)
-        if not self._order.policy.metrics_urls:
-            return metrics
-        return metrics.unionByName(rows_of(ask_endpoints(self._spark, self._settings, self._order.policy), METRICS))
-
-    def _drilled(self, metrics: DataFrame, namespaces: DataFrame, bundles: DataFrame) -> DataFrame:
-        """Asks owners about suspects; the brokers' answers must not be asked for anew, so they are kept by now."""
-        policy = self._order.policy
-        brokers_own = rows_of(self._answers, METRICS)
-        topics = suspects(rows_of(self._answers, SUBSCRIPTIONS), brokers_own, policy.drilled_topics)
+    def _drilled(self, namespaces: DataFrame, bundles: DataFrame) -> DataFrame:
+        """Asks owners about suspects."""
+        policy, metrics = self._order.policy, self._place.read(METRICS)
+        topics = suspects(self._place.read(SUBSCRIPTIONS), metrics, policy.drilled_topics)
         tasks = tasks_of(wanted_of(topics, namespaces), bundles, self._overview.pulsar_cluster)
         log.info("%s suspects on %s brokers are asked about", f"{len(topics):,}", f"{len(tasks):,}")
         if not tasks:

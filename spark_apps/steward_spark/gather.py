@@ -2,50 +2,103 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+from uuid import uuid4
 
-from pulsar_steward.collect.arrow import BROKER_TABLES, DRILL_TABLES, ENDPOINT_TABLES, NAMESPACE_TABLES
-from pulsar_steward.collect.broker import BrokerTask, Scope, read_broker
+from pulsar_steward.collect.arrow import (
+    BROKER_TABLES,
+    DRILL_TABLES,
+    ENDPOINT_TABLES,
+    NAMESPACE_TABLES,
+    WRITTEN,
+    as_answer,
+)
+from pulsar_steward.collect.broker import BrokerTask, Scope, read_brokers
 from pulsar_steward.collect.drill import DrillTask, drill
+from pulsar_steward.collect.files import TableFiles
 from pulsar_steward.collect.metrics import read_endpoint
 from pulsar_steward.collect.namespace import Placement, read_namespaces
+from pulsar_steward.model.tables import BROKERS
 from steward_spark.map_arrow import map_in_arrow
 from steward_spark.schemas import answer_ddl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from pulsar_steward.admin.settings import AdminSettings
+    from pulsar_steward.collect.arrow import Piece
     from pulsar_steward.model.tables import Table
     from pulsar_steward.policy.schema import CollectPolicy
 
 NAMESPACES_A_TASK = 200
 """Namespaces that one task asks for in turn, a few milliseconds each."""
 
+FEWEST_TASKS = 4
+"""For brokers, where there are as many: also as many files as a large table is read from."""
 
-def ask_brokers(
-    spark: SparkSession, settings: AdminSettings, tasks: Sequence[BrokerTask], scope: Scope, at_once: int | None
-) -> DataFrame:
-    """What brokers answer, one struct column for each of `BROKER_TABLES`; asked anew whenever it is computed.
+TASKS_A_CORE = 2
+"""So that one that has to wait for a broker does not leave its core idle."""
 
-    The settings travel inside the pickled function, as Spark's configuration and plans may be logged.
+ASKED_A_CORE = 4
+"""Brokers asked at the same time: while one's answer is read, others make theirs. So many documents are in memory."""
+
+
+class BrokerQuestions:
+    """What all brokers are asked, divided into tasks.
+
+    The settings travel inside the pickled functions, as Spark's configuration and plans may be logged.
 
     Args:
         spark: The session.
         settings: How to reach the cluster.
         tasks: The brokers.
         scope: How much is read of each.
-        at_once: Brokers asked at the same time, at most; None: as many as Spark has cores.
+        at_once: Brokers asked at the same time, at most; None: `ASKED_A_CORE` for each of Spark's cores.
     """
 
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for index in _indices(batches):
-            yield from read_broker(settings, tasks[index], scope)
+    def __init__(
+        self,
+        spark: SparkSession,
+        settings: AdminSettings,
+        tasks: Sequence[BrokerTask],
+        scope: Scope,
+        at_once: int | None = None,
+    ) -> None:
+        cores = spark.sparkContext.defaultParallelism
+        most = at_once or ASKED_A_CORE * cores
+        self._spark, self._count = spark, len(tasks)
+        self._partitions = min(len(tasks), max(FEWEST_TASKS, TASKS_A_CORE * cores), most)
+        each = max(1, most // min(cores, self._partitions or 1))
 
-    return _ask(spark, len(tasks), at_once or len(tasks), read, BROKER_TABLES)
+        def read(indices: Iterable[int]) -> Iterator[Piece]:
+            return read_brokers(settings, (tasks[index] for index in indices), scope, each)
+
+        self._read = read
+
+    def answers(self) -> DataFrame:
+        """One struct column for each of `BROKER_TABLES`; they are asked anew whenever it is computed."""
+        return _ask(self._spark, self._count, self._partitions, self._read, BROKER_TABLES)
+
+    def written(self, folder: Path, tables: Sequence[Table]) -> DataFrame:
+        """Has the tasks write some tables, as `TableFiles` does; struct columns `brokers` and `written`.
+
+        Args:
+            folder: Where all tasks and the driver see it.
+            tables: Of `BROKER_TABLES`, all but `brokers`.
+        """
+        read = self._read
+
+        def write(indices: Iterable[int]) -> Iterator[Piece]:
+            # Of several tries of one task, those files count that the one names which ended well.
+            with TableFiles(folder, f"part-{uuid4().hex}.parquet", tables) as files:
+                yield from (piece for piece in read(indices) if not files.takes(piece))
+                yield from files.written()
+
+        return _ask(self._spark, self._count, self._partitions, write, (BROKERS, WRITTEN))
 
 
 def ask_namespaces(
@@ -53,8 +106,8 @@ def ask_namespaces(
 ) -> DataFrame:
     """What is known of namespaces, one struct column for each of `NAMESPACE_TABLES`."""
 
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from read_namespaces(settings, placement, (namespaces[index] for index in _indices(batches)))
+    def read(indices: Iterable[int]) -> Iterator[Piece]:
+        return read_namespaces(settings, placement, (namespaces[index] for index in indices))
 
     return _ask(spark, len(namespaces), -(-len(namespaces) // NAMESPACES_A_TASK), read, NAMESPACE_TABLES)
 
@@ -63,8 +116,8 @@ def ask_endpoints(spark: SparkSession, settings: AdminSettings, policy: CollectP
     """What bookies and ZooKeeper tell, one struct column for each of `ENDPOINT_TABLES`."""
     urls = policy.metrics_urls
 
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for index in _indices(batches):
+    def read(indices: Iterable[int]) -> Iterator[Piece]:
+        for index in indices:
             yield from read_endpoint(settings, urls[index], policy.metrics_megabytes)
 
     return _ask(spark, len(urls), len(urls), read, ENDPOINT_TABLES)
@@ -75,8 +128,8 @@ def ask_owners(
 ) -> DataFrame:
     """What owners say of suspects, one struct column for each of `DRILL_TABLES`; one task a broker."""
 
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for index in _indices(batches):
+    def read(indices: Iterable[int]) -> Iterator[Piece]:
+        for index in indices:
             yield from drill(settings, tasks[index], policy)
 
     return _ask(spark, len(tasks), len(tasks), read, DRILL_TABLES)
@@ -88,12 +141,17 @@ def rows_of(answers: DataFrame, table: Table) -> DataFrame:
 
 
 def _ask(
-    spark: SparkSession, count: int, partitions: int, read: Callable[..., Any], tables: Sequence[Table]
+    spark: SparkSession,
+    count: int,
+    partitions: int,
+    read: Callable[[Iterable[int]], Iterable[Piece]],
+    tables: Sequence[Table],
 ) -> DataFrame:
+    """What is read of so many things by their indices, which are divided into partitions."""
+
+    def answered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        indices = (index for batch in batches for index in batch.column(0).to_pylist())
+        return (as_answer(piece, tables) for piece in read(indices))
+
     rows = spark.range(0, count, 1, max(1, min(count, partitions)))
-    return map_in_arrow(rows, read, answer_ddl(tables))
-
-
-def _indices(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
-    for batch in batches:
-        yield from batch.column(0).to_pylist()
+    return map_in_arrow(rows, answered, answer_ddl(tables))

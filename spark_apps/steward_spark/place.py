@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.errors import ConfigurationError, SnapshotError
@@ -12,11 +13,14 @@ from pulsar_steward.model.tables import FINDINGS, VERDICTS
 from steward_spark.schemas import spark_schema
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame, SparkSession
 
     from pulsar_steward.model.tables import Table
 
 SUCCESS = "_SUCCESS"
+STAGING = "_collecting"
 _STAMP = "%Y%m%dT%H%M%SZ"
 _NAME = re.compile(r"taken_at=(\d{8}T\d{6}Z)")
 
@@ -111,6 +115,43 @@ class SnapshotPlace:
     def write(self, table: Table, frame: DataFrame) -> None:
         """Writes a table in place of what is there, its columns in the order that was agreed."""
         frame.select(*table.names).write.mode("overwrite").parquet(f"{self.uri}/{table.name}")
+
+    def add(self, table: Table, frame: DataFrame) -> None:
+        """Writes more rows of a table that is there."""
+        frame.select(*table.names).write.mode("append").parquet(f"{self.uri}/{table.name}")
+
+    def staging(self) -> Path | None:
+        """A folder for files that become part of the snapshot with `take_in`; None where it lies in no folder."""
+        files = self._files()
+        if str(files.getScheme()) != "file":
+            return None
+        return Path(str(files.makeQualified(self._path(STAGING)).toUri().getPath()))
+
+    def staged(self, table: Table, names: Sequence[str]) -> DataFrame:
+        """A table's rows in files of the staging folder."""
+        paths = [f"{self.uri}/{STAGING}/{table.name}/{name}" for name in names]
+        return self._spark.read.schema(spark_schema(table)).parquet(*paths)
+
+    def take_in(self, table: Table, names: Sequence[str]) -> None:
+        """Makes files of the staging folder a table, in place of what is there.
+
+        Raises:
+            SnapshotError: If one of them is not there.
+        """
+        files, folder = self._files(), self._path(table.name)
+        files.delete(folder, True)
+        files.mkdirs(folder)
+        for name in names:
+            staged = f"{STAGING}/{table.name}/{name}"
+            if not (files.exists(self._path(staged)) and files.rename(self._path(staged), folder)):
+                raise SnapshotError(
+                    f"{self.uri}/{staged}, which a Spark task wrote, is not there: where tasks run on other machines, "
+                    "snapshots need a URI that all of them reach, such as a shared folder's, hdfs:// or s3a://"
+                )
+
+    def end_staging(self) -> None:
+        """Removes the staging folder with what was not taken in."""
+        self._files().delete(self._path(STAGING), True)
 
     def size(self, table: Table) -> int:
         """Bytes of a table's files; 0 where there is no such table."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+from functools import reduce
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark programmer reads
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column
 
 DELAYED_SERIES = "pulsar_subscription_delayed"
 
@@ -41,13 +42,10 @@ def suspects(subscriptions: DataFrame, metrics: DataFrame, most: int) -> list[st
     """
     if not most:
         return []
-    scored = _scored(subscriptions).unionByName(_delayed(metrics)).where(F.col("score") > 0)
-    ours = scored.where(F.col("topic").startswith("persistent://") & ~_pulsars_own(F.col("topic")))
-    of_topic = ours.groupBy("sign", "topic").agg(F.max("score").alias("score"))
-    place = F.row_number().over(Window.partitionBy("sign").orderBy(F.desc("score"), "topic"))
-    worst = of_topic.select("sign", "topic", place.alias("place")).where(F.col("place") <= most)
-    rows = sorted((row["place"], row["sign"], row["topic"]) for row in worst.collect())
-    return in_turn([[topic for _, sign, topic in rows if sign == each] for each in SIGNS], most)
+    worst = [_worst(frame, sign, most) for sign, frame in _scored(subscriptions, metrics).items()]
+    rows = reduce(DataFrame.unionByName, worst).collect()
+    found = {sign: sorted((-row["score"], row["topic"]) for row in rows if row["sign"] == sign) for sign in SIGNS}
+    return in_turn([[topic for _, topic in found[sign]] for sign in SIGNS], most)
 
 
 def in_turn(lists: Iterable[Sequence[str]], most: int) -> list[str]:
@@ -56,7 +54,8 @@ def in_turn(lists: Iterable[Sequence[str]], most: int) -> list[str]:
     return list(dict.fromkeys(names))[:most]
 
 
-def _scored(subscriptions: DataFrame) -> DataFrame:
+def _scored(subscriptions: DataFrame, metrics: DataFrame) -> dict[str, DataFrame]:
+    """By sign, `topic` and `score` of what may show it."""
     blocked = F.col("blocked_on_unacked") | (F.col("consumers_blocked") > 0)
     scores = {
         "ack_holes": F.col("ack_holes"),
@@ -64,15 +63,19 @@ def _scored(subscriptions: DataFrame) -> DataFrame:
         "backlog": F.col("backlog_messages"),
         "redelivery": F.col("redeliver_rate"),
     }
-    signs = F.array(
-        *(F.struct(F.lit(sign).alias("sign"), score.cast("double").alias("score")) for sign, score in scores.items())
-    )
-    return subscriptions.select("topic", F.explode(signs).alias("each")).select("topic", "each.sign", "each.score")
-
-
-def _delayed(metrics: DataFrame) -> DataFrame:
     delayed = metrics.where((F.col("series") == DELAYED_SERIES) & F.col("topic").isNotNull())
-    return delayed.select("topic", F.lit("delayed").alias("sign"), F.col("value").alias("score"))
+    return {
+        **{sign: subscriptions.select("topic", score.alias("score")) for sign, score in scores.items()},
+        "delayed": delayed.select("topic", F.col("value").alias("score")),
+    }
+
+
+def _worst(scored: DataFrame, sign: str, most: int) -> DataFrame:
+    """The topics with the highest scores: Spark keeps so many of each task, and sorts no more than these."""
+    ours = F.col("topic").startswith("persistent://") & ~_pulsars_own(F.col("topic"))
+    of_topic = scored.where((F.col("score") > 0) & ours).groupBy("topic")
+    best = of_topic.agg(F.max("score").cast("double").alias("score")).orderBy(F.desc("score"), "topic").limit(most)
+    return best.select(F.lit(sign).alias("sign"), "topic", "score")
 
 
 def _pulsars_own(topic: Column) -> Column:

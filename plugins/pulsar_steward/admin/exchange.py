@@ -11,6 +11,7 @@ import msgspec
 import requests
 from urllib3 import exceptions as urllib3_errors
 
+from pulsar_steward.admin.body import Body, gathered
 from pulsar_steward.admin.faults import in_our_words
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class Response(msgspec.Struct, frozen=True):
 
     status: int
     location: str | None
-    body: bytes
+    body: Body
     phrase: str
     date: str | None
 
@@ -58,7 +59,7 @@ class Exchange:
     def whole(self, method: str, url: str, query: Mapping[str, str] | None = None, body: Any = None) -> Response:
         """Sends, and reads the answer to its end."""
         with self._sent(method, url, query, body) as (response, deadline):
-            return _response(response, b"".join(_pieces(response, deadline)))
+            return _response(response, gathered(_pieces(response, deadline)))
 
     def pieces(self, url: str) -> Generator[Response | bytes]:
         """Asks, and yields the answer's head (its body left empty), then its body as it comes."""
@@ -102,7 +103,7 @@ class _Session(requests.Session):
         """None: nothing for `requests` to do."""
 
 
-def _response(response: requests.Response, body: bytes) -> Response:
+def _response(response: requests.Response, body: Body) -> Response:
     headers = response.headers
     return Response(response.status_code, headers.get("Location"), body, response.reason or "", headers.get("Date"))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pulsar_steward.admin import paths
+from pulsar_steward.admin import paths, statistics
 from pulsar_steward.admin.closing import Closing
 from pulsar_steward.admin.own_settings import NamespaceDocument
 from pulsar_steward.admin.transport import Transport
@@ -21,6 +21,7 @@ from pulsar_steward.errors import NotFound, Precondition
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from pulsar_steward.admin.body import Body
     from pulsar_steward.admin.settings import AdminSettings
     from pulsar_steward.model.setting import Setting, SettingName
 
@@ -76,7 +77,7 @@ class Reader(Closing):
 
     def version(self) -> str:
         """The Pulsar version of the broker that answers."""
-        return self._transport.get(f"{paths.BROKERS}/version").body.decode(errors="replace").strip().strip('"')
+        return bytes(self._transport.get(f"{paths.BROKERS}/version").body).decode(errors="replace").strip().strip('"')
 
     def runtime_configuration(self) -> dict[str, str]:
         """The configuration of the broker that answers; every value is a string."""
@@ -107,7 +108,7 @@ class Reader(Closing):
 
     def namespace_policies(self, namespace: str) -> bytes:
         """All policies of a namespace, as one JSON document; its ``bundles.boundaries`` divide it."""
-        return self._transport.get(paths.namespace(namespace)).body
+        return bytes(self._transport.get(paths.namespace(namespace)).body)
 
     def own_settings(self, namespace: str) -> dict[SettingName, Setting]:
         """What a namespace sets itself of what Steward may change, by name; what it does not set is absent."""
@@ -142,9 +143,9 @@ class Reader(Closing):
         except NotFound:
             return 0
 
-    def topic_statistics(self) -> bytes:
+    def topic_statistics(self) -> Body:
         """Topics loaded on the broker that answers: namespace → bundle → domain → topic, JSON, up to a minute old."""
-        return self._transport.get("/admin/v2/broker-stats/topics").body
+        return self._transport.get(statistics.PATH).body
 
     def load_report(self) -> dict[str, Any]:
         """Resources and throughput of the broker that answers."""

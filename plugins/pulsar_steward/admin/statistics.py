@@ -1,12 +1,14 @@
 """Typed reading of a broker's statistics of its topics: ``GET /admin/v2/broker-stats/topics``.
 
 The document nests namespace → bundle → domain → topic and holds about 800 bytes a topic; for a broker with 100,000
-topics that is 80 MB. Only the two outer levels are read at once, each bundle's topics when they are asked for, and of
-each topic and client only what somebody uses.
+topics that is 80 MB. Only the two outer levels are read at once, each bundle's topics when they are asked for, those of
+a very large bundle a thousand at a time, and of each topic and client only what somebody uses.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -16,6 +18,8 @@ from pulsar_steward.model.bundles import BundleRange, position_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pulsar_steward.admin.body import Body
 
 PATH = "/admin/v2/broker-stats/topics"
 
@@ -77,7 +81,7 @@ class TopicStatistics(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class BundleStatistics(msgspec.Struct, frozen=True):
-    """The loaded topics of one bundle by full name, of every domain."""
+    """Loaded topics of one bundle by full name, of every domain; those of a very large bundle come in several."""
 
     namespace: str
     bundle: str
@@ -86,14 +90,22 @@ class BundleStatistics(msgspec.Struct, frozen=True):
 
 _outer = msgspec.json.Decoder(dict[str, dict[str, msgspec.Raw]])
 _inner = msgspec.json.Decoder(dict[str, dict[str, TopicStatistics]])
+_names = msgspec.json.Decoder(dict[str, dict[str, msgspec.Raw]])
+_topic = msgspec.json.Decoder(TopicStatistics)
+
+LARGE_BUNDLE_BYTES = 32 << 20
+"""From here on a bundle's topics are not read all at once."""
+
+TOPICS_AT_ONCE = 1_000
 
 
-def bundles_in(document: bytes, broker: str) -> Iterator[BundleStatistics]:
+def bundles_in(document: Body, broker: str, large: int = LARGE_BUNDLE_BYTES) -> Iterator[BundleStatistics]:
     """Every bundle in a document of `Reader.topic_statistics`, one at a time.
 
     Args:
         document: The body as the broker sent it.
         broker: ``host:webport``, said in errors.
+        large: Bytes from which on a bundle comes in several parts.
 
     Raises:
         BrokenAnswer: If the document, or the bundle that is next, cannot be read.
@@ -101,21 +113,25 @@ def bundles_in(document: bytes, broker: str) -> Iterator[BundleStatistics]:
     try:
         for namespace, bundles in _outer.decode(document).items():
             for bundle, topics in bundles.items():
-                yield BundleStatistics(namespace, bundle, _topics_of(topics))
+                for part in _parts_of(topics, large):
+                    yield BundleStatistics(namespace, bundle, part)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BrokenAnswer("GET", PATH, broker, f"the answer cannot be read: {error}") from error
 
 
-def clients_by_bundle(document: bytes, broker: str = "a broker") -> dict[str, int]:
+def clients_by_bundle(document: Body, broker: str = "a broker") -> dict[str, int]:
     """Connected producers and consumers of every bundle (``tenant/ns/range``) that has a loaded topic.
 
     Raises:
         BrokenAnswer: If the document cannot be read.
     """
-    return {f"{bundle.namespace}/{bundle.bundle}": _clients_of(bundle) for bundle in bundles_in(document, broker)}
+    found: dict[str, int] = defaultdict(int)
+    for bundle in bundles_in(document, broker):
+        found[f"{bundle.namespace}/{bundle.bundle}"] += _clients_of(bundle)
+    return dict(found)
 
 
-def largest_backlog(document: bytes, namespace: str, broker: str, *, topic: str | None = None) -> int:
+def largest_backlog(document: Body, namespace: str, broker: str, *, topic: str | None = None) -> int:
     """Bytes of the largest backlog of a topic of a namespace in a document of `Reader.topic_statistics`; 0: none.
 
     Args:
@@ -130,7 +146,7 @@ def largest_backlog(document: bytes, namespace: str, broker: str, *, topic: str 
     return max((each.backlog_size for _, each in _within(document, namespace, broker, topic)), default=0)
 
 
-def backlogged(document: bytes, namespace: str, broker: str, *, topic: str | None = None) -> dict[str, TopicStatistics]:
+def backlogged(document: Body, namespace: str, broker: str, *, topic: str | None = None) -> dict[str, TopicStatistics]:
     """The topics of a namespace with a backlog, by full name, without Pulsar's own, of which no quota is checked.
 
     Args:
@@ -145,7 +161,7 @@ def backlogged(document: bytes, namespace: str, broker: str, *, topic: str | Non
     return {name: each for name, each in _within(document, namespace, broker, topic) if _waits(name, each)}
 
 
-def _within(document: bytes, namespace: str, broker: str, topic: str | None) -> Iterator[tuple[str, TopicStatistics]]:
+def _within(document: Body, namespace: str, broker: str, topic: str | None) -> Iterator[tuple[str, TopicStatistics]]:
     """The loaded topics of a namespace by full name, or of these only one and its partitions."""
     try:
         for bundle in _outer.decode(document).get(namespace, {}).values():
@@ -165,7 +181,7 @@ def _is_of(name: str, topic: str) -> bool:
     return name == topic or (name.startswith(f"{topic}-partition-") and name.rpartition("-")[2].isdigit())
 
 
-def topics_in(document: bytes, namespace: str, wanted: BundleRange, broker: str) -> dict[str, TopicStatistics]:
+def topics_in(document: Body, namespace: str, wanted: BundleRange, broker: str) -> dict[str, TopicStatistics]:
     """The loaded topics of a bundle by full name, also where a document from before a split has them under the whole.
 
     Raises:
@@ -178,6 +194,16 @@ def topics_in(document: bytes, namespace: str, wanted: BundleRange, broker: str)
         return {name: topic for name, topic in found if position_of(name) in wanted}
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BrokenAnswer("GET", PATH, broker, f"the answer cannot be read: {error}") from error
+
+
+def _parts_of(document: msgspec.Raw, large: int) -> Iterator[dict[str, TopicStatistics]]:
+    if memoryview(document).nbytes < large:
+        yield _topics_of(document)
+        return
+    for topics in _names.decode(document).values():
+        each = iter(topics.items())
+        while part := dict(islice(each, TOPICS_AT_ONCE)):
+            yield {name: _topic.decode(topic) for name, topic in part.items()}
 
 
 def _topics_of(document: msgspec.Raw) -> dict[str, TopicStatistics]:

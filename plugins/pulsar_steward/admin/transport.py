@@ -14,6 +14,7 @@ from urllib.parse import urljoin, urlsplit
 import msgspec
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
+from pulsar_steward.admin.body import Body
 from pulsar_steward.admin.closing import Closing
 from pulsar_steward.admin.exchange import Exchange, Response
 from pulsar_steward.admin.faults import NeverSent
@@ -49,7 +50,7 @@ class Answer(msgspec.Struct, frozen=True):
     method: str
     path: str
     broker: str
-    body: bytes
+    body: Body
     date: str | None = None
 
     def decoded(self, expected: type[T]) -> T:

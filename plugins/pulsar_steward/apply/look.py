@@ -23,6 +23,7 @@ from pulsar_steward.model.step import SplitBundle
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
+    from pulsar_steward.admin.body import Body
     from pulsar_steward.admin.metrics import Sample
     from pulsar_steward.admin.owner import TopicDetail
     from pulsar_steward.admin.settings import AdminSettings
@@ -44,7 +45,7 @@ class Look(Closing):
         self._settings = settings
         self._reader = Reader(settings)
         self._readers: dict[str, Reader] = {}
-        self._statistics: dict[str, tuple[float, bytes]] = {}
+        self._statistics: dict[str, tuple[float, Body]] = {}
         self._clients: dict[str, tuple[float, Mapping[str, int]]] = {}
         self._configurations: dict[str, dict[str, str]] = {}
 
@@ -159,7 +160,7 @@ class Look(Closing):
         """The loaded topics of a bundle by full name, by its owner's statistics (up to a minute old)."""
         return topics_in(self.statistics(broker), namespace, BundleRange.parse(bundle), broker)
 
-    def statistics(self, broker: str) -> bytes:
+    def statistics(self, broker: str) -> Body:
         """A broker's statistics of its topics, as it sent them within the last minute."""
         read_at, document = self._statistics.get(broker, (float("-inf"), b""))
         if time.monotonic() - read_at > STATISTICS_SECONDS:

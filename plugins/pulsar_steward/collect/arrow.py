@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
@@ -54,7 +54,19 @@ OWN_POLICIES = Table(
     ),
 )
 
-BROKER_TABLES = (BROKERS, BUNDLES, TOPICS, SUBSCRIPTIONS, CLIENTS, CONFIGURATION, METRICS)
+WRITTEN = Table(
+    "written",
+    "one row a file that a task wrote by itself; collecting's own, not written",
+    (
+        Column("name", Kind.STRING, "the table"),
+        Column("file", Kind.STRING, "the name of the file, in the table's folder"),
+    ),
+)
+
+LARGE_TABLES = (TOPICS, SUBSCRIPTIONS, CLIENTS, CONFIGURATION, METRICS)
+"""What is read of each broker, and written as it is."""
+
+BROKER_TABLES = (BROKERS, BUNDLES, *LARGE_TABLES)
 """What is read of each broker."""
 
 ENDPOINT_TABLES = (METRICS,)
@@ -65,6 +77,13 @@ DRILL_TABLES = (DRILLED, OWN_POLICIES)
 
 NAMESPACE_TABLES = (NAMESPACES, UNREAD)
 """What is read of each namespace."""
+
+
+class Piece(NamedTuple):
+    """Rows of one table."""
+
+    table: Table
+    rows: pa.RecordBatch
 
 
 def schema_of(table: Table) -> pa.Schema:
@@ -78,3 +97,12 @@ def answer_schema(tables: Sequence[Table]) -> pa.Schema:
     So one pass over a broker yields rows of several tables.
     """
     return pa.schema([(table.name, pa.struct(list(schema_of(table)))) for table in tables])
+
+
+def as_answer(piece: Piece, tables: Sequence[Table]) -> pa.RecordBatch:
+    """The same rows as a batch of `answer_schema(tables)`."""
+    schema, rows = answer_schema(tables), piece.rows
+    columns = [pa.nulls(rows.num_rows, field.type) for field in schema]
+    place = [table.name for table in tables].index(piece.table.name)
+    columns[place] = pa.StructArray.from_arrays(rows.columns, fields=list(rows.schema))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

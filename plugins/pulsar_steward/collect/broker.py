@@ -1,40 +1,45 @@
-"""One broker → Arrow batches: itself, the bundles it owns, and the topics and subscriptions that are loaded on it."""
+"""Brokers → Arrow batches: each itself, the bundles it owns, and the topics and subscriptions that are loaded on it."""
 
 from __future__ import annotations
 
-import logging
 import time
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.admin.statistics import bundles_in
-from pulsar_steward.collect.arrow import BROKER_TABLES
+from pulsar_steward.collect.answers import asked
 from pulsar_steward.collect.configuration import kept
-from pulsar_steward.collect.metrics import Metrics, read_metrics
-from pulsar_steward.collect.ownership import as_owned_now, owned_by_namespace
-from pulsar_steward.collect.positions import tc_positions, worst_positions
+from pulsar_steward.collect.held import Held
+from pulsar_steward.collect.ownership import as_owned_now
+from pulsar_steward.collect.positions import worst_positions
 from pulsar_steward.collect.recent import Recent
 from pulsar_steward.collect.rows import Rows
+from pulsar_steward.collect.side_by_side import side_by_side
 from pulsar_steward.collect.sums import BundleSum
 from pulsar_steward.collect.topics import TopicRows
-from pulsar_steward.errors import AdminError, StatusError
+from pulsar_steward.errors import AdminError
 from pulsar_steward.model.tables import BROKERS, BUNDLES, CONFIGURATION
 from pulsar_steward.policy.schema import CollectPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
-    import pyarrow as pa
-
+    from pulsar_steward.admin.body import Body
     from pulsar_steward.admin.settings import AdminSettings
+    from pulsar_steward.collect.answers import Answers
+    from pulsar_steward.collect.arrow import Piece
+    from pulsar_steward.collect.ownership import Owned
     from pulsar_steward.collect.positions import Positions
+    from pulsar_steward.collect.side_by_side import Waiting
 
-log = logging.getLogger(__name__)
+Sums = dict[tuple[str, str], BundleSum]
+"""Namespace and range → what the bundle carries."""
 
-T = TypeVar("T")
+_RATES = ("message_rate_in", "message_rate_out", "throughput_in_bytes", "throughput_out_bytes")
 
 
 class BrokerTask(msgspec.Struct, frozen=True):
@@ -63,109 +68,132 @@ class Scope(msgspec.Struct, frozen=True):
     policy: CollectPolicy
 
 
-def read_broker(settings: AdminSettings, task: BrokerTask, scope: Scope) -> Iterator[pa.RecordBatch]:
-    """Asks one broker everything, and yields batches of `answer_schema(BROKER_TABLES)`.
+def read_brokers(
+    settings: AdminSettings, tasks: Iterable[BrokerTask], scope: Scope, at_once: int = 1
+) -> Iterator[Piece]:
+    """Asks brokers everything, and yields rows of `BROKER_TABLES`.
 
     All or nothing: a broker whose answers end in the middle, or cannot be read, yields nothing but the row that says
-    so. Until then its batches are held, which take less than the document that they are made of.
+    so. Until then its rows are held. One that is slow, or never answers, is waited for while others are read.
+
+    Args:
+        settings: How to reach the cluster.
+        tasks: The brokers.
+        scope: How much is read of each.
+        at_once: Brokers that are asked at the same time, at most; so many documents are there at a time.
     """
-    reading = _Reading(settings, task, scope)
+    yield from side_by_side((_read(settings, task, scope) for task in tasks), at_once)
+
+
+def _read(settings: AdminSettings, task: BrokerTask, scope: Scope) -> Waiting[Piece]:
+    """Asks one broker, makes rows of its answers, asks what these give reason to, and returns all rows."""
+    began = time.monotonic()
+    rows = _TopicRows(task, scope)
     try:
-        batches = list(reading.batches())
+        document, answers = yield lambda: asked(settings, task.broker, task.pulsar_cluster, scope.policy)
+        rows.add(document, answers.owned)
+        del document  # it may be large, and what comes next takes its time
+        positions = answers.positions | (yield lambda: _more_positions(settings, task, scope, rows.sums))
     except AdminError as error:
-        yield from reading.itself(str(error))
-    else:
-        yield from batches
-        yield from reading.itself(None)
+        rows.let_go()
+        return _failed(task, str(error), began)
+    return chain(
+        rows.taken(),
+        _bundles(task, rows.sums, positions),
+        _configuration(task, answers),
+        answers.metrics.rows(task.broker, "broker"),
+        _itself(task, answers, BundleSum.of(rows.sums.values()), len(rows.sums), began),
+    )
 
 
-class _Reading:
-    """One broker while it is read."""
+class _TopicRows:
+    """Rows of one broker's topics, subscriptions and clients, held until all of it was read."""
 
-    def __init__(self, settings: AdminSettings, task: BrokerTask, scope: Scope) -> None:
-        self._settings = settings
-        self._task = task
-        self._scope = scope
-        self._began = time.monotonic()
-        self._topics = TopicRows(
-            task.broker, Recent(scope.taken_at, scope.policy.recent_minutes), scope.policy.clients_per_subscription
-        )
-        self._load: dict[str, Any] = {}
-        self._skew: int | None = None
-        self._metrics = Metrics(None)
+    def __init__(self, task: BrokerTask, scope: Scope) -> None:
+        recent = Recent(scope.taken_at, scope.policy.recent_minutes)
+        self._broker = task.broker
+        self._topics = TopicRows(task.broker, recent, scope.policy.clients_per_subscription)
+        self._held = Held()
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Its topics, subscriptions and bundles."""
-        with Reader(self._settings, broker=self._task.broker) as reader:
-            # Statistics first: what is asked later is younger, and says which of them still hold.
-            document = reader.topic_statistics()
-            owned = owned_by_namespace(reader.owned_bundles(self._task.pulsar_cluster, self._task.broker))
-            self._load = _load_report(reader)
-            positions = tc_positions(reader, owned)
-            self._skew = _or_none(reader.clock_skew_milliseconds)
-            configuration = _or_none(reader.runtime_configuration) or {}
-            self._metrics = read_metrics(reader.metrics, "broker", self._scope.policy.metrics_megabytes)
-        self._topics.sums.update(
-            {(namespace, bundle): BundleSum() for namespace, ranges in owned.items() for bundle in ranges}
-        )
-        for statistics in bundles_in(document, self._task.broker):
+    @property
+    def sums(self) -> Sums:
+        """What each bundle that the broker owns carries."""
+        return self._topics.sums
+
+    def add(self, document: Body, owned: Owned) -> None:
+        """Makes rows of a broker's statistics.
+
+        Raises:
+            BrokenAnswer: If they cannot be read to their end.
+        """
+        self.sums.update({(namespace, bundle): BundleSum() for namespace, ranges in owned.items() for bundle in ranges})
+        for statistics in bundles_in(document, self._broker):
             for bundle, topics in as_owned_now(statistics, owned):
                 self._topics.add(statistics.namespace, bundle, topics)
-            yield from self._topics.full_batches()
-        yield from self._topics.rest()
-        with Reader(self._settings, broker=self._task.broker) as reader:
-            positions |= worst_positions(reader, self._topics.sums, self._scope.policy)
-        yield from self._bundles(positions)
-        yield from self._configuration(configuration)
-        yield from self._metrics.batches(self._task.broker, "broker", BROKER_TABLES)
+            self._held.add(self._topics.full())
+        self._held.add(self._topics.rest())
 
-    def itself(self, failure: str | None) -> Iterator[pa.RecordBatch]:
-        """The row of the broker, with what it said of its resources."""
-        read = failure is None
-        sums = list(self._topics.sums.values()) if read else []
-        total = BundleSum.of(sums)
-        known = (len(sums), total.topics, total.producers, total.consumers) if read else (None,) * 4
-        use = [_percent(self._load.get(resource)) if read else None for resource in ("cpu", "memory", "directMemory")]
-        rates = total.rates if read else (None,) * 4
-        told = (self._metrics.whole, self._skew) if read else (None, None)
-        took = int((time.monotonic() - self._began) * 1000)
-        row = (self._task.broker, read, failure, self._task.leader, *known, *use, *rates, *told, took)
-        rows = Rows(BROKERS, BROKER_TABLES)
+    def taken(self) -> Iterator[Piece]:
+        """Takes out the rows."""
+        return self._held.taken()
+
+    def let_go(self) -> None:
+        """Forgets the rows."""
+        self._held.let_go()
+
+
+def _more_positions(settings: AdminSettings, task: BrokerTask, scope: Scope, sums: Sums) -> Positions:
+    with Reader(settings, broker=task.broker) as reader:
+        return worst_positions(reader, sums, scope.policy)
+
+
+def _bundles(task: BrokerTask, sums: Sums, positions: Positions) -> Iterator[Piece]:
+    rows = Rows(BUNDLES)
+    for (namespace, bundle), total in sums.items():
+        clients = (total.topics, total.producers, total.consumers)
+        known = positions.get((namespace, bundle))
+        row = (namespace, bundle, task.broker, True, *clients, *total.rates, total.backlog, known)
         rows.add(*([value] for value in row))
-        yield from rows.rest()
-
-    def _configuration(self, configuration: dict[str, str]) -> Iterator[pa.RecordBatch]:
-        rows = Rows(CONFIGURATION, BROKER_TABLES)
-        settings = kept(configuration)
-        rows.add([self._task.broker] * len(settings), list(settings), list(settings.values()))
-        yield from rows.rest()
-
-    def _bundles(self, positions: Positions) -> Iterator[pa.RecordBatch]:
-        rows = Rows(BUNDLES, BROKER_TABLES)
-        for (namespace, bundle), total in self._topics.sums.items():
-            known = positions.get((namespace, bundle))
-            clients = (total.topics, total.producers, total.consumers)
-            row = (namespace, bundle, self._task.broker, True, *clients, *total.rates, total.backlog, known)
-            rows.add(*([value] for value in row))
-            yield from rows.full_batches()
-        yield from rows.rest()
+        yield from rows.full()
+    yield from rows.rest()
 
 
-def _or_none(ask: Callable[[], T]) -> T | None:
-    """What is of use, but not needed: where it cannot be read, it is left out."""
-    try:
-        return ask()
-    except AdminError as error:
-        log.warning("left out: %s", error)
-        return None
+def _configuration(task: BrokerTask, answers: Answers) -> Iterator[Piece]:
+    rows = Rows(CONFIGURATION)
+    settings = kept(answers.configuration)
+    rows.add([task.broker] * len(settings), list(settings), list(settings.values()))
+    yield from rows.rest()
 
 
-def _load_report(reader: Reader) -> dict[str, Any]:
-    """The broker's resources; a load manager that keeps no report leaves them unknown."""
-    try:
-        return reader.load_report()
-    except StatusError:
-        return {}
+def _itself(task: BrokerTask, answers: Answers, total: BundleSum, bundles: int, began: float) -> Iterator[Piece]:
+    """The row of a broker that was read, with what it said of its resources."""
+    values = {
+        "read": True,
+        "bundles": bundles,
+        "topics": total.topics,
+        "producers": total.producers,
+        "consumers": total.consumers,
+        "cpu_percent": _percent(answers.load.get("cpu")),
+        "memory_percent": _percent(answers.load.get("memory")),
+        "direct_memory_percent": _percent(answers.load.get("directMemory")),
+        **dict(zip(_RATES, total.rates, strict=True)),
+        "metrics_read": answers.metrics.whole,
+        "clock_skew_milliseconds": answers.clock_skew_milliseconds,
+    }
+    return _row(task, values, began)
+
+
+def _failed(task: BrokerTask, failure: str, began: float) -> Iterator[Piece]:
+    """The row of a broker that could not be read."""
+    return _row(task, {"read": False, "failure": failure}, began)
+
+
+def _row(task: BrokerTask, values: Mapping[str, object], began: float) -> Iterator[Piece]:
+    took = int((time.monotonic() - began) * 1000)
+    row = {"broker": task.broker, "leader": task.leader, **values, "read_milliseconds": took}
+    rows = Rows(BROKERS)
+    rows.add(*([row.get(name)] for name in BROKERS.names))
+    return rows.rest()
 
 
 def _percent(resource: Any) -> float | None:

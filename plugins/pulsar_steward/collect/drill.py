@@ -15,7 +15,7 @@ import msgspec
 
 from pulsar_steward.admin.owner import OwnerReader
 from pulsar_steward.admin.reader import Reader
-from pulsar_steward.collect.arrow import DRILL_TABLES, OWN_POLICIES
+from pulsar_steward.collect.arrow import OWN_POLICIES
 from pulsar_steward.collect.pace import Pace, TimeIsUp
 from pulsar_steward.collect.rows import Rows
 from pulsar_steward.errors import AdminError, TimedOut, Unreachable
@@ -24,10 +24,9 @@ from pulsar_steward.model.tables import DRILLED
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pyarrow as pa
-
     from pulsar_steward.admin.owner import InternalDetail, TopicDetail
     from pulsar_steward.admin.settings import AdminSettings
+    from pulsar_steward.collect.arrow import Piece
     from pulsar_steward.policy.schema import CollectPolicy
 
 log = logging.getLogger(__name__)
@@ -63,8 +62,8 @@ class DrillTask(msgspec.Struct, frozen=True):
     wanted: tuple[Wanted, ...]
 
 
-def drill(settings: AdminSettings, task: DrillTask, policy: CollectPolicy) -> Iterator[pa.RecordBatch]:
-    """Asks a broker for its suspects, one after the other, and yields batches of `answer_schema(DRILL_TABLES)`.
+def drill(settings: AdminSettings, task: DrillTask, policy: CollectPolicy) -> Iterator[Piece]:
+    """Asks a broker for its suspects, one after the other, and yields rows of `DRILL_TABLES`.
 
     What cannot be read is logged and left out; a broker that does not answer is asked no more.
     """
@@ -93,8 +92,8 @@ class _Drilling:
         self._reader = reader
         self._owner = owner
         self._pace = pace
-        self._details = Rows(DRILLED, DRILL_TABLES)
-        self._policies = Rows(OWN_POLICIES, DRILL_TABLES)
+        self._details = Rows(DRILLED)
+        self._policies = Rows(OWN_POLICIES)
 
     def all(self) -> None:
         """Asks for everything, a bundle at a time, of those that the broker still owns."""
@@ -106,7 +105,7 @@ class _Drilling:
             for each in wanted:
                 self._ask(each)
 
-    def rest(self) -> Iterator[pa.RecordBatch]:
+    def rest(self) -> Iterator[Piece]:
         """Everything that was answered."""
         yield from self._details.rest()
         yield from self._policies.rest()

@@ -10,19 +10,16 @@ from urllib.parse import urlsplit
 import msgspec
 
 from pulsar_steward.admin.metrics import Exposition, Sample, endpoint
-from pulsar_steward.collect.arrow import ENDPOINT_TABLES
 from pulsar_steward.collect.rows import Rows
 from pulsar_steward.collect.series import ENDINGS, SERIES, Kind
 from pulsar_steward.errors import AdminError
 from pulsar_steward.model.tables import METRICS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
-
-    import pyarrow as pa
+    from collections.abc import Callable, Generator, Iterator
 
     from pulsar_steward.admin.settings import AdminSettings
-    from pulsar_steward.model.tables import Table
+    from pulsar_steward.collect.arrow import Piece
 
 log = logging.getLogger(__name__)
 
@@ -40,9 +37,9 @@ class Metrics(msgspec.Struct, frozen=True):
     whole: bool | None
     samples: list[Sample] = []
 
-    def batches(self, source: str, kind: Kind, tables: Sequence[Table]) -> Iterator[pa.RecordBatch]:
-        """Rows of `metrics` in batches of `answer_schema(tables)`."""
-        count, rows = len(self.samples), Rows(METRICS, tables)
+    def rows(self, source: str, kind: Kind) -> Iterator[Piece]:
+        """Rows of `metrics`."""
+        count, rows = len(self.samples), Rows(METRICS)
         rows.add(
             [source] * count,
             [kind] * count,
@@ -73,8 +70,8 @@ def read_metrics(ask: Callable[[], Generator[bytes]], kind: Kind, most_megabytes
     return Metrics(not exposition.cut, samples)
 
 
-def read_endpoint(settings: AdminSettings, named: str, most_megabytes: int) -> Iterator[pa.RecordBatch]:
-    """Asks a bookie or ZooKeeper, and yields batches of `answer_schema(ENDPOINT_TABLES)`.
+def read_endpoint(settings: AdminSettings, named: str, most_megabytes: int) -> Iterator[Piece]:
+    """Asks a bookie or ZooKeeper, and yields rows of `metrics`.
 
     Args:
         settings: Time limits; the token stays here.
@@ -86,4 +83,4 @@ def read_endpoint(settings: AdminSettings, named: str, most_megabytes: int) -> I
     with endpoint(settings, f"{parts.scheme}://{parts.netloc}") as transport:
         who = cast("Kind", kind)
         metrics = read_metrics(lambda: transport.pieces(parts.path or "/metrics"), who, most_megabytes)
-        yield from metrics.batches(parts.netloc, who, ENDPOINT_TABLES)
+        yield from metrics.rows(parts.netloc, who)

@@ -8,7 +8,7 @@ import msgspec
 
 from pulsar_steward.admin.isolation import IsolationPolicy, allowed_brokers
 from pulsar_steward.admin.reader import Reader
-from pulsar_steward.collect.arrow import NAMESPACE_TABLES, UNREAD
+from pulsar_steward.collect.arrow import UNREAD
 from pulsar_steward.collect.rows import Rows
 from pulsar_steward.errors import AdminError, BrokenAnswer, NotFound
 from pulsar_steward.model.tables import NAMESPACES
@@ -16,9 +16,8 @@ from pulsar_steward.model.tables import NAMESPACES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    import pyarrow as pa
-
     from pulsar_steward.admin.settings import AdminSettings
+    from pulsar_steward.collect.arrow import Piece
 
 
 class Placement(msgspec.Struct, frozen=True):
@@ -36,14 +35,12 @@ class _Policies(msgspec.Struct, frozen=True):
     bundles: _Bundles
 
 
-def read_namespaces(
-    settings: AdminSettings, placement: Placement, namespaces: Iterable[str]
-) -> Iterator[pa.RecordBatch]:
-    """Asks for each namespace (``tenant/name``), and yields batches of `answer_schema(NAMESPACE_TABLES)`.
+def read_namespaces(settings: AdminSettings, placement: Placement, namespaces: Iterable[str]) -> Iterator[Piece]:
+    """Asks for each namespace (``tenant/name``), and yields rows of `NAMESPACE_TABLES`.
 
     A namespace that was deleted since it was listed yields no row.
     """
-    rows, unread = Rows(NAMESPACES, NAMESPACE_TABLES), Rows(UNREAD, NAMESPACE_TABLES)
+    rows, unread = Rows(NAMESPACES), Rows(UNREAD)
     with Reader(settings) as reader:
         for namespace in namespaces:
             try:
@@ -52,7 +49,7 @@ def read_namespaces(
                 continue
             except AdminError as error:
                 unread.add([namespace], [str(error)])
-            yield from rows.full_batches()
+            yield from rows.full()
     yield from rows.rest()
     yield from unread.rest()
 

@@ -8,12 +8,23 @@ worked out once and all else is comparing text: a topic may have 10,000 clients.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _SECONDS = len("2026-01-31T23:59:59")
 
 
+class Client(Protocol):
+    """What has a time at which it connected, as brokers write it; empty: unknown."""
+
+    @property
+    def connected_since(self) -> str: ...  # noqa: D102 - as the class says
+
+
 class Recent:
-    """Tells what happened since a point in time.
+    """Tells which clients connected since a point in time.
 
     Args:
         taken_at: When the snapshot was taken, with its time zone.
@@ -24,13 +35,18 @@ class Recent:
         self._since = taken_at - timedelta(minutes=minutes)
         self._limits: dict[str, str | None] = {}
 
-    def __contains__(self, written: str) -> bool:
-        """Whether the time is not before the limit; a text that is no time is not recent."""
-        offset = written[-1:] if written.endswith("Z") else written[-6:]
-        if offset not in self._limits:
-            self._limits[offset] = self._limit(offset)
-        limit = self._limits[offset]
-        return limit is not None and written[:_SECONDS] >= limit
+    def among(self, clients: Iterable[Client]) -> int:
+        """How many connected not before the limit; a text that is no time is not recent."""
+        count, limits = 0, self._limits
+        for client in clients:
+            written = client.connected_since
+            offset = "Z" if written[-1:] == "Z" else written[-6:]
+            if offset not in limits:
+                limits[offset] = self._limit(offset)
+            limit = limits[offset]
+            if limit is not None and written[:_SECONDS] >= limit:
+                count += 1
+        return count
 
     def _limit(self, offset: str) -> str | None:
         try:

@@ -5,17 +5,15 @@ from __future__ import annotations
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
-from pulsar_steward.collect.arrow import BROKER_TABLES
 from pulsar_steward.collect.rows import Rows
 from pulsar_steward.collect.sums import BundleSum
 from pulsar_steward.model.tables import CLIENTS, SUBSCRIPTIONS, TOPICS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pyarrow as pa
+    from collections.abc import Iterator, Sequence
 
     from pulsar_steward.admin.statistics import ConsumerStatistics, SubscriptionStatistics, TopicStatistics
+    from pulsar_steward.collect.arrow import Piece
     from pulsar_steward.collect.recent import Recent
 
 
@@ -32,9 +30,9 @@ class TopicRows:
         self._broker = broker
         self._recent = recent
         self._most_clients = most_clients
-        self._topics = Rows(TOPICS, BROKER_TABLES)
-        self._subscriptions = Rows(SUBSCRIPTIONS, BROKER_TABLES)
-        self._clients = Rows(CLIENTS, BROKER_TABLES)
+        self._topics = Rows(TOPICS)
+        self._subscriptions = Rows(SUBSCRIPTIONS)
+        self._clients = Rows(CLIENTS)
         self.sums: dict[tuple[str, str], BundleSum] = {}
 
     def add(self, namespace: str, bundle: str, topics: dict[str, TopicStatistics]) -> None:
@@ -59,19 +57,19 @@ class TopicRows:
             [len(topic.subscriptions) for topic in values],
             *rates,
             [topic.pending_add_entries_count for topic in values],
-            [sum(each.connected_since in self._recent for each in topic.publishers) for topic in values],
+            [self._recent.among(topic.publishers) if topic.publishers else 0 for topic in values],
             [topic.storage_size for topic in values],
             backlog,
         )
         self.sums.setdefault((namespace, bundle), BundleSum()).add(count, producers, consumers, *rates, backlog)
         self._add_subscriptions(namespace, topics)
 
-    def full_batches(self) -> Iterator[pa.RecordBatch]:
+    def full(self) -> Iterator[Piece]:
         """Takes out as many whole batches as there are."""
         for rows in (self._topics, self._subscriptions, self._clients):
-            yield from rows.full_batches()
+            yield from rows.full()
 
-    def rest(self) -> Iterator[pa.RecordBatch]:
+    def rest(self) -> Iterator[Piece]:
         """Takes out everything that is left."""
         for rows in (self._topics, self._subscriptions, self._clients):
             yield from rows.rest()
@@ -91,21 +89,40 @@ class TopicRows:
             [value.blocked_subscription_on_unacked_msgs for value in values],
             [value.total_non_contiguous_deleted_messages_range for value in values],
             [value.number_of_entries_since_first_not_acked_message for value in values],
-            [sum(each.blocked_consumer_on_unacked_msgs is True for each in value.consumers) for value in values],
-            [sum(each.available_permits <= 0 for each in value.consumers) for value in values],
-            [sum(each.connected_since in self._recent for each in value.consumers) for value in values],
+            *self._of_consumers(values),
             [value.msg_rate_out for value in values],
             [value.message_ack_rate for value in values],
             [value.msg_rate_redeliver for value in values],
             [value.msg_rate_expired for value in values],
         )
-        for topic, name, value in zip(owners, names, values, strict=True):
-            if value.consumers and (value.msg_backlog or value.unacked_messages):
-                self._add_clients((topic, namespace, name), value)
+        worst = [
+            client
+            for topic, name, value in zip(owners, names, values, strict=True)
+            if value.consumers and (value.msg_backlog or value.unacked_messages)
+            for client in self._worst_clients((topic, namespace, name), value)
+        ]
+        if worst:
+            self._clients.add(*zip(*worst, strict=True))
 
-    def _add_clients(self, subscription: tuple[str, str, str], statistics: SubscriptionStatistics) -> None:
-        for each in nsmallest(self._most_clients, statistics.consumers, key=_badness):
-            row = (
+    def _of_consumers(self, values: Sequence[SubscriptionStatistics]) -> tuple[list[int], list[int], list[int]]:
+        """By subscription, how many consumers are blocked, have no permits, and connected recently."""
+        count = len(values)
+        blocked, without_permits, recent = [0] * count, [0] * count, [0] * count
+        for number, value in enumerate(values):
+            if value.consumers:
+                blocked[number] = sum(each.blocked_consumer_on_unacked_msgs is True for each in value.consumers)
+                without_permits[number] = sum(each.available_permits <= 0 for each in value.consumers)
+                recent[number] = self._recent.among(value.consumers)
+        return blocked, without_permits, recent
+
+    def _worst_clients(
+        self, subscription: tuple[str, str, str], statistics: SubscriptionStatistics
+    ) -> Iterator[tuple[object, ...]]:
+        """Rows of the table `clients`."""
+        many = len(statistics.consumers) > 1
+        consumers = nsmallest(self._most_clients, statistics.consumers, key=_badness) if many else statistics.consumers
+        for each in consumers[: self._most_clients]:
+            yield (
                 *subscription,
                 each.consumer_name,
                 each.address.removeprefix("/"),
@@ -117,7 +134,6 @@ class TopicRows:
                 each.msg_rate_out,
                 each.message_ack_rate,
             )
-            self._clients.add(*([value] for value in row))
 
 
 def _badness(consumer: ConsumerStatistics) -> tuple[int, int, str, str]:

@@ -54,6 +54,20 @@ def test_topics_of_every_domain_are_read() -> None:
     assert second.topics == {}
 
 
+def test_a_very_large_bundle_comes_in_parts() -> None:
+    """All of its topics, a thousand at a time, however many it has."""
+    topics = {f"persistent://acme/orders/{number}": FULL for number in range(2_500)}
+    document = {"acme/orders": {"0x00000000_0xffffffff": {"persistent": topics}}}
+
+    whole = list(bundles_in(json.dumps(document).encode(), "b:1"))
+    parts = list(bundles_in(json.dumps(document).encode(), "b:1", large=1_000_000))
+
+    assert [len(part.topics) for part in whole] == [2_500]
+    assert [len(part.topics) for part in parts] == [1_000, 1_000, 500]
+    assert {part.bundle for part in parts} == {"0x00000000_0xffffffff"}
+    assert {name: topic for part in parts for name, topic in part.topics.items()} == whole[0].topics
+
+
 def test_clients_are_counted_by_bundle() -> None:
     """Producers and consumers of all topics of a bundle would reconnect."""
     clients = clients_by_bundle(json.dumps(DOCUMENT).encode())

@@ -40,9 +40,8 @@ def drilled(cluster: Simulator, number: int, *wanted: Wanted, policy: CollectPol
     """The rows that asking this broker yields, by table."""
     settings = AdminSettings(urls=cluster.admin_urls, limits=AdminPolicy(read_timeout_seconds=1))
     found: dict[str, list[Any]] = {"drilled": [], "own_policies": []}
-    for batch in drill(settings, DrillTask(broker(cluster, number), cluster.cluster, wanted), policy):
-        for name in batch.schema.names:
-            found[name] += [row for row in batch[name].to_pylist() if row is not None]
+    for piece in drill(settings, DrillTask(broker(cluster, number), cluster.cluster, wanted), policy):
+        found[piece.table.name] += piece.rows.to_pylist()
     return found
 
 

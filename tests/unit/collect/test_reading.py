@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from lab.simulator import running_simulator as running
 from pulsar_steward.admin.isolation import isolation_policies
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.admin.settings import AdminSettings
-from pulsar_steward.collect.broker import BrokerTask, Scope, read_broker
+from pulsar_steward.collect.broker import BrokerTask, Scope, read_brokers
 from pulsar_steward.collect.configuration import KEPT
 from pulsar_steward.collect.namespace import Placement, read_namespaces
 from pulsar_steward.collect.overview import look_over
@@ -22,7 +23,7 @@ from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    import pyarrow as pa
+    from pulsar_steward.collect.arrow import Piece
 
 TAKEN_AT = datetime(2026, 1, 1, 0, 5, tzinfo=UTC)
 SUBSCRIPTION = SubscriptionSpec("s/1", consumers=2, backlog=10, unacked=3, ack_holes=4)
@@ -42,12 +43,11 @@ def settings_of(cluster: Simulator) -> AdminSettings:
     return AdminSettings(urls=cluster.admin_urls, limits=AdminPolicy(read_attempts=1))
 
 
-def rows(batches: Iterable[pa.RecordBatch]) -> dict[str, list[dict[str, Any]]]:
-    """The rows of all batches by table."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for batch in batches:
-        for name in batch.schema.names:
-            found.setdefault(name, []).extend(row for row in batch[name].to_pylist() if row is not None)
+def rows(pieces: Iterable[Piece]) -> dict[str, list[dict[str, Any]]]:
+    """The rows of all pieces by table."""
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for piece in pieces:
+        found[piece.table.name] += piece.rows.to_pylist()
     return found
 
 
@@ -55,7 +55,7 @@ def read_first(cluster: Simulator, **policy: Any) -> dict[str, list[dict[str, An
     """What is read of the first broker; the keywords are those of `CollectPolicy`."""
     broker = cluster.admin_urls[0].partition("//")[2]
     scope = Scope(TAKEN_AT, CollectPolicy(**policy))
-    return rows(read_broker(settings_of(cluster), BrokerTask(broker, cluster.cluster, leader=True), scope))
+    return rows(read_brokers(settings_of(cluster), [BrokerTask(broker, cluster.cluster, leader=True)], scope))
 
 
 def test_a_broker_yields_itself_its_bundles_topics_and_subscriptions(cluster: Simulator) -> None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from pulsar_steward.admin.statistics import PublisherStatistics
 from pulsar_steward.collect.recent import Recent
 
 TAKEN_AT = datetime(2026, 3, 1, 0, 5, tzinfo=UTC)
@@ -28,4 +29,7 @@ TAKEN_AT = datetime(2026, 3, 1, 0, 5, tzinfo=UTC)
 )
 def test_a_time_is_compared_in_the_zone_that_it_was_written_in(written: str, *, expected: bool) -> None:
     """Ten minutes before the snapshot is the limit, to the second; what is no time is not recent."""
-    assert (written in Recent(TAKEN_AT, 10)) is expected
+    recent, client = Recent(TAKEN_AT, 10), PublisherStatistics(written)
+
+    assert recent.among([client]) == int(expected)
+    assert recent.among([client, PublisherStatistics("2026-03-01T00:04:59Z"), client]) == 1 + 2 * int(expected)

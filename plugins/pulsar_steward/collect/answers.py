@@ -1,0 +1,90 @@
+"""Everything that one broker is asked, but for what its answers give reason to ask."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pulsar_steward.admin.reader import Reader
+from pulsar_steward.collect.metrics import Metrics, read_metrics
+from pulsar_steward.collect.ownership import owned_by_namespace
+from pulsar_steward.collect.positions import tc_positions
+from pulsar_steward.errors import AdminError, StatusError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pulsar_steward.admin.body import Body
+    from pulsar_steward.admin.settings import AdminSettings
+    from pulsar_steward.collect.ownership import Owned
+    from pulsar_steward.collect.positions import Positions
+    from pulsar_steward.policy.schema import CollectPolicy
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What one broker said.
+
+    Attributes:
+        owned: Its bundles.
+        load: Its resources; empty where it keeps no report of them.
+        positions: Of the topics in the coordinators' bundles that it owns.
+        clock_skew_milliseconds: By how much its clock is ahead; None: not told.
+        configuration: Empty where it does not tell.
+        metrics: Its Prometheus series.
+    """
+
+    owned: Owned
+    load: dict[str, Any]
+    positions: Positions
+    clock_skew_milliseconds: int | None
+    configuration: dict[str, str]
+    metrics: Metrics
+
+
+def asked(settings: AdminSettings, broker: str, pulsar_cluster: str, policy: CollectPolicy) -> tuple[Body, Answers]:
+    """Asks a broker; returns its statistics, as it sent them, and all else.
+
+    Args:
+        settings: How to reach the cluster.
+        broker: ``host:webport``.
+        pulsar_cluster: The cluster's own name.
+        policy: How much is looked at.
+
+    Raises:
+        AdminError: If what a snapshot needs cannot be read.
+    """
+    with Reader(settings, broker=broker) as reader:
+        # Statistics first: what is asked later is younger, and says which of them still hold.
+        document = reader.topic_statistics()
+        owned = owned_by_namespace(reader.owned_bundles(pulsar_cluster, broker))
+        return document, Answers(
+            owned=owned,
+            load=_load_report(reader),
+            positions=tc_positions(reader, owned),
+            clock_skew_milliseconds=_or_none(reader.clock_skew_milliseconds),
+            configuration=_or_none(reader.runtime_configuration) or {},
+            metrics=read_metrics(reader.metrics, "broker", policy.metrics_megabytes),
+        )
+
+
+def _or_none(ask: Callable[[], T]) -> T | None:
+    """What is of use, but not needed: where it cannot be read, it is left out."""
+    try:
+        return ask()
+    except AdminError as error:
+        log.warning("left out: %s", error)
+        return None
+
+
+def _load_report(reader: Reader) -> dict[str, Any]:
+    """The broker's resources; a load manager that keeps no report leaves them unknown."""
+    try:
+        return reader.load_report()
+    except StatusError:
+        return {}

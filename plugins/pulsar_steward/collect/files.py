@@ -1,0 +1,90 @@
+"""Parquet files that a task writes by itself, one a table: to a folder, so where every task and the driver see it.
+
+Spark's own way leads from Arrow to rows of Java's and from these to Parquet, which costs more than all else of
+collecting (docs/performance.md). It remains the way to any other file system.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pulsar_steward.admin.closing import Closing
+from pulsar_steward.collect.arrow import WRITTEN, schema_of
+from pulsar_steward.collect.rows import Rows
+from pulsar_steward.model.tables import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pulsar_steward.collect.arrow import Piece
+    from pulsar_steward.model.tables import Table
+
+GROUP_ROWS = 100_000
+"""Rows in a row group: what is read at a time."""
+
+ALL_DIFFERENT = frozenset({"topic", "labels_json"})
+"""Columns whose texts hardly repeat: a dictionary of them would be given up when it is full."""
+
+
+class TableFiles(Closing):
+    """A file for each of some tables: ``FOLDER/TABLE/NAME``. What was begun and not closed counts nowhere.
+
+    Args:
+        folder: What holds a folder for each table; made where it is missing.
+        name: Of each file; no other task, and no other try of the same, may have it.
+        tables: Of which there is a file, if only an empty one.
+    """
+
+    def __init__(self, folder: Path, name: str, tables: Sequence[Table]) -> None:
+        self._name = name
+        self._open = ExitStack()
+        self._files = {table.name: _File(self._open, Path(folder, table.name), name, table) for table in tables}
+
+    def takes(self, piece: Piece) -> bool:
+        """Writes rows of one of its tables; False: they are another table's."""
+        file = self._files.get(piece.table.name)
+        if file is not None:
+            file.add(piece.rows)
+        return file is not None
+
+    def written(self) -> Iterator[Piece]:
+        """Closes the files, and names them."""
+        for file in self._files.values():
+            file.flush()
+        self.close()
+        rows = Rows(WRITTEN)
+        rows.add(list(self._files), [self._name] * len(self._files))
+        yield from rows.rest()
+
+    def close(self) -> None:
+        """Closes the files as they are."""
+        self._open.close()
+
+
+class _File:
+    def __init__(self, opened: ExitStack, folder: Path, name: str, table: Table) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        texts = [
+            column.name for column in table.columns if column.kind is Kind.STRING and column.name not in ALL_DIFFERENT
+        ]
+        self._writer = opened.enter_context(
+            pq.ParquetWriter(folder / name, schema_of(table), compression="zstd", use_dictionary=texts)
+        )
+        self._rows: list[pa.RecordBatch] = []
+        self._count = 0
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        self._rows.append(rows)
+        self._count += rows.num_rows
+        if self._count >= GROUP_ROWS:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._rows:
+            self._writer.write_table(pa.Table.from_batches(self._rows), row_group_size=self._count)
+        self._rows, self._count = [], 0

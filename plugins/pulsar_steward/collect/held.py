@@ -1,0 +1,79 @@
+"""Rows that are held until it is known whether they count: in memory as long as they are few, then on disk."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pulsar_steward.collect.arrow import Piece, schema_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pulsar_steward.model.tables import Table
+
+IN_MEMORY_BYTES = 64 << 20
+"""Of Arrow rows: what about 100,000 topics come to."""
+
+
+class Held:
+    """Pieces in the order in which they came, or by table where they were too many.
+
+    Args:
+        most: Bytes up to which they stay in memory.
+    """
+
+    def __init__(self, most: int = IN_MEMORY_BYTES) -> None:
+        self._most = most
+        self._size = 0
+        self._pieces: list[Piece] = []
+        self._spilled: dict[str, tuple[Table, Path, pa.RecordBatchWriter]] = {}
+        self._open = ExitStack()
+
+    def add(self, pieces: Iterable[Piece]) -> None:
+        """Holds them."""
+        for piece in pieces:
+            self._pieces.append(piece)
+            self._size += piece.rows.nbytes
+            if self._size > self._most:
+                self._spill()
+
+    def taken(self) -> Iterator[Piece]:
+        """Everything, once; then nothing is held any more."""
+        with self._open:
+            for table, path, writer in self._spilled.values():
+                writer.close()
+                with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
+                    yield from (Piece(table, rows) for rows in reader)
+            yield from self._pieces
+        self._forget()
+
+    def let_go(self) -> None:
+        """Holds nothing any more."""
+        self._open.close()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._pieces, self._spilled, self._size = [], {}, 0
+
+    def _spill(self) -> None:
+        by_table: dict[str, list[Piece]] = defaultdict(list)
+        for piece in self._pieces:
+            by_table[piece.table.name].append(piece)
+        for name, pieces in by_table.items():
+            if name not in self._spilled:
+                self._spilled[name] = self._file(pieces[0].table)
+            for piece in pieces:
+                self._spilled[name][2].write_batch(piece.rows)
+        self._pieces, self._size = [], 0
+
+    def _file(self, table: Table) -> tuple[Table, Path, pa.RecordBatchWriter]:
+        path = Path(self._open.enter_context(TemporaryDirectory(prefix="steward-")), table.name)
+        file = self._open.enter_context(pa.OSFile(str(path), "wb"))
+        options = pa.ipc.IpcWriteOptions(compression="lz4")
+        return table, path, self._open.enter_context(pa.ipc.new_stream(file, schema_of(table), options=options))

@@ -1,0 +1,99 @@
+"""What brokers answered, on its way into a snapshot: written by the tasks that ask, or through Spark."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark import StorageLevel
+
+from pulsar_steward.collect.arrow import LARGE_TABLES, WRITTEN
+from pulsar_steward.model.tables import BROKERS, BUNDLES
+from steward_spark.gather import FEWEST_TASKS, rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from pulsar_steward.model.tables import Table
+    from steward_spark.gather import BrokerQuestions
+    from steward_spark.place import SnapshotPlace
+
+
+def answers_to(questions: BrokerQuestions, place: SnapshotPlace) -> BrokerAnswers:
+    """The quicker way where the snapshot goes into a folder, and Spark's way where it goes anywhere else."""
+    return _WrittenByTasks(questions, place) if place.staging() else _KeptBySpark(questions, place)
+
+
+class BrokerAnswers(ABC):
+    """What brokers answered; each of them is asked once. End it."""
+
+    @abstractmethod
+    def brokers(self) -> pa.Table:
+        """Asks them all, and returns the table `brokers`."""
+
+    @abstractmethod
+    def owned(self) -> DataFrame:
+        """What brokers own, columns of `bundles`."""
+
+    @abstractmethod
+    def write(self) -> None:
+        """Writes `LARGE_TABLES` of the snapshot."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """Gives back what was kept."""
+
+
+class _WrittenByTasks(BrokerAnswers):
+    """In a folder that is no part of the snapshot, until all have been asked."""
+
+    def __init__(self, questions: BrokerQuestions, place: SnapshotPlace) -> None:
+        self._questions = questions
+        self._place = place
+        self._files: dict[str, list[str]] = {}
+
+    def brokers(self) -> pa.Table:
+        folder = self._place.staging()
+        if folder is None:
+            raise ValueError(f"{self._place.uri} is in no folder")
+        answers = self._questions.written(folder, (BUNDLES, *LARGE_TABLES)).toArrow()
+        for row in _of(answers, WRITTEN).to_pylist():
+            self._files.setdefault(row["name"], []).append(row["file"])
+        return _of(answers, BROKERS)
+
+    def owned(self) -> DataFrame:
+        return self._place.staged(BUNDLES, self._files[BUNDLES.name])
+
+    def write(self) -> None:
+        for table in LARGE_TABLES:
+            self._place.take_in(table, self._files[table.name])
+
+    def end(self) -> None:
+        self._place.end_staging()
+
+
+class _KeptBySpark(BrokerAnswers):
+    """In Spark's memory, and on its disks where that is full."""
+
+    def __init__(self, questions: BrokerQuestions, place: SnapshotPlace) -> None:
+        self._place = place
+        self._answers = questions.answers().persist(StorageLevel.MEMORY_AND_DISK)
+
+    def brokers(self) -> pa.Table:
+        return rows_of(self._answers, BROKERS).toArrow()
+
+    def owned(self) -> DataFrame:
+        return rows_of(self._answers, BUNDLES)
+
+    def write(self) -> None:
+        for table in LARGE_TABLES:
+            # What diagnoses a snapshot opens each file of these a dozen times.
+            self._place.write(table, rows_of(self._answers, table).coalesce(FEWEST_TASKS))
+
+    def end(self) -> None:
+        self._answers.unpersist()
+
+
+def _of(answers: pa.Table, table: Table) -> pa.Table:
+    return pa.Table.from_struct_array(answers[table.name].drop_null())

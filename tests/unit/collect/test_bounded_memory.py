@@ -1,0 +1,165 @@
+"""A broker whose document is far larger than the memory that reading it may take, and a topic with many consumers."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import pyarrow.parquet as pq
+import pytest
+
+from pulsar_steward.admin.settings import AdminSettings
+from pulsar_steward.admin.statistics import PATH
+from pulsar_steward.collect.arrow import LARGE_TABLES
+from pulsar_steward.collect.broker import BrokerTask, Scope, read_brokers
+from pulsar_steward.collect.files import TableFiles
+from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DOCUMENT_BYTES = 500_000_000
+MEMORY_BYTES = 250_000_000
+"""What may be allocated to read it; what is mapped of a file is not, as the kernel takes it back when it likes."""
+
+TOPICS_A_BUNDLE = 1_000
+CONSUMERS = 10_000
+NAMESPACE = "acme/large"
+CLIENT = {
+    "msgRateOut": 1.5,
+    "availablePermits": 1000,
+    "unackedMessages": 3,
+    "blockedConsumerOnUnackedMsgs": False,
+    "consumerName": "c",
+    "address": "/10.1.2.3:40000",
+    "connectedSince": "2026-01-01T00:00:00Z",
+    "clientVersion": "Pulsar-Java-v4.0.7",
+    "metadata": {"unused": "x" * 200},
+}
+
+
+def subscription(consumers: int) -> dict[str, object]:
+    """As brokers write it, with fields that nobody reads."""
+    names = [CLIENT | {"consumerName": f"c-{number}"} for number in range(consumers)]
+    return {"consumers": names, "type": "Shared", "msgBacklog": 5, "unackedMessages": 3, "unused": "x" * 300}
+
+
+def topic(consumers: int = 2) -> bytes:
+    """A topic's statistics."""
+    document = {
+        "publishers": [{"connectedSince": "2026-01-01T00:00:00Z", "metadata": {"unused": "x" * 100}}],
+        "subscriptions": {"s": subscription(consumers)},
+        "producerCount": 1,
+        "storageSize": 1000,
+        "backlogSize": 500,
+    }
+    return msgspec.json.encode(document)
+
+
+def bundles() -> Iterator[tuple[str, bytes]]:
+    """Ranges and what a document says of them, until it is large enough; the last has one topic with many consumers."""
+    small, large, size = topic(), topic(CONSUMERS), 0
+    for bundle in count():
+        last = size > DOCUMENT_BYTES
+        names = ["many"] if last else [f"{bundle:08d}-{number:04d}" for number in range(TOPICS_A_BUNDLE)]
+        topics = (f'"persistent://{NAMESPACE}/{name}":'.encode() + (large if last else small) for name in names)
+        text = b'{"persistent":{' + b",".join(topics) + b"}}"
+        yield f"0x{bundle:08x}_0x{bundle + 1:08x}", text
+        size += len(text)
+        if last:
+            return
+
+
+class Broker(BaseHTTPRequestHandler):
+    """Answers what every broker must, a bundle at a time, and 404 to all else."""
+
+    ranges: tuple[str, ...]
+
+    def do_GET(self) -> None:
+        """One answer."""
+        if self.path == PATH:
+            self._answer(200)
+            parts = bundles()
+            self._write(b'{"' + NAMESPACE.encode() + b'":{')
+            for number, (name, text) in enumerate(parts):
+                self._write((b"," if number else b"") + f'"{name}":'.encode() + text)
+            self._write(b"}}")
+        elif self.path.endswith("ownedNamespaces"):
+            self._answer(200)
+            self._write(msgspec.json.encode({f"{NAMESPACE}/{name}": {} for name in self.ranges}))
+        else:
+            self._answer(404)
+
+    def _answer(self, status: int) -> None:
+        self.send_response(status)
+        self.end_headers()
+
+    def _write(self, text: bytes) -> None:
+        self.wfile.write(text)
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+@contextmanager
+def serving() -> Iterator[str]:
+    """The broker; ``host:port``."""
+    Broker.ranges = tuple(name for name, _ in bundles())
+    with ThreadingHTTPServer(("127.0.0.1", 0), Broker) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
+def peak_of_memory() -> Iterator[list[int]]:
+    """The most bytes that this process had allocated during the block, over what it had before it."""
+    ended, before, peak = threading.Event(), allocated(), [0]
+
+    def watch() -> None:
+        while not ended.wait(0.01):
+            peak[0] = max(peak[0], allocated() - before)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield peak
+    finally:
+        ended.set()
+        watcher.join()
+
+
+def allocated() -> int:
+    """Bytes of anonymous memory of this process."""
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:"))
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is told by Linux's /proc only")
+def test_a_document_of_500_megabytes_is_read_in_half_of_it(tmp_path: Path) -> None:
+    """Every topic is there, and the clients of the one with 10,000 consumers that are worst."""
+    settings = AdminSettings(urls=("http://127.0.0.1:1",), limits=AdminPolicy(read_attempts=1))
+    scope = Scope(datetime(2026, 1, 1, 0, 5, tzinfo=UTC), CollectPolicy(clients_per_subscription=3))
+    with serving() as broker, peak_of_memory() as peak, TableFiles(tmp_path, "part.parquet", LARGE_TABLES) as files:
+        rows = read_brokers(settings, [BrokerTask(broker, "local", leader=False)], scope)
+        rest = [piece for piece in rows if not files.takes(piece)]
+        list(files.written())
+
+    (itself,) = (piece.rows.to_pylist()[0] for piece in rest if piece.table.name == "brokers")
+    topics = pq.read_table(tmp_path / "topics", columns=["topic", "consumers"])
+    assert itself["read"]
+    assert itself["topics"] == topics.num_rows == TOPICS_A_BUNDLE * (len(Broker.ranges) - 1) + 1
+    assert itself["consumers"] == 2 * (topics.num_rows - 1) + CONSUMERS
+    clients = pq.read_table(tmp_path / "clients", filters=[("topic", "=", f"persistent://{NAMESPACE}/many")])
+    assert clients.num_rows == 3
+    assert 0 < peak[0] < MEMORY_BYTES

@@ -1,0 +1,62 @@
+"""Rows that are held until it is known whether they count."""
+
+from __future__ import annotations
+
+import tempfile
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from pulsar_steward.collect.arrow import UNREAD, WRITTEN, Piece, schema_of
+from pulsar_steward.collect.held import Held
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from pulsar_steward.model.tables import Table
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary files go."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def piece(table: Table, first: int, count: int = 100) -> Piece:
+    """Numbered rows."""
+    columns = [pa.array([f"{name}-{number}" for number in range(first, first + count)]) for name in table.names]
+    return Piece(table, pa.RecordBatch.from_arrays(columns, schema=schema_of(table)))
+
+
+def rows(pieces: Iterable[Piece]) -> dict[str, list[dict[str, str]]]:
+    """By table."""
+    found: dict[str, list[dict[str, str]]] = {}
+    for each in pieces:
+        found.setdefault(each.table.name, []).extend(each.rows.to_pylist())
+    return found
+
+
+@pytest.mark.parametrize("most", [1 << 30, 2_000, 0], ids=["in memory", "some on disk", "all on disk"])
+def test_all_comes_back_in_order(temporary: Path, most: int) -> None:
+    """Wherever it was, each table's rows are those that were given; afterwards nothing is left of them."""
+    pieces = [piece(table, first) for first in range(0, 1000, 100) for table in (UNREAD, WRITTEN)]
+    held = Held(most)
+    held.add(pieces)
+    assert bool(list(temporary.iterdir())) is (most < 1 << 30)
+
+    assert rows(held.taken()) == rows(pieces)
+    assert list(temporary.iterdir()) == []
+    assert list(held.taken()) == []
+
+
+def test_what_does_not_count_is_let_go(temporary: Path) -> None:
+    """It leaves no file."""
+    held = Held(0)
+    held.add([piece(UNREAD, 0)])
+    held.let_go()
+
+    assert list(temporary.iterdir()) == []
+    assert list(held.taken()) == []

@@ -1,0 +1,84 @@
+"""Things that wait for answers."""
+
+from __future__ import annotations
+
+from threading import Event, Lock
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pulsar_steward.collect.side_by_side import side_by_side
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pulsar_steward.collect.side_by_side import Waiting
+
+WITHIN_S = 30.0
+
+
+def waiting(*calls: Callable[[], str]) -> Waiting[str]:
+    """Makes these calls one after the other, and tells what they returned."""
+    told = []
+    for call in calls:
+        answer: str = yield call
+        told.append(answer)
+    return told
+
+
+def test_one_that_waits_long_holds_up_no_other() -> None:
+    """The first is answered only when all others have ended."""
+    others_ended = Event()
+
+    def slow() -> str:
+        assert others_ended.wait(WITHIN_S), "it held the others up"
+        return "slow"
+
+    ended = []
+    for each in side_by_side([waiting(slow), *(waiting(lambda: "quick", lambda: "again") for _ in range(20))], 2):
+        ended.append(each)
+        if len(ended) == 40:
+            others_ended.set()
+
+    assert ended == ["quick", "again"] * 20 + ["slow"]
+
+
+def test_few_are_begun_at_a_time() -> None:
+    """What one holds until it has ended is held by so many at most."""
+    begun, most, lock = 0, 0, Lock()
+
+    def one() -> Waiting[str]:
+        nonlocal begun, most
+        begun += 1
+        most = max(most, begun)
+        yield lock.locked
+        yield lock.locked
+        begun -= 1
+        return ["ended"]
+
+    assert len(list(side_by_side((one() for _ in range(30)), 3))) == 30
+    assert most == 3
+
+
+def test_what_a_call_raises_is_raised_where_it_was_asked_for() -> None:
+    """Each thing decides itself what comes of it."""
+
+    def fails() -> str:
+        raise OSError("nobody there")
+
+    def careful() -> Waiting[str]:
+        try:
+            yield fails
+        except OSError as error:
+            return [str(error)]
+        return []
+
+    assert sorted(side_by_side([careful(), waiting(lambda: "fine")], 1)) == ["fine", "nobody there"]
+    with pytest.raises(OSError, match="nobody there"):
+        list(side_by_side([waiting(fails)], 1))
+
+
+def test_nothing_to_wait_for_is_nothing() -> None:
+    """No things, no calls."""
+    nothing: Iterator[Waiting[str]] = iter(())
+    assert list(side_by_side(nothing, 4)) == []
