@@ -21,8 +21,11 @@ from rich.console import Console
 
 from benchmarks.bench.document import Bench, Size, markdown
 from benchmarks.bench.figures import ROOT, in_a_process
+from benchmarks.bench.profile import profiled
+from benchmarks.bench.real import compared
 from benchmarks.diagnose import measure
 from benchmarks.telling import sayer, versions
+from lab.prerequisites import missing
 from pulsar_steward.admin.statistics import PATH
 
 if TYPE_CHECKING:
@@ -41,23 +44,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Measures, prints and writes; returns the exit code."""
     made = argparse.ArgumentParser(prog="python -m benchmarks.bench", description=__doc__)
     made.add_argument("--sizes", type=int, nargs="+", default=SIZES, metavar="PARTITIONS", help="of the clusters")
-    made.add_argument("--out", type=Path, default=DOCUMENT, metavar="FILE", help="written when all sizes were measured")
+    made.add_argument("--out", type=Path, default=DOCUMENT, metavar="FILE", help="written when all of it was measured")
+    made.add_argument("--profile", action="store_true", help="say where the time goes as well")
     arguments = made.parse_args(argv)
     console = Console()
 
     say = sayer(console)
     with tempfile.TemporaryDirectory(prefix="bench-") as home:
         sizes = [measured(partitions, Path(home, str(partitions)), say) for partitions in arguments.sizes]
+        say("the simulator beside real brokers")
+        truth = compared(Path(home, "truth"), MEMORY, say) if _may_run_pulsar(say) else None
     planning = [in_a_process("benchmarks.bench.planning", [which]) for which in ("coordinators", "bundles")]
     bench = Bench(
         sizes,
         planning,
+        truth,
+        where_the_time_goes() if arguments.profile else [],
         datetime.now(UTC).date().isoformat(),
         _machine(),
         versions(Spark=pyspark.__version__, DuckDB=duckdb.__version__),
     )
     console.print(markdown(bench), markup=False, highlight=False)
-    if tuple(arguments.sizes) == SIZES:
+    if tuple(arguments.sizes) == SIZES and truth is not None:
         arguments.out.write_text(markdown(bench), encoding="utf-8")
         say(f"written: {arguments.out}")
     return 0
@@ -81,6 +89,19 @@ def measured(partitions: int, home: Path, say: Callable[[str], None]) -> Size:
     diagnose = measure(partitions)
     say(f"  diagnose {diagnose.seconds:.1f} s, {diagnose.cpu_seconds:.1f} s of processor time")
     return Size(partitions, brokers, collect, floor, one_by_one, diagnose)
+
+
+def where_the_time_goes() -> list[tuple[str, float]]:
+    """Of reading one broker."""
+    with simulated(FEWEST_BROKERS * PARTITIONS_A_BROKER, FEWEST_BROKERS) as urls:
+        return profiled(urls[0])
+
+
+def _may_run_pulsar(say: Callable[[str], None]) -> bool:
+    complaints = missing()
+    for complaint in complaints:
+        say(f"  left out: {complaint}")
+    return not complaints
 
 
 @contextmanager

@@ -25,9 +25,10 @@ def main(out: str, *urls: str) -> None:
     # A worker process starts with the first job; the job of an hour's schedule pays for it just as once.
     spark.sparkContext.parallelize(range(2), 2).map(lambda number: number).count()
     policy, parts = Policy(), dict[str, float]()
-    timed(_Collecting, "brokers", "ask all brokers, and keep what they answer", parts)
-    timed(_Collecting, "_drilled", "ask owners about suspects", parts)
-    timed(SnapshotPlace, "write", "write the tables", parts)
+    timed(_Collecting, "brokers", "ask all brokers, and write what they answer", parts)
+    timed(_Collecting, "_coordinators", "ask for all namespaces, and put all bundles together", parts)
+    timed(_Collecting, "_drilled", "find suspects", parts)
+    timed(SnapshotPlace, "write", "ask owners about suspects, and write the small tables", parts)
     meter = Meter()
     order = Order(cluster="bench", out=out, taken_at=datetime.now(UTC), policy=policy.collect)
     uri = collect(spark, AdminSettings(urls=urls, limits=policy.admin), order)

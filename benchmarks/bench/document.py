@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from benchmarks.bench.figures import Figures
+    from benchmarks.bench.real import Cluster, Truth
     from benchmarks.diagnose import DiagnoseFigures
 
 MEBIBYTE = 1 << 20
@@ -50,6 +51,8 @@ class Bench:
     Attributes:
         sizes: Rising.
         planning: Measurements of planners.
+        truth: A real cluster and a simulated one of the same shape.
+        profile: Functions by their own time, of reading one broker's documents.
         date: ISO.
         machine: Cores and memory, in words.
         versions: Of what took part, by name.
@@ -57,6 +60,8 @@ class Bench:
 
     sizes: Sequence[Size]
     planning: Sequence[Figures]
+    truth: Truth | None
+    profile: Sequence[tuple[str, float]]
     date: str
     machine: str
     versions: Mapping[str, str]
@@ -105,8 +110,34 @@ def markdown(bench: Bench) -> str:
             for each in bench.planning
         ),
     ]
-    lines += ["", "## Where the time goes", "", *_profile(bench.sizes[-1])]
+    if bench.truth is not None:
+        lines += ["", "## The simulator beside real brokers", "", *_truth(bench.truth)]
+    if bench.profile:
+        lines += ["", "## Where the time goes", "", *_profile(bench.sizes[-1]), "", *_functions(bench.profile)]
     return "\n".join(lines) + "\n"
+
+
+def _truth(truth: Truth) -> Iterator[str]:
+    count = truth.real.collect.count
+    yield f"{count:,} topics, each with a consumer, on three brokers of Pulsar itself and on three simulated ones; all"
+    yield "processes of both clusters share the cores with what is measured."
+    yield ""
+    yield "| cluster | bytes a topic | floor | collect | collect, processor seconds | rows of topics |"
+    yield "|---|---|---|---|---|---|"
+    yield from (_cluster(name, each) for name, each in {"real": truth.real, "simulated": truth.simulated}.items())
+
+
+def _cluster(name: str, each: Cluster) -> str:
+    collect = f"{each.collect.seconds:.1f} s | {each.collect.cpu_seconds:.1f} | {each.collect.count:,}"
+    return f"| {name} | {each.topic_bytes:,.0f} | {each.floor.seconds:.2f} s | {collect} |"
+
+
+def _functions(profile: Sequence[tuple[str, float]]) -> Iterator[str]:
+    yield "Of making rows of one broker's 10,000 topics, in the tasks' Python, as `cProfile` sees it:"
+    yield ""
+    yield "| function | own time |"
+    yield "|---|---|"
+    yield from (f"| `{name}` | {share:.0%} |" for name, share in profile)
 
 
 def _size(size: Size) -> Iterator[str]:

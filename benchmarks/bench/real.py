@@ -1,0 +1,105 @@
+"""Whether the simulator tells the truth: a real cluster with 10,000 topics beside a simulated one of the same shape."""
+
+from __future__ import annotations
+
+import statistics
+import urllib.request
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from benchmarks.bench.figures import in_a_process
+from lab.cluster import running_lab
+from lab.faults.real.ground import COMMON_SETTINGS, ground
+from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec, running_simulator
+from lab.waiting import wait_until
+from pulsar_steward.admin.statistics import PATH
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from benchmarks.bench.figures import Figures
+
+TOPICS = 10
+PARTITIONS = 1_000
+BUNDLES = 16
+BROKERS = 3
+SHOWN_WITHIN_S = 600.0
+NAMESPACE = "many"
+
+_NAMES = msgspec.json.Decoder(dict[str, dict[str, dict[str, dict[str, msgspec.Raw]]]])
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """One of the two.
+
+    Attributes:
+        topic_bytes: What its statistics say of a topic, the median.
+        floor: Its documents fetched, decoded and written, and nothing else.
+        collect: Collecting it.
+    """
+
+    topic_bytes: float
+    floor: Figures
+    collect: Figures
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Both; each with a partition's consumer, and no messages."""
+
+    real: Cluster
+    simulated: Cluster
+
+
+def compared(home: Path, environment: dict[str, str], say: Callable[[str], None]) -> Truth:
+    """Starts both, one after the other, and collects each."""
+    home.mkdir()
+    with (
+        running_lab("bench", home=home / "labs", brokers=BROKERS, broker_settings=dict(COMMON_SETTINGS)) as lab,
+        ground(lab, NAMESPACE, BUNDLES) as here,
+    ):
+        topics = [here.topic(f"t-{number}") for number in range(TOPICS)]
+        for topic in topics:
+            here.admin.create_partitions(topic, PARTITIONS)
+            here.shared(topic, receiver_queue_size=1)
+        say("  all consumers are connected")
+        urls = lab.admin_urls
+        wait_until(lambda: len(_told(urls)) >= TOPICS * PARTITIONS, "all topics are shown", SHOWN_WITHIN_S, 1)
+        real = _measured("real", urls, home, environment, say)
+    with running_simulator(alike()) as simulator:
+        simulated = _measured("simulated", simulator.admin_urls, home, environment, say)
+    return Truth(real, simulated)
+
+
+def alike() -> ClusterSpec:
+    """A simulated cluster of the same shape."""
+    like = TopicSpec("t", partitions=PARTITIONS, subscriptions=(SubscriptionSpec("s", consumers=1),))
+    topics = tuple(replace(like, name=f"t-{number}") for number in range(TOPICS))
+    return ClusterSpec(
+        brokers=BROKERS, namespaces=(NamespaceSpec(f"public/{NAMESPACE}", bundles=BUNDLES, topics=topics),)
+    )
+
+
+def _measured(
+    which: str, urls: Sequence[str], home: Path, environment: dict[str, str], say: Callable[[str], None]
+) -> Cluster:
+    sizes = _told(urls)
+    floor = in_a_process("benchmarks.bench.floor", [str(home / f"{which}-floor"), *urls])
+    collect = in_a_process("benchmarks.bench.collecting", [str(home / which), *urls], environment)
+    say(f"  {which}: {len(sizes):,} topics, collected in {collect.seconds:.1f} s, floor {floor.seconds:.1f} s")
+    return Cluster(statistics.median(sizes), floor, collect)
+
+
+def _told(urls: Sequence[str]) -> list[int]:
+    """Bytes of each topic of the namespace in the brokers' statistics."""
+    sizes: list[int] = []
+    for url in urls:
+        with urllib.request.urlopen(url + PATH) as answer:  # noqa: S310 - the benchmark's own clusters
+            document = _NAMES.decode(answer.read())
+        for domains in document.get(f"public/{NAMESPACE}", {}).values():
+            sizes += [memoryview(topic).nbytes for topics in domains.values() for topic in topics.values()]
+    return sizes
