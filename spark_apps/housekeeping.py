@@ -1,4 +1,6 @@
-"""Removes old snapshots: ``spark-submit housekeeping.py --cluster NAME --out URI [--policy FILE]``.
+"""Removes old snapshots, and the bulk of less old ones.
+
+``spark-submit housekeeping.py --cluster NAME --out URI [--policy FILE]``
 
 Touches nothing but the cluster's folder of snapshots. The last line of the output says how many are left.
 """
@@ -40,7 +42,8 @@ def _tidy(arguments: argparse.Namespace) -> str:
 
     here = SnapshotPlace(spark, snapshot_uri(arguments.out, arguments.cluster, now))
     tidied = tidy(here, policy.housekeeping, now)
-    return f"{len(tidied.removed)} snapshots of {arguments.cluster} removed, {tidied.left} left"
+    counts = f"{len(tidied.removed)} removed, {len(tidied.compacted)} compacted, {tidied.left} left"
+    return f"snapshots of {arguments.cluster}: {counts}"
 
 
 if __name__ == "__main__":

@@ -77,7 +77,8 @@ def measured(partitions: int, home: Path, say: Callable[[str], None]) -> Size:
     home.mkdir()
     with simulated(partitions, brokers) as urls:
         for url in urls:
-            urllib.request.urlopen(url + PATH).read()  # noqa: S310 - the simulator's; it keeps its answers from here on
+            for path in (PATH, "/admin/v2/broker-stats/load-report", "/metrics/"):
+                urllib.request.urlopen(url + path).read()  # noqa: S310 - the simulator's, which keeps its answers
         say(f"{partitions:,} partitions on {brokers} brokers")
         floor = in_a_process("benchmarks.bench.floor", [str(home / "floor"), *urls])
         say(f"  floor {floor.seconds:.1f} s, {floor.cpu_seconds:.1f} s of processor time")

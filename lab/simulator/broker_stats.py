@@ -24,12 +24,8 @@ async def topics(request: Request) -> Response:
     answers in milliseconds.
     """
     me = here(request)
-    if not me.state.spec.steady:
-        return Response("".join(_topics_text(me)), media_type=replies.JSON_TYPE)
-    kept = me.state.steady_documents
-    if me.broker_id not in kept:
-        kept[me.broker_id] = "".join(_topics_text(me)).encode()
-    return Response(kept[me.broker_id], media_type=replies.JSON_TYPE)
+    text = me.kept("topics", lambda: "".join(_topics_text(me)).encode())
+    return Response(text, media_type=replies.JSON_TYPE)
 
 
 def _topics_text(me: Here) -> Iterator[str]:
@@ -142,6 +138,11 @@ def _consumer(spec: SubscriptionSpec, number: int, topic: TopicSpec, just_now: s
 async def load_report(request: Request) -> Response:
     """What the broker tells the leader about itself."""
     me = here(request)
+    text = me.kept("load-report", lambda: json.dumps(_load_report(me), separators=(",", ":")).encode())
+    return Response(text, media_type=replies.JSON_TYPE)
+
+
+def _load_report(me: Here) -> dict[str, Any]:
     healthcheck = f"{me.broker.heartbeat_namespaces[1]}/{HEARTBEAT_RANGE}"
     bundles = {healthcheck: _bundle_load([])}
     for namespace, held in me.loaded().items():
@@ -154,32 +155,30 @@ async def load_report(request: Request) -> Response:
         "bandwidthIn": {"usage": _total(bundles, "msgThroughputIn") / 125, "limit": -1000.0},
         "bandwidthOut": {"usage": _total(bundles, "msgThroughputOut") / 125, "limit": -1000.0},
     }
-    return replies.document(
-        {
-            "webServiceUrl": me.broker.admin_url,
-            "pulsarServiceUrl": me.broker.service_url,
-            "persistentTopicsEnabled": True,
-            "nonPersistentTopicsEnabled": True,
-            **usage,
-            **{name: _total(bundles, name) for name in RATES},
-            "lastUpdate": me.state.now_ms,
-            "lastStats": bundles,
-            "numTopics": int(_total(bundles, "topics")),
-            "numBundles": len(bundles),
-            "numConsumers": int(_total(bundles, "consumerCount")),
-            "numProducers": int(_total(bundles, "producerCount")),
-            "bundles": list(bundles),
-            "lastBundleGains": [],
-            "lastBundleLosses": [],
-            "brokerVersionString": me.state.spec.version,
-            "protocols": {},
-            "advertisedListeners": {},
-            "loadManagerClassName": "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl",
-            "startTimestamp": me.broker.started_ms,
-            "maxResourceUsage": max(part["usage"] / part["limit"] for part in usage.values()),
-            "loadReportType": "LocalBrokerData",
-        }
-    )
+    return {
+        "webServiceUrl": me.broker.admin_url,
+        "pulsarServiceUrl": me.broker.service_url,
+        "persistentTopicsEnabled": True,
+        "nonPersistentTopicsEnabled": True,
+        **usage,
+        **{name: _total(bundles, name) for name in RATES},
+        "lastUpdate": me.state.now_ms,
+        "lastStats": bundles,
+        "numTopics": int(_total(bundles, "topics")),
+        "numBundles": len(bundles),
+        "numConsumers": int(_total(bundles, "consumerCount")),
+        "numProducers": int(_total(bundles, "producerCount")),
+        "bundles": list(bundles),
+        "lastBundleGains": [],
+        "lastBundleLosses": [],
+        "brokerVersionString": me.state.spec.version,
+        "protocols": {},
+        "advertisedListeners": {},
+        "loadManagerClassName": "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl",
+        "startTimestamp": me.broker.started_ms,
+        "maxResourceUsage": max(part["usage"] / part["limit"] for part in usage.values()),
+        "loadReportType": "LocalBrokerData",
+    }
 
 
 RATES = ("msgThroughputIn", "msgThroughputOut", "msgRateIn", "msgRateOut")

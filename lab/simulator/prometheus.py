@@ -26,7 +26,8 @@ async def to_metrics(request: Request) -> Response:
 
 async def metrics(request: Request) -> Response:
     """The Prometheus text format 0.0.4."""
-    text = "".join(_lines(here(request)))
+    me = here(request)
+    text = me.kept("metrics", lambda: "".join(_lines(me)).encode())
     return Response(text, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
 
 

@@ -5,6 +5,7 @@ leader chooses a broker and sends it there (``authoritative=true``); that one lo
 bundle goes to its owner at once, ``authoritative`` telling whether the leader sent it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 from urllib.parse import urlencode
@@ -45,6 +46,15 @@ class Here:
             if held := self.state.topics_in(namespace, bundle):
                 found.setdefault(namespace, {})[bundle] = held
         return found
+
+    def kept(self, name: str, make: Callable[[], bytes]) -> bytes:
+        """A document of the broker by its name: made for each answer, or once where the cluster is steady."""
+        if not self.state.spec.steady:
+            return make()
+        documents, key = self.state.steady_documents, (self.broker_id, name)
+        if key not in documents:
+            documents[key] = make()
+        return documents[key]
 
     @property
     def leads(self) -> bool:

@@ -34,7 +34,7 @@ class ClusterState:
         self.affinities: dict[str, str] = {}
         self.isolation_policies: Policies | None = spec.isolation_policies
         self.configuration = dict(spec.configuration)
-        self.steady_documents: dict[str, bytes] = {}
+        self.steady_documents: dict[tuple[str, str], bytes] = {}
 
     @property
     def now_ms(self) -> int:

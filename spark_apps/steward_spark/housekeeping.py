@@ -1,4 +1,4 @@
-"""Removes snapshots past their keep time, at any URI that Hadoop's file systems can reach."""
+"""Removes snapshots past their keep time, and the bulk of old ones, at any URI that Hadoop's file systems can reach."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from steward_spark.history import LOOK_BACK
 from steward_spark.place import SnapshotPlace
 
 if TYPE_CHECKING:
@@ -24,18 +25,21 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         place: Its folder.
         taken_at: When it was taken, by its name, UTC.
-        finished: Whether it counts.
+        finished: Whether it counts, or did until it was compacted.
+        compacted: Whether only what was said of it is left.
     """
 
     place: SnapshotPlace
     taken_at: datetime
     finished: bool
+    compacted: bool = False
 
 
 class Tidied(msgspec.Struct, frozen=True, kw_only=True):
-    """What was removed, oldest first, and how many snapshots are left."""
+    """What was removed and what was compacted, oldest first, and how many snapshots are left."""
 
     removed: tuple[str, ...]
+    compacted: tuple[str, ...]
     left: int
 
 
@@ -59,19 +63,42 @@ def past_their_time(there: Sequence[Kept], policy: HousekeepingPolicy, now: date
     ]
 
 
+def too_large_by_now(there: Sequence[Kept], policy: HousekeepingPolicy, now: datetime) -> list[Kept]:
+    """The snapshots to compact, oldest first; pure. Arguments as those of `past_their_time`.
+
+    Those that a diagnosis looks back to stay whole, whatever the policy says.
+    """
+    finished = sorted((each for each in there if each.finished), key=lambda each: each.taken_at)
+    old = now - timedelta(days=policy.keep_topics_days)
+    may_be = finished[: -max(policy.keep_snapshots_least, LOOK_BACK)]
+    return [each for each in may_be if each.taken_at < old and not each.compacted]
+
+
 def tidy(newest: SnapshotPlace, policy: HousekeepingPolicy, now: datetime) -> Tidied:
-    """Removes what is past its time of the cluster whose folder a place is in.
+    """Removes what is past its time, and the bulk of what is old, of the cluster whose folder a place is in.
 
     Args:
         newest: Any place in the cluster's folder; it need not be there.
         policy: How long snapshots are kept.
         now: The present, UTC.
     """
-    there = [
-        Kept(place=place, taken_at=taken_at, finished=place.finished()) for place, taken_at in newest.all_of_cluster()
-    ]
+    there = [_looked_at(place, taken_at) for place, taken_at in newest.all_of_cluster()]
     gone = past_their_time(there, policy, now)
     for each in gone:
         each.place.remove()
         log.info("removed %s", each.place.uri)
-    return Tidied(removed=tuple(each.place.uri for each in gone), left=len(there) - len(gone))
+    left = [each for each in there if each not in gone]
+    compacted = too_large_by_now(left, policy, now)
+    for each in compacted:
+        each.place.compact()
+        log.info("compacted %s", each.place.uri)
+    return Tidied(
+        removed=tuple(each.place.uri for each in gone),
+        compacted=tuple(each.place.uri for each in compacted),
+        left=len(left),
+    )
+
+
+def _looked_at(place: SnapshotPlace, taken_at: datetime) -> Kept:
+    compacted = place.compacted()
+    return Kept(place=place, taken_at=taken_at, finished=compacted or place.finished(), compacted=compacted)

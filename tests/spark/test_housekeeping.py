@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import housekeeping
+from pulsar_steward.errors import SnapshotError
 from pulsar_steward.policy.housekeeping import HousekeepingPolicy
-from steward_spark.housekeeping import Kept, past_their_time, tidy
+from steward_spark.housekeeping import Kept, past_their_time, tidy, too_large_by_now
 from steward_spark.place import SnapshotPlace, snapshot_uri, stamp_of
 
 if TYPE_CHECKING:
@@ -75,6 +76,57 @@ def test_only_the_clusters_own_old_snapshots_are_removed(spark: SparkSession, tm
     assert all(folder.exists() for folder in [*young, *other])
 
 
+@pytest.mark.parametrize(
+    ("least", "ages", "compacted"),
+    [
+        (1, [1, 2, 4, 5], []),
+        (1, [0.1 * number for number in range(12)] + [2, 4, 5], [5, 4]),
+        (14, [0.1 * number for number in range(12)] + [2, 4, 5], [5]),
+        (1, [4 + 0.1 * number for number in range(13)], [5.2]),
+    ],
+)
+def test_what_a_diagnosis_looks_back_to_stays_whole(
+    spark: SparkSession, least: int, ages: list[float], compacted: list[float]
+) -> None:
+    """That is twelve snapshots, or more where the policy says so; of older ones the bulk goes."""
+    policy = HousekeepingPolicy(keep_topics_days=3, keep_snapshots_least=least)
+    place = SnapshotPlace(spark, "file:///nowhere")
+    there = [Kept(place=place, taken_at=ago(days), finished=True) for days in ages]
+    there.append(Kept(place=place, taken_at=ago(6), finished=True, compacted=True))
+    there.append(Kept(place=place, taken_at=ago(6), finished=False))
+    assert [each.taken_at for each in too_large_by_now(there, policy, NOW)] == [ago(days) for days in compacted]
+
+
+def test_of_a_compacted_snapshot_what_was_said_of_it_stays(spark: SparkSession, tmp_path: Path) -> None:
+    """It counts no more, is not compacted again, and goes at the end of its time as any other."""
+    folders = [made(spark, tmp_path, days) for days in (*(0.1 * number for number in range(12)), 5)]
+    (folders[-1] / "findings").mkdir()
+    here = SnapshotPlace(spark, snapshot_uri(str(tmp_path), "east", NOW))
+    policy = HousekeepingPolicy(keep_topics_days=3, keep_snapshots_days=6)
+
+    tidied = tidy(here, policy, NOW)
+    again = tidy(here, policy, NOW)
+    later = tidy(here, policy, NOW + timedelta(days=2))
+
+    assert [uri.rpartition("/")[2] for uri in tidied.compacted] == [folders[-1].name]
+    assert (tidied.removed, again.compacted, again.removed) == ((), (), ())
+    assert [uri.rpartition("/")[2] for uri in later.removed] == [folders[-1].name]
+    assert all((folder / "topics").exists() for folder in folders[:-1])
+
+
+def test_a_compacted_snapshot_is_none(spark: SparkSession, tmp_path: Path) -> None:
+    """What is left of it is not taken for a cluster without topics."""
+    folder = made(spark, tmp_path, 5)
+    (folder / "findings").mkdir()
+    place = SnapshotPlace(spark, str(folder))
+    place.compact()
+
+    assert not place.finished()
+    assert sorted(each.name for each in folder.iterdir() if each.is_dir()) == ["findings"]
+    with pytest.raises(SnapshotError, match="no finished snapshot"):
+        place.require_finished()
+
+
 def test_a_cluster_without_snapshots_is_no_error(spark: SparkSession, tmp_path: Path) -> None:
     """There is nothing to remove."""
     here = SnapshotPlace(spark, snapshot_uri(str(tmp_path), "east", NOW))
@@ -90,4 +142,4 @@ def test_the_job_says_how_many_are_left(
     arguments = ["--cluster", "east", "--out", str(tmp_path)]
     policy = '{"housekeeping": {"keep_snapshots_least": 1}}'
     assert housekeeping.main([*arguments, "--policy-json", policy]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "1 snapshots of east removed, 1 left"
+    assert capsys.readouterr().out.splitlines()[-1] == "snapshots of east: 1 removed, 0 compacted, 1 left"
