@@ -22,14 +22,14 @@ from rich.console import Console
 from benchmarks.chaos.detour import Detour
 from benchmarks.chaos.document import Chaos, markdown
 from benchmarks.chaos.faults import FAULTS, Scenario, at_each_line, scenarios
-from benchmarks.chaos.ground import Ground, with_admin_api
+from benchmarks.chaos.ground import Ground
 from benchmarks.chaos.running import ChaosRun, Servers
 from benchmarks.telling import sayer, versions
+from lab.bookie import with_admin_api
 from lab.cluster import running_lab
 from lab.errors import PrerequisiteMissingError
 from lab.faults.real.ground import COMMON_SETTINGS
 from lab.model import VERSIONS
-from lab.ports import LOOPBACK, Ports
 from lab.postgres import binaries, restartable_postgres
 
 if TYPE_CHECKING:
@@ -100,8 +100,7 @@ def run_all(
     if folder is None:
         raise PrerequisiteMissingError("PostgreSQL is needed: install its package, such as Debian's `postgresql`")
     with ExitStack() as open_parts:
-        bookie = with_admin_api(Ports(None).take(LOOPBACK, "the bookie's own API"))
-        brokers = dict(COMMON_SETTINGS)
+        brokers, bookie = dict(COMMON_SETTINGS), with_admin_api()
         lab = open_parts.enter_context(running_lab("chaos", home=home, broker_settings=brokers, bookie_settings=bookie))
         postgres, program = open_parts.enter_context(restartable_postgres(folder))
         detour = Detour()

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import re
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import httpx
-
-from lab.admin import NO_CERTIFICATES
+from lab.bookie import set_read_only
 from lab.errors import AdminCallError
 from lab.faults.real.operator import operator_of, operators_of
 from lab.placement import SYSTEM_NAMESPACE
-from lab.ports import LOOPBACK
 from lab.process import condition
+from lab.request_log import RequestLogs
 from lab.waiting import wait_until
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.admin.settings import AdminSettings
@@ -40,21 +36,6 @@ COORDINATORS = 16
 GIB = 1 << 30
 _TOPICS = [f"persistent://{namespace}/t-{number}" for namespace in NAMESPACES for number in range(TOPICS)]
 _COORDINATORS = [tc_topic(number) for number in range(COORDINATORS)]
-
-CALL = re.compile(r'RequestLog \S+ .*?"(PUT|POST|DELETE) (\S+) HTTP/[\d.]+" (\d+) .*"python-requests/')
-"""A changing request of Steward's in a broker's log; the lab and brokers themselves name themselves otherwise."""
-
-REDIRECT = 307
-
-
-def with_admin_api(port: int) -> dict[str, str]:
-    """Settings of a bookie that answers its own admin API there."""
-    return {
-        "httpServerEnabled": "true",
-        "httpServerHost": LOOPBACK,
-        "httpServerPort": str(port),
-        "httpServerClass": "org.apache.bookkeeper.http.vertx.VertxHttpServer",
-    }
 
 
 @dataclass(frozen=True)
@@ -81,11 +62,14 @@ class Ground:
 
     Args:
         lab: Three brokers, running.
+
+    Attributes:
+        logs: What brokers were asked to change from now on.
     """
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
-        self._read_up_to = {broker.name: lab.log(broker.name).stat().st_size for broker in lab.brokers}
+        self.logs = RequestLogs(lab)
         for namespace in NAMESPACES:
             lab.make_topic(f"persistent://{namespace}/t-0", BUNDLES)
             for number in range(1, TOPICS):
@@ -100,17 +84,10 @@ class Ground:
         """How Steward reaches it."""
         return AdminSettings(urls=self.lab.admin_urls, limits=policy.admin)
 
-    def set_bookie(self, *, read_only: bool) -> None:
-        """Has the bookie refuse writes, or take them again, by its own admin API."""
-        port = self.lab.state.spec.bookie_settings["httpServerPort"]
-        url = f"http://{LOOPBACK}:{port}/api/v1/bookie/state/readonly"
-        with httpx.Client(trust_env=False, verify=NO_CERTIFICATES) as client:
-            client.put(url, json={"readOnly": read_only}).raise_for_status()
-
     def heal(self) -> None:
         """Starts and resumes what a fault ended or paused, and has every bundle loaded again."""
         self.lab.resume_zookeeper()
-        self.set_bookie(read_only=False)
+        set_read_only(self.lab, on=False)
         for broker in self.lab.brokers:
             match condition(broker.process):
                 case "gone":
@@ -223,20 +200,3 @@ class Ground:
             names = [tc_topic(number) for number in range(COORDINATORS)]
         positions = (position_of(name) for name in names)
         return sorted(position for position in positions if position in whole)
-
-    def calls(self) -> list[str]:
-        """Changing requests of Steward's that brokers answered themselves, not by a redirect, since the last time."""
-        time.sleep(0.2)  # a request is logged right after its answer went out
-        found = []
-        for broker in self.lab.brokers:
-            with self.lab.log(broker.name).open("rb") as log:
-                log.seek(self._read_up_to.get(broker.name, 0))
-                text = log.read()
-            whole = text[: text.rfind(b"\n") + 1]
-            self._read_up_to[broker.name] = self._read_up_to.get(broker.name, 0) + len(whole)
-            found += [
-                f"{method} {path}"
-                for method, path, status in CALL.findall(whole.decode(errors="replace"))
-                if int(status) != REDIRECT
-            ]
-        return found

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from benchmarks.chaos.ground import NAMESPACES
+from lab.request_log import essence
 from pulsar_steward.apply.changes import kind_of
 from pulsar_steward.apply.execute import MOST_ATTEMPTS
 from pulsar_steward.ledger.read import LedgerReader
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from pulsar_steward.ledger.rows import Intent, StepOutcome
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.model.step import Change
-
-REDIRECTING = {"authoritative", "destinationBroker"}
-"""Of an unload's address the leader keeps the destination, and sends the caller on without it."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ def judged(run: ChaosRun, engine: Engine, plan: Plan, before: State, proof: Repo
     """Holds a run to account, once the cluster is whole again."""
     ledger, batch_id = LedgerReader(engine), plan.batches[0].batch_id
     intents, outcomes = ledger.intents(plan.plan_id, batch_id), ledger.outcomes(plan.plan_id, batch_id)
-    calls, after = run.ground.calls(), run.ground.state()
+    calls, after = run.ground.logs.changing_calls(), run.ground.state()
     disturbed = run.scenario.fault.kind == "cluster" and run.happened
     violations = [
         *_calls(calls, intents),
@@ -85,24 +83,17 @@ def _told(report: Report | None) -> str:
     return "killed" if report is None else f"{report.error or 'ended'}: {' | '.join(report.said)}"
 
 
-def _called(change: Change) -> str:
+def call_for(change: Change) -> str:
+    """The call that makes a change, without what brokers add or leave out when they redirect it."""
     call = kind_of(change).call()
     query = f"?{urlencode(call.query)}" if call.query else ""
-    return _essence(f"{call.method} {call.path}{query}")
-
-
-def _essence(call: str) -> str:
-    """A call without what brokers add to its address, or leave out, when they redirect it."""
-    method, _, address = call.partition(" ")
-    parts = urlsplit(address)
-    kept = [(name, value) for name, value in parse_qsl(parts.query) if name not in REDIRECTING]
-    return f"{method} {unquote(parts.path)}?{urlencode(kept)}"
+    return essence(f"{call.method} {call.path}{query}")
 
 
 def _calls(calls: Sequence[str], intents: Sequence[Intent]) -> Iterator[str]:
     """Every changing call has exactly one intent, and so one approved step, behind it."""
-    intended = Counter(_called(intent.change) for intent in intents)
-    for call, count in Counter(_essence(call) for call in calls).items():
+    intended = Counter(call_for(intent.change) for intent in intents)
+    for call, count in Counter(essence(call) for call in calls).items():
         if count > intended[call]:
             yield f"{call} was sent {count} times, and intended {intended[call]} times"
     targets = {intent.change.target for intent in intents if isinstance(intent.change, UnloadBundle)}

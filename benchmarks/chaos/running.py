@@ -14,6 +14,7 @@ from sqlalchemy import delete, insert, select, update
 from benchmarks.chaos import worker
 from benchmarks.chaos.faults import ambush, jump, kill_at, outage
 from benchmarks.chaos.judging import Judged, judged
+from lab.bookie import set_read_only
 from lab.postgres import create_database
 from pulsar_steward.apply.changes import kind_of
 from pulsar_steward.ledger import tables
@@ -96,7 +97,7 @@ class ChaosRun:
         began = time.monotonic()
         random = self.scenario.random
         before = self.ground.state()
-        self.ground.calls()
+        self.ground.logs.changing_calls()
         engine = open_ledger(url := self.servers.ledger(self.scenario))
         plan = self._asked(engine, self.ground.changes(random, before))
         if self.scenario.fault.kind == "tampering":
@@ -206,7 +207,7 @@ class ChaosRun:
             case "broker paused":
                 lab.pause_broker(broker)
             case "bookie read-only":
-                self.ground.set_bookie(read_only=True)
+                set_read_only(lab, on=True)
             case "ZooKeeper paused":
                 lab.pause_zookeeper()
                 threading.Timer(6, lab.resume_zookeeper).start()

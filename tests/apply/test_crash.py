@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lab.simulator import Answer, Delay, Fault
+from pulsar_steward.apply.execute import MOST_ATTEMPTS
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.errors import Refused
 from pulsar_steward.ledger.rows import Decision
@@ -115,6 +116,31 @@ def test_a_bundle_that_went_elsewhere_during_the_crash_is_a_failure(site: Worksi
     assert said(outcomes) == ["failed", "refused"]
     assert outcomes[0].reason == f"interrupted; {site.brokers[2]} owns {site.tc_bundles[0]}"
     assert len(site.changes()) == 1
+
+
+def test_calls_that_crashes_cut_short_are_counted(site: Worksite) -> None:
+    """Whoever dies before each call gets as many as anybody else: then the step is given up, and said to be."""
+    plan = site.approved(site.move(0), site.move(1))
+    for _ in range(MOST_ATTEMPTS):
+        crash(site, plan, before="PUT")
+    outcomes = site.carry_out(plan)
+    assert said(outcomes) == ["failed", "refused"]
+    assert outcomes[0].reason == "interrupted, and nothing came of it; given up after 3 calls"
+    intents = site.ledger.intents(plan.plan_id, "b1")
+    assert [intent.attempt for intent in intents] == [1, 2, 3]
+    assert outcomes[0].intent_id == intents[-1].intent_id
+    assert site.changes() == []
+
+
+def test_calls_before_a_crash_count_beside_those_after_it(site: Worksite) -> None:
+    """One was cut short, and two were accepted and taken back: there is no fourth."""
+    plan = site.approved(site.move(0))
+    crash(site, plan, before="PUT")
+    site.simulator.faults.add(Fault(Answer(204), path="/unload", times=None))
+    (outcome,) = site.carry_out(plan)
+    assert outcome.outcome == "failed"
+    assert outcome.reason.endswith(f"{site.brokers[0]} owns {site.tc_bundles[0]}; given up after 3 calls")
+    assert len(site.changes()) == 2
 
 
 def test_a_crash_between_two_steps_needs_no_look_back(site: Worksite) -> None:

@@ -14,6 +14,7 @@ from pulsar_steward.policy.health import HealthPolicy
 from tests.apply.worksite import quick_policy, said
 
 if TYPE_CHECKING:
+    from pulsar_steward.admin.calls import Call
     from tests.apply.worksite import Worksite
 
 POLICY = HealthPolicy(backlog_floor_messages=100)
@@ -105,6 +106,23 @@ def test_clients_that_come_back_are_told(site: Worksite) -> None:
     assert outcome.outcome == "done"
     assert outcome.reason.endswith("10 of 10 watched clients are connected")
     assert outcome.proof["health"]["level"] == "fine"
+
+
+def test_what_was_there_before_the_first_call_has_to_come_back_after_the_last(site: Worksite) -> None:
+    """The bundle is taken back and moved again: clients that left in between are missing all the same."""
+    watching(site)
+    site.simulator.faults.add(Fault(Answer(204), path="/unload"))
+
+    def they_leave(call: Call) -> None:
+        if call.method == "PUT":
+            site.simulator.faults.add(Fault(Answer(404), path="/stats", times=None))
+
+    plan = site.approved(site.move(BUNDLE, namespace="shop/orders"))
+    (outcome,) = site.carry_out(plan, after=they_leave)
+    assert len(site.ledger.intents(plan.plan_id, "b1")) == 2
+    assert outcome.outcome == "done"
+    assert outcome.proof["health"]["level"] == "worse"
+    assert "4 of 4 producers are not back after 1 s" in outcome.reason
 
 
 def test_a_batch_stops_itself_where_clients_do_not_come_back(site: Worksite) -> None:

@@ -37,8 +37,9 @@ def test_a_proof_that_comes_soon_is_waited_for(site: Worksite) -> None:
 def test_a_batch_that_failed_stops_plans_from_before_it(site: Worksite) -> None:
     """A plan that was made after it has seen what came of it, and may go on."""
     first, second = site.approved(site.move(0)), site.approved(site.move(1))
-    site.simulator.faults.add(Fault(Answer(200), path="/unload"))
+    fault = site.simulator.faults.add(Fault(Answer(200), path="/unload", times=None))
     assert said(site.carry_out(first)) == ["failed"]
+    site.simulator.faults.remove(fault)
     with pytest.raises(AssertionError):
         site.proved(first)
     (refused,) = site.carry_out(second)

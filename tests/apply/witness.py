@@ -69,7 +69,6 @@ class Witness:
         self._known = {intent.intent_id for intent in self._intents()}
         tried = {intent.step_id for intent in self._intents() if proposal.asked.get(intent.answer_id) == run}
         self._interrupted = {step for step in tried if (run, step) not in proposal.came_to}
-        self._calls: Counter[str] = Counter()
         self._sent: list[Call] = []
 
     # -- what the worker meets
@@ -126,7 +125,6 @@ class Witness:
             return
         (intent,) = new
         self._known.add(intent.intent_id)
-        self._calls[intent.step_id] += 1
         self._proposal.tried_under.add(intent.answer_id)
         self.seen["calls"] += 1
         self.faults += [f"{call}: {wrong}" for wrong in self._wrongs(call, intent)]
@@ -145,7 +143,7 @@ class Witness:
             "done or given up before": (self._run, step_id) in proposal.came_to,
             "something before it is not done": any(proposal.came_to.get((self._run, n)) != "done" for n in earlier),
             "not what has to be done first": not set(batch.step(step_id).after) <= {*earlier},
-            "tried too often": self._calls[step_id] > MOST_ATTEMPTS,
+            "tried too often": sum(each.step_id == step_id for each in self._intents()) > MOST_ATTEMPTS,
             "other values before it": not self._truth.matches(intent),
             "without the lease": lease is None or not lease.holder.startswith(self._run) or lease.expires_at <= now,
         }

@@ -6,15 +6,16 @@ After each of these the brokers' request logs, the ledger and the cluster have t
 from __future__ import annotations
 
 import json
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from sqlalchemy import update
 
 from lab.airflow.rest import AirflowCallError
+from lab.request_log import RequestLogs
 from lab.testing import cannot_run
 from lab.waiting import wait_until
 from pulsar_steward.ledger import tables
@@ -23,7 +24,6 @@ from pulsar_steward.ledger.verify import verify_ledger
 from pulsar_steward.model.plan import approval_digest
 from pulsar_steward.orchestration.halt_variable import HALT
 from tests.live.airflow_processes import another_scheduler, kill, scheduler_killed, started_scheduler, task_process
-from tests.live.broker_calls import BrokerCalls
 from tests.live.care import Care
 from tests.live.held_up import held_up
 from tests.live.three_steps import KIND, STEPS, all_tell_the_same, asked, outcomes_of, refusals
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from lab.airflow.server import Airflow
     from lab.cluster import Lab
     from pulsar_steward.model.plan import Plan
+    from tests.live.held_up import HeldUp
 
 pytestmark = [pytest.mark.live, pytest.mark.airflow, pytest.mark.timeout(600)]
 
@@ -89,77 +90,79 @@ def begun(care: Care, plan: Plan) -> list[str]:
     return [each.step_id for each in care.ledger.intents(plan.plan_id, "b1") if each.step_id not in over]
 
 
-def test_a_task_that_is_killed_goes_on_in_its_retry(care: Care) -> None:
-    """SIGKILL between intent and outcome: Airflow tries again, which looks what became of the call, and goes on."""
-    calls, plan = BrokerCalls(care.lab), asked(care)
+class UnderWay(NamedTuple):
+    """A run of a plan of three steps, whose first call is made, and waits for its outcome to be recorded."""
+
+    logs: RequestLogs
+    plan: Plan
+    run: str
+    outcomes: HeldUp
+
+
+@contextmanager
+def held_up_after_its_first_call(care: Care) -> Iterator[UnderWay]:
+    """Has a run approved and begun, and keeps it from recording an outcome for the length of the block."""
+    logs, plan = RequestLogs(care.lab), asked(care)
     run = care.remediate(plan_id=plan.plan_id)
     (detail,) = care.approvals(1, run)
     with held_up(care.engine, tables.OUTCOMES) as outcomes:
         care.approve(detail)
         outcomes.until_waiting()
         assert begun(care, plan) == ["b1.s01"]
+        yield UnderWay(logs, plan, run, outcomes)
+
+
+def test_a_task_that_is_killed_goes_on_in_its_retry(care: Care) -> None:
+    """SIGKILL between intent and outcome: Airflow tries again, which looks what became of the call, and goes on."""
+    with held_up_after_its_first_call(care) as (logs, plan, run, _):
         kill([task_process(care.airflow, run, "batch.apply")])
 
     assert care.ended(run) == "success"
     assert attempts(care, run) == 2
-    all_tell_the_same(care, plan, calls, *STEPS)
+    all_tell_the_same(care, plan, logs, *STEPS)
 
 
 def test_an_apply_outlives_its_scheduler(care: Care) -> None:
     """SIGKILL for the scheduler alone: the task ends its work, and the next scheduler goes on from there."""
-    calls, plan = BrokerCalls(care.lab), asked(care)
-    run = care.remediate(plan_id=plan.plan_id)
-    (detail,) = care.approvals(1, run)
-    with held_up(care.engine, tables.OUTCOMES) as outcomes:
-        care.approve(detail)
-        outcomes.until_waiting()
-        assert begun(care, plan) == ["b1.s01"]
-        with scheduler_killed(care.airflow, alone=True):
-            started_scheduler(care.airflow)
-            outcomes.let_go()
-            applied = "batch.apply[0]"
-            states = partial(care.airflow.api.states, "pulsar_remediate", run)
-            wait_until(lambda: states()[applied] == "success", "the task has ended its work", 60, every_s=0.3)
+    with held_up_after_its_first_call(care) as (logs, plan, run, outcomes), scheduler_killed(care.airflow, alone=True):
+        started_scheduler(care.airflow)
+        outcomes.let_go()
+        applied = "batch.apply[0]"
+        states = partial(care.airflow.api.states, "pulsar_remediate", run)
+        wait_until(lambda: states()[applied] == "success", "the task has ended its work", 60, every_s=0.3)
     # Only now: what the dead one forked shares its connections, so PostgreSQL may keep its locks until that has ended.
     assert care.ended(run) == "success"
 
     assert attempts(care, run) == 1
-    all_tell_the_same(care, plan, calls, *STEPS)
+    all_tell_the_same(care, plan, logs, *STEPS)
 
 
 def test_an_apply_that_dies_with_its_scheduler_is_taken_up_by_the_next(care: Care) -> None:
     """SIGKILL for the scheduler with all its tasks: the next one notices the silence, and starts the task anew."""
-    calls, plan = BrokerCalls(care.lab), asked(care)
-    run = care.remediate(plan_id=plan.plan_id)
-    (detail,) = care.approvals(1, run)
-    with held_up(care.engine, tables.OUTCOMES) as outcomes:
-        care.approve(detail)
-        outcomes.until_waiting()
-        assert begun(care, plan) == ["b1.s01"]
-        with scheduler_killed(care.airflow, alone=False):
-            outcomes.let_go()
-            with another_scheduler(care.airflow, **IMPATIENT):
-                assert care.ended(run) == "success"
+    with held_up_after_its_first_call(care) as (logs, plan, run, outcomes), scheduler_killed(care.airflow, alone=False):
+        outcomes.let_go()
+        with another_scheduler(care.airflow, **IMPATIENT):
+            assert care.ended(run) == "success"
 
-    all_tell_the_same(care, plan, calls, *STEPS)
+    all_tell_the_same(care, plan, logs, *STEPS)
 
 
 def test_two_schedulers_do_every_step_once(care: Care) -> None:
     """Two schedulers on one database, two batches approved: each step is carried out once."""
-    calls, plan = BrokerCalls(care.lab), asked(care, batches=2)
+    logs, plan = RequestLogs(care.lab), asked(care, batches=2)
     with another_scheduler(care.airflow):
         run = care.remediate(plan_id=plan.plan_id)
         for detail in care.approvals(2, run):
             care.approve(detail)
         assert care.ended(run) == "success"
 
-    all_tell_the_same(care, plan, calls, *(step.step_id for batch in plan.batches for step in batch.steps))
+    all_tell_the_same(care, plan, logs, *(step.step_id for batch in plan.batches for step in batch.steps))
 
 
 def test_of_two_runs_of_a_plan_one_acts(care: Care) -> None:
     """Both are approved, and want to act at the same moment: one does everything, the other is refused with why."""
     write_policy(care, apply={"lease_seconds": 60})  # a lease lasts from before it had to wait for its table
-    calls, plan = BrokerCalls(care.lab), asked(care)
+    logs, plan = RequestLogs(care.lab), asked(care)
     runs = [care.remediate(plan_id=plan.plan_id) for _ in range(2)]
     with held_up(care.engine, tables.LEASES) as leases:
         for run in runs:
@@ -169,13 +172,13 @@ def test_of_two_runs_of_a_plan_one_acts(care: Care) -> None:
     assert sorted(care.ended(run) for run in runs) == ["failed", "success"]
     (reason,) = refusals(care, plan)
     assert "was tried before, under another approval" in reason
-    all_tell_the_same(care, plan, calls, *STEPS)
+    all_tell_the_same(care, plan, logs, *STEPS)
 
 
 def test_two_people_have_to_approve(care: Care) -> None:
     """The first person cannot be the second as well; what is carried out is what both left ticked."""
     write_policy(care, approval={"two_people_for": [KIND]})
-    calls, plan = BrokerCalls(care.lab), asked(care)
+    logs, plan = RequestLogs(care.lab), asked(care)
     alone = care.remediate(plan_id=plan.plan_id)
     care.approve(care.approvals(1, alone)[0])
     (second,) = care.approvals(1, alone)
@@ -185,7 +188,7 @@ def test_two_people_have_to_approve(care: Care) -> None:
     last = care.ledger.answers(plan.plan_id, "b1")[-1]
     assert (last.decision, last.answered_by) == (Decision.MALFORMED, "alice")
     assert "the second has to be another person's" in last.reason
-    all_tell_the_same(care, plan, calls)
+    all_tell_the_same(care, plan, logs)
 
     both = care.remediate(plan_id=plan.plan_id)
     care.approve(care.approvals(1, both)[0], steps=["b1.s01", "b1.s02"])
@@ -193,13 +196,13 @@ def test_two_people_have_to_approve(care: Care) -> None:
     with closing(care.airflow.api_as("bob")) as bob:
         bob.answer(second, "Approve", steps=["b1.s02"])
     assert care.ended(both) == "success"
-    all_tell_the_same(care, plan, calls, "b1.s02")
+    all_tell_the_same(care, plan, logs, "b1.s02")
 
 
 def test_who_is_not_asked_and_who_asked_cannot_approve(care: Care) -> None:
     """Airflow lets only assigned users answer; the yes of whoever started the run is recorded as none."""
     write_policy(care, approval={"assigned_users": ["bob"], "requester_may_approve": False})
-    calls, plan = BrokerCalls(care.lab), asked(care)
+    logs, plan = RequestLogs(care.lab), asked(care)
     with closing(care.airflow.api_as("bob")) as bob:
         run = bob.trigger("pulsar_remediate", {"cluster": care.cluster, "plan_id": plan.plan_id})
         (detail,) = care.approvals(1, run)
@@ -210,14 +213,14 @@ def test_who_is_not_asked_and_who_asked_cannot_approve(care: Care) -> None:
     (answer,) = care.ledger.answers(plan.plan_id, "b1")
     assert (answer.decision, answer.answered_by) == (Decision.MALFORMED, "bob")
     assert "bob started the run, and may not approve it" in answer.reason
-    all_tell_the_same(care, plan, calls)
+    all_tell_the_same(care, plan, logs)
 
 
 def test_the_halt_variable_stops_a_batch_that_keeps_its_pace(care: Care, pulsar: Lab) -> None:
     """Set by the REST API in the middle, it stops what waits at once; taken away, a new plan goes through."""
     with Care.taken(care.airflow, pulsar, "paced") as paced:
         write_policy(paced, apply={"bundle_moves_per_minute": 1})
-        calls, plan = BrokerCalls(paced.lab), asked(paced)
+        logs, plan = RequestLogs(paced.lab), asked(paced)
         run = paced.remediate(plan_id=plan.plan_id)
         paced.approve(paced.approvals(1, run)[0])
         wait_until(lambda: len(outcomes_of(paced, plan)) == 1, "the first step is done", 60)
@@ -231,19 +234,19 @@ def test_the_halt_variable_stops_a_batch_that_keeps_its_pace(care: Care, pulsar:
         assert stopped.outcome is Outcome.REFUSED
         assert f"halted by the Airflow variable {HALT}" in stopped.reason
         assert stopped.at - said < MUST_STOP_WITHIN
-        all_tell_the_same(paced, plan, calls, "b1.s01")
+        all_tell_the_same(paced, plan, logs, "b1.s01")
 
         write_policy(paced)
-        calls, plan = BrokerCalls(paced.lab), asked(paced)
+        logs, plan = RequestLogs(paced.lab), asked(paced)
         run = paced.remediate(plan_id=plan.plan_id)
         paced.approve(paced.approvals(1, run)[0])
         assert paced.ended(run) == "success"
-        all_tell_the_same(paced, plan, calls, *STEPS)
+        all_tell_the_same(paced, plan, logs, *STEPS)
 
 
 def test_an_answer_that_is_tampered_with_permits_nothing(care: Care) -> None:
     """One step was approved, and the ledger's row says all three, digest included: the task fails and says so."""
-    calls, plan = BrokerCalls(care.lab), asked(care)
+    logs, plan = RequestLogs(care.lab), asked(care)
     run = care.remediate(plan_id=plan.plan_id)
     (detail,) = care.approvals(1, run)
     answers = tables.ANSWERS
@@ -264,7 +267,7 @@ def test_an_answer_that_is_tampered_with_permits_nothing(care: Care) -> None:
         with care.engine.begin() as connection:
             connection.execute(change.values(step_ids=json.dumps(true.step_ids), digest=true.digest))
     assert outcomes_of(care, plan) == []
-    all_tell_the_same(care, plan, calls)
+    all_tell_the_same(care, plan, logs)
 
 
 @pytest.mark.spark

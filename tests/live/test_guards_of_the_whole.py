@@ -6,13 +6,12 @@ import contextlib
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-import httpx
 import msgspec
 import pytest
 
+from lab.bookie import METRICS, is_read_only, set_read_only, url_of, with_admin_api
 from lab.cluster import Lab, running_lab
 from lab.faults.real.ground import COMMON_SETTINGS
-from lab.ports import LOOPBACK, Ports
 from lab.testing import need_lab
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.model.setting import SettingName, TimeToLive
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 
-WITHIN_S = 10.0
-
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
@@ -44,21 +41,9 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         progress=print,
         brokers=2,
         broker_settings=dict(COMMON_SETTINGS),
-        bookie_settings=answering(Ports(None).take(LOOPBACK, "the bookie's own API")),
+        bookie_settings={**with_admin_api(), **METRICS},
     ) as running:
         yield running
-
-
-def answering(port: int) -> dict[str, str]:
-    """Settings of a bookie that answers HTTP there."""
-    return {
-        "httpServerEnabled": "true",
-        "httpServerHost": LOOPBACK,
-        "httpServerPort": str(port),
-        "httpServerClass": "org.apache.bookkeeper.http.vertx.VertxHttpServer",
-        "prometheusStatsHttpEnable": "true",
-        "statsProviderClass": "org.apache.bookkeeper.stats.prometheus.PrometheusMetricsProvider",
-    }
 
 
 @pytest.fixture
@@ -117,33 +102,26 @@ def expiry(here: Ground) -> int | None:
 
 def test_nothing_is_moved_while_a_bookie_is_read_only(lab: Lab, hands_with: Callable[..., Hands]) -> None:
     """Its own metrics tell; once it takes writes again, so does Steward make the move."""
-    base = f"http://{LOOPBACK}:{lab.state.spec.bookie_settings['httpServerPort']}"
-    hands = hands_with({"collect": {"metrics_urls": [f"bookie={base}/metrics"]}})
+    metrics = f"{url_of(lab)}/metrics"
+    hands = hands_with({"collect": {"metrics_urls": [f"bookie={metrics}"]}})
     with plot(lab, "read-only-bookie") as here:
         here.subscription(here.topic())
         move = move_of(here)
-        with read_only(base):
+        with read_only(lab):
             outcome, reason = hands.refusal_of(move)
-            assert (outcome, reason) == (
-                Outcome.REFUSED,
-                f"whole_cluster: read-only bookies: {base}/metrics",
-            )
+            assert (outcome, reason) == (Outcome.REFUSED, f"whole_cluster: read-only bookies: {metrics}")
             assert f"{move.namespace}/{move.bundle}" in lab.owned_bundles()[move.source]
         hands.heal(hands.plan_of(move))
         assert f"{move.namespace}/{move.bundle}" in lab.owned_bundles()[move.target]
 
 
 @contextlib.contextmanager
-def read_only(base: str) -> Iterator[None]:
-    """Has a bookie take no writes for the length of a block."""
-    with httpx.Client(base_url=base, timeout=WITHIN_S, trust_env=False) as bookie:
-
-        def switch(*, on: bool) -> None:
-            bookie.put("/api/v1/bookie/state/readonly", json={"readOnly": on}).raise_for_status()
-            assert bookie.get("/api/v1/bookie/state/readonly").json() == {"readOnly": on}
-
-        switch(on=True)
-        try:
-            yield
-        finally:
-            switch(on=False)
+def read_only(lab: Lab) -> Iterator[None]:
+    """Has the bookie take no writes for the length of a block."""
+    set_read_only(lab, on=True)
+    try:
+        assert is_read_only(lab)
+        yield
+    finally:
+        set_read_only(lab, on=False)
+    assert not is_read_only(lab)

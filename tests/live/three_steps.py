@@ -6,7 +6,9 @@ import itertools
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from benchmarks.chaos.judging import call_for
 from benchmarks.observing import settings_of
+from lab.request_log import essence
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.ledger.verify import verify_ledger
@@ -14,11 +16,11 @@ from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.step import ChangeSetting, UnloadBundle
 from pulsar_steward.orchestration.home import now
 from tests.builders import a_batch, a_plan, a_policy, a_step
-from tests.live.broker_calls import BrokerCalls, calls_for
 from tests.live.moves import loaded_bundle, owner_of
 
 if TYPE_CHECKING:
     from lab.cluster import Lab
+    from lab.request_log import RequestLogs
     from pulsar_steward.ledger.rows import StepOutcome
     from pulsar_steward.model.plan import Batch, Plan
     from pulsar_steward.model.step import Change
@@ -65,13 +67,14 @@ def refusals(care: Care, plan: Plan) -> set[str]:
     return {row.reason for row in outcomes_of(care, plan) if row.outcome is Outcome.REFUSED}
 
 
-def all_tell_the_same(care: Care, plan: Plan, calls: BrokerCalls, *done: str) -> None:
+def all_tell_the_same(care: Care, plan: Plan, logs: RequestLogs, *done: str) -> None:
     """Brokers, ledger and cluster say that exactly these steps were carried out, and each once."""
     rows = outcomes_of(care, plan)
     assert Counter(row.step_id for row in rows if row.outcome is Outcome.DONE) == Counter(done), rows
     intents = [row for batch in plan.batches for row in care.ledger.intents(plan.plan_id, batch.batch_id)]
     assert {intent.step_id for intent in intents} == set(done)
-    assert calls.carried_out() == calls_for(intent.change for intent in intents)
+    made = Counter(essence(call) for call in logs.changing_calls())
+    assert made == Counter(call_for(intent.change) for intent in intents)
     assert verify_ledger(care.engine).tampered == ()
     for step in (step for batch in plan.batches for step in batch.steps):
         assert shows(care.lab, step.change, done=step.step_id in done), step

@@ -32,12 +32,16 @@ if TYPE_CHECKING:
     from pulsar_steward.apply.gate import Permit
     from pulsar_steward.apply.lease import HeldLease
     from pulsar_steward.apply.look import Look
+    from pulsar_steward.ledger.rows import Intent
     from pulsar_steward.model.step import Change, Step
 
 log = logging.getLogger(__name__)
 
 MOST_ATTEMPTS = 3
-"""Calls for one move, where each time another broker was quicker to take the bundle than the one that was named."""
+"""Calls for one step, those included that a crash cut short.
+
+A move is made again where another broker, or the former one, was quicker to take the bundle than the named one.
+"""
 
 
 def carry_out(bench: Bench, plan_id: str, batch_id: str) -> tuple[StepOutcome, ...]:
@@ -75,7 +79,7 @@ def _claim(bench: Bench, permit: Permit) -> None:
 
 @dataclass(frozen=True)
 class _Begun:
-    """A step whose intent is recorded: what it replaces, and how what it touches did right before it."""
+    """A step whose intent is recorded: what it replaces, and how what it touches did before its first call."""
 
     intent_id: int
     before: dict[str, Any]
@@ -124,7 +128,7 @@ class _BatchRun:
     def _recover(self) -> None:
         batch = self._permit.plan.batch(self._permit.batch_id)
         for intent in interrupted(self._intents, self._recorded.values()):
-            if result := what_became_of(self._bench, intent):
+            if result := what_became_of(self._bench, intent) or _tried_enough(intent):
                 self._record(batch.step(intent.step_id), result, intent.intent_id)
 
     def _await_proofs(self) -> None:
@@ -160,17 +164,18 @@ class _BatchRun:
         return look_before(bench.look, step, bench.policy, past)
 
     def _carry_out(self, step: Step) -> None:
-        """Makes the change; where Pulsar takes it elsewhere, goes on from there a bounded number of times."""
-        way, last, intent_id = step, None, None
-        for attempt in range(1, MOST_ATTEMPTS + 1):
-            begun = self._begin(way)
+        """Makes the change; where Pulsar takes it elsewhere or back, goes on from there a bounded number of times."""
+        way, last, watch, intent_id = step, None, None, None
+        tried = sum(intent.step_id == step.step_id for intent in self._intents)
+        for attempt in range(tried + 1, MOST_ATTEMPTS + 1):
+            begun = self._begin(way, watch)
             if isinstance(begun, Result):
                 self._record(step, _not_again(last, begun) if last else begun, intent_id)
                 return
-            intent_id = begun.intent_id
+            intent_id, watch = begun.intent_id, begun.watch
             last = perform(self._bench, kind_of(way.change), begun.before)
             if last.onwards is None or attempt == MOST_ATTEMPTS:
-                self._record(step, self._looked_after(begun.watch, step, last), intent_id)
+                self._record(step, self._looked_after(watch, step, _given_up(last, attempt)), intent_id)
                 return
             log.warning("%s: %s, which was not asked for: once more from there", step.step_id, last.reason)
             way = msgspec.structs.replace(step, change=last.onwards)
@@ -186,8 +191,11 @@ class _BatchRun:
         values = {**result.values, "health": health.values} if health.values else result.values
         return msgspec.structs.replace(result, reason=said, values=values)
 
-    def _begin(self, step: Step) -> _Begun | Result:
-        """Everything before a call, its intent last; or what the step comes to as nothing is called."""
+    def _begin(self, step: Step, watch: Watch | None) -> _Begun | Result:
+        """Everything before a call, its intent last; or what the step comes to as nothing is called.
+
+        What was there before a step's first call has to come back after its last one.
+        """
         bench, plan, change = self._bench, self._permit.plan, step.change
         try:
             clients = _touched(bench.look, change)
@@ -197,7 +205,8 @@ class _BatchRun:
             before = self._look_before(step)
             if isinstance(before, Result):
                 return before
-            watch = None if isinstance(change, ChangeSetting) else Watch(bench.look, change, bench.policy.health)
+            if watch is None and not isinstance(change, ChangeSetting):
+                watch = Watch(bench.look, change, bench.policy.health)
             intended = IntendedCall(
                 plan=plan,
                 batch_id=self._permit.batch_id,
@@ -237,6 +246,21 @@ def _not_again(last: Result, objection: Result) -> Result:
     return Result(
         outcome=Outcome.FAILED, reason=f"{last.reason}; not tried again: {objection.reason}", values=last.values
     )
+
+
+def _given_up(last: Result, calls: int) -> Result:
+    """The last result of a step, which says so where only the number of calls kept it from going on."""
+    if last.onwards is None:
+        return last
+    return msgspec.structs.replace(last, reason=f"{last.reason}; given up after {calls} calls")
+
+
+def _tried_enough(intent: Intent) -> Result | None:
+    """What a step comes to whose last permitted call was cut short, and has had no effect."""
+    if intent.attempt < MOST_ATTEMPTS:
+        return None
+    reason = f"interrupted, and nothing came of it; given up after {intent.attempt} calls"
+    return Result(outcome=Outcome.FAILED, reason=reason)
 
 
 def _touched(look: Look, change: Change) -> int:

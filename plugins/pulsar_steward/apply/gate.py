@@ -13,6 +13,7 @@ import msgspec
 from pulsar_steward.errors import NotInLedger, Refused
 from pulsar_steward.ledger.rows import Decision, RecordedAnswer
 from pulsar_steward.ledger.tables import ANSWER_USES, ANSWERS, HALTS, INTENTS, OUTCOMES, PLANS, REQUESTS, SUPERSESSIONS
+from pulsar_steward.ledger.verify import Walked
 from pulsar_steward.model.plan import Plan, approval_digest
 from pulsar_steward.model.step import Step
 
@@ -34,12 +35,14 @@ class Permit(msgspec.Struct, frozen=True, kw_only=True):
         batch_id: The batch that was answered.
         steps: The approved steps, in the plan's order.
         answers: The answers that permit it together, the first person's first.
+        walked: How the ledger was found when it was asked for.
     """
 
     plan: Plan
     batch_id: str
     steps: tuple[Step, ...]
     answers: tuple[RecordedAnswer, ...]
+    walked: Walked
 
     @property
     def answer(self) -> RecordedAnswer:
@@ -69,7 +72,7 @@ def ask_for_permit(
         Refused: If anything is not exactly as it was approved, with the reason.
         LedgerError: If the ledger cannot be read, or was tampered with: nothing may be changed then.
     """
-    ledger.require_untampered(plan_id)
+    walked = ledger.require_untampered(plan_id)
     plan = ledger.plan(plan_id)
     answers = answers_of(ledger, plan_id, batch_id, run)
     if not answers:
@@ -82,7 +85,7 @@ def ask_for_permit(
         wider, steps = {step.step_id for step in steps}, _approved_steps(plan, answer)
         if not wider.issuperset(step.step_id for step in steps):
             raise Refused("the second approval covers steps that the first does not")
-    permit = Permit(plan=plan, batch_id=batch_id, steps=steps, answers=answers)
+    permit = Permit(plan=plan, batch_id=batch_id, steps=steps, answers=answers, walked=walked)
     _require_standing(ledger, permit, run, now)
     return permit
 
@@ -94,7 +97,7 @@ def require_valid(ledger: LedgerReader, permit: Permit, run: str, now: datetime)
         Refused: If an approval expired, was used by another run, or a newer plan took the plan's place.
         LedgerTampered: If what it rests on is not what was written.
     """
-    ledger.require_untampered(permit.plan.plan_id, _RESTED_ON)
+    ledger.require_still_untampered(permit.walked, _RESTED_ON)
     _require_standing(ledger, permit, run, now)
 
 

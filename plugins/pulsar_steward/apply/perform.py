@@ -73,7 +73,7 @@ def result_of(sight: Sight | AdminError, doubt: AdminError | None) -> Result:
         reason = f"{sight.words}; it may still take effect{said}"
         return Result(outcome=Outcome.UNKNOWN, reason=reason, values=sight.values)
     reason = f"the broker accepted the call, yet {sight.words}"
-    return Result(outcome=Outcome.FAILED, reason=reason, values=sight.values, onwards=sight.onwards)
+    return Result(outcome=Outcome.FAILED, reason=reason, values=sight.values, onwards=sight.onwards or sight.again)
 
 
 def wait_for(

@@ -23,7 +23,7 @@ from pulsar_steward.ledger.rows import (
     from_row,
 )
 from pulsar_steward.ledger.store import transaction
-from pulsar_steward.ledger.verify import require_untampered
+from pulsar_steward.ledger.verify import require_still_untampered, require_untampered
 from pulsar_steward.model.plan import ROLLBACK, Plan
 from pulsar_steward.model.step import Change, UnloadBundle
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine, RowMapping, Select, Table
 
     from pulsar_steward.ledger.halts import Halt
+    from pulsar_steward.ledger.verify import Walked
 
 
 class LedgerReader:
@@ -216,13 +217,21 @@ class LedgerReader:
         """The halt that holds for a cluster now; None: it may be changed."""
         return halt_of(self._engine, cluster)
 
-    def require_untampered(self, plan_id: str, tables_of_it: Collection[Table] = tables.CHAINED) -> None:
+    def require_untampered(self, plan_id: str) -> Walked:
         """Refuses a plan of which a row is not what was written; see `pulsar_steward.ledger.verify`.
 
         Raises:
             LedgerTampered: With the row named.
         """
-        require_untampered(self._engine, plan_id, tables_of_it)
+        return require_untampered(self._engine, plan_id)
+
+    def require_still_untampered(self, walked: Walked, tables_of_it: Collection[Table]) -> None:
+        """The same a while later, by what was added since.
+
+        Raises:
+            LedgerTampered: With the row named.
+        """
+        require_still_untampered(self._engine, walked, tables_of_it)
 
     def lease(self, cluster: str) -> Lease | None:
         """Who holds a cluster, expired or not; None where nobody ever did."""

@@ -15,11 +15,14 @@ from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.ledger.tables import CHAIN, CHAINED, HEAD
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from sqlalchemy import Connection, Engine, RowMapping, Select, Table
+    from sqlalchemy import ColumnElement, Connection, Engine, RowMapping, Select, Table
 
 AT_ONCE = 1000
+
+_NONE = Head(0, GENESIS)
+"""Where a chain without links ends."""
 
 
 class Damage(StrEnum):
@@ -82,11 +85,24 @@ def verify_ledger(engine: Engine, *, noted: Head | None = None) -> Verdict:
             compared, wrong = _compared(connection, table, select(table), known)
             rows += compared
             found += wrong
-    end = Head(links[-1].sequence, links[-1].hash) if links else Head(0, GENESIS)
-    return Verdict(head=end, rows=rows, tampered=tuple(found))
+    return Verdict(head=_end(links), rows=rows, tampered=tuple(found))
 
 
-def require_untampered(engine: Engine, plan_id: str, tables: Collection[Table] = CHAINED) -> None:
+class Walked(msgspec.Struct, frozen=True, kw_only=True):
+    """A chain that was found to be what was written, up to where it ended then.
+
+    Attributes:
+        plan_id: Whose rows were compared.
+        head: Where it ended.
+        links: Those of the plan's rows, and of tables that know no plans.
+    """
+
+    plan_id: str
+    head: Head
+    links: tuple[Entry, ...]
+
+
+def require_untampered(engine: Engine, plan_id: str, tables: Collection[Table] = CHAINED) -> Walked:
     """Refuses a plan of which a row is not what was written; and any, where the chain itself is broken.
 
     Args:
@@ -100,16 +116,52 @@ def require_untampered(engine: Engine, plan_id: str, tables: Collection[Table] =
     """
     with one_moment(engine) as connection:
         links = list(_links(connection))
+        kept = tuple(link for link in links if _concerns(link, plan_id))
         found = [*_broken_links(links), *_wrong_end(links, _head(connection))]
-        for table in tables:
-            query, of_table = select(table), [link for link in links if link.table_name == table.name]
-            if "plan_id" in table.c:
-                query = query.where(table.c.plan_id == plan_id)
-                of_table = [link for link in of_table if link.plan_id == plan_id]
-            found += _compared(connection, table, query, {link.row_key: link for link in of_table})[1]
-    if found:
+        found += _wrong_in(connection, tables, plan_id, kept)
+    _refuse(found)
+    return Walked(plan_id=plan_id, head=_end(links), links=kept)
+
+
+def require_still_untampered(engine: Engine, walked: Walked, tables: Collection[Table] = CHAINED) -> None:
+    """The same a while later, by what was added since: as the chain grows, this takes no longer.
+
+    Not looked at again are links of other plans' rows that were there then.
+
+    Args:
+        engine: An open ledger.
+        walked: How it was found.
+        tables: Only rows of these.
+
+    Raises:
+        LedgerTampered: With the first of them named.
+        LedgerError: If the ledger cannot be read.
+    """
+    theirs = (CHAIN.c.plan_id == walked.plan_id) | CHAIN.c.table_name.in_(_OF_NO_PLAN)
+    with one_moment(engine) as connection:
+        links = list(_links(connection, theirs | (CHAIN.c.sequence >= walked.head.sequence)))
+        kept = [link for link in links if _concerns(link, walked.plan_id)]
+        found = [
+            *_not_as_noted(links, walked.head),
+            *_not_as_walked(kept, walked),
+            *_broken_links([link for link in links if link.sequence > walked.head.sequence], walked.head),
+            *_wrong_end(links, _head(connection)),
+            *_wrong_in(connection, tables, walked.plan_id, kept),
+        ]
+    _refuse(found)
+
+
+_OF_NO_PLAN = tuple(table.name for table in CHAINED if "plan_id" not in table.c)
+
+
+def _concerns(link: Entry, plan_id: str) -> bool:
+    return link.plan_id == plan_id or link.table_name in _OF_NO_PLAN
+
+
+def _refuse(found: Collection[Tampering]) -> None:
+    for first in found:
         raise LedgerTampered(
-            f"the ledger was tampered with: {found[0].words}; nothing is changed (`steward ledger verify` says more)"
+            f"the ledger was tampered with: {first.words}; nothing is changed (`steward ledger verify` says more)"
         )
 
 
@@ -132,8 +184,9 @@ def exported(engine: Engine) -> Iterator[bytes]:
             yield msgspec.json.encode({**msgspec.to_builtins(link), "row": named})
 
 
-def _links(connection: Connection) -> Iterator[Entry]:
-    return (from_row(row, Entry) for row in _rows(connection, select(CHAIN).order_by(CHAIN.c.sequence)))
+def _links(connection: Connection, *which: ColumnElement[bool]) -> Iterator[Entry]:
+    query = select(CHAIN).where(*which).order_by(CHAIN.c.sequence)
+    return (from_row(row, Entry) for row in _rows(connection, query))
 
 
 def _rows(connection: Connection, query: Select[Any]) -> Iterator[RowMapping]:
@@ -145,9 +198,9 @@ def _head(connection: Connection) -> Head | None:
     return None if row is None else Head(*row)
 
 
-def _broken_links(links: Collection[Entry]) -> Iterator[Tampering]:
+def _broken_links(links: Collection[Entry], begin: Head = _NONE) -> Iterator[Tampering]:
     """Links whose hash is not theirs, and gaps; after one that is wrong the next is compared with what is there."""
-    before, expected = GENESIS, 1
+    before, expected = begin.hash, begin.sequence + 1
     for link in links:
         if link.sequence != expected:
             missing = f"{expected}" if link.sequence == expected + 1 else f"{expected} to {link.sequence - 1}"
@@ -158,8 +211,12 @@ def _broken_links(links: Collection[Entry]) -> Iterator[Tampering]:
         before, expected = link.hash, link.sequence + 1
 
 
-def _wrong_end(links: list[Entry], head: Head | None) -> Iterator[Tampering]:
-    end = Head(links[-1].sequence, links[-1].hash) if links else Head(0, GENESIS)
+def _end(links: Sequence[Entry]) -> Head:
+    return Head(links[-1].sequence, links[-1].hash) if links else _NONE
+
+
+def _wrong_end(links: Sequence[Entry], head: Head | None) -> Iterator[Tampering]:
+    end = _end(links)
     if head is None:
         yield _of_link(Damage.REMOVED, end.sequence, "the chain's head is missing")
     elif head != end:
@@ -168,8 +225,18 @@ def _wrong_end(links: list[Entry], head: Head | None) -> Iterator[Tampering]:
         yield _of_link(damage, end.sequence, f"{words}: links were removed or added at its end")
 
 
-def _not_as_noted(links: list[Entry], noted: Head | None) -> Iterator[Tampering]:
-    if noted is None or noted == Head(0, GENESIS):
+def _not_as_walked(links: Iterable[Entry], walked: Walked) -> Iterator[Tampering]:
+    now = {link.sequence: link for link in links if link.sequence <= walked.head.sequence}
+    then = {link.sequence: link for link in walked.links}
+    for sequence in sorted({*now, *then}):
+        if now.get(sequence) != then.get(sequence):
+            damage = Damage.CHANGED if sequence in now else Damage.REMOVED
+            words = f"link {sequence} of the chain is not the one that was there when the batch began"
+            yield _of_link(damage, sequence, words)
+
+
+def _not_as_noted(links: Sequence[Entry], noted: Head | None) -> Iterator[Tampering]:
+    if noted is None or noted == _NONE:
         return
     at = next((link for link in links if link.sequence == noted.sequence), None)
     if at is None or at.hash != noted.hash:
@@ -191,6 +258,18 @@ def _compared(
         words = f"a row of {table.name} holds a value that Steward never writes there: {error}"
         return 0, [Tampering(damage=Damage.CHANGED, table=table.name, key="", sequence=None, words=words)]
     return len(stored), list(_wrong_rows(table.name, links, stored))
+
+
+def _wrong_in(
+    connection: Connection, tables: Iterable[Table], plan_id: str, links: Collection[Entry]
+) -> Iterator[Tampering]:
+    """Rows of a plan, and of tables that know no plans, that are not what their links say."""
+    for table in tables:
+        query = select(table)
+        if "plan_id" in table.c:
+            query = query.where(table.c.plan_id == plan_id)
+        known = {link.row_key: link for link in links if link.table_name == table.name}
+        yield from _compared(connection, table, query, known)[1]
 
 
 def _wrong_rows(table: str, links: Mapping[str, Entry], stored: Mapping[str, str]) -> Iterator[Tampering]:

@@ -10,6 +10,8 @@ from sqlalchemy import URL, create_engine, make_url, text
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
+from tests.unit.ledger.forging import filled
+from tests.unit.ledger.test_records import AT, PLAN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,3 +52,10 @@ def write(engine: Engine) -> LedgerWriter:
 def read(engine: Engine) -> LedgerReader:
     """A reader of the same ledger."""
     return LedgerReader(engine)
+
+
+@pytest.fixture
+def full(engine: Engine, write: LedgerWriter) -> Engine:
+    """A ledger with a row in every table."""
+    write.record_plan(PLAN, AT)
+    return filled(engine)

@@ -2,61 +2,27 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
-from sqlalchemy import create_engine, delete, event, func, insert, select, text, update
+from sqlalchemy import delete, event, func, insert, select, text, update
 
 from pulsar_steward.errors import LedgerTampered
 from pulsar_steward.ledger import tables
-from pulsar_steward.ledger.chain import Head, key_columns, link_hash, row_digest
+from pulsar_steward.ledger.chain import Head, key_columns
 from pulsar_steward.ledger.halts import Halt, halt_of, say
-from pulsar_steward.ledger.rows import Outcome, Proof, StepOutcome
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.verify import Damage, exported, require_untampered, verify_ledger
-from pulsar_steward.ledger.write import IntendedCall, LedgerWriter
-from tests.unit.ledger.test_records import APPROVED, AT, LATER, NEWER, PLAN, RUN
+from tests.unit.ledger.forging import forging, mended, other_value
+from tests.unit.ledger.test_records import APPROVED, AT, LATER, NEWER, PLAN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from sqlalchemy import Connection, Engine, Table
+    from sqlalchemy import Engine, Table
 
-
-@pytest.fixture
-def full(engine: Engine, write: LedgerWriter) -> Engine:
-    """A ledger with a row in every table."""
-    write.record_plan(PLAN, AT)
-    write.record_request(PLAN, "b1", RUN, AT, requested_by="alice")
-    answer_id = write.record_answer(APPROVED)
-    assert write.use_answer(answer_id, RUN, AT)
-    lease = write.take_lease(PLAN.cluster, RUN, 600, AT)
-    step = PLAN.batch("b1").step("b1.s01")
-    intended = IntendedCall(plan=PLAN, batch_id="b1", step=step, answer_id=answer_id, before={"owner": "a"}, clients=3)
-    intent_id = write.record_intent(intended, lease, AT)
-    common: dict[str, Any] = {"plan_id": PLAN.plan_id, "batch_id": "b1", "run": RUN, "at": AT, "reason": "seen"}
-    write.record_outcome(
-        StepOutcome(**common, step_id="b1.s01", intent_id=intent_id, outcome=Outcome.DONE, proof={"owner": "b"})
-    )
-    write.record_proof(Proof(**common, proved=True, shown={}))
-    write.record_dry_run(PLAN.plan_id, RUN, "PUT ...", AT)
-    write.record_plan(NEWER, AT, supersede=[PLAN.plan_id])
-    say(engine, Halt(cluster=PLAN.cluster, at=AT, halted=False, said_by="bob", reason="all is well"))
-    return engine
-
-
-@contextmanager
-def forging(engine: Engine) -> Iterator[Connection]:
-    """A connection as a forger has it: no foreign keys."""
-    own = create_engine(engine.url)
-    with own.begin() as connection:
-        if engine.dialect.name == "postgresql":
-            connection.execute(text("SET session_replication_role = replica"))
-        yield connection
-    own.dispose()
+    from pulsar_steward.ledger.write import LedgerWriter
 
 
 def test_what_was_written_verifies(full: Engine, write: LedgerWriter) -> None:
@@ -95,14 +61,11 @@ _COLUMNS = [
 @pytest.mark.parametrize(("table", "column"), _COLUMNS, ids=[f"{table}.{column}" for table, column in _COLUMNS])
 def test_a_changed_value_is_found(full: Engine, table: Table, column: str) -> None:
     """In any column of any table: the row is named."""
-    kind = table.c[column].type.python_type
-    other = {str: "other", int: 77}.get(kind, LATER.replace(year=2031))
     with forging(full) as connection:
         first = connection.execute(select(table).order_by(table.c[column])).mappings().first()
         assert first is not None
         named = [table.c[name] == first[name] for name in key_columns(table)]
-        value = not first[column] if kind is bool else other
-        connection.execute(update(table).where(*named).values({column: value}))
+        connection.execute(update(table).where(*named).values({column: other_value(first, table.c[column])}))
     found = verify_ledger(full).tampered
     assert {each.table for each in found} == {table.name}
     assert Damage.CHANGED in {each.damage for each in found} or {each.damage for each in found} == {
@@ -146,20 +109,9 @@ def test_a_link_that_was_mended_breaks_the_next(full: Engine) -> None:
     """Giving a changed row a new digest, and its link a new hash, leaves a link that does not follow."""
     with full.begin() as connection:
         connection.execute(update(tables.PROOFS).values(proved=False))
-        stored = connection.execute(select(tables.PROOFS)).mappings().one()
-        link = connection.execute(select(tables.CHAIN).where(tables.CHAIN.c.table_name == "proofs")).mappings().one()
-        before = select(tables.CHAIN.c.hash).where(tables.CHAIN.c.sequence == link["sequence"] - 1)
-        content = row_digest(stored)
-        forged = link_hash(
-            link["sequence"], "proofs", link["row_key"], content, connection.execute(before).scalar_one()
-        )
-        connection.execute(
-            update(tables.CHAIN)
-            .where(tables.CHAIN.c.sequence == link["sequence"])
-            .values(row_digest=content, hash=forged)
-        )
+        link = mended(connection, tables.PROOFS, connection.execute(select(tables.PROOFS)).mappings().one())
     (found,) = verify_ledger(full).tampered
-    assert (found.table, found.sequence) == ("chain", link["sequence"] + 1)
+    assert (found.table, found.sequence) == ("chain", link + 1)
 
 
 @pytest.mark.parametrize("which", [1, 5])

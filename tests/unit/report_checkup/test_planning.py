@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from pulsar_steward.model.catalog import CHECKS, CheckInfo
@@ -17,7 +18,7 @@ from pulsar_steward.report.checkup.checks import check_reports
 from pulsar_steward.report.checkup.compose import checkup_of
 from pulsar_steward.report.checkup.planning import NOTHING_LOOKED_AT, planning_of
 from pulsar_steward.snapshots.read import open_snapshot
-from tests.builders import NOW, a_policy
+from tests.builders import NOW, a_batch, a_plan, a_policy
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, skewed, written
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     Make = Callable[..., Checkup]
 
 EVEN = "broker-00:8080 holds 6 of 16, broker-02:8080 holds 5."
+NEAR = "backlog-near-quota"
 THRESHOLDS = "(warning_spread_coordinators 3, critical_share_percent 75)"
 ALL_CLEAR = [a_verdict(check_id, "clear", EVEN) for check_id in CHECKS]
 
@@ -121,6 +123,45 @@ def test_a_planner_that_says_nothing_is_spoken_for() -> None:
 
     assert "no step that would improve on tc-skew" in reasons(found, findings=(skew(),))
     assert "tc-skew has stood for 2 of the 4 snapshots" in reasons(found, findings=(skew(2),), policy=needed)
+
+
+def full(topic: str, snapshots: int = 3, severity: Severity = Severity.CRITICAL) -> Finding:
+    """A topic of `shop/orders` that is close to its quota."""
+    subject = f"persistent://shop/orders/{topic}"
+    return Finding(
+        check_id=NEAR, severity=severity, subject=subject, evidence="e", figures={}, snapshots_in_a_row=snapshots
+    )
+
+
+ONLY_SOME = f"{NEAR}: a size quota of its own is proposed only for a topic that itself retains more than its namespace"
+
+
+@pytest.mark.parametrize(
+    ("answered", "left", "words"),
+    [
+        pytest.param((), (full("a"),), ONLY_SOME, id="none is answered"),
+        pytest.param((full("a"),), (full("b"),), ONLY_SOME, id="one of two is answered"),
+        pytest.param((full("a"),), (), None, id="the only one is answered"),
+        pytest.param((full("a"),), (full("b", severity=Severity.INFO),), None, id="the other is information only"),
+        pytest.param((), (full("a", 1),), f"{NEAR} has stood for 1 of the 2 snapshots", id="it is too young"),
+    ],
+)
+@pytest.mark.parametrize("notes", [(), ("shop/other: nothing is proposed.",)], ids=["no note", "a note of another"])
+def test_which_full_topics_get_a_quota_of_their_own_is_said(
+    answered: tuple[Finding, ...], left: tuple[Finding, ...], words: str | None, notes: tuple[str, ...]
+) -> None:
+    """Planners pass over most of them in silence: it is neither that nothing can be done, nor that all of it is."""
+    found = Verdict(check_id=NEAR, outlook=Outlook.FOUND, reason="e")
+    checks = check_reports((*answered, *left), (found,), {NEAR: CHECKS[NEAR]})
+    batches = (a_batch(findings=answered),) if answered else ()
+    plan = msgspec.structs.replace(a_plan(notes=notes), batches=batches)
+
+    said = planning_of(plan, checks, a_policy(plan={"standing_snapshots": 2})).reasons
+
+    assert CHECKS[NEAR].remedied_by == "backlog_quota"
+    about = [each for each in said if each.startswith(NEAR)]
+    assert [each[: len(words or "")] for each in about] == ([] if words is None else [words])
+    assert not any("no remedy of its own" in each for each in said)
 
 
 def test_a_plan_says_why_it_is_no_more(checkup_with: Make) -> None:

@@ -25,6 +25,7 @@ class Sight(msgspec.Struct, frozen=True, kw_only=True):
         there: Whether the change is there, whole.
         untouched: Whether everything is still as it was before it, so that it may be tried again.
         onwards: The change that leads from what is seen to what was approved, where Pulsar went another way; else None.
+        again: The same, where it was taken back: so it is only if the call was accepted, and its time is up.
         words: What is seen, in a sentence.
         values: The same as values, for the ledger.
     """
@@ -34,6 +35,7 @@ class Sight(msgspec.Struct, frozen=True, kw_only=True):
     words: str
     values: dict[str, Any]
     onwards: Change | None = None
+    again: Change | None = None
 
 
 class ChangeKind(Protocol):

@@ -53,4 +53,6 @@ class Unloading:
             values={"owner": owner},
             # Only one lookup gets the named destination; another at the same moment may be given any other broker.
             onwards=None if owner in {None, change.source, change.target} else _from(change, owner),
+            # Its former broker may be quicker as well, by a client's lookup or a reader of its own.
+            again=change if owner == change.source else None,
         )

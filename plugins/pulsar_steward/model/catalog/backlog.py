@@ -16,6 +16,7 @@ BACKLOG_NEAR_QUOTA = CheckInfo(
     ),
     source="docs/checks/backlog-near-quota.md; apache/pulsar#14337",
     scope=Scope.NAMESPACE,
+    remedied_by="backlog_quota",
 )
 
 BACKLOG_GROWING = CheckInfo(
@@ -30,6 +31,7 @@ BACKLOG_GROWING = CheckInfo(
     ),
     source="docs/checks/backlog-growing.md; docs/knowledge.md B; apache/pulsar#14337",
     scope=Scope.NAMESPACE,
+    remedied_by="backlog_quota",
 )
 
 BACKLOG_QUOTA_MISSING = CheckInfo(
@@ -81,6 +83,7 @@ PRODUCER_HOLD_RESTART_RISK = CheckInfo(
     ),
     source="docs/checks/producer-hold-restart-risk.md",
     scope=Scope.NAMESPACE,
+    remedied_by="backlog_quota",
 )
 
 RETENTION_UNBOUNDED = CheckInfo(

@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from pulsar_steward.model.finding import Outlook, Severity
+from pulsar_steward.planners.settings.wanted import OF_FULL_TOPICS
 from pulsar_steward.report.checkup.document import CheckReport, Planning, ProposedBatch
 
 if TYPE_CHECKING:
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
     from pulsar_steward.policy.schema import Policy
 
 NOTHING_LOOKED_AT = "No check said anything of this snapshot: diagnose it again."
+
+_OWN_QUOTAS = (
+    "a size quota of its own is proposed only for a topic that itself retains more than its namespace, and needs more"
+    " than that one's quota; for any other the advice says what a person can do."
+)
 
 _THRESHOLDS = ("minimum_", "warning_", "critical_")
 """What the names of a policy's thresholds begin with; its other keys say how to remedy."""
@@ -50,9 +56,8 @@ def _proposed(batch: Batch) -> ProposedBatch:
 
 def _not_remedied(plan: Plan, checks: Sequence[CheckReport], policy: Policy) -> Iterator[str]:
     """A reason for each check that a planner could remedy and that no batch answers."""
-    answered = {finding.check_id for batch in plan.batches for finding in batch.findings}
     for check in checks:
-        if check.remedied_by is None or check.check_id in answered:
+        if check.remedied_by is None or _is_answered(check, plan):
             continue
         if _is_trouble(check):
             yield from _found_but_unplanned(check, policy, explained=bool(plan.notes))
@@ -67,16 +72,28 @@ def _not_remedied(plan: Plan, checks: Sequence[CheckReport], policy: Policy) -> 
             yield f"{check.check_id} is below its thresholds{_thresholds(check, policy)}: {check.reason}"
 
 
+def _is_answered(check: CheckReport, plan: Plan) -> bool:
+    """Whether a batch answers a check; of full topics each has to be named, as a planner passes over most of them."""
+    findings = (finding for batch in plan.batches for finding in batch.findings)
+    answered = {finding.subject for finding in findings if finding.check_id == check.check_id}
+    if check.check_id not in OF_FULL_TOPICS:
+        return bool(answered)
+    troubled = {finding.subject for finding in check.findings if finding.severity.rank >= Severity.WARNING.rank}
+    return bool(answered) and troubled <= answered and not check.not_listed
+
+
 def _found_but_unplanned(check: CheckReport, policy: Policy, *, explained: bool) -> Iterator[str]:
     """Planners say themselves why they propose nothing; where they do not, how far the finding got is said."""
-    needed = policy.plan.standing_snapshots
+    needed, of_topics = policy.plan.standing_snapshots, check.check_id in OF_FULL_TOPICS
     stood = max(finding.snapshots_in_a_row for finding in check.findings)
-    if explained:
+    if explained and not of_topics:
         return
     if stood < needed:
         yield f"{check.check_id} has stood for {stood} of the {needed} snapshots in a row of plan.standing_snapshots."
-        return
-    yield f"{check.remedied_by} found no step that would improve on {check.check_id} within the policy's limits."
+    elif of_topics:
+        yield f"{check.check_id}: {_OWN_QUOTAS}"
+    else:
+        yield f"{check.remedied_by} found no step that would improve on {check.check_id} within the policy's limits."
 
 
 def _thresholds(check: CheckReport, policy: Policy) -> str:

@@ -1,0 +1,133 @@
+"""Between two calls only what was added since is walked, and what the permit rests on is compared all the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlalchemy import delete, insert, select, update
+
+from pulsar_steward.errors import LedgerTampered
+from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.chain import key_columns
+from pulsar_steward.ledger.halts import Halt, say
+from pulsar_steward.ledger.verify import require_still_untampered, require_untampered, verify_ledger
+from tests.unit.ledger.forging import filled, forging, mended, other_value, written_anew
+from tests.unit.ledger.test_records import APPROVED, AT, NEWER, PLAN
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine, Table
+
+    from pulsar_steward.ledger.verify import Walked
+    from pulsar_steward.ledger.write import LedgerWriter
+
+CHAIN = tables.CHAIN
+
+IN_SQLITE = pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+"""Where every table is tried in every way: what the database does is the same for all of them."""
+
+
+@pytest.fixture(params=["before", "after"])
+def walked(request: pytest.FixtureRequest, engine: Engine, write: LedgerWriter) -> Walked:
+    """How the ledger was found before, or after, all but the plan was added to it."""
+    write.record_plan(PLAN, AT)
+    early = require_untampered(engine, PLAN.plan_id)
+    filled(engine)
+    return early if request.param == "before" else require_untampered(engine, PLAN.plan_id)
+
+
+def another_halt(ledger: Engine) -> None:
+    """A row that somebody else adds."""
+    say(ledger, Halt(cluster="west", at=AT, halted=True, said_by="bob", reason="elsewhere"))
+
+
+def test_what_is_added_meanwhile_is_no_tampering(engine: Engine, write: LedgerWriter, walked: Walked) -> None:
+    """Rows of the plan itself, of other plans, and of tables that know none."""
+    require_still_untampered(engine, walked)
+    write.record_answer(APPROVED)
+    write.record_dry_run(NEWER.plan_id, "another run", "PUT ...", AT)
+    another_halt(engine)
+    require_still_untampered(engine, walked)
+
+
+@IN_SQLITE
+@pytest.mark.parametrize("mend", [False, True], ids=["the row", "its link too"])
+@pytest.mark.parametrize("table", tables.CHAINED, ids=str)
+def test_a_changed_row_is_found(engine: Engine, walked: Walked, table: Table, *, mend: bool) -> None:
+    """Of the plan, or of a table that knows no plans; also where its link was made to fit, walked before or not."""
+    with forging(engine) as connection:
+        changed(connection, table, mend=mend)
+    with pytest.raises(LedgerTampered):
+        require_still_untampered(engine, walked)
+
+
+@IN_SQLITE
+@pytest.mark.parametrize("table", tables.CHAINED, ids=str)
+def test_a_chain_that_was_written_anew_is_found(engine: Engine, write: LedgerWriter, table: Table) -> None:
+    """A changed row that all links were made to fit is what was written, for whoever did not see it before."""
+    write.record_plan(PLAN, AT)
+    walked = require_untampered(filled(engine), PLAN.plan_id)
+    with forging(engine) as connection:
+        changed(connection, table, mend=True)
+        written_anew(connection)
+    assert verify_ledger(engine).tampered == ()
+    with pytest.raises(LedgerTampered):
+        require_still_untampered(engine, walked)
+
+
+def test_an_inserted_row_is_found(engine: Engine, walked: Walked) -> None:
+    """Such as a second approval."""
+    with engine.begin() as connection:
+        row = connection.execute(select(tables.ANSWERS)).mappings().one()
+        connection.execute(insert(tables.ANSWERS), {**row, "answer_id": 77})
+    with pytest.raises(LedgerTampered, match="inserted by another hand"):
+        require_still_untampered(engine, walked)
+
+
+@IN_SQLITE
+@pytest.mark.parametrize("link", [False, True], ids=["the row", "its link"])
+@pytest.mark.parametrize("table", tables.CHAINED, ids=str)
+def test_what_was_removed_is_found(engine: Engine, walked: Walked, table: Table, *, link: bool) -> None:
+    """Either of the two."""
+    with forging(engine) as connection:
+        connection.execute(delete(CHAIN).where(CHAIN.c.table_name == table.name) if link else delete(table))
+    with pytest.raises(LedgerTampered):
+        require_still_untampered(engine, walked)
+
+
+def test_an_end_that_was_cut_off_is_found(engine: Engine, write: LedgerWriter) -> None:
+    """Though the row is gone as well, and the head says what is left."""
+    write.record_plan(PLAN, AT)
+    walked = require_untampered(filled(engine), PLAN.plan_id)
+    with forging(engine) as connection:
+        connection.execute(delete(tables.HALTS))
+        connection.execute(delete(CHAIN).where(CHAIN.c.table_name == tables.HALTS.name))
+        written_anew(connection)
+    assert verify_ledger(engine).tampered == ()
+    with pytest.raises(LedgerTampered, match=f"link {walked.head.sequence} of the chain is not the one that was noted"):
+        require_still_untampered(engine, walked)
+
+
+def test_what_no_permit_rests_on_is_not_walked_again(engine: Engine, write: LedgerWriter) -> None:
+    """A link of another plan's row that was changed since then is found whenever the whole chain is walked."""
+    write.record_plan(PLAN, AT)
+    walked = require_untampered(filled(engine), PLAN.plan_id)
+    with engine.begin() as connection:
+        connection.execute(update(CHAIN).where(CHAIN.c.plan_id == NEWER.plan_id).values(row_digest="0" * 64))
+
+    require_still_untampered(engine, walked)
+    with pytest.raises(LedgerTampered, match="does not follow"):
+        require_untampered(engine, PLAN.plan_id)
+    assert "chain" in {each.table for each in verify_ledger(engine).tampered}
+
+
+def changed(connection: Connection, table: Table, *, mend: bool) -> None:
+    """Changes a value of a row of the plan, or of a table that knows no plans, and where told to its link."""
+    column = next(each for each in table.c if each.name not in key_columns(table) and not each.foreign_keys)
+    of_plan = [table.c.plan_id == PLAN.plan_id] if "plan_id" in table.c else []
+    row = connection.execute(select(table).where(*of_plan)).mappings().first()
+    assert row is not None
+    named = [table.c[name] == row[name] for name in key_columns(table)]
+    connection.execute(update(table).where(*named).values({column.name: other_value(row, column)}))
+    if mend:
+        mended(connection, table, connection.execute(select(table).where(*named)).mappings().one())
