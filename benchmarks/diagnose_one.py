@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.diagnose_one SNAPSHOT make TOPICS`` makes a snapshot; ``... SNAPSHOT diagnose [CHECK_ID ...]``
 diagnoses it, by all checks if none is named, and ``... SNAPSHOT apart`` then does so once more for each check alone.
-The last line of the output is `One` as JSON. What Java takes is read from Linux's ``/proc``.
+``... SNAPSHOT again`` does what a task does that is tried again after ``... diagnose``. The last line of the output is
+`One` as JSON. What Java takes is read from Linux's ``/proc``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from steward_spark.checks.check import Check
 from steward_spark.checks.registry import CHECKS
 from steward_spark.diagnosing import diagnose, judged
 from steward_spark.holding import held
-from steward_spark.place import SnapshotPlace
+from steward_spark.place import DIAGNOSED_NOTE, SnapshotPlace
 from steward_spark.session import spark_session
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ def main(arguments: Sequence[str]) -> None:
         if what == "make":
             write(spark, uri, Cluster(int(rest[0])))
         else:
+            if what != "again":
+                SnapshotPlace(spark, uri).remove_note(DIAGNOSED_NOTE)
             one = _diagnosed(spark, uri, [check for check in CHECKS if not rest or check.info.check_id in rest])
             told = msgspec.structs.replace(one, apart=_apart(spark, uri)) if what == "apart" else one
             sys.stdout.write(f"{msgspec.json.encode(told).decode()}\n")
@@ -79,10 +82,10 @@ def main(arguments: Sequence[str]) -> None:
 def _diagnosed(spark: SparkSession, uri: str, checks: Sequence[Check]) -> One:
     place, seconds = SnapshotPlace(spark, uri), dict[str, float]()
     spark.range(1).count()  # starts what Spark starts with its first job
-    java = _java(spark)
-    cpu, began = _cpu_seconds(java), time.perf_counter()
+    java = java_of(spark)
+    cpu, began = cpu_seconds(java), time.perf_counter()
     diagnose(spark, uri, Policy(), [_timed(check, seconds) for check in checks])
-    took, cpu = time.perf_counter() - began, _cpu_seconds(java) - cpu
+    took, cpu = time.perf_counter() - began, cpu_seconds(java) - cpu
     peak, began = _peak_memory_bytes(java), time.perf_counter()
     for table in COLLECTED:
         place.read(table).count()
@@ -115,14 +118,15 @@ def _apart(spark: SparkSession, uri: str) -> dict[str, float]:
     return seconds
 
 
-def _java(spark: SparkSession) -> Path:
+def java_of(spark: SparkSession) -> Path:
+    """Where Linux tells what the Java of a session takes."""
     gateway = spark.sparkContext._gateway  # noqa: SLF001 - Spark does not tell which process it runs in
     if gateway is None:
         raise RuntimeError("Spark runs in no process of its own: start the benchmark without spark-submit")
     return Path("/proc", str(gateway.proc.pid))
 
 
-def _cpu_seconds(java: Path) -> float:
+def cpu_seconds(java: Path) -> float:
     """Of Java, and of this process."""
     fields = (java / "stat").read_text().rpartition(")")[2].split()
     ticks = int(fields[11]) + int(fields[12])

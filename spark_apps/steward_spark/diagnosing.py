@@ -14,10 +14,11 @@ from pulsar_steward.model.finding import Finding, Outlook, Verdict
 from pulsar_steward.model.tables import FINDINGS, TRENDS, VERDICTS
 from steward_spark.checks.check import Judgement
 from steward_spark.checks.registry import CHECKS
+from steward_spark.grounds import grounds_of, say, stands
 from steward_spark.history import LOOK_BACK, earlier_diagnoses, with_history
 from steward_spark.holding import held
 from steward_spark.overriding import judge
-from steward_spark.place import SnapshotPlace
+from steward_spark.place import DIAGNOSED_NOTE, SnapshotPlace
 from steward_spark.trends import trends
 
 if TYPE_CHECKING:
@@ -32,12 +33,17 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+DEFECT = "The check itself failed, which is a defect: "
+"""Begins the reason of a verdict of which the next try may say something else."""
+
 AT_ONCE = 3
 """Checks at a time: while one is planned, which Spark does in one thread, others are computed."""
 
 
 def diagnose(spark: SparkSession, uri: str, policy: Policy, checks: Sequence[Check] = CHECKS) -> str:
     """Writes the tables `findings`, `verdicts` and `trends`, in place of earlier ones, and returns the snapshot's URI.
+
+    What the same code has already found under the same policy after the same snapshots is left as it is.
 
     Args:
         spark: The session.
@@ -52,11 +58,18 @@ def diagnose(spark: SparkSession, uri: str, policy: Policy, checks: Sequence[Che
     place.require_finished()
     earlier = place.earlier(LOOK_BACK)
     with held(spark, place, earlier) as frames:
+        grounds = grounds_of(policy.for_cluster(frames.about.cluster), checks, earlier)
+        if stands(place, grounds):
+            log.info("%s was diagnosed already: neither policy, code nor earlier snapshots changed", place.name)
+            return place.uri
+        place.remove_note(DIAGNOSED_NOTE)
         found, verdicts = judged(frames, policy, checks)
         findings = with_history(found, frames.about.taken_at, earlier_diagnoses(earlier))
         place.write(TRENDS, trends(frames, policy).coalesce(1))
     for table, rows in ((FINDINGS, [_row(finding) for finding in findings]), (VERDICTS, _plain(verdicts))):
         place.write(table, spark.createDataFrame(_arrow(table, rows)).coalesce(1))
+    if not any(verdict.reason.startswith(DEFECT) for verdict in verdicts):
+        say(place, grounds)
     return place.uri
 
 
@@ -85,9 +98,7 @@ def _judged(check: Check, frames: Frames, policy: Policy) -> Judgement:
     except Exception as error:
         log.exception("%s is broken on this snapshot", check.info.check_id)
         first_line = str(error).partition("\n")[0]
-        return Judgement(
-            cannot_tell=f"The check itself failed, which is a defect: {type(error).__name__}: {first_line}"
-        )
+        return Judgement(cannot_tell=f"{DEFECT}{type(error).__name__}: {first_line}")
 
 
 def verdict_of(check_id: str, judgement: Judgement, about: About) -> Verdict:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.errors import ConfigurationError, SnapshotError
-from pulsar_steward.model.tables import FINDINGS, VERDICTS
+from pulsar_steward.model.tables import CLIENTS, DRILLED, FINDINGS, METRICS, SUBSCRIPTIONS, TOPICS, VERDICTS
 from steward_spark.schemas import spark_schema
 
 if TYPE_CHECKING:
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from pulsar_steward.model.tables import Table
 
 SUCCESS = "_SUCCESS"
+DIAGNOSED_NOTE = "_DIAGNOSED"
 STAGING = "_collecting"
+COMPACTED = "_COMPACTED"
+LARGE = (TOPICS, SUBSCRIPTIONS, CLIENTS, METRICS, DRILLED)
+"""Tables that grow with topics: nearly all of a snapshot's size."""
 _STAMP = "%Y%m%dT%H%M%SZ"
 _NAME = re.compile(r"taken_at=(\d{8}T\d{6}Z)")
 
@@ -59,9 +63,15 @@ class SnapshotPlace:
         self._spark = spark
         self.uri = uri.rstrip("/")
 
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return self.uri.rpartition("/")[2]
+
     def begin(self) -> None:
-        """Makes the snapshot count no more until `finish`."""
-        self._files().delete(self._path(SUCCESS), False)
+        """Makes the snapshot count no more until `finish`, and not as diagnosed before it is diagnosed again."""
+        for name in (SUCCESS, COMPACTED, DIAGNOSED_NOTE, VERDICTS.name):
+            self._files().delete(self._path(name), True)
 
     def finish(self) -> None:
         """Makes the snapshot count."""
@@ -98,6 +108,17 @@ class SnapshotPlace:
             for name, match in dated
             if match
         ]
+
+    def compact(self) -> None:
+        """Leaves only what was said of the snapshot, which counts no more, and what is small of it."""
+        self._files().create(self._path(COMPACTED), True).close()
+        self._files().delete(self._path(SUCCESS), False)
+        for table in LARGE:
+            self._files().delete(self._path(table.name), True)
+
+    def compacted(self) -> bool:
+        """Whether only what was said of the snapshot is left."""
+        return bool(self._files().exists(self._path(COMPACTED)))
 
     def finished(self) -> bool:
         """Whether the snapshot counts."""
@@ -152,6 +173,28 @@ class SnapshotPlace:
     def end_staging(self) -> None:
         """Removes the staging folder with what was not taken in."""
         self._files().delete(self._path(STAGING), True)
+
+    def note(self, name: str) -> bytes | None:
+        """The content of a small file beside the tables; None where there is none."""
+        if not self._files().exists(self._path(name)):
+            return None
+        stream = self._files().open(self._path(name))
+        try:
+            return bytes(self._jvm().org.apache.hadoop.io.IOUtils.readFullyToByteArray(stream))
+        finally:
+            stream.close()
+
+    def write_note(self, name: str, content: bytes) -> None:
+        """Writes a small file beside the tables, in place of what is there."""
+        stream = self._files().create(self._path(name), True)
+        try:
+            stream.write(content)
+        finally:
+            stream.close()
+
+    def remove_note(self, name: str) -> None:
+        """Removes a small file beside the tables, where it is there."""
+        self._files().delete(self._path(name), False)
 
     def size(self, table: Table) -> int:
         """Bytes of a table's files; 0 where there is no such table."""
