@@ -25,20 +25,25 @@ DEFAULTS = {
 """What whoever submits the job may set otherwise: quick to start, and small."""
 
 FIXED = {
-    "spark.eventLog.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
-"""What the snapshots rest on: times in UTC, a `_SUCCESS` at the root only, and no log of what a job was given."""
+"""What the snapshots rest on: times in UTC, and a `_SUCCESS` at the root only.
+
+Spark's event log and its pages are whoever's who submits: what a job is given holds no secret (tested).
+"""
 
 
 def spark_session(name: str) -> SparkSession:
     """The session of this process, started when it is first asked for."""
-    from pyspark import SparkConf  # noqa: PLC0415 - the command line answers --help and errors without Spark
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - the command line answers --help without Spark
     from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        # Started by spark-submit: what was submitted, the master too, is only known once Java has been spoken to.
+        SparkContext._ensure_initialized()  # noqa: SLF001 - there is no other way to see it before the session
     given = SparkConf()
     builder = SparkSession.builder.appName(name)
     if not given.contains("spark.master"):

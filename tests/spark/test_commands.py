@@ -33,6 +33,7 @@ def submitted(job: str, arguments: Sequence[str], events: Path, **environment: s
         str(Path(sys.executable).parent / "spark-submit"),
         *("--master", "local[2]", "--driver-java-options", DEFAULTS["spark.driver.extraJavaOptions"]),
         *("--conf", "spark.eventLog.enabled=true", "--conf", f"spark.eventLog.dir={events}"),
+        *("--conf", "spark.eventLog.compress=false"),
         str(JOBS / job),
         *arguments,
     ]
@@ -66,6 +67,8 @@ def test_the_jobs_run_by_spark_submit_and_tell_no_secret(spark: SparkSession, tm
     assert [finding.check_id for finding in open_snapshot(uri).findings()] == ["tc-skew"]
     assert "collected 3/3 brokers" in first.stdout
     assert TOKEN not in first.stdout + first.stderr + second.stdout + second.stderr
+    logs = [file.read_text(encoding="utf-8") for file in events.rglob("*") if file.name.startswith("events")]
+    assert ['"spark.master":"local[2]"' in log for log in logs] == [True, True]
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and TOKEN.encode() in path.read_bytes()]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow.sdk import Connection
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from pulsar_steward.policy.schema import Policy
 
 LEDGER = "steward_ledger"
+SPARK = "spark_default"
 
 
 def admin_settings(cluster: str, policy: Policy) -> AdminSettings:
@@ -101,13 +104,47 @@ def ledger_url() -> URL:
 
 def spark_is_defined() -> bool:
     """Whether somebody defined the connection ``spark_default``."""
-    return _connection("spark_default") is not None
+    return _connection(SPARK) is not None
 
 
-def spark_is_local() -> bool:
-    """Whether ``spark_default`` runs Spark in the task itself."""
-    connection = _connection("spark_default")
-    return connection is not None and (connection.host or "").startswith("local")
+class SparkPlace(NamedTuple):
+    """Where ``spark_default`` runs Spark.
+
+    Attributes:
+        local: Whether executors are in the task itself.
+        conf: Spark's settings from the connection's extra.
+    """
+
+    local: bool
+    conf: dict[str, str]
+
+
+def spark_place() -> SparkPlace:
+    """Where Spark runs, and with which settings: the object ``conf`` in the connection's extra.
+
+    Raises:
+        ConfigurationError: If the connection asks for what Steward's jobs cannot do.
+    """
+    connection = _connection(SPARK)
+    if connection is None:
+        return SparkPlace(local=True, conf={})
+    extra = connection.extra_dejson
+    if (mode := extra.get("deploy-mode") or "client") != "client":
+        raise ConfigurationError(
+            f"the connection {SPARK!r} says deploy-mode {mode!r}: a driver outside of the task would get neither the"
+            " cluster's addresses nor its token. Take deploy-mode out: only executors have to be in the cluster"
+        )
+    local = re.fullmatch(r"local(\[.*\])?", connection.host or "") is not None
+    return SparkPlace(local=local, conf=_spark_conf(extra.get("conf") or {}))
+
+
+def _spark_conf(given: object) -> dict[str, str]:
+    if not isinstance(given, dict) or not all(str(key).startswith("spark.") for key in given):
+        raise ConfigurationError(
+            f"`conf` in the extra of the connection {SPARK!r} has to be an object of Spark's settings, such as"
+            ' {"spark.executor.memory": "2g"}'
+        )
+    return {str(key): json.dumps(value) if isinstance(value, bool) else str(value) for key, value in given.items()}
 
 
 def _connection(name: str) -> Connection | None:

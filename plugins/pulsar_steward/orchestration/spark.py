@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
+    from pulsar_steward.orchestration.connections import SparkPlace
+
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
 """Java options of a driver that does the whole work itself: measured, they halve its processor time."""
 
@@ -23,6 +25,9 @@ LOCAL_SPARK = '{"conn_type": "spark", "host": "local[2]"}'
 class StewardSpark(SparkSubmitOperator):
     """Submits one of Steward's Spark applications for a cluster.
 
+    The driver always runs in the task. Executors run where ``spark_default`` says; on other machines they get
+    Steward's code from here.
+
     Args:
         cluster: The cluster's name in Steward's connections; templated.
         needs_admin: Whether the job reads the cluster, and so needs its addresses and token.
@@ -31,7 +36,8 @@ class StewardSpark(SparkSubmitOperator):
     template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "cluster")
 
     def __init__(self, *, cluster: str, needs_admin: bool = False, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        # Said aloud, as spark-defaults.conf may say otherwise: a driver elsewhere would know neither address nor token.
+        super().__init__(deploy_mode="client", **kwargs)
         self.cluster = cluster
         self.needs_admin = needs_admin
 
@@ -41,12 +47,24 @@ class StewardSpark(SparkSubmitOperator):
         from pulsar_steward.policy.load import load_policy  # noqa: PLC0415 - as above
 
         policy = load_policy(home.policy_file(self.cluster)).for_cluster(self.cluster)
+        if not connections.spark_is_defined():
+            os.environ["AIRFLOW_CONN_SPARK_DEFAULT"] = LOCAL_SPARK
+        self._settle(connections.spark_place())
         if self.needs_admin:
             connections.spark_environment(connections.admin_settings(self.cluster, policy))
         self.application_args = [*(self.application_args or []), "--policy-json", policy.model_dump_json()]
-        if not connections.spark_is_defined():
-            os.environ["AIRFLOW_CONN_SPARK_DEFAULT"] = LOCAL_SPARK
-        if connections.spark_is_local():
-            self.conf = {"spark.driver.extraJavaOptions": QUICK_JAVA, **(self.conf or {})}
-            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         super().execute(context)
+
+    def _settle(self, place: SparkPlace) -> None:
+        """What the driver and its executors need at that place."""
+        given = {**place.conf, **(self.conf or {})}
+        if place.local:
+            self.conf = {"spark.driver.extraJavaOptions": QUICK_JAVA, **given}
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+            return
+        from pulsar_steward.orchestration import home, shipping  # noqa: PLC0415 - keeps parsing DAG files light
+
+        # Only executors may have another Python: the driver is this task's, with everything that Airflow's has.
+        self.conf = {"spark.pyspark.driver.python": sys.executable, **given}
+        own = shipping.py_files(self.application, home.home() / "code")
+        self.py_files = ",".join(filter(None, [self.py_files, own])) or None

@@ -25,6 +25,7 @@ from pulsar_steward.model.tables import (
     VERDICTS,
     Table,
 )
+from pulsar_steward.snapshots.place import place_of
 from pulsar_steward.snapshots.rows import BrokerRow, BundleRow, CoordinatorRow, NamespaceRow, SnapshotMeta, TrendRow
 
 if TYPE_CHECKING:
@@ -39,14 +40,13 @@ def open_snapshot(uri: str) -> Snapshot:
     """A finished snapshot.
 
     Args:
-        uri: Its own folder: a path, or any URI that pyarrow can read.
+        uri: Its own folder: a path, or a URI that `snapshots.place` can open.
 
     Raises:
         SnapshotError: If it cannot be reached, is not finished, or lacks a table.
     """
+    files, path = place_of(uri)
     try:
-        files, path = fs.FileSystem.from_uri(uri) if "://" in uri else (fs.LocalFileSystem(), uri)
-        path = path.rstrip("/")
         found = {info.base_name for info in files.get_file_info(fs.FileSelector(path))}
     except (OSError, pa.ArrowException) as error:
         raise SnapshotError(f"{uri}: there is no snapshot that can be read: {error}") from error

@@ -1,0 +1,49 @@
+"""Which file system a snapshot's URI names, as Arrow opens it: Spark writes by Hadoop's, plans read without Java."""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+from pyarrow import fs
+
+from pulsar_steward.errors import SnapshotError
+
+SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
+
+OTHER_NAMES = {"s3a": "s3"}
+"""Hadoop's names of stores that Arrow knows by others."""
+
+BY_HADOOP = ("hdfs", "viewfs")
+"""Arrow loads Hadoop's own client for these, in C, which loads Java."""
+
+
+def place_of(uri: str) -> tuple[fs.FileSystem, str]:
+    """The file system, and the path there.
+
+    Raises:
+        SnapshotError: If it cannot be opened; says what is missing.
+    """
+    match = SCHEME.match(uri)
+    if match is None:
+        return fs.LocalFileSystem(), uri.rstrip("/")
+    scheme = OTHER_NAMES.get(match[1], match[1])
+    try:
+        files, path = fs.FileSystem.from_uri(scheme + uri[match.end(1) :])
+    except pa.ArrowInvalid as error:
+        raise SnapshotError(
+            f"{uri}: Arrow, which plans read snapshots by, cannot open it: {error}. STEWARD_SNAPSHOTS may be a path or"
+            " begin with file:, hdfs:, viewfs:, s3a:, gs: or abfss:"
+        ) from error
+    except OSError as error:
+        raise SnapshotError(f"{uri}: cannot be opened{_remedy(scheme)}: {error}") from error
+    return files, path.rstrip("/")
+
+
+def _remedy(scheme: str) -> str:
+    if scheme not in BY_HADOOP:
+        return ""
+    return (
+        " (Airflow's tasks need Hadoop's client and Java for it: set JAVA_HOME, HADOOP_HOME, ARROW_LIBHDFS_DIR where"
+        " libhdfs.so is elsewhere, and CLASSPATH to what `hadoop classpath --glob` prints)"
+    )

@@ -1,0 +1,138 @@
+"""Where snapshots can be read from: paths, and URIs that Spark and Arrow both understand."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, unquote, urlsplit
+from xml.sax.saxutils import escape
+
+import pytest
+
+from pulsar_steward.errors import SnapshotError
+from pulsar_steward.snapshots.place import place_of
+from pulsar_steward.snapshots.read import open_snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+BUCKET = "bucket"
+
+
+class Store(BaseHTTPRequestHandler):
+    """As much of S3's protocol as reading takes: a folder's listing, and parts of files."""
+
+    root: Path
+
+    def do_HEAD(self) -> None:
+        """A file's size."""
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        """A listing where one is asked for; else a file, or a part of it."""
+        asked = urlsplit(self.path)
+        query = parse_qs(asked.query)
+        key = unquote(asked.path).removeprefix(f"/{BUCKET}").lstrip("/")
+        file = self.root / key
+        if "list-type" in query:
+            self._answer(200, self._listing(query["prefix"][0], deep="delimiter" not in query).encode())
+        elif file.is_file():
+            self._part(file.read_bytes())
+        else:
+            self._answer(404, b"")
+
+    def log_message(self, *_words: object) -> None:
+        """Says nothing."""
+
+    def _listing(self, prefix: str, *, deep: bool) -> str:
+        """Everything below a folder whose name is the prefix, or what is right in it."""
+        folder = self.root / prefix
+        found = sorted(folder.rglob("*") if deep else folder.iterdir()) if folder.is_dir() else []
+        wanted = [each for each in found if each.is_file() or not deep]
+        listed = "".join(
+            f"<Contents><Key>{self._key(each)}</Key><Size>{each.stat().st_size}</Size></Contents>"
+            if each.is_file()
+            else f"<CommonPrefixes><Prefix>{self._key(each)}/</Prefix></CommonPrefixes>"
+            for each in wanted
+        )
+        head = f"<KeyCount>{len(wanted)}</KeyCount><IsTruncated>false</IsTruncated>"
+        return f"<ListBucketResult>{head}{listed}</ListBucketResult>"
+
+    def _key(self, file: Path) -> str:
+        return escape(file.relative_to(self.root).as_posix())
+
+    def _part(self, content: bytes) -> None:
+        wanted = self.headers.get("Range")
+        if wanted is None:
+            self._answer(200, content)
+            return
+        first, last = (int(each) for each in wanted.removeprefix("bytes=").split("-"))
+        part = content[first : last + 1]
+        place = f"bytes {first}-{first + len(part) - 1}/{len(content)}"
+        self._answer(206, part, {"Content-Range": place})
+
+    def _answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+
+@contextlib.contextmanager
+def serving(root: Path) -> Iterator[str]:
+    """Files of a folder as the objects of a bucket; the store's URL."""
+    store = type("OfThisTest", (Store,), {"root": root})
+    with ThreadingHTTPServer(("127.0.0.1", 0), store) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+def test_a_snapshot_in_an_object_store(folder: Path, monkeypatch: pytest.MonkeyPatch, scheme: str) -> None:
+    """It is read as it is from a disk, also by the name that Hadoop has for such a store."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "somebody")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "made-up")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    with serving(folder.parent) as url:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+        stored = open_snapshot(f"{scheme}://{BUCKET}/{folder.name}")
+        here = open_snapshot(str(folder))
+        assert stored.meta() == here.meta()
+        assert stored.brokers() == here.brokers()
+        assert stored.findings() == here.findings()
+
+
+@pytest.mark.parametrize("uri", ["{path}", "{path}/", "file:{path}", "file://{path}/"])
+def test_a_path_may_be_written_in_any_way(folder: Path, uri: str) -> None:
+    """With a scheme or without, with a slash at its end or without."""
+    assert open_snapshot(uri.format(path=folder)).meta() == open_snapshot(str(folder)).meta()
+
+
+@pytest.mark.parametrize(
+    ("uri", "words"),
+    [
+        ("wasb://c@account/x", "STEWARD_SNAPSHOTS may be a path or begin with file:, hdfs:, viewfs:, s3a:"),
+        ("dbfs:/x", "STEWARD_SNAPSHOTS may be a path or begin with"),
+        ("hdfs://nowhere.invalid:1/x", "HADOOP_HOME"),
+        ("viewfs://nowhere/x", "HADOOP_HOME"),
+    ],
+)
+def test_what_cannot_be_opened_is_told_with_its_remedy(uri: str, words: str) -> None:
+    """The URI is named, and what would help."""
+    with pytest.raises(SnapshotError, match=f"^{uri}: .*{words}"):
+        place_of(uri)
+
+
+def test_a_name_with_a_colon_is_a_path() -> None:
+    """Only letters before a colon and a slash are a scheme."""
+    assert place_of("some/10:30/folder")[1] == "some/10:30/folder"
