@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from benchmarks.bench.targets import lines, targets
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -70,7 +72,7 @@ class Bench:
 def markdown(bench: Bench) -> str:
     """The document."""
     versions = ", ".join(f"{name} {version}" for name, version in bench.versions.items())
-    lines = [
+    text = [
         "# How long it takes",
         "",
         "Written by `make bench`, in one run on one machine: the simulated cluster runs beside what is measured, on",
@@ -85,6 +87,7 @@ def markdown(bench: Bench) -> str:
         "|---|---|---|---|---|",
         *(line for size in bench.sizes for line in _size(size)),
         "",
+        *_reached(bench),
         "## Ratios",
         "",
         "| partitions | collect against the floor | a topic one by one against collecting | diagnose against DuckDB |",
@@ -111,10 +114,15 @@ def markdown(bench: Bench) -> str:
         ),
     ]
     if bench.truth is not None:
-        lines += ["", "## The simulator beside real brokers", "", *_truth(bench.truth)]
+        text += ["", "## The simulator beside real brokers", "", *_truth(bench.truth)]
     if bench.profile:
-        lines += ["", "## Where the time goes", "", *_profile(bench.sizes[-1]), "", *_functions(bench.profile)]
-    return "\n".join(lines) + "\n"
+        text += ["", "## Where the time goes", "", *_profile(bench.sizes[-1]), "", *_functions(bench.profile)]
+    return "\n".join(text) + "\n"
+
+
+def _reached(bench: Bench) -> Iterator[str]:
+    if found := targets(bench.sizes, bench.planning):
+        yield from ("## Targets", "", *lines(found), "")
 
 
 def _truth(truth: Truth) -> Iterator[str]:
