@@ -47,12 +47,12 @@ if TYPE_CHECKING:
     from pulsar_steward.model.tables import Table
     from pulsar_steward.snapshots.read import Snapshot
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 TOKEN = "made.up-token_of-a.superuser-on.Spark"
 NAME = "sim"
 WORKERS = 2
-OBSERVED_WITHIN_S = 180.0
+OBSERVED_WITHIN_S = 240.0
 JOB = Path(__file__).resolve().parents[2] / "spark_apps" / "collect.py"
 SMALL = {
     "spark.executor.memory": "512m",
