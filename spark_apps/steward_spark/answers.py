@@ -5,17 +5,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark import StorageLevel
 
-from pulsar_steward.collect.arrow import LARGE_TABLES, WRITTEN
+from pulsar_steward.collect.arrow import LARGE_TABLES, SUSPECTS, WRITTEN, schema_of
 from pulsar_steward.model.tables import BROKERS, BUNDLES
-from steward_spark.gather import FEWEST_TASKS, rows_of
+from steward_spark.gather import FEWEST_TASKS, rows_of, table_of
+from steward_spark.tuning import AS_IT_IS, OF_SMALL
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from pulsar_steward.model.tables import Table
     from steward_spark.gather import BrokerQuestions
     from steward_spark.place import SnapshotPlace
 
@@ -28,9 +30,16 @@ def answers_to(questions: BrokerQuestions, place: SnapshotPlace) -> BrokerAnswer
 class BrokerAnswers(ABC):
     """What brokers answered; each of them is asked once. End it."""
 
+    tuning: Mapping[str, str]
+    """Spark's settings for what is left to it."""
+
     @abstractmethod
     def brokers(self) -> pa.Table:
         """Asks them all, and returns the table `brokers`."""
+
+    @abstractmethod
+    def suspects(self) -> pa.Table:
+        """Rows of `SUSPECTS`, of all tasks; few."""
 
     @abstractmethod
     def owned(self) -> DataFrame:
@@ -48,19 +57,26 @@ class BrokerAnswers(ABC):
 class _WrittenByTasks(BrokerAnswers):
     """In a folder that is no part of the snapshot, until all have been asked."""
 
+    tuning = OF_SMALL
+
     def __init__(self, questions: BrokerQuestions, place: SnapshotPlace) -> None:
         self._questions = questions
         self._place = place
         self._files: dict[str, list[str]] = {}
+        self._suspects = schema_of(SUSPECTS).empty_table()
 
     def brokers(self) -> pa.Table:
         folder = self._place.staging()
         if folder is None:
             raise ValueError(f"{self._place.uri} is in no folder")
         answers = self._questions.written(folder, (BUNDLES, *LARGE_TABLES)).toArrow()
-        for row in _of(answers, WRITTEN).to_pylist():
+        for row in table_of(answers, WRITTEN).to_pylist():
             self._files.setdefault(row["name"], []).append(row["file"])
-        return _of(answers, BROKERS)
+        self._suspects = table_of(answers, SUSPECTS)
+        return table_of(answers, BROKERS)
+
+    def suspects(self) -> pa.Table:
+        return self._suspects
 
     def owned(self) -> DataFrame:
         return self._place.staged(BUNDLES, self._files[BUNDLES.name])
@@ -76,12 +92,17 @@ class _WrittenByTasks(BrokerAnswers):
 class _KeptBySpark(BrokerAnswers):
     """In Spark's memory, and on its disks where that is full."""
 
+    tuning = AS_IT_IS
+
     def __init__(self, questions: BrokerQuestions, place: SnapshotPlace) -> None:
         self._place = place
         self._answers = questions.answers().persist(StorageLevel.MEMORY_AND_DISK)
 
     def brokers(self) -> pa.Table:
         return rows_of(self._answers, BROKERS).toArrow()
+
+    def suspects(self) -> pa.Table:
+        return rows_of(self._answers, SUSPECTS).toArrow()
 
     def owned(self) -> DataFrame:
         return rows_of(self._answers, BUNDLES)
@@ -93,7 +114,3 @@ class _KeptBySpark(BrokerAnswers):
 
     def end(self) -> None:
         self._answers.unpersist()
-
-
-def _of(answers: pa.Table, table: Table) -> pa.Table:
-    return pa.Table.from_struct_array(answers[table.name].drop_null())

@@ -18,6 +18,7 @@ from pulsar_steward.collect.broker import BrokerTask, Scope
 from pulsar_steward.collect.coordinators import SystemBundle, placement
 from pulsar_steward.collect.namespace import Placement
 from pulsar_steward.collect.overview import Overview, look_over
+from pulsar_steward.collect.suspects import worst_of
 from pulsar_steward.errors import StewardError
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.tables import (
@@ -27,17 +28,16 @@ from pulsar_steward.model.tables import (
     METRICS,
     NAMESPACES,
     SNAPSHOT,
-    SUBSCRIPTIONS,
     TRANSACTION_COORDINATORS,
 )
 from pulsar_steward.policy.schema import CollectPolicy
 from steward_spark.answers import answers_to
 from steward_spark.bundles import all_bundles, with_positions
 from steward_spark.drilling import drilled, tasks_of, wanted_of
-from steward_spark.gather import BrokerQuestions, ask_endpoints, ask_namespaces, ask_owners, rows_of
+from steward_spark.gather import BrokerQuestions, ask_endpoints, ask_namespaces, ask_owners, rows_of, table_of
 from steward_spark.place import SnapshotPlace, snapshot_uri, stamp_of
 from steward_spark.progress import watched
-from steward_spark.suspects import suspects
+from steward_spark.tuning import tuned
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -85,10 +85,11 @@ def collect(spark: SparkSession, settings: AdminSettings, order: Order) -> str:
         overview = look_over(reader)
     collecting = _Collecting(spark, settings, order, overview, place)
     try:
-        brokers = collecting.brokers()
-        place.begin()
-        collecting.write(brokers)
-        place.finish()
+        with tuned(spark, collecting.tuning):
+            brokers = collecting.brokers()
+            place.begin()
+            collecting.write(brokers)
+            place.finish()
     finally:
         collecting.end()
     return place.uri
@@ -109,9 +110,14 @@ class _Collecting:
         scope = Scope(order.taken_at, order.policy)
         self._answers = answers_to(BrokerQuestions(spark, settings, tasks, scope, order.at_once), place)
         where = Placement(overview.brokers, overview.policies)
-        self._namespaces = ask_namespaces(spark, settings, where, overview.namespaces).persist()
+        self._namespaces = ask_namespaces(spark, settings, where, overview.namespaces)
         self._bundles: DataFrame | None = None
         self._details: DataFrame | None = None
+
+    @property
+    def tuning(self) -> Mapping[str, str]:
+        """Spark's settings meanwhile."""
+        return self._answers.tuning
 
     def brokers(self) -> pa.Table:
         """Asks all brokers, and returns the table `brokers`."""
@@ -135,15 +141,16 @@ class _Collecting:
     def write(self, brokers: pa.Table) -> None:
         """Writes every table."""
         place, unread = self._place, brokers.filter(pc.invert(brokers["read"]))["broker"].to_pylist()
-        namespaces = rows_of(self._namespaces, NAMESPACES)
-        failed = rows_of(self._namespaces, UNREAD).select("name").toArrow()["name"].to_pylist()
+        answers = self._namespaces.toArrow()
+        namespaces = self._spark.createDataFrame(table_of(answers, NAMESPACES))
+        failed = table_of(answers, UNREAD)["name"].to_pylist()
         self._bundles = all_bundles(namespaces, self._answers.owned(), partial=bool(unread)).persist()
         coordinators = self._coordinators(self._bundles)
         self._answers.write()
         if self._order.policy.metrics_urls:
             place.add(METRICS, rows_of(ask_endpoints(self._spark, self._settings, self._order.policy), METRICS))
         place.write(DRILLED, self._drilled(namespaces, self._bundles))
-        place.write(NAMESPACES, namespaces)
+        place.write(NAMESPACES, namespaces.coalesce(1))
         place.write(BUNDLES, self._with_positions(self._bundles, coordinators))
         place.write(TRANSACTION_COORDINATORS, self._frame(TRANSACTION_COORDINATORS, coordinators))
         place.write(BROKERS, self._spark.createDataFrame(brokers).coalesce(1))
@@ -152,14 +159,14 @@ class _Collecting:
     def end(self) -> None:
         """Gives back what was kept."""
         self._answers.end()
-        for kept in (self._namespaces, self._bundles, self._details):
+        for kept in (self._bundles, self._details):
             if kept is not None:
                 kept.unpersist()
 
     def _drilled(self, namespaces: DataFrame, bundles: DataFrame) -> DataFrame:
         """Asks owners about suspects."""
         policy, metrics = self._order.policy, self._place.read(METRICS)
-        topics = suspects(self._place.read(SUBSCRIPTIONS), metrics, policy.drilled_topics)
+        topics = worst_of(self._answers.suspects(), policy.drilled_topics)
         tasks = tasks_of(wanted_of(topics, namespaces), bundles, self._overview.pulsar_cluster)
         log.info("%s suspects on %s brokers are asked about", f"{len(topics):,}", f"{len(tasks):,}")
         if not tasks:

@@ -9,10 +9,10 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 
 from pulsar_steward.collect.arrow import OWN_POLICIES
 from pulsar_steward.collect.drill import DrillTask, Wanted
+from pulsar_steward.collect.suspects import base_of
 from pulsar_steward.model.bundles import position_of, range_holding, ranges_of
 from pulsar_steward.model.tables import DRILLED
 from steward_spark.gather import rows_of
-from steward_spark.suspects import base_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
+
+import pyarrow as pa
 
 from pulsar_steward.collect.arrow import (
     BROKER_TABLES,
     DRILL_TABLES,
     ENDPOINT_TABLES,
     NAMESPACE_TABLES,
+    SUSPECTS,
     WRITTEN,
     as_answer,
 )
@@ -18,6 +21,7 @@ from pulsar_steward.collect.drill import DrillTask, drill
 from pulsar_steward.collect.files import TableFiles
 from pulsar_steward.collect.metrics import read_endpoint
 from pulsar_steward.collect.namespace import Placement, read_namespaces
+from pulsar_steward.collect.suspects import Worst
 from pulsar_steward.model.tables import BROKERS
 from steward_spark.map_arrow import map_in_arrow
 from steward_spark.schemas import answer_ddl
@@ -26,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from pulsar_steward.admin.settings import AdminSettings
@@ -75,16 +78,20 @@ class BrokerQuestions:
         each = max(1, most // min(cores, self._partitions or 1))
 
         def read(indices: Iterable[int]) -> Iterator[Piece]:
-            return read_brokers(settings, (tasks[index] for index in indices), scope, each)
+            worst = Worst(scope.policy.drilled_topics)
+            for piece in read_brokers(settings, (tasks[index] for index in indices), scope, each):
+                worst.sees(piece)
+                yield piece
+            yield from worst.found()
 
         self._read = read
 
     def answers(self) -> DataFrame:
         """One struct column for each of `BROKER_TABLES`; they are asked anew whenever it is computed."""
-        return _ask(self._spark, self._count, self._partitions, self._read, BROKER_TABLES)
+        return _ask(_numbered(self._spark, self._count, self._partitions), self._read, BROKER_TABLES)
 
     def written(self, folder: Path, tables: Sequence[Table]) -> DataFrame:
-        """Has the tasks write some tables, as `TableFiles` does; struct columns `brokers` and `written`.
+        """Has the tasks write some tables, as `TableFiles` does; struct columns `brokers`, `suspects` and `written`.
 
         Args:
             folder: Where all tasks and the driver see it.
@@ -98,7 +105,8 @@ class BrokerQuestions:
                 yield from (piece for piece in read(indices) if not files.takes(piece))
                 yield from files.written()
 
-        return _ask(self._spark, self._count, self._partitions, write, (BROKERS, WRITTEN))
+        numbers = _numbered(self._spark, self._count, self._partitions)
+        return _ask(numbers, write, (BROKERS, SUSPECTS, WRITTEN))
 
 
 def ask_namespaces(
@@ -106,10 +114,13 @@ def ask_namespaces(
 ) -> DataFrame:
     """What is known of namespaces, one struct column for each of `NAMESPACE_TABLES`."""
 
-    def read(indices: Iterable[int]) -> Iterator[Piece]:
-        return read_namespaces(settings, placement, (namespaces[index] for index in indices))
+    def read(names: Iterable[str]) -> Iterator[Piece]:
+        return read_namespaces(settings, placement, names)
 
-    return _ask(spark, len(namespaces), -(-len(namespaces) // NAMESPACES_A_TASK), read, NAMESPACE_TABLES)
+    # Not in the function, as their number has no bound: Spark writes a function to a disk that is larger than 1 MiB,
+    # and it holds the token.
+    names = spark.createDataFrame(pa.table({"namespace": pa.array(namespaces, pa.string())}))
+    return _ask(names.repartition(max(1, -(-len(namespaces) // NAMESPACES_A_TASK))), read, NAMESPACE_TABLES)
 
 
 def ask_endpoints(spark: SparkSession, settings: AdminSettings, policy: CollectPolicy) -> DataFrame:
@@ -120,7 +131,7 @@ def ask_endpoints(spark: SparkSession, settings: AdminSettings, policy: CollectP
         for index in indices:
             yield from read_endpoint(settings, urls[index], policy.metrics_megabytes)
 
-    return _ask(spark, len(urls), len(urls), read, ENDPOINT_TABLES)
+    return _ask(_numbered(spark, len(urls), len(urls)), read, ENDPOINT_TABLES)
 
 
 def ask_owners(
@@ -132,7 +143,7 @@ def ask_owners(
         for index in indices:
             yield from drill(settings, tasks[index], policy)
 
-    return _ask(spark, len(tasks), len(tasks), read, DRILL_TABLES)
+    return _ask(_numbered(spark, len(tasks), len(tasks)), read, DRILL_TABLES)
 
 
 def rows_of(answers: DataFrame, table: Table) -> DataFrame:
@@ -140,18 +151,21 @@ def rows_of(answers: DataFrame, table: Table) -> DataFrame:
     return answers.where(answers[table.name].isNotNull()).select(f"{table.name}.*")
 
 
-def _ask(
-    spark: SparkSession,
-    count: int,
-    partitions: int,
-    read: Callable[[Iterable[int]], Iterable[Piece]],
-    tables: Sequence[Table],
-) -> DataFrame:
-    """What is read of so many things by their indices, which are divided into partitions."""
+def table_of(answers: pa.Table, table: Table) -> pa.Table:
+    """The same of answers that are here."""
+    return pa.Table.from_struct_array(answers[table.name].drop_null())
+
+
+def _numbered(spark: SparkSession, count: int, partitions: int) -> DataFrame:
+    """The numbers of so many things, divided into partitions."""
+    return spark.range(0, count, 1, max(1, min(count, partitions)))
+
+
+def _ask(things: DataFrame, read: Callable[[Iterable[Any]], Iterable[Piece]], tables: Sequence[Table]) -> DataFrame:
+    """What is read of the things that a frame's only column names."""
 
     def answered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        indices = (index for batch in batches for index in batch.column(0).to_pylist())
-        return (as_answer(piece, tables) for piece in read(indices))
+        named = (thing for batch in batches for thing in batch.column(0).to_pylist())
+        return (as_answer(piece, tables) for piece in read(named))
 
-    rows = spark.range(0, count, 1, max(1, min(count, partitions)))
-    return map_in_arrow(rows, answered, answer_ddl(tables))
+    return map_in_arrow(things, answered, answer_ddl(tables))

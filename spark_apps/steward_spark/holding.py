@@ -14,6 +14,7 @@ from pulsar_steward.model.tables import METRICS, SUBSCRIPTIONS, TOPICS
 from steward_spark.frames import Frames
 from steward_spark.local import on_driver
 from steward_spark.once import Once
+from steward_spark.tuning import OF_LARGE, OF_SMALL, tuned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -25,22 +26,6 @@ if TYPE_CHECKING:
 
 SMALL_BYTES = 256 * 1024
 """Parquet of a table that is read into the driver: about ten thousand topics."""
-
-OF_SMALL = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "1",
-    "spark.sql.leafNodeDefaultParallelism": "1",
-}
-"""Measured on a snapshot of a few topics: half the processor time of what is best for a large one."""
-
-OF_LARGE = {
-    # What is divided by topics is divided well enough to be joined by topics and subscriptions.
-    "spark.sql.requireAllClusterKeysForCoPartition": "false",
-    # To find few rows, all of a table has to be looked at, in one job.
-    "spark.sql.limit.initialNumPartitions": "1000000",
-}
 
 
 @contextmanager
@@ -56,7 +41,7 @@ def held(spark: SparkSession, place: SnapshotPlace, earlier: Sequence[SnapshotPl
     before = [Frames(_reader(each)) for each in earlier]
     frames = Frames(_reader(place), earlier=before, hold=on_driver if small else in_memory)
     try:
-        with _set(spark, OF_SMALL if small else OF_LARGE):
+        with tuned(spark, OF_SMALL if small else OF_LARGE):
             yield frames
     finally:
         for frame in kept:
@@ -71,18 +56,3 @@ def _reader(place: SnapshotPlace) -> Callable[[Table], DataFrame]:
         return on_driver(frame) if place.size(table) <= SMALL_BYTES else frame
 
     return lambda table: tables.get(table.name, lambda: made(table))
-
-
-@contextmanager
-def _set(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    before = {key: spark.conf.get(key, None) for key in settings}
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, old in before.items():
-            if old is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, old)

@@ -12,9 +12,9 @@ import pytest
 from pulsar_steward.collect.arrow import schema_of
 from pulsar_steward.model.tables import COLLECTED
 from steward_spark.frames import Frames
-from steward_spark.holding import OF_SMALL
 from steward_spark.local import on_driver
 from steward_spark.place import SnapshotPlace, snapshot_uri
+from steward_spark.tuning import OF_SMALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable

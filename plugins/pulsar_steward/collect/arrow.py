@@ -63,10 +63,20 @@ WRITTEN = Table(
     ),
 )
 
+SUSPECTS = Table(
+    "suspects",
+    "one row a sign of trouble and topic, the worst of what one task read; collecting's own, not written",
+    (
+        Column("sign", Kind.STRING, "one of `pulsar_steward.collect.suspects.SIGNS`"),
+        Column("topic", Kind.STRING, "its full name"),
+        Column("score", Kind.DOUBLE, "how bad it is, beside others of the same sign"),
+    ),
+)
+
 LARGE_TABLES = (TOPICS, SUBSCRIPTIONS, CLIENTS, CONFIGURATION, METRICS)
 """What is read of each broker, and written as it is."""
 
-BROKER_TABLES = (BROKERS, BUNDLES, *LARGE_TABLES)
+BROKER_TABLES = (BROKERS, BUNDLES, SUSPECTS, *LARGE_TABLES)
 """What is read of each broker."""
 
 ENDPOINT_TABLES = (METRICS,)

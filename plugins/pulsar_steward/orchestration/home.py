@@ -13,7 +13,8 @@ __all__ = ["default_cluster", "home", "now", "policy_file", "snapshots_uri"]
 
 def snapshots_uri() -> str:
     """Where snapshots go: ``STEWARD_SNAPSHOTS`` (any URI that Spark can write), or a folder of `home`."""
-    return os.environ.get("STEWARD_SNAPSHOTS") or str(home() / "snapshots")
+    # On an object store `a//b` is another key than `a/b`, which the jobs write.
+    return os.environ.get("STEWARD_SNAPSHOTS", "").rstrip("/") or str(home() / "snapshots")
 
 
 def default_cluster() -> str:
