@@ -15,6 +15,7 @@ from pulsar_steward.model.catalog import Scope
 from pulsar_steward.model.tables import METRICS
 from pulsar_steward.policy.division import divided
 from steward_spark.checks.check import MOST_FINDINGS, Judgement
+from steward_spark.checks.common.topics import namespace_of
 from steward_spark.checks.common.worst import named
 from steward_spark.frames import Frames
 
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from pulsar_steward.policy.schema import Policy
     from steward_spark.checks.check import Check
     from steward_spark.frames import About
-
-_NAMESPACE = r"^[a-z-]+://((?:[^/]+/){1,2}[^/]+)/[^/]+$"
-"""The namespace in a topic's full name; of an old one, the cluster is in it."""
 
 
 def judge(check: Check, frames: Frames, policy: Policy) -> Judgement:
@@ -79,7 +77,7 @@ class PartOfFrames(Frames):
     def _read_part(self, table: Table) -> DataFrame:
         frame = self._whole.read(table)
         if table == METRICS:
-            theirs = part_of(F.regexp_extract("topic", _NAMESPACE, 1), self._division) != self._part
+            theirs = part_of(namespace_of("topic"), self._division) != self._part
             return without_topics(frame, theirs)
         if "namespace" in frame.columns:
             return frame.where(part_of(F.col("namespace"), self._division) == self._part)

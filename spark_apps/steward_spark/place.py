@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.errors import ConfigurationError, SnapshotError
 from pulsar_steward.model.tables import CLIENTS, DRILLED, FINDINGS, METRICS, SUBSCRIPTIONS, TOPICS, VERDICTS
+from steward_spark.lookups import java_class
 from steward_spark.schemas import spark_schema
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class SnapshotPlace:
     def earlier(self, most: int) -> list[SnapshotPlace]:
         """Finished and diagnosed snapshots of the same cluster before this one, the newest first."""
         folder, _, name = self.uri.rpartition("/")
-        path = self._jvm().org.apache.hadoop.fs.Path(folder)
+        path = self._path_of(folder)
         names = (str(each.getPath().getName()) for each in self._files().listStatus(path))
         before = sorted((each for each in names if each.startswith("taken_at=") and each < name), reverse=True)
         places = (SnapshotPlace(self._spark, f"{folder}/{each}") for each in before)
@@ -98,7 +99,7 @@ class SnapshotPlace:
     def all_of_cluster(self) -> list[tuple[SnapshotPlace, datetime]]:
         """Every snapshot of the same cluster, whole or not, with when it was taken; other names are left out."""
         folder = self.uri.rpartition("/")[0]
-        path = self._jvm().org.apache.hadoop.fs.Path(folder)
+        path = self._path_of(folder)
         if not self._files().exists(path):
             return []
         names = sorted(str(each.getPath().getName()) for each in self._files().listStatus(path))
@@ -180,7 +181,7 @@ class SnapshotPlace:
             return None
         stream = self._files().open(self._path(name))
         try:
-            return bytes(self._jvm().org.apache.hadoop.io.IOUtils.readFullyToByteArray(stream))
+            return bytes(java_class(self._spark, "org.apache.hadoop.io.IOUtils").readFullyToByteArray(stream))
         finally:
             stream.close()
 
@@ -206,11 +207,11 @@ class SnapshotPlace:
         return self._spark.read.schema(spark_schema(table)).parquet(f"{self.uri}/{table.name}")
 
     def _path(self, name: str) -> Any:
-        return self._jvm().org.apache.hadoop.fs.Path(f"{self.uri}/{name}")
+        return self._path_of(f"{self.uri}/{name}")
+
+    def _path_of(self, uri: str) -> Any:
+        return java_class(self._spark, "org.apache.hadoop.fs.Path")(uri)
 
     def _files(self) -> Any:
         configuration = self._spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - Hadoop has no other door
         return self._path("").getFileSystem(configuration)
-
-    def _jvm(self) -> Any:
-        return self._spark.sparkContext._jvm  # noqa: SLF001 - as above

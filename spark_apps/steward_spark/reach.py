@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pyarrow as pa
 
 from pulsar_steward.errors import ConfigurationError
+from steward_spark.lookups import java_class
 from steward_spark.map_arrow import map_in_arrow
 
 if TYPE_CHECKING:
@@ -56,8 +57,7 @@ def require_shared(spark: SparkSession, uri: str) -> None:
 def _folder(spark: SparkSession, uri: str) -> Path | None:
     """The path on this machine that Hadoop takes it for, which without a scheme is a matter of its configuration."""
     configuration = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - Hadoop has no other door
-    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - as above
-    place = jvm.org.apache.hadoop.fs.Path(uri)
+    place = java_class(spark, "org.apache.hadoop.fs.Path")(uri)
     if place.getFileSystem(configuration).getUri().getScheme() != "file":
         return None
     return Path(str(place.toUri().getPath()))

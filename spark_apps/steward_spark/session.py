@@ -6,6 +6,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from steward_spark.lookups import remember
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -53,4 +55,6 @@ def spark_session(name: str) -> SparkSession:
             builder = builder.config(key, value)
     for key, value in FIXED.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    spark = builder.getOrCreate()
+    remember(spark)
+    return spark

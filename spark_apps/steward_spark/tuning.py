@@ -28,6 +28,8 @@ OF_LARGE = {
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
     # To find few rows, all of a table has to be looked at, in one job.
     "spark.sql.limit.initialNumPartitions": "1000000",
+    # What is held is read a few times within seconds: to compress it takes longer than all of these.
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
 }
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark programmer reads
 
-from steward_spark.checks.backlog._policies import NO_LIMIT, QUOTA_MAP, ordinary, policies_of
+from steward_spark.checks.backlog._policies import NO_LIMIT, QUOTA_MAP, policies_of
+from steward_spark.checks.common.topics import of_users
 from steward_spark.frames import few_once
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def drilled_topics(frames: Frames) -> DataFrame:
 def loaded_drilled(frames: Frames) -> DataFrame:
     """Ordinary loaded topics that were drilled: the columns of `topics`, and those of `drilled_topics`."""
     own = drilled_topics(frames).drop("namespace").withColumn("drilled", F.expr("true"))
-    return ordinary(frames.topics).join(F.broadcast(own), "topic")
+    return of_users(frames.topics).join(F.broadcast(own), "topic")
 
 
 def under_policies(frames: Frames, *columns: str) -> list[DataFrame]:
@@ -63,7 +64,7 @@ def under_policies(frames: Frames, *columns: str) -> list[DataFrame]:
     own, policies = loaded_drilled(frames), F.broadcast(policies_of(frames))
     fields = [field for field in own.schema if field.name not in frames.topics.columns]
     blank = (F.lit(None).cast(field.dataType).alias(field.name) for field in fields)
-    wanted = ordinary(frames.topics).select("namespace", *columns)
+    wanted = of_users(frames.topics).select("namespace", *columns)
     others = wanted.join(F.broadcast(own.select("topic")), "topic", "left_anti").select("*", *blank)
     both = (others, own.select("namespace", *columns, *(field.name for field in fields)))
     return [each.join(policies, "namespace") for each in both]

@@ -47,7 +47,7 @@ def namespace_policies(namespaces: DataFrame, defaults: Defaults) -> DataFrame:
         `ttl_seconds` (0: none), each null where it is not known; `bytes_own`, `seconds_own`, `retention_own` and
         `ttl_own`, whether the namespace sets it itself; `offloaded`, whether it is set to offload old ledgers.
     """
-    read = namespaces.where(F.col("policies_json").isNotNull() & ~_is_pulsars_own("namespace"))
+    read = namespaces.where(F.col("policies_json").isNotNull() & ~F.col("namespace").startswith(f"{PULSARS_OWN}/"))
     document = read.select("namespace", F.from_json("policies_json", _DOCUMENT).alias("own"))
     retention = F.col("own.retention_policies")
     size, age = F.col("own.backlog_quota_map.destination_storage"), F.col("own.backlog_quota_map.message_age")
@@ -82,16 +82,6 @@ def size_limit(quota: Column) -> Column:
 def age_limit(quota: Column) -> Column:
     """The seconds of a quota."""
     return F.coalesce(quota["limitTime"], F.lit(NO_LIMIT))
-
-
-def ordinary(topics: DataFrame) -> DataFrame:
-    """Topics without those that Pulsar keeps for itself: its own tenant's, and `__` ones of any namespace."""
-    own = F.substring_index("topic", "/", -1).startswith("__")
-    return topics.where(~_is_pulsars_own("namespace") & ~own)
-
-
-def _is_pulsars_own(namespace: str) -> Column:
-    return F.col(namespace).startswith(f"{PULSARS_OWN}/")
 
 
 def _own_or(owner: Column, value: Column, default: int | str | None, kind: str = "bigint") -> Column:

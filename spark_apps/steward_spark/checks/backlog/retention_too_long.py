@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 BOUNDED = "retention_minutes <> 0 and retention_megabytes <> 0 and (retention_minutes > 0 or retention_megabytes > 0)"
 """Zero in both keeps nothing; brokers refuse it in one alone."""
 
+_RETENTION = ["namespace", "retention_minutes", "retention_megabytes"]
+
 
 def stored(frames: Frames) -> DataFrame:
     """Namespaces with a bounded retention, and what their topics under it store that every subscription has consumed.
@@ -34,25 +36,33 @@ def stored(frames: Frames) -> DataFrame:
     Topics that are known to retain otherwise are left out.
 
     Returns:
-        The columns of `namespace_policies`; of loaded topics `topics`, `storage_bytes`, `consumed_bytes`, and the one
-        with most of it, `topic`; `peak_bytes`, the largest backlog, and `busiest`, what comes in per second at most.
+        The columns of `namespace_policies`; of loaded topics `topics`, `storage_bytes`, `consumed_bytes`;
+        `peak_bytes`, the largest backlog, and `busiest`, what comes in per second at most.
     """
-    consumed = F.greatest(F.col("storage_bytes") - F.coalesce("backlog_bytes", F.lit(0)), F.lit(0))
     by_retention = (
-        retained(frames)
-        .where(BOUNDED)
-        .withColumn("consumed", F.coalesce(consumed, F.lit(0)))
-        .groupBy("namespace", "retention_minutes", "retention_megabytes")
+        _consumed(frames)
+        .groupBy(*_RETENTION)
         .agg(
             F.count("*").alias("topics"),
             F.sum("storage_bytes").alias("storage_bytes"),
             F.sum("consumed").alias("consumed_bytes"),
-            F.max(F.struct("consumed", "topic")).getField("topic").alias("topic"),
             F.coalesce(F.max("backlog_bytes"), F.lit(0)).alias("peak_bytes"),
             F.coalesce(F.max("throughput_in_bytes"), F.lit(0.0)).alias("busiest"),
         )
     )
-    return by_retention.join(policies_of(frames), ["namespace", "retention_minutes", "retention_megabytes"])
+    return by_retention.join(policies_of(frames), _RETENTION)
+
+
+def with_fullest(namespaces: DataFrame, frames: Frames) -> DataFrame:
+    """Adds the `topic` that stores most of it to few rows of `stored`: for all of them, Spark would sort all topics."""
+    theirs = _consumed(frames).join(F.broadcast(namespaces.select(*_RETENTION)), _RETENTION)
+    fullest = F.max_by("topic", F.struct("consumed", "topic")).alias("topic")
+    return namespaces.join(theirs.groupBy(*_RETENTION).agg(fullest), _RETENTION)
+
+
+def _consumed(frames: Frames) -> DataFrame:
+    consumed = F.greatest(F.col("storage_bytes") - F.coalesce("backlog_bytes", F.lit(0)), F.lit(0))
+    return retained(frames).where(BOUNDED).withColumn("consumed", F.coalesce(consumed, F.lit(0)))
 
 
 def with_need(namespaces: DataFrame, remedy: BacklogQuotaRemedy) -> DataFrame:
@@ -86,8 +96,9 @@ def _judge(frames: Frames, policy: Policy) -> Judgement:
     own = policy.retention_too_long
     namespaces = with_need(stored(frames), policy.backlog_quota_remedy)
     costly = F.col("consumed_bytes") >= own.warning_consumed_bytes
+    found = frames.few(namespaces.where(costly & (F.col("percent") >= own.warning_percent)))
     return worst_first(
-        namespaces.where(costly & (F.col("percent") >= own.warning_percent)),
+        with_fullest(found, frames),
         (F.asc("offloaded"), F.desc("consumed_bytes"), F.asc("namespace")),
         _finding,
         lambda: "No namespace stores much more of what is consumed than its quota or an outage need.",

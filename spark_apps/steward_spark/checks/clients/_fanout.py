@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark programmer reads
 
-from steward_spark.checks.clients._users import of_users
 from steward_spark.checks.common.listing import worst
+from steward_spark.checks.common.topics import of_users
 
 if TYPE_CHECKING:
     from pyspark.sql import Row

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark programmer reads
 
+from steward_spark.checks.common.topics import of_users
 from steward_spark.frames import derived_once
 
 if TYPE_CHECKING:
@@ -13,15 +14,7 @@ if TYPE_CHECKING:
 
     from steward_spark.frames import Frames
 
-_PULSARS_OWN = r"^[a-z-]+://(pulsar/|([^/]+/){2,3}__)"
 _READER = r"^(reader|multiTopicsReader)-[0-9A-Za-z]+$"
-
-
-def of_users(rows: DataFrame) -> DataFrame:
-    """Rows with a `topic` that is no heartbeat and none of Pulsar's own; what figures rule out goes before."""
-    name = F.col("topic")
-    # Nearly all topics are told by the first, which is quick.
-    return rows.where(~((name.contains("//pulsar/") | name.contains("/__")) & name.rlike(_PULSARS_OWN)))
 
 
 def subscriptions_of_users(rows: DataFrame) -> DataFrame:

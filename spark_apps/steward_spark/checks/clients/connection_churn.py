@@ -13,9 +13,10 @@ from pulsar_steward.model.catalog.clients import CONNECTION_CHURN
 from pulsar_steward.model.finding import Finding, Severity
 from steward_spark.checks.check import MOST_FINDINGS, Check, Judgement
 from steward_spark.checks.clients._connections import SERIES, connections
-from steward_spark.checks.clients._users import nothing_read, of_users
+from steward_spark.checks.clients._users import nothing_read
 from steward_spark.checks.common.listing import worst
 from steward_spark.checks.common.owners import of_topics
+from steward_spark.checks.common.topics import of_users
 from steward_spark.checks.common.words import duration
 from steward_spark.checks.common.worst import named
 

@@ -6,34 +6,20 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark programmer reads
 
-from steward_spark.checks.common.owners import of_topics
+from steward_spark.checks.common.owners import of_topics, with_owners
 from steward_spark.checks.common.samples import DELAYED, tellers
+from steward_spark.checks.common.topics import of_users
 from steward_spark.checks.common.worst import named
 from steward_spark.frames import derived_once, held_once
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from steward_spark.frames import Frames
 
 DELAYED_SERIES = DELAYED
 AGE_SERIES = "pulsar_storage_backlog_age_seconds"
 INDEX_SERIES = "pulsar_delayed_message_index_size_bytes"
-
-_OWN_TOPIC = r"^[a-z-]+://(pulsar/([^/]+/)?[^/]+:\d+/|[^/]+/[^/]+/__|[^/]+/[^/]+/[^/]+/__)"
-_NAMESPACE = r"^[a-z-]+://((?:[^/]+/){1,2}[^/]+)/[^/]+$"
-
-
-def of_users(topic: str) -> Column:
-    """Whether a topic is neither a broker's heartbeat nor one of Pulsar's own."""
-    name = F.col(topic)
-    # Nearly all topics are told by the first, which is quick.
-    return ~((name.contains("//pulsar/") | name.contains("/__")) & name.rlike(_OWN_TOPIC))
-
-
-def namespace_of(topic: str) -> Column:
-    """The namespace in a topic's full name."""
-    return F.regexp_extract(topic, _NAMESPACE, 1)
 
 
 @held_once
@@ -44,26 +30,18 @@ def waiting(frames: Frames) -> DataFrame:
     `delayedDeliveryFixedDelayDetectionLookahead` messages of one fixed delay).
 
     Returns:
-        `topic`, `subscription` and `delayed_messages` (above 0), of topics of users only; the subscription's
-        `backlog_messages`, `entries_since_first_gap` and `expired_rate`, the topic's `broker`, `storage_bytes` and
-        `backlog_bytes`, null where they are not known; `namespace`.
+        `topic`, `subscription`, `broker` (null where it is not known) and `delayed_messages` (above 0), of topics of
+        users only.
     """
-    counted = frames.metrics.where((F.col("series") == DELAYED_SERIES) & F.col("subscription").isNotNull()).select(
-        "topic", "subscription", F.col("value").cast("bigint").alias("delayed_messages")
+    told = frames.metrics.where((F.col("series") == DELAYED_SERIES) & F.col("subscription").isNotNull())
+    counted = told.select(
+        "topic", "subscription", F.col("value").cast("bigint").alias("delayed_messages"), told["source"].alias("broker")
     )
-    asked = frames.drilled.select("topic", "subscription", "delayed_messages")
-    positive = counted.unionByName(asked).where((F.col("delayed_messages") > 0) & of_users("topic"))
-    # Divided by topics once and for all: neither of the joins divides these rows again.
-    by_topic = positive.repartition("topic").groupBy("topic", "subscription")
-    delayed = by_topic.agg(F.max("delayed_messages").alias("delayed_messages"))
-    cursors = frames.subscriptions.select(
-        "topic", "subscription", "backlog_messages", "entries_since_first_gap", "expired_rate"
-    )
-    topics = frames.topics.select("topic", "broker", "storage_bytes", "backlog_bytes", "namespace")
-    # There are fewer of them than of all subscriptions and topics, which hence need not be sorted.
-    told = delayed.hint("shuffle_hash").join(cursors, ["topic", "subscription"], "left")
-    joined = told.hint("shuffle_hash").join(topics, "topic", "left")
-    return joined.withColumn("namespace", F.coalesce("namespace", namespace_of("topic")))
+    asked = frames.drilled.where("delayed_messages > 0").select("topic", "subscription", "delayed_messages")
+    both = counted.where("delayed_messages > 0").unionByName(with_owners(frames.few(asked), frames))
+    # Divided by topics once and for all: whatever counts them by topics or subscriptions does not divide them again.
+    by_topic = of_users(both).repartition("topic").groupBy("topic", "subscription", "broker")
+    return by_topic.agg(F.max("delayed_messages").alias("delayed_messages"))
 
 
 def delayed_messages(frames: Frames, *also: str) -> DataFrame:
@@ -98,7 +76,7 @@ def gap(frames: Frames) -> str | None:
     unmeasured = _without(there, told)
     if unmeasured:
         return f"Brokers whose Prometheus series were not read say nothing of delayed messages: {named(unmeasured)}."
-    subscribed = frames.topics.where((F.col("subscriptions") > 0) & of_users("topic")).select("broker").distinct()
+    subscribed = of_users(frames.topics.where("subscriptions > 0")).select("broker").distinct()
     silent = _without(subscribed, told.where("delayed"))
     if silent:
         return (

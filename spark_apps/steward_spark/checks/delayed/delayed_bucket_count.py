@@ -10,8 +10,9 @@ from pulsar_steward.model.catalog.delayed import DELAYED_BUCKET_COUNT
 from pulsar_steward.model.finding import Finding, Severity
 from steward_spark.checks.check import Check, Judgement
 from steward_spark.checks.common.listing import worst
+from steward_spark.checks.common.topics import of_users
 from steward_spark.checks.delayed._settings import BUCKET_TRACKER, smallest_limit, trackers
-from steward_spark.checks.delayed._waiting import delayed_messages, gap, of_users
+from steward_spark.checks.delayed._waiting import delayed_messages, gap
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
@@ -42,7 +43,7 @@ def buckets(frames: Frames) -> DataFrame:
     in_properties = F.when(F.col("cursor_properties_json").isNotNull(), keys)
     sealed = F.when(F.col("delayed_buckets").isNotNull(), _sealed(F.col("delayed_buckets")))
     asked = frames.drilled.select("topic", "subscription", F.coalesce(sealed, in_properties).alias("buckets"))
-    told = counted.unionByName(asked).where(F.col("buckets").isNotNull() & of_users("topic"))
+    told = of_users(counted.unionByName(asked).where("buckets is not null"))
     return told.groupBy("topic", "subscription").agg(F.max("buckets").alias("buckets"))
 
 

@@ -10,8 +10,9 @@ from pulsar_steward.model.catalog.delayed import DELAYED_HOLDS_LEDGERS
 from pulsar_steward.model.finding import Finding, Severity
 from steward_spark.checks.check import Check, Judgement
 from steward_spark.checks.common.listing import worst
+from steward_spark.checks.common.owners import of_topics
 from steward_spark.checks.common.words import duration, size
-from steward_spark.checks.delayed._waiting import backlog_ages, gap, tally, waiting
+from steward_spark.checks.delayed._waiting import backlog_ages, delayed_messages, gap, tally
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -33,16 +34,27 @@ def holding(frames: Frames, policy: DelayedHoldsLedgersPolicy) -> DataFrame:
         `topic`, `storage_bytes`, `held_bytes`, and of the subscription that holds most `subscription`,
         `delayed_messages`, `backlog_messages`, `entries`.
     """
-    entries, backlog = F.col("entries_since_first_gap"), F.col("backlog_messages")
+    entries, backlog = F.col("entries"), F.col("backlog_messages")
     held = F.floor(F.col("backlog_bytes") * (F.lit(1.0) - backlog / entries)).cast("bigint")
+    least = policy.warning_held_mebibytes * MIB
+    # Few topics have backlog enough: neither all cursors nor all delayed messages are joined with anything.
+    sizes = frames.few(
+        frames.topics.where(F.col("backlog_bytes") >= least).select("topic", "storage_bytes", "backlog_bytes")
+    )
+    cursors = frames.subscriptions.select(
+        "topic", "subscription", "backlog_messages", F.col("entries_since_first_gap").alias("entries")
+    )
+    spanning = (entries > 0) & (entries >= policy.warning_entries_per_backlog_message * backlog)
+    spans = frames.few(of_topics(cursors.where(spanning), sizes))
+    delayed = of_topics(delayed_messages(frames), spans)
     found = (
-        waiting(frames)
-        .where((entries > 0) & (entries >= policy.warning_entries_per_backlog_message * backlog))
+        delayed.join(spans, ["topic", "subscription"])
+        .join(sizes, "topic")
         .withColumn("held_bytes", held)
-        .where(F.col("held_bytes") >= policy.warning_held_mebibytes * MIB)
+        .where(F.col("held_bytes") >= least)
     )
     most = F.max_by(
-        F.struct("subscription", "delayed_messages", "backlog_messages", entries.alias("entries")),
+        F.struct("subscription", "delayed_messages", "backlog_messages", "entries"),
         F.struct("held_bytes", "delayed_messages", "subscription"),
     )
     return (
@@ -69,10 +81,12 @@ def _judge(frames: Frames, policy: Policy) -> Judgement:
 
 
 def _unknown_spans(frames: Frames) -> str | None:
-    blind = waiting(frames).where(
-        "entries_since_first_gap is null or backlog_messages is null or backlog_bytes is null"
-    )
-    count = blind.count()
+    unread = frames.subscriptions.where("entries_since_first_gap is null or backlog_messages is null")
+    unsized = frames.topics.where("backlog_bytes is null").select("topic")
+    keys = unread.select("topic", "subscription")
+    delayed = delayed_messages(frames).select(*keys.columns)
+    blind = delayed.join(frames.few(keys), keys.columns, "left_semi").union(of_topics(delayed, frames.few(unsized)))
+    count = blind.distinct().count()
     if not count:
         return None
     return f"What the cursors of {count:,} subscriptions with delayed messages span was not read."

@@ -11,10 +11,11 @@ from pulsar_steward.model.catalog.delayed import DELAYED_INDEX_MEMORY
 from pulsar_steward.model.finding import Finding, Severity
 from steward_spark.checks.check import MOST_FINDINGS, Check, Judgement
 from steward_spark.checks.common.samples import of_processes
+from steward_spark.checks.common.topics import of_users
 from steward_spark.checks.common.words import size
 from steward_spark.checks.common.worst import named
 from steward_spark.checks.delayed._settings import BUCKET_TRACKER, trackers
-from steward_spark.checks.delayed._waiting import INDEX_SERIES, delayed_messages, gap, of_users
+from steward_spark.checks.delayed._waiting import INDEX_SERIES, delayed_messages, gap
 from steward_spark.frames import few_once
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def _indexes(frames: Frames) -> list[_Index]:
     """Of every broker that was read and has any."""
     messages = {row["broker"]: row["messages"] for row in delayed_by_broker(frames).collect()}
     series = frames.metrics.where((F.col("series") == INDEX_SERIES) & F.col("subscription").isNull())
-    sums = series.where(of_users("topic")).groupBy("source").agg(F.sum("value").cast("bigint").alias("bytes"))
+    sums = of_users(series).groupBy("source").agg(F.sum("value").cast("bigint").alias("bytes"))
     told = {row["source"]: row["bytes"] for row in sums.collect()}
     limits, tracker_of = memory_limits(of_processes(frames)), trackers(frames)
     brokers = sorted({*messages, *(broker for broker, count in told.items() if count)})

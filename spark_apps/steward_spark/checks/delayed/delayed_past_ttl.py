@@ -10,6 +10,8 @@ from pulsar_steward.model.catalog.delayed import DELAYED_PAST_TTL
 from pulsar_steward.model.finding import Finding, Severity
 from steward_spark.checks.check import Check, Judgement
 from steward_spark.checks.common.listing import worst
+from steward_spark.checks.common.owners import of_topics
+from steward_spark.checks.common.topics import namespace_of
 from steward_spark.checks.common.words import duration
 from steward_spark.checks.delayed._settings import numbers
 from steward_spark.checks.delayed._waiting import backlog_ages, gap, tally, waiting
@@ -52,11 +54,16 @@ def endangered(frames: Frames, policy: DelayedPastTtlPolicy) -> DataFrame:
         `delayed_messages`, and of the worst subscription `topic`, `subscription`, `why`, `delayed`, `expired_rate`
         and `age_seconds`.
     """
-    under = frames.few(waiting(frames).join(F.broadcast(limits(frames).where("ttl_seconds > 0")), "namespace"))
-    once = under.groupBy("namespace", "ttl_seconds", "longest_delay_seconds", "topic", "subscription").agg(
-        *(F.max(name).alias(name) for name in ("delayed_messages", "backlog_messages", "expired_rate"))
+    bounded = F.broadcast(limits(frames).where("ttl_seconds > 0"))
+    told = _with_namespaces(waiting(frames)).join(bounded, "namespace")
+    # While a topic moves, two brokers tell it.
+    each = told.groupBy("namespace", "ttl_seconds", "longest_delay_seconds", "topic", "subscription")
+    under = frames.few(each.agg(F.max("delayed_messages").alias("delayed_messages")))
+    cursors = of_topics(frames.subscriptions, under).groupBy("topic", "subscription")
+    figures = cursors.agg(*(F.max(name).alias(name) for name in ("backlog_messages", "expired_rate")))
+    described = under.join(figures, ["topic", "subscription"], "left").join(
+        backlog_ages(frames, under), "topic", "left"
     )
-    each = once.join(backlog_ages(frames, under), "topic", "left")
     ttl, longest = F.col("ttl_seconds"), F.col("longest_delay_seconds")
     expiring = F.col("expired_rate") > 0
     mostly_delayed = F.col("delayed_messages") * 100 >= policy.critical_delayed_percent_of_backlog * F.col(
@@ -71,7 +78,7 @@ def endangered(frames: Frames, policy: DelayedPastTtlPolicy) -> DataFrame:
         .when(longest <= 0, _UNBOUNDED)
     )
     rank = F.when(F.col("why") == _EATING, 2).when(F.col("why") == _UNBOUNDED, 0).otherwise(1)
-    found = each.withColumn("why", why).where("why is not null").withColumn("rank", rank)
+    found = described.withColumn("why", why).where("why is not null").withColumn("rank", rank)
     worst_of = F.max_by(
         F.struct(
             "topic", "subscription", "why", F.col("delayed_messages").alias("delayed"), "expired_rate", "age_seconds"
@@ -92,6 +99,10 @@ def endangered(frames: Frames, policy: DelayedPastTtlPolicy) -> DataFrame:
     )
 
 
+def _with_namespaces(rows: DataFrame) -> DataFrame:
+    return rows.withColumn("namespace", namespace_of("topic"))
+
+
 def _judge(frames: Frames, policy: Policy) -> Judgement:
     found = endangered(frames, policy.delayed_past_ttl)
     rows, more = worst(found, F.desc("rank"), F.desc("delayed_messages"), F.asc("namespace"))
@@ -109,7 +120,7 @@ def _judge(frames: Frames, policy: Policy) -> Judgement:
 def _unknown_ttl(frames: Frames) -> str | None:
     """Namespaces with delayed messages whose time to live cannot be known, in a sentence."""
     known = limits(frames).where("ttl_seconds is not null")
-    there = waiting(frames).select("namespace").distinct()
+    there = _with_namespaces(waiting(frames)).select("namespace").distinct()
     blind = there.join(known, "namespace", "left_anti")
     first = blind.agg(F.count("*").alias("count"), F.min("namespace").alias("namespace")).collect()[0]
     if not first["count"]:
