@@ -8,20 +8,18 @@ they are removed. ``--apart`` also runs each check alone, which takes several ti
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
 import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.diagnose_duckdb import QUERIES, diagnosed
 from benchmarks.diagnose_one import One
+from benchmarks.processes import output_of, told_by
 from pulsar_steward.policy.schema import Policy
 from steward_spark.place import SUCCESS
 
@@ -29,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 MEBIBYTE = 1024 * 1024
+
+_ONE = "benchmarks.diagnose_one"
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,9 @@ def measure(topics: int, folder: Path | None = None, *, apart: bool = False) -> 
     with _kept(folder) as kept:
         snapshot = kept / str(topics) / "taken_at=20260131T120000Z"
         if not (snapshot / SUCCESS).exists():
-            _run(snapshot, "make", str(topics))
-        whole = _one(snapshot, "apart" if apart else "diagnose")
-        compared = _one(snapshot, "diagnose", *QUERIES)
+            output_of(_ONE, snapshot, "make", str(topics))
+        whole = told_by(One, _ONE, snapshot, "apart" if apart else "diagnose")
+        compared = told_by(One, _ONE, snapshot, "diagnose", *QUERIES)
         in_duckdb = diagnosed(snapshot, Policy())
     for check_id, (_, subjects) in in_duckdb.items():
         if set(subjects) != set(whole.subjects.get(check_id, [])):
@@ -116,16 +116,6 @@ def _kept(folder: Path | None) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory() as removed:
         yield Path(removed)
-
-
-def _one(snapshot: Path, *what: str) -> One:
-    return msgspec.json.decode(_run(snapshot, *what).splitlines()[-1], type=One)
-
-
-def _run(snapshot: Path, *what: str) -> str:
-    command = [sys.executable, "-m", "benchmarks.diagnose_one", str(snapshot), *what]
-    root = Path(__file__).resolve().parents[1]
-    return subprocess.run(command, check=True, cwd=root, stdout=subprocess.PIPE, text=True).stdout  # noqa: S603 - our own
 
 
 def printed(figures: DiagnoseFigures) -> Table:

@@ -8,25 +8,20 @@ hardly ever change, and prints a table in Markdown: medians of N times. Without 
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from benchmarks.diagnose_one import One
 from benchmarks.incremental_one import RESTING, Resting
+from benchmarks.processes import output_of, told_by
 from steward_spark.place import SUCCESS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-ROOT = Path(__file__).resolve().parents[1]
-
-T = TypeVar("T")
 
 
 class Round(msgspec.Struct, frozen=True):
@@ -41,23 +36,14 @@ def measure(topics: int, folder: Path, times: int) -> list[Round]:
     """Rounds on one snapshot of so many topics."""
     snapshot = folder / str(topics) / "taken_at=20260131T120000Z"
     if not (snapshot / SUCCESS).exists():
-        _run("benchmarks.diagnose_one", snapshot, "make", str(topics))
+        output_of("benchmarks.diagnose_one", snapshot, "make", str(topics))
     return [_round(snapshot) for _ in range(times)]
 
 
 def _round(snapshot: Path) -> Round:
-    whole = _told(One, "benchmarks.diagnose_one", snapshot, "diagnose")
-    again = _told(One, "benchmarks.diagnose_one", snapshot, "again")
-    return Round(whole, again, _told(Resting, "benchmarks.incremental_one", snapshot))
-
-
-def _told(kind: type[T], module: str, *arguments: Path | str) -> T:
-    return msgspec.json.decode(_run(module, *arguments).splitlines()[-1], type=kind)
-
-
-def _run(module: str, *arguments: Path | str) -> str:
-    command = [sys.executable, "-m", module, *map(str, arguments)]
-    return subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout  # noqa: S603 - our own
+    whole = told_by(One, "benchmarks.diagnose_one", snapshot, "diagnose")
+    again = told_by(One, "benchmarks.diagnose_one", snapshot, "again")
+    return Round(whole, again, told_by(Resting, "benchmarks.incremental_one", snapshot))
 
 
 def lines(topics: int, rounds: Sequence[Round]) -> Iterator[str]:

@@ -20,10 +20,11 @@ import pyspark
 from rich.console import Console
 
 from benchmarks.bench.document import Bench, Size, markdown
-from benchmarks.bench.figures import ROOT, in_a_process
+from benchmarks.bench.figures import Figures
 from benchmarks.bench.profile import profiled
 from benchmarks.bench.real import compared
 from benchmarks.diagnose import measure
+from benchmarks.processes import ROOT, told_by
 from benchmarks.telling import sayer, versions
 from lab.prerequisites import missing
 from pulsar_steward.admin.statistics import PATH
@@ -54,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sizes = [measured(partitions, Path(home, str(partitions)), say) for partitions in arguments.sizes]
         say("the simulator beside real brokers")
         truth = compared(Path(home, "truth"), MEMORY, say) if _may_run_pulsar(say) else None
-    planning = [in_a_process("benchmarks.bench.planning", [which]) for which in ("coordinators", "bundles")]
+    planning = [told_by(Figures, "benchmarks.bench.planning", which) for which in ("coordinators", "bundles")]
     bench = Bench(
         sizes,
         planning,
@@ -80,11 +81,11 @@ def measured(partitions: int, home: Path, say: Callable[[str], None]) -> Size:
             for path in (PATH, "/admin/v2/broker-stats/load-report", "/metrics/"):
                 urllib.request.urlopen(url + path).read()  # noqa: S310 - the simulator's, which keeps its answers
         say(f"{partitions:,} partitions on {brokers} brokers")
-        floor = in_a_process("benchmarks.bench.floor", [str(home / "floor"), *urls])
+        floor = told_by(Figures, "benchmarks.bench.floor", home / "floor", *urls)
         say(f"  floor {floor.seconds:.1f} s, {floor.cpu_seconds:.1f} s of processor time")
-        collect = in_a_process("benchmarks.bench.collecting", [str(home / "snapshots"), *urls], MEMORY)
+        collect = told_by(Figures, "benchmarks.bench.collecting", home / "snapshots", *urls, environment=MEMORY)
         say(f"  collect {collect.seconds:.1f} s, {collect.cpu_seconds:.1f} s of processor time")
-        one_by_one = in_a_process("benchmarks.bench.one_by_one", [str(SAMPLE), *urls])
+        one_by_one = told_by(Figures, "benchmarks.bench.one_by_one", str(SAMPLE), *urls)
         say(f"  one by one {1000 * one_by_one.seconds / one_by_one.count:.2f} ms a topic")
     # The simulated brokers stand by no longer: a diagnosis asks nobody.
     diagnose = measure(partitions)

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import psutil
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-
-ROOT = Path(__file__).parents[2]
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,19 +67,6 @@ def _peak(pid: int) -> int:
         return 0
     found = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")]
     return int(found[0]) * 1024 if found else 0
-
-
-def in_a_process(module: str, arguments: Sequence[str], environment: dict[str, str] | None = None) -> Figures:
-    """Runs a module of this package in a process of its own; its last line of output is its `Figures` as JSON.
-
-    Raises:
-        subprocess.CalledProcessError: It failed; its errors went to standard error.
-    """
-    command = [sys.executable, "-m", module, *arguments]
-    done = subprocess.run(  # noqa: S603 - fixed arguments
-        command, cwd=ROOT, env={**os.environ, **(environment or {})}, check=True, stdout=subprocess.PIPE
-    )
-    return msgspec.json.decode(done.stdout.splitlines()[-1], type=Figures)
 
 
 def told(figures: Figures) -> None:

@@ -9,28 +9,15 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
-from typing import TYPE_CHECKING
 
 import msgspec
 import requests
 
+from benchmarks.bench.answers import topics_of
 from benchmarks.bench.figures import Meter, told
-from pulsar_steward.admin.statistics import PATH
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 CONNECTIONS = 32
-_OUTER = msgspec.json.Decoder(dict[str, dict[str, dict[str, dict[str, msgspec.Raw]]]])
 _here = threading.local()
-
-
-def topics_of(url: str) -> Iterator[tuple[str, str]]:
-    """Each topic of a broker, with the broker."""
-    for bundles in _OUTER.decode(requests.get(url + PATH, timeout=300).content).values():
-        for domains in bundles.values():
-            for topics in domains.values():
-                yield from ((url, name) for name in topics if "/pulsar/" not in name)
 
 
 def asked(task: tuple[str, str]) -> int:
@@ -47,7 +34,7 @@ def main(sample: str, *urls: str) -> None:
     """Asks for so many topics of the first brokers."""
     known: list[tuple[str, str]] = []
     for url in urls:
-        known += topics_of(url)
+        known += ((url, name) for _, name, _ in topics_of(url) if "/pulsar/" not in name)
         if len(known) > 2 * int(sample):
             break
     chosen = Random(1).sample(known, min(int(sample), len(known)))  # noqa: S311 - the same topics each time

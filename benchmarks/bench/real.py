@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import statistics
-import urllib.request
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from benchmarks.bench.figures import in_a_process
+from benchmarks.bench.answers import topics_of
+from benchmarks.bench.figures import Figures
+from benchmarks.processes import told_by
 from lab.cluster import running_lab
 from lab.faults.real.ground import COMMON_SETTINGS, ground
 from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec, running_simulator
 from lab.waiting import wait_until
-from pulsar_steward.admin.statistics import PATH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
-
-    from benchmarks.bench.figures import Figures
 
 TOPICS = 10
 PARTITIONS = 1_000
@@ -28,8 +24,6 @@ BUNDLES = 16
 BROKERS = 3
 SHOWN_WITHIN_S = 600.0
 NAMESPACE = "many"
-
-_NAMES = msgspec.json.Decoder(dict[str, dict[str, dict[str, dict[str, msgspec.Raw]]]])
 
 
 @dataclass(frozen=True)
@@ -68,7 +62,7 @@ def compared(home: Path, environment: dict[str, str], say: Callable[[str], None]
             here.shared(topic, receiver_queue_size=1)
         say("  all consumers are connected")
         urls = lab.admin_urls
-        wait_until(lambda: len(_told(urls)) >= TOPICS * PARTITIONS, "all topics are shown", SHOWN_WITHIN_S, 1)
+        wait_until(lambda: len(_sizes(urls)) >= TOPICS * PARTITIONS, "all topics are shown", SHOWN_WITHIN_S, 1)
         real = _measured("real", urls, home, environment, say)
     with running_simulator(alike()) as simulator:
         simulated = _measured("simulated", simulator.admin_urls, home, environment, say)
@@ -87,19 +81,14 @@ def alike() -> ClusterSpec:
 def _measured(
     which: str, urls: Sequence[str], home: Path, environment: dict[str, str], say: Callable[[str], None]
 ) -> Cluster:
-    sizes = _told(urls)
-    floor = in_a_process("benchmarks.bench.floor", [str(home / f"{which}-floor"), *urls])
-    collect = in_a_process("benchmarks.bench.collecting", [str(home / which), *urls], environment)
+    sizes = _sizes(urls)
+    floor = told_by(Figures, "benchmarks.bench.floor", home / f"{which}-floor", *urls)
+    collect = told_by(Figures, "benchmarks.bench.collecting", home / which, *urls, environment=environment)
     say(f"  {which}: {len(sizes):,} topics, collected in {collect.seconds:.1f} s, floor {floor.seconds:.1f} s")
     return Cluster(statistics.median(sizes), floor, collect)
 
 
-def _told(urls: Sequence[str]) -> list[int]:
+def _sizes(urls: Sequence[str]) -> list[int]:
     """Bytes of each topic of the namespace in the brokers' statistics."""
-    sizes: list[int] = []
-    for url in urls:
-        with urllib.request.urlopen(url + PATH) as answer:  # noqa: S310 - the benchmark's own clusters
-            document = _NAMES.decode(answer.read())
-        for domains in document.get(f"public/{NAMESPACE}", {}).values():
-            sizes += [memoryview(topic).nbytes for topics in domains.values() for topic in topics.values()]
-    return sizes
+    ours = f"public/{NAMESPACE}"
+    return [memoryview(each).nbytes for url in urls for namespace, _, each in topics_of(url) if namespace == ours]

@@ -14,6 +14,7 @@ from steward_spark.tuning import AS_IT_IS, OF_SMALL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     import pyarrow as pa
     from pyspark.sql import DataFrame
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 def answers_to(questions: BrokerQuestions, place: SnapshotPlace) -> BrokerAnswers:
     """The quicker way where the snapshot goes into a folder, and Spark's way where it goes anywhere else."""
-    return _WrittenByTasks(questions, place) if place.staging() else _KeptBySpark(questions, place)
+    folder = place.staging()
+    return _KeptBySpark(questions, place) if folder is None else _WrittenByTasks(questions, place, folder)
 
 
 class BrokerAnswers(ABC):
@@ -59,17 +61,15 @@ class _WrittenByTasks(BrokerAnswers):
 
     tuning = OF_SMALL
 
-    def __init__(self, questions: BrokerQuestions, place: SnapshotPlace) -> None:
+    def __init__(self, questions: BrokerQuestions, place: SnapshotPlace, folder: Path) -> None:
         self._questions = questions
         self._place = place
+        self._folder = folder
         self._files: dict[str, list[str]] = {}
         self._suspects = schema_of(SUSPECTS).empty_table()
 
     def brokers(self) -> pa.Table:
-        folder = self._place.staging()
-        if folder is None:
-            raise ValueError(f"{self._place.uri} is in no folder")
-        answers = self._questions.written(folder, (BUNDLES, *LARGE_TABLES)).toArrow()
+        answers = self._questions.written(self._folder, (BUNDLES, *LARGE_TABLES)).toArrow()
         for row in table_of(answers, WRITTEN).to_pylist():
             self._files.setdefault(row["name"], []).append(row["file"])
         self._suspects = table_of(answers, SUSPECTS)

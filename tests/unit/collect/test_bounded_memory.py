@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from pulsar_steward.collect.arrow import LARGE_TABLES
 from pulsar_steward.collect.broker import BrokerTask, Scope, read_brokers
 from pulsar_steward.collect.files import TableFiles
 from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy
+from tests.http_serving import serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,20 +109,6 @@ class Broker(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving() -> Iterator[str]:
-    """The broker; ``host:port``."""
-    Broker.ranges = tuple(name for name, _ in bundles())
-    with ThreadingHTTPServer(("127.0.0.1", 0), Broker) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-@contextmanager
 def peak_of_memory() -> Iterator[list[int]]:
     """The most bytes that this process had allocated during the block, over what it had before it."""
     ended, before, peak = threading.Event(), allocated(), [0]
@@ -150,7 +137,12 @@ def test_a_document_of_500_megabytes_is_read_in_half_of_it(tmp_path: Path) -> No
     """Every topic is there, and the clients of the one with 10,000 consumers that are worst."""
     settings = AdminSettings(urls=("http://127.0.0.1:1",), limits=AdminPolicy(read_attempts=1))
     scope = Scope(datetime(2026, 1, 1, 0, 5, tzinfo=UTC), CollectPolicy(clients_per_subscription=3))
-    with serving() as broker, peak_of_memory() as peak, TableFiles(tmp_path, "part.parquet", LARGE_TABLES) as files:
+    Broker.ranges = tuple(name for name, _ in bundles())
+    with (
+        serving(Broker) as broker,
+        peak_of_memory() as peak,
+        TableFiles(tmp_path, "part.parquet", LARGE_TABLES) as files,
+    ):
         rows = read_brokers(settings, [BrokerTask(broker, "local", leader=False)], scope)
         rest = [piece for piece in rows if not files.takes(piece)]
         list(files.written())

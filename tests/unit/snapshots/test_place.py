@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
@@ -14,9 +12,9 @@ import pytest
 from pulsar_steward.errors import SnapshotError
 from pulsar_steward.snapshots.place import place_of
 from pulsar_steward.snapshots.read import open_snapshot
+from tests.http_serving import serving
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 BUCKET = "bucket"
@@ -83,28 +81,14 @@ class Store(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
 
-@contextlib.contextmanager
-def serving(root: Path) -> Iterator[str]:
-    """Files of a folder as the objects of a bucket; the store's URL."""
-    store = type("OfThisTest", (Store,), {"root": root})
-    with ThreadingHTTPServer(("127.0.0.1", 0), store) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 @pytest.mark.parametrize("scheme", ["s3", "s3a"])
 def test_a_snapshot_in_an_object_store(folder: Path, monkeypatch: pytest.MonkeyPatch, scheme: str) -> None:
     """It is read as it is from a disk, also by the name that Hadoop has for such a store."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "somebody")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "made-up")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    with serving(folder.parent) as url:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+    with serving(type("OfThisTest", (Store,), {"root": folder.parent})) as address:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{address}")
         stored = open_snapshot(f"{scheme}://{BUCKET}/{folder.name}")
         here = open_snapshot(str(folder))
         assert stored.meta() == here.meta()

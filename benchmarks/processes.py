@@ -1,0 +1,37 @@
+"""Modules of this package in processes of their own, so that what they take is their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+T = TypeVar("T")
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def output_of(module: str, *arguments: Path | str, environment: Mapping[str, str] | None = None) -> str:
+    """What a module prints; its errors go to standard error.
+
+    Raises:
+        subprocess.CalledProcessError: It failed.
+    """
+    command = [sys.executable, "-m", module, *map(str, arguments)]
+    variables = {**os.environ, **(environment or {})}
+    done = subprocess.run(  # noqa: S603 - our own modules
+        command, check=True, cwd=ROOT, env=variables, stdout=subprocess.PIPE, text=True
+    )
+    return done.stdout
+
+
+def told_by(kind: type[T], module: str, *arguments: Path | str, environment: Mapping[str, str] | None = None) -> T:
+    """What a module says as JSON in the last line that it prints; raises as `output_of`."""
+    return msgspec.json.decode(output_of(module, *arguments, environment=environment).splitlines()[-1], type=kind)
