@@ -13,17 +13,6 @@ if TYPE_CHECKING:
 PARTITIONS = 1_000_000
 GIBIBYTE = 1 << 30
 
-WHY_COLLECT = (
-    "the floor writes seven columns of topics; collecting writes five tables of them, counts clients, keeps the worst"
-    " ones, asks each broker seven more questions, every namespace for its policies, and owners about suspects. At a"
-    " million partitions Python takes less than half of the processor time (functions below); the rest is Java's"
-    " way to start, plan and compile a dozen queries for the first time, which a small cluster pays as well"
-)
-WHY_DIAGNOSE = (
-    "at 10,000 partitions, where there is next to nothing to compute, it takes a third of that already: planning,"
-    " compiling and starting the queries of some forty checks, in a Java that is young. DuckDB has none of it"
-)
-
 
 class Target(NamedTuple):
     """One of them.
@@ -57,14 +46,15 @@ def targets(sizes: Sequence[Size], planning: Sequence[Figures]) -> list[Target]:
         return []
     collect, found, smallest = size.collect, size.diagnose, sizes[0]
     grown = size.partitions / smallest.partitions
+    why_collect, why_diagnose = _why_collect(smallest, size), _why_diagnose(smallest, size)
     return [
-        Target("collect", 12, collect.seconds, "s", WHY_COLLECT),
-        Target("collect against the floor", 1.5, collect.seconds / size.floor.seconds, "times", WHY_COLLECT),
+        Target("collect", 12, collect.seconds, "s", why_collect),
+        Target("collect against the floor", 1.5, collect.seconds / size.floor.seconds, "times", why_collect),
         Target("collect, the largest process", 2, collect.peak_bytes / GIBIBYTE, "GiB", ""),
-        Target("one by one against collecting", 80, size.against_one_by_one, "times", WHY_COLLECT, more=True),
-        Target("diagnose", 30, found.seconds, "s", WHY_DIAGNOSE),
+        Target("one by one against collecting", 80, size.against_one_by_one, "times", why_collect, more=True),
+        Target("diagnose", 30, found.seconds, "s", why_diagnose),
         Target("diagnose, the largest process", 4, found.peak_memory_bytes / GIBIBYTE, "GiB", ""),
-        Target("diagnose against DuckDB", 3, found.times_duckdb, "times", WHY_DIAGNOSE),
+        Target("diagnose against DuckDB", 3, found.times_duckdb, "times", why_diagnose),
         Target("plan moves of 1,000 coordinators", 1, planning[0].seconds, "s", ""),
         Target(
             "growth of collecting, by partitions", 1, collect.seconds / smallest.collect.seconds / grown, "times", ""
@@ -73,6 +63,31 @@ def targets(sizes: Sequence[Size], planning: Sequence[Figures]) -> list[Target]:
             "growth of diagnosing, by partitions", 1, found.seconds / smallest.diagnose.seconds / grown, "times", ""
         ),
     ]
+
+
+def _why_collect(smallest: Size, size: Size) -> str:
+    return (
+        "the floor writes seven columns of topics; collecting writes five tables of them, counts clients, keeps the"
+        " worst ones, asks each broker seven more questions, every namespace for its policies, and owners about"
+        f" suspects; {_fixed('collecting', smallest, smallest.collect.cpu_seconds, size.collect.cpu_seconds)}: Java's"
+        " way to start, plan and compile a dozen queries for the first time. What grows is the tasks' Python, whose"
+        " functions are below"
+    )
+
+
+def _why_diagnose(smallest: Size, size: Size) -> str:
+    fixed = _fixed("diagnosing", smallest, smallest.diagnose.cpu_seconds, size.diagnose.cpu_seconds)
+    return (
+        f"{fixed}, where there is next to nothing to compute: planning, compiling and starting the queries of some"
+        " forty checks, in a Java that is young. DuckDB has none of it"
+    )
+
+
+def _fixed(what: str, smallest: Size, little: float, much: float) -> str:
+    return (
+        f"of the {much:.0f} seconds of processor time that {what} takes, {100 * little / much:.0f} % go at"
+        f" {smallest.partitions:,} partitions already"
+    )
 
 
 def lines(all_of_them: Sequence[Target]) -> Iterator[str]:
