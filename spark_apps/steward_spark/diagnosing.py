@@ -93,9 +93,9 @@ def _told(check: Check, judgement: Judgement, about: About) -> Verdict:
 
 def _judged(check: Check, frames: Frames, policy: Policy) -> Judgement:
     """What one check says; one that breaks says that it cannot tell, and does not take the others with it."""
-    # Spark's pages show beside each job which check it is of.
-    frames.topics.sparkSession.sparkContext.setJobDescription(check.info.check_id)
     try:
+        # Spark's pages show it beside each job.
+        frames.topics.sparkSession.sparkContext.setJobDescription(check.info.check_id)
         return judge(check, frames, policy)
     except Exception as error:
         log.exception("%s is broken on this snapshot", check.info.check_id)

@@ -62,3 +62,19 @@ def test_a_verdict_counts_what_is_not_listed(
     _, (verdict,) = judged(frames_of({"snapshot": [about]}), Policy(), [many])
 
     assert (verdict.reason, verdict.more) == ("Too much. And 8 more.", 7)
+
+
+def test_jobs_say_which_check_they_are_of(
+    frames_of: Callable[[dict[str, list[dict[str, object]]]], Frames],
+) -> None:
+    """As Spark's pages show it, though several checks are carried out at a time."""
+    about = {"taken_at": NOW, "unread_brokers": [], "unread_namespaces": [], "cluster": "east"}
+
+    def judge(frames: Frames, _policy: Policy) -> Judgement:
+        return Judgement(quiet=str(frames.topics.sparkSession.sparkContext.getLocalProperty("spark.job.description")))
+
+    names = [f"check-{number}" for number in range(8)]
+
+    _, verdicts = judged(frames_of({"snapshot": [about]}), Policy(), [Check(info(name), judge) for name in names])
+
+    assert [verdict.reason for verdict in verdicts] == names

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark programmer reads
 
 from steward_spark.lookups import java_class, remember
 
 if TYPE_CHECKING:
-    import pytest
     from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
 
 
 def test_columns_cost_no_lookup(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
