@@ -1,9 +1,11 @@
 """Placing the transaction coordinators: all on one broker, as restarts leave them, or wherever somebody says."""
 
+import contextlib
 from collections.abc import Callable, Mapping
 
 from lab import placement
 from lab.admin import Admin
+from lab.errors import AdminCallError
 from lab.placement import SYSTEM_NAMESPACE
 from lab.waiting import wait_until
 
@@ -48,7 +50,8 @@ def place(admin: Admin, target_of: Mapping[str, str], owned: Owned) -> None:
         elsewhere = [bundle for bundle, topic in topic_of.items() if owners.get(topic) != target_of[bundle]]
         for bundle in elsewhere:
             admin.unload(SYSTEM_NAMESPACE, bundle, target_of[bundle])
-            admin.look_up(topic_of[bundle])
+            with contextlib.suppress(AdminCallError):  # 500 where its former broker was quicker (docs/findings.md)
+                admin.look_up(topic_of[bundle])
         return not elsewhere
 
     brokers = ", ".join(sorted(set(target_of.values())))

@@ -10,7 +10,7 @@ import pulsar
 from lab.faults.real.ground import connected
 from lab.faults.real.operator import EXCEPTION, HOLD, SIZE
 from lab.faults.real.traffic import publish
-from tests.live.hands import move_of
+from tests.live.hands import move_of, put_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,5 +75,4 @@ def newcomer(here: Ground) -> str:
 def moved_by_hand(here: Ground) -> None:
     """Moves the topic's bundle to another broker, as an operator would whom no guard warns."""
     move = move_of(here)
-    here.admin.unload(here.namespace, move.bundle, move.target)
-    here.admin.look_up(here.topic())
+    put_on(here, move.bundle, move.target)

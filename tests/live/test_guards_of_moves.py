@@ -19,7 +19,7 @@ from lab.testing import need_lab
 from lab.waiting import wait_until
 from pulsar_steward.ledger.rows import Outcome
 from tests.builders import a_batch, a_step
-from tests.live.hands import Hands, move_of
+from tests.live.hands import Hands, move_of, put_on
 from tests.live.plots import plot
 
 if TYPE_CHECKING:
@@ -95,8 +95,7 @@ def test_many_clients_are_not_sent_to_reconnect_at_once(lab: Lab, hands_with: Ca
         assert f"clients would reconnect, more than {CONSUMERS - 1}" in reason  # Pulsar's own readers count as well
         assert connected_since(here) == before
 
-        here.admin.unload(here.namespace, move.bundle, move.target)
-        here.admin.look_up(here.topic())
+        put_on(here, move.bundle, move.target)
         assert len(reconnected(here, before)) == CONSUMERS
 
 
@@ -137,8 +136,7 @@ def test_what_somebody_moved_or_split_meanwhile_has_drifted(lab: Lab, hands_with
         here.subscription(here.topic())
         move = move_of(here)
         (third,) = {*lab.active_brokers()} - {move.source, move.target}
-        here.admin.unload(here.namespace, move.bundle, third)
-        here.admin.look_up(here.topic())
+        put_on(here, move.bundle, third)
 
         outcome, reason = hands.refusal_of(move)
         assert (outcome, reason) == (Outcome.DRIFTED, f"owner: {third} owns it, not {move.source}")

@@ -18,7 +18,7 @@ from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.policy.schema import Policy
 from tests.builders import a_batch, a_step
-from tests.live.hands import Hands, move_of
+from tests.live.hands import Hands, move_of, put_on
 from tests.live.plots import plot
 
 if TYPE_CHECKING:
@@ -66,9 +66,7 @@ def test_a_plan_of_an_old_snapshot_has_drifted(lab: Lab, hands_with: Callable[..
 
         assert (outcome, reason.partition(":")[0]) == (Outcome.DRIFTED, "fresh_snapshot"), reason
         assert f"{move.namespace}/{move.bundle}" in lab.owned_bundles()[move.source]
-        here.admin.unload(here.namespace, move.bundle, move.target)
-        here.admin.look_up(here.topic())
-        assert f"{move.namespace}/{move.bundle}" in lab.owned_bundles()[move.target]
+        put_on(here, move.bundle, move.target)
 
 
 def test_a_run_makes_no_more_changes_than_permitted(lab: Lab, hands_with: Callable[..., Hands]) -> None:
