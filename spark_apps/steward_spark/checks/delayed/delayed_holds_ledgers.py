@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 MIB = 1024 * 1024
 
+_KEYS = ["topic", "subscription"]
+
 
 def holding(frames: Frames, policy: DelayedHoldsLedgersPolicy) -> DataFrame:
     """Topics in which most of what a subscription's cursor spans is consumed, and kept all the same.
@@ -48,7 +50,7 @@ def holding(frames: Frames, policy: DelayedHoldsLedgersPolicy) -> DataFrame:
     spans = frames.few(of_topics(cursors.where(spanning), sizes))
     delayed = of_topics(delayed_messages(frames), spans)
     found = (
-        delayed.join(spans, ["topic", "subscription"])
+        delayed.join(spans, _KEYS)
         .join(sizes, "topic")
         .withColumn("held_bytes", held)
         .where(F.col("held_bytes") >= least)
@@ -81,12 +83,10 @@ def _judge(frames: Frames, policy: Policy) -> Judgement:
 
 
 def _unknown_spans(frames: Frames) -> str | None:
-    unread = frames.subscriptions.where("entries_since_first_gap is null or backlog_messages is null")
-    unsized = frames.topics.where("backlog_bytes is null").select("topic")
-    keys = unread.select("topic", "subscription")
-    delayed = delayed_messages(frames).select(*keys.columns)
-    blind = delayed.join(frames.few(keys), keys.columns, "left_semi").union(of_topics(delayed, frames.few(unsized)))
-    count = blind.distinct().count()
+    read = frames.subscriptions.where("entries_since_first_gap is not null and backlog_messages is not null")
+    sized = frames.topics.where("backlog_bytes is not null").select("topic")
+    known = delayed_messages(frames).join(read.select(*_KEYS), _KEYS, "left_semi").join(sized, "topic", "left_semi")
+    count = tally(frames)[0] - known.count()
     if not count:
         return None
     return f"What the cursors of {count:,} subscriptions with delayed messages span was not read."

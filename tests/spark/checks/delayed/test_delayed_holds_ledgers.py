@@ -92,6 +92,20 @@ def test_an_unknown_span_is_no_health(cluster: Callable[..., Frames], delayed: C
     assert judgement.cannot_tell == "What the cursors of 1 subscriptions with delayed messages span was not read."
 
 
+@pytest.mark.parametrize("table", ["topics", "subscriptions"])
+def test_what_only_metrics_tell_of_is_no_health(
+    cluster: Callable[..., Frames], delayed: Callable[..., dict[str, Any]], table: str
+) -> None:
+    """Without its topic or its cursor, nothing is known of what a subscription keeps."""
+    told = rows("x", 100, 200, 20 * GIB) | {table: []}
+
+    judgement = delayed_holds_ledgers.CHECK.judge(
+        cluster(**told, metrics=[delayed("persistent://t/n/x", 90)]), Policy()
+    )
+
+    assert judgement.cannot_tell == "What the cursors of 1 subscriptions with delayed messages span was not read."
+
+
 def test_more_than_fit_are_counted(cluster: Callable[..., Frames], delayed: Callable[..., dict[str, Any]]) -> None:
     """Only the worst are listed, the rest is a number; Pulsar's own topics are neither."""
     made = [rows(f"x{number:03}", 10, 1_000_000, (20 + number) * GIB) for number in range(MOST_FINDINGS + 2)]
