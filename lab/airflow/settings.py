@@ -79,6 +79,8 @@ def environment(spec: AirflowSpec) -> dict[str, str]:
         "AIRFLOW__API__SECRET_KEY": secrets.token_urlsafe(32),
         "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_urlsafe(48),
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
+        # A task asks the API server before it begins. Five seconds, as by default, kill it where a machine is busy.
+        "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
         "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "120",
         "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
         "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(spec.home / "logs"),
