@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from pydantic import SecretStr
 
 from pulsar_steward.admin.settings import AdminSettings
+from steward_spark.checks.registry import CHECKS
 from steward_spark.collecting import Order, collect
 from steward_spark.diagnosing import diagnose
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from datetime import datetime
     from pathlib import Path
 
@@ -43,7 +45,14 @@ def settings_of(target: PulsarTarget, policy: Policy) -> AdminSettings:
 
 
 def observe(
-    spark: SparkSession, target: PulsarTarget, policy: Policy, *, cluster: str, out: Path, taken_at: datetime
+    spark: SparkSession,
+    target: PulsarTarget,
+    policy: Policy,
+    *,
+    cluster: str,
+    out: Path,
+    taken_at: datetime,
+    checks: Collection[str] = (),
 ) -> str:
     """Takes a snapshot, diagnoses it, and returns its URI.
 
@@ -54,6 +63,8 @@ def observe(
         cluster: Its name in Steward's connections; snapshots of that name are its past.
         out: The folder of snapshots.
         taken_at: When it counts as taken, with its time zone.
+        checks: Ids of those to run; all of them by default.
     """
+    chosen = [check for check in CHECKS if not checks or check.info.check_id in checks]
     order = Order(cluster=cluster, out=str(out), taken_at=taken_at, policy=policy.collect)
-    return diagnose(spark, collect(spark, settings_of(target, policy), order), policy)
+    return diagnose(spark, collect(spark, settings_of(target, policy), order), policy, chosen)

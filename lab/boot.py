@@ -15,7 +15,7 @@ from lab.model import Broker, LabState, Node
 from lab.store import StateFile
 from lab.waiting import wait_until
 
-UP_WITHIN_S = 90.0
+UP_WITHIN_S = 180.0
 ANSWER_WITHIN_S = 5.0
 
 Progress = Callable[[str], None]

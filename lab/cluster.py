@@ -185,6 +185,18 @@ class Lab:
         """SIGCONT; harmless where it runs."""
         self._signal_zookeeper(signal.SIGCONT)
 
+    def restore(self) -> None:
+        """Has every broker that the lab began with running, and no other."""
+        self.resume_zookeeper()
+        for broker in self.brokers:
+            now, wanted = self.condition(broker.broker_id), broker.number <= self.state.spec.brokers
+            if now == "paused":
+                self.resume_broker(broker.broker_id)
+            if wanted and now == "gone":
+                self.start_broker(broker.broker_id)
+            if not wanted and now != "gone":
+                self.stop_broker(broker.broker_id)
+
     def active_brokers(self) -> tuple[str, ...]:
         """Ids of the brokers that the cluster itself lists."""
         return self._admin().active_brokers()

@@ -1,6 +1,7 @@
 """Which ports a lab listens on: free ones, or those counted from a base port."""
 
 import contextlib
+import os
 import random
 import socket
 from collections.abc import Iterator
@@ -8,7 +9,10 @@ from collections.abc import Iterator
 from lab.errors import PortTakenError
 
 # Below Linux' range for outgoing connections (32768 and up), so that no client grabs a stopped broker's port.
+# `STEWARD_LAB_PORTS=20000-23000` narrows it, for programs that start labs side by side.
 LOWEST, HIGHEST = 20_000, 32_000
+ROOM = 1000
+"""Ports that one lab never needs more of."""
 LOOPBACK = "127.0.0.1"
 
 
@@ -44,6 +48,11 @@ def require_free(host: str, port: int, purpose: str, otherwise: str = "") -> Non
         )
 
 
+def _anywhere() -> int:
+    lowest, _, highest = os.environ.get("STEWARD_LAB_PORTS", f"{LOWEST}-{HIGHEST}").partition("-")
+    return random.randint(int(lowest), int(highest) - ROOM)  # noqa: S311 - spreads labs, no secret
+
+
 class Ports:
     """Hands out ports that nothing listens on.
 
@@ -54,7 +63,7 @@ class Ports:
 
     def __init__(self, base: int | None, used: frozenset[int] = frozenset()) -> None:
         self._asked = base is not None
-        start = random.randint(LOWEST, HIGHEST - 1000) if base is None else base  # noqa: S311 - spreads labs, no secret
+        start = _anywhere() if base is None else base
         self._next = self._count(start, used)
 
     @staticmethod

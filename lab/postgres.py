@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from lab import process
+from lab import ports, process
 from lab.errors import PartFailedError
 from lab.model import ProcessId
 from lab.waiting import wait_until
@@ -104,7 +103,7 @@ def restartable_postgres(folder: Path) -> Iterator[tuple[Postgres, PostgresProce
         PartFailedError: It did not come up; the end of its log is in the message.
     """
     with tempfile.TemporaryDirectory(prefix="steward-pg-") as home:
-        server = Postgres(_free_port(), os.urandom(12).hex())
+        server = Postgres(ports.Ports(None).take(ports.LOOPBACK, "PostgreSQL"), os.urandom(12).hex())
         data, secret, log = Path(home, "data"), Path(home, "password"), Path(home, "log")
         secret.write_text(server.password, encoding="utf-8")
         log.touch()
@@ -124,12 +123,6 @@ def _ready(log: Path, running: ProcessId) -> bool:
     if process.condition(running) == "gone":
         raise PartFailedError(f"PostgreSQL ended:\n{process.tail(log)}")
     return b"ready to accept connections" in log.read_bytes()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _as_user() -> list[str]:

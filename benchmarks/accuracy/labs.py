@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING
 
-from lab.cluster import running_lab
 from lab.faults.fault import RealFault
 from lab.faults.real.ground import COMMON_SETTINGS
+from lab.pool import LabPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -30,7 +29,7 @@ def in_order(faults: Iterable[AnyFault]) -> list[AnyFault]:
 
 
 class Labs:
-    """Starts and ends labs as faults need them; use it in a ``with`` statement.
+    """Labs as faults need them, one at a time; use it in a ``with`` statement.
 
     Args:
         home: The folder of the labs.
@@ -38,11 +37,8 @@ class Labs:
     """
 
     def __init__(self, home: Path, say: Callable[[str], None]) -> None:
-        self._home = home
+        self._pool = LabPool(home, progress=say)
         self._say = say
-        self._open = contextlib.ExitStack()
-        self._lab: Lab | None = None
-        self._settings: tuple[tuple[str, str], ...] = ()
 
     def __enter__(self) -> Self:
         return self
@@ -54,13 +50,10 @@ class Labs:
 
     def lab_for(self, fault: RealFault) -> Lab:
         """A running lab with the fault's settings: the one that runs, if it will do, or a new one."""
-        if self._lab is None or fault.own_lab or fault.settings != self._settings:
+        if fault.own_lab:
             self.end()
-            settings = dict(COMMON_SETTINGS) | dict(fault.settings)
-            self._say(f"starting a lab ({', '.join(f'{key}={value}' for key, value in fault.settings) or 'as it is'})")
-            self._lab = self._open.enter_context(running_lab("accuracy", home=self._home, broker_settings=settings))
-            self._settings = fault.settings
-        return self._lab
+        self._say(f"a lab with {', '.join(f'{key}={value}' for key, value in fault.settings) or 'no further settings'}")
+        return self._pool.lab(broker_settings=dict(COMMON_SETTINGS) | dict(fault.settings))
 
     def done_with(self, fault: RealFault) -> None:
         """Ends the lab if it was the fault's own."""
@@ -69,5 +62,4 @@ class Labs:
 
     def end(self) -> None:
         """Ends the lab that runs, if one does."""
-        self._lab = None
-        self._open.close()
+        self._pool.close()

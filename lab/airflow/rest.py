@@ -56,6 +56,10 @@ class AirflowApi:
         extra = json.dumps(fields.pop("extra", {}))
         self._call("POST", "connections", json={"connection_id": name, **fields, "extra": extra})
 
+    def remove_connection(self, name: str) -> None:
+        """Removes a connection."""
+        self._call("DELETE", f"connections/{name}")
+
     def add_variable(self, name: str, value: str) -> None:
         """Adds a variable."""
         self._call("POST", "variables", json={"key": name, "value": value})

@@ -18,8 +18,9 @@ EVERY_S = 0.5
 
 COMMON_SETTINGS = (
     # The brokers' statistics are a document that they renew once a minute; nobody waits for that with fifty faults.
-    ("statsUpdateFrequencyInSecs", "5"),
-    ("statsUpdateInitialDelayInSecs", "5"),
+    ("statsUpdateFrequencyInSecs", "2"),
+    ("statsUpdateInitialDelayInSecs", "1"),
+    ("backlogQuotaCheckIntervalInSeconds", "2"),
     ("forceDeleteNamespaceAllowed", "true"),
 )
 """Of every lab that faults are made on."""
