@@ -11,6 +11,7 @@ from pulsar_steward.guard.evaluate import guards_of
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.step import SplitBundle, UnloadBundle
 from pulsar_steward.planners.tc_balance import propose
+from tests.beside import yardstick
 from tests.builders import a_finding, a_scene, broker, bundle_of, counted_tc_bundles, hashed_tc_bundles
 from tests.unit.planners.replay import Replay
 
@@ -129,8 +130,8 @@ def test_split_of_a_half() -> None:
 
 
 def test_a_hundred_brokers_with_a_thousand_coordinators() -> None:
-    """The largest cluster that is planned for is evened out; the time is far above what it takes, for slow machines."""
+    """The largest cluster that is planned for is evened out: it took less than a yardstick when measured."""
     began = time.process_time()
     batch = only_batch(a_scene(100, hashed_tc_bundles([broker(0)] * 1024, 1000)))
-    assert time.process_time() - began < 5
+    assert time.process_time() - began < 5 * yardstick()
     assert counts(batch.after) == [10] * 100

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import monotonic
+from time import process_time
 from typing import Any
 
 import msgspec
@@ -20,6 +20,7 @@ from pulsar_steward.planners.bundles.balance import propose
 from pulsar_steward.planners.bundles.board import Board
 from pulsar_steward.planners.bundles.facts import MEGABYTE, Dangers, Load, Stay
 from pulsar_steward.policy.schema import Policy
+from tests.beside import yardstick
 from tests.builders import NOW, a_policy, broker
 from tests.unit.planners.bundles.scenes import NAMESPACE, a_stay, finding, load_of_stays, uneven_scene, ways
 
@@ -243,13 +244,13 @@ def peak_of(load: Load, other: Load) -> Load:
 
 
 def test_a_large_cluster_is_balanced_in_time() -> None:
-    """100 brokers, of which one is empty, with 200 bundles each that may move."""
+    """100 brokers, of which one is empty, with 200 bundles each that may move: it took 7 yardsticks when measured."""
     load = Load(topics=50, bytes=MEGABYTE // 2, producers=5, consumers=5)
     stays = [a_stay(1 + number % 99, number, load) for number in range(200 * 99)]
-    began = monotonic()
+    began = process_time()
 
     proposal = propose(uneven_scene(100, stays))
 
-    assert monotonic() - began < 60
+    assert process_time() - began < 40 * yardstick()
     assert len(ways(proposal)) == 50
     assert {target for *_, target in ways(proposal)} == {broker(0)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import monotonic
+from time import process_time
 from typing import Any
 
 import msgspec
@@ -18,6 +18,7 @@ from pulsar_steward.model.step import SplitBundle
 from pulsar_steward.planners.bundles.facts import MEGABYTE, BrokerLimits, Busy, Dangers
 from pulsar_steward.planners.bundles.split import propose
 from pulsar_steward.policy.schema import Policy
+from tests.beside import yardstick
 from tests.builders import NOW, a_policy, equal_ranges
 from tests.unit.planners.bundles.scenes import (
     CROWDED,
@@ -297,17 +298,17 @@ def test_every_bundle_comes_below_its_limits_or_it_is_said(counts: list[int], mo
 
 
 def test_ten_thousand_bundles_are_split_in_time() -> None:
-    """Each of them, with every guard asked, in a few seconds."""
+    """Each of them, with every guard asked: it took 22 yardsticks when measured."""
     crowd = spread_out(60_000, 10_000)
     policy = a_policy(
         bundle_topic_skew={"warning_topics_per_bundle": 4},
         bundle_split_remedy={"least_topics": 2, "most_splits": 30_000},
         guards={"most_changes_per_run": 30_000},
     )
-    began = monotonic()
+    began = process_time()
     proposal = propose(crowded_scene(crowd, policy=policy))
 
-    assert monotonic() - began < 60
+    assert process_time() - began < 100 * yardstick()
     assert max(len(topics) for topics in after_splits(crowd, proposal).values()) < 4
     assert proposal.notes == ()
 
