@@ -9,6 +9,9 @@ SCENARIO ?= tc
 NAME ?= lab
 PULSAR ?= 4.0.7
 AUTH ?= none
+# Processes that run tests. More than two only compete for two cores: clusters start late, and answer late.
+WORKERS ?= 2
+PYTEST = $(BIN)/pytest --numprocesses $(WORKERS)
 # Any Python from 3.11 to 3.13; PYTHON=... chooses one.
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 	command -v $$python >/dev/null 2>&1 && $$python -c 'import sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
@@ -39,8 +42,20 @@ demo: $(STAMP) ## Break a real cluster, see it healed (SCENARIO=tc|split|unload|
 	@$(JAVA) $(BIN)/python -m lab.demo --scenario $(SCENARIO) --answer $(ANSWER)
 
 .PHONY: test
-test: lint ## Check and test everything; a part that cannot run says why (with CI=true it fails)
-	@$(JAVA) $(BIN)/pytest $(PYTEST_ARGS)
+test: lint ## Check, and prove every contract once; a part that cannot run says why (with CI=true it fails)
+	@$(JAVA) $(PYTEST) --tier gate $(PYTEST_ARGS)
+
+.PHONY: test-all
+test-all: lint ## The same with all samples and variants, as a release needs it; green, it is noted in .ci/tested-in-full
+	@$(BIN)/python -m tests.tested_in_full begin
+	@$(JAVA) $(PYTEST) --tier all $(PYTEST_ARGS)
+	@$(BIN)/python -m tests.tested_in_full end
+
+.PHONY: test-for
+test-for: $(STAMP) ## The samples and variants that a change calls for (CHANGED="lab/ dags/observe.py", or SINCE=COMMIT)
+	@tests=$$($(BIN)/python -m tests.tiers called-for $(CHANGED) $(if $(SINCE),--since $(SINCE))) && \
+	if [ -z "$$tests" ]; then echo "this change calls for no further tests"; exit 0; fi; \
+	$(JAVA) $(PYTEST) --tier extended $(addprefix --until ,$(UNTIL)) $$(printf -- '--called-for %s ' $$tests) $(PYTEST_ARGS)
 
 .PHONY: accuracy
 accuracy: $(STAMP) ## Make labelled faults, real ones too, see which the checks find, and write docs/accuracy.md (ARGS="--quick")

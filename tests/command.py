@@ -21,6 +21,6 @@ def steward(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         env=known,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
         check=False,
     )

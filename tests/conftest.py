@@ -1,4 +1,7 @@
-"""The real parts that many tests share: one Pulsar, one Airflow, one Spark for all, started when first asked for."""
+"""The real parts that many tests share: labs, one Airflow, one Spark, one PostgreSQL, started when first asked for.
+
+Tests run in several processes, each with parts of its own, so those that share an expensive part run in the same one.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ import pytest
 
 from benchmarks.submit import SUBMIT
 from lab.airflow.server import running_airflow
-from lab.cluster import Lab, running_lab
+from lab.faults.real.ground import COMMON_SETTINGS
+from lab.pool import LabPool
 from lab.postgres import Postgres, binaries, running_postgres
 from lab.testing import cannot_run, need_java, need_lab
 from steward_spark.session import spark_session
@@ -22,16 +26,29 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lab.airflow.server import Airflow
+    from lab.cluster import Lab
+
+pytest_plugins = ("tests.tiers", "tests.groups")
 
 ARTEFACTS = Path(__file__).resolve().parents[1] / "artefacts"
 
 
+LABS_AT_ONCE = 2
+"""Of one process. A lab takes 1.3 GB, and 6 % of a core where nobody asks it anything."""
+
+
 @pytest.fixture(scope="session")
-def pulsar(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """A lab of three brokers that ask for a token, shared by all: leave three brokers running."""
+def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabPool]:
+    """Real clusters by what they are set to. Leave a namespace of your own behind, or nothing; or `discard` the lab."""
     need_lab()
-    with running_lab("shared", home=tmp_path_factory.mktemp("labs"), progress=print, auth="token") as lab:
-        yield lab
+    with LabPool(tmp_path_factory.mktemp("labs"), LABS_AT_ONCE, print) as pool:
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def pulsar(labs: LabPool) -> Lab:
+    """The lab that most tests use: three brokers that ask for a token, and soon show what happens."""
+    return labs.lab(auth="token", broker_settings=dict(COMMON_SETTINGS))
 
 
 @pytest.fixture(scope="session")

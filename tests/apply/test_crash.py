@@ -59,7 +59,7 @@ def test_a_killed_process_leaves_what_the_next_one_finishes(site: Worksite, poin
     """Killed before the call, after it, before the lookup or before the outcome: one unload in all, and all is done."""
     plan = site.approved(site.move(0), site.move(1))
     process = apply_in_a_process(site, plan, point)
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=180)
     assert process.returncode == 9, stderr
     assert len(site.ledger.intents(plan.plan_id, "b1")) == 1
     assert site.recorded(plan) == []
@@ -218,7 +218,7 @@ def test_two_processes_for_one_run_act_once(site: Worksite) -> None:
     site.simulator.faults.add(Fault(Delay(0.5), path="/unload", times=None))  # both are there before the first is done
     plan = site.approved(site.move(0), site.move(1), site.move(2))
     processes = [apply_in_a_process(site, plan, "never") for _ in range(2)]
-    ends = [process.communicate(timeout=60) for process in processes]
+    ends = [process.communicate(timeout=180) for process in processes]
     assert [process.returncode for process in processes] == [0, 0], ends
     assert [stdout for stdout, _ in ends] == ["b1.s01 done\nb1.s02 done\nb1.s03 done\n"] * 2
     assert site.changes() == [f"unload {bundle}" for bundle in site.tc_bundles[:3]]

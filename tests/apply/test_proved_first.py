@@ -31,7 +31,7 @@ def test_a_proof_that_comes_soon_is_waited_for(site: Worksite) -> None:
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(site.carry_out, second)
         site.proved(first)
-        assert said(waiting.result(timeout=60)) == ["done"]
+        assert said(waiting.result(timeout=180)) == ["done"]
 
 
 def test_a_batch_that_failed_stops_plans_from_before_it(site: Worksite) -> None:

@@ -34,9 +34,12 @@ SWITCHES = (
 )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[webdriver.Chrome]:
-    """Chromium with its driver; without them the test is skipped, or fails with ``CI=true``."""
+    """Chromium with its driver; without them the test is skipped, or fails with ``CI=true``.
+
+    It ends with the module: an open page of Airflow's takes a seventh of a core, as it renews itself for ever.
+    """
     chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if chromium is None or driver is None:
         cannot_run("no browser on this machine: install chromium and chromium-driver")

@@ -4,27 +4,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.model.bundles import BundleRange, position_of, tc_topic
 from pulsar_steward.model.step import UnloadBundle
+from pulsar_steward.orchestration.home import now
+from pulsar_steward.planners.registry import make_plan
+from pulsar_steward.planners.scene import BrokerFact
 from tests.browser.pages import Pages
+from tests.builders import a_finding, a_scene, hashed_tc_bundles
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from selenium.webdriver import Chrome
 
+    from pulsar_steward.model.plan import Plan
     from tests.live.care import Care
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.live,
     pytest.mark.airflow,
-    pytest.mark.spark,
-    pytest.mark.timeout(600),
 ]
+
+
+COORDINATORS = 16
+SYSTEM_BUNDLES = 16
+"""As Pulsar makes them by default."""
 
 
 def owner_of(care: Care, bundle: str) -> str | None:
@@ -33,11 +42,30 @@ def owner_of(care: Care, bundle: str) -> str | None:
     return next((broker for broker, bundles in owned.items() if f"pulsar/system/{bundle}" in bundles), None)
 
 
+def planned(care: Care) -> Plan:
+    """What planners make of the cluster with all coordinators on one broker, written down."""
+    piled = care.lab.pile_up_tcs()
+    bundles = hashed_tc_bundles([piled] * SYSTEM_BUNDLES, COORDINATORS)
+    brokers = [BrokerFact(broker=broker, read=True) for broker in care.lab.active_brokers()]
+    found = msgspec.structs.replace(
+        a_finding(), subject=care.cluster, evidence=f"{piled} has 16 of 16 transaction coordinators"
+    )
+    scene = a_scene(
+        brokers,
+        bundles,
+        cluster=care.cluster,
+        snapshot_id=f"{care.cluster}-made",
+        taken_at=now(),
+        findings=(found,),
+    )
+    plan = make_plan(scene)
+    care.ledger_writer.record_plan(plan, now())
+    return plan
+
+
 def test_what_a_person_takes_out_stays_where_it_is(browser: Chrome, care: Care, screenshots: Path) -> None:
     """The page shows what moves and why; the unticked move is not made, all others are."""
-    care.lab.pile_up_tcs()
-    care.observe()
-    (detail,) = care.approvals(1)
+    (detail,) = care.approvals(1, care.remediate(plan_id=planned(care).plan_id))
     pages = Pages(browser, care.airflow.spec.url, screenshots)
     user = next(iter(care.airflow.spec.users))
 
@@ -71,5 +99,5 @@ def test_what_a_person_takes_out_stays_where_it_is(browser: Chrome, care: Care, 
     assert isinstance(left_out.change, UnloadBundle)
     assert owner_of(care, left_out.change.bundle) == left_out.change.source
     stayed = BundleRange.parse(left_out.change.bundle)
-    kept = sum(position_of(tc_topic(number)) in stayed for number in range(16))
+    kept = sum(position_of(tc_topic(number)) in stayed for number in range(COORDINATORS))
     assert max(care.lab.tc_placement().values()) == max(place.count for place in batch.after) + kept

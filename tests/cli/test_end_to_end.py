@@ -27,7 +27,15 @@ def _java() -> None:
     need_java()
 
 
-@pytest.mark.parametrize(("piled_up", "code"), [(False, 0), (True, 1)], ids=["healthy", "piled up"])
+HEALTHY = pytest.param(
+    False,
+    0,
+    id="healthy",
+    marks=pytest.mark.extended("tests/live/test_checkup.py::test_a_cluster_through_its_days"),
+)
+
+
+@pytest.mark.parametrize(("piled_up", "code"), [HEALTHY, pytest.param(True, 1, id="piled up")])
 def test_a_checkup_of_a_cluster(tmp_path: Path, *, piled_up: bool, code: int) -> None:
     """Healthy is 0; piled-up coordinators are 1, with the finding, valid JSON and a plan from the kept snapshot."""
     (tmp_path / "token").write_text(f"{TOKEN}\n", encoding="utf-8")
@@ -74,6 +82,7 @@ def test_no_such_address(tmp_path: Path) -> None:
     assert "check --admin-url" in ended.stderr
 
 
+@pytest.mark.extended("tests/live/test_checkup.py::test_a_cluster_through_its_days")
 def test_a_broker_that_does_not_answer_makes_it_partial(tmp_path: Path) -> None:
     """What was found stands, nothing is clear, and the broker is named."""
     with running_simulator(ClusterSpec(tc_owner=0)) as cluster:

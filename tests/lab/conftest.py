@@ -64,7 +64,7 @@ def command(tmp_path: Path) -> Command:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=180,
             check=False,
         )
 

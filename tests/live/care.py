@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from lab.airflow.server import Airflow
     from lab.cluster import Lab
 
-OBSERVED_WITHIN_S = 240.0
-ASKED_WITHIN_S = 120.0
-ENDED_WITHIN_S = 180.0
+OBSERVED_WITHIN_S = 480.0
+ASKED_WITHIN_S = 240.0
+ENDED_WITHIN_S = 360.0
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ class Care:
             yield care
         finally:
             engine.dispose()
+            airflow.api.remove_connection(f"pulsar_admin_{cluster}")
 
     @property
     def ledger(self) -> LedgerReader:

@@ -31,14 +31,26 @@ class Healer(Hands):
 
     Attributes:
         spark: The session that both jobs run in.
+        checks: Ids of those that look.
     """
 
     spark: SparkSession
+    checks: tuple[str, ...]
 
     def observe(self) -> Snapshot:
         """Takes and diagnoses a snapshot."""
         now, out = datetime.now(UTC), self.home / "snapshots"
-        return open_snapshot(observe(self.spark, self.lab, self.policy, cluster=self.cluster, out=out, taken_at=now))
+        return open_snapshot(
+            observe(
+                self.spark,
+                self.lab,
+                self.policy,
+                cluster=self.cluster,
+                out=out,
+                taken_at=now,
+                checks=self.checks,
+            )
+        )
 
     def plan(self, snapshot: Snapshot) -> Plan:
         """What the planners propose, written down."""

@@ -23,6 +23,7 @@ from pulsar_steward.ledger.rows import Decision, Outcome
 from pulsar_steward.ledger.verify import verify_ledger
 from pulsar_steward.model.plan import approval_digest
 from pulsar_steward.orchestration.halt_variable import HALT
+from tests.beside import lateness
 from tests.live.airflow_processes import another_scheduler, kill, scheduler_killed, started_scheduler, task_process
 from tests.live.care import Care
 from tests.live.held_up import held_up
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from pulsar_steward.model.plan import Plan
     from tests.live.held_up import HeldUp
 
-pytestmark = [pytest.mark.live, pytest.mark.airflow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.live, pytest.mark.airflow]
 
 POLICY: dict[str, Any] = {
     "admin": {"connect_timeout_seconds": 2, "read_timeout_seconds": 3},
@@ -51,8 +52,8 @@ IMPATIENT = {
 }
 """A scheduler that takes over from one which has been silent for so many seconds, and looks for such often."""
 
-MUST_STOP_WITHIN = timedelta(seconds=2)
-"""A second is what Steward promises, and one is for a machine with other work."""
+MUST_STOP_WITHIN = timedelta(seconds=1)
+"""What Steward promises, of a machine that does nothing else."""
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +123,7 @@ def test_a_task_that_is_killed_goes_on_in_its_retry(care: Care) -> None:
     all_tell_the_same(care, plan, logs, *STEPS)
 
 
+@pytest.mark.extended("tests/live/test_airflow_faults.py::test_a_task_that_is_killed_goes_on_in_its_retry")
 def test_an_apply_outlives_its_scheduler(care: Care) -> None:
     """SIGKILL for the scheduler alone: the task ends its work, and the next scheduler goes on from there."""
     with held_up_after_its_first_call(care) as (logs, plan, run, outcomes), scheduler_killed(care.airflow, alone=True):
@@ -137,6 +139,7 @@ def test_an_apply_outlives_its_scheduler(care: Care) -> None:
     all_tell_the_same(care, plan, logs, *STEPS)
 
 
+@pytest.mark.extended("tests/live/test_airflow_faults.py::test_a_task_that_is_killed_goes_on_in_its_retry")
 def test_an_apply_that_dies_with_its_scheduler_is_taken_up_by_the_next(care: Care) -> None:
     """SIGKILL for the scheduler with all its tasks: the next one notices the silence, and starts the task anew."""
     with held_up_after_its_first_call(care) as (logs, plan, run, outcomes), scheduler_killed(care.airflow, alone=False):
@@ -147,6 +150,7 @@ def test_an_apply_that_dies_with_its_scheduler_is_taken_up_by_the_next(care: Car
     all_tell_the_same(care, plan, logs, *STEPS)
 
 
+@pytest.mark.extended("tests/live/test_airflow_faults.py::test_of_two_runs_of_a_plan_one_acts")
 def test_two_schedulers_do_every_step_once(care: Care) -> None:
     """Two schedulers on one database, two batches approved: each step is carried out once."""
     logs, plan = RequestLogs(care.lab), asked(care, batches=2)
@@ -224,16 +228,19 @@ def test_the_halt_variable_stops_a_batch_that_keeps_its_pace(care: Care, pulsar:
         run = paced.remediate(plan_id=plan.plan_id)
         paced.approve(paced.approvals(1, run)[0])
         wait_until(lambda: len(outcomes_of(paced, plan)) == 1, "the first step is done", 60)
-        paced.airflow.api.add_variable(HALT, f"elsewhere, {paced.cluster}")
-        said = datetime.now(UTC)
-        try:
-            assert paced.ended(run) == "failed"
-        finally:
-            paced.airflow.api.remove_variable(HALT)
+        with lateness() as late:
+            paced.airflow.api.add_variable(HALT, f"elsewhere, {paced.cluster}")
+            said = datetime.now(UTC)
+            try:
+                paced.airflow.api.get(f"variables/{HALT}")
+                answered = datetime.now(UTC) - said  # what a task reads goes by the same server, and back
+                assert paced.ended(run) == "failed"
+            finally:
+                paced.airflow.api.remove_variable(HALT)
         stopped = outcomes_of(paced, plan)[1]
         assert stopped.outcome is Outcome.REFUSED
         assert f"halted by the Airflow variable {HALT}" in stopped.reason
-        assert stopped.at - said < MUST_STOP_WITHIN
+        assert stopped.at - said < MUST_STOP_WITHIN + 4 * (answered + timedelta(seconds=late()))
         all_tell_the_same(paced, plan, logs, "b1.s01")
 
         write_policy(paced)
@@ -270,6 +277,7 @@ def test_an_answer_that_is_tampered_with_permits_nothing(care: Care) -> None:
     all_tell_the_same(care, plan, logs)
 
 
+@pytest.mark.extended("tests/live/test_healing.py::test_observing_twice_leaves_every_bundle_where_it_was")
 @pytest.mark.spark
 def test_the_next_observation_works(care: Care) -> None:
     """After all of it, what was changed and what was not is observed as ever."""

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lab.cluster import running_lab
-from lab.testing import need_lab
 from pulsar_steward.ledger.rows import Decision, Outcome
 from pulsar_steward.model.step import UnloadBundle
 from pulsar_steward.orchestration.home import now
@@ -20,22 +18,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lab.airflow.server import Airflow
+    from lab.cluster import Lab
+    from lab.pool import LabPool
     from pulsar_steward.model.plan import Plan
 
-pytestmark = [pytest.mark.live, pytest.mark.airflow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.live, pytest.mark.airflow]
 
 _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
-def care(airflow: Airflow, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Care]:
-    """A lab of these tests' own, as they leave namespaces and a dead broker behind."""
-    need_lab()
-    with (
-        running_lab("answers", home=tmp_path_factory.mktemp("labs"), auth="token") as lab,
-        Care.taken(airflow, lab, "answers") as care,
-    ):
+def care(airflow: Airflow, labs: LabPool, pulsar: Lab) -> Iterator[Care]:
+    """The shared lab under a name of these tests' own.
+
+    It is nobody's afterwards: what a killed broker owned finds new owners by and by, whenever a client comes back.
+    """
+    with Care.taken(airflow, pulsar, "answers") as care:
         yield care
+    labs.discard(pulsar)
 
 
 def plan_of(care: Care, moves: list[UnloadBundle]) -> Plan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pytest
 
 from benchmarks.chaos.__main__ import run_all
 from benchmarks.chaos.document import OUTCOMES, Chaos, markdown
@@ -10,8 +10,7 @@ from benchmarks.chaos.faults import FAULTS, scenarios
 from lab.postgres import binaries
 from lab.testing import cannot_run, need_lab
 
-if TYPE_CHECKING:
-    import pytest
+pytestmark = pytest.mark.live
 
 SEED = 20
 SAMPLE = {
@@ -31,6 +30,11 @@ SAMPLE = {
 }
 
 
+@pytest.mark.extended(
+    "tests/apply/test_state_machine.py",
+    "tests/apply/test_trouble.py",
+    "tests/live/test_airflow_faults.py::test_a_task_that_is_killed_goes_on_in_its_retry",
+)
 def test_every_contract_holds_whatever_goes_wrong(tmp_path_factory: pytest.TempPathFactory) -> None:
     """What brokers logged, what the cluster shows and what the ledger holds agree, after each of these faults."""
     need_lab()

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lab.cluster import Lab, running_lab
 from lab.faults.real.ground import COMMON_SETTINGS
 from lab.faults.registry import REAL
-from lab.testing import need_lab
 from tests.command import steward
 
 if TYPE_CHECKING:
@@ -19,21 +17,30 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from lab.cluster import Lab
+    from lab.pool import LabPool
+
 
 pytestmark = [pytest.mark.live, pytest.mark.spark]
 
 BROKERS = 4
 AT_ONCE = ("piled-up-coordinators", "never-acknowledged", "ttl-before-quota")
+BUSY_MACHINE = """
+metadata_latency: {warning_mean_milliseconds: 60000, critical_mean_milliseconds: 60000, warning_slow_percent: 100}
+ledger_switch_slow: {warning_share_percent: 100, critical_share_percent: 100}
+bookie_thread_busy: {warning_slow_percent: 100, critical_slow_percent: 100}
+gc_pressure: {warning_share_percent: 100, critical_share_percent: 100}
+"""
+"""The brokers are as slow as the machine is busy with other tests: which is true, and not what this is about."""
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """Four brokers; one that is killed stays listed until the test has looked."""
-    need_lab()
-    home = tmp_path_factory.mktemp("labs")
+def lab(labs: LabPool) -> Iterator[Lab]:
+    """Four brokers; one that is killed stays listed until the test has looked. Half of them are dead in the end."""
     settings = {**dict(COMMON_SETTINGS), "metadataStoreSessionTimeoutMillis": "60000"}
-    with running_lab("checkup", home=home, brokers=BROKERS, auth="token", broker_settings=settings) as running:
-        yield running
+    lab = labs.lab(brokers=BROKERS, auth="token", broker_settings=settings)
+    yield lab
+    labs.discard(lab)
 
 
 def running(lab: Lab) -> str:
@@ -43,7 +50,9 @@ def running(lab: Lab) -> str:
 
 def checked(folder: Path, lab: Lab, *more: str) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
     """Runs a check-up with the lab's token; returns how it ended, and its JSON."""
-    given = ["--admin-url", running(lab), "--token-file", str(lab.token_file), "--json", "out.json", *more]
+    (folder / "policy.yaml").write_text(BUSY_MACHINE, encoding="utf-8")
+    given = ["--admin-url", running(lab), "--token-file", str(lab.token_file), "--policy", "policy.yaml"]
+    given += ["--json", "out.json", *more]
     ended = steward(folder, "checkup", *given)
     return ended, json.loads((folder / "out.json").read_text(encoding="utf-8"))
 

@@ -10,13 +10,11 @@ import msgspec
 import pulsar
 import pytest
 
-from lab.cluster import Lab, running_lab
 from lab.errors import AdminCallError
 from lab.faults.real.delayed import IN_MEMORY, delay
 from lab.faults.real.ground import COMMON_SETTINGS, Ground
 from lab.faults.real.operator import EVICTION, EXCEPTION, HOLD, SIZE, Operator
 from lab.faults.real.traffic import publish, receive
-from lab.testing import need_lab
 from lab.waiting import wait_until
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
@@ -39,9 +37,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from lab.cluster import Lab
+    from lab.pool import LabPool
     from pulsar_steward.model.setting import Setting
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.live]
 
 PERSISTED_HOLES = 100
 GIBIBYTE = 1 << 30
@@ -51,24 +51,38 @@ UP_TO = re.compile(r"up to ([\d,]+) acknowledged messages")
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """Three brokers that persist few ack holes, and index delayed messages in memory."""
-    need_lab()
+def lab(pulsar: Lab) -> Lab:
+    """The shared one, with three brokers."""
+    return pulsar
+
+
+@pytest.fixture(scope="module")
+def forgetful(labs: LabPool) -> Lab:
+    """Brokers that persist few ack holes, and index delayed messages in memory."""
     holes = ("managedLedgerMaxUnackedRangesToPersist", str(PERSISTED_HOLES))
-    settings = dict((*COMMON_SETTINGS, *IN_MEMORY, holes))
-    home = tmp_path_factory.mktemp("labs")
-    with running_lab("harm", home=home, progress=print, broker_settings=settings) as running:
-        yield running
+    return labs.lab(auth="token", broker_settings=dict((*COMMON_SETTINGS, *IN_MEMORY, holes)))
 
 
 @pytest.fixture
-def hands_with(lab: Lab, tmp_path: Path) -> Iterator[Callable[..., Hands]]:
-    """Puts the lab under Steward's care, with these sections of the policy."""
+def hands_with(pulsar: Lab, tmp_path: Path) -> Iterator[Callable[..., Hands]]:
+    """Puts a lab, by default the shared one, under Steward's care, with these sections of the policy."""
     with contextlib.ExitStack() as open_ledgers:
-        yield lambda policy=None: open_ledgers.enter_context(Hands.on(lab, tmp_path, policy))
+        yield lambda policy=None, lab=pulsar: open_ledgers.enter_context(Hands.on(lab, tmp_path, policy))
 
 
-@pytest.mark.parametrize(("policy", "refused"), REFUSED.items())
+REFUSALS = [
+    pytest.param(
+        policy,
+        refused,
+        marks=[]
+        if policy == HOLD
+        else pytest.mark.extended("tests/live/test_guard_harm.py::test_producers_of_a_full_topic_do_not_come_back"),
+    )
+    for policy, refused in REFUSED.items()
+]
+
+
+@pytest.mark.parametrize(("policy", "refused"), REFUSALS)
 def test_producers_of_a_full_topic_do_not_come_back(
     lab: Lab, hands_with: Callable[..., Hands], policy: str, refused: str
 ) -> None:
@@ -77,7 +91,8 @@ def test_producers_of_a_full_topic_do_not_come_back(
     with plot(lab, f"full-{policy.replace('_', '-')}") as here, over_quota(here, policy) as producer:
         assert newcomer(here) == refused
         until_cut_off(here)
-        assert (send_by(producer), newcomer(here)) == ("Timeout", refused)
+        assert send_by(producer) in {"Timeout", refused}  # it waits, or has heard already why it may not come back
+        assert newcomer(here) == refused
         outcome, reason = hands.refusal_of(move_of(here))
         assert outcome is Outcome.REFUSED
         assert "producers_return: PRODUCERS COULD NOT COME BACK" in reason
@@ -86,10 +101,11 @@ def test_producers_of_a_full_topic_do_not_come_back(
         assert newcomer(here) == refused
 
 
-def test_acknowledged_messages_come_again(lab: Lab, hands_with: Callable[..., Hands]) -> None:
+@pytest.mark.extended("tests/apply/test_dangers.py::test_a_move_that_would_do_harm_is_refused")
+def test_acknowledged_messages_come_again(forgetful: Lab, hands_with: Callable[..., Hands]) -> None:
     """A cursor has more holes than are persisted: unloaded by hand, messages come again, no more than Steward said."""
-    hands, messages = hands_with(), 1_000
-    with plot(lab, "holes") as here:
+    hands, messages = hands_with(lab=forgetful), 1_000
+    with plot(forgetful, "holes") as here:
         consumer = here.shared(here.topic())
         publish(here.producer(here.topic(), batched=False), messages, 20)
         acknowledged = set(every_other(consumer, messages))
@@ -105,15 +121,16 @@ def test_acknowledged_messages_come_again(lab: Lab, hands_with: Callable[..., Ha
         assert len(acknowledged) - PERSISTED_HOLES - 1 <= len(again) <= int(said[1].replace(",", ""))
 
 
-def test_delayed_messages_are_read_again(lab: Lab, hands_with: Callable[..., Hands]) -> None:
+@pytest.mark.extended("tests/apply/test_dangers.py::test_a_move_that_would_do_harm_is_refused")
+def test_delayed_messages_are_read_again(forgetful: Lab, hands_with: Callable[..., Hands]) -> None:
     """An index that is in memory alone is built anew by whoever gets the bundle, from the whole backlog."""
-    hands = hands_with({"guards": {"most_delayed_index_megabytes": 0}})
-    with plot(lab, "delayed-index") as here:
+    hands = hands_with({"guards": {"most_delayed_index_megabytes": 0}}, lab=forgetful)
+    with plot(forgetful, "delayed-index") as here:
         delay(here, DELAYED)
         move = move_of(here)
         outcome, reason = hands.refusal_of(move)
         assert (outcome, "delayed_index: " in reason) == (Outcome.REFUSED, True), reason
-        there = Operator(lab.broker(move.target).admin_url, lab.token)
+        there = Operator(forgetful.broker(move.target).admin_url, forgetful.token)
         assert indexed_by(there, here) == 0
         moved_by_hand(here)
         wait_until(lambda: indexed_by(there, here) == DELAYED, "the new owner has indexed all", WITHIN_S, 0.5)
@@ -131,6 +148,7 @@ TAKERS: dict[SettingName, Setting] = {
 """Settings that have brokers take messages away."""
 
 
+@pytest.mark.extended("tests/apply/test_dangers.py::test_a_setting_that_would_do_harm_is_refused")
 def test_delayed_messages_are_destroyed(lab: Lab, hands_with: Callable[..., Hands]) -> None:
     """Steward sets no limit where messages wait; a quota that evicts, set by hand, leaves none that is due later."""
     hands = hands_with()
@@ -145,6 +163,7 @@ def test_delayed_messages_are_destroyed(lab: Lab, hands_with: Callable[..., Hand
         here.until(topic, lambda shown: shown["subscriptions"]["s0"]["msgBacklog"] < 30, "they were evicted")
 
 
+@pytest.mark.extended("tests/apply/test_settings.py::test_what_somebody_else_set_is_not_overwritten")
 def test_what_somebody_set_meanwhile_stands(lab: Lab, hands_with: Callable[..., Hands]) -> None:
     """A quota that was set between the answer and the call is not overwritten."""
     hands = hands_with()
@@ -161,6 +180,7 @@ def test_what_somebody_set_meanwhile_stands(lab: Lab, hands_with: Callable[..., 
         assert here.admin.policies(here.namespace)["backlog_quota_map"][SIZE]["limitSize"] == 5 * GIBIBYTE
 
 
+@pytest.mark.extended("tests/apply/test_settings.py::test_a_quota_that_would_act_at_once_is_not_set")
 def test_a_quota_that_a_topic_is_over_stops_its_producer(lab: Lab, hands_with: Callable[..., Hands]) -> None:
     """Steward refuses it; set by hand, it cuts off a producer that was sending."""
     hands = hands_with()
@@ -176,13 +196,17 @@ def test_a_quota_that_a_topic_is_over_stops_its_producer(lab: Lab, hands_with: C
         assert send_by(producer) != SENT
 
 
+@pytest.mark.extended(
+    "tests/apply/test_guards_before_calls.py::test_a_broker_that_cannot_be_read_stops_everything",
+    "tests/live/test_answers.py::test_a_target_that_dies_after_the_approval_leaves_nothing_half_done",
+)
 def test_nothing_is_moved_while_a_broker_is_down(lab: Lab, hands_with: Callable[..., Hands]) -> None:
     """Brokers let a bundle be moved to one that was killed a moment ago, where no client reaches it."""
     hands = hands_with()
     with plot(lab, "broker-down") as here:
         here.subscription(here.topic())
         move = move_of(here)
-        others = [broker.broker_id for broker in lab.brokers if broker.broker_id != move.source]
+        others = [broker for broker in lab.active_brokers() if broker != move.source]
         # The leader is asked where a bundle goes, so what it lets be done is seen only while it lives.
         target, dead = sorted(others, key=lambda each: each != here.admin.leader())
         lab.kill_broker(dead)

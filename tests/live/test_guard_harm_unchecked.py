@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lab.cluster import Lab, running_lab
 from lab.faults.real.ground import COMMON_SETTINGS
 from lab.faults.real.quotas import UNCHECKED
 from lab.faults.real.traffic import steady
-from lab.testing import need_lab
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.step import ChangeSetting
@@ -22,17 +20,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+    from lab.cluster import Lab
+    from lab.pool import LabPool
+
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.extended(
+        "tests/apply/test_dangers.py::test_a_move_that_would_do_harm_is_refused",
+        "tests/apply/test_dangers.py::test_a_setting_that_would_do_harm_is_refused",
+    ),
+]
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """Two brokers that check no quota."""
-    need_lab()
-    settings = dict((*COMMON_SETTINGS, *UNCHECKED))
-    home = tmp_path_factory.mktemp("labs")
-    with running_lab("unchecked", home=home, progress=print, brokers=2, broker_settings=settings) as running:
-        yield running
+def lab(labs: LabPool) -> Lab:
+    """Brokers that check no quota."""
+    return labs.lab(auth="token", broker_settings=dict((*COMMON_SETTINGS, *UNCHECKED)))
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -12,10 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from lab.cluster import Lab, running_lab
 from lab.errors import AdminCallError
-from lab.faults.real.ground import COMMON_SETTINGS
-from lab.testing import need_lab
 from lab.waiting import wait_until
 from pulsar_steward.ledger.rows import Outcome
 from tests.builders import a_batch, a_step
@@ -26,22 +24,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from lab.cluster import Lab
     from lab.faults.real.ground import Ground
     from pulsar_steward.model.step import UnloadBundle
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.live]
 
 CONSUMERS = 30
 RECONNECTED_WITHIN_S = 60.0
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """Three brokers with nothing on them."""
-    need_lab()
-    home = tmp_path_factory.mktemp("labs")
-    with running_lab("moves", home=home, progress=print, broker_settings=dict(COMMON_SETTINGS)) as running:
-        yield running
+def lab(pulsar: Lab) -> Lab:
+    """The shared one, with three brokers."""
+    return pulsar
 
 
 @pytest.fixture
@@ -81,6 +77,7 @@ def back(move: UnloadBundle) -> UnloadBundle:
     return msgspec.structs.replace(move, source=move.target, target=move.source)
 
 
+@pytest.mark.extended("tests/apply/test_guards_before_calls.py::test_too_many_clients_stop_the_batch")
 def test_many_clients_are_not_sent_to_reconnect_at_once(lab: Lab, hands_with: Callable[..., Hands]) -> None:
     """By hand they all go at the same moment."""
     hands = hands_with({"apply": {"most_clients_per_step": CONSUMERS - 1}})
@@ -99,6 +96,7 @@ def test_many_clients_are_not_sent_to_reconnect_at_once(lab: Lab, hands_with: Ca
         assert len(reconnected(here, before)) == CONSUMERS
 
 
+@pytest.mark.extended("tests/apply/test_past.py::test_a_bundle_that_went_in_a_circle_stops_its_namespace")
 def test_a_bundle_rests_and_does_not_go_in_circles(lab: Lab, hands_with: Callable[..., Hands]) -> None:
     """Each way its consumer has to reconnect; there and back again, and the namespace is left alone."""
     hands = hands_with()
@@ -161,6 +159,9 @@ POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.extended(
+    "tests/apply/test_past.py::test_outside_its_windows_a_cluster_is_left_alone", "tests/unit/guard/test_guards.py"
+)
 @pytest.mark.parametrize(("guard", "policy"), POLICIES.values(), ids=POLICIES)
 def test_what_the_operator_said_counts(
     lab: Lab, hands_with: Callable[..., Hands], guard: str, policy: dict[str, Any]
@@ -177,6 +178,7 @@ def test_what_the_operator_said_counts(
         assert owner_of(here, move) == move.source
 
 
+@pytest.mark.extended("tests/apply/test_proved_first.py::test_an_unproved_batch_stops_the_next_one")
 def test_one_batch_after_the_other(lab: Lab, hands_with: Callable[..., Hands]) -> None:
     """What was carried out and not proved keeps all others from the cluster; and no more in an hour than permitted."""
     hands = hands_with({"apply": {"proof_wait_seconds": 0}, "guards": {"most_changes_per_hour": 1}})
@@ -197,8 +199,12 @@ def test_one_batch_after_the_other(lab: Lab, hands_with: Callable[..., Hands]) -
 
 
 FROZEN = """
-import sys, time, pulsar
-client = pulsar.Client(sys.argv[1], logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, "/dev/null"))
+import os, sys, time, pulsar
+client = pulsar.Client(
+    sys.argv[1],
+    authentication=pulsar.AuthenticationToken(os.environ["LAB_TOKEN"]),
+    logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, "/dev/null"),
+)
 producers = [client.create_producer(sys.argv[2]) for _ in range(3)]
 print("ready", flush=True)
 time.sleep(600)
@@ -209,7 +215,8 @@ time.sleep(600)
 def frozen_producers(here: Ground, topic: str) -> Iterator[None]:
     """Three producers of a process that is stopped: connected, and not to come back where they are sent away."""
     command = [sys.executable, "-c", FROZEN, here.lab.service_url, topic]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as client:  # noqa: S603 - fixed arguments
+    environment = os.environ | {"LAB_TOKEN": here.lab.token or ""}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as client:  # noqa: S603 - fixed arguments
         try:
             assert client.stdout is not None
             assert client.stdout.readline() == "ready\n"
@@ -220,6 +227,7 @@ def frozen_producers(here: Ground, topic: str) -> Iterator[None]:
             client.kill()
 
 
+@pytest.mark.extended("tests/apply/test_health.py::test_a_batch_stops_itself_where_clients_do_not_come_back")
 def test_a_batch_stops_itself_where_clients_do_not_come_back(lab: Lab, hands_with: Callable[..., Hands]) -> None:
     """No guard can know that a client hangs: the first move shows it, and the second is not made."""
     hands = hands_with({"health": {"return_seconds": 5}})

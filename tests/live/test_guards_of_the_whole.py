@@ -10,9 +10,7 @@ import msgspec
 import pytest
 
 from lab.bookie import METRICS, is_read_only, set_read_only, url_of, with_admin_api
-from lab.cluster import Lab, running_lab
 from lab.faults.real.ground import COMMON_SETTINGS
-from lab.testing import need_lab
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
@@ -25,25 +23,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from lab.cluster import Lab
     from lab.faults.real.ground import Ground
+    from lab.pool import LabPool
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.extended(
+        "tests/apply/test_past.py::test_a_plan_that_rests_on_an_old_snapshot_has_drifted",
+        "tests/apply/test_past.py::test_no_more_changes_than_the_policy_permits",
+        "tests/apply/test_past.py::test_a_read_only_bookie_stops_everything",
+    ),
+]
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """Two brokers and a bookie whose own admin API and metrics answer."""
-    need_lab()
-    home = tmp_path_factory.mktemp("labs")
-    with running_lab(
-        "whole",
-        home=home,
-        progress=print,
-        brokers=2,
-        broker_settings=dict(COMMON_SETTINGS),
-        bookie_settings={**with_admin_api(), **METRICS},
-    ) as running:
-        yield running
+def lab(labs: LabPool) -> Lab:
+    """A bookie whose own admin API and metrics answer."""
+    bookie = {**with_admin_api(), **METRICS}
+    return labs.lab(auth="token", broker_settings=dict(COMMON_SETTINGS), bookie_settings=bookie)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tests.live.care import Care
 
-pytestmark = [pytest.mark.live, pytest.mark.airflow, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.live, pytest.mark.airflow, pytest.mark.spark]
 
 Owned = dict[str, tuple[str, ...]]
 

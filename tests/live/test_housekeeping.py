@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from tests.live.care import Care
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.live]
 
 WITHIN_S = 180.0
 

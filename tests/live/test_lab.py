@@ -4,16 +4,16 @@ The tests build on each other's cluster, not on each other's order: each leaves 
 """
 
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
 from lab import ports, process
-from lab.cluster import Lab, running_lab
+from lab.cluster import Lab
 from lab.errors import BrokerStateError, LabExistsError, PartFailedError, PortTakenError
 from lab.model import Broker, LabState
+from lab.pool import LabPool
 from lab.store import StateFile
 from lab.target import PulsarTarget
 from lab.testing import need_lab
@@ -21,15 +21,13 @@ from lab.waiting import wait_until
 
 pytestmark = pytest.mark.live
 
-BACK_WITHIN_S = 40
+BACK_WITHIN_S = 120
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """Three brokers that ask for a token."""
-    need_lab()
-    with running_lab("faults", home=tmp_path_factory.mktemp("labs"), progress=print, auth="token") as started:
-        yield started
+def lab(pulsar: Lab) -> Lab:
+    """The shared one: three brokers that ask for a token."""
+    return pulsar
 
 
 def health(url: str, token: str | None, timeout_s: float = 10) -> httpx.Response:
@@ -138,8 +136,8 @@ def test_a_broker_that_joins_serves_and_can_leave(lab: Lab) -> None:
 
 def test_a_second_lab_of_the_same_name_is_refused(lab: Lab) -> None:
     """A running lab is never overwritten, and the message says how to end it."""
-    with pytest.raises(LabExistsError, match="stop --name faults"):
-        Lab.start("faults", home=lab.home.parent)
+    with pytest.raises(LabExistsError, match=f"stop --name {lab.home.name}"):
+        Lab.start(lab.home.name, home=lab.home.parent)
 
 
 def test_a_broker_that_dies_while_starting_shows_the_end_of_its_log(tmp_path: Path) -> None:
@@ -166,13 +164,37 @@ def test_a_broker_that_dies_while_starting_shows_the_end_of_its_log(tmp_path: Pa
     assert not any(ports.answers(*address) for address in listeners(states[-1]))
 
 
-def test_a_stopped_lab_leaves_no_process_and_no_data(tmp_path: Path) -> None:
-    """After the block no part runs, no port answers, and of its folders only configuration and logs remain."""
-    need_lab()
-    with running_lab("short", home=tmp_path, brokers=1) as lab:
-        state, home = lab.state, lab.home
-        assert all(process.condition(part.process) == "running" for part in state.parts)
+def test_a_lab_of_the_pool_is_whole_again_when_it_is_handed_out(labs: LabPool, lab: Lab) -> None:
+    """Whoever asks for the same gets the same lab: with the brokers that it began with, and with no other."""
+    began = {broker.broker_id for broker in running(lab)}
+    lab.kill_broker("broker-2")
+    lab.pause_broker("broker-3")
+    lab.add_broker()
 
+    spec = lab.state.spec
+    again = labs.lab(auth=spec.auth, broker_settings=spec.broker_settings)
+
+    assert again is lab
+    assert {broker.broker_id for broker in running(lab)} == began
+    wait_until(lambda: set(lab.owned_bundles()) == began, "all of them answer", BACK_WITHIN_S)
+
+
+def test_a_lab_that_makes_room_for_another_leaves_no_process_and_no_data(tmp_path: Path) -> None:
+    """Of a stopped lab no part runs, no port answers, and of its folders only configuration and logs remain."""
+    need_lab()
+    with LabPool(tmp_path, most=1) as pool:
+        lab = pool.lab(brokers=1)
+        state = lab.state
+        assert all(process.condition(part.process) == "running" for part in state.parts)
+        other = pool.lab(brokers=1, auth="token")
+        assert all(process.condition(part.process) == "running" for part in other.state.parts)
+        assert_nothing_is_left_of(lab, state)
+        state = other.state
+    assert_nothing_is_left_of(other, state)
+
+
+def assert_nothing_is_left_of(lab: Lab, state: LabState) -> None:
+    """Its processes and data are gone."""
     assert all(process.condition(part.process) == "gone" for part in state.parts)
     assert not any(ports.answers(*address) for address in listeners(state))
-    assert {path.name for path in home.iterdir()} == {"conf", "log"}
+    assert {path.name for path in lab.home.iterdir()} == {"conf", "log"}

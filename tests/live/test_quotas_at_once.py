@@ -10,12 +10,10 @@ import msgspec
 import pytest
 
 from benchmarks.observing import settings_of
-from lab.cluster import Lab, running_lab
 from lab.faults.real.ages import PRECISE
 from lab.faults.real.ground import COMMON_SETTINGS
 from lab.faults.real.operator import AGE, HOLD, SIZE
 from lab.faults.real.traffic import publish, receive
-from lab.testing import need_lab
 from lab.waiting import wait_until
 from pulsar_steward.admin.owner import OwnerReader
 from pulsar_steward.guard.losses import Backlog, loss_of
@@ -31,10 +29,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from lab.cluster import Lab
     from lab.faults.real.ground import Ground
+    from lab.pool import LabPool
     from pulsar_steward.model.plan import Plan
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.extended(
+        "tests/apply/test_settings.py::test_an_age_quota_is_set_where_no_message_is_too_old",
+        "tests/apply/test_settings.py::test_no_more_is_evicted_than_was_approved",
+        "tests/apply/test_dangers.py::test_a_topics_own_quota_is_held_against_its_own_backlog",
+    ),
+]
 
 WITHIN_S = 60.0
 OLD_S = 10
@@ -43,13 +50,9 @@ EVICTED_ABOVE = 600_000
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """Two brokers that look at the age of each message, and so act on it at once."""
-    need_lab()
-    home = tmp_path_factory.mktemp("labs")
-    settings = dict((*COMMON_SETTINGS, *PRECISE))
-    with running_lab("at-once", home=home, progress=print, brokers=2, broker_settings=settings) as running:
-        yield running
+def lab(labs: LabPool) -> Lab:
+    """Brokers that look at the age of each message, and so act on it at once."""
+    return labs.lab(auth="token", broker_settings=dict((*COMMON_SETTINGS, *PRECISE)))
 
 
 @pytest.fixture

@@ -15,13 +15,10 @@ import pytest
 
 from benchmarks.observing import for_small_tables
 from lab import placement
-from lab.cluster import Lab, running_lab
 from lab.errors import AdminCallError
 from lab.faults.real.bundles import crowd, place_evenly
-from lab.faults.real.ground import COMMON_SETTINGS, Ground
 from lab.faults.real.operator import AGE, HOLD, SIZE, shown_topics
 from lab.faults.real.traffic import publish, receive
-from lab.testing import need_lab
 from lab.waiting import wait_until
 from pulsar_steward.errors import Refused
 from pulsar_steward.ledger.rows import Outcome
@@ -35,9 +32,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from lab.cluster import Lab
+    from lab.faults.real.ground import Ground
     from pulsar_steward.model.plan import Batch
 
-pytestmark = [pytest.mark.live, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.live, pytest.mark.spark]
 
 BACKLOG = 40_000_000
 MEBIBYTE = 1 << 20
@@ -65,20 +64,19 @@ BUNDLES = 12
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """Three brokers with nothing on them."""
-    need_lab()
-    home = tmp_path_factory.mktemp("labs")
-    with running_lab("remedies", home=home, progress=print, broker_settings=dict(COMMON_SETTINGS)) as running:
-        yield running
+def lab(pulsar: Lab) -> Lab:
+    """The shared one, with three brokers."""
+    return pulsar
 
 
 @pytest.fixture
-def healer_with(lab: Lab, spark: SparkSession, tmp_path: Path) -> Iterator[Callable[[dict[str, Any]], Healer]]:
-    """Puts the lab under Steward's care, with these sections of the policy."""
+def healer_with(lab: Lab, spark: SparkSession, tmp_path: Path) -> Iterator[Callable[..., Healer]]:
+    """Puts the lab under Steward's care, with these sections of the policy, and these checks to look."""
     with contextlib.ExitStack() as open_ledgers:
         session = for_small_tables(spark)
-        yield lambda policy: open_ledgers.enter_context(Healer.on(lab, tmp_path, policy, spark=session))
+        yield lambda policy, *checks: open_ledgers.enter_context(
+            Healer.on(lab, tmp_path, policy, spark=session, checks=checks)
+        )
 
 
 @contextlib.contextmanager
@@ -92,9 +90,13 @@ def stored(lab: Lab, name: str, policies: dict[str, Any] | None = None) -> Itera
         yield here
 
 
+@pytest.mark.extended(
+    "tests/live/test_way_back.py",
+    "tests/live/test_remediations.py::test_quotas_and_retention_change_in_an_order_that_brokers_accept",
+)
 def test_a_backlog_without_a_quota_gets_one(lab: Lab, healer_with: Callable[..., Healer]) -> None:
     """The text holds the sum and the call, the brokers have that quota, nothing is found, and it can be unset again."""
-    healer = healer_with(SMALL_DISK)
+    healer = healer_with(SMALL_DISK, "backlog-quota-missing")
     with stored(lab, "no-quota") as here:
         before = here.admin.policies(here.namespace)
         snapshot = healer.observe()
@@ -125,7 +127,7 @@ def test_quotas_and_retention_change_in_an_order_that_brokers_accept(
     lab: Lab, healer_with: Callable[..., Healer]
 ) -> None:
     """Retention is raised before a quota and lowered after it, so no call is refused; all of it goes back as it was."""
-    healer = healer_with(SMALL_DISK)
+    healer = healer_with(SMALL_DISK, "retention-unbounded", "backlog-quota-missing", "quota-over-retention")
     with (
         stored(lab, "kept-for-ever", kept(-1, -1)) as endless,
         stored(lab, "kept-too-briefly", kept(60, 10)) as brief,
@@ -183,9 +185,12 @@ def test_quotas_and_retention_change_in_an_order_that_brokers_accept(
         assert over.admin.policies(over.namespace) == now[over.namespace]
 
 
+@pytest.mark.extended(
+    "tests/live/test_remediations.py::test_quotas_and_retention_change_in_an_order_that_brokers_accept"
+)
 def test_a_retention_that_is_far_too_long_is_lowered(lab: Lab, healer_with: Callable[..., Healer]) -> None:
     """What is stored and consumed is found, and said before it may be deleted; the way back is the former value."""
-    healer = healer_with({"retention_too_long": {"warning_consumed_bytes": BACKLOG}})
+    healer = healer_with({"retention_too_long": {"warning_consumed_bytes": BACKLOG}}, "retention-too-long")
     with stored(lab, "kept-too-long", kept(30 * 24 * 60, -1)) as here:
         trouble = ("retention-too-long", here.namespace)
         assert trouble not in found(healer.observe())  # nothing of it is consumed yet
@@ -213,7 +218,7 @@ def test_a_retention_that_is_far_too_long_is_lowered(lab: Lab, healer_with: Call
 
 def test_a_crowded_bundle_is_split_until_none_is(lab: Lab, healer_with: Callable[..., Healer]) -> None:
     """The halves are those that were foretold, every bundle is below the limit, and nobody claims a way back."""
-    healer = healer_with({})
+    healer = healer_with({}, "bundle-topic-skew")
     with plot(lab, "crowded", 16) as here:
         place_evenly(here)
         topics = crowd(here, 120)
@@ -246,7 +251,7 @@ def test_a_crowded_bundle_is_split_until_none_is(lab: Lab, healer_with: Callable
 
 def test_a_full_broker_gives_bundles_to_the_others(lab: Lab, healer_with: Callable[..., Healer]) -> None:
     """Three snapshots show one full broker, its bundles spread, clients follow, and all can be brought home again."""
-    healer = healer_with({"broker_load_skew": {"minimum_topics": 60}})
+    healer = healer_with({"broker_load_skew": {"minimum_topics": 60}}, "broker-load-skew")
     with plot(lab, "one-full-broker", BUNDLES) as here:
         full = lab.brokers[0].broker_id
         for bundle in here.admin.bundles(here.namespace):

@@ -47,12 +47,17 @@ if TYPE_CHECKING:
     from pulsar_steward.model.tables import Table
     from pulsar_steward.snapshots.read import Snapshot
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.extended(
+        "tests/live/test_healing.py", "tests/unit/orchestration/test_submitting.py", "tests/spark/test_collecting.py"
+    ),
+]
 
 TOKEN = "made.up-token_of-a.superuser-on.Spark"
 NAME = "sim"
 WORKERS = 2
-OBSERVED_WITHIN_S = 240.0
+OBSERVED_WITHIN_S = 480.0
 JOB = Path(__file__).resolve().parents[2] / "spark_apps" / "collect.py"
 SMALL = {
     "spark.executor.memory": "512m",
@@ -270,7 +275,7 @@ def test_a_folder_that_executors_do_not_share_is_refused(
         "SPARK_LOCAL_IP": cluster.host,
     }
     done = subprocess.run(  # noqa: S603 - made of this file's own words
-        command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False
+        command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 1
     assert "ConfigurationError: /proc/self/cwd/snapshots is another folder on" in done.stdout

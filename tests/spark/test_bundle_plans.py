@@ -75,6 +75,10 @@ def carry_out(cluster: Simulator, change: Change) -> None:
     assert f"{change.namespace}/{change.bundle}" in cluster.owned_bundles()[change.target]
 
 
+@pytest.mark.extended(
+    "tests/live/test_remediations.py::test_a_crowded_bundle_is_split_until_none_is",
+    "tests/live/test_remediations.py::test_a_full_broker_gives_bundles_to_the_others",
+)
 def test_what_is_proposed_heals_the_cluster(spark: SparkSession, tmp_path: Path) -> None:
     """The crowded namespace is split, the other one is moved; afterwards neither check finds anything."""
     with running(SPEC) as cluster:

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.tables import BROKERS, COLLECTED, SNAPSHOT, TRANSACTION_COORDINATORS
+from pulsar_steward.model.tables import BROKERS, SNAPSHOT, TRANSACTION_COORDINATORS
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.snapshots.read import open_snapshot
+from steward_spark.checks.registry import CHECKS
 from steward_spark.diagnosing import diagnose
 from steward_spark.history import Diagnosis, Stood, with_history
-from steward_spark.place import SnapshotPlace, snapshot_uri
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-    from pulsar_steward.model.tables import Table
+    from steward_spark.place import SnapshotPlace
+
+    PlaceOf = Callable[[dict[str, list[dict[str, Any]]]], SnapshotPlace]
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -74,29 +76,19 @@ def test_no_more_is_read_than_is_needed() -> None:
 
 
 @pytest.mark.spark
-def test_three_snapshots_in_a_row_are_counted(
-    spark: SparkSession, frame_of: Callable[[Table, list[dict[str, Any]]], DataFrame], tmp_path: Path
-) -> None:
+def test_three_snapshots_in_a_row_are_counted(spark: SparkSession, place_of: PlaceOf) -> None:
     """Skewed, not finished, skewed, skewed: the unfinished one does not count, and the row is three long."""
-    uris = [skewed(spark, frame_of, tmp_path, NOW + number * HOUR, finished=number != 1) for number in range(4)]
+    uris = [skewed(place_of, NOW + number * HOUR, finished=number != 1) for number in range(4)]
     for number in (0, 2, 3):
-        diagnose(spark, uris[number], Policy())
+        diagnose(spark, uris[number], Policy(), [check for check in CHECKS if check.info.check_id == "tc-skew"])
 
     (found,) = (each for each in open_snapshot(uris[3]).findings() if each.check_id == "tc-skew")
     assert found.first_seen == NOW
     assert found.snapshots_in_a_row == 3
 
 
-def skewed(
-    spark: SparkSession,
-    frame_of: Callable[[Table, list[dict[str, Any]]], DataFrame],
-    folder: Path,
-    taken_at: datetime,
-    *,
-    finished: bool,
-) -> str:
+def skewed(place_of: PlaceOf, taken_at: datetime, *, finished: bool) -> str:
     """A snapshot of two brokers of which one holds all four coordinators."""
-    place = SnapshotPlace(spark, snapshot_uri(str(folder), "east", taken_at))
     rows: dict[str, list[dict[str, Any]]] = {
         SNAPSHOT.name: [
             {
@@ -116,9 +108,7 @@ def skewed(
             {"coordinator": number, "broker": "a:8080", "broker_known": True} for number in range(4)
         ],
     }
-    place.begin()
-    for table in COLLECTED:
-        place.write(table, frame_of(table, rows.get(table.name, [])))
-    if finished:
-        place.finish()
+    place = place_of(rows)
+    if not finished:
+        Path(place.uri, "_SUCCESS").unlink()
     return place.uri

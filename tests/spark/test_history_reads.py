@@ -75,6 +75,10 @@ def spoil(place: SnapshotPlace, but: set[Table]) -> None:
             file.write_bytes(b"not Parquet")
 
 
+@pytest.mark.extended(
+    "tests/spark/test_history_reads.py::test_queries_open_the_files_and_columns_that_they_need",
+    "tests/spark/test_history.py::test_no_more_is_read_than_is_needed",
+)
 def test_tables_that_history_does_not_need_are_not_opened(
     spark: SparkSession, place_of: Callable[[dict[str, list[dict[str, Any]]]], SnapshotPlace]
 ) -> None:

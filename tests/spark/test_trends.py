@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import shutil
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pulsar_steward.model import measures
-from pulsar_steward.model.tables import COLLECTED
 from pulsar_steward.snapshots.read import open_snapshot
 from steward_spark.checks.clients._connections import ACTIVE, STARTED, SUCCEEDED
 from steward_spark.diagnosing import diagnose
-from steward_spark.place import SnapshotPlace, snapshot_uri
 from steward_spark.trends import FASTEST, trends
 from tests.builders import CLUSTER, NOW, a_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-    from pulsar_steward.model.tables import Table
     from steward_spark.frames import Frames
+    from steward_spark.place import SnapshotPlace
 
 pytestmark = pytest.mark.spark
 
@@ -157,19 +155,14 @@ def test_the_topics_that_grow_fastest_are_recorded(frames_of: Callable[..., Fram
 
 
 def test_diagnosing_records_them_beside_the_findings(
-    spark: SparkSession, frame_of: Callable[[Table, list[dict[str, Any]]], DataFrame], tmp_path: Path
+    spark: SparkSession, place_of: Callable[[Rows], SnapshotPlace]
 ) -> None:
     """Also where the snapshot before was diagnosed by a version that recorded nothing."""
     uris = []
     for ago in (2, 1, 0):
-        place = SnapshotPlace(spark, snapshot_uri(str(tmp_path), CLUSTER, NOW - ago * STEP))
-        rows = a_snapshot(ago, t=ago)
-        for table in COLLECTED:
-            place.write(table, frame_of(table, rows.get(table.name, [])))
-        place.finish()
-        uris.append(diagnose(spark, place.uri, a_policy()))
+        uris.append(diagnose(spark, place_of(a_snapshot(ago, t=ago)).uri, a_policy(), []))
         if ago == 1:
-            shutil.rmtree(tmp_path / place.uri / "trends")
+            shutil.rmtree(Path(uris[-1], "trends"))
 
     assert open_snapshot(uris[1]).trends() == ()
     backlog = [row for row in open_snapshot(uris[2]).trends() if row.measure == measures.CLUSTER_BACKLOG]

@@ -44,6 +44,10 @@ def rows(place: SnapshotPlace, table: Table) -> list[dict[str, Any]]:
     return sorted(({key: row[key] for key in row if key not in left_out} for row in read), key=str)
 
 
+@pytest.mark.extended(
+    "tests/spark/test_collecting.py",
+    "tests/spark/test_writing.py::test_files_of_tries_that_did_not_end_well_do_not_count",
+)
 def test_both_ways_lead_to_the_same_snapshot(spark: SparkSession, tmp_path: Path) -> None:
     """A folder is written by the tasks, any other file system by Spark; readers see no difference."""
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()

@@ -132,6 +132,9 @@ def allocated() -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:"))
 
 
+@pytest.mark.extended(
+    "tests/unit/collect/test_held.py", "tests/unit/collect/test_files.py::test_row_groups_are_neither_tiny_nor_endless"
+)
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is told by Linux's /proc only")
 def test_a_document_of_500_megabytes_is_read_in_half_of_it(tmp_path: Path) -> None:
     """Every topic is there, and the clients of the one with 10,000 consumers that are worst."""

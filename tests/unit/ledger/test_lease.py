@@ -186,7 +186,7 @@ def test_of_concurrent_writers_one_wins_each_time(url: URL) -> None:
         for racer in racers:
             assert racer.stdout is not None
             assert racer.stdout.readline() == "ready\n"
-        said = [racer.communicate("go\n", timeout=60) for racer in racers]
+        said = [racer.communicate("go\n", timeout=180) for racer in racers]
     finally:
         for racer in racers:
             racer.kill()

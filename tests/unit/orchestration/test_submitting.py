@@ -82,7 +82,7 @@ def submitted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, A
         "TOLD": str(home / "told.json"),
     }
     command = [sys.executable, "-W", "ignore", "-c", RUN, json.dumps(cases), str(ROOT / "spark_apps" / "collect.py")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)  # noqa: S603 - made of this file's own words
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)  # noqa: S603 - made of this file's own words
     assert done.returncode == 0, done.stderr
     return dict(zip(CONNECTIONS, json.loads(done.stdout.splitlines()[-1]), strict=True))
 

@@ -1,0 +1,76 @@
+"""The two tiers of tests hold together: what is left to `make test-all` is proved by the gate, and called for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import tiers
+from tests.tiers import ROOT, called_for, extended_tests, files_with_marks, moved, table_of_calls
+
+EXTENDED = list(extended_tests(files_with_marks()))
+CALLS = table_of_calls(tiers.README.read_text(encoding="utf-8"))
+CODE = ("plugins/pulsar_steward", "spark_apps/steward_spark", "lab", "benchmarks")
+NO_CODE_OF_THE_TOOL = {"benchmarks/bench", "lab/demo"}
+"""What no test is about, or what every test rests on."""
+
+TABLE = """
+| changed | extended tests |
+|---|---|
+| `lab/a/`, `plugins/b.py` | `tests/live/test_x.py::test_one`, `tests/chaos` |
+| `dags/` | `tests/chaos` |
+"""
+
+
+def test_changes_call_for_the_tests_beside_them() -> None:
+    """A path of the table, or below one, calls for its tests, each of them once; any other path for none."""
+    assert called_for(["plugins/b.py", "lab/a/c/d.py", "dags/e.py"], TABLE) == [
+        "tests/chaos",
+        "tests/live/test_x.py::test_one",
+    ]
+    assert called_for(["dags/e.py"], TABLE) == ["tests/chaos"]
+    assert called_for(["docs/a.md", "plugins/b_too.md"], TABLE) == []
+
+
+def test_a_changed_extended_test_calls_for_itself() -> None:
+    """Whatever the table says."""
+    file = EXTENDED[0].test.partition("::")[0]
+    assert {each.test for each in EXTENDED if each.test.startswith(file)} <= set(called_for([file], TABLE))
+
+
+@pytest.mark.parametrize("extended", EXTENDED, ids=lambda extended: extended.test)
+def test_the_gate_proves_the_same(extended: tiers.Extended) -> None:
+    """Each extended test names tests that exist, of which the gate runs some."""
+    assert extended.proofs
+    for proof in extended.proofs:
+        path, _, name = proof.partition("::")
+        assert (ROOT / path).exists(), proof
+        assert not name or f"def {name}(" in (ROOT / path).read_text(encoding="utf-8"), proof
+        assert not {proof, path} & {each.test for each in EXTENDED if not each.some}
+
+
+def test_the_document_lists_what_moved() -> None:
+    """`python -m tests.tiers moved` prints the table anew."""
+    assert moved(EXTENDED) in tiers.README.read_text(encoding="utf-8")
+
+
+def test_every_extended_test_is_called_for() -> None:
+    """A sample that no change calls for would only be run before releases."""
+    targets = tuple(target for _, tests in CALLS for target in tests)
+    assert [each.test for each in EXTENDED if not each.test.startswith(targets)] == []
+    assert [target for target in targets if not any(each.test.startswith(target) for each in EXTENDED)] == []
+
+
+def test_the_table_knows_all_of_the_code() -> None:
+    """Its paths exist, and no package is forgotten."""
+    paths = [path for paths, _ in CALLS for path in paths]
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+    packages = {
+        package.relative_to(ROOT).as_posix()
+        for code in CODE
+        for package in Path(ROOT, code).iterdir()
+        if package.is_dir() and package.name != "__pycache__"
+    }
+    covered = {package for package in packages if any(f"{package}/".startswith(path) for path in paths)}
+    assert packages - covered == NO_CODE_OF_THE_TOOL
