@@ -1,15 +1,18 @@
 """The two clusters that the contract holds to the same words: the simulator, and real brokers where they can run."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 import httpx
 import pytest
 
-from lab.cluster import running_lab
+from lab.cluster import Lab
+from lab.model import VERSIONS
 from lab.simulator import running_simulator
-from lab.testing import need_lab
 from tests.contract.api import Api, BreakableTarget
+
+if TYPE_CHECKING:
+    from lab.pool import LabPool
 
 SESSION_MS = 4000
 """ZooKeeper grants no shorter one than two of its ticks of 2 s."""
@@ -20,36 +23,38 @@ LAB_SETTINGS = {
     "statsUpdateInitialDelayInSecs": "1",
 }
 
-
-def simulated(_: pytest.TempPathFactory) -> AbstractContextManager[BreakableTarget]:
-    """Three made-up brokers with a token."""
-    return running_simulator(token="made-up-token", session_s=SESSION_MS / 1000)
+SIMULATOR = "simulator"
 
 
-def real(folder: pytest.TempPathFactory) -> AbstractContextManager[BreakableTarget]:
-    """Three real brokers with a token."""
-    need_lab()
-    home = folder.mktemp("labs")
-    return running_lab("contract", home=home, progress=print, auth="token", broker_settings=LAB_SETTINGS)
+def real(version: str) -> object:
+    """Three real brokers of a version, with a token; of every version but the first in `make test-all` only."""
+    if version == VERSIONS[0]:
+        return pytest.param(version, id="real", marks=[pytest.mark.live])
+    again = pytest.mark.extended("tests/contract/test_ownership.py", "tests/contract/test_reading.py")
+    return pytest.param(version, id=f"real {version}", marks=[pytest.mark.live, again])
 
 
-@pytest.fixture(
-    scope="package",
-    params=[pytest.param(simulated, id="simulator"), pytest.param(real, id="real", marks=pytest.mark.live)],
-)
-def target(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BreakableTarget]:
-    """Each cluster once for all the tests, which use namespaces of their own."""
-    with request.param(tmp_path_factory) as cluster:
-        yield cluster
+@pytest.fixture(scope="package", params=[SIMULATOR, *map(real, VERSIONS)])
+def target(request: pytest.FixtureRequest) -> Iterator[BreakableTarget]:
+    """Each cluster once for all the tests, which use namespaces of their own; the real ones are nobody else's."""
+    if request.param == SIMULATOR:
+        with running_simulator(token="made-up-token", session_s=SESSION_MS / 1000) as simulator:
+            yield simulator
+        return
+    labs: LabPool = request.getfixturevalue("labs")
+    lab = labs.lab(auth="token", broker_settings=LAB_SETTINGS, pulsar_version=request.param)
+    yield lab
+    labs.discard(lab)
 
 
 @pytest.fixture(scope="package")
 def api(target: BreakableTarget) -> Iterator[Api]:
     """Raw calls to the cluster."""
+    version = target.state.spec.pulsar_version if isinstance(target, Lab) else VERSIONS[0]
     headers = {"Authorization": f"Bearer {target.token}"}
     # A proxy from the environment has no way to this machine's loopback interface.
     with httpx.Client(headers=headers, timeout=30, trust_env=False) as client:
-        yield Api(target, client)
+        yield Api(target, client, version)
 
 
 @pytest.fixture

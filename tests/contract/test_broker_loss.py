@@ -8,7 +8,7 @@ from tests.contract.api import SYSTEM, Api
 
 NAMESPACES = "/admin/v2/namespaces"
 COORDINATOR = f"{SYSTEM}/transaction_coordinator_assign-partition-12"
-GONE_WITHIN_S = 30
+GONE_WITHIN_S = 90
 
 
 def test_a_killed_broker_is_believed_in_until_its_session_ends(api: Api) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.contract.api import Api, shape
 
-STATS_WITHIN_S = 15
+STATS_WITHIN_S = 60
 
 LOAD_REPORT = {
     f"{area}.{part}: number"
@@ -36,7 +36,7 @@ def test_the_load_report_has_its_figures_in_their_places(api: Api) -> None:
     report = api.get("/admin/v2/broker-stats/load-report", at=2)
     assert {path.replace(".:", ":") for path in shape(report)} >= LOAD_REPORT
     assert report["webServiceUrl"] == f"http://{api.ids[2]}"
-    assert report["brokerVersionString"] == "4.0.7"
+    assert report["brokerVersionString"] == api.version
 
 
 def seen_in_broker_stats(api: Api, at: int, found: Callable[[dict[str, Any]], Any]) -> Any:
@@ -120,9 +120,10 @@ def test_partitioned_stats_hold_every_partition_unless_told_not_to(api: Api, nam
 
 
 def test_metrics_are_open_to_all_and_want_a_slash(api: Api) -> None:
-    """Without the slash the address redirects; with it, text in the Prometheus format."""
+    """Without the slash the address redirects, 4.2.4 to a bare path; with it, text in the Prometheus format."""
     bare = api.call("GET", "/metrics")
-    assert (bare.status_code, bare.headers["Location"]) == (302, f"http://{api.ids[0]}/metrics/")
+    redirected = {"4.0.7": (302, f"http://{api.ids[0]}/metrics/"), "4.2.4": (301, "/metrics/")}
+    assert (bare.status_code, bare.headers["Location"]) == redirected[api.version]
     answer = api.call("GET", "/metrics/", headers={"Authorization": ""})
     assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
     assert '\njvm_memory_bytes_used{cluster="local",area="heap"} ' in answer.text

@@ -10,7 +10,7 @@ from pulsar_steward.admin.metrics import Exposition
 from pulsar_steward.collect.series import SERIES
 from tests.contract.api import Api
 
-STATS_WITHIN_S = 15
+STATS_WITHIN_S = 60
 KEPT = SERIES["broker"]
 CLUSTER, TOPIC = frozenset({"cluster"}), frozenset({"cluster", "namespace", "topic"})
 SUBSCRIPTION, NAMESPACE = TOPIC | {"subscription"}, frozenset({"cluster", "namespace"})
@@ -28,6 +28,9 @@ BUCKETS = {name for name in KEPT if name.startswith("pulsar_delayed_message_inde
 
 ABSENT = OTHER_VERSIONS | COMPACTION | BUCKETS
 """What is kept, and neither told by idle real brokers nor by the simulator."""
+
+GONE = {"4.0.7": set[str](), "4.2.4": {"pulsar_batch_metadata_store_executor_queue_size"}}
+"""What brokers of a version do not tell."""
 
 LABELS = {
     **dict.fromkeys(KEPT, CLUSTER),
@@ -94,9 +97,9 @@ def _ledgers(seen: list[Told], namespace: str) -> bool:
     )
 
 
-def test_every_series_that_is_kept_is_told_but_for_known_ones(samples: list[Told]) -> None:
+def test_every_series_that_is_kept_is_told_but_for_known_ones(api: Api, samples: list[Told]) -> None:
     """A real broker tells no more of them than the simulator does, and no fewer."""
-    assert {sample.series for sample in samples} == KEPT.keys() - ABSENT
+    assert {sample.series for sample in samples} == KEPT.keys() - ABSENT - GONE[api.version]
 
 
 def test_every_sample_has_the_labels_of_its_series(samples: list[Told]) -> None:

@@ -12,7 +12,7 @@ from tests.contract.api import SYSTEM, Api
 NAMESPACES = "/admin/v2/namespaces"
 TOPIC = "/admin/v2/persistent/{namespace}/topic"
 PARTITION = f"{TOPIC}-partition-0"
-UNLOADED_WITHIN_S = 10
+UNLOADED_WITHIN_S = 40
 
 
 @pytest.mark.parametrize(
