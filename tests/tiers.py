@@ -107,14 +107,15 @@ def called_for(changed: Iterable[str], text: str | None = None) -> list[str]:
 
 def changed_since(commit: str) -> list[str]:
     """Paths that differ between a commit and the files as they are; every path of a commit that git does not know."""
-    known = _git("cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
+    known = git("cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
     if not known:
-        print(f"git does not know {commit}: every file counts as changed", file=sys.stderr)  # noqa: T201
+        print(f"git does not know {commit}: every file counts as changed", file=sys.stderr)  # noqa: T201 - for who runs the gate
     command = ("diff", "--name-only", commit, "--") if known else ("ls-files",)
-    return _git(*command).stdout.splitlines()
+    return git(*command).stdout.splitlines()
 
 
-def _git(*words: str) -> subprocess.CompletedProcess[str]:
+def git(*words: str) -> subprocess.CompletedProcess[str]:
+    """What git says of this project; look at the return code."""
     command = ["git", "-C", str(ROOT), *words]
     return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - git's own words
 
@@ -163,8 +164,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     tier, starts = config.getoption("--tier"), tuple(config.getoption("--called-for"))
     if tier == "all":
         return
-    chosen = [item for item in items if _is_chosen(item, tier, starts)]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+    chosen: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
+    for item in items:
+        (chosen if _is_chosen(item, tier, starts) else left_out).append(item)
+    config.hook.pytest_deselected(items=left_out)
     items[:] = chosen
 
 
