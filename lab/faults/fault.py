@@ -30,7 +30,7 @@ class Fault:
         about: The trouble in a sentence.
         expected: What must be found, at warning or critical. Empty: a healthy cluster.
         allowed: Checks that may report it as well, each with the reason why that is no mistake.
-        quick: Whether it is among those that the gate runs.
+        quick: Whether it is among the quick ones, which `make test-all` runs (`make accuracy` runs all).
         observations: Snapshots that are taken one after another; only the last one is judged.
         policy: Sections of the policy that differ from the defaults, as its file would have them; not for moving a
             threshold to where the fault happens to be.
