@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Worksite]:
     """Three made-up brokers, all coordinators on the first, and an empty ledger."""
-    with running_simulator(SKEWED) as simulator:
+    with running_simulator(SKEWED, session_s=3600) as simulator:
         engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
         yield Worksite(simulator, engine)
         engine.dispose()
