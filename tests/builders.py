@@ -5,7 +5,7 @@ Everything has a harmless default, so a test names only what it is about.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pulsar_steward.guard.view import BundleView, ClusterView
+from pulsar_steward.ledger.rows import Grant
+from pulsar_steward.ledger.write import IntendedCall
 from pulsar_steward.model.bundles import FULL_RANGE, TC_NAMESPACE, BundleRange, position_of, range_holding, tc_topic
+from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.plan import Batch, Plan
 from pulsar_steward.model.step import Change, ChangeSetting, SplitBundle, Step, Touched, UnloadBundle
@@ -23,6 +26,8 @@ from pulsar_steward.policy.schema import Policy
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from pulsar_steward.ledger.rows import Answer
+
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 """When every snapshot of the tests was taken."""
 
@@ -30,6 +35,10 @@ CLUSTER = "east"
 SNAPSHOT = "east-20260301T120000Z"
 BUNDLE = "0x00000000_0x10000000"
 TOUCHED = Touched(producers=1, consumers=2, topics=3, coordinators=3)
+
+
+IDENTITY = ClusterIdentity(name="local", metadata_id="0123456789abcdef")
+"""Which Pulsar cluster a made-up snapshot is of."""
 
 
 def broker(number: int) -> str:
@@ -117,6 +126,7 @@ def a_scene(brokers: int | Iterable[BrokerFact], tc_bundles: Iterable[TcBundle] 
         "cluster": CLUSTER,
         "snapshot_id": SNAPSHOT,
         "taken_at": NOW,
+        "pulsar_cluster": IDENTITY,
         "findings": (a_finding(),),
         "policy": Policy(),
     }
@@ -180,11 +190,28 @@ def a_plan(*batches: Batch, **fields: Any) -> Plan:
     return msgspec.structs.replace(usual, **fields)
 
 
+def an_intended_call(
+    plan: Plan, step: Step, answer: Answer, answer_id: int, *, before: dict[str, Any] | None = None, clients: int = 7
+) -> IntendedCall:
+    """A call that is about to be made under an answer."""
+    grant = Grant(
+        cluster=plan.cluster,
+        plan_id=plan.plan_id,
+        batch_id=answer.batch_id,
+        run=answer.run,
+        answer_ids=(answer_id,),
+        expires_at=answer.expires_at or answer.answered_at + timedelta(hours=1),
+    )
+    return IntendedCall(grant=grant, step=step, before=before or {}, clients=clients)
+
+
 def a_view(bundle: BundleView | None = None, **fields: Any) -> ClusterView:
     """Three active brokers, and a bundle on broker 0 with three clients; `fields` are those of `ClusterView`."""
     usual = ClusterView(
         now=NOW,
         seen_at=NOW,
+        pulsar_cluster=IDENTITY,
+        planned_for=IDENTITY,
         brokers=frozenset(broker(number) for number in range(3)),
         allowed=None,
         bundle=a_bundle_view() if bundle is None else bundle,

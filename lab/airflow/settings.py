@@ -117,7 +117,7 @@ def _ledger_connection(url: str) -> dict[str, object]:
 def connection_to(target: PulsarTarget, name: str = "local") -> dict[str, str]:
     """The variable that holds the Airflow connection ``pulsar_admin_<name>`` to a Pulsar."""
     first = urlsplit(target.admin_urls[0])
-    extra = {"urls": list(target.admin_urls), "service_url": target.service_url}
+    extra = {"urls": list(target.admin_urls), "service_url": target.service_url, "no_policy_file": True}
     connection = {
         "conn_type": "http",
         "schema": first.scheme,

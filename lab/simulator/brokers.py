@@ -64,7 +64,12 @@ async def runtime_configuration(request: Request) -> Response:
 
 def configuration_of(state: ClusterState) -> dict[str, str]:
     """All settings of every broker."""
-    return {**default_configuration(), "clusterName": state.spec.cluster, **state.configuration}
+    return {
+        **default_configuration(),
+        "clusterName": state.spec.cluster,
+        "metadataStoreUrl": f"zk:{state.spec.cluster}-metadata:2181",
+        **state.configuration,
+    }
 
 
 @cache

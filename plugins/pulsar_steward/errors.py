@@ -9,6 +9,7 @@
     ├── LedgerError              the ledger cannot be read or written
     │   ├── NotInLedger          ... does not hold the plan, batch or approval asked for
     │   └── LedgerTampered       ... is not what was written: somebody changed, removed or inserted a row
+    ├── InvalidName              a name from outside that cannot be a part of a path of the admin API
     ├── LeaseLost                another writer holds the cluster, or this one's lease ran out
     ├── Refused                  the gate stays shut: what was asked for was not approved, or is no longer
     │   └── Halted               ... or a person stopped all changes of the cluster
@@ -64,6 +65,10 @@ class NotInLedger(LedgerError):
 
 class LedgerTampered(LedgerError):
     """The ledger is not what was written, so it permits nothing; the message names the row."""
+
+
+class InvalidName(StewardError):
+    """A name from outside that cannot be a part of a path of the admin API: it would name another resource."""
 
 
 class LeaseLost(StewardError):

@@ -180,6 +180,7 @@ class _Collecting:
             "snapshot_id": f"{order.cluster}-{stamp_of(order.taken_at)}",
             "cluster": order.cluster,
             "pulsar_cluster": overview.pulsar_cluster,
+            "metadata_id": overview.identity.metadata_id,
             "taken_at": order.taken_at,
             "pulsar_version": overview.version,
             "load_manager": overview.load_manager,

@@ -1,12 +1,13 @@
 """Carries a batch out in a process of its own, and ends it, as a kill would, at a chosen point.
 
-Arguments: the ledger's URL, the plan's id, the point (``intent``, ``call``, ``lookup``, ``proof`` or ``never``), and
-the admin URLs of the cluster.
+Arguments: the ledger's URL, the plan's id, the point (``intent``, ``call``, ``lookup``, ``proof`` or ``never``; at
+``stop`` and ``stop at lookup`` it is stopped, and goes on when it is told), and the admin URLs of the cluster.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -20,10 +21,13 @@ from pulsar_steward.apply.journal import Journal
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
-from tests.apply.worksite import RUN, Clock, quick_policy
+from pulsar_steward.policy.schema import Policy
+from tests.apply.worksite import RUN, Clock
 from tests.builders import CLUSTER
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pulsar_steward.admin.calls import Call
     from pulsar_steward.ledger.rows import StepOutcome
 
@@ -33,12 +37,14 @@ class DyingWriter(Writer):
 
     point = "never"
 
-    def send(self, call: Call) -> None:
+    def send(self, call: Call, may_leave: Callable[[], None]) -> None:
         """Sends a call, unless the process ends first."""
         changes = call.method == "PUT"
         if self.point == ("intent" if changes else "lookup"):
             os._exit(9)
-        super().send(call)
+        if self.point == ("stop" if changes else "stop at lookup"):
+            os.kill(os.getpid(), signal.SIGSTOP)
+        super().send(call, may_leave)
         if self.point == "call" and changes:
             os._exit(9)
 
@@ -57,14 +63,16 @@ class DyingJournal(Journal):
 
 def main(url: str, plan_id: str, point: str, *admin_urls: str) -> None:
     """Carries the batch out, as far as the process lives."""
-    policy = quick_policy()
-    settings = AdminSettings(urls=admin_urls, limits=policy.admin)
     engine = open_ledger(url)
+    # As a retry has it: the policy under which was planned.
+    policy = Policy.model_validate(LedgerReader(engine).policy(LedgerReader(engine).plan(plan_id).policy_digest))
+    settings = AdminSettings(urls=admin_urls, limits=policy.admin)
     ledger_writer = LedgerWriter(engine)
     journal = DyingJournal(ledger_writer, CLUSTER)
     DyingWriter.point = DyingJournal.point = point
     with Bench.opened(
         settings,
+        cluster=CLUSTER,
         run=RUN,
         ledger=LedgerReader(engine),
         ledger_writer=ledger_writer,

@@ -223,7 +223,7 @@ def test_two_processes_for_one_run_act_once(site: Worksite) -> None:
     assert [stdout for stdout, _ in ends] == ["b1.s01 done\nb1.s02 done\nb1.s03 done\n"] * 2
     assert site.changes() == [f"unload {bundle}" for bundle in site.tc_bundles[:3]]
     assert len(site.ledger.intents(plan.plan_id, "b1")) == 3
-    assert site.ledger.answer_user(1) == RUN
+    assert site.user_of(1) == RUN
 
 
 def _crash(_: object) -> None:

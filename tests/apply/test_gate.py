@@ -36,7 +36,7 @@ OTHER_RUN = "pulsar_remediate/manual/1"
         pytest.param({"digest": None}, "digest is not that of the plan", id="without a digest"),
         pytest.param({"digest": "0" * 64}, "digest is not that of the plan", id="with a made-up digest"),
         pytest.param({"step_ids": ("b1.s02",)}, "digest is not that of the plan", id="with the digest of other steps"),
-        pytest.param({"expires_at": None}, "has expired", id="without an end"),
+        pytest.param({"expires_at": None}, "does not say until when", id="without an end"),
         pytest.param({"run": OTHER_RUN}, "holds no answer", id="of another run"),
         pytest.param({"batch_id": "b2"}, "holds no answer", id="of another batch"),
     ],
@@ -237,4 +237,4 @@ def test_another_approval_of_a_plan_that_was_tried_opens_nothing(site: Worksite)
         ("b1.s01", "refused"),
         ("b1.s02", "refused"),
     ]
-    assert site.ledger.answer_user(1) == RUN
+    assert site.user_of(1) == RUN

@@ -67,8 +67,7 @@ def test_outside_its_windows_a_cluster_is_left_alone(site: Worksite) -> None:
 
 def test_a_plan_that_rests_on_an_old_snapshot_has_drifted(site: Worksite) -> None:
     """However fresh its approval is."""
-    plan = a_plan(a_batch(a_step(site.move(0))), taken_at=site.clock() - timedelta(minutes=1501))
-    site.writes.record_plan(plan, site.clock())
+    plan = site.record(a_plan(a_batch(a_step(site.move(0))), taken_at=site.clock() - timedelta(minutes=1501)))
 
     (outcome,) = site.carry_out(site.approve(plan))
 

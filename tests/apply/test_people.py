@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.errors import Refused
-from pulsar_steward.ledger.rows import Decision
+from pulsar_steward.ledger.rows import Decision, Origin
 from pulsar_steward.model.plan import approval_digest
 from tests.apply.worksite import RUN, quick_policy, said
 
@@ -22,6 +22,7 @@ def a_policy(site: Worksite, plan: Plan, **approval: Any) -> None:
     if "two" in approval:
         approval["two_people_for"] = [kind] if approval.pop("two") else []
     site.policy = quick_policy(approval=approval)
+    site.record(plan)
 
 
 @pytest.mark.parametrize(
@@ -29,10 +30,10 @@ def a_policy(site: Worksite, plan: Plan, **approval: Any) -> None:
     [
         ({"assigned_users": ["bob"]}, None, "operator may not approve batches of kind"),
         ({"assigned_users": ["operator"]}, None, None),
-        ({"requester_may_approve": False}, None, "who started the run is not recorded"),
+        ({"requester_may_approve": False}, {"origin": Origin.UNKNOWN}, "who started the run is not known"),
         ({"requester_may_approve": False}, {"requested_by": "operator"}, "operator started the run, and may not"),
         ({"requester_may_approve": False}, {"requested_by": "bob"}, None),
-        ({"requester_may_approve": False}, {"requested_by": None}, None),
+        ({"requester_may_approve": False}, None, None),
         ({"two": True}, None, "needs the approval of a second person"),
     ],
 )
@@ -42,9 +43,7 @@ def test_an_approval_by_whom_the_policy_does_not_name_opens_nothing(
     """However it came into the ledger."""
     plan = site.plan(site.move(0))
     a_policy(site, plan, **approval)
-    if asked is not None:
-        site.writes.record_request(plan, "b1", RUN, site.clock(), **asked)
-    site.approve(plan)
+    site.approve(plan, asked=asked)
     if refusal is None:
         assert said(site.carry_out(plan)) == ["done"]
         return
@@ -73,7 +72,7 @@ def test_two_different_people_open_the_gate_together(
     if refusal is None:
         assert said(site.carry_out(plan)) == ["done"]
         assert site.changes() == [f"unload {site.tc_bundles[1]}"]
-        assert [site.ledger.answer_user(number) for number in (1, 2)] == [RUN, RUN]
+        assert [site.user_of(number) for number in (1, 2)] == [RUN, RUN]
         return
     with pytest.raises(Refused, match=refusal):
         site.carry_out(plan)

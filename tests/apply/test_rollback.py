@@ -19,7 +19,7 @@ from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.model.plan import ROLLBACK
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, Touched
-from tests.apply.worksite import RUN, quick_policy, said
+from tests.apply.worksite import RUN, permitted, quick_policy, said
 from tests.builders import CLUSTER, a_step
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def own(site: Worksite, change: ChangeSetting) -> Setting | None:
 def somebody_sets(site: Worksite, change: ChangeSetting) -> None:
     """Changes a setting as another tool would, with nothing in the ledger."""
     with site.bench() as bench:
-        bench.writer.send(calls.set_to(change.holder, change.name, change.after))
+        bench.writer.send(calls.set_to(change.holder, change.name, change.after), permitted)
 
 
 def done(site: Worksite, *steps: Change | Step) -> Plan:
@@ -83,7 +83,7 @@ def back_of(site: Worksite, plan: Plan) -> Plan:
     with Look(site.settings) as look:
         applied = what_was_done(site.ledger, plan.plan_id, "b1")
         back = way_back(site.ledger, look, site.policy, applied, site.clock())
-    site.writes.record_plan(back, site.clock())
+    site.writes.record_plan(back, site.clock(), policy=site.policy)
     return back
 
 
@@ -292,7 +292,7 @@ def test_of_a_cluster_that_cannot_be_read_nothing_is_taken_back(site: Worksite) 
     """It is refused before anybody is asked."""
     plan = settings_done(site)
     site.simulator.faults.add(Fault(Answer(503, "away"), times=None))
-    with pytest.raises(Refused, match=r"b1\.s03: it stays, as the cluster cannot be read: .*503 away"):
+    with pytest.raises(Refused, match=r"nothing is taken back, as the cluster cannot be read: .*503 away"):
         back_of(site, plan)
 
 

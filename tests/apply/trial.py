@@ -69,8 +69,7 @@ class Trial:
         """A plan for the cluster as it is, which one or two people have to approve."""
         steps = steps_for(self.truth, self.site.brokers, wishes)
         batch = a_batch(*steps, kind=TWO_PEOPLE if two else "tc_balance")
-        plan = a_plan(batch, taken_at=self.site.clock())
-        self.site.writes.record_plan(plan, self.site.clock(), supersede=supersede)
+        plan = self.site.record(a_plan(batch, taken_at=self.site.clock()), supersede=supersede)
         self.known.append(Proposal(plan, voices=2 if two else 1))
         return self.known[-1]
 
@@ -87,6 +86,7 @@ class Trial:
     ) -> None:
         """What one person answers; `fields` are those of `Answer`."""
         answer = self.site.approval(proposal.plan, *steps, run=run, **fields)
+        self.site.ask(proposal.plan, run, voice=answer.voice or 1)
         answer_id = self.site.writes.record_answer(answer)
         word = Word(answer_id, answer.answered_by, frozenset(answer.step_ids), answer.expires_at if permits else None)
         proposal.words.setdefault(run, {})[answer.voice or 1] = word
@@ -219,7 +219,7 @@ def _wrong_end(ended: type[BaseException] | None, *, opens: bool, free: bool, ca
 @contextmanager
 def a_trial(policy: Policy) -> Iterator[Trial]:
     """A cluster and an empty ledger of its own."""
-    with tempfile.TemporaryDirectory() as folder, running_simulator(SKEWED) as simulator:
+    with tempfile.TemporaryDirectory() as folder, running_simulator(SKEWED, session_s=3600) as simulator:
         engine = open_ledger(f"sqlite:///{folder}/ledger.db")
         try:
             yield Trial(Worksite(simulator, engine, policy=policy))

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from sqlalchemy import select
 
 from lab.simulator import ClusterSpec, NamespaceSpec, Simulator, SubscriptionSpec, TopicSpec
 from pulsar_steward.admin.settings import AdminSettings
@@ -16,9 +17,11 @@ from pulsar_steward.apply.bench import Bench
 from pulsar_steward.apply.execute import carry_out
 from pulsar_steward.apply.halting import StopSwitch, never
 from pulsar_steward.apply.journal import Journal, Listener
+from pulsar_steward.apply.look import Look
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.ledger.read import LedgerReader
-from pulsar_steward.ledger.rows import Answer, Decision
+from pulsar_steward.ledger.rows import Answer, Decision, Origin
+from pulsar_steward.ledger.tables import ANSWER_USES
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, halves_by_topic_count, position_of, tc_topic
 from pulsar_steward.model.plan import approval_digest
@@ -33,11 +36,18 @@ if TYPE_CHECKING:
 
     from pulsar_steward.admin.calls import Call
     from pulsar_steward.ledger.rows import StepOutcome
+    from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.model.step import Change
     from pulsar_steward.policy.schema import Policy
 
 RUN = "pulsar_remediate/manual/0"
+
+
+def permitted() -> None:
+    """What lets every call leave."""
+
+
 COORDINATORS = 16
 
 SKEWED = ClusterSpec(
@@ -94,11 +104,11 @@ class Hand(Writer):
         self._before = before
         self._after = after
 
-    def send(self, call: Call) -> None:
+    def send(self, call: Call, may_leave: Callable[[], None] = permitted) -> None:
         """Sends a call as the writer does."""
         if self._before:
             self._before(call)
-        super().send(call)
+        super().send(call, may_leave)
         if self._after:
             self._after(call)
 
@@ -165,9 +175,19 @@ class Worksite:
             a_step(step, step_id=f"b1.s{number:02d}") if not isinstance(step, Step) else step
             for number, step in enumerate(steps, start=1)
         ]
-        plan = a_plan(a_batch(*numbered), taken_at=self.clock())
-        self.writes.record_plan(plan, self.clock())
-        return plan
+        return self.record(a_plan(a_batch(*numbered), taken_at=self.clock()))
+
+    def record(self, plan: Plan, **options: Any) -> Plan:
+        """Records a plan as one for this cluster, under the policy in force; returns it as it is recorded."""
+        mine = msgspec.structs.replace(plan, pulsar_cluster=self.identity, policy_digest=self.policy.digest)
+        self.writes.record_plan(mine, self.clock(), policy=self.policy, **options)
+        return mine
+
+    @property
+    def identity(self) -> ClusterIdentity:
+        """The cluster as its brokers tell it."""
+        with Look(self.settings) as look:
+            return look.identity()
 
     def proved(self, plan: Plan, run: str = RUN) -> Plan:
         """Records what the brokers show of a batch that was carried out; returns the plan."""
@@ -202,10 +222,17 @@ class Worksite:
         )
         return msgspec.structs.replace(usual, **fields)
 
-    def approve(self, plan: Plan, *step_ids: str, **fields: Any) -> Plan:
-        """Records an approval; returns the plan."""
-        self.writes.record_answer(self.approval(plan, *step_ids, **fields))
+    def approve(self, plan: Plan, *step_ids: str, asked: dict[str, Any] | None = None, **fields: Any) -> Plan:
+        """Records that somebody was asked (`asked` is how, where not as usual), and an approval; returns the plan."""
+        answer = self.approval(plan, *step_ids, **fields)
+        self.ask(plan, answer.run, voice=answer.voice or 1, **asked or {})
+        self.writes.record_answer(answer)
         return plan
+
+    def ask(self, plan: Plan, run: str = RUN, **asked: Any) -> None:
+        """Records that somebody is asked about the plan's only batch, on a schedule."""
+        options = {"origin": Origin.SCHEDULE, "policy": self.policy, **asked}
+        self.writes.record_request(plan, "b1", run, self.clock(), **options)
 
     def approved(self, *steps: Change | Step) -> Plan:
         """Records a plan and the approval of all its steps."""
@@ -226,6 +253,7 @@ class Worksite:
         with (
             Bench.opened(
                 self.settings,
+                cluster=CLUSTER,
                 run=run,
                 ledger=self.ledger,
                 ledger_writer=self.writes,
@@ -263,6 +291,13 @@ class Worksite:
         """Who owns a bundle, asked behind the API's back."""
         owned = self.simulator.owned_bundles().items()
         return next((broker for broker, bundles in owned if f"{namespace}/{bundle}" in bundles), None)
+
+    def user_of(self, answer_id: int) -> str | None:
+        """The run that acts on an answer; None while none does."""
+        uses = select(ANSWER_USES.c.run).where(ANSWER_USES.c.answer_id == answer_id)
+        with self.engine.connect() as connection:
+            user: str | None = connection.execute(uses).scalar()
+        return user
 
     def recorded(self, plan: Plan) -> list[tuple[str, str]]:
         """Step and outcome, as the ledger holds them, oldest first."""

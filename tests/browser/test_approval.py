@@ -59,8 +59,7 @@ def planned(care: Care) -> Plan:
         findings=(found,),
     )
     plan = make_plan(scene)
-    care.ledger_writer.record_plan(plan, now())
-    return plan
+    return care.record(plan)
 
 
 def test_what_a_person_takes_out_stays_where_it_is(browser: Chrome, care: Care, screenshots: Path) -> None:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from benchmarks.observing import settings_of
 from lab.airflow.settings import connection_to
 from lab.waiting import wait_until
+from pulsar_steward.apply.look import Look
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
+from pulsar_steward.policy.schema import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +25,7 @@ if TYPE_CHECKING:
 
     from lab.airflow.server import Airflow
     from lab.cluster import Lab
+    from pulsar_steward.model.plan import Plan
 
 OBSERVED_WITHIN_S = 480.0
 ASKED_WITHIN_S = 240.0
@@ -57,6 +64,15 @@ class Care:
     def ledger_writer(self) -> LedgerWriter:
         """To record a plan of the test's own."""
         return LedgerWriter(self.engine)
+
+    def record(self, plan: Plan) -> Plan:
+        """Records a plan as one for this cluster under the default policy; returns it as it is recorded."""
+        policy = Policy()
+        with Look(settings_of(self.lab, policy)) as look:
+            identity = look.identity()
+        mine = msgspec.structs.replace(plan, pulsar_cluster=identity, policy_digest=policy.digest)
+        self.ledger_writer.record_plan(mine, datetime.now(UTC), policy=policy)
+        return mine
 
     def observe(self) -> dict[str, str | None]:
         """Runs ``pulsar_observe`` to its end; returns its tasks' states."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from benchmarks.observing import settings_of
 from lab import placement
 from lab.errors import AdminCallError
@@ -20,7 +22,7 @@ from pulsar_steward.apply.look import Look
 from pulsar_steward.apply.rollback import way_back
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.ledger.read import LedgerReader
-from pulsar_steward.ledger.rows import Answer, Decision, Outcome
+from pulsar_steward.ledger.rows import Answer, Decision, Origin, Outcome
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.plan import Plan, approval_digest
@@ -79,9 +81,12 @@ class Hands:
         return LedgerReader(self.engine)
 
     def recorded(self, plan: Plan) -> Plan:
-        """Writes a plan down, and returns it."""
-        LedgerWriter(self.engine).record_plan(plan, datetime.now(UTC))
-        return plan
+        """Writes a plan down as one of this cluster and policy, and returns it."""
+        with Look(settings_of(self.lab, self.policy)) as look:
+            identity = look.identity()
+        mine = msgspec.structs.replace(plan, pulsar_cluster=identity, policy_digest=self.policy.digest)
+        LedgerWriter(self.engine).record_plan(mine, datetime.now(UTC), policy=self.policy)
+        return mine
 
     def plan_of(self, change: Change) -> Plan:
         """A plan of one change, as if it had been planned on a snapshot of this moment."""
@@ -114,7 +119,9 @@ class Hands:
             digest=approval_digest(plan, batch.batch_id, steps),
             expires_at=now + timedelta(minutes=self.policy.approval.valid_minutes),
         )
-        LedgerWriter(self.engine).record_answer(answer)
+        writer = LedgerWriter(self.engine)
+        writer.record_request(plan, batch.batch_id, answer.run, now, origin=Origin.SCHEDULE, policy=self.policy)
+        writer.record_answer(answer)
 
     def apply(self, plan: Plan, batch: Batch) -> tuple[StepOutcome, ...]:
         """Carries an approved batch out."""
@@ -162,6 +169,7 @@ class Hands:
         writer = LedgerWriter(self.engine)
         with Bench.opened(
             settings_of(self.lab, self.policy),
+            cluster=self.cluster,
             run=run,
             ledger=self.ledger,
             ledger_writer=writer,

@@ -45,8 +45,7 @@ def plan_of(care: Care, moves: list[UnloadBundle]) -> Plan:
         for number, move in enumerate(moves, start=1)
     ]
     plan = a_plan(*batches, cluster=care.cluster, snapshot_id=f"{care.cluster}-made-{next(_numbers)}", taken_at=now())
-    care.ledger_writer.record_plan(plan, now())
-    return plan
+    return care.record(plan)
 
 
 def test_a_rejected_batch_stays_exactly_where_it_was(care: Care) -> None:
@@ -98,7 +97,7 @@ def test_a_target_that_dies_after_the_approval_leaves_nothing_half_done(care: Ca
         snapshot_id=f"{care.cluster}-made-{next(_numbers)}",
         taken_at=now(),
     )
-    care.ledger_writer.record_plan(plan, now())
+    plan = care.record(plan)
     (detail,) = care.approvals(1, care.remediate(plan_id=plan.plan_id))
 
     care.approve(detail, meanwhile=lambda: care.lab.kill_broker(doomed))

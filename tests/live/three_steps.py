@@ -53,8 +53,7 @@ def asked(care: Care, batches: int = 1) -> Plan:
     """A recorded plan of so many batches."""
     made = [a_batch_of_three(care.lab, f"b{number}") for number in range(1, batches + 1)]
     plan = a_plan(*made, cluster=care.cluster, snapshot_id=f"{care.cluster}-made-{next(_numbers)}", taken_at=now())
-    care.ledger_writer.record_plan(plan, now())
-    return plan
+    return care.record(plan)
 
 
 def outcomes_of(care: Care, plan: Plan) -> list[StepOutcome]:

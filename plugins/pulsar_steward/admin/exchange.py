@@ -15,7 +15,7 @@ from pulsar_steward.admin.body import Body, gathered
 from pulsar_steward.admin.faults import in_our_words
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterator, Mapping
 
     from pulsar_steward.admin.settings import AdminSettings
 
@@ -56,8 +56,17 @@ class Exchange:
         """Closes the connections."""
         self._session.close()
 
-    def whole(self, method: str, url: str, query: Mapping[str, str] | None = None, body: Any = None) -> Response:
-        """Sends, and reads the answer to its end."""
+    def whole(
+        self,
+        method: str,
+        url: str,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        may_leave: Callable[[], None] | None = None,
+    ) -> Response:
+        """Sends, and reads the answer to its end; what `may_leave` raises keeps the request from leaving."""
+        if may_leave is not None:
+            may_leave()
         with self._sent(method, url, query, body) as (response, deadline):
             return _response(response, gathered(_pieces(response, deadline)))
 

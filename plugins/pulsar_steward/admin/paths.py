@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
+from pulsar_steward.errors import InvalidName
+
 BROKERS = "/admin/v2/brokers"
 CLUSTERS = "/admin/v2/clusters"
 TENANTS = "/admin/v2/tenants"
@@ -13,11 +15,14 @@ def segment(name: str) -> str:
     """One path segment, with everything quoted that could end it.
 
     Raises:
-        ValueError: If the name is empty, ``.`` or ``..``: as a segment these name another resource than meant.
+        InvalidName: If the name is empty, ``.`` or ``..``: as a segment these name another resource than meant.
     """
     if name in {"", ".", ".."}:
-        raise ValueError(f"{name!r} cannot be a part of a path of the admin API")
-    return quote(name, safe="")
+        raise InvalidName(f"{name!r} cannot be a part of a path of the admin API")
+    try:
+        return quote(name, safe="")
+    except UnicodeEncodeError as error:
+        raise InvalidName(f"{name!r} cannot be a part of a path of the admin API: it is no Unicode") from error
 
 
 def namespace(name: str, *below: str) -> str:
@@ -32,8 +37,14 @@ def tenant_namespaces(tenant: str) -> str:
 
 
 def topic(full_name: str, prefix: str = "/admin/v2") -> str:
-    """The path of a topic, ``persistent://tenant/ns/local name``."""
+    """The path of a topic, ``persistent://tenant/ns/local name``.
+
+    Raises:
+        InvalidName: If it is no full name of a topic, or a part of it cannot be a segment.
+    """
     domain, _, rest = full_name.partition("://")
+    if domain not in {"persistent", "non-persistent"} or rest.count("/") < 2:  # noqa: PLR2004 - tenant/namespace/topic
+        raise InvalidName(f"{full_name!r} is not the full name of a topic")
     tenant, local_namespace, local = rest.split("/", 2)
     return "/".join([prefix, segment(domain), segment(tenant), segment(local_namespace), segment(local)])
 

@@ -23,6 +23,7 @@ from pulsar_steward.errors import (
     BrokenAnswer,
     RedirectRefused,
     ServerError,
+    StewardError,
     TimedOut,
     TooManyRequests,
     Unreachable,
@@ -30,7 +31,7 @@ from pulsar_steward.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Callable, Generator, Mapping
 
     from pulsar_steward.admin.settings import AdminSettings
 
@@ -125,40 +126,66 @@ class Transport(Closing):
                 else:
                     yield each
 
-    def send(self, method: Method, path: str, query: Mapping[str, str] | None = None, body: Any = None) -> Answer:
+    def send(
+        self,
+        method: Method,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        may_leave: Callable[[], None] | None = None,
+    ) -> Answer:
         """Sends a call that may change the cluster: once, as a repeat could do it twice.
+
+        Args:
+            method: The HTTP method.
+            path: The path, quoted.
+            query: The query.
+            body: To be sent as JSON.
+            may_leave: Asked right before each request leaves; what it raises keeps that request from leaving.
 
         Raises:
             AdminError: What went wrong. After `TimedOut`, `BrokenAnswer`, `ServerError` or an `Unreachable` the change
                 may have happened all the same: look before anything else.
         """
-        return self._from_any_base(method, path, query, body)
+        return self._from_any_base(method, path, query, body, may_leave)
 
-    def _from_any_base(self, method: Method, path: str, query: Mapping[str, str] | None, body: Any) -> Answer:
+    def _from_any_base(
+        self,
+        method: Method,
+        path: str,
+        query: Mapping[str, str] | None,
+        body: Any,
+        may_leave: Callable[[], None] | None = None,
+    ) -> Answer:
         if method not in self._methods:
             raise PermissionError(f"this client may not send {method}: it only looks")
         for _ in self._bases[1:]:
             try:
-                return self._follow(method, self._bases[0] + path, query, body)
+                return self._follow(method, self._bases[0] + path, query, body, may_leave)
             except NeverSent as error:
                 log.info("%s; asking another broker", error)
                 self._bases.append(self._bases.pop(0))
-        return self._follow(method, self._bases[0] + path, query, body)
+        return self._follow(method, self._bases[0] + path, query, body, may_leave)
 
     def _turn_to_next(self, state: RetryCallState) -> None:
         log.info("trying again: %s", state.outcome and state.outcome.exception())
         self._bases.append(self._bases.pop(0))
 
-    def _follow(self, method: Method, url: str, query: Mapping[str, str] | None, body: Any) -> Answer:
+    def _follow(
+        self, method: Method, url: str, query: Mapping[str, str] | None, body: Any, may_leave: Callable[[], None] | None
+    ) -> Answer:
         seen: set[str] = set()
         for _ in range(self._settings.limits.redirects + 1):
             try:
-                response = self._exchange.whole(method, url, query, body)
-            except NeverSent as error:
-                if not seen:
+                response = self._exchange.whole(method, url, query, body, may_leave)
+            except StewardError as error:
+                if not seen or (isinstance(error, AdminError) and not isinstance(error, NeverSent)):
                     raise
+                parts = urlsplit(url)
                 # The broker that redirected here may have noted the change, so this is no longer "never sent".
-                raise Unreachable(error.method, error.path, error.broker, error.reason) from error
+                raise Unreachable(
+                    method, parts.path, parts.netloc, f"redirected here, and not sent: {error}"
+                ) from error
             if response.status not in _REDIRECTS:
                 return self._checked(method, url, response)
             seen.add(url)

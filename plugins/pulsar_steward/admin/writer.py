@@ -11,6 +11,8 @@ from pulsar_steward.admin.closing import Closing
 from pulsar_steward.admin.transport import Transport
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pulsar_steward.admin.calls import Call
     from pulsar_steward.admin.settings import AdminSettings
 
@@ -25,11 +27,16 @@ class Writer(Closing):
         """Closes the connections."""
         self._transport.close()
 
-    def send(self, call: Call) -> None:
+    def send(self, call: Call, may_leave: Callable[[], None]) -> None:
         """Sends a call.
+
+        Args:
+            call: The call.
+            may_leave: Asked right before each request of it leaves, redirected ones too; what it raises keeps the
+                request from leaving, and is raised here where none left before.
 
         Raises:
             AdminError: It did not succeed. After `TimedOut`, `BrokenAnswer`, `Unreachable` or `ServerError` the change
                 may have happened all the same.
         """
-        self._transport.send(call.method, call.path, call.query or None, call.body)
+        self._transport.send(call.method, call.path, call.query or None, call.body, may_leave)

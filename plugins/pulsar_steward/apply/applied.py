@@ -9,12 +9,14 @@ import msgspec
 
 from pulsar_steward.errors import NotInLedger, Refused
 from pulsar_steward.ledger.rows import CarriedOut, Outcome, RecordedAnswer
+from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.plan import ROLLBACK, Batch
 from pulsar_steward.model.step import Change, SplitBundle, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
+    from pulsar_steward.ledger.chain import Head
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.ledger.rows import Intent, StepOutcome
 
@@ -43,6 +45,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         cluster: The cluster's name in Steward's connections.
         plan_id: The batch's plan.
+        planned_for: The Pulsar cluster that the plan was for; None: an earlier Steward made it, and did not say.
         batch: The batch.
         answer: The approval that it was carried out under.
         done: Its steps that are done, in the order in which they were done.
@@ -52,6 +55,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
 
     cluster: str
     plan_id: str
+    planned_for: ClusterIdentity | None
     batch: Batch
     answer: RecordedAnswer
     done: tuple[DoneStep, ...]
@@ -91,7 +95,14 @@ def applied_batches(ledger: LedgerReader, cluster: str) -> tuple[Applied, ...]:
     return tuple(what_was_done(ledger, row.plan_id, row.batch_id) for row in rows)
 
 
-def choose_applied(ledger: LedgerReader, cluster: str, plan_id: str | None, batch_id: str | None) -> Applied:
+def choose_applied(
+    ledger: LedgerReader,
+    cluster: str,
+    plan_id: str | None,
+    batch_id: str | None,
+    *,
+    noted: Collection[Head] = (),
+) -> Applied:
     """The batch that is meant.
 
     Args:
@@ -99,11 +110,14 @@ def choose_applied(ledger: LedgerReader, cluster: str, plan_id: str | None, batc
         cluster: The cluster.
         plan_id: Its plan; None: the one that was carried out last, ways back aside.
         batch_id: The batch; None: the one of the plan that was carried out last.
+        noted: Where the ledger's chain was seen to end at some time.
 
     Raises:
+        LedgerTampered: If a row is not what was written: what was there before would be made up.
         NotInLedger: If there is no such plan.
         Refused: If no such batch was carried out; says which were.
     """
+    ledger.require_untampered(plan_id or "", noted=noted)
     if plan_id is not None and (there := ledger.plan_row(plan_id).cluster) != cluster:
         raise Refused(f"plan {plan_id} is for cluster {there!r}, not {cluster!r}")
     rows = ledger.carried_out(cluster)
@@ -140,6 +154,7 @@ def what_was_done(ledger: LedgerReader, plan_id: str, batch_id: str) -> Applied:
     return Applied(
         cluster=plan.cluster,
         plan_id=plan_id,
+        planned_for=plan.planned_for,
         batch=batch,
         answer=answers[intents[0].answer_id],
         done=tuple(_done(batch, first[name], last[name]) for name in called if _is_done(came_to.get(name))),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pulsar_steward.apply.halting import StopSwitch
     from pulsar_steward.apply.journal import Journal
     from pulsar_steward.apply.perform import Result
+    from pulsar_steward.ledger.chain import Head
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.ledger.write import LedgerWriter
     from pulsar_steward.policy.schema import Policy
@@ -28,6 +29,7 @@ class Bench:
     """One cluster, its ledger and its policy, for one run.
 
     Attributes:
+        cluster: The cluster's name in Steward's connections; plans of another one are refused.
         run: The acting run, ``dag/run/map index``; an answer is bound to it.
         ledger: Reads the ledger.
         ledger_writer: Writes intents and leases.
@@ -37,8 +39,10 @@ class Bench:
         policy: Thresholds and limits.
         clock: The present, UTC.
         switch: Whether somebody said stop.
+        noted: Where the ledger's chain was seen to end at some time, as it is kept elsewhere.
     """
 
+    cluster: str
     run: str
     ledger: LedgerReader
     ledger_writer: LedgerWriter
@@ -48,6 +52,7 @@ class Bench:
     policy: Policy
     clock: Callable[[], datetime]
     switch: StopSwitch
+    noted: tuple[Head, ...] = ()
 
     def recorded(
         self, plan_id: str, batch_id: str, step_id: str, result: Result, intent_id: int | None = None
@@ -77,10 +82,11 @@ class Bench:
 
     @classmethod
     @contextmanager
-    def opened(
+    def opened(  # noqa: PLR0913 - what the parts are, by name
         cls,
         settings: AdminSettings,
         *,
+        cluster: str,
         run: str,
         ledger: LedgerReader,
         ledger_writer: LedgerWriter,
@@ -88,10 +94,12 @@ class Bench:
         policy: Policy,
         clock: Callable[[], datetime],
         switch: StopSwitch,
+        noted: tuple[Head, ...] = (),
     ) -> Iterator[Self]:
         """A bench on the cluster behind these settings, its connections closed at the end."""
         with Look(settings) as look, Writer(settings) as writer:
             yield cls(
+                cluster=cluster,
                 run=run,
                 ledger=ledger,
                 ledger_writer=ledger_writer,
@@ -101,4 +109,5 @@ class Bench:
                 policy=policy,
                 clock=clock,
                 switch=switch,
+                noted=noted,
             )

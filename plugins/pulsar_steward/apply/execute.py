@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pulsar_steward.apply.changes import kind_of
+from pulsar_steward.apply.clearance import Clearance
 from pulsar_steward.apply.gate import ask_for_permit, require_valid
 from pulsar_steward.apply.health import Level, Watch
 from pulsar_steward.apply.lease import held_lease
@@ -22,7 +23,7 @@ from pulsar_steward.apply.past import past_of
 from pulsar_steward.apply.perform import Result, perform
 from pulsar_steward.apply.precheck import look_before
 from pulsar_steward.apply.recover import interrupted, record_refusal, what_became_of
-from pulsar_steward.errors import AdminError, LeaseLost, Refused
+from pulsar_steward.errors import AdminError, LeaseLost, LedgerError, Refused
 from pulsar_steward.ledger.rows import Outcome, StepOutcome
 from pulsar_steward.ledger.write import IntendedCall
 from pulsar_steward.model.step import ChangeSetting, present_owner
@@ -69,7 +70,10 @@ def carry_out(bench: Bench, plan_id: str, batch_id: str) -> tuple[StepOutcome, .
 
 
 def _permit(bench: Bench, plan_id: str, batch_id: str) -> Permit:
-    return ask_for_permit(bench.ledger, plan_id, batch_id, bench.run, bench.clock(), bench.policy.approval)
+    permit = ask_for_permit(bench.ledger, plan_id, batch_id, bench.run, bench.clock(), bench.policy, noted=bench.noted)
+    if permit.plan.cluster != bench.cluster:
+        raise Refused(f"plan {plan_id} is for cluster {permit.plan.cluster!r}, not {bench.cluster!r}")
+    return permit
 
 
 def _claim(bench: Bench, permit: Permit) -> None:
@@ -84,6 +88,7 @@ class _Begun:
     intent_id: int
     before: dict[str, Any]
     watch: Watch | None
+    clearance: Clearance
 
 
 class _BatchRun:
@@ -119,7 +124,7 @@ class _BatchRun:
         return tuple(self._recorded[step.step_id] for step in self._permit.steps)
 
     def _refuse_if_tried_before(self) -> None:
-        if any(intent.answer_id != self._permit.answer.answer_id for intent in self._intents):
+        if any(intent.answer_id != self._permit.grant.answer_id for intent in self._intents):
             raise Refused(
                 f"batch {self._permit.batch_id} was tried before, under another approval: the plan no longer describes"
                 " the cluster; observe again"
@@ -161,7 +166,12 @@ class _BatchRun:
         bench, permit = self._bench, self._permit
         number = 1 + [each.step_id for each in permit.steps].index(step.step_id)
         past = past_of(bench.ledger, permit.plan, permit.batch_id, step, bench.policy, bench.clock(), number)
-        return look_before(bench.look, step, bench.policy, past)
+        try:
+            return look_before(bench.look, step, bench.policy, past)
+        except LedgerError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever outside values do, nothing was called, and that is said
+            return _nothing_called(error)
 
     def _carry_out(self, step: Step) -> None:
         """Makes the change; where Pulsar takes it elsewhere or back, goes on from there a bounded number of times."""
@@ -173,7 +183,7 @@ class _BatchRun:
                 self._record(step, _not_again(last, begun) if last else begun, intent_id)
                 return
             intent_id, watch = begun.intent_id, begun.watch
-            last = perform(self._bench, kind_of(way.change), begun.before)
+            last = perform(self._bench, kind_of(way.change), begun.before, begun.clearance)
             if last.onwards is None or attempt == MOST_ATTEMPTS:
                 self._record(step, self._looked_after(watch, step, _given_up(last, attempt)), intent_id)
                 return
@@ -201,25 +211,23 @@ class _BatchRun:
             clients = _touched(bench.look, change)
             policy = slowed(bench.policy.apply, 2 ** len(self._steps_seen(Level.STRAINED)))
             keep_pace(bench.ledger, plan.cluster, clients, policy, bench.clock, bench.switch.rest)
-            require_valid(bench.ledger, self._permit, bench.run, bench.clock())
+            require_valid(bench.ledger, self._permit, bench.clock())
             before = self._look_before(step)
             if isinstance(before, Result):
                 return before
             if watch is None and not isinstance(change, ChangeSetting):
                 watch = Watch(bench.look, change, bench.policy.health)
-            intended = IntendedCall(
-                plan=plan,
-                batch_id=self._permit.batch_id,
-                step=step,
-                answer_id=self._permit.answer.answer_id,
-                before=before,
-                clients=clients,
-            )
+            intended = IntendedCall(grant=self._permit.grant, step=step, before=before, clients=clients)
             bench.switch.require_going()
+            clearance = Clearance(bench, self._permit.grant, self._lease)
             intent_id = bench.ledger_writer.record_intent(intended, self._lease.current, bench.clock())
-            return _Begun(intent_id=intent_id, before=before, watch=watch)
+            return _Begun(intent_id=intent_id, before=before, watch=watch, clearance=clearance)
+        except LedgerError:
+            raise
         except (AdminError, LeaseLost, Refused) as error:
             return Result(outcome=Outcome.REFUSED, reason=str(error))
+        except Exception as error:  # noqa: BLE001 - as above
+            return _nothing_called(error)
 
     def _harm(self) -> str | None:
         """What a step did to what it touched that goes past the policy's limits."""
@@ -240,6 +248,12 @@ class _BatchRun:
     def _record(self, step: Step, result: Result, intent_id: int | None = None) -> None:
         plan_id, batch_id = self._permit.plan.plan_id, self._permit.batch_id
         self._recorded[step.step_id] = self._bench.recorded(plan_id, batch_id, step.step_id, result, intent_id)
+
+
+def _nothing_called(error: Exception) -> Result:
+    """What a step comes to as outside values did something that nobody thought of, before its intent."""
+    log.error("unexpected, before anything was called")
+    return Result(outcome=Outcome.REFUSED, reason=f"nothing was called: {type(error).__name__}: {error}")
 
 
 def _not_again(last: Result, objection: Result) -> Result:

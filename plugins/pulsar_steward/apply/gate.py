@@ -6,24 +6,44 @@ counts, and only as long as it is what was written.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from pulsar_steward.errors import NotInLedger, Refused
-from pulsar_steward.ledger.rows import Decision, RecordedAnswer
-from pulsar_steward.ledger.tables import ANSWER_USES, ANSWERS, HALTS, INTENTS, OUTCOMES, PLANS, REQUESTS, SUPERSESSIONS
+from pulsar_steward.ledger.rows import Decision, Grant, Origin, RecordedAnswer
+from pulsar_steward.ledger.tables import (
+    ANSWER_USES,
+    ANSWERS,
+    HALTS,
+    INTENTS,
+    OUTCOMES,
+    PLANS,
+    POLICIES,
+    REQUESTS,
+    SUPERSESSIONS,
+)
 from pulsar_steward.ledger.verify import Walked
+from pulsar_steward.model.people import Person, same_person
 from pulsar_steward.model.plan import Plan, approval_digest
 from pulsar_steward.model.step import Step
+from pulsar_steward.policy.looser import loosened
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
     from datetime import datetime
 
+    from pulsar_steward.ledger.chain import Head
     from pulsar_steward.ledger.read import LedgerReader
+    from pulsar_steward.ledger.rows import Request
     from pulsar_steward.policy.approval import ApprovalPolicy
+    from pulsar_steward.policy.schema import Policy
 
-_RESTED_ON = (PLANS, SUPERSESSIONS, REQUESTS, ANSWERS, ANSWER_USES, INTENTS, OUTCOMES, HALTS)
+CLOCKS_DIFFER = timedelta(minutes=5)
+"""How far an answer's time, which Airflow's server gives it, may be from Steward's: a later one would never expire."""
+
+_RESTED_ON = (PLANS, SUPERSESSIONS, REQUESTS, ANSWERS, ANSWER_USES, INTENTS, OUTCOMES, HALTS, POLICIES)
 """Tables whose rows a permit rests on, what was done under it so far (the pace goes by that), and who said stop."""
 
 
@@ -34,20 +54,15 @@ class Permit(msgspec.Struct, frozen=True, kw_only=True):
         plan: The recorded plan, its digest verified.
         batch_id: The batch that was answered.
         steps: The approved steps, in the plan's order.
-        answers: The answers that permit it together, the first person's first.
+        grant: The rows that permit it.
         walked: How the ledger was found when it was asked for.
     """
 
     plan: Plan
     batch_id: str
     steps: tuple[Step, ...]
-    answers: tuple[RecordedAnswer, ...]
+    grant: Grant
     walked: Walked
-
-    @property
-    def answer(self) -> RecordedAnswer:
-        """The answer that was last needed; calls are recorded under it."""
-        return self.answers[-1]
 
 
 def answers_of(ledger: LedgerReader, plan_id: str, batch_id: str, run: str) -> tuple[RecordedAnswer, ...]:
@@ -64,33 +79,60 @@ def answer_of(ledger: LedgerReader, plan_id: str, batch_id: str, run: str) -> Re
 
 
 def ask_for_permit(
-    ledger: LedgerReader, plan_id: str, batch_id: str, run: str, now: datetime, policy: ApprovalPolicy
+    ledger: LedgerReader,
+    plan_id: str,
+    batch_id: str,
+    run: str,
+    now: datetime,
+    policy: Policy,
+    *,
+    noted: Collection[Head] = (),
 ) -> Permit:
     """What a run may change of a batch.
+
+    Args:
+        ledger: What was planned, asked and answered.
+        plan_id: The plan.
+        batch_id: Its batch.
+        run: The run that acts, ``dag/run/map index``.
+        now: The present, UTC.
+        policy: The policy that is in force where it is acted.
+        noted: Where the ledger's chain was seen to end at some time.
 
     Raises:
         Refused: If anything is not exactly as it was approved, with the reason.
         LedgerError: If the ledger cannot be read, or was tampered with: nothing may be changed then.
     """
-    walked = ledger.require_untampered(plan_id)
+    walked = ledger.require_untampered(plan_id, noted=noted)
     plan = ledger.plan(plan_id)
     answers = answers_of(ledger, plan_id, batch_id, run)
     if not answers:
         raise Refused(f"the ledger holds no answer to batch {batch_id} of plan {plan_id} in run {run}")
     for answer in answers:
-        _require_approval(answer)
+        _require_approval(answer, now)
     steps = _approved_steps(plan, answers[0])
-    _require_people(ledger, plan, answers, policy)
+    requests = ledger.requests(plan_id, batch_id, run)
+    known = require_policies(ledger, plan, requests, policy)
+    _require_people(plan, answers, requests, policy.approval)
     for answer in answers[1:]:
         wider, steps = {step.step_id for step in steps}, _approved_steps(plan, answer)
         if not wider.issuperset(step.step_id for step in steps):
             raise Refused("the second approval covers steps that the first does not")
-    permit = Permit(plan=plan, batch_id=batch_id, steps=steps, answers=answers, walked=walked)
-    _require_standing(ledger, permit, run, now)
+    valid = timedelta(minutes=min(each["approval"]["valid_minutes"] for each in known))
+    grant = Grant(
+        cluster=plan.cluster,
+        plan_id=plan_id,
+        batch_id=batch_id,
+        run=run,
+        answer_ids=tuple(answer.answer_id for answer in answers),
+        expires_at=min(min(answer.expires_at or now, answer.answered_at + valid) for answer in answers),
+    )
+    permit = Permit(plan=plan, batch_id=batch_id, steps=steps, grant=grant, walked=walked)
+    ledger.require_standing(grant, now)
     return permit
 
 
-def require_valid(ledger: LedgerReader, permit: Permit, run: str, now: datetime) -> None:
+def require_valid(ledger: LedgerReader, permit: Permit, now: datetime) -> None:
     """Looks again, as time goes on between two changes.
 
     Raises:
@@ -98,61 +140,87 @@ def require_valid(ledger: LedgerReader, permit: Permit, run: str, now: datetime)
         LedgerTampered: If what it rests on is not what was written.
     """
     ledger.require_still_untampered(permit.walked, _RESTED_ON)
-    _require_standing(ledger, permit, run, now)
+    ledger.require_standing(permit.grant, now)
 
 
-def _require_standing(ledger: LedgerReader, permit: Permit, run: str, now: datetime) -> None:
-    """That neither time, nor a newer plan, nor another run, nor another answer ended the permit."""
-    plan_id = permit.plan.plan_id
-    row = ledger.plan_row(plan_id)
-    if row.superseded_by is not None:
-        raise Refused(
-            f"superseded by the newer plan {row.superseded_by}: the cluster was seen otherwise since; answer that one"
-        )
-    for answer in permit.answers:
-        if answer.expires_at is None or now > answer.expires_at:
-            at = f"{answer.answered_at:%Y-%m-%d %H:%M:%S} UTC"
-            raise Refused(f"the approval of {at} has expired: observe and ask again")
-        user = ledger.answer_user(answer.answer_id)
-        if user is not None and user != run:
-            raise Refused(f"the approval was used already, by run {user}")
-    present = answers_of(ledger, plan_id, permit.batch_id, run)
-    if [answer.answer_id for answer in present] != [answer.answer_id for answer in permit.answers]:
-        later = answer_of(ledger, plan_id, permit.batch_id, run)
-        raise Refused(f"a later answer took the approval's place: {later.decision if later else 'none'}")
+def require_policies(
+    ledger: LedgerReader, plan: Plan, requests: Sequence[Request], policy: Policy
+) -> tuple[dict[str, dict[str, int]], ...]:
+    """Refuses to act under a policy that is looser than those under which was planned and asked.
+
+    Returns:
+        The values of these two by section, and of the one in force.
+
+    Raises:
+        Refused: With every key that is looser; or if it is not recorded under which policy was planned or asked.
+    """
+    then = {"planned": plan.policy_digest}
+    for request in requests:
+        if request.policy_digest is None:
+            raise Refused("it is not recorded under which policy was asked: an earlier Steward did; ask again")
+        then[f"asked at {request.at:%Y-%m-%d %H:%M:%S} UTC"] = request.policy_digest
+    known = []
+    for when, digest in then.items():
+        try:
+            values = ledger.policy(digest)
+        except NotInLedger as error:
+            raise Refused(
+                f"the policy under which was {when} is not recorded ({error}): an earlier Steward did; observe again"
+            ) from error
+        if looser := loosened(policy, values):
+            raise Refused(
+                f"the policy in force is looser than the one under which was {when}: {'; '.join(looser)}. Put the"
+                " former values back, or observe and ask under these"
+            )
+        known.append(values)
+    return (*known, policy.model_dump(mode="json"))
 
 
-def _require_approval(answer: RecordedAnswer) -> None:
+def _require_approval(answer: RecordedAnswer, now: datetime) -> None:
     if answer.decision is not Decision.APPROVED:
         raise Refused(f"{answer.decision}: {answer.reason}")
-    if not (answer.answered_by or "").strip():
+    if not answer.person.name.strip() or not answer.person.user_id.strip():
         raise Refused("the recorded approval carries no person's name")
     if not answer.step_ids:
         raise Refused("the approval covers no step: every one was unticked")
+    if answer.expires_at is None:
+        raise Refused("the recorded approval does not say until when it is good")
+    if answer.answered_at > now + CLOCKS_DIFFER:
+        at = f"{answer.answered_at:%Y-%m-%d %H:%M:%S} UTC"
+        raise Refused(f"the approval is dated {at}, which is yet to come: set the clocks right, and ask again")
 
 
 def _require_people(
-    ledger: LedgerReader, plan: Plan, answers: tuple[RecordedAnswer, ...], policy: ApprovalPolicy
+    plan: Plan, answers: Sequence[RecordedAnswer], requests: Sequence[Request], policy: ApprovalPolicy
 ) -> None:
     """Whether these are the people who may approve such a batch, by the policy as it is now."""
-    batch_id, run = answers[0].batch_id, answers[0].run
-    kind = plan.batch(batch_id).kind
+    kind = plan.batch(answers[0].batch_id).kind
     if len(answers) < policy.voices_for(kind):
         raise Refused(f"a batch of kind {kind} needs the approval of a second person (approval.two_people_for)")
-    names = [str(answer.answered_by) for answer in answers]
-    if len(set(names)) < len(names):
-        raise Refused(f"both approvals are by {names[0]}: the second has to be another person's")
+    people = [answer.person for answer in answers]
+    if any(same_person(first, second) for number, first in enumerate(people) for second in people[number + 1 :]):
+        raise Refused(f"both approvals are by {people[0].name}: the second has to be another person's")
     users = policy.users_for(kind)
-    for name in names:
-        if users and name not in users:
-            raise Refused(f"{name} may not approve batches of kind {kind} (approval.assigned_users)")
-    if policy.requester_may_approve:
-        return
-    asked, requester = ledger.requested_by(plan.plan_id, batch_id, run)
-    if not asked:
+    for person in people:
+        if users and person.user_id not in users:
+            raise Refused(f"{person.name} may not approve batches of kind {kind} (approval.assigned_users)")
+    if not policy.requester_may_approve:
+        _require_not_requested_by(people, requests)
+
+
+def _require_not_requested_by(people: Sequence[Person], requests: Sequence[Request]) -> None:
+    """Whoever started a run by hand may not approve it; who is not known may be anybody."""
+    for request in requests:
+        if request.requested_by is None and request.origin is not Origin.SCHEDULE:
+            raise Refused(
+                "who started the run is not known, and they may not approve (approval.requester_may_approve): start"
+                " pulsar_remediate by name, or let pulsar_observe start it"
+            )
+        for person in people:
+            if request.requested_by is not None and person.may_be(request.requested_by):
+                raise Refused(f"{person.name} started the run, and may not approve it (approval.requester_may_approve)")
+    if not requests:
         raise Refused("who started the run is not recorded, and they may not approve (approval.requester_may_approve)")
-    if requester in names:
-        raise Refused(f"{requester} started the run, and may not approve it (approval.requester_may_approve)")
 
 
 def _approved_steps(plan: Plan, answer: RecordedAnswer) -> tuple[Step, ...]:

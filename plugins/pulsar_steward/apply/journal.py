@@ -77,7 +77,7 @@ class Journal:
 
     def use(self, permit: Permit, run: str, at: datetime) -> bool:
         """Claims the permit's answers for this run; False where another run has one."""
-        return all(self._ledger.use_answer(answer.answer_id, run, at) for answer in permit.answers)
+        return all(self._ledger.use_answer(answer_id, run, at) for answer_id in permit.grant.answer_ids)
 
     def _tell(self, row: Answer | StepOutcome | Proof, **said: Any) -> None:
         if self._listener is None:

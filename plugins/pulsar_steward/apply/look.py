@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from pulsar_steward.admin import calls
 from pulsar_steward.admin.closing import Closing
 from pulsar_steward.admin.isolation import allowed_brokers, isolation_policies
 from pulsar_steward.admin.metrics import Exposition, endpoint
@@ -16,8 +17,9 @@ from pulsar_steward.admin.own_settings import defaults_in
 from pulsar_steward.admin.owner import OwnerReader
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.admin.statistics import clients_by_bundle, topics_in
-from pulsar_steward.errors import AdminError, ConfigurationError, NotFound, Refused
+from pulsar_steward.errors import AdminError, InvalidName, NotFound, Refused
 from pulsar_steward.model.bundles import CALM_LOAD_MANAGER, TC_TOPIC, BundleRange, position_of, range_holding, ranges_of
+from pulsar_steward.model.cluster import identity_of
 from pulsar_steward.model.step import SplitBundle
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from pulsar_steward.admin.owner import TopicDetail
     from pulsar_steward.admin.settings import AdminSettings
     from pulsar_steward.admin.statistics import TopicStatistics
+    from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.model.setting import Setting, SettingName
     from pulsar_steward.model.step import BundleChange, ChangeSetting
 
@@ -57,10 +60,11 @@ class Look(Closing):
     @cached_property
     def pulsar_cluster(self) -> str:
         """The cluster's own name."""
-        name = self._reader.runtime_configuration().get("clusterName")
-        if not name:
-            raise ConfigurationError("the broker's configuration has no clusterName: is this a broker's admin URL?")
-        return name
+        return self.identity().name
+
+    def identity(self) -> ClusterIdentity:
+        """Which cluster answers now, asked anew each time: an address may lead elsewhere meanwhile."""
+        return identity_of(self._reader.runtime_configuration())
 
     def brokers(self) -> tuple[str, ...]:
         """Brokers that the cluster lists; one that was killed a moment ago is still among them."""
@@ -119,11 +123,12 @@ class Look(Closing):
             return topics.own_settings(change.topic).get(change.name)
 
     def topic_in(self, namespace: str, bundle: str) -> str | None:
-        """The name of a topic in an owned bundle; None where it holds none, or nobody owns it.
+        """The name of a topic in an owned bundle that can be looked up; None where it holds none, or nobody owns it.
 
         Topics of Pulsar's own (``__change_events``) come last: brokers read these by themselves.
         """
-        names = self._reader.topic_positions(namespace, bundle) or ()
+        told = self._reader.topic_positions(namespace, bundle) or ()
+        names = [name for name in told if _can_be_looked_up(name, namespace, bundle)]
         return min(names, key=lambda name: (name.rpartition("/")[2].startswith("__"), name), default=None)
 
     def positions(self, namespace: str, bundle: str) -> tuple[int, ...]:
@@ -250,3 +255,12 @@ class Look(Closing):
         if broker not in self._readers:
             self._readers[broker] = self._reader.at(broker)
         return self._readers[broker]
+
+
+def _can_be_looked_up(topic: str, namespace: str, bundle: str) -> bool:
+    """Whether a lookup of a topic can be sent, and loads this bundle: tenants choose names, and a broker tells them."""
+    try:
+        calls.look_up(topic)
+        return topic.partition("://")[2].startswith(f"{namespace}/") and position_of(topic) in BundleRange.parse(bundle)
+    except InvalidName:
+        return False

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.step import ChangeSetting
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
 
     now: datetime
     seen_at: datetime
+    planned_for: ClusterIdentity | None
     moved_at: datetime | None = None
     circling: tuple[str, ...] = ()
     unproved: str | None = None
@@ -56,6 +58,7 @@ def past_of(
     return Past(
         now=now,
         seen_at=plan.taken_at,
+        planned_for=plan.planned_for,
         moved_at=_moved_at(ledger, plan, batch_id, step, policy, now),
         circling=ledger.moved_in_circles(plan.cluster, now - circle).get(step.change.namespace, ()),
         unproved=unproved.words if unproved else None,

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pulsar_steward.admin.faults import NeverSent
+from pulsar_steward.apply.clearance import Completion
 from pulsar_steward.errors import (
     AdminError,
     BrokenAnswer,
     Conflict,
+    LeaseLost,
+    LedgerError,
     NotFound,
     Precondition,
+    Refused,
     ServerError,
     TimedOut,
     Unreachable,
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.apply.bench import Bench
     from pulsar_steward.apply.changes.kind import ChangeKind, Sight
+    from pulsar_steward.apply.clearance import Clearance
 
 log = logging.getLogger(__name__)
 
@@ -44,11 +49,39 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     onwards: Change | None = None
 
 
-def perform(bench: Bench, kind: ChangeKind, before: dict[str, Any]) -> Result:
-    """Makes a change whose intent is recorded, and proves it."""
+def perform(bench: Bench, kind: ChangeKind, before: dict[str, Any], clearance: Clearance) -> Result:
+    """Makes a change whose intent is recorded, and proves it.
+
+    Args:
+        bench: The cluster and the policy.
+        kind: The change.
+        before: The recorded values before it.
+        clearance: Asked right before the call leaves.
+
+    Raises:
+        LedgerError: If the ledger cannot be used; the next try reads what became of it.
+    """
+    try:
+        return _performed(bench, kind, before, clearance)
+    except LedgerError:
+        raise
+    except Exception as error:
+        # Whatever outside values did here: a call may have been made, so there has to be an outcome.
+        log.exception("unexpected, with a call under way")
+        return Result(outcome=Outcome.UNKNOWN, reason=unexpected(error))
+
+
+def unexpected(error: Exception) -> str:
+    """What is written down of an error that nobody thought of, in place of what a call came to."""
+    return f"a call may have been made, and then: {type(error).__name__}: {error}; look at it yourself"
+
+
+def _performed(bench: Bench, kind: ChangeKind, before: dict[str, Any], clearance: Clearance) -> Result:
     doubt: AdminError | None = None
     try:
-        bench.writer.send(kind.call())
+        bench.writer.send(kind.call(), clearance.require)
+    except (Refused, LeaseLost) as error:
+        return Result(outcome=Outcome.REFUSED, reason=f"nothing was sent: {error}")
     except (Conflict, NotFound, Precondition) as error:
         return Result(outcome=Outcome.DRIFTED, reason=f"the cluster moved on: {error}")
     except NeverSent as error:
@@ -58,7 +91,8 @@ def perform(bench: Bench, kind: ChangeKind, before: dict[str, Any]) -> Result:
         doubt = error
     except AdminError as error:
         return Result(outcome=Outcome.FAILED, reason=str(error))
-    return result_of(wait_for(bench, kind, before, enough=lambda sight: sight.onwards is not None), doubt)
+    sight = wait_for(bench, kind, before, enough=lambda sight: sight.onwards is not None)
+    return result_of(sight, doubt)
 
 
 def result_of(sight: Sight | AdminError, doubt: AdminError | None) -> Result:
@@ -96,8 +130,9 @@ def wait_for(
     patience = bench.policy.apply.proof_timeout_seconds if seconds is None else seconds
     began = time.monotonic()
     deadline, said, pause = began + patience, began, _FIRST_PAUSE_SECONDS
+    completion = Completion(bench, patience)
     while True:
-        last = _look_once(bench, kind, before)
+        last = _look_once(bench, kind, before, completion)
         settled = not isinstance(last, AdminError) and (last.there or enough(last))
         if settled or time.monotonic() >= deadline:
             return last
@@ -109,12 +144,12 @@ def wait_for(
         pause = min(pause * 1.5, _LONGEST_PAUSE_SECONDS)
 
 
-def _look_once(bench: Bench, kind: ChangeKind, before: dict[str, Any]) -> Sight | AdminError:
-    completion = kind.completion(before)
+def _look_once(bench: Bench, kind: ChangeKind, before: dict[str, Any], completion: Completion) -> Sight | AdminError:
+    call = kind.completion(before)
     try:
-        if completion is not None:
-            bench.writer.send(completion)
-    except AdminError as error:
+        if call is not None:
+            bench.writer.send(call, completion.require)
+    except (AdminError, Refused) as error:
         log.info("not yet: %s", error)
     try:
         return kind.sight(bench.look)

@@ -8,11 +8,12 @@ from pulsar_steward.apply.changes import kind_of
 from pulsar_steward.apply.changes.kind import Drifted
 from pulsar_steward.apply.perform import Result
 from pulsar_steward.apply.view import view_of
-from pulsar_steward.errors import AdminError, ConfigurationError, Refused
+from pulsar_steward.errors import AdminError, ConfigurationError, InvalidName, Refused
 from pulsar_steward.guard.evaluate import objection_to
 from pulsar_steward.ledger.rows import Outcome
 
 if TYPE_CHECKING:
+    from pulsar_steward.apply.changes.kind import ChangeKind
     from pulsar_steward.apply.look import Look
     from pulsar_steward.apply.past import Past
     from pulsar_steward.model.step import Step
@@ -32,10 +33,25 @@ def look_before(look: Look, step: Step, policy: Policy, past: Past) -> dict[str,
         objection = objection_to(step, view_of(look, step.change, policy, past))
         if objection is not None:
             return Result(outcome=Outcome(objection[0].value), reason=objection[1])
-        return kind_of(step.change).before(look)
+        kind = kind_of(step.change)
+        before = kind.before(look)
+        _require_callable(kind, before)
     except Drifted as drift:
         return Result(outcome=Outcome.DRIFTED, reason=str(drift))
     except Refused as refusal:
         return Result(outcome=Outcome.REFUSED, reason=str(refusal))
+    except InvalidName as error:
+        return Result(outcome=Outcome.REFUSED, reason=f"it cannot be called: {error}")
     except (AdminError, ConfigurationError) as error:
         return Result(outcome=Outcome.REFUSED, reason=f"the cluster could not be looked at first: {error}")
+    return before
+
+
+def _require_callable(kind: ChangeKind, before: dict[str, Any]) -> None:
+    """That names from outside make paths, while nothing was called yet.
+
+    Raises:
+        InvalidName: If one does not.
+    """
+    kind.call()
+    kind.completion(before)

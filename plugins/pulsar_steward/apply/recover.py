@@ -7,8 +7,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pulsar_steward.apply.changes import kind_of
-from pulsar_steward.apply.perform import Result, wait_for
-from pulsar_steward.errors import AdminError
+from pulsar_steward.apply.clearance import can_leave_until
+from pulsar_steward.apply.perform import Result, unexpected, wait_for
+from pulsar_steward.errors import AdminError, LedgerError
 from pulsar_steward.ledger.rows import Decision, Outcome, StepOutcome
 
 if TYPE_CHECKING:
@@ -36,15 +37,21 @@ def what_became_of(bench: Bench, intent: Intent) -> Result | None:
     A change that has begun is completed (a bundle between two brokers is loaded); nothing is begun anew.
     """
     log.warning("%s: a call may have been made at %s: looking", intent.step_id, intent.at)
-    # Whoever made the call would have given up by then; until then, the broker may still be at it.
-    over = intent.at + timedelta(seconds=bench.policy.admin.read_timeout_seconds)
+    # Until then it may leave, be it from a process that was held up, and a broker may still be at it.
+    over = can_leave_until(intent.at, bench)
 
     def can_no_longer_happen(sight: Sight) -> bool:
         return sight.untouched and bench.clock() > over
 
     patience = max(bench.policy.apply.proof_timeout_seconds, (over + _MARGIN - bench.clock()).total_seconds())
     kind = kind_of(intent.change)
-    sight = wait_for(bench, kind, intent.before, enough=can_no_longer_happen, seconds=patience)
+    try:
+        sight = wait_for(bench, kind, intent.before, enough=can_no_longer_happen, seconds=patience)
+    except LedgerError:
+        raise
+    except Exception as error:
+        log.exception("unexpected, looking for what became of a call")
+        return Result(outcome=Outcome.UNKNOWN, reason=f"interrupted; {unexpected(error)}")
     if isinstance(sight, AdminError):
         return Result(outcome=Outcome.UNKNOWN, reason=f"interrupted, and the cluster could not be read: {sight}")
     if not sight.there and can_no_longer_happen(sight):

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pulsar_steward.apply.look import Look
     from pulsar_steward.apply.past import Past
     from pulsar_steward.ledger.read import LedgerReader
+    from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.policy.schema import Policy
 
 ONLY_BATCH = batch_id(1)
@@ -52,6 +53,7 @@ def way_back(ledger: LedgerReader, look: Look, policy: Policy, applied: Applied,
         cluster=applied.cluster,
         snapshot_id=f"{applied.cluster}-{now:%Y%m%dT%H%M%SZ}",
         taken_at=now,
+        pulsar_cluster=_same_cluster(look, applied),
         policy_digest=policy.digest,
     )
     steps: dict[str, Step] = {}
@@ -71,6 +73,19 @@ def way_back(ledger: LedgerReader, look: Look, policy: Policy, applied: Applied,
         raise Refused("; ".join([nothing, *notes]))
     batch = Batch(batch_id=ONLY_BATCH, kind=ROLLBACK, title=_title(applied), findings=(), steps=tuple(steps.values()))
     return msgspec.structs.replace(draft, batches=(batch,), notes=tuple(notes))
+
+
+def _same_cluster(look: Look, applied: Applied) -> ClusterIdentity:
+    """The cluster that answers, if it is the one that was changed."""
+    try:
+        answers = look.identity()
+    except AdminError as error:
+        raise Refused(f"nothing is taken back, as the cluster cannot be read: {error}") from error
+    if applied.planned_for is not None and not applied.planned_for.is_same(answers):
+        raise Refused(
+            f"Pulsar cluster {answers} answers, and what is to be taken back was done in {applied.planned_for}"
+        )
+    return answers
 
 
 def _title(applied: Applied) -> str:

@@ -33,6 +33,8 @@ def view_of(look: Look, change: Change, policy: Policy, past: Past) -> ClusterVi
     return ClusterView(
         now=past.now,
         seen_at=past.seen_at,
+        pulsar_cluster=look.identity(),
+        planned_for=past.planned_for,
         brokers=listed - silent,
         silent=tuple(sorted(silent)),
         read_only_bookies=_read_only(look, policy),

@@ -18,8 +18,10 @@ from pulsar_steward.cli.saying import STANDARD_OUTPUT
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.ledger.chain import Head
 from pulsar_steward.ledger.migrations.migrate import VERSIONS
+from pulsar_steward.ledger.noted_heads import ledger_name, noted_in_file
 from pulsar_steward.ledger.store import transaction
 from pulsar_steward.ledger.verify import exported, verify_ledger
+from pulsar_steward.policy.place import steward_home
 from pulsar_steward.report.checkup.text import count, plain
 
 app = typer.Typer(rich_markup_mode=None)
@@ -43,9 +45,11 @@ def _options(context: typer.Context) -> None:
 
 @app.command()
 def verify(context: typer.Context, *, ledger: LedgerUrl = None, noted: Noted = None) -> None:
-    """Compares every row with the chain. Exit code: 0 as written, 1 tampered with, 2 could not look."""
-    expected = _head(noted)
+    """Compares every row with the chain, and that with noted ends. Exit code: 0 as written, 1 not, 2 could not look."""
+    given = _head(noted)
     with opened_ledger(named_ledger(context, ledger)) as engine:
+        kept = noted_in_file(steward_home(), ledger_name(engine.url))
+        expected = [head for head in (given, kept) if head is not None]
         verdict = verify_ledger(engine, noted=expected)
     compared = f"{count(verdict.rows, 'row')} compared"
     if verdict.tampered:
@@ -53,7 +57,10 @@ def verify(context: typer.Context, *, ledger: LedgerUrl = None, noted: Noted = N
         for each in verdict.tampered:
             typer.echo(f"- {plain(each.words)}")
         raise typer.Exit(TAMPERED)
-    typer.echo(f"as written: {compared}{f', link {expected.sequence} is the one that was noted' if expected else ''}")
+    held = "".join(
+        f", link {sequence} is the one that was noted" for sequence in sorted({h.sequence for h in expected})
+    )
+    typer.echo(f"as written: {compared}{held}")
     typer.echo(f"head: {verdict.head}")
 
 

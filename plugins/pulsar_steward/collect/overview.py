@@ -10,6 +10,7 @@ import msgspec
 from pulsar_steward.admin.isolation import IsolationPolicy, isolation_policies
 from pulsar_steward.errors import AdminError, NotFound
 from pulsar_steward.model.bundles import TC_TOPIC
+from pulsar_steward.model.cluster import ClusterIdentity, identity_of
 
 if TYPE_CHECKING:
     from pulsar_steward.admin.reader import Reader
@@ -22,7 +23,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster at a glance.
 
     Attributes:
-        pulsar_cluster: The cluster's own name.
+        identity: The cluster by its own name, and by its metadata store.
         version: Pulsar version of the broker that answered.
         load_manager: Class name of the load manager.
         brokers: Brokers that are listed, ``host:webport``, sorted.
@@ -33,7 +34,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
         unread: Tenants whose namespaces could not be listed, as ``tenant/*``.
     """
 
-    pulsar_cluster: str
+    identity: ClusterIdentity
     version: str
     load_manager: str
     brokers: tuple[str, ...]
@@ -42,6 +43,11 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     policies: tuple[IsolationPolicy, ...]
     namespaces: tuple[str, ...]
     unread: tuple[str, ...]
+
+    @property
+    def pulsar_cluster(self) -> str:
+        """The cluster's own name."""
+        return self.identity.name
 
     @property
     def tcs_by_bundle(self) -> bool:
@@ -57,16 +63,16 @@ def look_over(reader: Reader) -> Overview:
         AdminError: If the cluster cannot be read at all.
     """
     configuration = reader.runtime_configuration()
-    pulsar_cluster = configuration["clusterName"]
+    identity = identity_of(configuration)
     namespaces, unread = _namespaces(reader)
     return Overview(
-        pulsar_cluster=pulsar_cluster,
+        identity=identity,
         version=reader.version(),
         load_manager=configuration.get("loadManagerClassName", ""),
         brokers=reader.brokers(),
         leader=reader.leader(),
         coordinators=_coordinators(reader, configuration),
-        policies=isolation_policies(reader.isolation_policies(pulsar_cluster)),
+        policies=isolation_policies(reader.isolation_policies(identity.name)),
         namespaces=namespaces,
         unread=unread,
     )

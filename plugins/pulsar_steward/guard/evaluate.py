@@ -22,6 +22,7 @@ from pulsar_steward.guard.protected import Protected
 from pulsar_steward.guard.proved_first import ProvedFirst
 from pulsar_steward.guard.quota_room import QuotaRoom
 from pulsar_steward.guard.quotas_checked import QuotasChecked
+from pulsar_steward.guard.same_cluster import SameCluster
 from pulsar_steward.guard.setting_as_planned import SettingAsPlanned
 from pulsar_steward.guard.target_active import TargetActive
 from pulsar_steward.guard.target_allowed import TargetAllowed
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pulsar_steward.model.step import GuardResult, Step
 
 GUARDS: tuple[Guard, ...] = (
+    SameCluster(),
     FreshSnapshot(),
     WholeCluster(),
     ProvedFirst(),

@@ -9,6 +9,7 @@ import msgspec
 
 from pulsar_steward.guard.ages import BacklogAges
 from pulsar_steward.guard.hazards import Hazards
+from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import Setting
 from pulsar_steward.policy.schema import Policy
@@ -65,6 +66,8 @@ class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         now: The time of the look, UTC.
         seen_at: When the snapshot was taken that the plan rests on, UTC.
+        pulsar_cluster: The Pulsar cluster that answers.
+        planned_for: The one that the plan is for; None: the plan does not say.
         brokers: Active brokers that answered.
         silent: Brokers that the cluster lists, and that did not answer.
         read_only_bookies: Bookies that take no writes, of those that the policy names.
@@ -80,6 +83,8 @@ class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
 
     now: datetime
     seen_at: datetime
+    pulsar_cluster: ClusterIdentity
+    planned_for: ClusterIdentity | None
     brokers: frozenset[str]
     silent: tuple[str, ...] = ()
     read_only_bookies: tuple[str, ...] = ()

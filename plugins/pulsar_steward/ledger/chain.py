@@ -78,8 +78,13 @@ def row_key(table: Table, row: Mapping[Any, Any]) -> str:
     return canonical_json([row[name] for name in key_columns(table)]).decode()
 
 
+def key_of_number(number: int) -> str:
+    """The name of a row whose key is one number."""
+    return canonical_json([number]).decode()
+
+
 def row_digest(row: Mapping[Any, Any]) -> str:
-    """SHA-256 of a row's content as the database gives it back; what is null does not count."""
+    """SHA-256 of a row's content, given or read back; what is null does not count."""
     return digest({str(name): _plain(value) for name, value in row.items() if value is not None})
 
 
@@ -100,22 +105,33 @@ class Appending:
         self.head = head
 
     def add(self, table: Table, row: Mapping[str, Any]) -> int:
-        """Adds a row and its link; returns the row's number where the database gave it one, else 0."""
+        """Adds a row and its link; returns the row's number where the database gave it one, else 0.
+
+        What is hashed is what was given, not what the database made of it.
+
+        Raises:
+            LedgerTampered: If the database kept something else than it was given, as by a trigger.
+        """
         made = self.connection.execute(insert(table), row).inserted_primary_key
         names = key_columns(table)
         number = made[0] if made is not None and len(made) == 1 and isinstance(made[0], int) else 0
-        known = {**row, **(dict(zip(names, made, strict=True)) if made else {})}
-        stored = self.connection.execute(select(table).where(*_named(table, known))).mappings().one()
-        self.chain(table, stored)
+        given = {**row, **(dict(zip(names, made, strict=True)) if made else {})}
+        stored = self.connection.execute(select(table).where(*_named(table, given))).mappings().one()
+        if row_digest(stored) != row_digest(given):
+            raise LedgerTampered(
+                f"the database did not keep row {row_key(table, given)} of {table.name} as it was given: a trigger or"
+                " rule changes rows of the ledger; nothing was kept"
+            )
+        self.chain(table, given)
         return number
 
-    def chain(self, table: Table, stored: Mapping[Any, Any]) -> None:
+    def chain(self, table: Table, row: Mapping[Any, Any]) -> None:
         """Chains a row that is there.
 
         Raises:
             LedgerTampered: If one of the same key was there before: rows are never removed.
         """
-        sequence, key, content = self.head.sequence + 1, row_key(table, stored), row_digest(stored)
+        sequence, key, content = self.head.sequence + 1, row_key(table, row), row_digest(row)
         known = select(CHAIN.c.sequence).where(CHAIN.c.table_name == table.name, CHAIN.c.row_key == key)
         if (before := self.connection.execute(known).scalar()) is not None:
             raise LedgerTampered(
@@ -124,7 +140,7 @@ class Appending:
             )
         link = link_hash(sequence, table.name, key, content, self.head.hash)
         values = {"sequence": sequence, "table_name": table.name, "row_key": key, "row_digest": content, "hash": link}
-        self.connection.execute(insert(CHAIN), {**values, "plan_id": stored.get("plan_id")})
+        self.connection.execute(insert(CHAIN), {**values, "plan_id": row.get("plan_id")})
         self.head = Head(sequence, link)
         self.connection.execute(update(HEAD).where(HEAD.c.name == HEAD_NAME).values(sequence=sequence, hash=link))
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from sqlalchemy import func, select
 
-from pulsar_steward.errors import LedgerError, NotInLedger
+from pulsar_steward.errors import LedgerError, LedgerTampered, NotInLedger
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.halts import halt_of
 from pulsar_steward.ledger.rows import (
@@ -18,10 +19,12 @@ from pulsar_steward.ledger.rows import (
     PlanRow,
     Proof,
     RecordedAnswer,
+    Request,
     StepOutcome,
     Unproved,
     from_row,
 )
+from pulsar_steward.ledger.standing import newest_row_in, require_lease, require_standing
 from pulsar_steward.ledger.store import transaction
 from pulsar_steward.ledger.verify import require_still_untampered, require_untampered
 from pulsar_steward.model.plan import ROLLBACK, Plan
@@ -33,7 +36,9 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Engine, RowMapping, Select, Table
 
+    from pulsar_steward.ledger.chain import Head
     from pulsar_steward.ledger.halts import Halt
+    from pulsar_steward.ledger.rows import Grant
     from pulsar_steward.ledger.verify import Walked
 
 
@@ -112,12 +117,6 @@ class LedgerReader:
         table = tables.ANSWERS
         query = select(table).where(table.c.plan_id == plan_id, table.c.batch_id == batch_id)
         return tuple(_answer(row) for row in self._all(query.order_by(table.c.answer_id)))
-
-    def answer_user(self, answer_id: int) -> str | None:
-        """The run that acts on an answer, or None while none does."""
-        table = tables.ANSWER_USES
-        row = self._first(select(table).where(table.c.answer_id == answer_id))
-        return None if row is None else str(row["run"])
 
     def asked_at(self, plan_id: str) -> dict[str, datetime]:
         """When a person was last asked about each batch of a plan, by batch id."""
@@ -206,24 +205,67 @@ class LedgerReader:
         query = select(table.c.at, table.c.clients).where(table.c.cluster == cluster, table.c.at >= since)
         return tuple((row["at"], row["clients"]) for row in self._all(query.order_by(table.c.intent_id)))
 
-    def requested_by(self, plan_id: str, batch_id: str, run: str) -> tuple[bool, str | None]:
-        """Whether a run asked about a batch, and who started it by hand; None: a schedule did, or it is not known."""
+    def requests(self, plan_id: str, batch_id: str, run: str) -> tuple[Request, ...]:
+        """How a run asked about a batch, oldest first."""
         table = tables.REQUESTS
         mine = (table.c.plan_id == plan_id, table.c.batch_id == batch_id, table.c.run == run)
-        row = self._first(select(table).where(*mine).order_by(table.c.request_id))
-        return row is not None, row["requested_by"] if row is not None else None
+        return tuple(
+            from_row(row, Request) for row in self._all(select(table).where(*mine).order_by(table.c.request_id))
+        )
+
+    def policy(self, digest: str) -> dict[str, Any]:
+        """The values of a policy under which was planned or asked, by section.
+
+        Raises:
+            NotInLedger: If it was never recorded, as by an earlier Steward.
+            LedgerTampered: If it does not have this digest.
+        """
+        row = self._first(select(tables.POLICIES).where(tables.POLICIES.c.digest == digest))
+        if row is None:
+            raise NotInLedger(f"the ledger holds no policy {digest[:12]}")
+        if hashlib.sha256(row["document"].encode()).hexdigest() != digest:
+            raise LedgerTampered(f"policy {digest[:12]} in the ledger was changed after it was recorded")
+        values: dict[str, Any] = msgspec.json.decode(row["document"])
+        return values
+
+    def require_standing(self, grant: Grant, at: datetime) -> None:
+        """That nobody halted the cluster, and that nothing took the place of the plan or its approvals.
+
+        Raises:
+            Halted: If a person stopped all changes of the cluster.
+            Refused: If the approval is over; see `pulsar_steward.ledger.standing.require_standing`.
+        """
+        with transaction(self._engine) as connection:
+            require_standing(connection, grant, at)
+
+    def require_may_leave(self, grant: Grant, lease: Lease, at: datetime) -> None:
+        """That a call may leave now: one look at its writer's lease, halts, answers, requests and newer plans.
+
+        Raises:
+            LeaseLost: If another writer holds the cluster by now, or the lease ran out.
+            Halted: If a person stopped all changes of the cluster.
+            Refused: If the approval is over.
+        """
+        with transaction(self._engine) as connection:
+            require_standing(connection, grant, at)
+            require_lease(connection, lease, at)
+
+    def newest_row(self) -> datetime | None:
+        """The latest time that Steward wrote into the ledger, UTC: the present is not earlier. None: nothing yet."""
+        with transaction(self._engine) as connection:
+            return newest_row_in(connection)
 
     def halt(self, cluster: str) -> Halt | None:
         """The halt that holds for a cluster now; None: it may be changed."""
         return halt_of(self._engine, cluster)
 
-    def require_untampered(self, plan_id: str) -> Walked:
-        """Refuses a plan of which a row is not what was written; see `pulsar_steward.ledger.verify`.
+    def require_untampered(self, plan_id: str, *, noted: Collection[Head] = ()) -> Walked:
+        """Refuses a ledger of which a row is not what was written; see `pulsar_steward.ledger.verify`.
 
         Raises:
             LedgerTampered: With the row named.
         """
-        return require_untampered(self._engine, plan_id)
+        return require_untampered(self._engine, plan_id, noted=noted)
 
     def require_still_untampered(self, walked: Walked, tables_of_it: Collection[Table]) -> None:
         """The same a while later, by what was added since.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from pulsar_steward.model.people import Person
 from pulsar_steward.model.step import Change
 
 if TYPE_CHECKING:
@@ -45,6 +46,14 @@ class Outcome(StrEnum):
     UNKNOWN = "unknown"
 
 
+class Origin(StrEnum):
+    """What made the run that asks."""
+
+    PERSON = "person"
+    SCHEDULE = "schedule"
+    UNKNOWN = "unknown"
+
+
 class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
     """A plan as listed; `superseded_by` names the newer plan that took its place."""
 
@@ -58,12 +67,35 @@ class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
     superseded_at: datetime | None
 
 
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """That a person was asked about a batch.
+
+    Attributes:
+        run: The asking run, ``dag/run/map index``.
+        voice: Whose word it is: 1 (or None, in older rows), or 2 where a second person is asked.
+        requested_by: Who started the run by hand; None: no person did, or none is known.
+        origin: What made the run; None in rows of an earlier Steward: not known.
+        policy_digest: Of the policy under which was asked; None in rows of an earlier Steward.
+    """
+
+    request_id: int
+    plan_id: str
+    batch_id: str
+    run: str
+    at: datetime
+    voice: int | None
+    requested_by: str | None
+    origin: Origin | None
+    policy_digest: str | None
+
+
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What a person (or nobody) answered to one batch in one run, as it is to be recorded.
 
     Attributes:
         run: The asking run, ``dag/run/map index``.
-        answered_by: The user's name as Airflow reports it; None where nobody answered.
+        answered_by: The user's name as Airflow reports it, to be shown; None where nobody answered.
+        answered_by_id: Airflow's id of that user, by which people are told apart; None in rows of an earlier Steward.
         expires_at: The last moment at which a change may be made under it; None unless approved.
         step_ids: The steps that stayed ticked.
         digest: `pulsar_steward.model.plan.approval_digest` of these steps; None unless approved.
@@ -83,12 +115,42 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     digest: str | None = None
     expires_at: datetime | None = None
     voice: int | None = None
+    answered_by_id: str | None = None
+
+    @property
+    def person(self) -> Person:
+        """Who answered; a row of an earlier Steward has their name only, and nobody is of no name."""
+        name = self.answered_by or ""
+        return Person(name if self.answered_by_id is None else self.answered_by_id, name)
 
 
 class RecordedAnswer(Answer, frozen=True, kw_only=True):
     """An answer that the ledger holds."""
 
     answer_id: int
+
+
+class Grant(msgspec.Struct, frozen=True, kw_only=True):
+    """The rows by which a run may change a batch: they have to be the last word when its calls leave.
+
+    Attributes:
+        cluster: The plan's cluster.
+        run: The run that was asked, answered to, and acts.
+        answer_ids: Of the approvals, the first person's first.
+        expires_at: The last moment at which a call may leave under them.
+    """
+
+    cluster: str
+    plan_id: str
+    batch_id: str
+    run: str
+    answer_ids: tuple[int, ...]
+    expires_at: datetime
+
+    @property
+    def answer_id(self) -> int:
+        """The answer that was last needed; calls are recorded under it."""
+        return self.answer_ids[-1]
 
 
 class Intent(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,11 +4,12 @@
 
     plans ─┬─ batches                 what was proposed, whole (the document) and listed
            ├─ supersessions           that a newer observation took its place
-           ├─ requests                that a person was asked
+           ├─ requests                that a person was asked, and under which policy
            ├─ answers ── answer_uses  what was answered, by whom, and which run acts on it
            ├─ intents ── outcomes     the call about to be made, with the before-values; what came of it
            ├─ proofs                  what the brokers showed when a batch was over
            └─ dry_runs                what would have been called
+    policies                          thresholds and limits under which was planned and asked
     halts                             that nothing more is to be changed in a cluster, and that it may go on
     chain ── chain_head               every row above, in the order in which it was added, chained by hash
     leases                            who may write to a cluster at present
@@ -122,6 +123,8 @@ REQUESTS = Table(
     Column("plan_digest", String(64), nullable=False),
     Column("voice", Integer),
     Column("requested_by", String(200)),
+    Column("origin", String(20)),
+    Column("policy_digest", String(64)),
 )
 
 ANSWERS = Table(
@@ -140,6 +143,7 @@ ANSWERS = Table(
     Column("digest", String(64)),
     Column("reason", Text, nullable=False),
     Column("voice", Integer),
+    Column("answered_by_id", String(200)),
 )
 
 ANSWER_USES = Table(
@@ -207,6 +211,14 @@ DRY_RUNS = Table(
     Column("text", Text, nullable=False),
 )
 
+POLICIES = Table(
+    "policies",
+    metadata,
+    Column("digest", String(64), primary_key=True),
+    Column("at", Utc, nullable=False),
+    Column("document", Text, nullable=False),
+)
+
 HALTS = Table(
     "halts",
     metadata,
@@ -242,6 +254,7 @@ HEAD = Table(
 )
 
 CHAINED = (
+    POLICIES,
     PLANS,
     BATCHES,
     SUPERSESSIONS,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-from sqlalchemy import select
+from sqlalchemy import and_, or_, select
 
 from pulsar_steward.errors import LedgerTampered
-from pulsar_steward.ledger.chain import GENESIS, HEAD_NAME, Entry, Head, row_digest, row_key
+from pulsar_steward.ledger.chain import GENESIS, HEAD_NAME, Entry, Head, key_columns, row_digest, row_key
 from pulsar_steward.ledger.rows import from_row
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.ledger.tables import CHAIN, CHAINED, HEAD
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection, Engine, RowMapping, Select, Table
 
 AT_ONCE = 1000
+KEYS_AT_ONCE = 200
 
 _NONE = Head(0, GENESIS)
 """Where a chain without links ends."""
@@ -65,26 +66,29 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     tampered: tuple[Tampering, ...]
 
 
-def verify_ledger(engine: Engine, *, noted: Head | None = None) -> Verdict:
+def verify_ledger(engine: Engine, *, noted: Collection[Head] = ()) -> Verdict:
     """Compares every row with its link, and every link with the one before it.
 
     Args:
         engine: An open ledger.
-        noted: Where the chain was seen to end at some time; it must have had that very link then.
+        noted: Where the chain was seen to end at some time; it must have had these very links then.
 
     Raises:
         LedgerError: If it cannot be read.
     """
     with one_moment(engine) as connection:
-        links = list(_links(connection))
-        head = _head(connection)
-        found = [*_broken_links(links), *_wrong_end(links, head), *_not_as_noted(links, noted)]
-        rows = 0
-        for table in CHAINED:
-            known = {link.row_key: link for link in links if link.table_name == table.name}
-            compared, wrong = _compared(connection, table, select(table), known)
-            rows += compared
-            found += wrong
+        return _verdict(connection, list(_links(connection)), noted)
+
+
+def _verdict(connection: Connection, links: Sequence[Entry], noted: Collection[Head]) -> Verdict:
+    found = [*_broken_links(links), *_wrong_end(links, _head(connection))]
+    found += [each for head in noted for each in _not_as_noted(links, head)]
+    rows = 0
+    for table in CHAINED:
+        known = {link.row_key: link for link in links if link.table_name == table.name}
+        compared, wrong = _compared(connection, table, select(table), known)
+        rows += compared
+        found += wrong
     return Verdict(head=_end(links), rows=rows, tampered=tuple(found))
 
 
@@ -102,36 +106,36 @@ class Walked(msgspec.Struct, frozen=True, kw_only=True):
     links: tuple[Entry, ...]
 
 
-def require_untampered(engine: Engine, plan_id: str, tables: Collection[Table] = CHAINED) -> Walked:
-    """Refuses a plan of which a row is not what was written; and any, where the chain itself is broken.
+def require_untampered(engine: Engine, plan_id: str, *, noted: Collection[Head] = ()) -> Walked:
+    """Refuses to act on a ledger of which any row is not what was written, be it of another plan.
 
     Args:
         engine: An open ledger.
-        plan_id: The plan whose rows are compared; of a table that knows no plans, such as that of halts, all are.
-        tables: Only rows of these.
+        plan_id: The plan that is acted on, for the looks to come.
+        noted: Where the chain was seen to end at some time.
 
     Raises:
-        LedgerTampered: With the first of them named.
+        LedgerTampered: With the first such row named.
         LedgerError: If the ledger cannot be read.
     """
     with one_moment(engine) as connection:
         links = list(_links(connection))
-        kept = tuple(link for link in links if _concerns(link, plan_id))
-        found = [*_broken_links(links), *_wrong_end(links, _head(connection))]
-        found += _wrong_in(connection, tables, plan_id, kept)
-    _refuse(found)
-    return Walked(plan_id=plan_id, head=_end(links), links=kept)
+        verdict = _verdict(connection, links, noted)
+    _refuse(verdict.tampered)
+    kept = tuple(link for link in links if _concerns(link, plan_id))
+    return Walked(plan_id=plan_id, head=verdict.head, links=kept)
 
 
 def require_still_untampered(engine: Engine, walked: Walked, tables: Collection[Table] = CHAINED) -> None:
     """The same a while later, by what was added since: as the chain grows, this takes no longer.
 
-    Not looked at again are links of other plans' rows that were there then.
+    Compared are the rows of the plan and of tables that know no plans, and whatever was added since. Not looked at
+    again are rows of other plans that were there then.
 
     Args:
         engine: An open ledger.
         walked: How it was found.
-        tables: Only rows of these.
+        tables: Of the plan's earlier rows only those of these.
 
     Raises:
         LedgerTampered: With the first of them named.
@@ -141,11 +145,13 @@ def require_still_untampered(engine: Engine, walked: Walked, tables: Collection[
     with one_moment(engine) as connection:
         links = list(_links(connection, theirs | (CHAIN.c.sequence >= walked.head.sequence)))
         kept = [link for link in links if _concerns(link, walked.plan_id)]
+        added = [link for link in links if link.sequence > walked.head.sequence]
         found = [
             *_not_as_noted(links, walked.head),
             *_not_as_walked(kept, walked),
-            *_broken_links([link for link in links if link.sequence > walked.head.sequence], walked.head),
+            *_broken_links(added, walked.head),
             *_wrong_end(links, _head(connection)),
+            *_wrong_added(connection, added),
             *_wrong_in(connection, tables, walked.plan_id, kept),
         ]
     _refuse(found)
@@ -235,12 +241,15 @@ def _not_as_walked(links: Iterable[Entry], walked: Walked) -> Iterator[Tampering
             yield _of_link(damage, sequence, words)
 
 
-def _not_as_noted(links: Sequence[Entry], noted: Head | None) -> Iterator[Tampering]:
-    if noted is None or noted == _NONE:
+def _not_as_noted(links: Sequence[Entry], noted: Head) -> Iterator[Tampering]:
+    if noted == _NONE:
         return
     at = next((link for link in links if link.sequence == noted.sequence), None)
     if at is None or at.hash != noted.hash:
-        words = f"link {noted.sequence} of the chain is not the one that was noted: the chain was written anew or cut"
+        words = (
+            f"link {noted.sequence} of the chain is not the one that was noted: the chain was written anew or cut, or"
+            " an older ledger was put back"
+        )
         yield _of_link(Damage.CHANGED, noted.sequence, words)
 
 
@@ -248,12 +257,19 @@ def _of_link(damage: Damage, sequence: int, words: str) -> Tampering:
     return Tampering(damage=damage, table=CHAIN.name, key=str(sequence), sequence=sequence, words=words)
 
 
+class _Stored(NamedTuple):
+    """A row as the database holds it: the hash of its content, and the plan that it belongs to."""
+
+    digest: str
+    plan_id: str | None
+
+
 def _compared(
     connection: Connection, table: Table, query: Select[Any], links: Mapping[str, Entry]
 ) -> tuple[int, list[Tampering]]:
     """How many rows of a table were compared with their links, and which are wrong."""
     try:
-        stored = {row_key(table, row): row_digest(row) for row in _rows(connection, query)}
+        stored = {row_key(table, row): _Stored(row_digest(row), row.get("plan_id")) for row in _rows(connection, query)}
     except (TypeError, ValueError) as error:  # SQLite takes a value of any type in any column
         words = f"a row of {table.name} holds a value that Steward never writes there: {error}"
         return 0, [Tampering(damage=Damage.CHANGED, table=table.name, key="", sequence=None, words=words)]
@@ -272,14 +288,39 @@ def _wrong_in(
         yield from _compared(connection, table, query, known)[1]
 
 
-def _wrong_rows(table: str, links: Mapping[str, Entry], stored: Mapping[str, str]) -> Iterator[Tampering]:
+def _wrong_added(connection: Connection, links: Sequence[Entry]) -> Iterator[Tampering]:
+    """Rows that are not what these links say, whichever plan the links say they are of."""
+    by_name = {table.name: table for table in CHAINED}
+    for name in dict.fromkeys(link.table_name for link in links):
+        known = {link.row_key: link for link in links if link.table_name == name}
+        table = by_name.get(name)
+        if table is None:
+            words = f"the chain holds rows of {name}, which is no table of the ledger"
+            yield Tampering(damage=Damage.INSERTED, table=name, key="", sequence=None, words=words)
+            continue
+        keys = list(known)
+        for start in range(0, len(keys), KEYS_AT_ONCE):
+            some = keys[start : start + KEYS_AT_ONCE]
+            query = select(table).where(or_(*(_has_key(table, key) for key in some)))
+            yield from _compared(connection, table, query, {key: known[key] for key in some})[1]
+
+
+def _has_key(table: Table, key: str) -> ColumnElement[bool]:
+    values = msgspec.json.decode(key, type=list[Any])
+    return and_(*(table.c[name] == value for name, value in zip(key_columns(table), values, strict=True)))
+
+
+def _wrong_rows(table: str, links: Mapping[str, Entry], stored: Mapping[str, _Stored]) -> Iterator[Tampering]:
     for key, link in links.items():
         if key not in stored:
             words = f"row {key} of {table} (link {link.sequence}) was removed"
             yield Tampering(damage=Damage.REMOVED, table=table, key=key, sequence=link.sequence, words=words)
-        elif stored[key] != link.row_digest:
+        elif stored[key].digest != link.row_digest:
             words = f"row {key} of {table} (link {link.sequence}) was changed after it was written"
             yield Tampering(damage=Damage.CHANGED, table=table, key=key, sequence=link.sequence, words=words)
+        elif stored[key].plan_id != link.plan_id:
+            words = f"link {link.sequence} of the chain says that row {key} of {table} is of plan {link.plan_id}"
+            yield _of_link(Damage.CHANGED, link.sequence, f"{words}, and it is of {stored[key].plan_id}")
     for key in stored:
         if key not in links:
             words = f"row {key} of {table} was inserted by another hand: the chain does not know it"

@@ -10,13 +10,12 @@ import msgspec
 from sqlalchemy import insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from pulsar_steward.errors import Halted, LeaseLost, NotInLedger
+from pulsar_steward.errors import LeaseLost, NotInLedger
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.chain import GENESIS, Appending, Head, appending
-from pulsar_steward.ledger.halts import halt_in
-from pulsar_steward.ledger.rows import Lease, from_row
+from pulsar_steward.ledger.rows import Grant, Lease, Origin, from_row
+from pulsar_steward.ledger.standing import require_lease, require_standing
 from pulsar_steward.ledger.store import transaction
-from pulsar_steward.model.plan import Plan
 from pulsar_steward.model.step import Step
 
 if TYPE_CHECKING:
@@ -25,15 +24,22 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from pulsar_steward.ledger.rows import Answer, Proof, StepOutcome
+    from pulsar_steward.model.plan import Plan
+    from pulsar_steward.policy.schema import Policy
 
 
 class IntendedCall(msgspec.Struct, frozen=True, kw_only=True):
-    """One call that is about to be made, with the live values before it and the clients that it touches."""
+    """One call that is about to be made.
 
-    plan: Plan
-    batch_id: str
+    Attributes:
+        grant: By which it may be made.
+        step: The step, with the change that is called for it.
+        before: The live values that it replaces.
+        clients: Clients that it sends to reconnect.
+    """
+
+    grant: Grant
     step: Step
-    answer_id: int
     before: dict[str, Any]
     clients: int
 
@@ -49,21 +55,39 @@ class LedgerWriter:
         self._engine = engine
         self.head = Head(0, GENESIS)
 
-    def record_plan(self, plan: Plan, at: datetime, *, supersede: Sequence[str] = ()) -> None:
+    def record_plan(
+        self, plan: Plan, at: datetime, *, supersede: Sequence[str] = (), policy: Policy | None = None
+    ) -> None:
         """Adds a plan with its batches, and says of older plans that it takes their place.
 
         A plan that is there already, byte for byte, is left as it is, and so is a plan that was superseded before.
+
+        Args:
+            plan: The plan.
+            at: When.
+            supersede: Ids of the plans whose place it takes.
+            policy: The policy that it rests on; without it the plan can be read, and never be carried out.
         """
         with self._appending() as chain:
+            _add_policy(chain, policy, at)
             known = select(tables.PLANS.c.plan_id).where(tables.PLANS.c.plan_id == plan.plan_id)
             if chain.connection.execute(known).first() is None:
                 _add_plan(chain, plan, at)
             _supersede(chain, supersede, plan.plan_id, at)
 
     def record_request(
-        self, plan: Plan, batch_id: str, run: str, at: datetime, *, voice: int = 1, requested_by: str | None = None
+        self,
+        plan: Plan,
+        batch_id: str,
+        run: str,
+        at: datetime,
+        *,
+        voice: int = 1,
+        requested_by: str | None = None,
+        origin: Origin = Origin.UNKNOWN,
+        policy: Policy | None = None,
     ) -> None:
-        """Adds that a person is being asked about a batch.
+        """Adds that a person is being asked about a batch; answers that were given before it count no more.
 
         Args:
             plan: The plan.
@@ -71,11 +95,24 @@ class LedgerWriter:
             run: The asking run, ``dag/run/map index``.
             at: When.
             voice: Whose word it is: 1, or 2 where a second person is asked.
-            requested_by: Who started the run by hand; None: a schedule did.
+            requested_by: Who started the run by hand; None: no person did, or none is known.
+            origin: What made the run.
+            policy: The policy under which is asked; without it no answer permits anything.
         """
-        row = {"plan_id": plan.plan_id, "batch_id": batch_id, "run": run, "at": at, "plan_digest": plan.digest}
+        row = {
+            "plan_id": plan.plan_id,
+            "batch_id": batch_id,
+            "run": run,
+            "at": at,
+            "plan_digest": plan.digest,
+            "voice": voice,
+            "requested_by": requested_by,
+            "origin": origin.value,
+            "policy_digest": policy.digest if policy else None,
+        }
         with self._appending() as chain:
-            chain.add(tables.REQUESTS, {**row, "voice": voice, "requested_by": requested_by})
+            _add_policy(chain, policy, at)
+            chain.add(tables.REQUESTS, row)
 
     def record_answer(self, answer: Answer) -> int:
         """Adds an answer and returns its id."""
@@ -101,28 +138,28 @@ class LedgerWriter:
             return user in {None, run}
 
     def record_intent(self, intended: IntendedCall, lease: Lease, at: datetime) -> int:
-        """Adds the call about to be made, if the lease still holds and nobody said stop; returns the intent's id.
+        """Adds the call about to be made, if all that permits it stands at that very moment; returns the intent's id.
 
         Raises:
             LeaseLost: If somebody else holds the cluster by now, or the lease ran out.
             Halted: If a person stopped all changes of the cluster.
+            Refused: If the approval is over, see `pulsar_steward.ledger.standing.require_standing`.
         """
-        plan, step = intended.plan, intended.step
+        grant, step = intended.grant, intended.step
         with self._appending() as chain:
             connection = chain.connection
-            if halt := halt_in(connection, plan.cluster):
-                raise Halted(halt.words)
-            _require_lease(connection, lease, at)
+            require_standing(connection, grant, at)
+            _locked_lease(connection, lease, at)
             table = tables.INTENTS
-            earlier = select(table.c.attempt).where(table.c.plan_id == plan.plan_id, table.c.step_id == step.step_id)
+            earlier = select(table.c.attempt).where(table.c.plan_id == grant.plan_id, table.c.step_id == step.step_id)
             attempt = max(connection.execute(earlier).scalars().all(), default=0) + 1
             row = {
-                "plan_id": plan.plan_id,
-                "cluster": plan.cluster,
-                "batch_id": intended.batch_id,
+                "plan_id": grant.plan_id,
+                "cluster": grant.cluster,
+                "batch_id": grant.batch_id,
                 "step_id": step.step_id,
                 "attempt": attempt,
-                "answer_id": intended.answer_id,
+                "answer_id": grant.answer_id,
                 "fence": lease.fence,
                 "at": at,
                 "change": _json(step.change),
@@ -211,6 +248,14 @@ def _add_plan(chain: Appending, plan: Plan, at: datetime) -> None:
         chain.add(tables.BATCHES, row)
 
 
+def _add_policy(chain: Appending, policy: Policy | None, at: datetime) -> None:
+    table = tables.POLICIES
+    if policy is None:
+        return
+    if chain.connection.execute(select(table.c.digest).where(table.c.digest == policy.digest)).first() is None:
+        chain.add(table, {"digest": policy.digest, "at": at, "document": policy.document().decode()})
+
+
 def _supersede(chain: Appending, older: Sequence[str], by: str, at: datetime) -> None:
     table = tables.SUPERSESSIONS
     known = set(chain.connection.execute(select(table.c.plan_id).where(table.c.plan_id.in_(older))).scalars())
@@ -231,18 +276,13 @@ def _taken_meanwhile(cluster: str) -> LeaseLost:
     return LeaseLost(f"another writer took cluster {cluster} at the same moment")
 
 
-def _require_lease(connection: Connection, lease: Lease, at: datetime) -> None:
-    """Refuses a lease that is over, and keeps everybody from taking the cluster until this transaction ends.
-
-    Writing the fence anew changes nothing, but locks the row in every database (SQLite: the whole file).
-    """
+def _locked_lease(connection: Connection, lease: Lease, at: datetime) -> None:
+    """Refuses a lease that is over, and keeps everybody from taking the cluster until this transaction ends."""
     table = tables.LEASES
     mine = (table.c.cluster == lease.cluster, table.c.holder == lease.holder, table.c.fence == lease.fence)
-    if connection.execute(update(table).where(*mine).values(fence=table.c.fence)).rowcount != 1:
-        raise LeaseLost(f"another writer holds cluster {lease.cluster} by now")
-    expires_at = connection.execute(select(table.c.expires_at).where(*mine)).scalar_one()
-    if expires_at <= at:
-        raise LeaseLost(f"the lease on cluster {lease.cluster} ran out at {expires_at:%H:%M:%S} UTC")
+    # Writing the fence anew changes nothing, but locks the row in every database (SQLite: the whole file).
+    connection.execute(update(table).where(*mine).values(fence=table.c.fence))
+    require_lease(connection, lease, at)
 
 
 def _json(value: object) -> str:

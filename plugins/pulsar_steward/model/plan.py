@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.model.canonical import canonical_json, digest
+from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.finding import Finding
 from pulsar_steward.model.step import Step
 
@@ -76,6 +77,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         cluster: The cluster's name in Steward's connections.
         snapshot_id: The snapshot that it rests on.
         taken_at: When that was taken, UTC.
+        pulsar_cluster: The Pulsar cluster that was seen; unset in an earlier Steward's plans, which keep their digests.
         policy_digest: The policy in force.
         batches: In the order in which they should be carried out.
         notes: Why there is no more than this: what was below a threshold, vetoed, or could not be known.
@@ -84,9 +86,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     snapshot_id: str
     taken_at: datetime
+    pulsar_cluster: ClusterIdentity | msgspec.UnsetType = msgspec.UNSET
     policy_digest: str
     batches: tuple[Batch, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def planned_for(self) -> ClusterIdentity | None:
+        """The Pulsar cluster that was seen; None: not recorded, so that nothing of it is carried out."""
+        return None if isinstance(self.pulsar_cluster, msgspec.UnsetType) else self.pulsar_cluster
 
     @property
     def digest(self) -> str:

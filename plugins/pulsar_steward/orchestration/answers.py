@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from pulsar_steward.ledger.rows import Answer, Decision, RecordedAnswer
+from pulsar_steward.apply.gate import CLOCKS_DIFFER
+from pulsar_steward.ledger.rows import Answer, Decision, Origin, RecordedAnswer
+from pulsar_steward.model.people import same_person
 from pulsar_steward.model.plan import Plan, approval_digest
 from pulsar_steward.model.step import ChangeSetting, Step
 
@@ -21,9 +23,6 @@ REJECT = "Reject"
 STEPS = "steps"
 COMMENT = "comment"
 LOSS = "messages_may_be_lost"
-
-CLOCKS_DIFFER = timedelta(minutes=5)
-"""How far ahead of this machine's clock an answer's own may be; a later one would stretch the approval."""
 
 
 class _Person(msgspec.Struct, frozen=True):
@@ -48,7 +47,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         plan: The plan, from the ledger.
         batch_id: The batch that was asked about.
         run: The asking run, ``dag/run/map index``.
-        requested_by: Who started the run by hand; None: a schedule did.
+        requested_by: Who started the run by hand; None: no person did, or none is known.
+        origin: What made the run.
         first: The answer that a second person was asked to confirm; None: the first one is asked.
     """
 
@@ -56,6 +56,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     batch_id: str
     run: str
     requested_by: str | None = None
+    origin: Origin = Origin.UNKNOWN
     first: RecordedAnswer | None = None
 
     @property
@@ -94,12 +95,17 @@ def interpret(event: Mapping[str, Any], asked: Question, policy: ApprovalPolicy,
         response = msgspec.convert(_plain(event), _Response)
     except msgspec.ValidationError as error:
         return _changed(blank, reason=f"the answer cannot be read: {error}")
-    if response.timedout or response.responded_by_user is None or not response.responded_by_user.name.strip():
+    if response.timedout or response.responded_by_user is None or not _is_somebody(response.responded_by_user):
         return _changed(blank, decision=Decision.NO_ANSWER, reason="nobody answered in time")
     if response.responded_at > now + CLOCKS_DIFFER:
         return _changed(blank, reason=f"the answer is dated {response.responded_at}, which is yet to come")
-    given = _changed(blank, answered_by=response.responded_by_user.name, answered_at=response.responded_at)
+    user = response.responded_by_user
+    given = _changed(blank, answered_by=user.name, answered_by_id=user.id, answered_at=response.responded_at)
     return _of_a_person(response, given, asked, policy)
+
+
+def _is_somebody(user: _Person) -> bool:
+    return bool(user.name.strip() and user.id.strip())
 
 
 def _plain(event: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,15 +134,19 @@ def _not_theirs_to_answer(given: Answer, asked: Question, policy: ApprovalPolicy
     """Airflow lets only assigned users answer; who its database says it was is checked all the same."""
     kind = asked.plan.batch(asked.batch_id).kind
     users = policy.users_for(kind)
-    if users and given.answered_by not in users:
+    if users and given.person.user_id not in users:
         return f"{given.answered_by} may not answer for batches of kind {kind} (approval.assigned_users)"
     return None
 
 
 def _not_theirs_to_approve(given: Answer, asked: Question, policy: ApprovalPolicy) -> str | None:
-    if asked.first is not None and given.answered_by == asked.first.answered_by:
+    if asked.first is not None and same_person(given.person, asked.first.person):
         return f"{given.answered_by} gave the first approval: the second has to be another person's"
-    if not policy.requester_may_approve and given.answered_by == asked.requested_by:
+    if policy.requester_may_approve:
+        return None
+    if asked.requested_by is None and asked.origin is not Origin.SCHEDULE:
+        return "who started the run is not known, and they may not approve (approval.requester_may_approve)"
+    if asked.requested_by is not None and given.person.may_be(asked.requested_by):
         return f"{given.answered_by} started the run, and may not approve it (approval.requester_may_approve)"
     return None
 

@@ -13,6 +13,7 @@ from airflow.sdk import Param
 from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import AirflowSkipException
 
+from pulsar_steward.ledger.rows import Origin
 from pulsar_steward.orchestration.answers import APPROVE, COMMENT, LOSS, REJECT, STEPS, interpret, takes_messages
 
 if TYPE_CHECKING:
@@ -23,12 +24,16 @@ if TYPE_CHECKING:
     from pulsar_steward.model.step import Step
 
 
+OBSERVE_DAG = "pulsar_observe"
+"""The DAG whose published plans start ``pulsar_remediate``."""
+
+
 class ApproveBatch(HITLOperator):
     """Parks the task until a person answered, or the policy's time is up, which is a rejection.
 
     Args:
-        batch: ``{"plan_id": ..., "batch_id": ..., "cluster": ..., "label": ...}``; everything else is read from the
-            ledger, so that what is shown is what is recorded.
+        batch: ``{"plan_id": ..., "batch_id": ..., "label": ...}``; everything else is read from the ledger, the
+            cluster too, so that what is shown is what is recorded.
         voice: 1, or 2 for the second person, who is asked only where the policy wants one and the first approved.
     """
 
@@ -41,13 +46,14 @@ class ApproveBatch(HITLOperator):
 
     def execute(self, context: Context) -> None:
         """Records that a person is asked, and shows the plan's batch."""
-        from pulsar_steward.orchestration import workshop  # noqa: PLC0415 - keeps the parsing of DAG files light
+        from pulsar_steward.orchestration import batches, workshop  # noqa: PLC0415 - keeps the parsing of DAG files light
         from pulsar_steward.report import approval  # noqa: PLC0415 - as above
 
-        with workshop.open_workshop(self.batch["cluster"], run_key(context)) as shop:
-            plan, requester = shop.ledger.plan(self.batch["plan_id"]), requested_by(context)
-            batch, policy = plan.batch(self.batch["batch_id"]), shop.policy.approval
-            asked = shop.question(plan, batch.batch_id, self.voice, requester)
+        ref, requester, origin = batches.BatchRef.read(self.batch), requested_by(context), origin_of(context)
+        with workshop.open_workshop_of_plan(ref.plan_id, run_key(context)) as shop:
+            plan = shop.ledger.plan(ref.plan_id)
+            batch, policy = plan.batch(ref.batch_id), shop.policy.approval
+            asked = shop.question(plan, batch.batch_id, self.voice, requester, origin)
             if self.voice > 1 and (policy.voices_for(batch.kind) < self.voice or asked.first is None):
                 raise AirflowSkipException("no second person has to be asked")
             self.subject = approval.subject(plan, batch, second=self.voice > 1)
@@ -55,28 +61,60 @@ class ApproveBatch(HITLOperator):
             self.params = _form(asked.steps, approval.labels(batch))
             self.assigned_users = [{"id": user, "name": user} for user in policy.users_for(batch.kind)] or None
             self.response_timeout = timedelta(minutes=policy.response_timeout_minutes)
-            at = shop.clock()
             shop.ledger_writer.record_request(
-                plan, batch.batch_id, shop.run, at, voice=self.voice, requested_by=requester
+                plan,
+                batch.batch_id,
+                shop.run,
+                shop.clock(),
+                voice=self.voice,
+                requested_by=requester,
+                origin=origin,
+                policy=shop.policy,
             )
         super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, str]:
         """Records the answer, whatever it is; returns its decision for the log."""
-        from pulsar_steward.orchestration import workshop  # noqa: PLC0415 - keeps the parsing of DAG files light
+        from pulsar_steward.orchestration import batches, workshop  # noqa: PLC0415 - keeps the parsing of DAG files light
 
-        with workshop.open_workshop(self.batch["cluster"], run_key(context)) as shop:
-            plan, batch_id = shop.ledger.plan(self.batch["plan_id"]), self.batch["batch_id"]
-            asked = shop.question(plan, batch_id, self.voice, requested_by(context))
+        ref = batches.BatchRef.read(self.batch)
+        with workshop.open_workshop_of_plan(ref.plan_id, run_key(context)) as shop:
+            plan = shop.ledger.plan(ref.plan_id)
+            asked = shop.question(plan, ref.batch_id, self.voice, requested_by(context), origin_of(context))
             answer = interpret(event, asked, shop.policy.approval, shop.clock())
             shop.journal.answer(answer)
-            self.log.info("%s: %s: %s", batch_id, answer.decision, answer.reason)
+            self.log.info("%s: %s: %s", ref.batch_id, answer.decision, answer.reason)
             return {"decision": answer.decision.value, "reason": answer.reason}
 
 
 def requested_by(context: Context) -> str | None:
     """Who started this run by hand, as Airflow reports it; None: a schedule or an asset did."""
     return getattr(context["dag_run"], "triggering_user_name", None)
+
+
+def origin_of(context: Context) -> Origin:
+    """What made this run, as far as Airflow vouches for it.
+
+    Events of an asset can be posted by whoever may start runs; only those of a task of ``pulsar_observe`` are a
+    schedule's doing.
+    """
+    if requested_by(context):
+        return Origin.PERSON
+    run_type = getattr(context["dag_run"], "run_type", None)
+    if run_type == "scheduled":
+        return Origin.SCHEDULE
+    if run_type != "asset_triggered":
+        return Origin.UNKNOWN
+    given = context.get("triggering_asset_events") or {}
+    events = [event for asset in given for event in given[asset]]
+    return Origin.SCHEDULE if events and all(_by_observing(event) for event in events) else Origin.UNKNOWN
+
+
+def _by_observing(event: Any) -> bool:
+    """Whether a task of ``pulsar_observe`` made an asset's event, and nobody posted it."""
+    return (
+        event.source_dag_id == OBSERVE_DAG and event.source_task_id is not None and "from_rest_api" not in event.extra
+    )
 
 
 def run_key(context: Context) -> str:

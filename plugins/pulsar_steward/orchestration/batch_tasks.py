@@ -57,7 +57,7 @@ def _apply(ref: dict[str, str]) -> list[str]:
     from pulsar_steward.errors import LedgerTampered, Refused  # noqa: PLC0415 - keeps the parsing of DAG files light
     from pulsar_steward.orchestration import batches  # noqa: PLC0415 - as above
 
-    batch, run = batches.BatchRef(**ref), _named_run(ref)
+    batch, run = batches.BatchRef.read(ref), _named_run(ref)
     try:
         outcomes = batches.apply_batch(batch, run)
     except Refused as refusal:
@@ -83,7 +83,7 @@ def _verify(ref: dict[str, str]) -> str:
     """Reads the outcome back from the brokers."""
     from pulsar_steward.orchestration import batches  # noqa: PLC0415 - keeps the parsing of DAG files light
 
-    batch, run = batches.BatchRef(**ref), _named_run(ref)
+    batch, run = batches.BatchRef.read(ref), _named_run(ref)
     proof = batches.verify_batch(batch, run)
     if not batches.was_approved(batch, run):
         raise AirflowSkipException(proof.reason)
@@ -99,7 +99,7 @@ def _report(refs: list[dict[str, str]] | None) -> str:
 
     if refs is None:
         raise AirflowFailException("no batch could be chosen: see the log of `choose`")
-    told, troubles = batches.tell([batches.BatchRef(**ref) for ref in refs], run_of_dag())
+    told, troubles = batches.tell([batches.BatchRef.read(ref) for ref in refs], run_of_dag())
     print(told)  # noqa: T201 - the task's log is the report
     if troubles:
         raise AirflowFailException("; ".join(troubles))

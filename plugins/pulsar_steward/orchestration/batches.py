@@ -9,30 +9,45 @@ import msgspec
 from pulsar_steward.apply.execute import carry_out
 from pulsar_steward.apply.gate import answer_of
 from pulsar_steward.apply.verify import verify
+from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.ledger.rows import Decision
-from pulsar_steward.orchestration.workshop import open_workshop
+from pulsar_steward.orchestration.workshop import open_workshop_of_plan
 from pulsar_steward.report.outcome import BatchStory, story
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pulsar_steward.ledger.rows import Proof, StepOutcome
     from pulsar_steward.model.plan import Batch, Plan
 
 
 class BatchRef(msgspec.Struct, frozen=True, kw_only=True):
-    """One batch, as tasks hand it on: by name only, as the ledger holds the rest."""
+    """One batch, as tasks hand it on: by name only, as the ledger holds the rest, the cluster too.
 
-    cluster: str
+    Whoever may change what tasks hand on can name another plan, which nobody approved in this run.
+    """
+
     plan_id: str
     batch_id: str
     label: str
 
     @classmethod
+    def read(cls, handed_on: Mapping[str, str]) -> Self:
+        """The reference that a task handed on.
+
+        Raises:
+            ConfigurationError: If it is none.
+        """
+        try:
+            return msgspec.convert(dict(handed_on), cls)
+        except (msgspec.ValidationError, TypeError, ValueError) as error:
+            raise ConfigurationError(f"what was handed on from `choose` names no batch: {error}") from error
+
+    @classmethod
     def of(cls, plan: Plan, batch: Batch) -> Self:
         """Names a plan's batch."""
         label = f"{plan.cluster} {batch.batch_id}: {batch.title}"
-        return cls(cluster=plan.cluster, plan_id=plan.plan_id, batch_id=batch.batch_id, label=label)
+        return cls(plan_id=plan.plan_id, batch_id=batch.batch_id, label=label)
 
 
 def apply_batch(ref: BatchRef, run: str) -> tuple[StepOutcome, ...]:
@@ -41,20 +56,20 @@ def apply_batch(ref: BatchRef, run: str) -> tuple[StepOutcome, ...]:
     Raises:
         Refused: If nothing may be changed, with the reason.
     """
-    with open_workshop(ref.cluster, run) as shop, shop.bench() as bench:
+    with open_workshop_of_plan(ref.plan_id, run) as shop, shop.bench() as bench:
         return carry_out(bench, ref.plan_id, ref.batch_id)
 
 
 def was_approved(ref: BatchRef, run: str) -> bool:
     """Whether the ledger holds an approval of a batch by this run."""
-    with open_workshop(ref.cluster, run) as shop:
+    with open_workshop_of_plan(ref.plan_id, run) as shop:
         answer = answer_of(shop.ledger, ref.plan_id, ref.batch_id, run)
         return answer is not None and answer.decision is Decision.APPROVED
 
 
 def verify_batch(ref: BatchRef, run: str) -> Proof:
     """Reads back what was done of a batch."""
-    with open_workshop(ref.cluster, run) as shop, shop.bench() as bench:
+    with open_workshop_of_plan(ref.plan_id, run) as shop, shop.bench() as bench:
         return verify(bench, ref.plan_id, ref.batch_id)
 
 
@@ -70,7 +85,7 @@ def tell(refs: Sequence[BatchRef], run: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _story(ref: BatchRef, run: str) -> BatchStory:
-    with open_workshop(ref.cluster, run) as shop:
+    with open_workshop_of_plan(ref.plan_id, run) as shop:
         plan = shop.ledger.plan(ref.plan_id)
         outcomes = shop.ledger.outcomes(ref.plan_id, ref.batch_id)
         proofs = [proof for proof in shop.ledger.proofs(ref.plan_id) if proof.run == run]

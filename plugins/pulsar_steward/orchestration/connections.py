@@ -13,9 +13,10 @@ from pydantic import SecretStr
 from sqlalchemy.engine import URL, make_url
 
 from pulsar_steward.admin.settings import AdminSettings
-from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.errors import ConfigurationError, PolicyError
 from pulsar_steward.ledger.store import open_ledger
-from pulsar_steward.orchestration.home import home
+from pulsar_steward.orchestration.home import home, policy_file
+from pulsar_steward.policy.load import load_policy
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -30,7 +31,7 @@ def admin_settings(cluster: str, policy: Policy) -> AdminSettings:
     """The admin API of a cluster, from the connection ``pulsar_admin_<cluster>``.
 
     The connection's type is HTTP: host, port, schema (``http`` or ``https``), the token in the password. Its extra may
-    hold ``urls``, a list of more brokers (or all of them), ``ca_file`` and ``service_url``.
+    hold ``urls``, a list of more brokers (or all of them), ``ca_file``, ``service_url`` and ``no_policy_file``.
 
     Raises:
         ConfigurationError: If there is no such connection, or it is not usable.
@@ -46,6 +47,24 @@ def admin_settings(cluster: str, policy: Policy) -> AdminSettings:
     urls = tuple(extra.get("urls") or ()) or (_url(name, connection),)
     token = SecretStr(connection.password) if connection.password else None
     return AdminSettings(urls=urls, token=token, limits=policy.admin, ca_file=extra.get("ca_file"))
+
+
+def policy_of(cluster: str) -> Policy:
+    """The policy of a cluster. That there is no file for it has to be said in its connection: none is no permission.
+
+    Raises:
+        PolicyError: If the policy is not there or does not hold up.
+    """
+    file = policy_file(cluster)
+    if not file.exists():
+        name = f"pulsar_admin_{cluster}"
+        connection = _connection(name)
+        if connection is None or connection.extra_dejson.get("no_policy_file") is not True:
+            raise PolicyError(
+                f"there is no policy for cluster {cluster!r}: {file} is not on this machine. Put it there, or say"
+                f' `"no_policy_file": true` in the extra of the connection {name!r} if the defaults shall hold'
+            )
+    return load_policy(file).for_cluster(cluster)
 
 
 class ClientDoor(NamedTuple):

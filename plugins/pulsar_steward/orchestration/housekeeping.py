@@ -7,6 +7,7 @@ import logging
 from pulsar_steward.errors import LedgerTampered
 from pulsar_steward.ledger.verify import verify_ledger
 from pulsar_steward.orchestration import connections
+from pulsar_steward.orchestration.ledger_heads import LedgerHeads
 
 log = logging.getLogger(__name__)
 
@@ -20,11 +21,13 @@ def compare_ledger() -> str:
     """
     engine = connections.ledger()
     try:
-        verdict = verify_ledger(engine)
+        heads = LedgerHeads(engine.url)
+        verdict = verify_ledger(engine, noted=heads.noted())
     finally:
         engine.dispose()
     for each in verdict.tampered:
         log.error("%s", each.words)
     if verdict.tampered:
         raise LedgerTampered(f"{verdict.tampered[0].words}; {len(verdict.tampered)} places in all")
+    heads.note(verdict.head)
     return f"{verdict.rows} rows are as written; the chain ends at {verdict.head}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.orchestration import home
 from pulsar_steward.orchestration.publish import View, decide, standing_plans
 from pulsar_steward.orchestration.taken_back import taken_back_lately, without_taken_back
@@ -51,10 +52,13 @@ def plan_snapshot(cluster: str, snapshot_uri: str, run: str) -> Planned:
 
     Raises:
         SnapshotError: If the snapshot is not there, whole.
+        ConfigurationError: If it is of another cluster.
         LedgerError: If the ledger cannot be used.
     """
     snapshot = open_snapshot(snapshot_uri)
     meta = snapshot.meta()
+    if meta.cluster != cluster:
+        raise ConfigurationError(f"the snapshot {snapshot_uri} is of cluster {meta.cluster!r}, not {cluster!r}")
     _log_findings(snapshot, meta)
     with open_workshop(cluster, run) as shop:
         if busy := _changing(shop, meta.taken_at):
@@ -73,7 +77,7 @@ def plan_snapshot(cluster: str, snapshot_uri: str, run: str) -> Planned:
 
 def _recorded(shop: Workshop, plan: Plan, publication: Publication, now: datetime) -> Planned:
     if publication.record:
-        shop.ledger_writer.record_plan(plan, now, supersede=publication.supersede)
+        shop.ledger_writer.record_plan(plan, now, supersede=publication.supersede, policy=shop.policy)
     for older in publication.supersede:
         log.info("plan %s is superseded by %s", older, plan.plan_id)
     return Planned(plan_id=plan.plan_id if publication.ask else None, reason=publication.reason)

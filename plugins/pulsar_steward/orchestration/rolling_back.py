@@ -55,7 +55,7 @@ def choose(wanted: Wanted, run: str) -> list[dict[str, str]]:
         Refused: If no such batch was carried out, nothing of it can be taken back, or the cluster is being changed.
     """
     with _prepared(wanted, run) as (shop, _, plan):
-        shop.ledger_writer.record_plan(plan, shop.clock(), supersede=_same_way_back(shop, plan))
+        shop.ledger_writer.record_plan(plan, shop.clock(), supersede=_same_way_back(shop, plan), policy=shop.policy)
         return [msgspec.to_builtins(BatchRef.of(plan, batch)) for batch in plan.batches]
 
 
@@ -69,7 +69,7 @@ def dry_run(wanted: Wanted, run: str) -> str:
     with _prepared(wanted, run) as (shop, look, plan):
         parts = [rehearse(look, shop.ledger, plan, batch, shop.policy, shop.clock) for batch in plan.batches]
         text = "\n".join([*parts, *(f"  not taken back: {note}" for note in plan.notes)])
-        shop.ledger_writer.record_plan(plan, shop.clock())
+        shop.ledger_writer.record_plan(plan, shop.clock(), policy=shop.policy)
         shop.ledger_writer.record_dry_run(plan.plan_id, run, text, shop.clock())
         return text
 
@@ -82,7 +82,7 @@ def _prepared(wanted: Wanted, run: str) -> Iterator[tuple[Workshop, Look, Plan]]
         lease = shop.ledger.lease(wanted.cluster)
         if lease is not None and lease.expires_at > shop.clock():
             raise Refused(f"{lease.holder} is changing cluster {wanted.cluster}: take back once it is done")
-        applied = choose_applied(shop.ledger, wanted.cluster, wanted.plan_id, wanted.batch_id)
+        applied = choose_applied(shop.ledger, wanted.cluster, wanted.plan_id, wanted.batch_id, noted=shop.noted)
         plan = way_back(shop.ledger, look, shop.policy, applied, shop.clock())
         for note in plan.notes:
             log.warning("not taken back: %s", note)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from pulsar_steward.apply.gate import answers_of
 from pulsar_steward.apply.halting import StopSwitch
 from pulsar_steward.apply.journal import Journal
 from pulsar_steward.apply.look import Look
+from pulsar_steward.ledger.clock import LedgerClock
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.ledger.write import LedgerWriter
@@ -18,12 +19,16 @@ from pulsar_steward.orchestration import connections, home
 from pulsar_steward.orchestration.answers import Question
 from pulsar_steward.orchestration.events import publisher
 from pulsar_steward.orchestration.halt_variable import halted_by_variable
-from pulsar_steward.policy.load import load_policy
+from pulsar_steward.orchestration.ledger_heads import LedgerHeads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
 
+    from sqlalchemy import Engine
+
+    from pulsar_steward.ledger.chain import Head
+    from pulsar_steward.ledger.rows import Origin
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.policy.schema import Policy
 
@@ -39,7 +44,8 @@ class Workshop:
         ledger_writer: Adds to it.
         journal: Adds answers, outcomes and proofs, and publishes them.
         policy: Thresholds and limits.
-        clock: The present, UTC.
+        clock: The present, UTC; not earlier than the ledger's newest row.
+        noted: Where the ledger's chain was seen to end, as it is kept outside of the ledger.
     """
 
     cluster: str
@@ -49,13 +55,16 @@ class Workshop:
     journal: Journal
     policy: Policy
     clock: Callable[[], datetime]
+    noted: tuple[Head, ...]
 
-    def question(self, plan: Plan, batch_id: str, voice: int, requested_by: str | None) -> Question:
+    def question(self, plan: Plan, batch_id: str, voice: int, requested_by: str | None, origin: Origin) -> Question:
         """What a person is asked about a batch; a second one is asked about what the first one approved."""
         answers = answers_of(self.ledger, plan.plan_id, batch_id, self.run) if voice > 1 else ()
         approved = [each for each in answers[: voice - 1] if each.decision is Decision.APPROVED]
         first = approved[0] if approved else None
-        return Question(plan=plan, batch_id=batch_id, run=self.run, requested_by=requested_by, first=first)
+        return Question(
+            plan=plan, batch_id=batch_id, run=self.run, requested_by=requested_by, origin=origin, first=first
+        )
 
     @contextmanager
     def look(self) -> Iterator[Look]:
@@ -69,6 +78,7 @@ class Workshop:
         settings = connections.admin_settings(self.cluster, self.policy)
         with Bench.opened(
             settings,
+            cluster=self.cluster,
             run=self.run,
             ledger=self.ledger,
             ledger_writer=self.ledger_writer,
@@ -76,30 +86,61 @@ class Workshop:
             policy=self.policy,
             clock=self.clock,
             switch=StopSwitch(self.ledger, self.cluster, lambda: halted_by_variable(self.cluster)),
+            noted=self.noted,
         ) as bench:
             yield bench
 
 
 @contextmanager
 def open_workshop(cluster: str, run: str) -> Iterator[Workshop]:
-    """Opens what a task needs for one cluster.
+    """Opens what a task needs for one cluster, to look at it and to plan.
 
     Raises:
         LedgerError: If the ledger cannot be reached.
-        PolicyError: If the cluster's policy does not hold up.
+        PolicyError: If the cluster's policy is not there, or does not hold up.
     """
-    with ExitStack() as closing:
-        policy = load_policy(home.policy_file(cluster)).for_cluster(cluster)
-        engine = connections.ledger()
-        closing.callback(engine.dispose)
-        writer = LedgerWriter(engine)
-        listener = closing.enter_context(publisher(cluster, policy.events))
-        yield Workshop(
-            cluster=cluster,
-            run=run,
-            ledger=LedgerReader(engine),
-            ledger_writer=writer,
-            journal=Journal(writer, cluster, listener),
-            policy=policy,
-            clock=home.now,
-        )
+    with _ledger() as engine, _opened(engine, cluster, run) as shop:
+        yield shop
+
+
+@contextmanager
+def open_workshop_of_plan(plan_id: str, run: str) -> Iterator[Workshop]:
+    """Opens what a task needs for the cluster of a recorded plan: what acts takes it from nowhere else.
+
+    Raises:
+        NotInLedger: If there is no such plan.
+        LedgerError: If the ledger cannot be reached, or the plan is not what was recorded.
+        PolicyError: If the cluster's policy is not there, or does not hold up.
+    """
+    with _ledger() as engine, _opened(engine, LedgerReader(engine).plan(plan_id).cluster, run) as shop:
+        yield shop
+
+
+@contextmanager
+def _ledger() -> Iterator[Engine]:
+    engine = connections.ledger()
+    try:
+        yield engine
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def _opened(engine: Engine, cluster: str, run: str) -> Iterator[Workshop]:
+    policy = connections.policy_of(cluster)
+    heads = LedgerHeads(engine.url)
+    writer, ledger = LedgerWriter(engine), LedgerReader(engine)
+    try:
+        with publisher(cluster, policy.events) as listener:
+            yield Workshop(
+                cluster=cluster,
+                run=run,
+                ledger=ledger,
+                ledger_writer=writer,
+                journal=Journal(writer, cluster, listener),
+                policy=policy,
+                clock=LedgerClock(ledger, home.now),
+                noted=heads.noted(),
+            )
+    finally:
+        heads.note(writer.head)

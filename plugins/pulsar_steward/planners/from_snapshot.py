@@ -39,6 +39,7 @@ def scene_of(snapshot: Snapshot, policy: Policy, moves: Moves) -> Scene:
         cluster=meta.cluster,
         snapshot_id=meta.snapshot_id,
         taken_at=meta.taken_at,
+        pulsar_cluster=meta.identity,
         unread=meta.unread,
         brokers=tuple(BrokerFact(broker=row.broker, read=row.read) for row in snapshot.brokers()),
         tcs_by_bundle=meta.tcs_by_bundle,

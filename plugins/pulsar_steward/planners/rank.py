@@ -26,6 +26,7 @@ def assemble(scene: Scene, proposals: Sequence[Proposal]) -> Plan:
         cluster=scene.cluster,
         snapshot_id=scene.snapshot_id,
         taken_at=scene.taken_at,
+        pulsar_cluster=scene.pulsar_cluster,
         policy_digest=scene.policy.digest,
         batches=tuple(renumbered(batch, batch_id(number)) for number, batch in enumerate(batches, start=1)),
         notes=tuple(notes),

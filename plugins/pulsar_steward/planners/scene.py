@@ -9,6 +9,7 @@ from datetime import datetime
 
 import msgspec
 
+from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.finding import Finding
 from pulsar_steward.model.plan import Batch
 from pulsar_steward.model.setting import Setting, SettingName
@@ -56,6 +57,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
         cluster: The cluster's name in Steward's connections.
         snapshot_id: The snapshot.
         taken_at: When it was taken, UTC: a planner's only "now".
+        pulsar_cluster: The Pulsar cluster that was seen.
         unread: Brokers and namespaces that could not be read; not empty means partial.
         brokers: Every broker that the cluster lists, in order of id.
         tcs_by_bundle: Whether bundles place the coordinators; not so from Pulsar 5 on (PIP-473).
@@ -77,6 +79,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     snapshot_id: str
     taken_at: datetime
+    pulsar_cluster: ClusterIdentity
     unread: tuple[str, ...] = ()
     brokers: tuple[BrokerFact, ...]
     tcs_by_bundle: bool = True

@@ -32,6 +32,8 @@ def view_of(
     return ClusterView(
         now=scene.taken_at,
         seen_at=scene.taken_at,
+        pulsar_cluster=scene.pulsar_cluster,
+        planned_for=scene.pulsar_cluster,
         brokers=frozenset(fact.broker for fact in scene.brokers if fact.read),
         silent=tuple(fact.broker for fact in scene.brokers if not fact.read),
         place_in_run=place_in_run,

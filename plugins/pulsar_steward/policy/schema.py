@@ -5,11 +5,12 @@ An unknown key is an error: a limit that is misspelt must not be silently absent
 
 from __future__ import annotations
 
+import hashlib
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from pulsar_steward.model.canonical import digest
+from pulsar_steward.model.canonical import canonical_json
 from pulsar_steward.policy.approval import ApprovalPolicy
 from pulsar_steward.policy.checks.backlog import BacklogChecks
 from pulsar_steward.policy.checks.clients import ClientsChecks
@@ -59,6 +60,9 @@ class ApplyPolicy(Section):
     bundle_moves_per_minute: int = Field(60, ge=1, description="pace of moves and splits in this cluster")
     reconnecting_clients_per_minute: int = Field(10_000, ge=1, description="pace of clients sent to reconnect")
     most_clients_per_step: int = Field(20_000, ge=0, description="clients that one step may disturb")
+    intent_valid_seconds: int = Field(
+        10, ge=1, le=60, description="from a call's record to its leaving; held up longer, it is not sent"
+    )
     proof_timeout_seconds: int = Field(60, ge=1, description="wait for the cluster to show a change")
     proof_wait_seconds: int = Field(300, ge=0, description="wait for another batch's proof before the next one begins")
     lease_seconds: int = Field(60, ge=5, description="how long a writer that fell silent still holds the cluster")
@@ -147,9 +151,13 @@ class Policy(ResourcesChecks, ClientsChecks, PlacementChecks, BacklogChecks, Del
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the effective values and of all overrides, so that a plan says which policy it rests on."""
+        """SHA-256 of `document`, so that a plan says which policy it rests on."""
+        return hashlib.sha256(self.document()).hexdigest()
+
+    def document(self) -> bytes:
+        """The effective values and all overrides in canonical JSON, as the ledger keeps them; holds no secret."""
         values = self.model_dump(mode="json")
-        return digest({name: value for name, value in values.items() if value or name not in KINDS})
+        return canonical_json({name: value for name, value in values.items() if value or name not in KINDS})
 
     def for_cluster(self, cluster: str) -> Policy:
         """The policy of one cluster: its own values are in force, and nothing is left that is said of others."""

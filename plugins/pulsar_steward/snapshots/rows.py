@@ -6,6 +6,8 @@ from datetime import datetime
 
 import msgspec
 
+from pulsar_steward.model.cluster import ClusterIdentity
+
 
 class SnapshotMeta(msgspec.Struct, frozen=True, kw_only=True):
     """What a snapshot is, and whether it is whole."""
@@ -13,6 +15,7 @@ class SnapshotMeta(msgspec.Struct, frozen=True, kw_only=True):
     snapshot_id: str
     cluster: str
     pulsar_cluster: str
+    metadata_id: str | None = None
     taken_at: datetime
     pulsar_version: str
     load_manager: str
@@ -20,6 +23,11 @@ class SnapshotMeta(msgspec.Struct, frozen=True, kw_only=True):
     unread_namespaces: tuple[str, ...]
     coordinators: int
     tcs_by_bundle: bool
+
+    @property
+    def identity(self) -> ClusterIdentity:
+        """The Pulsar cluster that was seen."""
+        return ClusterIdentity(name=self.pulsar_cluster, metadata_id=self.metadata_id)
 
     @property
     def unread(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_steward.admin import calls, paths
-from pulsar_steward.errors import NotFound
+from pulsar_steward.errors import InvalidName, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,14 +76,14 @@ def test_a_namespace_is_two_segments(tenant: str, local: str) -> None:
 @pytest.mark.parametrize("name", ["", ".", ".."])
 def test_a_name_that_would_walk_the_path_is_refused(name: str) -> None:
     """Empty and dot segments are taken out of URLs on the way, so the call would reach something else."""
-    with pytest.raises(ValueError, match="cannot be a part of a path"):
+    with pytest.raises(InvalidName, match="cannot be a part of a path"):
         paths.segment(name)
 
 
 @pytest.mark.parametrize("namespace", ["tenant", "/ns", "tenant/"])
 def test_half_a_namespace_is_refused(namespace: str) -> None:
     """Without tenant or local name the path would be that of something else."""
-    with pytest.raises(ValueError, match="cannot be a part of a path"):
+    with pytest.raises(InvalidName, match="cannot be a part of a path"):
         paths.namespace(namespace, "bundles")
 
 

@@ -10,6 +10,7 @@ from pulsar_steward.admin import calls
 from pulsar_steward.admin.transport import Transport
 from pulsar_steward.admin.writer import Writer
 from pulsar_steward.errors import AdminError, BrokenAnswer, Conflict, NotFound, ServerError, TimedOut, Unreachable
+from tests.apply.worksite import permitted
 from tests.unit.admin.scripted import answer, raw, redirect, silence
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def test_a_change_is_sent_once(
     limit = BRIEF_SECONDS if expected is TimedOut else 30
     given = settings(first.url, second.url, read_timeout_seconds=limit)
     with Writer(given) as writer, pytest.raises(expected):
-        writer.send(change)
+        writer.send(change, permitted)
     assert [asked.method for asked in first.asked] == [change.method]
     assert second.asked == []
 
@@ -112,7 +113,7 @@ def test_a_change_that_was_never_sent_goes_to_another_base(
     """A refused connection has carried nothing, so that the next broker may be asked, once."""
     broker.on(change.path, answer(status=204))
     with Writer(settings(f"http://{refusing}", broker.url)) as writer:
-        writer.send(change)
+        writer.send(change, permitted)
     assert len(broker.asked) == 1
 
 
@@ -125,7 +126,7 @@ def test_a_change_that_was_redirected_into_the_void_is_not_sent_again(
     first.on("/admin/v2/brokers", answer([first.id, refusing]))
     first.on(change.path, redirect(f"http://{refusing}{change.path}"))
     with Writer(settings(first.url, second.url)) as writer, pytest.raises(Unreachable):
-        writer.send(change)
+        writer.send(change, permitted)
     assert len(first.asked_for(change.path)) == 1
     assert second.asked == []
 
@@ -145,7 +146,7 @@ def test_a_change_carries_what_it_says(
     """What the writer sends is what a dry run prints."""
     broker.on(change.path, answer(status=204))
     with Writer(settings(broker.url)) as writer:
-        writer.send(change)
+        writer.send(change, permitted)
     (asked,) = broker.asked
     assert f"{asked.method} {asked.target}".replace("%3A8080", ":8080") == str(change)
 
@@ -157,7 +158,7 @@ def test_a_refused_change_says_why(
     """The broker's reason reaches whoever asked for the change."""
     broker.on(CHANGES[0].path, answer({"reason": "Not allowed unload namespace bundle"}, status=status))
     with Writer(settings(broker.url)) as writer, pytest.raises(expected, match="Not allowed unload namespace bundle"):
-        writer.send(CHANGES[0])
+        writer.send(CHANGES[0], permitted)
 
 
 @pytest.mark.parametrize("method", ["PUT", "POST", "DELETE"])

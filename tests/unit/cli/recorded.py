@@ -6,9 +6,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pulsar_steward.ledger.rows import Answer, Decision
-from pulsar_steward.ledger.write import IntendedCall, LedgerWriter
+from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.plan import Plan, approval_digest
-from tests.builders import CLUSTER, a_batch, a_move, a_plan, a_step
+from tests.builders import CLUSTER, a_batch, a_move, a_plan, a_step, an_intended_call
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -41,7 +41,7 @@ def record_move(engine: Engine, bundle: str, at: datetime) -> None:
     step = a_step(a_move(bundle=bundle))
     plan = a_plan(a_batch(step))
     writer.record_plan(plan, at)
-    answer = writer.record_answer(approved(plan, at))
+    writer.record_request(plan, "b1", RUN, at)
+    answer_id = writer.record_answer(approved(plan, at))
     lease = writer.take_lease(CLUSTER, RUN, 60, at)
-    intended = IntendedCall(plan=plan, batch_id="b1", step=step, answer_id=answer, before={}, clients=3)
-    writer.record_intent(intended, lease, at)
+    writer.record_intent(an_intended_call(plan, step, approved(plan, at), answer_id), lease, at)

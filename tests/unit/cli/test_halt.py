@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -42,9 +43,9 @@ def test_a_halted_cluster_is_not_changed_until_it_is_resumed(steward: Steward, e
     """The next call is not even intended; the refusal says who halted it, where and why."""
     halted = steward("halt", CLUSTER, "--reason", "brokers are\nbeing upgraded")
     with pytest.raises(Halted, match=r"was halted by alice at .* \(steward halt\) at .* UTC: brokers"):
-        record_move(engine, BUNDLE, NOW)
+        record_move(engine, BUNDLE, datetime.now(UTC))
     resumed = steward("resume", CLUSTER, "--reason", "done")
-    record_move(engine, "0x10000000_0x20000000", NOW)
+    record_move(engine, "0x10000000_0x20000000", datetime.now(UTC))
 
     assert (halted.code, resumed.code, resumed.err) == (0, 0, "")
     assert f"cluster {CLUSTER} was halted by alice at " in halted.out

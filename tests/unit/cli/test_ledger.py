@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     Steward = Callable[..., Ended]
 
-ROWS = 4
-"""A plan, its batch, an answer and an intent."""
+ROWS = 5
+"""A plan, its batch, a request, an answer and an intent."""
 
 DATABASE = {"ledger.db", "ledger.db-wal", "ledger.db-shm"}
 """Its files."""
@@ -80,8 +80,8 @@ def test_a_noted_head_stays_in_a_chain_that_grew(steward: Steward, url: str) -> 
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        (update(tables.ANSWERS).values(answered_by="mallory"), "row [1] of answers (link 3) was changed"),
-        (delete(tables.INTENTS), "row [1] of intents (link 4) was removed"),
+        (update(tables.ANSWERS).values(answered_by="mallory"), "row [1] of answers (link 4) was changed"),
+        (delete(tables.INTENTS), "row [1] of intents (link 5) was removed"),
         (
             insert(tables.HALTS).values(cluster="\x1b[2J", at=NOW, halted=False, said_by="x", reason="x"),
             "row [1] of halts was inserted by another hand",
@@ -151,8 +151,8 @@ def test_an_export_is_the_same_in_a_file_and_on_standard_output(steward: Steward
     assert f"written: {file}, {ROWS} rows" in written.err
     assert file.read_text(encoding="utf-8") == printed.out
     assert file.stat().st_mode & 0o077 == 0
-    assert [json.loads(line)["sequence"] for line in printed.out.splitlines()] == [1, 2, 3, 4]
-    assert json.loads(printed.out.splitlines()[2])["row"]["answered_by"] == "alice"
+    assert [json.loads(line)["sequence"] for line in printed.out.splitlines()] == [1, 2, 3, 4, 5]
+    assert json.loads(printed.out.splitlines()[3])["row"]["answered_by"] == "alice"
 
 
 @pytest.mark.parametrize(

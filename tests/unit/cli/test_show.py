@@ -8,8 +8,8 @@ import pytest
 
 from pulsar_steward.ledger.rows import Outcome, Proof, StepOutcome
 from pulsar_steward.ledger.store import open_ledger
-from pulsar_steward.ledger.write import IntendedCall, LedgerWriter
-from tests.builders import NOW, a_batch, a_plan, a_step
+from pulsar_steward.ledger.write import LedgerWriter
+from tests.builders import NOW, a_batch, a_plan, a_step, an_intended_call
 from tests.unit.cli.recorded import RUN, approved
 
 if TYPE_CHECKING:
@@ -87,10 +87,11 @@ def test_a_batch_under_way_is_shown_as_such(steward: Steward, tmp_path: Path) ->
     engine = open_ledger(url)
     writer = LedgerWriter(engine)
     writer.record_plan(PLAN, NOW)
+    writer.record_request(PLAN, "b1", RUN, NOW)
     answer_id = writer.record_answer(approved(PLAN, NOW))
     lease = writer.take_lease(PLAN.cluster, RUN, 60, NOW)
     step = PLAN.batch("b1").steps[0]
-    intended = IntendedCall(plan=PLAN, batch_id="b1", step=step, answer_id=answer_id, before={}, clients=0)
+    intended = an_intended_call(PLAN, step, approved(PLAN, NOW), answer_id)
     writer.record_intent(intended, lease, NOW)
     engine.dispose()
 

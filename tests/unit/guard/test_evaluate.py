@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pulsar_steward.guard.view import ClusterView
     from pulsar_steward.model.step import Change
 
-OF_ANY = ["fresh_snapshot", "whole_cluster", "proved_first"]
+OF_ANY = ["same_cluster", "fresh_snapshot", "whole_cluster", "proved_first"]
 OF_BUNDLES = ["boundaries", "owner", "target_active", "target_allowed", "cooldown", "circles", "clients"]
 HAZARDS = ["producers_return", "ack_holes", "delayed_index"]
 IN_ORDER = [*OF_ANY, *OF_BUNDLES, *HAZARDS, "window", "limits", "protected"]

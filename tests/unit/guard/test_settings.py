@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import msgspec
 import pytest
 
 from pulsar_steward.guard.evaluate import evaluate, objection_to
-from pulsar_steward.guard.view import ClusterView, Objection, SettingView
+from pulsar_steward.guard.view import Objection, SettingView
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
-from tests.builders import NOW, a_policy, a_step
+from tests.builders import a_policy, a_step, a_view
+
+if TYPE_CHECKING:
+    from pulsar_steward.guard.view import ClusterView
 
 GIB = 1 << 30
 QUOTA = BacklogQuota(limit_bytes=10 * GIB, policy=QuotaPolicy.HOLD)
@@ -26,12 +32,13 @@ def view(now: BacklogQuota | None = None, backlog: int | None = 0, protected: tu
         clocks_differ_milliseconds=0,
         delayed_messages=0,
     )
-    return ClusterView(now=NOW, seen_at=NOW, brokers=frozenset(), allowed=None, setting=setting, policy=policy)
+    return msgspec.structs.replace(a_view(policy=policy, setting=setting), bundle=None, brokers=frozenset())
 
 
 def test_guards_of_settings_only_look_at_settings() -> None:
     """Whatever concerns bundles is left out, and what protects a namespace is not."""
     assert [result.guard for result in evaluate(a_step(CHANGE), view())] == [
+        "same_cluster",
         "fresh_snapshot",
         "whole_cluster",
         "proved_first",

@@ -11,7 +11,9 @@ from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.chain import GENESIS, link_hash, row_digest, row_key
 from pulsar_steward.ledger.halts import Halt, say
 from pulsar_steward.ledger.rows import Outcome, Proof, StepOutcome
-from pulsar_steward.ledger.write import IntendedCall, LedgerWriter
+from pulsar_steward.ledger.write import LedgerWriter
+from pulsar_steward.policy.schema import Policy
+from tests.builders import an_intended_call
 from tests.unit.ledger.test_records import APPROVED, AT, LATER, NEWER, PLAN, RUN
 
 if TYPE_CHECKING:
@@ -25,12 +27,12 @@ CHAIN = tables.CHAIN
 def filled(engine: Engine) -> Engine:
     """Adds, to a ledger that holds the plan, what is asked, answered and done of it until another supersedes it."""
     write = LedgerWriter(engine)
-    write.record_request(PLAN, "b1", RUN, AT, requested_by="alice")
+    write.record_request(PLAN, "b1", RUN, AT, requested_by="alice", policy=Policy())
     answer_id = write.record_answer(APPROVED)
     assert write.use_answer(answer_id, RUN, AT)
     lease = write.take_lease(PLAN.cluster, RUN, 600, AT)
     step = PLAN.batch("b1").step("b1.s01")
-    intended = IntendedCall(plan=PLAN, batch_id="b1", step=step, answer_id=answer_id, before={"owner": "a"}, clients=3)
+    intended = an_intended_call(PLAN, step, APPROVED, answer_id, before={"owner": "a"})
     intent_id = write.record_intent(intended, lease, AT)
     common: dict[str, Any] = {"plan_id": PLAN.plan_id, "batch_id": "b1", "run": RUN, "at": AT, "reason": "seen"}
     write.record_outcome(
@@ -64,7 +66,7 @@ def mended(connection: Connection, table: Table, row: RowMapping) -> int:
     """Gives a row's link the digest that the row has now, and a hash that fits; returns its number."""
     link = CHAIN.c.table_name == table.name, CHAIN.c.row_key == row_key(table, row)
     number: int = connection.execute(select(CHAIN.c.sequence).where(*link)).scalar_one()
-    connection.execute(update(CHAIN).where(*link).values(row_digest=row_digest(row)))
+    connection.execute(update(CHAIN).where(*link).values(row_digest=row_digest(row), plan_id=row.get("plan_id")))
     _hashed(connection, number)
     return number
 

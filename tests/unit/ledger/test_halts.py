@@ -8,13 +8,14 @@ import pytest
 
 from pulsar_steward.errors import Halted
 from pulsar_steward.ledger.halts import EVERY_CLUSTER, Halt, halt_of, say
-from pulsar_steward.ledger.write import IntendedCall, LedgerWriter
+from tests.builders import an_intended_call
 from tests.unit.ledger.test_records import APPROVED, AT, PLAN, RUN
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from pulsar_steward.ledger.read import LedgerReader
+    from pulsar_steward.ledger.write import LedgerWriter
 
 
 def halt(cluster: str, *, halted: bool = True) -> Halt:
@@ -42,10 +43,11 @@ def test_every_cluster_is_halted_at_once(engine: Engine) -> None:
 def test_no_call_can_be_intended_while_halted(engine: Engine, write: LedgerWriter, read: LedgerReader) -> None:
     """The last moment at which a halt is seen is the one in which the intent is written."""
     write.record_plan(PLAN, AT)
+    write.record_request(PLAN, "b1", RUN, AT)
     answer_id = write.record_answer(APPROVED)
     lease = write.take_lease(PLAN.cluster, RUN, 600, AT)
     step = PLAN.batch("b1").step("b1.s01")
-    intended = IntendedCall(plan=PLAN, batch_id="b1", step=step, answer_id=answer_id, before={}, clients=0)
+    intended = an_intended_call(PLAN, step, APPROVED, answer_id)
     say(engine, halt(PLAN.cluster))
     with pytest.raises(Halted, match=r"was halted by bob at 2026-01-01 12:00:00 UTC: brokers are being upgraded"):
         write.record_intent(intended, lease, AT)

@@ -13,7 +13,8 @@ from sqlalchemy import event
 from pulsar_steward.errors import LeaseLost
 from pulsar_steward.ledger.rows import Answer, Decision, Lease
 from pulsar_steward.ledger.store import open_ledger
-from pulsar_steward.ledger.write import IntendedCall, LedgerWriter
+from pulsar_steward.ledger.write import LedgerWriter
+from tests.builders import an_intended_call
 from tests.unit.model.builders import move, plan
 
 if TYPE_CHECKING:
@@ -55,18 +56,18 @@ engine.dispose()
 def intend(write: LedgerWriter) -> Callable[[Lease, datetime], int]:
     """Announces a call under a lease."""
     write.record_plan(plan(), AT)
-    answer_id = write.record_answer(
-        Answer(
-            plan_id=plan().plan_id,
-            batch_id="b1",
-            run="run 1",
-            decision=Decision.APPROVED,
-            answered_by="alice",
-            answered_at=AT,
-            reason="approved",
-        )
+    answer = Answer(
+        plan_id=plan().plan_id,
+        batch_id="b1",
+        run="run 1",
+        decision=Decision.APPROVED,
+        answered_by="alice",
+        answered_at=AT,
+        expires_at=AT + timedelta(days=1),
+        reason="approved",
     )
-    call = IntendedCall(plan=plan(), batch_id="b1", step=move(1), answer_id=answer_id, before={}, clients=7)
+    write.record_request(plan(), "b1", "run 1", AT)
+    call = an_intended_call(plan(), move(1), answer, write.record_answer(answer))
     return lambda lease, at: write.record_intent(call, lease, at)
 
 

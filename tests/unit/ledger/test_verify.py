@@ -136,17 +136,21 @@ def test_an_end_that_was_cut_off_is_found(full: Engine, write: LedgerWriter) -> 
         assert last is not None
         connection.execute(update(tables.HEAD).values(sequence=last["sequence"], hash=last["hash"]))
     assert verify_ledger(full).tampered == ()
-    (found,) = verify_ledger(full, noted=noted).tampered
+    (found,) = verify_ledger(full, noted=[noted]).tampered
     assert "is not the one that was noted" in found.words
 
 
-def test_a_plan_is_compared_for_itself(full: Engine) -> None:
-    """What was done to another plan's rows does not stop this one; a broken chain stops all."""
+def test_whatever_was_changed_stops_every_plan(full: Engine) -> None:
+    """A row of another plan too: what hides there may be of this one, under another name."""
     with full.begin() as connection:
         connection.execute(update(tables.PLANS).where(tables.PLANS.c.plan_id == NEWER.plan_id).values(digest="0" * 64))
-    require_untampered(full, PLAN.plan_id)
-    with pytest.raises(LedgerTampered, match=r"of plans .* was changed after it was written"):
-        require_untampered(full, NEWER.plan_id)
+    for plan in (PLAN, NEWER):
+        with pytest.raises(LedgerTampered, match=r"of plans .* was changed after it was written"):
+            require_untampered(full, plan.plan_id)
+
+
+def test_a_broken_chain_stops_every_plan(full: Engine) -> None:
+    """Here one that is said to end elsewhere."""
     with full.begin() as connection:
         connection.execute(update(tables.HEAD).values(sequence=Head(3, "").sequence))
     with pytest.raises(LedgerTampered, match="the chain ends at link"):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_steward.ledger.rows import Answer, Decision, RecordedAnswer
+from pulsar_steward.ledger.rows import Answer, Decision, Origin, RecordedAnswer
 from pulsar_steward.model.plan import approval_digest
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.step import ChangeSetting
@@ -241,7 +241,8 @@ KIND = PLAN.batch("b1").kind
         ({"assigned_users_by_kind": {"rollback": ["bob"]}}, {}, "operator", None),
         ({"requester_may_approve": False}, {"requested_by": "operator"}, "operator", "operator started the run"),
         ({"requester_may_approve": False}, {"requested_by": "operator"}, "bob", None),
-        ({"requester_may_approve": False}, {"requested_by": None}, "operator", None),
+        ({"requester_may_approve": False}, {"origin": Origin.SCHEDULE}, "operator", None),
+        ({"requester_may_approve": False}, {}, "operator", "who started the run is not known"),
         ({}, {"requested_by": "operator"}, "operator", None),
         ({}, {"first": FIRST}, "alice", "alice gave the first approval"),
         ({}, {"first": FIRST}, "bob", None),
@@ -254,7 +255,7 @@ def test_only_whom_the_policy_names_can_approve(
     question = Question(**{"plan": PLAN, "batch_id": "b1", "run": RUN, **asked})
     steps = [step.step_id for step in question.steps]
     given_event = event(
-        responded_by_user={"id": "7", "name": by}, params_input={"steps": steps, "comment": "", "other": 1}
+        responded_by_user={"id": by, "name": by}, params_input={"steps": steps, "comment": "", "other": 1}
     )
     answer = interpret(given_event, question, ApprovalPolicy.model_validate(policy), NOW)
     assert answer.decision is (Decision.MALFORMED if said else Decision.APPROVED)

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from alembic import op
-from sqlalchemy import Boolean, Column, DateTime, Integer, String, Text, UniqueConstraint, insert, select
+from sqlalchemy import Boolean, Column, DateTime, Integer, String, Text, UniqueConstraint, insert, inspect, select
 
 from pulsar_steward.ledger.chain import GENESIS, HEAD_NAME, Appending, Head, key_columns
-from pulsar_steward.ledger.tables import CHAINED, HEAD
+from pulsar_steward.ledger.tables import HEAD, metadata
 
 revision = "0002"
 down_revision = "0001"
+
+CHAINED_THEN = (
+    "plans",
+    "batches",
+    "supersessions",
+    "requests",
+    "answers",
+    "answer_uses",
+    "intents",
+    "outcomes",
+    "proofs",
+    "dry_runs",
+    "halts",
+)
+"""The tables of this version, in the order in which their rows are chained."""
 
 
 def upgrade() -> None:
@@ -52,7 +67,10 @@ def _begin_chain() -> None:
     connection = op.get_bind()
     connection.execute(insert(HEAD), {"name": HEAD_NAME, "sequence": 0, "hash": GENESIS})
     chain = Appending(connection, Head(0, GENESIS))
-    for table in CHAINED:
-        in_order = select(table).order_by(*(table.c[name] for name in key_columns(table)))
+    for name in CHAINED_THEN:
+        table = metadata.tables[name]
+        # Columns of later versions are not there yet.
+        present = [table.c[column["name"]] for column in inspect(connection).get_columns(name)]
+        in_order = select(*present).order_by(*(table.c[key] for key in key_columns(table)))
         for row in connection.execute(in_order).mappings().all():
             chain.chain(table, row)

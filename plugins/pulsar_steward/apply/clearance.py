@@ -1,0 +1,99 @@
+"""The last look before a call leaves: now or never.
+
+A process can be stopped between the record of its intent and the call: by a debugger, a paused machine, a full disk of
+swap. When it goes on, its lease may have ended, somebody may have said stop, and another process may have finished the
+step. So right before a call leaves, its intent has to be young, and all that permits it is looked at once more.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from pulsar_steward.errors import Refused
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from pulsar_steward.apply.bench import Bench
+    from pulsar_steward.apply.lease import HeldLease
+    from pulsar_steward.ledger.rows import Grant
+
+
+def seconds_since_boot() -> float:
+    """A clock that nobody sets and that counts the time for which the machine slept, where it has one."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+class Clearance:
+    """Leave to send the call of one intent; made right before the intent is recorded, as its age counts from here.
+
+    Args:
+        bench: The cluster, its ledger and its policy.
+        grant: By which it is called.
+        lease: Under which.
+    """
+
+    def __init__(self, bench: Bench, grant: Grant, lease: HeldLease) -> None:
+        self._bench = bench
+        self._grant = grant
+        self._lease = lease
+        self._began = seconds_since_boot()
+        self._at = bench.clock()
+
+    def require(self) -> None:
+        """That the call may leave at this moment; to be asked as close to the wire as can be.
+
+        Raises:
+            Refused: If the intent is too old, or the approval is over.
+            Halted: If a person stopped all changes of the cluster.
+            LeaseLost: If another writer holds the cluster by now.
+            LedgerError: If the ledger cannot be read: closed by default.
+        """
+        self._require_young()
+        self._bench.switch.require_going()
+        self._bench.ledger.require_may_leave(self._grant, self._lease.current, self._bench.clock())
+        self._require_young()  # as that look may have taken long
+
+    def _require_young(self) -> None:
+        # Both clocks: a paused virtual machine's own clock may not have gone on, and the other one may be set.
+        age = max(seconds_since_boot() - self._began, (self._bench.clock() - self._at).total_seconds())
+        bound = self._bench.policy.apply.intent_valid_seconds
+        if age > bound:
+            raise Refused(
+                f"its intent is {age:.0f} s old, and a call leaves within {bound} s of it or never"
+                " (apply.intent_valid_seconds): this process was held up"
+            )
+
+
+class Completion:
+    """Leave to send the lookups that complete a change, for as long as its proof is waited for.
+
+    Neither a halt nor another writer stops them: they load a bundle that nobody owns, which would be worse than one
+    that was moved, and do nothing where it is loaded. A process that was held up meanwhile sends none.
+
+    Args:
+        bench: The policy.
+        seconds: How long is waited.
+    """
+
+    def __init__(self, bench: Bench, seconds: float) -> None:
+        self._began = seconds_since_boot()
+        self._bound = seconds + bench.policy.apply.intent_valid_seconds
+
+    def require(self) -> None:
+        """That it was not held up.
+
+        Raises:
+            Refused: If it was.
+        """
+        age = seconds_since_boot() - self._began
+        if age > self._bound:
+            raise Refused(f"the change is {age:.0f} s old, and is completed within {self._bound:.0f} s of it or left")
+
+
+def can_leave_until(intended_at: datetime, bench: Bench) -> datetime:
+    """Until when the call of an intent may leave, or take effect at a broker that was slow to answer."""
+    seconds = bench.policy.apply.intent_valid_seconds + bench.policy.admin.read_timeout_seconds
+    return intended_at + timedelta(seconds=seconds)

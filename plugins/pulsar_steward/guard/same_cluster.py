@@ -1,0 +1,31 @@
+"""Guard: the cluster that answers is the one that the plan is for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.guard.kinds import Guard
+from pulsar_steward.guard.view import Objection
+
+if TYPE_CHECKING:
+    from pulsar_steward.guard.view import ClusterView
+    from pulsar_steward.model.step import GuardResult, Step
+
+
+class SameCluster(Guard):
+    """A connection that was pointed elsewhere since would carry out in one cluster what was approved for another."""
+
+    name = "same_cluster"
+    objection = Objection.DRIFTED
+
+    def check(self, step: Step, view: ClusterView) -> GuardResult:  # noqa: ARG002 - part of the protocol
+        """Vetoes any change where another cluster answers, or the plan does not say which one it is for."""
+        planned, answers = view.planned_for, view.pulsar_cluster
+        if planned is None:
+            reason = (
+                "the plan does not say which Pulsar cluster it is for, as an earlier Steward made it: observe again"
+            )
+            return self.said(reason, passed=False)
+        if not planned.is_same(answers):
+            return self.said(f"Pulsar cluster {answers} answers, and the plan is for {planned}", passed=False)
+        return self.said(f"Pulsar cluster {answers} answers", passed=True)

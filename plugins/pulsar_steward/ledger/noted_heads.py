@@ -1,0 +1,87 @@
+"""Where a ledger's chain was seen to end, in a file beside everything that is Steward's.
+
+A chain that no longer holds a noted link was cut, written anew, or is that of an older ledger that was put back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.errors import LedgerTampered
+from pulsar_steward.ledger.chain import Head
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import URL
+
+log = logging.getLogger(__name__)
+
+FILE = "ledger-heads.json"
+
+
+def ledger_name(url: URL) -> str:
+    """A name for a ledger by where it is, without its user, password and options."""
+    database = url.database or ""
+    if url.get_backend_name() == "sqlite":
+        database = str(Path(database).absolute())
+    place = (url.get_backend_name(), url.host or "", str(url.port or ""), database)
+    return hashlib.sha256("\n".join(place).encode()).hexdigest()[:16]
+
+
+def heads_of(text: str | bytes, place: str) -> dict[str, Head]:
+    """The heads in a note, by the name of their ledger.
+
+    Args:
+        text: JSON.
+        place: Where it stood, for the error.
+
+    Raises:
+        LedgerTampered: If it is no such note.
+    """
+    try:
+        return msgspec.json.decode(text, type=dict[str, Head])
+    except msgspec.MsgspecError as error:
+        raise LedgerTampered(
+            f"{place} should say where the ledger's chain ended, and cannot be read ({error}): find out who changed it,"
+            " compare by `steward ledger verify`, and remove it where the ledger is right"
+        ) from error
+
+
+def noted_in_file(home: Path, name: str) -> Head | None:
+    """The end that is noted in ``STEWARD_HOME`` for a ledger; None: none.
+
+    Raises:
+        LedgerTampered: If the note is there and cannot be read.
+    """
+    file = home / FILE
+    try:
+        text = file.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise LedgerTampered(
+            f"{file} should say where the ledger's chain ended, and cannot be read: {error}"
+        ) from error
+    return heads_of(text, str(file)).get(name)
+
+
+def note_in_file(home: Path, name: str, head: Head) -> None:
+    """Keeps where a chain ends, unless a later end is noted; where that cannot be written, what was noted holds."""
+    file = home / FILE
+    try:
+        known = heads_of(file.read_bytes(), str(file)) if file.exists() else {}
+        if (last := known.get(name)) is not None and last.sequence >= head.sequence:
+            return
+        home.mkdir(parents=True, exist_ok=True)
+        # Renamed when it is whole: other tasks read it meanwhile.
+        unfinished = file.with_suffix(f".{os.getpid()}")
+        unfinished.write_bytes(msgspec.json.encode({**known, name: head}, order="sorted"))
+        unfinished.chmod(0o600)
+        unfinished.replace(file)
+    except (OSError, LedgerTampered) as error:
+        log.warning("the end of the ledger's chain was not noted in %s: %s", file, error)

@@ -1,0 +1,56 @@
+"""Which Pulsar cluster it is, by what its brokers say of themselves: connections can be pointed elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class ClusterIdentity(msgspec.Struct, frozen=True, kw_only=True):
+    """A Pulsar cluster.
+
+    Attributes:
+        name: Its own name (``clusterName``), which is not always the one in Steward's connections.
+        metadata_id: The first 16 hexadecimal digits of SHA-256 over the addresses of its metadata store, as two
+            clusters may well have one name; None where brokers do not tell them.
+    """
+
+    name: str
+    metadata_id: str | None
+
+    def is_same(self, other: ClusterIdentity) -> bool:
+        """Whether the two are one cluster, as far as both tell."""
+        known = self.metadata_id is not None and other.metadata_id is not None
+        return self.name == other.name and (not known or self.metadata_id == other.metadata_id)
+
+    def __str__(self) -> str:
+        return f"{self.name} (metadata {self.metadata_id})" if self.metadata_id else self.name
+
+
+def identity_of(configuration: Mapping[str, str]) -> ClusterIdentity:
+    """The cluster of the broker that runs with this configuration (``/admin/v2/brokers/configuration/runtime``).
+
+    Raises:
+        ConfigurationError: If it names no cluster.
+    """
+    name = configuration.get("clusterName")
+    if not name:
+        raise ConfigurationError("the broker's configuration has no clusterName: is this a broker's admin URL?")
+    return ClusterIdentity(name=name, metadata_id=_metadata_id(configuration))
+
+
+def _metadata_id(configuration: Mapping[str, str]) -> str | None:
+    """Of the store's servers in any order, so that brokers which list them differently are of one cluster."""
+    address = configuration.get("metadataStoreUrl") or configuration.get("zookeeperServers")
+    if not address:
+        return None
+    servers, slash, root = address.removeprefix("zk:").partition("/")
+    parts = sorted(part.strip().lower() for part in servers.split(","))
+    return hashlib.sha256(f"{','.join(parts)}{slash}{root}".encode()).hexdigest()[:16]

@@ -1,0 +1,113 @@
+"""What a policy permits that another one did not: acting is never looser than what was planned and asked under.
+
+Each key that bounds what is done says in which direction it is looser (`LOOSER`). Keys that only say how something is
+done, such as how long to wait, are in `NEUTRAL`, each with its reason; a test holds every key of these sections to
+being in one of the two.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pulsar_steward.model.plan import KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pulsar_steward.policy.schema import Policy
+
+
+def _higher(now: Any, then: Any) -> bool:
+    return bool(now > then)
+
+
+def _lower(now: Any, then: Any) -> bool:
+    return bool(now < then)
+
+
+def _fewer(now: Any, then: Any) -> bool:
+    """Something is no longer on a list of what is held back."""
+    return not set(now) >= set(then)
+
+
+def _wider(now: Any, then: Any) -> bool:
+    """Somebody, or some time, is permitted that was not: an empty list permits all."""
+    return bool(then) and (not now or any(each not in then for each in now))
+
+
+LOOSER: Mapping[str, Callable[[Any, Any], bool]] = {
+    "approval.valid_minutes": _higher,
+    "approval.two_people_for": _fewer,
+    "approval.requester_may_approve": _higher,
+    "apply.bundle_moves_per_minute": _higher,
+    "apply.reconnecting_clients_per_minute": _higher,
+    "apply.most_clients_per_step": _higher,
+    "apply.intent_valid_seconds": _higher,
+    "apply.protected_namespaces": _fewer,
+    "brokers.draining": _fewer,
+    "guards.quota_margin_percent": _lower,
+    "guards.most_redelivered_messages": _higher,
+    "guards.most_delayed_index_megabytes": _higher,
+    "guards.most_clock_difference_seconds": _higher,
+    "guards.snapshot_valid_minutes": _higher,
+    "guards.circle_minutes": _lower,
+    "guards.most_changes_per_run": _higher,
+    "guards.most_changes_per_hour": _higher,
+    "guards.windows": _wider,
+    "health.watched_topics": _lower,
+    "health.return_seconds": _higher,
+    "health.most_missing_clients_percent": _higher,
+    "health.most_backlog_growth_percent": _higher,
+    "health.backlog_floor_messages": _higher,
+    "health.most_publish_milliseconds": _higher,
+    "tc_skew.cooldown_minutes": _lower,
+}
+"""Whether a key's value is looser than another one; both as in a policy's JSON."""
+
+NEUTRAL: Mapping[str, str] = {
+    "approval.response_timeout_minutes": "it is over once somebody answered",
+    "approval.ask_again_minutes": "says when is asked, not what is done",
+    "apply.proof_timeout_seconds": "how long the cluster is looked at after a call",
+    "apply.proof_wait_seconds": "how long is waited before a batch begins",
+    "apply.lease_seconds": "how long a dead writer keeps others away",
+    "apply.lease_wait_seconds": "how long is waited before a batch begins",
+}
+"""Keys of the same sections that permit nothing, whichever value they have."""
+
+USERS = ("approval.assigned_users", "approval.assigned_users_by_kind")
+"""Keys that say together who may answer to a kind of batch; compared by kind."""
+
+SECTIONS = ("approval", "apply", "guards", "health", "brokers")
+"""The sections of which every key has to be in one of the two."""
+
+
+def loosened(policy: Policy, then: Mapping[str, Any]) -> tuple[str, ...]:
+    """Keys in which a policy is looser than another was, each with both values, in words.
+
+    Args:
+        policy: The one in force.
+        then: The values of the other one by section, as `Policy.document` wrote them; a key that it does not know
+            bounded nothing then.
+    """
+    now = policy.model_dump(mode="json")
+    found = []
+    for name, is_looser in LOOSER.items():
+        section, _, key = name.partition(".")
+        if key in then.get(section, {}) and is_looser(now[section][key], then[section][key]):
+            found.append(f"{name} is {_written(now[section][key])}, and was {_written(then[section][key])}")
+    for kind in KINDS:
+        users, were = (_users_for(kind, values.get("approval", {})) for values in (now, then))
+        if _wider(users, were):
+            may = f"{_written(users) if users else 'everyone'} may answer to {kind}"
+            found.append(f"{may}, and only {were} might ({' or '.join(USERS)})")
+    return tuple(found)
+
+
+def _users_for(kind: str, approval: Mapping[str, Any]) -> list[str]:
+    """Who may answer to a kind of batch; empty: everyone whom Airflow lets."""
+    users: list[str] = approval.get("assigned_users_by_kind", {}).get(kind, approval.get("assigned_users", []))
+    return users
+
+
+def _written(value: object) -> str:
+    return "none" if value in ([], {}, ()) else str(value)

@@ -1,0 +1,77 @@
+"""A worksite of each attack's own, and a second cluster beside it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from airflow.sdk import Variable
+
+from lab.postgres import binaries, create_database
+from lab.simulator import running_simulator
+from pulsar_steward.ledger.store import open_ledger
+from tests.apply.worksite import SKEWED, Worksite
+from tests.builders import CLUSTER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from lab.simulator import Simulator
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Worksite]:
+    """Three made-up brokers, all coordinators on the first, and an empty ledger."""
+    with running_simulator(SKEWED, session_s=3600) as simulator:
+        engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+        yield Worksite(simulator, engine)
+        engine.dispose()
+
+
+@pytest.fixture
+def postgres_ledger(request: pytest.FixtureRequest) -> str:
+    """The URL of an empty database of its own, on a server."""
+    server, folder = request.getfixturevalue("postgres"), binaries()
+    assert folder is not None
+    create_database(folder, server, "attacks")
+    url: str = server.url("attacks")
+    return url
+
+
+@pytest.fixture
+def variables(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Airflow's variables, without its server."""
+    kept: dict[str, str] = {}
+    monkeypatch.setattr(Variable, "get", lambda key, default=None: kept.get(key, default))
+    monkeypatch.setattr(Variable, "set", lambda key, value, **_: kept.__setitem__(key, value))
+    return kept
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> Path:
+    """Steward's home, with the ledger of `site` behind Airflow's connection."""
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    monkeypatch.setenv("STEWARD_HOME", str(tmp_path))
+    monkeypatch.setenv("AIRFLOW_CONN_STEWARD_LEDGER", json.dumps({"conn_type": "sqlite", "extra": {"url": url}}))
+    assert variables == {}
+    return tmp_path
+
+
+@pytest.fixture
+def connect(monkeypatch: pytest.MonkeyPatch) -> Connect:
+    """Adds Airflow's connection to a cluster."""
+    return Connect(monkeypatch)
+
+
+class Connect:
+    """Airflow's connections to clusters, from the environment."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self._patch = patch
+
+    def __call__(self, cluster: Simulator, name: str = CLUSTER, **extra: object) -> None:
+        """Points a name at a cluster; `extra` is what else the connection says."""
+        said = {"conn_type": "http", "extra": {"urls": cluster.admin_urls, **extra}}
+        self._patch.setenv(f"AIRFLOW_CONN_PULSAR_ADMIN_{name.upper()}", json.dumps(said))

@@ -1,0 +1,139 @@
+"""For that cluster: nothing that was approved for one is carried out in another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from lab.simulator import running_simulator
+from pulsar_steward.admin.reader import Reader
+from pulsar_steward.apply.applied import what_was_done
+from pulsar_steward.apply.execute import carry_out
+from pulsar_steward.apply.look import Look
+from pulsar_steward.apply.rollback import way_back
+from pulsar_steward.errors import ConfigurationError, Refused
+from pulsar_steward.model.cluster import ClusterIdentity, identity_of
+from pulsar_steward.orchestration import batches
+from pulsar_steward.orchestration.batches import BatchRef
+from tests.apply.worksite import RUN, SKEWED, said
+from tests.builders import CLUSTER, a_batch, a_plan, a_step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from lab.simulator import Simulator
+    from tests.apply.worksite import Worksite
+    from tests.attacks.conftest import Connect
+
+
+@pytest.fixture(params=["another name", "the same name"])
+def other(request: pytest.FixtureRequest) -> Iterator[Simulator]:
+    """Another cluster; where it has the same name, its metadata store is another one."""
+    same = request.param == "the same name"
+    elsewhere = {"metadataStoreUrl": "zk:elsewhere:2181"} if same else {}
+    spec = replace(SKEWED, cluster="local" if same else "prod", configuration=elsewhere)
+    with running_simulator(spec) as simulator:
+        yield simulator
+
+
+def test_what_tasks_hand_on_does_not_choose_the_cluster(
+    site: Worksite, other: Simulator, home: Path, connect: Connect
+) -> None:
+    """The role that may answer may change XComs as well: the cluster comes from the approved plan."""
+    connect(site.simulator, no_policy_file=True)
+    connect(other, "prod", no_policy_file=True)
+    site.policy = type(site.policy)()
+    plan = site.approved(site.move(0))
+    handed_on = {"cluster": "prod", "plan_id": plan.plan_id, "batch_id": "b1", "label": "prod b1"}
+    (outcome,) = batches.apply_batch(BatchRef.read(handed_on), RUN)
+    assert (outcome.outcome, home.name) == ("done", home.name)
+    assert not other.requests.writes()
+    assert site.owner(site.tc_bundles[0]) == site.brokers[1]
+
+
+@pytest.mark.parametrize("handed_on", [{}, {"plan_id": 7, "batch_id": "b1", "label": ""}, {"plan_id": ["p"]}])
+def test_what_tasks_hand_on_is_refused_where_it_names_no_batch(handed_on: dict[str, str]) -> None:
+    """In words, not by a traceback of whatever it was."""
+    with pytest.raises(ConfigurationError, match="names no batch"):
+        BatchRef.read(handed_on)
+
+
+def test_a_plan_is_carried_out_under_its_own_cluster_only(site: Worksite) -> None:
+    """However the caller came to another one."""
+    plan = site.approved(site.move(0))
+    with site.bench() as bench, pytest.raises(Refused, match="is for cluster 'east', not 'prod'"):
+        carry_out(replace(bench, cluster="prod"), plan.plan_id, "b1")
+    assert site.untouched()
+
+
+def test_a_connection_that_was_pointed_elsewhere_is_found_out(site: Worksite, other: Simulator) -> None:
+    """By Pulsar's own name for the cluster, and by its metadata store where two have one name."""
+    plan = site.approved(site.move(0))
+    elsewhere = replace(site, simulator=other)
+    (outcome,) = elsewhere.carry_out(plan)
+    assert outcome.outcome == "drifted"
+    assert "and the plan is for local (metadata" in outcome.reason
+    assert not other.requests.writes()
+
+
+def test_a_connection_that_is_pointed_elsewhere_meanwhile_is_found_out(
+    site: Worksite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each step looks anew at which cluster answers."""
+    plan = site.approved(site.move(0), site.move(1))
+
+    def point_elsewhere(_: object) -> None:
+        told = {**Look(site.settings).configuration(site.brokers[0]), "clusterName": "prod"}
+        monkeypatch.setattr(Reader, "runtime_configuration", lambda _: told)
+
+    outcomes = site.carry_out(plan, after=point_elsewhere)
+    assert said(outcomes) == ["done", "drifted"]
+    assert "same_cluster: Pulsar cluster prod" in outcomes[1].reason
+
+
+def test_a_plan_that_names_no_pulsar_cluster_permits_nothing(site: Worksite) -> None:
+    """An earlier Steward made it: whether it is for this one cannot be known."""
+    made = a_plan(a_batch(a_step(site.move(0))), taken_at=site.clock(), policy_digest=site.policy.digest)
+    site.writes.record_plan(made, site.clock(), policy=site.policy)
+    (outcome,) = site.carry_out(site.approve(made))
+    assert (outcome.outcome, site.untouched()) == ("drifted", True)
+    assert "does not say which Pulsar cluster it is for" in outcome.reason
+
+
+def test_a_way_back_leads_into_the_same_cluster(site: Worksite, other: Simulator) -> None:
+    """What was changed in one is not taken back in another."""
+    plan = site.approved(site.move(0))
+    assert said(site.carry_out(plan)) == ["done"]
+    applied = what_was_done(site.ledger, plan.plan_id, "b1")
+    with Look(replace(site, simulator=other).settings) as look, pytest.raises(Refused, match="was done in local"):
+        way_back(site.ledger, look, site.policy, applied, site.clock())
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "same"),
+    [
+        ({"metadataStoreUrl": "zk:a:2181,b:2181/p"}, {"metadataStoreUrl": "zk:B:2181,a:2181/p"}, True),
+        ({"metadataStoreUrl": "zk:a:2181"}, {"zookeeperServers": "a:2181"}, True),
+        ({"metadataStoreUrl": "zk:a:2181/p"}, {"metadataStoreUrl": "zk:a:2181/q"}, False),
+        ({"metadataStoreUrl": "zk:a:2181"}, {}, True),
+    ],
+)
+def test_one_cluster_is_one_however_its_brokers_write_it(
+    one: dict[str, str], two: dict[str, str], *, same: bool
+) -> None:
+    """The order of servers is no difference; what is not told is none that could be seen."""
+    first, second = (identity_of({"clusterName": "local", **each}) for each in (one, two))
+    assert first.is_same(second) is same
+    assert not first.is_same(msgspec.structs.replace(second, name="other"))
+
+
+def test_no_address_of_the_metadata_store_is_recorded(site: Worksite) -> None:
+    """Only a hash of it: some hold a password."""
+    plan = site.plan(site.move(0))
+    assert plan.pulsar_cluster == ClusterIdentity(name="local", metadata_id=site.identity.metadata_id)
+    assert b"metadata:2181" not in plan.encoded()
+    assert plan.cluster == CLUSTER

@@ -1,0 +1,262 @@
+"""The ledger is what was written: whoever has hands on its database changes nothing that is acted on unseen."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+from sqlalchemy import delete, func, select, text, update
+from typer.testing import CliRunner
+
+from pulsar_steward.apply.applied import choose_applied
+from pulsar_steward.apply.verify import verify
+from pulsar_steward.cli.ledger import app
+from pulsar_steward.errors import LedgerTampered, Refused
+from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.chain import Head
+from pulsar_steward.ledger.noted_heads import FILE, ledger_name, note_in_file, noted_in_file
+from pulsar_steward.ledger.rows import Decision
+from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.ledger.verify import verify_ledger
+from pulsar_steward.ledger.write import LedgerWriter
+from pulsar_steward.orchestration import rolling_back
+from pulsar_steward.orchestration.batches import BatchRef, apply_batch
+from pulsar_steward.orchestration.ledger_heads import VARIABLE, LedgerHeads
+from pulsar_steward.orchestration.workshop import open_workshop
+from tests.apply.worksite import RUN, said
+from tests.builders import CLUSTER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from sqlalchemy import Connection, Table
+
+    from pulsar_steward.model.plan import Plan
+    from tests.apply.worksite import Worksite
+    from tests.attacks.conftest import Connect
+
+CHAIN = tables.CHAIN
+
+
+def hide(connection: Connection, table: Table, key: str, other_plan: str) -> None:
+    """Removes a row, and says of its link that it is of another plan: the chain's hashes still fit."""
+    of_row = (CHAIN.c.table_name == table.name, CHAIN.c.row_key == key)
+    connection.execute(delete(table).where(table.c[_first_key(table)] == msgspec.json.decode(key)[0]))
+    connection.execute(update(CHAIN).where(*of_row).values(plan_id=other_plan))
+
+
+def _first_key(table: Table) -> str:
+    return next(iter(table.primary_key.columns)).name
+
+
+def reject(site: Worksite, plan: Plan) -> str:
+    """A person says no after all; returns the row's key."""
+    answer = site.approval(plan, decision=Decision.REJECTED, reason="on second thought")
+    return f"[{site.writes.record_answer(answer)}]"
+
+
+def supersede(site: Worksite, plan: Plan) -> str:
+    """A newer plan takes the plan's place; returns the row's key."""
+    newer = site.plan(site.move(3))
+    site.writes.record_plan(newer, site.clock(), supersede=[plan.plan_id])
+    return f'["{plan.plan_id}"]'
+
+
+HIDDEN = [(reject, tables.ANSWERS), (supersede, tables.SUPERSESSIONS)]
+
+
+@pytest.mark.parametrize(("withdraw", "table"), HIDDEN)
+def test_a_withdrawal_cannot_be_hidden_behind_another_plan(
+    site: Worksite, withdraw: Callable[[Worksite, Plan], str], table: Table
+) -> None:
+    """Which plan a link is of is not in its hash, so it is compared with the row."""
+    other, plan = site.plan(site.move(2)), site.approved(site.move(0))
+    key = withdraw(site, plan)
+    with site.engine.begin() as connection:
+        hide(connection, table, key, other.plan_id)
+    with pytest.raises(LedgerTampered, match=f"of {table.name}"):
+        site.carry_out(plan)
+    assert site.untouched()
+
+
+@pytest.mark.parametrize(("withdraw", "table"), HIDDEN)
+def test_a_withdrawal_cannot_be_hidden_in_the_middle_of_a_batch(
+    site: Worksite, withdraw: Callable[[Worksite, Plan], str], table: Table
+) -> None:
+    """What was added since the batch began is compared, whichever plan its link names."""
+    other, plan = site.plan(site.move(2)), site.approved(site.move(0), site.move(1))
+
+    def forge(_: object) -> None:
+        key = withdraw(site, plan)
+        with site.engine.begin() as connection:
+            hide(connection, table, key, other.plan_id)
+
+    with pytest.raises(LedgerTampered, match=f"of {table.name}"):
+        site.carry_out(plan, after=forge)
+    assert site.changes() == [f"unload {site.tc_bundles[0]}"]
+
+
+def test_a_link_that_names_another_plan_is_found(site: Worksite) -> None:
+    """Also where the row is still there."""
+    other, plan = site.plan(site.move(2)), site.approved(site.move(0))
+    with site.engine.begin() as connection:
+        connection.execute(update(CHAIN).where(CHAIN.c.table_name == "answers").values(plan_id=other.plan_id))
+    with pytest.raises(LedgerTampered, match=r"says that row \[1\] of answers is of plan"):
+        site.carry_out(plan)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [(tables.INTENTS, "before", '{"owner":"broker-x:8080","topic":"t"}'), (tables.OUTCOMES, "outcome", "failed")],
+)
+def test_a_way_back_rests_on_what_was_written(
+    site: Worksite, home: Path, connect: Connect, table: Table, column: str, value: str
+) -> None:
+    """One changed value from before would be asked about, sent, and done."""
+    connect(site.simulator, no_policy_file=True)
+    plan = site.approved(site.move(0))
+    assert said(site.carry_out(plan)) == ["done"]
+    with site.engine.begin() as connection:
+        connection.execute(update(table).values({column: value}))
+    if table is tables.INTENTS:
+        with pytest.raises(LedgerTampered, match="of intents"):
+            choose_applied(site.ledger, CLUSTER, plan.plan_id, "b1")
+    with pytest.raises(LedgerTampered):
+        rolling_back.choose(rolling_back.Wanted(cluster=CLUSTER, plan_id=plan.plan_id, batch_id="b1"), RUN)
+    assert home.exists()
+
+
+TRIGGERS = {
+    "of the answers": "CREATE TRIGGER yes AFTER INSERT ON answers BEGIN UPDATE answers SET decision = 'approved'; END",
+    "of the chain": "CREATE TRIGGER yes AFTER INSERT ON chain BEGIN UPDATE answers SET decision = 'approved'; END",
+    "of the head": "CREATE TRIGGER yes AFTER UPDATE ON chain_head BEGIN UPDATE answers SET decision = 'approved'; END",
+}
+
+
+@pytest.mark.parametrize("trigger", TRIGGERS.values(), ids=list(TRIGGERS))
+def test_a_trigger_cannot_turn_a_no_into_a_yes(site: Worksite, trigger: str) -> None:
+    """What is hashed is what was given: the row is refused, or found at the gate."""
+    plan = site.plan(site.move(0))
+    site.ask(plan)
+    with site.engine.begin() as connection:
+        connection.execute(text(trigger))
+    with suppress(LedgerTampered):
+        site.writes.record_answer(site.approval(plan, decision=Decision.REJECTED))
+    with pytest.raises((LedgerTampered, Refused), match=r"of answers .* was changed|holds no answer"):
+        site.carry_out(plan)
+    assert site.untouched()
+
+
+def test_a_rule_of_a_server_cannot_either(postgres_ledger: str, site: Worksite, request: pytest.FixtureRequest) -> None:
+    """PostgreSQL changes a row before it is there."""
+    engine = open_ledger(postgres_ledger)
+    request.addfinalizer(engine.dispose)
+    site = replace(site, engine=engine)
+    plan = site.plan(site.move(0))
+    site.ask(plan)
+    with site.engine.begin() as connection:
+        connection.execute(
+            text(
+                "CREATE FUNCTION yes() RETURNS trigger LANGUAGE plpgsql AS"
+                " $$ BEGIN NEW.decision := 'approved'; RETURN NEW; END $$"
+            )
+        )
+        connection.execute(text("CREATE TRIGGER yes BEFORE INSERT ON answers FOR EACH ROW EXECUTE FUNCTION yes()"))
+    with pytest.raises(LedgerTampered, match="a trigger or rule changes rows"):
+        site.writes.record_answer(site.approval(plan, decision=Decision.REJECTED))
+    assert site.ledger.answers(plan.plan_id, "b1") == ()
+
+
+# -- an older ledger, put back
+
+
+@pytest.fixture
+def put_back(site: Worksite, home: Path, connect: Connect) -> Plan:
+    """A plan whose approval was rejected later, in a ledger of which the copy from before was put back."""
+    connect(site.simulator, no_policy_file=True)
+    site.policy = type(site.policy)()
+    plan = site.approved(site.move(0))
+    _checkpointed(site)
+    shutil.copy(home / "ledger.db", home / "older.db")
+    with open_workshop(CLUSTER, RUN) as shop:
+        shop.ledger_writer.record_answer(site.approval(plan, decision=Decision.REJECTED))
+    _checkpointed(site)
+    site.engine.dispose()
+    for rest in ("-wal", "-shm"):
+        (home / f"ledger.db{rest}").unlink(missing_ok=True)
+    shutil.copy(home / "older.db", home / "ledger.db")
+    site.engine = open_ledger(f"sqlite:///{home / 'ledger.db'}")
+    assert verify_ledger(site.engine).tampered == ()
+    return plan
+
+
+def _checkpointed(site: Worksite) -> None:
+    with site.engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+@pytest.mark.parametrize("kept", ["both", "the file", "the variable"])
+def test_an_older_ledger_that_was_put_back_permits_nothing(
+    site: Worksite, home: Path, variables: dict[str, str], put_back: Plan, kept: str
+) -> None:
+    """Where its chain ended is kept in two places without being asked for; either tells."""
+    if kept == "the file":
+        variables.clear()
+    if kept == "the variable":
+        (home / FILE).unlink()
+    with pytest.raises(LedgerTampered, match="older ledger"):
+        apply_batch(BatchRef(plan_id=put_back.plan_id, batch_id="b1", label=""), RUN)
+    assert site.untouched()
+
+
+def test_the_command_compares_with_the_noted_end_without_being_asked(home: Path, put_back: Plan) -> None:
+    """`steward ledger verify` ends with 1."""
+    ended = CliRunner().invoke(app, ["verify", "--ledger", f"sqlite:///{home / 'ledger.db'}"])
+    assert ended.exit_code == 1, ended.output
+    assert "an older ledger was put back" in ended.output
+    assert put_back.plan_id
+
+
+def test_a_note_that_cannot_be_read_permits_nothing(
+    site: Worksite, home: Path, connect: Connect, variables: dict[str, str]
+) -> None:
+    """It would say that all is well where somebody wiped it."""
+    connect(site.simulator, no_policy_file=True)
+    for place in ("file", "variable"):
+        if place == "file":
+            (home / FILE).write_text("{", encoding="utf-8")
+        else:
+            (home / FILE).unlink()
+            variables[VARIABLE] = "[]"
+        with pytest.raises(LedgerTampered, match="cannot be read"), open_workshop(CLUSTER, RUN):
+            pass
+
+
+def test_a_later_end_is_never_replaced_by_an_earlier_one(site: Worksite, home: Path, variables: dict[str, str]) -> None:
+    """Tasks that run side by side note theirs in any order; other ledgers have their own."""
+    heads, name = LedgerHeads(site.engine.url), ledger_name(site.engine.url)
+    heads.note(Head(7, "a" * 64))
+    heads.note(Head(3, "b" * 64))
+    note_in_file(home, "other", Head(1, "c" * 64))
+    assert heads.noted() == (Head(7, "a" * 64), Head(7, "a" * 64))
+    assert noted_in_file(home, "other") == Head(1, "c" * 64)
+    assert noted_in_file(home, name) == Head(7, "a" * 64)
+    assert (home / FILE).stat().st_mode & 0o077 == 0
+    assert list(variables) == [VARIABLE]
+
+
+def test_what_is_given_is_what_is_kept(site: Worksite) -> None:
+    """Every kind of row comes back as it was given, so that none is refused for how a database writes it."""
+    plan = site.approved(site.move(0))
+    assert said(site.carry_out(plan)) == ["done"]
+    with site.bench() as bench:
+        verify(bench, plan.plan_id, "b1")
+    assert verify_ledger(site.engine).tampered == ()
+    with site.engine.connect() as connection:
+        assert connection.execute(select(func.count()).select_from(CHAIN)).scalar_one() > 5
+    assert LedgerWriter(site.engine).head == Head(0, "0" * 64)

@@ -1,0 +1,222 @@
+"""Now or never: a call leaves within seconds of its intent, with all that permits it looked at in one look."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pulsar_steward.admin.calls import Call
+from pulsar_steward.admin.settings import AdminSettings
+from pulsar_steward.admin.writer import Writer
+from pulsar_steward.apply.clearance import can_leave_until
+from pulsar_steward.errors import Halted, Refused, Unreachable
+from pulsar_steward.ledger.halts import Halt, say
+from pulsar_steward.ledger.rows import Decision
+from tests.apply.worksite import RUN, quick_policy, said
+from tests.builders import CLUSTER
+from tests.http_serving import serving
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pulsar_steward.model.plan import Plan
+    from tests.apply.worksite import Worksite
+
+
+def halted(site: Worksite, _plan: Plan) -> None:
+    """Somebody says stop."""
+    say(site.engine, Halt(cluster=CLUSTER, at=site.clock(), halted=True, said_by="bob", reason="stop"))
+
+
+def rejected(site: Worksite, plan: Plan) -> None:
+    """The person thinks better of it."""
+    site.writes.record_answer(site.approval(plan, decision=Decision.REJECTED, reason="on second thought"))
+
+
+def asked_again(site: Worksite, plan: Plan) -> None:
+    """The question is put once more."""
+    site.ask(plan)
+
+
+def superseded(site: Worksite, plan: Plan) -> None:
+    """A newer observation takes the plan's place."""
+    newer = site.plan(site.move(3))
+    site.writes.record_plan(newer, site.clock(), supersede=[plan.plan_id])
+
+
+def lease_ended(site: Worksite, _plan: Plan) -> None:
+    """The process slept through its lease, and another writer took the cluster."""
+    later = site.clock() + timedelta(seconds=site.policy.apply.lease_seconds + 1)
+    site.writes.take_lease(CLUSTER, "another", 60, later)
+
+
+def slept(site: Worksite, _plan: Plan) -> None:
+    """The machine was paused for longer than a call may take to leave."""
+    site.clock.advance(seconds=site.policy.apply.intent_valid_seconds + 1)
+
+
+def expired(site: Worksite, _plan: Plan) -> None:
+    """The approval's hour is over, and another worker's row says so."""
+    site.clock.advance(minutes=61)
+
+
+HAPPENS = [halted, rejected, asked_again, superseded, lease_ended, slept, expired]
+
+
+@pytest.mark.parametrize("happens", HAPPENS)
+def test_nothing_leaves_once_its_permission_ended(site: Worksite, happens: Callable[[Worksite, Plan], None]) -> None:
+    """Between the record of the intent and the call: the step is refused, and says that nothing was sent."""
+    plan = site.approved(site.move(0))
+    outcomes = site.carry_out(plan, before=lambda _: happens(site, plan))
+    assert said(outcomes) == ["refused"]
+    assert outcomes[0].reason.startswith("nothing was sent: ")
+    assert outcomes[0].intent_id is not None
+    assert site.untouched()
+
+
+@pytest.mark.parametrize("happens", HAPPENS)
+def test_an_intent_is_recorded_only_while_its_permission_stands(
+    site: Worksite, happens: Callable[[Worksite, Plan], None]
+) -> None:
+    """What happens while the guards look is seen in the very transaction of the intent."""
+    plan = site.approved(site.move(0))
+    asked = iter(range(100))
+
+    def switch() -> None:
+        # Asked first before the lease is taken, and last when all guards have looked.
+        if next(asked) == 1:
+            happens(site, plan)
+
+    site.switch = switch
+    if happens is slept:
+        pytest.skip("an intent that is yet to be recorded has no age")
+    outcomes = site.carry_out(plan)
+    assert said(outcomes) == ["refused"]
+    assert outcomes[0].intent_id is None
+    assert site.ledger.intents(plan.plan_id, "b1") == ()
+    assert site.untouched()
+
+
+def stopped_worker(site: Worksite, plan: Plan, point: str = "stop") -> subprocess.Popen[str]:
+    """A process that carries a plan out, stopped between its intent and its call, or before it completes that."""
+    url = site.engine.url.render_as_string(hide_password=False)
+    command = [sys.executable, "-m", "tests.apply.crashing", url, plan.plan_id, point, *site.simulator.admin_urls]
+    worker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603 - this very Python
+    while _state(worker.pid) != "T":
+        assert worker.poll() is None
+        time.sleep(0.05)
+    return worker
+
+
+def _state(pid: int) -> str:
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:  # noqa: PTH123 - not a file that has a path of its own
+        return file.read().rpartition(")")[2].split()[0]
+
+
+@pytest.mark.parametrize("happens", [None, halted, rejected, superseded, lease_ended])
+def test_a_worker_that_was_stopped_sends_nothing_when_it_wakes(
+    site: Worksite, happens: Callable[[Worksite, Plan], None] | None
+) -> None:
+    """A real process and a real SIGSTOP: it slept for longer than its intent is good for, or something happened."""
+    site.policy = quick_policy(apply={"intent_valid_seconds": 2})
+    plan = site.approved(site.move(0))
+    worker = stopped_worker(site, plan)
+    try:
+        assert len(site.ledger.intents(plan.plan_id, "b1")) == 1
+        if happens is None:
+            time.sleep(2.1)
+        else:
+            happens(site, plan)
+    finally:
+        os.kill(worker.pid, signal.SIGCONT)
+    out, _ = worker.communicate(timeout=60)
+    assert out == "b1.s01 refused\n"
+    assert site.untouched()
+
+
+def test_a_worker_that_was_stopped_does_not_repeat_what_a_retry_finished(site: Worksite) -> None:
+    """The retry waits until the sleeper's call can leave no more, does the step once, and the sleeper does nothing."""
+    site.policy = quick_policy(apply={"intent_valid_seconds": 2, "lease_seconds": 5})
+    plan = site.approved(site.move(0))
+    worker = stopped_worker(site, plan)
+    try:
+        (intent,) = site.ledger.intents(plan.plan_id, "b1")
+        site.clock.advance(seconds=21)
+        outcomes = site.carry_out(plan)
+        assert said(outcomes) == ["done"]
+        first, second = site.ledger.intents(plan.plan_id, "b1")
+        with site.bench() as bench:
+            assert second.at > can_leave_until(intent.at, bench)
+    finally:
+        os.kill(worker.pid, signal.SIGCONT)
+    worker.communicate(timeout=60)
+    assert site.changes() == [f"unload {site.tc_bundles[0]}"]
+    assert first.intent_id == intent.intent_id
+
+
+def test_a_redirected_call_leaves_only_while_its_permission_stands() -> None:
+    """Each request of a call is one that leaves; after the first one, what it did has to be looked at."""
+    asked, reached = [], []
+
+    class Broker(BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            reached.append(self.path)
+            self.send_response(307)
+            self.send_header("Location", f"http://{self.headers['Host']}{self.path}?authoritative=true")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    def once() -> None:
+        asked.append(1)
+        if len(asked) > 1:
+            raise Halted("somebody said stop")
+
+    call = Call(method="PUT", path="/admin/v2/namespaces/a/b/0x00000000_0xffffffff/unload")
+    with serving(Broker) as address, Writer(AdminSettings(urls=(f"http://{address}",))) as writer:
+        with pytest.raises(Unreachable, match="redirected here, and not sent: somebody said stop"):
+            writer.send(call, once)
+        assert len(reached) == 1
+        with pytest.raises(Halted):
+            writer.send(call, once)
+    assert len(reached) == 1
+
+
+def test_a_worker_that_was_stopped_completes_nothing_when_it_wakes(site: Worksite) -> None:
+    """By then others may be at it: it looks, says what it sees, and loads nothing."""
+    site.policy = quick_policy(apply={"intent_valid_seconds": 1})
+    plan = site.approved(site.move(0))
+    worker = stopped_worker(site, plan, "stop at lookup")
+    try:
+        time.sleep(site.policy.apply.proof_timeout_seconds + site.policy.apply.intent_valid_seconds + 0.2)
+    finally:
+        os.kill(worker.pid, signal.SIGCONT)
+    out, _ = worker.communicate(timeout=60)
+    assert out == "b1.s01 failed\n"
+    assert (len(site.changes()), site.lookups()) == (1, [])
+
+
+def test_an_error_that_nobody_thought_of_after_a_call_is_an_outcome(site: Worksite) -> None:
+    """Unknown, said loudly, once: the batch stops there."""
+
+    def broken(_: object) -> None:
+        raise OverflowError("int too big to convert")
+
+    plan = site.approved(site.move(0), site.move(1))
+    outcomes = site.carry_out(plan, after=broken)
+    assert said(outcomes) == ["unknown", "refused"]
+    assert "a call may have been made, and then: OverflowError: int too big" in outcomes[0].reason
+    with pytest.raises(Refused):
+        site.carry_out(plan, "another/run/0")
+    assert site.recorded(plan)[0] == ("b1.s01", "unknown")
+    assert outcomes[0].run == RUN

@@ -1,0 +1,126 @@
+"""Under that policy: acting is never looser than what was planned and asked under, and no policy is no permission."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from sqlalchemy import delete, update
+
+from pulsar_steward.errors import LedgerTampered, PolicyError, Refused
+from pulsar_steward.ledger.tables import POLICIES
+from pulsar_steward.orchestration import connections
+from pulsar_steward.policy import looser
+from pulsar_steward.policy.schema import Policy
+from tests.apply.worksite import quick_policy, said
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.apply.worksite import Worksite
+    from tests.attacks.conftest import Connect
+
+NIGHT = {"opens": "0 22 * * *", "minutes": 60}
+DAY = {"opens": "0 0 * * *", "minutes": 1440}
+
+LOOSER = [
+    ("approval", {"two_people_for": ["tc_balance"]}, {"two_people_for": []}),
+    ("approval", {"assigned_users": ["operator"]}, {"assigned_users": []}),
+    ("approval", {"assigned_users": ["operator"]}, {"assigned_users": ["operator", "mallory"]}),
+    ("approval", {"assigned_users": ["operator"]}, {"assigned_users_by_kind": {"tc_balance": ["mallory"]}}),
+    ("approval", {"assigned_users_by_kind": {"tc_balance": ["operator"]}}, {}),
+    ("approval", {"requester_may_approve": False}, {"requester_may_approve": True}),
+    ("approval", {"valid_minutes": 5}, {"valid_minutes": 60}),
+    ("apply", {"most_clients_per_step": 10}, {"most_clients_per_step": 11}),
+    ("apply", {"bundle_moves_per_minute": 1}, {}),
+    ("apply", {"protected_namespaces": ["shop/orders"]}, {"protected_namespaces": ["shop/others"]}),
+    ("apply", {"intent_valid_seconds": 5}, {}),
+    ("guards", {"windows": [DAY]}, {"windows": []}),
+    ("guards", {"windows": [DAY]}, {"windows": [DAY, NIGHT]}),
+    ("guards", {"quota_margin_percent": 50}, {}),
+    ("guards", {"most_changes_per_hour": 10}, {}),
+    ("brokers", {"draining": ["broker:8080"]}, {}),
+    ("health", {"most_missing_clients_percent": 1}, {}),
+    ("tc_skew", {"cooldown_minutes": 600}, {}),
+]
+
+
+@pytest.mark.parametrize("when", ["planned", "asked"])
+@pytest.mark.parametrize(("section", "then", "now"), LOOSER)
+def test_acting_is_never_looser_than_what_was_agreed_to(
+    site: Worksite, section: str, then: dict[str, Any], now: dict[str, Any], when: str
+) -> None:
+    """Whichever of the two it was: the refusal names the key, and nothing is called."""
+    tight, loose = quick_policy(**{section: then}), quick_policy(**{section: now})
+    site.policy = tight if when == "planned" else loose
+    plan = site.plan(site.move(0))
+    site.policy = tight if when == "asked" else loose
+    site.approve(plan)
+    site.policy = loose
+    with pytest.raises(Refused, match=f"looser than the one under which was {when}.*{section}"):
+        site.carry_out(plan)
+    assert site.untouched()
+
+
+def test_a_stricter_policy_is_none_that_refuses_by_itself(site: Worksite) -> None:
+    """What was tightened since holds, and what it lets pass is done."""
+    plan = site.approved(site.move(0))
+    site.policy = quick_policy(apply={"most_clients_per_step": 1000, "intent_valid_seconds": 5})
+    assert said(site.carry_out(plan)) == ["done"]
+
+
+def test_no_policy_file_is_no_policy(site: Worksite, home: Path, connect: Connect) -> None:
+    """A worker without the file neither asks nor acts, unless the connection says once that there is none."""
+    connect(site.simulator)
+    with pytest.raises(PolicyError, match=r"there is no policy for cluster 'east': .*no_policy_file"):
+        connections.policy_of("east")
+    connect(site.simulator, no_policy_file="yes")
+    with pytest.raises(PolicyError, match="no_policy_file"):
+        connections.policy_of("east")
+    connect(site.simulator, no_policy_file=True)
+    assert connections.policy_of("east") == Policy()
+    connect(site.simulator)
+    (home / "policy.yaml").write_text("apply: {most_clients_per_step: 7}\n", encoding="utf-8")
+    assert connections.policy_of("east").apply.most_clients_per_step == 7
+
+
+def test_an_approval_is_good_no_longer_than_any_of_the_policies_says(site: Worksite) -> None:
+    """Whatever stands in its row."""
+    site.policy = quick_policy(approval={"valid_minutes": 5})
+    plan = site.plan(site.move(0))
+    site.approve(plan)
+    site.clock.advance(minutes=6)
+    with pytest.raises(Refused, match="the approval has expired"):
+        site.carry_out(plan)
+    assert site.untouched()
+
+
+def test_a_policy_that_was_not_recorded_permits_nothing(site: Worksite) -> None:
+    """An earlier Steward planned or asked under who knows what."""
+    plan = msgspec.structs.replace(site.plan(site.move(0)), policy_digest="0" * 64)
+    site.writes.record_plan(plan, site.clock())
+    with pytest.raises(Refused, match="under which was planned is not recorded"):
+        site.carry_out(site.approve(plan))
+    plan = site.plan(site.move(1))
+    with pytest.raises(Refused, match="not recorded under which policy was asked"):
+        site.carry_out(site.approve(plan, asked={"policy": None}))
+    assert site.untouched()
+
+
+@pytest.mark.parametrize("statement", [delete(POLICIES), update(POLICIES).values(document="{}")], ids=["gone", "other"])
+def test_a_recorded_policy_cannot_be_changed_unseen(site: Worksite, statement: Any) -> None:
+    """It is chained as everything else is."""
+    plan = site.approved(site.move(0))
+    with site.engine.begin() as connection:
+        connection.execute(statement)
+    with pytest.raises(LedgerTampered, match="of policies"):
+        site.carry_out(plan)
+    assert site.untouched()
+
+
+def test_every_key_that_bounds_what_is_done_says_what_is_looser() -> None:
+    """A later key cannot be forgotten."""
+    keys = {f"{name}.{key}" for name in looser.SECTIONS for key in type(getattr(Policy(), name)).model_fields}
+    assert keys == (looser.LOOSER.keys() | looser.NEUTRAL.keys() | {*looser.USERS}) - {"tc_skew.cooldown_minutes"}
+    assert not looser.LOOSER.keys() & looser.NEUTRAL.keys()
