@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import re
 import socket
 import struct
 import threading
@@ -27,7 +28,10 @@ RESET = struct.pack("ii", 1, 0)
 
 @dataclass(frozen=True)
 class Answer:
-    """That status instead of the broker's; nothing reaches it. The location may be ``same``: the request's own."""
+    """That status instead of the broker's; nothing reaches it.
+
+    The location may be ``same``, the request's own, or ``elsewhere``: that of another namespace.
+    """
 
     status: int
     location: str | None = None
@@ -97,7 +101,7 @@ class _Handler(BaseHTTPRequestHandler):
         trouble = ambush.next_for(self.command) if ambush else None
         match trouble:
             case Answer(status=status, location=location):
-                place = self.path if location == "same" else location
+                place = {"same": self.path, "elsewhere": elsewhere(self.path)}.get(location or "", location)
                 self._answer(status, b'{"reason":"made to fail"}' if status != http.client.NO_CONTENT else b"", place)
                 return
             case Reset(forwarded=False):
@@ -154,6 +158,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's signature
         """Says nothing."""
+
+
+def elsewhere(url: str) -> str:
+    """The same address for another namespace than it is about."""
+    return re.sub(r"/public/chaos-(\d)", lambda found: f"/public/chaos-{(int(found[1]) + 1) % 4}", url).replace(
+        "/pulsar/system", "/public/chaos-0"
+    )
 
 
 def _told(answer: http.client.HTTPResponse) -> dict[str, str | None]:

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 OUTSIDE = "http://192.0.2.7:8080/admin/v2/namespaces"
 """An address that is nobody's (RFC 5737)."""
 
-Kind = Literal["none", "request", "cluster", "worker", "database", "clock", "tampering", "two", "halt"]
+Kind = Literal[
+    "none", "request", "cluster", "worker", "stopped", "database", "clock", "tampering", "trigger", "two", "halt",
+    "policy", "repointed",
+]  # fmt: skip
 Answered = Literal[
     "approved", "some steps", "rejected", "no answer", "malformed", "expired", "superseded", "never asked"
 ]
@@ -46,6 +49,7 @@ FAULTS: tuple[Fault, ...] = (
     *(Fault(str(status), "request", 4, f"one to three requests are answered {status}") for status in STATUSES),
     Fault("307 loop", "request", 4, "requests are redirected to themselves"),
     Fault("redirect outside", "request", 4, "a request is redirected to a host outside the cluster"),
+    Fault("redirect elsewhere", "request", 6, "a changing request is redirected to another namespace's path"),
     Fault("reset", "request", 5, "the connection is reset before the broker gets the request"),
     Fault("reply lost", "request", 8, "the broker does as asked, and its reply is lost"),
     Fault("204 without effect", "request", 6, "a changing request is answered 204, and nothing is done"),
@@ -57,6 +61,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault("bookie read-only", "cluster", 3, "the only bookie takes no writes until the run is over"),
     Fault("worker killed", "worker", 24, "SIGKILL at a line between the intent and the outcome"),
     Fault("worker killed twice", "worker", 8, "and the one that takes over as well"),
+    Fault("worker stopped", "stopped", 16, "SIGSTOP at such a line, SIGCONT two to nine seconds later"),
+    Fault("worker stopped and given up", "stopped", 12, "the same, and another one takes over before it goes on"),
     Fault(EACH_LINE, "worker", 0, "SIGKILL at lines of apply and ledger in between, one after the other"),
     Fault("database gone before a commit", "database", 10, "PostgreSQL ends as in a crash, right before a commit"),
     Fault("database gone after a commit", "database", 8, "and right after one, of which the worker never hears"),
@@ -65,6 +71,9 @@ FAULTS: tuple[Fault, ...] = (
     Fault("answer tampered with", "tampering", 5, "the recorded answer is put off, widened or turned into a yes"),
     Fault("row removed", "tampering", 5, "a row or a link of the chain is removed"),
     Fault("row inserted", "tampering", 5, "an approval is inserted by another hand"),
+    Fault("trigger in the database", "trigger", 6, "a trigger turns the recorded rejection into an approval"),
+    Fault("policy gone", "policy", 6, "the worker has a looser policy than the one under which was asked"),
+    Fault("cluster repointed", "repointed", 6, "another cluster answers than the one that the plan is for"),
     Fault("two workers of a run", "two", 8, "a worker that was given up, and the one that took over, at once"),
     Fault("two runs of a plan", "two", 6, "two runs that were both answered act on the same plan at once"),
     Fault("halted", "halt", 6, "somebody says stop in the middle"),
@@ -80,6 +89,9 @@ ANSWERS: tuple[tuple[Answered, int], ...] = (
     ("superseded", 4),
     ("never asked", 2),
 )
+
+FORBIDDING = frozenset({"tampering", "trigger", "policy", "repointed"})
+"""Kinds of faults after which nothing may be changed, whatever was answered."""
 
 POSTGRES_SHARE = 0.4
 """Of the runs whose fault does not need it."""
@@ -118,7 +130,7 @@ class Scenario:
     @property
     def permits(self) -> bool:
         """Whether anything may be changed."""
-        return self.answer in {"approved", "some steps"} and self.fault.kind != "tampering"
+        return self.answer in {"approved", "some steps"} and self.fault.kind not in FORBIDDING
 
 
 def scenarios(seed: int, runs: int) -> list[Scenario]:
@@ -142,8 +154,8 @@ def at_each_line(lines: Sequence[Line], seed: int, first: int) -> list[Scenario]
 def _scenario(number: int, fault: Fault, draw: Random) -> Scenario:
     answers, weights = zip(*ANSWERS, strict=True)
     answer = draw.choices(answers, weights)[0]
-    if fault.kind in {"tampering", "two"}:
-        answer = "approved"
+    if fault.kind in {*FORBIDDING, "two", "stopped"}:
+        answer = "rejected" if fault.kind == "trigger" else "approved"
     postgres = fault.kind == "database" or draw.random() < POSTGRES_SHARE
     return Scenario(number, fault, answer, postgres, Random(draw.getrandbits(64)))  # noqa: S311 - as above
 
@@ -163,6 +175,7 @@ def ambush(scenario: Scenario, cluster: Callable[[str, Random], None], halt: Cal
         "halt": (Meanwhile(halt), 1),
         "307 loop": (Answer(307, "same"), 30),
         "redirect outside": (Answer(307, OUTSIDE), 1),
+        "redirect elsewhere": (Answer(307, "elsewhere"), 1),
         "reset": (Reset(forwarded=False), times),
         "reply lost": (Reset(forwarded=True), 1),
         "204 without effect": (Answer(204), 1),
@@ -172,7 +185,7 @@ def ambush(scenario: Scenario, cluster: Callable[[str, Random], None], halt: Cal
     found = troubles.get(scenario.fault.kind) or troubles.get(name)
     if found is None:
         return None
-    always = {"204 without effect": True, "truncated JSON": False}
+    always = {"204 without effect": True, "redirect elsewhere": True, "truncated JSON": False}
     writes = always.get(name, random.random() < WRITES_SHARE)
     number = random.randint(1, 2) if writes else random.randint(1, MOST_REQUESTS)
     return Ambush(found[0], writes, number, found[1])
@@ -180,7 +193,12 @@ def ambush(scenario: Scenario, cluster: Callable[[str, Random], None], halt: Cal
 
 def kill_at(scenario: Scenario) -> int | None:
     """The line at which the worker is killed, if it is."""
-    return scenario.random.randint(1, MOST_LINES) if scenario.fault.kind == "worker" else None
+    return scenario.random.randint(1, MOST_LINES) if scenario.fault.kind in {"worker", "stopped"} else None
+
+
+def stopped_seconds(scenario: Scenario) -> float | None:
+    """For how long a stopped worker sleeps, if it is one."""
+    return scenario.random.uniform(2, 9) if scenario.fault.kind == "stopped" else None
 
 
 def jump(scenario: Scenario) -> Jump | None:

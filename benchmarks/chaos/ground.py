@@ -17,6 +17,7 @@ from pulsar_steward.admin.reader import Reader
 from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.admin.statistics import bundles_in
 from pulsar_steward.model.bundles import BundleRange, halves_by_topic_count, position_of, tc_topic
+from pulsar_steward.model.cluster import ClusterIdentity, identity_of
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName
 from pulsar_steward.model.step import ChangeSetting, SplitBundle, UnloadBundle
 from pulsar_steward.policy.schema import Policy
@@ -124,6 +125,11 @@ class Ground:
         admin = operator_of(self.lab)
         ranges = {f"{name}/{bundle}" for name in (*NAMESPACES, SYSTEM_NAMESPACE) for bundle in admin.bundles(name)}
         return State(owners, frozenset(ranges), settings)
+
+    def identity(self) -> ClusterIdentity:
+        """Which cluster it is, by what its brokers say."""
+        with Reader(self.settings(Policy())) as reader:
+            return identity_of(reader.runtime_configuration())
 
     def observe(self) -> int:
         """Looks at the whole cluster as a snapshot does, one broker after another; returns how many topics it saw."""

@@ -5,20 +5,24 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import delete, insert, select, update
+import msgspec
+from sqlalchemy import delete, insert, select, text, update
 
 from benchmarks.chaos import worker
-from benchmarks.chaos.faults import ambush, jump, kill_at, outage
+from benchmarks.chaos.faults import FORBIDDING, ambush, jump, kill_at, outage, stopped_seconds
 from benchmarks.chaos.judging import Judged, judged
 from lab.bookie import set_read_only
 from lab.postgres import create_database
 from pulsar_steward.apply.changes import kind_of
+from pulsar_steward.errors import LedgerTampered
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.halts import Halt, say
+from pulsar_steward.ledger.rows import Origin
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.plan import Batch, Plan, approval_digest
@@ -37,17 +41,33 @@ if TYPE_CHECKING:
     from benchmarks.chaos.ground import Ground
     from benchmarks.chaos.worker import Report, Task
     from lab.postgres import Postgres, PostgresProcess
+    from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.model.step import Change
 
 POLICY: dict[str, Any] = {
     "admin": {"connect_timeout_seconds": 2, "read_timeout_seconds": 3, "total_timeout_seconds": 10, "read_attempts": 2},
-    "apply": {"proof_timeout_seconds": 8, "proof_wait_seconds": 0, "lease_seconds": 5, "lease_wait_seconds": 30},
+    "apply": {
+        "proof_timeout_seconds": 8,
+        "proof_wait_seconds": 0,
+        "lease_seconds": 5,
+        "lease_wait_seconds": 30,
+        "intent_valid_seconds": 2,
+    },
     "tc_skew": {"cooldown_minutes": 0},
     "guards": {"circle_minutes": 0},
     "health": {"return_seconds": 2},
 }
 """As by default, with little patience: what a run waits for is not what is tried here."""
 
+YES = "LANGUAGE plpgsql AS $$ BEGIN NEW.decision := 'approved'; RETURN NEW; END $$"
+TRIGGERS = {
+    "sqlite": ["CREATE TRIGGER yes AFTER INSERT ON answers BEGIN UPDATE answers SET decision = 'approved'; END"],
+    "postgresql": [
+        f"CREATE FUNCTION yes() RETURNS trigger {YES}",
+        "CREATE TRIGGER yes BEFORE INSERT ON answers FOR EACH ROW EXECUTE FUNCTION yes()",
+    ],
+}
+KIND = "bundle_balance"
 BATCH = "b1"
 RUN = "pulsar_remediate/chaos/0"
 OTHER_RUN = "pulsar_remediate/chaos/1"
@@ -117,18 +137,39 @@ class ChaosRun:
     def _asked(self, engine: Engine, changes: list[Change]) -> Plan:
         """Records a plan of these changes, and an answer to it."""
         now, writer = datetime.now(UTC), LedgerWriter(engine)
-        plan = plan_of(f"chaos-{self.scenario.number}", changes, now)
-        writer.record_plan(plan, now)
+        policy, kind = Policy.model_validate(self._asked_under()), self.scenario.fault.kind
+        identity = self.ground.identity()
+        if kind == "repointed":
+            identity = msgspec.structs.replace(identity, metadata_id="0" * 16)
+        plan = plan_of(f"chaos-{self.scenario.number}", changes, now, identity, policy)
+        writer.record_plan(plan, now, policy=policy)
+        if kind == "trigger":
+            with_trigger(engine)
+        self.happened = kind in FORBIDDING
         runs = [RUN, OTHER_RUN] if self.scenario.fault.name == "two runs of a plan" else [RUN]
         for run in runs if self.scenario.answer != "never asked" else ():
-            writer.record_request(plan, BATCH, run, now, requested_by=None)
-            asked = Question(plan=plan, batch_id=BATCH, run=run)
-            answer = interpret(self._event(plan, now), asked, Policy.model_validate(POLICY).approval, now)
-            writer.record_answer(answer)
+            writer.record_request(plan, BATCH, run, now, origin=Origin.SCHEDULE, policy=policy)
+            asked = Question(plan=plan, batch_id=BATCH, run=run, origin=Origin.SCHEDULE)
+            answer = interpret(self._event(plan, now), asked, policy.approval, now)
+            with suppress(*[LedgerTampered] if kind == "trigger" else []):
+                writer.record_answer(answer)
         if self.scenario.answer == "superseded":
-            newer = plan_of(plan.cluster, changes[:1], now + timedelta(seconds=1))
-            writer.record_plan(newer, now, supersede=[plan.plan_id])
+            newer = plan_of(plan.cluster, changes[:1], now + timedelta(seconds=1), identity, policy)
+            writer.record_plan(newer, now, supersede=[plan.plan_id], policy=policy)
         return plan
+
+    def _asked_under(self) -> dict[str, Any]:
+        """The policy under which is planned and asked; the worker has it too, unless that is the fault."""
+        if self.scenario.fault.kind != "policy":
+            return POLICY
+        stricter = self.scenario.random.choice(
+            (
+                {"approval": {"two_people_for": [KIND]}},
+                {"apply": {**POLICY["apply"], "most_clients_per_step": 19_999}},
+                {"guards": {**POLICY["guards"], "most_changes_per_run": 999}},
+            )
+        )
+        return POLICY | stricter
 
     def _event(self, plan: Plan, now: datetime) -> dict[str, Any]:
         """What Airflow would resume the task with."""
@@ -170,19 +211,26 @@ class ChaosRun:
             self._at_once(task)
             return
         deaths = {"worker killed": 1, "worker killed twice": 2}.get(self.scenario.fault.name, 0)
-        pid = self.servers.program.pid
+        pid, stops = self.servers.program.pid, self.scenario.fault.kind == "stopped"
+
+        def taken_over() -> None:
+            """Another worker of the same run, while the first one sleeps; its own end is told by its report."""
+            if self.scenario.fault.name == "worker stopped and given up":
+                self.reports.append(worker.run(replace(task, result=task.result.with_suffix(".other"))))
+
         for number in range(TRIES):
             doomed = replace(
                 task,
-                kill_at=kill_at(self.scenario) if number < deaths else None,
+                kill_at=kill_at(self.scenario) if number < deaths or (stops and number == 0) else None,
                 kill_line=self.scenario.line if number == 0 else None,
+                stopped_seconds=stopped_seconds(self.scenario) if number == 0 else None,
                 # Whoever takes over would wait for the dead one's lease: its clock says that this is over.
                 ahead=OUTLIVED_SECONDS if self.scenario.line and number else 0,
                 walk=self.walk,
                 jump=jump(self.scenario) if number == 0 else None,
                 outage=outage(self.scenario, pid) if number == 0 else None,
             )
-            report = worker.run(doomed)
+            report = worker.run(doomed, taken_over)
             self.reports.append(report)
             self.happened = self.happened or report is None or report.happened
             self.servers.program.start()
@@ -219,7 +267,7 @@ class ChaosRun:
         say(engine, Halt(cluster=cluster, at=datetime.now(UTC), halted=True, said_by="chaos", reason="to see it stop"))
 
 
-def plan_of(cluster: str, changes: list[Change], now: datetime) -> Plan:
+def plan_of(cluster: str, changes: list[Change], now: datetime, identity: ClusterIdentity, policy: Policy) -> Plan:
     """A plan of one batch, as planners make them."""
     nobody = Touched(producers=0, consumers=0, topics=0, coordinators=0)
     steps = tuple(
@@ -233,9 +281,23 @@ def plan_of(cluster: str, changes: list[Change], now: datetime) -> Plan:
         )
         for number, change in enumerate(changes, start=1)
     )
-    batch = Batch(batch_id=BATCH, kind="bundle_balance", title="chaos", findings=(), steps=steps)
+    batch = Batch(batch_id=BATCH, kind=KIND, title="chaos", findings=(), steps=steps)
     snapshot = f"{cluster}-{now:%Y%m%dT%H%M%SZ}"
-    return Plan(cluster=cluster, snapshot_id=snapshot, taken_at=now, policy_digest="0" * 64, batches=(batch,))
+    return Plan(
+        cluster=cluster,
+        snapshot_id=snapshot,
+        taken_at=now,
+        pulsar_cluster=identity,
+        policy_digest=policy.digest,
+        batches=(batch,),
+    )
+
+
+def with_trigger(engine: Engine) -> None:
+    """Adds a trigger that turns every answer into an approval, as somebody with the database's password could."""
+    with engine.begin() as connection:
+        for statement in TRIGGERS[engine.dialect.name]:
+            connection.execute(text(statement))
 
 
 def tampered_with(engine: Engine, plan: Plan, how: str, random: Random) -> bool:

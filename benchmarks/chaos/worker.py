@@ -29,6 +29,7 @@ from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.policy.schema import Policy
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
 
     from sqlalchemy import Connection, Engine
@@ -73,6 +74,8 @@ class Task:
         ahead: Seconds that its clock is off from the beginning.
         kill_at: The line at which it is killed, counted from where an intent is written until its outcome is.
         kill_line: The same, named; the first time that it is reached.
+        stopped_seconds: It is stopped there instead, for so long.
+        given_up: Whether another worker takes over before it goes on.
         walk: Whether it reports the lines that it came by in between.
     """
 
@@ -89,6 +92,8 @@ class Task:
     ahead: float = 0
     kill_at: int | None = None
     kill_line: Line | None = None
+    stopped_seconds: float | None = None
+    given_up: bool = False
     walk: bool = False
     jump: Jump | None = None
     outage: Outage | None = None
@@ -145,7 +150,8 @@ class _Mishaps:
             self.lines += 1
             line = str(Path(frame.f_code.co_filename).relative_to(LIBRARY)), frame.f_lineno
             if self.lines == self.task.kill_at or line == self.task.kill_line:
-                os.kill(os.getpid(), signal.SIGKILL)
+                self.happened = True
+                os.kill(os.getpid(), signal.SIGKILL if self.task.stopped_seconds is None else signal.SIGSTOP)
             if line[0].startswith(WALKED):
                 self.walked[line] = None
         return self.trace
@@ -186,11 +192,28 @@ def _state(pid: int) -> str:
         return "X"
 
 
-def run(task: Task) -> Report | None:
-    """Runs a worker to its end; None: it was killed."""
+def _is_stopped(pid: int) -> bool:
+    """Waits until a worker is stopped, or is over without having been."""
+    while (state := _state(pid)) not in {"T", "Z", "X"}:
+        time.sleep(0.05)
+    return state == "T"
+
+
+def run(task: Task, meanwhile: Callable[[], None] = lambda: None) -> Report | None:
+    """Runs a worker to its end; None: it was killed.
+
+    Args:
+        task: What it does.
+        meanwhile: Done while it is stopped, if that is what befalls it.
+    """
     task.result.unlink(missing_ok=True)
     child = processes.Process(target=work, args=(task,))
     child.start()
+    if task.stopped_seconds is not None and _is_stopped(child.pid or 0):
+        until = time.monotonic() + task.stopped_seconds
+        meanwhile()
+        time.sleep(max(until - time.monotonic(), 0))
+        os.kill(child.pid or 0, signal.SIGCONT)
     child.join(LIMIT_SECONDS)
     if child.is_alive():
         child.kill()
@@ -222,6 +245,7 @@ def _worked(task: Task, mishaps: _Mishaps) -> Report:
         ledger, writer = LedgerReader(engine), LedgerWriter(engine)
         with Bench.opened(
             settings,
+            cluster=task.cluster,
             run=task.run,
             ledger=ledger,
             ledger_writer=writer,

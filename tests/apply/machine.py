@@ -53,7 +53,7 @@ class Proposal:
         taken: Which run acts on an answer.
         tried_under: The answers under which intents were recorded.
         came_to: Outcomes by run and step.
-        forged: Rows of it that were tampered with: damage, table and key.
+        forged: Rows that were tampered with, of any plan, as that shuts all: damage, table and key.
     """
 
     plan: Plan

@@ -62,6 +62,7 @@ class Trial:
         self.faults: list[str] = []
         self.seen: Counter[str] = Counter()
         self._halts: set[str] = set()
+        self._forged: set[tuple[str, str, str]] = set()
 
     # -- plans and answers
 
@@ -70,7 +71,7 @@ class Trial:
         steps = steps_for(self.truth, self.site.brokers, wishes)
         batch = a_batch(*steps, kind=TWO_PEOPLE if two else "tc_balance")
         plan = self.site.record(a_plan(batch, taken_at=self.site.clock()), supersede=supersede)
-        self.known.append(Proposal(plan, voices=2 if two else 1))
+        self.known.append(Proposal(plan, voices=2 if two else 1, forged=self._forged))
         return self.known[-1]
 
     def superseded(self, older: Proposal, wishes: Iterable[Wish]) -> Proposal:
@@ -98,7 +99,7 @@ class Trial:
         (self._halts.add if halted else self._halts.discard)(name)
 
     def forged(self, proposal: Proposal, how: str, run: str) -> None:
-        """Somebody changes a row of a plan in the database; at most one of each plan."""
+        """Somebody changes a row of a plan in the database, once."""
         if proposal.forged:
             return
         with self.site.engine.begin() as connection:

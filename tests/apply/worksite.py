@@ -179,9 +179,16 @@ class Worksite:
 
     def record(self, plan: Plan, **options: Any) -> Plan:
         """Records a plan as one for this cluster, under the policy in force; returns it as it is recorded."""
-        mine = msgspec.structs.replace(plan, pulsar_cluster=self.identity, policy_digest=self.policy.digest)
-        self.writes.record_plan(mine, self.clock(), policy=self.policy, **options)
+        policy = self.recorded_policy
+        mine = msgspec.structs.replace(plan, pulsar_cluster=self.identity, policy_digest=policy.digest)
+        self.writes.record_plan(mine, self.clock(), policy=policy, **options)
         return mine
+
+    @property
+    def recorded_policy(self) -> Policy:
+        """The policy as it is recorded: in whole seconds, which no test has to wait for."""
+        whole = {"proof_timeout_seconds": max(1, round(self.policy.apply.proof_timeout_seconds))}
+        return self.policy.model_copy(update={"apply": self.policy.apply.model_copy(update=whole)})
 
     @property
     def identity(self) -> ClusterIdentity:
@@ -231,7 +238,7 @@ class Worksite:
 
     def ask(self, plan: Plan, run: str = RUN, **asked: Any) -> None:
         """Records that somebody is asked about the plan's only batch, on a schedule."""
-        options = {"origin": Origin.SCHEDULE, "policy": self.policy, **asked}
+        options = {"origin": Origin.SCHEDULE, "policy": self.recorded_policy, **asked}
         self.writes.record_request(plan, "b1", run, self.clock(), **options)
 
     def approved(self, *steps: Change | Step) -> Plan:

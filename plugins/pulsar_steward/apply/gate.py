@@ -149,7 +149,7 @@ def require_policies(
     """Refuses to act under a policy that is looser than those under which was planned and asked.
 
     Returns:
-        The values of these two by section, and of the one in force.
+        The values of these two by section, and those of the one in force for approvals.
 
     Raises:
         Refused: With every key that is looser; or if it is not recorded under which policy was planned or asked.
@@ -173,7 +173,7 @@ def require_policies(
                 " former values back, or observe and ask under these"
             )
         known.append(values)
-    return (*known, policy.model_dump(mode="json"))
+    return (*known, {"approval": policy.approval.model_dump(mode="json")})
 
 
 def _require_approval(answer: RecordedAnswer, now: datetime) -> None:

@@ -89,7 +89,11 @@ def loosened(policy: Policy, then: Mapping[str, Any]) -> tuple[str, ...]:
         then: The values of the other one by section, as `Policy.document` wrote them; a key that it does not know
             bounded nothing then.
     """
-    now = policy.model_dump(mode="json")
+    compared: dict[str, set[str]] = {}
+    for name in (*LOOSER, *USERS):
+        section, _, key = name.partition(".")
+        compared.setdefault(section, set()).add(key)
+    now = {name: getattr(policy, name).model_dump(mode="json", include=keys) for name, keys in compared.items()}
     found = []
     for name, is_looser in LOOSER.items():
         section, _, key = name.partition(".")
