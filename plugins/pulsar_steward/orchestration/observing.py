@@ -70,7 +70,7 @@ def plan_snapshot(cluster: str, snapshot_uri: str, run: str) -> Planned:
         for note in plan.notes:
             log.info("note: %s", note)
         view = View.PARTIAL if meta.unread else View.COMPLETE
-        standing = standing_plans(shop.ledger, cluster, shop.policy.approval, now)
+        standing = standing_plans(shop.ledger, cluster, shop.policy, now)
         publication = decide(plan, view, standing, shop.policy.approval, now)
         return _recorded(shop, plan, publication, now)
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.errors import NotInLedger
 from pulsar_steward.ledger.rows import Decision, PlanRow, RecordedAnswer
+from pulsar_steward.policy.looser import loosened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.policy.approval import ApprovalPolicy
+    from pulsar_steward.policy.schema import Policy
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,11 +27,14 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         row: The plan as listed.
         waiting: Whether somebody may still answer one of its batches.
+        answerable: Whether an approval of it could still be carried out: not under a policy that is looser by now, and
+            not of a plan that does not say which Pulsar cluster it is for.
         rejected_at: When a person last rejected one of its batches; None: nobody did.
     """
 
     row: PlanRow
     waiting: bool
+    answerable: bool = True
     rejected_at: datetime | None
 
 
@@ -73,7 +79,9 @@ def decide(plan: Plan, view: View, standing: Sequence[Standing], policy: Approva
     if not plan.batches:
         reason = "; ".join(plan.notes) or "nothing to remedy"
         return Publication(ask=False, record=True, supersede=older, reason=reason)
-    same = [each for each in standing if each.row.proposal_digest == plan.proposal_digest]
+    equal = (each for each in standing if each.row.proposal_digest == plan.proposal_digest)
+    # A question whose answer would be refused asks for nothing: it is put anew.
+    same = [each for each in equal if each.answerable or not each.waiting]
     # Another question that still waits no longer describes the cluster: it must go, so this one takes its place.
     outdated = any(each.waiting for each in standing if each not in same)
     for each in same:
@@ -85,7 +93,7 @@ def decide(plan: Plan, view: View, standing: Sequence[Standing], policy: Approva
     return Publication(ask=True, record=True, supersede=older, reason=f"{len(plan.batches)} batches to be answered")
 
 
-def standing_plans(ledger: LedgerReader, cluster: str, policy: ApprovalPolicy, now: datetime) -> tuple[Standing, ...]:
+def standing_plans(ledger: LedgerReader, cluster: str, policy: Policy, now: datetime) -> tuple[Standing, ...]:
     """How the cluster's proposals stand, newest first; a superseded one counts for its rejection, which outlives it.
 
     Ways back are none: a person asked for them by hand, and no observation takes their place.
@@ -93,18 +101,26 @@ def standing_plans(ledger: LedgerReader, cluster: str, policy: ApprovalPolicy, n
     return tuple(_standing(ledger, row, policy, now) for row in ledger.plans(cluster, ways_back=False))
 
 
-def _standing(ledger: LedgerReader, row: PlanRow, policy: ApprovalPolicy, now: datetime) -> Standing:
-    asked = ledger.asked_at(row.plan_id)
-    patience = timedelta(minutes=policy.response_timeout_minutes)
+def _standing(ledger: LedgerReader, row: PlanRow, policy: Policy, now: datetime) -> Standing:
+    plan, asked = ledger.plan(row.plan_id), ledger.asked_at(row.plan_id)
+    patience = timedelta(minutes=policy.approval.response_timeout_minutes)
     waiting, rejected = False, []
-    for batch in ledger.plan(row.plan_id).batches:
+    for batch in plan.batches:
         answers = ledger.answers(row.plan_id, batch.batch_id)
         since = asked.get(batch.batch_id, row.created_at)
         unanswered = not any(answer.answered_at >= since for answer in answers)
         waiting = waiting or (unanswered and now < since + patience) or _being_applied(ledger, answers, now)
         rejected += [answer.answered_at for answer in answers if answer.decision is Decision.REJECTED]
     waiting = waiting and row.superseded_by is None
-    return Standing(row=row, waiting=waiting, rejected_at=max(rejected, default=None))
+    answerable = waiting and plan.planned_for is not None and _not_looser(ledger, plan, policy)
+    return Standing(row=row, waiting=waiting, answerable=answerable, rejected_at=max(rejected, default=None))
+
+
+def _not_looser(ledger: LedgerReader, plan: Plan, policy: Policy) -> bool:
+    try:
+        return not loosened(policy, ledger.policy(plan.policy_digest))
+    except NotInLedger:
+        return False
 
 
 def _being_applied(ledger: LedgerReader, answers: Sequence[RecordedAnswer], now: datetime) -> bool:

@@ -14,7 +14,8 @@ from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.plan import ROLLBACK, approval_digest
 from pulsar_steward.orchestration.publish import Publication, Standing, View, decide, standing_plans
 from pulsar_steward.policy.approval import ApprovalPolicy
-from tests.builders import CLUSTER, NOW, a_batch, a_move, a_plan, a_step, broker
+from pulsar_steward.policy.schema import ApplyPolicy, Policy
+from tests.builders import CLUSTER, IDENTITY, NOW, a_batch, a_move, a_plan, a_step, broker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,14 +26,22 @@ if TYPE_CHECKING:
     from pulsar_steward.model.plan import Plan
 
 POLICY = ApprovalPolicy(response_timeout_minutes=60, ask_again_minutes=120)
-NEW = a_plan(snapshot_id="new")
+WHOLE_POLICY = Policy(approval=POLICY)
+NEW = a_plan(snapshot_id="new", pulsar_cluster=IDENTITY, policy_digest=WHOLE_POLICY.digest)
 SAME = a_plan(snapshot_id="older")
 OTHER = a_plan(a_batch(a_step(a_move(target=broker(2)))), snapshot_id="other")
 EMPTY = a_plan(batches=(), snapshot_id="empty", notes=("all is well",))
 RUN = "dag/run/0"
 
 
-def standing(plan: Plan, *, waiting: bool = False, rejected: int | None = None, superseded: bool = False) -> Standing:
+def standing(
+    plan: Plan,
+    *,
+    waiting: bool = False,
+    answerable: bool = True,
+    rejected: int | None = None,
+    superseded: bool = False,
+) -> Standing:
     """How a plan stands; `rejected` is minutes ago."""
     row = PlanRow(
         plan_id=plan.plan_id,
@@ -45,7 +54,7 @@ def standing(plan: Plan, *, waiting: bool = False, rejected: int | None = None, 
         superseded_at=NOW if superseded else None,
     )
     rejected_at = None if rejected is None else NOW - timedelta(minutes=rejected)
-    return Standing(row=row, waiting=waiting, rejected_at=rejected_at)
+    return Standing(row=row, waiting=waiting, answerable=answerable, rejected_at=rejected_at)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +62,14 @@ def standing(plan: Plan, *, waiting: bool = False, rejected: int | None = None, 
     [
         pytest.param(NEW, [], True, [], "1 batches", id="the first"),
         pytest.param(NEW, [standing(SAME, waiting=True)], False, None, "still waits", id="the same waits"),
+        pytest.param(
+            NEW,
+            [standing(SAME, waiting=True, answerable=False)],
+            True,
+            [SAME],
+            "1 batches",
+            id="the same waits, and an answer to it would be refused",
+        ),
         pytest.param(NEW, [standing(SAME)], True, [SAME], "1 batches", id="the same timed out"),
         pytest.param(NEW, [standing(OTHER, waiting=True)], True, [OTHER], "1 batches", id="another waits"),
         pytest.param(NEW, [standing(SAME, rejected=119)], False, None, "was rejected at", id="rejected lately"),
@@ -104,15 +121,27 @@ def test_a_partial_snapshot_without_findings_changes_nothing() -> None:
 def engine(tmp_path: Path) -> Iterator[Engine]:
     """A ledger that holds one plan, recorded now."""
     engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
-    LedgerWriter(engine).record_plan(NEW, NOW)
+    LedgerWriter(engine).record_plan(NEW, NOW, policy=WHOLE_POLICY)
     yield engine
     engine.dispose()
 
 
 def stands(engine: Engine, minutes: int) -> tuple[bool, bool]:
     """Whether the newest plan waits, and whether it was rejected, so many minutes from now."""
-    newest = standing_plans(LedgerReader(engine), CLUSTER, POLICY, NOW + timedelta(minutes=minutes))[0]
+    newest = standing_plans(LedgerReader(engine), CLUSTER, WHOLE_POLICY, NOW + timedelta(minutes=minutes))[0]
     return newest.waiting, newest.rejected_at is not None
+
+
+def test_a_question_is_put_anew_where_its_answer_would_be_refused(engine: Engine) -> None:
+    """As the policy is looser by now, or the plan names no Pulsar cluster."""
+
+    def answerable(policy: Policy) -> bool:
+        return standing_plans(LedgerReader(engine), CLUSTER, policy, NOW)[0].answerable
+
+    assert answerable(WHOLE_POLICY)
+    assert not answerable(Policy(approval=POLICY, apply=ApplyPolicy(most_clients_per_step=1_000_000)))
+    LedgerWriter(engine).record_plan(SAME, NOW)
+    assert not answerable(WHOLE_POLICY)
 
 
 def answer(engine: Engine, decision: Decision, **fields: Any) -> None:
@@ -180,7 +209,7 @@ def test_a_superseded_plan_waits_for_nobody_and_its_rejection_stands(engine: Eng
     """A healthy moment in between does not make a rejected proposal a new question."""
     answer(engine, Decision.REJECTED)
     LedgerWriter(engine).record_plan(EMPTY, NOW, supersede=[NEW.plan_id])
-    earlier = standing_plans(LedgerReader(engine), CLUSTER, POLICY, NOW + timedelta(minutes=6))
+    earlier = standing_plans(LedgerReader(engine), CLUSTER, WHOLE_POLICY, NOW + timedelta(minutes=6))
     assert [(each.row.plan_id, each.waiting, each.rejected_at is not None) for each in earlier] == [
         (EMPTY.plan_id, False, False),
         (NEW.plan_id, False, True),
@@ -193,6 +222,6 @@ def test_a_way_back_is_no_proposal(engine: Engine) -> None:
     back = a_plan(a_batch(kind=ROLLBACK), snapshot_id="back")
     LedgerWriter(engine).record_plan(back, NOW)
     LedgerWriter(engine).record_request(back, "b1", "pulsar_rollback/manual/0", NOW)
-    earlier = standing_plans(LedgerReader(engine), CLUSTER, POLICY, NOW)
+    earlier = standing_plans(LedgerReader(engine), CLUSTER, WHOLE_POLICY, NOW)
     assert [each.row.plan_id for each in earlier] == [NEW.plan_id]
     assert back.plan_id not in decide(EMPTY, View.COMPLETE, earlier, POLICY, NOW).supersede
