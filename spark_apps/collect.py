@@ -1,8 +1,8 @@
 """Takes a snapshot of a cluster: ``spark-submit collect.py --cluster NAME --out URI --taken-at TIME``.
 
 The admin API's addresses and the token come from the environment, as arguments and Spark's configuration can be read
-by others: ``STEWARD_ADMIN_URLS`` (separated by commas), ``STEWARD_ADMIN_TOKEN`` and ``STEWARD_ADMIN_CA_FILE``. The last
-line of the output is the snapshot's URI.
+by others: ``STEWARD_ADMIN_URLS`` (separated by commas), ``STEWARD_ADMIN_TOKEN``, ``STEWARD_ADMIN_CA_FILE`` and
+``STEWARD_ADMIN_ALLOW_UNENCRYPTED_TOKEN``. The last line of the output is the snapshot's URI.
 """
 
 from __future__ import annotations
@@ -13,10 +13,7 @@ import sys
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from pydantic import SecretStr
-
 from pulsar_steward.admin.settings import AdminSettings
-from pulsar_steward.errors import ConfigurationError
 from steward_spark.command import add_policy, policy_of, run
 from steward_spark.progress import told
 from steward_spark.session import spark_session
@@ -44,16 +41,7 @@ def settings_of(arguments: argparse.Namespace, environment: Mapping[str, str]) -
         ConfigurationError: If the environment names no address, or none that can be one.
         PolicyError: If the policy does not hold up.
     """
-    urls = tuple(url.strip() for url in environment.get("STEWARD_ADMIN_URLS", "").split(",") if url.strip())
-    if not urls:
-        raise ConfigurationError("STEWARD_ADMIN_URLS is not set: give at least one address, such as http://broker:8080")
-    token = environment.get("STEWARD_ADMIN_TOKEN")
-    return AdminSettings(
-        urls=urls,
-        token=SecretStr(token) if token else None,
-        limits=policy_of(arguments).admin,
-        ca_file=environment.get("STEWARD_ADMIN_CA_FILE") or None,
-    )
+    return AdminSettings.from_environment(environment, policy_of(arguments).admin)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

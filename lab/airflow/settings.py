@@ -115,16 +115,31 @@ def _ledger_connection(url: str) -> dict[str, object]:
 
 
 def connection_to(target: PulsarTarget, name: str = "local") -> dict[str, str]:
-    """The variable that holds the Airflow connection ``pulsar_admin_<name>`` to a Pulsar."""
+    """The variables that hold the Airflow connections ``pulsar_admin_<name>`` and ``pulsar_events_<name>`` to a Pulsar.
+
+    Events have no token of less rights here: a lab with authentication knows the superuser only.
+    """
+    connections = {f"AIRFLOW_CONN_PULSAR_ADMIN_{name.upper()}": _admin_connection(target)}
+    if target.service_url:
+        extra = {"service_url": target.service_url}
+        connections[f"AIRFLOW_CONN_PULSAR_EVENTS_{name.upper()}"] = {
+            "conn_type": "generic",
+            "password": target.token,
+            "extra": extra,
+        }
+    return {
+        variable: json.dumps({key: value for key, value in connection.items() if value})
+        for variable, connection in connections.items()
+    }
+
+
+def _admin_connection(target: PulsarTarget) -> dict[str, object]:
     first = urlsplit(target.admin_urls[0])
-    extra = {"urls": list(target.admin_urls), "service_url": target.service_url, "no_policy_file": True}
-    connection = {
+    return {
         "conn_type": "http",
         "schema": first.scheme,
         "host": first.hostname,
         "port": first.port,
         "password": target.token,
-        "extra": {key: value for key, value in extra.items() if value},
+        "extra": {"urls": list(target.admin_urls), "no_policy_file": True},
     }
-    filled = {key: value for key, value in connection.items() if value}
-    return {f"AIRFLOW_CONN_PULSAR_ADMIN_{name.upper()}": json.dumps(filled)}

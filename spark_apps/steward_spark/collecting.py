@@ -77,12 +77,14 @@ def collect(spark: SparkSession, settings: AdminSettings, order: Order) -> str:
 
     Raises:
         AdminError: If the cluster cannot be read at all.
-        ConfigurationError: If the order cannot be carried out.
+        ConfigurationError: If the order cannot be carried out, or the token would travel unencrypted to a broker.
         NobodyAnswered: If not one broker could be read.
     """
     place = SnapshotPlace(spark, snapshot_uri(order.out, order.cluster, order.taken_at))
     with Reader(settings) as reader:
         overview = look_over(reader)
+    for broker in overview.brokers:
+        settings.token_for(settings.base_of(broker))  # told here, and not by each task that would ask one
     collecting = _Collecting(spark, settings, order, overview, place)
     try:
         with tuned(spark, collecting.tuning):

@@ -44,16 +44,19 @@ class Care:
     @classmethod
     @contextmanager
     def taken(cls, airflow: Airflow, lab: Lab, cluster: str) -> Iterator[Care]:
-        """Adds the connection to Airflow's."""
-        (document,) = connection_to(lab, cluster).values()
-        airflow.api.add_connection(f"pulsar_admin_{cluster}", document)
+        """Adds the connections to Airflow's."""
+        documents = connection_to(lab, cluster)
+        names = {f"{variable}".removeprefix("AIRFLOW_CONN_").lower(): variable for variable in documents}
+        for name, variable in names.items():
+            airflow.api.add_connection(name, documents[variable])
         engine = open_ledger(airflow.spec.ledger)
         care = cls(airflow, lab, cluster, engine)
         try:
             yield care
         finally:
             engine.dispose()
-            airflow.api.remove_connection(f"pulsar_admin_{cluster}")
+            for name in names:
+                airflow.api.remove_connection(name)
 
     @property
     def ledger(self) -> LedgerReader:

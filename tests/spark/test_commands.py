@@ -111,10 +111,12 @@ def test_limits_of_the_policy_reach_the_client() -> None:
         [*COLLECT, "--out", "x", "--policy-json", '{"admin": {"read_attempts": 7}}'],
     )
 
-    settings = collect.settings_of(parsed, {"STEWARD_ADMIN_URLS": "http://a:1, http://b:1", "STEWARD_ADMIN_TOKEN": "t"})
+    settings = collect.settings_of(
+        parsed, {"STEWARD_ADMIN_URLS": "https://a:1, https://b:1", "STEWARD_ADMIN_TOKEN": "t"}
+    )
 
     assert settings.limits.read_attempts == 7
-    assert settings.urls == ("http://a:1", "http://b:1")
+    assert settings.urls == ("https://a:1", "https://b:1")
     assert "'t'" not in repr(settings)
 
 

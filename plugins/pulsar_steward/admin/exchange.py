@@ -1,9 +1,14 @@
-"""One HTTP exchange: the token, time limits, bodies whole or in pieces; redirects are answers like any other."""
+"""One HTTP exchange: the token, bounds of time and size, bodies whole or in pieces; redirects are answers like others.
+
+Whatever comes back passes the token's mask here, before anybody sees it: bodies, headers, and what errors say.
+"""
 
 from __future__ import annotations
 
 import time
+import traceback
 from contextlib import contextmanager
+from http.cookiejar import DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -12,14 +17,19 @@ import requests
 from urllib3 import exceptions as urllib3_errors
 
 from pulsar_steward.admin.body import Body, gathered
-from pulsar_steward.admin.faults import in_our_words
+from pulsar_steward.admin.bounds import BoundAdapter, Bounds
+from pulsar_steward.admin.faults import Unusable, in_our_words
+from pulsar_steward.admin.mask import mask_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
 
     from pulsar_steward.admin.settings import AdminSettings
+    from pulsar_steward.errors import AdminError
 
 _PIECE_BYTES = 1 << 18
+_UNPACKED = frozenset({"gzip", "x-gzip"})
+_FAILURES = (requests.RequestException, urllib3_errors.HTTPError, Unusable, TimeoutError)
 
 
 class Response(msgspec.Struct, frozen=True):
@@ -42,13 +52,22 @@ class Response(msgspec.Struct, frozen=True):
         return " ".join(str(reason).split()) if reason else self.phrase
 
 
+class MaskedFailure(Exception):
+    """What an HTTP library said of a failure, in the place of its own error, which held the token."""
+
+
 class Exchange:
     """Exchanges with any server, under one cluster's settings. Not for use by several threads at once."""
 
     def __init__(self, settings: AdminSettings) -> None:
         self._settings = settings
+        self._mask = mask_of(settings.token.get_secret_value() if settings.token else None)
+        self._bounds = Bounds()
         self._session = _Session()
         self._session.trust_env = False  # no .netrc, no proxies: nobody else's credentials, no detours
+        self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # nor what an answer asks to repeat
+        for scheme in ("http://", "https://"):
+            self._session.mount(scheme, BoundAdapter(self._bounds))
         if settings.ca_file:
             self._session.verify = settings.ca_file
 
@@ -56,53 +75,126 @@ class Exchange:
         """Closes the connections."""
         self._session.close()
 
+    def deadline(self) -> float:
+        """When a call that begins now has to be over, by `time.monotonic`."""
+        return time.monotonic() + self._settings.limits.total_timeout_seconds
+
     def whole(
         self,
         method: str,
         url: str,
         query: Mapping[str, str] | None = None,
         body: Any = None,
+        until: float | None = None,
         may_leave: Callable[[], None] | None = None,
     ) -> Response:
-        """Sends, and reads the answer to its end; what `may_leave` raises keeps the request from leaving."""
-        if may_leave is not None:
-            may_leave()
-        with self._sent(method, url, query, body) as (response, deadline):
-            return _response(response, gathered(_pieces(response, deadline)))
+        """Sends, and reads the answer to its end.
+
+        Args:
+            method: HTTP's.
+            url: Where to, with or without a query.
+            query: Is added to it.
+            body: Is sent as JSON; None: nothing is.
+            until: When it has to be over; None: the policy's time from now on.
+            may_leave: Asked right before the request leaves, the connection made; what it raises keeps it here.
+
+        Raises:
+            AdminError: If there is no answer, or none that can be read.
+            ConfigurationError: If the token would have to travel unencrypted.
+        """
+        try:
+            with self._sent(method, url, query, body, until or self.deadline(), may_leave) as response:
+                return self._response(response, gathered(self._pieces(response)))
+        except _FAILURES as error:
+            failure = self._named(error, method, url)
+        raise failure
 
     def pieces(self, url: str) -> Generator[Response | bytes]:
-        """Asks, and yields the answer's head (its body left empty), then its body as it comes."""
-        with self._sent("GET", url, None, None) as (response, deadline):
-            yield _response(response, b"")
-            yield from _pieces(response, deadline)
+        """Asks, and yields the answer's head (its body left empty), then its body as it comes.
+
+        Raises:
+            AdminError: If there is no answer, or none that can be read.
+            ConfigurationError: If the token would have to travel unencrypted.
+        """
+        try:
+            with self._sent("GET", url, None, None, self.deadline()) as response:
+                yield self._response(response, b"")
+                yield from self._pieces(response)
+                return
+        except _FAILURES as error:
+            failure = self._named(error, "GET", url)
+        raise failure
 
     @contextmanager
     def _sent(
-        self, method: str, url: str, query: Mapping[str, str] | None, body: Any
-    ) -> Iterator[tuple[requests.Response, float]]:
-        parts = urlsplit(url)
+        self,
+        method: str,
+        url: str,
+        query: Mapping[str, str] | None,
+        body: Any,
+        until: float,
+        may_leave: Callable[[], None] | None = None,
+    ) -> Iterator[requests.Response]:
         limits = self._settings.limits
-        headers = {"Accept": "application/json, text/plain;q=0.5"}
-        if self._settings.token is not None:
-            headers["Authorization"] = f"Bearer {self._settings.token.get_secret_value()}"
-        deadline = time.monotonic() + limits.total_timeout_seconds
+        headers = {"Accept": "application/json, text/plain;q=0.5", "Accept-Encoding": "gzip"}
+        if (token := self._settings.token_for(url)) is not None:
+            headers["Authorization"] = f"Bearer {token.get_secret_value()}"
+        self._bounds.renew(until, limits.most_answer_megabytes << 20, may_leave)
+        with self._session.request(
+            method,
+            url,
+            params=query,
+            json=body,
+            headers=headers,
+            timeout=(limits.connect_timeout_seconds, limits.read_timeout_seconds),
+            allow_redirects=False,
+            stream=True,
+        ) as response:
+            yield response
+
+    def _response(self, response: requests.Response, body: Body) -> Response:
+        location, date = (response.headers.get(name) for name in ("Location", "Date"))
+        return Response(
+            response.status_code,
+            None if location is None else self._mask.text(location),
+            body,
+            self._mask.text(response.reason or ""),
+            None if date is None else self._mask.text(date),
+        )
+
+    def _pieces(self, response: requests.Response) -> Iterator[bytes]:
+        """The body, unpacked and masked."""
+        pieces = self._unpacked(response)
+        fine = 200 <= response.status_code < 300  # noqa: PLR2004 - HTTP's own boundaries
+        return self._mask.document(pieces) if fine else self._mask.failure(pieces)
+
+    def _unpacked(self, response: requests.Response) -> Iterator[bytes]:
+        """The body as it comes.
+
+        `requests.Response.iter_content` would wait for a full piece, so that a body that drips never met the deadline.
+        """
+        packed = [each.strip().lower() for each in response.headers.get("Content-Encoding", "identity").split(",")]
+        if len(packed) > 1 or not _UNPACKED.union({"identity", ""}).issuperset(packed):
+            raise Unusable("it is packed more than once, or in another way than gzip")
+        most = left = self._settings.limits.most_answer_megabytes << 20
+        while piece := response.raw.read1(_PIECE_BYTES, decode_content=True):
+            self._bounds.seconds(None)
+            left -= len(piece)
+            if left < 0:
+                raise Unusable(f"unpacked it is larger than {most >> 20} MB (admin.most_answer_megabytes)")
+            yield piece
+
+    def _named(self, error: Exception, method: str, url: str) -> AdminError:
+        """A failure in our words, with what the library said as its cause, unless that held the token."""
+        parts = urlsplit(url)
+        ours = in_our_words(error, method, parts.path, parts.netloc)
+        said = "".join(traceback.format_exception(error))
         try:
-            with self._session.request(
-                method,
-                url,
-                params=query,
-                json=body,
-                headers=headers,
-                timeout=(
-                    limits.connect_timeout_seconds,
-                    min(limits.read_timeout_seconds, limits.total_timeout_seconds),
-                ),
-                allow_redirects=False,
-                stream=True,
-            ) as response:
-                yield response, deadline
-        except (requests.RequestException, urllib3_errors.HTTPError) as error:
-            raise in_our_words(error, method, parts.path, parts.netloc) from error
+            masked = self._mask.text(said)
+        except Unusable:
+            masked = ""
+        ours.__cause__ = error if masked == said else MaskedFailure(type(error).__name__)
+        return ours
 
 
 class _Session(requests.Session):
@@ -110,19 +202,3 @@ class _Session(requests.Session):
 
     def get_redirect_target(self, resp: requests.Response) -> None:
         """None: nothing for `requests` to do."""
-
-
-def _response(response: requests.Response, body: Body) -> Response:
-    headers = response.headers
-    return Response(response.status_code, headers.get("Location"), body, response.reason or "", headers.get("Date"))
-
-
-def _pieces(response: requests.Response, deadline: float) -> Iterator[bytes]:
-    """The body; the read time limit bounds each piece, the deadline all of them.
-
-    `requests.Response.iter_content` would wait for a full piece, so that a body that drips never met the deadline.
-    """
-    while piece := response.raw.read1(_PIECE_BYTES, decode_content=True):
-        yield piece
-        if time.monotonic() > deadline:
-            raise requests.ReadTimeout("the answer did not end within the total time limit")

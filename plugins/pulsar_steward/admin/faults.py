@@ -12,10 +12,15 @@ class NeverSent(Unreachable):
     """No connection was made, so nothing was sent: another broker may be asked even for a change."""
 
 
+class Unusable(Exception):
+    """An answer that is not read any further; its only argument says why. Never leaves the transport."""
+
+
 _WORDS: tuple[tuple[type[Exception], type[AdminError], str], ...] = (
     (requests.ConnectTimeout, NeverSent, "no connection within the time limit"),
     (requests.Timeout, TimedOut, "no answer within the time limit"),
     (urllib3_errors.TimeoutError, TimedOut, "the answer stopped within the time limit"),
+    (TimeoutError, TimedOut, "the answer did not end within the total time limit"),
     # No `NeverSent`: TLS can also fail once the call has been sent, and the error does not tell.
     (requests.exceptions.SSLError, Unreachable, "TLS failed: check the certificate and `ca_file`"),
     (urllib3_errors.ProtocolError, BrokenAnswer, "the answer was cut short"),
@@ -29,9 +34,11 @@ _WORDS: tuple[tuple[type[Exception], type[AdminError], str], ...] = (
 
 
 def in_our_words(error: Exception, method: str, path: str, broker: str) -> AdminError:
-    """What an error of `requests` or `urllib3` is called here, for one call; it is to be chained as the cause."""
+    """What an error of `requests`, `urllib3` or a socket is called here; it is to be chained as the cause."""
     if isinstance(error, requests.ConnectionError) and _never_connected(error):
         return NeverSent(method, path, broker, "no connection: refused, or the name does not resolve")
+    if isinstance(error, Unusable):
+        return BrokenAnswer(method, path, broker, f"the answer is not read any further: {error}")
     ours, words = next((ours, words) for theirs, ours, words in _WORDS if isinstance(error, theirs))
     return ours(method, path, broker, words)
 

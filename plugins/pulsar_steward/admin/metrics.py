@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from pulsar_steward.admin.settings import AdminSettings
 
 
+LONGEST_LINE_BYTES = 1 << 20
+"""A line that goes on for longer is passed over, like any that cannot be read."""
+
+
 class Sample(msgspec.Struct, frozen=True, gc=False):
     """One line: the series' name, its labels, and its value, which may be NaN or infinite."""
 
@@ -75,13 +79,18 @@ class Exposition:
                     yield sample
 
     def _lines(self) -> Iterator[list[bytes]]:
-        taken, rest = 0, b""
+        taken, rest, passing = 0, b"", False
         for piece in self._pieces:
             if taken >= self._most_bytes:
                 self.cut = True
                 return
             taken += len(piece)
+            if passing:  # the rest of a line that is too long
+                _, ended, piece = piece.partition(b"\n")  # noqa: PLW2901 - what is left of it
+                passing = not ended
             *lines, rest = (rest + piece).split(b"\n")
+            if len(rest) > LONGEST_LINE_BYTES:
+                rest, passing = b"", True
             yield lines
         yield [rest]
 

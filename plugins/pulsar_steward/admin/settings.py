@@ -1,18 +1,29 @@
-"""Where a cluster's admin API is and how to be let in."""
+"""Where a cluster's admin API is and how to be let in; also as variables of a process that looks for another one."""
 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
+
+from pydantic import SecretStr
 
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.policy.schema import AdminPolicy
 
 if TYPE_CHECKING:
-    from pydantic import SecretStr
+    from collections.abc import Mapping
 
+VARIABLES = "STEWARD_ADMIN_"
+"""Begins the name of each variable."""
+
+_URLS, TOKEN_VARIABLE, _CA_FILE, _ALLOWED = (
+    f"{VARIABLES}{name}" for name in ("URLS", "TOKEN", "CA_FILE", "ALLOW_UNENCRYPTED_TOKEN")
+)
+_YES = "true"
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 
 
@@ -25,12 +36,14 @@ class AdminSettings:
         token: Bearer token of a superuser, or None where the cluster asks for none.
         limits: Time limits and tries.
         ca_file: Certificates to trust for ``https``; None: the system's.
+        allow_unencrypted_token: Whether the token may go over ``http`` to another machine than this one.
     """
 
     urls: tuple[str, ...]
     token: SecretStr | None = None
     limits: AdminPolicy = field(default_factory=AdminPolicy)
     ca_file: str | None = None
+    allow_unencrypted_token: bool = False
 
     def __post_init__(self) -> None:
         if not self.urls:
@@ -44,6 +57,8 @@ class AdminSettings:
                 "the admin token is empty or holds white space or other characters that no header may carry: "
                 "give it without a line break at its end, or none at all"
             )
+        for url in self.urls:
+            self.token_for(url)
 
     @property
     def scheme(self) -> str:
@@ -54,6 +69,79 @@ class AdminSettings:
     def bases(self) -> tuple[str, ...]:
         """The URLs without a path or a slash at the end."""
         return tuple(f"{self.scheme}://{urlsplit(url).netloc}" for url in self.urls)
+
+    def base_of(self, broker: str) -> str:
+        """The URL of a broker by its id (``host:webport``)."""
+        return f"{self.scheme}://{broker}"
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str], limits: AdminPolicy) -> Self:
+        """What `in_environment` of another process wrote.
+
+        Raises:
+            ConfigurationError: If the environment names no address, or none that can be one.
+        """
+        urls = tuple(url.strip() for url in environment.get(_URLS, "").split(",") if url.strip())
+        if not urls:
+            raise ConfigurationError(f"{_URLS} is not set: give at least one address, such as http://broker:8080")
+        token = environment.get(TOKEN_VARIABLE)
+        return cls(
+            urls=urls,
+            token=SecretStr(token) if token else None,
+            limits=limits,
+            ca_file=environment.get(_CA_FILE) or None,
+            allow_unencrypted_token=environment.get(_ALLOWED) == _YES,
+        )
+
+    def in_environment(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """An environment with these settings, and nothing of what it said about another cluster.
+
+        Not as arguments, which others can read.
+        """
+        written = {name: value for name, value in environment.items() if not name.startswith(VARIABLES)}
+        written[_URLS] = ",".join(self.urls)
+        if self.token is not None:
+            written[TOKEN_VARIABLE] = self.token.get_secret_value()
+        if self.ca_file is not None:
+            written[_CA_FILE] = self.ca_file
+        if self.allow_unencrypted_token:
+            written[_ALLOWED] = _YES
+        return written
+
+    def token_for(self, url: str) -> SecretStr | None:
+        """What is sent along to an address.
+
+        Raises:
+            ConfigurationError: If it would travel unencrypted, and nobody allowed that.
+        """
+        if self.token is not None and not self.allow_unencrypted_token and travels_unencrypted(url):
+            raise ConfigurationError(
+                f"the admin token would travel unencrypted to {urlsplit(url).netloc}: {REMEDY}"
+                " (on the command line: --allow-unencrypted-token)"
+            )
+        return self.token
+
+
+REMEDY = (
+    "use the TLS address (with `ca_file` where the certificate is your own), or allow it with"
+    ' `"allow_unencrypted_token": true` in the connection\'s extra'
+)
+"""For a token that may not travel as it would have to."""
+
+
+def travels_unencrypted(url: str) -> bool:
+    """Whether what is sent to an address (``scheme://host:port``) leaves this machine as plain text."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return True
+    return parts.scheme not in {"https", "pulsar+ssl"} and not _is_loopback(parts.hostname or "")
+
+
+def _is_loopback(host: str) -> bool:
+    with suppress(ValueError):
+        return ip_address(host).is_loopback
+    return host == "localhost"
 
 
 def _check_url(url: str) -> None:

@@ -1,15 +1,17 @@
 """Calls to a cluster: which broker is asked, redirects, safe retries; nothing of Pulsar's paths.
 
 Redirects are followed here and not by `requests`, which drops the token on the way to another host or port: every
-broker is another host or port. The token goes to brokers of this cluster only.
+broker is another host or port. The token goes to brokers of this cluster only, and what is called there is what was
+meant to be called (`pulsar_steward.admin.redirects`).
 """
 
 from __future__ import annotations
 
 import logging
+import re
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlencode, urljoin, urlsplit
 
 import msgspec
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
@@ -18,9 +20,11 @@ from pulsar_steward.admin.body import Body
 from pulsar_steward.admin.closing import Closing
 from pulsar_steward.admin.exchange import Exchange, Response
 from pulsar_steward.admin.faults import NeverSent
+from pulsar_steward.admin.redirects import difference, shown
 from pulsar_steward.errors import (
     AdminError,
     BrokenAnswer,
+    ConfigurationError,
     RedirectRefused,
     ServerError,
     StewardError,
@@ -31,7 +35,8 @@ from pulsar_steward.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Callable, Generator, Iterable, Mapping
+    from urllib.parse import SplitResult
 
     from pulsar_steward.admin.settings import AdminSettings
 
@@ -40,9 +45,15 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 Method = Literal["GET", "PUT", "POST", "DELETE"]
 
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_SEE_OTHER = 303
+_REDIRECTS = frozenset({301, 302, _SEE_OTHER, 307, 308})
 _PASSING = (Unreachable, TimedOut, BrokenAnswer, ServerError, TooManyRequests)
 _MEMBERS_PATH = "/admin/v2/brokers"
+_CONFIGURATION_PATH = "/admin/v2/brokers/configuration/runtime"
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+Place = tuple[str | None, int | None]
+"""A host, in small letters, and a port."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -79,7 +90,8 @@ class Transport(Closing):
         self._settings = settings
         self._methods = methods
         self._bases = [base] if base else list(settings.bases)
-        self._members: frozenset[str] = frozenset()
+        self._members: frozenset[Place] = frozenset()
+        self._tls_ports: frozenset[int | None] = frozenset()
         self._exchange = Exchange(settings)
 
     def close(self) -> None:
@@ -88,7 +100,7 @@ class Transport(Closing):
 
     def at(self, broker: str) -> Transport:
         """The same transport towards one broker only (``host:webport``)."""
-        return Transport(self._settings, self._methods, base=f"{self._settings.scheme}://{broker}")
+        return Transport(self._settings, self._methods, base=self._settings.base_of(broker))
 
     def get(self, path: str, query: Mapping[str, str] | None = None) -> Answer:
         """Asks, and asks again, of the next base and with growing pauses, where the failure may pass.
@@ -174,46 +186,55 @@ class Transport(Closing):
     def _follow(
         self, method: Method, url: str, query: Mapping[str, str] | None, body: Any, may_leave: Callable[[], None] | None
     ) -> Answer:
+        url = f"{url}?{urlencode(query)}" if query else url
+        asked, until = urlsplit(url), self._exchange.deadline()
         seen: set[str] = set()
         for _ in range(self._settings.limits.redirects + 1):
             try:
-                response = self._exchange.whole(method, url, query, body, may_leave)
+                response = self._exchange.whole(method, url, None, body, until, may_leave)
             except StewardError as error:
                 if not seen or (isinstance(error, AdminError) and not isinstance(error, NeverSent)):
                     raise
-                parts = urlsplit(url)
+                broker, reason = urlsplit(url).netloc, f"redirected here, and not sent: {error}"
                 # The broker that redirected here may have noted the change, so this is no longer "never sent".
-                raise Unreachable(
-                    method, parts.path, parts.netloc, f"redirected here, and not sent: {error}"
-                ) from error
+                raise Unreachable(method, asked.path, broker, reason) from error
             if response.status not in _REDIRECTS:
                 return self._checked(method, url, response)
             seen.add(url)
-            target = self._target(method, url, response)
-            query = None  # a redirect's address carries the query itself
-            if target in seen:
+            url = self._target(method, asked, url, response)
+            if url in seen:
                 break
-            url = target
-        raise RedirectRefused(method, urlsplit(url).path, urlsplit(url).netloc, "redirected in circles, or too often")
+        raise RedirectRefused(method, asked.path, urlsplit(url).netloc, "redirected in circles, or too often")
 
-    def _target(self, method: Method, url: str, response: Response) -> str:
-        """Where a redirect leads, if the token may go there."""
+    def _target(self, method: Method, asked: SplitResult, url: str, response: Response) -> str:
+        """Where a redirect leads, if the same may be asked there and the token may go there."""
         here = urlsplit(url)
         try:
-            target = urljoin(url, response.location or "")
-            there = urlsplit(target)
+            there = urlsplit(urljoin(url, response.location or ""))
+            place = _place(there)
         except ValueError as error:
             raise RedirectRefused(method, here.path, here.netloc, "redirected to what is no address") from error
+        if objection := self._objection(method, asked, there, place, response.status):
+            raise RedirectRefused(method, here.path, here.netloc, objection)
+        return there._replace(path=asked.path, fragment="").geturl()
+
+    def _objection(
+        self, method: Method, asked: SplitResult, there: SplitResult, place: Place, status: int
+    ) -> str | None:
         if there.scheme != self._settings.scheme:
-            raise RedirectRefused(method, here.path, here.netloc, f"redirected from {here.scheme} to {there.scheme}")
-        if not self._is_member(there.netloc):
-            self._members = self._members_now()
-        if not self._is_member(there.netloc):
-            shown = there.netloc.rpartition("@")[2]
-            raise RedirectRefused(
-                method, here.path, here.netloc, f"redirected to {shown}, which is no broker of this cluster"
-            )
-        return target
+            return f"redirected from {self._settings.scheme} to {shown(there.scheme)}"
+        if status == _SEE_OTHER and method != "GET":
+            return "redirected by 303, which asks for another address to be read, and not for this to be done there"
+        if other := difference(asked, there):
+            return other
+        if "@" in there.netloc or not self._is_member(place):
+            host = shown(there.netloc.rpartition("@")[2])
+            return f"redirected to {host}, which is no web address of a broker of this cluster"
+        try:
+            self._settings.token_for(there.geturl())
+        except ConfigurationError as error:
+            return f"redirected: {error}"
+        return None
 
     def _checked(self, method: Method, url: str, response: Response) -> Answer:
         parts = urlsplit(url)
@@ -229,28 +250,52 @@ class Transport(Closing):
             raise RedirectRefused("GET", parts.path, parts.netloc, "the broker sends its callers elsewhere")
         return response
 
-    def _members_now(self) -> frozenset[str]:
-        """The brokers that the cluster lists, from a base and never by a redirect: that had to be checked as well."""
+    def _is_member(self, place: Place) -> bool:
+        """Whether the settings or the cluster name it; the cluster is asked again about a place that was not known."""
+        if place in {_place(urlsplit(base)) for base in self._settings.bases} or self._is_listed(place):
+            return True
+        self._members = frozenset(_place(urlsplit(self._settings.base_of(each))) for each in self._listed())
+        return self._is_listed(place)
+
+    def _is_listed(self, place: Place) -> bool:
+        """Whether the place is that of a listed broker, by its id or, over TLS, by the port that brokers have for that.
+
+        Ids carry the plain port where a broker has both.
+        """
+        if place in self._members:
+            return True
+        host, port = place
+        if self._settings.scheme != "https" or host not in {each for each, _ in self._members}:
+            return False
+        if port in {_place(urlsplit(base))[1] for base in self._settings.bases}:
+            return True
+        self._tls_ports = self._tls_ports or self._tls_ports_told()
+        return port in self._tls_ports
+
+    def _listed(self) -> Iterable[str]:
+        """The brokers that the cluster lists."""
+        return self._from_a_base(_MEMBERS_PATH).decoded(list[str])
+
+    def _tls_ports_told(self) -> frozenset[int | None]:
+        """The port that a broker behind a base has for TLS, which is as a rule that of all of them; none: not told."""
+        try:
+            told = self._from_a_base(_CONFIGURATION_PATH).decoded(dict[str, str]).get("webServicePortTls", "")
+        except AdminError as error:
+            log.info("which port brokers have for TLS is not known: %s", error)
+            return frozenset()
+        return frozenset(int(port) for port in re.findall(r"[0-9]{1,5}", told))  # as Java writes it: Optional[8443]
+
+    def _from_a_base(self, path: str) -> Answer:
+        """What a base answers by itself: a redirect would have to be checked by what is asked here."""
         failure: AdminError | None = None
         for base in self._bases:
-            url = base + _MEMBERS_PATH
+            url = base + path
             try:
-                response = self._exchange.whole("GET", url, None, None)
-                if response.status in _REDIRECTS:
-                    raise RedirectRefused(
-                        "GET", _MEMBERS_PATH, urlsplit(url).netloc, "the list of brokers is redirected"
-                    )
-                return frozenset(self._checked("GET", url, response).decoded(list[str]))
+                return self._checked("GET", url, self._not_redirected(url, self._exchange.whole("GET", url)))
             except AdminError as error:
                 failure = failure or error
-        raise failure or Unreachable("GET", _MEMBERS_PATH, "", "no base to ask")
+        raise failure or Unreachable("GET", path, "", "no base to ask")
 
-    def _is_member(self, netloc: str) -> bool:
-        if "@" in netloc:
-            return False
-        if f"{self._settings.scheme}://{netloc}" in self._settings.bases or netloc in self._members:
-            return True
-        # Broker ids carry the plain port where a broker has both; a TLS redirect then names the same host's other port,
-        # and the certificate proves the host.
-        hosts = {urlsplit(f"//{member}").hostname for member in self._members}
-        return self._settings.scheme == "https" and urlsplit(f"//{netloc}").hostname in hosts
+
+def _place(parts: SplitResult) -> Place:
+    return parts.hostname, parts.port or _DEFAULT_PORTS.get(parts.scheme)

@@ -7,6 +7,7 @@ import typer
 
 from pulsar_steward.cli.options import (
     AdminUrls,
+    AllowUnencryptedToken,
     CaFile,
     ClusterName,
     Keep,
@@ -41,6 +42,7 @@ def checkup(  # noqa: PLR0913 - one for each option of the command
     snapshot: SnapshotUri = None,
     token_file: TokenFile = None,
     ca_file: CaFile = None,
+    allow_unencrypted_token: AllowUnencryptedToken = False,
     policy: PolicyFile = None,
     cluster: ClusterName = None,
     html: HtmlFile = None,
@@ -53,6 +55,7 @@ def checkup(  # noqa: PLR0913 - one for each option of the command
         snapshot=snapshot,
         token_file=token_file,
         ca_file=ca_file,
+        allow_unencrypted_token=allow_unencrypted_token,
         policy=policy,
         cluster=cluster,
         keep=keep,

@@ -12,7 +12,7 @@ import msgspec
 from pydantic import SecretStr
 
 from pulsar_steward.admin.reader import Reader
-from pulsar_steward.admin.settings import AdminSettings
+from pulsar_steward.admin.settings import TOKEN_VARIABLE, AdminSettings
 from pulsar_steward.cli.jobs import run_job
 from pulsar_steward.cli.places import need_java, spark_apps
 from pulsar_steward.errors import ConfigurationError
@@ -21,8 +21,6 @@ from pulsar_steward.policy.schema import Policy
 if TYPE_CHECKING:
     from pulsar_steward.cli.saying import Say
 
-TOKEN = "STEWARD_ADMIN_TOKEN"  # noqa: S105 - the variable's name
-_OWN = "STEWARD_ADMIN_"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -31,8 +29,9 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         urls: Of its admin API.
-        token_file: Holds the token; None: the variable `TOKEN`, or none.
+        token_file: Holds the token; None: the variable `TOKEN_VARIABLE`, or none.
         ca_file: Certificates to trust.
+        allow_unencrypted_token: Whether the token may go over ``http`` to another machine.
         cluster: What to call it; None: as it calls itself.
         policy: Thresholds and limits, those of single clusters among them.
     """
@@ -40,6 +39,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     urls: tuple[str, ...]
     token_file: Path | None = None
     ca_file: Path | None = None
+    allow_unencrypted_token: bool = False
     cluster: str | None = None
     policy: Policy
 
@@ -65,7 +65,7 @@ def look(target: Target, folder: Path, say: Say) -> str:
     taken_at = datetime.now(UTC).isoformat(timespec="seconds")
     say(f"collecting from the brokers of {cluster}")
     collected = ["--cluster", cluster, "--out", str(folder.resolve()), "--taken-at", taken_at]
-    return run_job(apps / "collect.py", [*collected, "--diagnose", *policy], environment_of(settings), say)
+    return run_job(apps / "collect.py", [*collected, "--diagnose", *policy], settings.in_environment(os.environ), say)
 
 
 def settings_of(target: Target) -> AdminSettings:
@@ -81,23 +81,13 @@ def settings_of(target: Target) -> AdminSettings:
         token=SecretStr(token) if token is not None else None,
         limits=policy.admin,
         ca_file=str(target.ca_file.resolve()) if target.ca_file else None,
+        allow_unencrypted_token=target.allow_unencrypted_token,
     )
-
-
-def environment_of(settings: AdminSettings) -> dict[str, str]:
-    """The environment of a job; what another shell left there about another cluster does not get in."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(_OWN)}
-    environment[f"{_OWN}URLS"] = ",".join(settings.urls)
-    if settings.token is not None:
-        environment[TOKEN] = settings.token.get_secret_value()
-    if settings.ca_file is not None:
-        environment[f"{_OWN}CA_FILE"] = settings.ca_file
-    return environment
 
 
 def _token(file: Path | None) -> str | None:
     if file is None:
-        return os.environ.get(TOKEN) or None
+        return os.environ.get(TOKEN_VARIABLE) or None
     try:
         return file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

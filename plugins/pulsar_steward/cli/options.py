@@ -29,6 +29,9 @@ TokenFile = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Holds a superuser's token.  [default: the variable STEWARD_ADMIN_TOKEN]"),
 ]
+AllowUnencryptedToken = Annotated[
+    bool, typer.Option("--allow-unencrypted-token", help="Lets the token go over http:// to another machine.")
+]
 CaFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Certificates to trust for https.")]
 PolicyFile = Annotated[Path | None, typer.Option("--policy", metavar="FILE", help="Thresholds and limits, YAML.")]
 ClusterName = Annotated[
@@ -47,6 +50,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         snapshot: A snapshot that is there already, or None.
         token_file: As for `Target`.
         ca_file: As for `Target`.
+        allow_unencrypted_token: As for `Target`.
         policy: A policy file, or None.
         cluster: As for `Target`.
         keep: Where a new snapshot is kept, or None.
@@ -56,6 +60,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: str | None
     token_file: Path | None
     ca_file: Path | None
+    allow_unencrypted_token: bool
     policy: Path | None
     cluster: str | None
     keep: Path | None
@@ -98,6 +103,7 @@ def snapshot_of(source: Source, policy: Policy) -> Iterator[Snapshot]:
         urls=tuple(source.admin_urls or ()),
         token_file=source.token_file,
         ca_file=source.ca_file,
+        allow_unencrypted_token=source.allow_unencrypted_token,
         cluster=source.cluster,
         policy=policy,
     )

@@ -7,6 +7,7 @@ import typer
 from pulsar_steward.cli.ledgers import LEDGER, LedgerUrl, ledger_to_read, without_password
 from pulsar_steward.cli.options import (
     AdminUrls,
+    AllowUnencryptedToken,
     CaFile,
     ClusterName,
     Keep,
@@ -36,6 +37,7 @@ def plan(  # noqa: PLR0913 - one for each option of the command
     snapshot: SnapshotUri = None,
     token_file: TokenFile = None,
     ca_file: CaFile = None,
+    allow_unencrypted_token: AllowUnencryptedToken = False,
     policy: PolicyFile = None,
     cluster: ClusterName = None,
     ledger: LedgerUrl = None,
@@ -49,6 +51,7 @@ def plan(  # noqa: PLR0913 - one for each option of the command
         snapshot=snapshot,
         token_file=token_file,
         ca_file=ca_file,
+        allow_unencrypted_token=allow_unencrypted_token,
         policy=policy,
         cluster=cluster,
         keep=keep,

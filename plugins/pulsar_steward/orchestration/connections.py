@@ -5,33 +5,37 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 from pydantic import SecretStr
 from sqlalchemy.engine import URL, make_url
 
-from pulsar_steward.admin.settings import AdminSettings
+from pulsar_steward.admin.settings import REMEDY, AdminSettings, travels_unencrypted
 from pulsar_steward.errors import ConfigurationError, PolicyError
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.orchestration.home import home, policy_file
 from pulsar_steward.policy.load import load_policy
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sqlalchemy import Engine
 
     from pulsar_steward.policy.schema import Policy
 
 LEDGER = "steward_ledger"
 SPARK = "spark_default"
+ALLOWED = "allow_unencrypted_token"
 
 
 def admin_settings(cluster: str, policy: Policy) -> AdminSettings:
     """The admin API of a cluster, from the connection ``pulsar_admin_<cluster>``.
 
     The connection's type is HTTP: host, port, schema (``http`` or ``https``), the token in the password. Its extra may
-    hold ``urls``, a list of more brokers (or all of them), ``ca_file``, ``service_url`` and ``no_policy_file``.
+    hold ``urls``, a list of more brokers (or all of them), ``ca_file``, ``allow_unencrypted_token`` and
+    ``no_policy_file``.
 
     Raises:
         ConfigurationError: If there is no such connection, or it is not usable.
@@ -46,7 +50,13 @@ def admin_settings(cluster: str, policy: Policy) -> AdminSettings:
     extra = connection.extra_dejson
     urls = tuple(extra.get("urls") or ()) or (_url(name, connection),)
     token = SecretStr(connection.password) if connection.password else None
-    return AdminSettings(urls=urls, token=token, limits=policy.admin, ca_file=extra.get("ca_file"))
+    return AdminSettings(
+        urls=urls,
+        token=token,
+        limits=policy.admin,
+        ca_file=extra.get("ca_file"),
+        allow_unencrypted_token=_allowed(name, extra),
+    )
 
 
 def policy_of(cluster: str) -> Policy:
@@ -67,23 +77,63 @@ def policy_of(cluster: str) -> Policy:
     return load_policy(file).for_cluster(cluster)
 
 
-class ClientDoor(NamedTuple):
-    """Where clients of a cluster connect, and the token of the cluster's connection, if it has one."""
+class EventsDoor(NamedTuple):
+    """Where events of a cluster go: the service URL, a token of their own if there is one, and what to trust."""
 
     service_url: str
-    token: str | None
+    token: SecretStr | None
+    ca_file: str | None
 
 
-def client_door(cluster: str) -> ClientDoor:
-    """Where clients of the cluster connect.
+def events_door(cluster: str) -> EventsDoor:
+    """Where events go, from the connection ``pulsar_events_<cluster>``.
+
+    Its extra holds ``service_url`` (``pulsar+ssl://host:port,...``), unless host, port and schema say it, and may hold
+    ``ca_file`` and ``allow_unencrypted_token``. The token in its password only has to be allowed to produce to the
+    topic of events: the admin connection's, a superuser's, is never used for them.
 
     Raises:
-        ConfigurationError: If the connection's extra does not say so.
+        ConfigurationError: If there is no such connection, it is not usable, or its token would travel unencrypted.
     """
-    connection = _connection(f"pulsar_admin_{cluster}")
-    if connection is None or not (address := connection.extra_dejson.get("service_url")):
-        raise ConfigurationError(f"`pulsar_admin_{cluster}` has no `service_url` in its extra: events go nowhere")
-    return ClientDoor(address, connection.password or None)
+    name = f"pulsar_events_{cluster}"
+    connection = _connection(name)
+    if connection is None:
+        raise ConfigurationError(
+            f"events go nowhere: there is no Airflow connection {name!r}: add one with `service_url`, such as"
+            " pulsar+ssl://broker:6651, in its extra, and as password a token that may produce to the topic of events"
+        )
+    extra = connection.extra_dejson
+    address = str(extra.get("service_url") or _service_url(name, connection))
+    scheme, divider, hosts = address.partition("://")
+    if scheme not in {"pulsar", "pulsar+ssl"} or not divider or "@" in hosts or not hosts.rstrip("/"):
+        raise ConfigurationError(
+            f"events go nowhere: {name!r} names no service URL such as pulsar+ssl://broker:6651 or pulsar://broker:6650"
+        )
+    token = SecretStr(connection.password) if connection.password else None
+    open_to_all = [host for host in hosts.split(",") if travels_unencrypted(f"{scheme}://{host}")]
+    if token is not None and open_to_all and not _allowed(name, extra):
+        raise ConfigurationError(
+            f"events go nowhere: their token would travel unencrypted to {', '.join(open_to_all)}: {REMEDY}"
+        )
+    return EventsDoor(address, token, extra.get("ca_file"))
+
+
+def _service_url(name: str, connection: Connection) -> str:
+    if not connection.host:
+        raise ConfigurationError(f"events go nowhere: {name!r} has no `service_url` in its extra, and no host")
+    if "://" in connection.host:
+        return connection.host
+    port = f":{connection.port}" if connection.port else ""
+    return f"{connection.schema or 'pulsar'}://{connection.host}{port}"
+
+
+def _allowed(name: str, extra: Mapping[str, Any]) -> bool:
+    """Whether the token of a connection may travel unencrypted; in a connection that is a URI all values are text."""
+    said = extra.get(ALLOWED, False)
+    known = {"true": True, "false": False}.get(str(said).lower())
+    if known is None:
+        raise ConfigurationError(f"`{ALLOWED}` in the extra of the connection {name!r} has to be true or false")
+    return known
 
 
 def ledger() -> Engine:
@@ -188,9 +238,7 @@ def spark_environment(settings: AdminSettings) -> None:
 
     Not the operator's ``env_vars``: Airflow shows these in its pages.
     """
-    os.environ["STEWARD_ADMIN_URLS"] = ",".join(settings.urls)
-    os.environ.pop("STEWARD_ADMIN_TOKEN", None)
-    if settings.token is not None:
-        os.environ["STEWARD_ADMIN_TOKEN"] = settings.token.get_secret_value()
-    if settings.ca_file:
-        os.environ["STEWARD_ADMIN_CA_FILE"] = settings.ca_file
+    written = settings.in_environment(os.environ)
+    for name in os.environ.keys() - written.keys():
+        del os.environ[name]
+    os.environ.update(written)

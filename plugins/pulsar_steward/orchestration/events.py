@@ -81,10 +81,13 @@ class _Sender:
     def _connected(self) -> pulsar.Producer:
         import pulsar  # noqa: PLC0415 - a native library that most tasks never need
 
-        door = connections.client_door(self._cluster)
+        door = connections.events_door(self._cluster)
         self._client = pulsar.Client(
             door.service_url,
-            authentication=pulsar.AuthenticationToken(door.token) if door.token else None,
+            authentication=pulsar.AuthenticationToken(door.token.get_secret_value()) if door.token else None,
+            tls_trust_certs_file_path=door.ca_file,
+            tls_allow_insecure_connection=False,
+            tls_validate_hostname=True,  # else any certificate that is trusted for any host will do
             operation_timeout_seconds=self._seconds,
             connection_timeout_ms=self._seconds * 1000,
             logger=_quiet_logger(),

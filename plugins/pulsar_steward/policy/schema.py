@@ -41,7 +41,12 @@ class AdminPolicy(Section):
 
     connect_timeout_seconds: int = Field(5, ge=1, le=300, description="to establish a connection")
     read_timeout_seconds: int = Field(30, ge=1, le=3600, description="between two pieces of an answer")
-    total_timeout_seconds: int = Field(300, ge=1, le=3600, description="for one whole answer")
+    total_timeout_seconds: int = Field(
+        300, ge=1, le=3600, description="for one whole call: connecting, redirects, and its answer to the end"
+    )
+    most_answer_megabytes: int = Field(
+        1024, ge=1, le=65_536, description="2^20 bytes of one answer, as sent and as unpacked; a larger one is none"
+    )
     read_attempts: int = Field(3, ge=1, le=10, description="tries of a call that only looks; changes are tried once")
     redirects: int = Field(5, ge=1, le=20, description="redirects followed within one call; two are usual")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 import pytest
 
@@ -124,7 +125,7 @@ def test_a_change_that_was_redirected_into_the_void_is_not_sent_again(
     """The broker that redirects may have noted the change already, so no other base is asked."""
     first, second = make_broker(), make_broker()
     first.on("/admin/v2/brokers", answer([first.id, refusing]))
-    first.on(change.path, redirect(f"http://{refusing}{change.path}"))
+    first.on(change.path, redirect(f"http://{refusing}{change.path}?{urlencode(change.query)}"))
     with Writer(settings(first.url, second.url)) as writer, pytest.raises(Unreachable):
         writer.send(change, permitted)
     assert len(first.asked_for(change.path)) == 1

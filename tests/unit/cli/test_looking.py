@@ -15,7 +15,7 @@ import pytest
 from lab.simulator import ClusterSpec, running_simulator
 from pulsar_steward.cli.failing import JobFailed
 from pulsar_steward.cli.jobs import run_job
-from pulsar_steward.cli.looking import Target, environment_of, look, settings_of
+from pulsar_steward.cli.looking import Target, look, settings_of
 from pulsar_steward.cli.places import checkout, need_java, page_of, spark_apps
 from pulsar_steward.cli.saying import progress
 from pulsar_steward.errors import ConfigurationError
@@ -113,12 +113,12 @@ def test_secrets_go_by_the_environment_only(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("STEWARD_ADMIN_TOKEN", "of-another-cluster")
     file = tmp_path / "token"
     file.write_text(f"{TOKEN}\n", encoding="utf-8")
-    target = Target(urls=("http://a:1", "http://b:1"), token_file=file, policy=Policy())
+    target = Target(urls=("https://a:1", "https://b:1"), token_file=file, policy=Policy())
 
-    given = environment_of(settings_of(target))
+    given = settings_of(target).in_environment(os.environ)
 
     assert {name: value for name, value in given.items() if name.startswith("STEWARD_ADMIN")} == {
-        "STEWARD_ADMIN_URLS": "http://a:1,http://b:1",
+        "STEWARD_ADMIN_URLS": "https://a:1,https://b:1",
         "STEWARD_ADMIN_TOKEN": TOKEN,
     }
 
@@ -137,7 +137,7 @@ def test_where_the_token_comes_from(
         file = tmp_path / "token"
         file.write_text(content, encoding="utf-8")
 
-    settings = settings_of(Target(urls=("http://a:1",), token_file=file, policy=Policy()))
+    settings = settings_of(Target(urls=("https://a:1",), token_file=file, policy=Policy()))
 
     assert (settings.token and settings.token.get_secret_value()) == token
 

@@ -13,11 +13,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 TOKEN = "made.up-token"
-ADMIN = {"conn_type": "http", "host": "broker-1", "port": 8080, "schema": "http", "password": TOKEN}
+ADMIN: dict[str, Any] = {"conn_type": "http", "host": "broker-1", "port": 8080, "schema": "http", "password": TOKEN}
+ADMIN["extra"] = {"allow_unencrypted_token": True}
 
 SUBMIT = """#!{python}
 import json, os, sys
-names = ("STEWARD_ADMIN_URLS", "STEWARD_ADMIN_TOKEN", "PYSPARK_PYTHON")
+names = ("STEWARD_ADMIN_URLS", "STEWARD_ADMIN_TOKEN", "STEWARD_ADMIN_ALLOW_UNENCRYPTED_TOKEN", "PYSPARK_PYTHON")
 told = {{"words": sys.argv[1:], "environment": {{name: os.environ.get(name) for name in names}}}}
 open(os.environ["TOLD"], "w").write(json.dumps(told))
 """
@@ -109,6 +110,7 @@ def test_the_connection_says_where(submitted: dict[str, dict[str, Any]], name: s
     assert options(told["words"], "--deploy-mode") == ["client"]
     assert told["environment"]["STEWARD_ADMIN_URLS"] == "http://broker-1:8080"
     assert told["environment"]["STEWARD_ADMIN_TOKEN"] == TOKEN
+    assert told["environment"]["STEWARD_ADMIN_ALLOW_UNENCRYPTED_TOKEN"] == "true"
     assert TOKEN not in " ".join(told["words"])
 
 

@@ -1,0 +1,213 @@
+"""What bounds one call in time and size while the HTTP library waits or reads: below it, at the socket.
+
+The library's own time limits hold for each wait, so that whoever sends a byte now and then (of a header, of the length
+of a chunk, of one interim answer after the other) keeps a call for ever. Here each wait is as long as what is left of
+the whole call, and each byte counts that came, whatever it was a part of.
+"""
+
+from __future__ import annotations
+
+import io
+import socket
+import time
+from functools import partial
+from http import HTTPStatus
+from http.client import HTTPResponse
+from typing import TYPE_CHECKING, Any
+
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.exceptions import ConnectTimeoutError, HeaderParsingError, NameResolutionError, NewConnectionError
+from urllib3.util.response import assert_header_parsing
+
+from pulsar_steward.admin.faults import Unusable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from _typeshed import WriteableBuffer
+
+
+class Bounds:
+    """What is left to one call; the next one begins with `renew`."""
+
+    def __init__(self) -> None:
+        self.renew(0.0, 0)
+
+    def renew(self, until: float, most_bytes: int, may_leave: Callable[[], None] | None = None) -> None:
+        """Begins a call.
+
+        Args:
+            until: When it has to be over, by `time.monotonic`.
+            most_bytes: How much may come, as it is sent.
+            may_leave: Asked right before the request leaves; None: it always may.
+        """
+        self._until = until
+        self._may_leave = may_leave
+        self._most = self._left = most_bytes
+
+    def seconds(self, most: float | None) -> float:
+        """How long to wait at most now.
+
+        Args:
+            most: What holds for one wait; None: no more than for all of them.
+
+        Raises:
+            TimeoutError: The call's time is over.
+        """
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the time for the whole call is over")
+        return left if most is None else min(left, most)
+
+    def leave(self) -> None:
+        """Asks, once, whether the request may leave; raises what objects."""
+        ask, self._may_leave = self._may_leave, None
+        if ask is not None:
+            ask()
+
+    def took(self, count: int) -> None:
+        """Counts bytes that came.
+
+        Raises:
+            Unusable: They are too many.
+        """
+        self._left -= count
+        if self._left < 0:
+            raise Unusable(f"it is larger than {self._most >> 20} MB (admin.most_answer_megabytes)")
+
+
+class BoundAdapter(HTTPAdapter):
+    """Connections of a `requests.Session` under bounds that all of them share."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        super().__init__()
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        """Makes the manager of connections, with connections of ours."""
+        super().init_poolmanager(*args, **kwargs)
+        self.poolmanager.pool_classes_by_scheme = self._pools()
+
+    def proxy_manager_for(self, *args: Any, **kwargs: Any) -> Any:
+        """The same by way of a proxy."""
+        manager = super().proxy_manager_for(*args, **kwargs)
+        manager.pool_classes_by_scheme = self._pools()
+        return manager
+
+    def _pools(self) -> dict[str, Any]:
+        return {
+            "http": partial(_PlainPool, bounds=self._bounds),
+            "https": partial(_TlsPool, bounds=self._bounds),
+        }
+
+
+class _Stream(io.RawIOBase):
+    """What comes from a socket, in time and within measure."""
+
+    def __init__(self, raw: io.RawIOBase, sock: socket.socket, bounds: Bounds) -> None:
+        self._raw = raw
+        self._socket = sock
+        self._bounds = bounds
+        self._most_seconds = sock.gettimeout()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int | None:
+        self._socket.settimeout(self._bounds.seconds(self._most_seconds))
+        count: int | None = self._raw.readinto(buffer)
+        self._bounds.took(count or 0)
+        return count
+
+    def fileno(self) -> int:
+        return self._raw.fileno()
+
+    def close(self) -> None:
+        try:
+            self._raw.close()
+        finally:
+            super().close()
+
+
+class _Response(HTTPResponse):
+    """An answer that is read from a `_Stream`, and whose headers are headers."""
+
+    def __init__(self, sock: socket.socket, *args: Any, bounds: Bounds, **kwargs: Any) -> None:
+        super().__init__(sock, *args, **kwargs)
+        self.fp = io.BufferedReader(_Stream(self.fp.detach(), sock, bounds))
+
+    def begin(self) -> None:
+        """Reads the head.
+
+        Raises:
+            Unusable: It is that of an interim answer other than 100, which the library would take for the last one, so
+                that the next call got the answer to this one; or a line in it is no header. The library would read on,
+                and write that line to the log.
+        """
+        super().begin()
+        if self.status < HTTPStatus.OK:
+            raise Unusable(f"{self.status} is no last answer")
+        try:
+            assert_header_parsing(self.msg)
+        except HeaderParsingError as error:
+            raise Unusable("its head cannot be read") from error
+
+
+class _Bound(HTTPConnection):
+    def __init__(self, *args: Any, bounds: Bounds, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._bounds = bounds
+        self.response_class = partial(_Response, bounds=bounds)  # type: ignore[assignment]  # anything callable will do
+
+    def send(self, data: Any) -> None:
+        """Sends, with whatever may keep the request here asked at the last moment: the connection is there by then."""
+        if self.sock is None:
+            self.connect()
+        self._bounds.leave()
+        super().send(data)
+
+    def _new_conn(self) -> socket.socket:
+        """Connects as the library does, within the call's time however many addresses the name has."""
+        try:
+            found = socket.getaddrinfo(self._dns_host.strip("[]"), self.port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            raise NameResolutionError(self.host, self, error) from error  # type: ignore[arg-type]  # also bad names
+        failure: Exception = OSError("the name has no address")
+        for family, kind, protocol, _, address in found:
+            made = socket.socket(family, kind, protocol)
+            try:
+                for option in self.socket_options or ():
+                    made.setsockopt(*option)
+                made.settimeout(self._bounds.seconds(self.timeout))
+                made.connect(address)
+                made.settimeout(self._bounds.seconds(self.timeout))
+            except OSError as error:
+                made.close()
+                failure = error
+            else:
+                return made
+        if isinstance(failure, TimeoutError):
+            raise ConnectTimeoutError(self, f"no connection to {self.host} in time") from failure
+        raise NewConnectionError(self, str(failure)) from failure
+
+
+class _BoundTls(_Bound, HTTPSConnection):
+    pass
+
+
+class _PlainPool(HTTPConnectionPool):
+    ConnectionCls = _Bound
+
+    def __init__(self, *args: Any, bounds: Bounds, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.conn_kw["bounds"] = bounds
+
+
+class _TlsPool(HTTPSConnectionPool):
+    ConnectionCls = _BoundTls
+
+    def __init__(self, *args: Any, bounds: Bounds, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.conn_kw["bounds"] = bounds

@@ -1,0 +1,81 @@
+"""What a redirect may change of a call: who is asked, and nothing of what is asked.
+
+Read in apache/pulsar (4.0, 4.2): brokers answer with the address that they were asked at, with another host and port,
+and with ``authoritative`` set or replaced. The classic load managers' leader takes ``destinationBroker`` out of an
+unload that it sends on to the bundle's owner, as it has stored by then where the bundle is to go; the extensible one
+leaves it in (`PulsarWebResource.validateBundleOwnershipAsync`, `NamespacesBase.validateLeaderBrokerAsync`).
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, quote, urlencode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from urllib.parse import SplitResult
+
+ADDED = "authoritative"
+DROPPED = "destinationBroker"
+
+_UNRESERVED = frozenset(string.ascii_letters + string.digits + "-._~")
+_ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
+_LONGEST_SHOWN = 60
+
+Query = list[tuple[str, str]]
+
+
+def difference(asked: SplitResult, target: SplitResult) -> str | None:
+    """What a redirect's target would ask that was not asked, in words; None: it is the same call.
+
+    Args:
+        asked: The address that was asked first, before any redirect.
+        target: Where the redirect leads.
+    """
+    if (was := _normal(asked.path)) != (now := _normal(target.path)):
+        return f"redirected to another path, {_apart(now.split('/'), was.split('/'))}"
+    wanted, told = _query(asked.query), _query(target.query)
+    added = [value for name, value in told if name == ADDED]
+    rest = [pair for pair in told if pair[0] != ADDED]
+    if rest not in (wanted, [pair for pair in wanted if pair[0] != DROPPED]):
+        return f"redirected with another query, {_written(rest)} in place of {_written(wanted)}"
+    if added not in ([], ["true"], ["false"]):
+        return f"redirected with {ADDED}={shown(' and '.join(added))}, which is neither true nor false"
+    return None
+
+
+def _normal(path: str) -> str:
+    """A path in RFC 3986's normal form: escapes of what needs none are undone, and all others in capitals.
+
+    An escaped slash stays one: it is part of a name, and a plain one divides names.
+    """
+    return _ESCAPE.sub(_unescaped, path)
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    character = chr(int(escape[0][1:], 16))
+    return character if character in _UNRESERVED else escape[0].upper()
+
+
+def _query(text: str) -> Query:
+    return sorted(parse_qsl(text, keep_blank_values=True, errors="surrogateescape"))
+
+
+def _written(query: Query) -> str:
+    return shown(urlencode(query, errors="surrogateescape")) or "none"
+
+
+def _apart(now: Sequence[str], was: Sequence[str]) -> str:
+    """Two paths from where they part."""
+    same = 0
+    while same < min(len(now), len(was)) - 1 and now[same] == was[same]:
+        same += 1
+    return f"{shown('/'.join(now[same:]))} in place of {shown('/'.join(was[same:]))}"
+
+
+def shown(text: str) -> str:
+    """A part of an address, without what a terminal would obey, and not longer than what tells it apart."""
+    plain = quote(text, safe="%/=&:@,;+!$'()*", errors="replace")
+    return plain if len(plain) <= _LONGEST_SHOWN else f"{plain[:_LONGEST_SHOWN]}…"

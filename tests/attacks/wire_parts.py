@@ -1,0 +1,71 @@
+"""What attacks on the wire share: a random token, brokers that speak TLS, certificates, settings towards them."""
+
+from __future__ import annotations
+
+import ssl
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
+from typing import TYPE_CHECKING, Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from pydantic import SecretStr
+
+from lab.tokens import signed
+from pulsar_steward.admin.settings import AdminSettings
+from pulsar_steward.policy.schema import AdminPolicy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.unit.admin.scripted import ScriptedBroker
+
+TOKEN = signed(b"a secret that only these tests know", "a-superuser-with-a-long-name@example.org")
+"""A JSON Web Token as Pulsar's own tool makes them."""
+
+LOCAL = IPv4Address("127.0.0.1")
+
+
+def settings(*urls: str, token: str = TOKEN, ca_file: Path | None = None, **limits: Any) -> AdminSettings:
+    """Settings with a token; the keywords are the policy's, also with fractions of a second."""
+    policy = AdminPolicy.model_copy(AdminPolicy(), update=limits)
+    return AdminSettings(urls, SecretStr(token), policy, ca_file=str(ca_file) if ca_file else None)
+
+
+def certificate(folder: Path, *names: str) -> tuple[Path, Path]:
+    """A certificate for names, or for 127.0.0.1, that vouches for itself, and its key: two files of PEM."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    known: list[x509.GeneralName] = [x509.DNSName(name) for name in names]
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, names[0] if names else str(LOCAL))])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName(known or [x509.IPAddress(LOCAL)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, SHA256())
+    )
+    files = folder / "certificate.pem", folder / "key.pem"
+    files[0].write_bytes(made.public_bytes(Encoding.PEM))
+    files[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return files
+
+
+def server_context(files: tuple[Path, Path]) -> ssl.SSLContext:
+    """What a server with this certificate and key speaks TLS by."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*files)
+    return context
+
+
+def over_tls(broker: ScriptedBroker, files: tuple[Path, Path]) -> str:
+    """Has a scripted broker speak TLS from now on; returns its URL."""
+    broker._server.socket = server_context(files).wrap_socket(broker._server.socket, server_side=True)
+    return f"https://{broker.id}"
