@@ -65,6 +65,10 @@ accuracy: $(STAMP) ## Make labelled faults, real ones too, see which the checks 
 chaos: $(STAMP) ## Seeded faults at random points of remediations on a real cluster, and docs/reliability.md (ARGS="--seed 2")
 	@$(JAVA) $(BIN)/python -m benchmarks.chaos $(ARGS)
 
+.PHONY: attacks
+attacks: $(STAMP) ## Attack every promise, and write what held into docs/security.md
+	@$(BIN)/python -m benchmarks.attacks
+
 .PHONY: bench
 bench: $(STAMP) ## Seconds and memory to collect, diagnose and plan at three sizes, and docs/performance.md (ARGS="--sizes 10000")
 	@$(JAVA) $(BIN)/python -m benchmarks.bench $(ARGS)
