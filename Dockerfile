@@ -11,7 +11,7 @@ RUN pip install --no-cache-dir --require-hashes --no-deps --requirement /opt/ste
 
 # The mount points of named volumes: a volume takes its owner from the folder that it first covers.
 RUN useradd --uid 10001 --create-home steward \
-    && install --directory --owner=steward --group=steward /var/lib/airflow /var/lib/snapshots /var/lib/steward
+    && install --directory --mode=0700 --owner=steward --group=steward /var/lib/airflow /var/lib/snapshots /var/lib/steward
 
 COPY plugins /opt/steward/plugins
 COPY dags /opt/steward/dags

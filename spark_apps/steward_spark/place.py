@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.errors import ConfigurationError, SnapshotError
 from pulsar_steward.model.tables import CLIENTS, DRILLED, FINDINGS, METRICS, SUBSCRIPTIONS, TOPICS, VERDICTS
+from pulsar_steward.policy.place import CLUSTER_NAME
 from steward_spark.lookups import java_class
 from steward_spark.schemas import spark_schema
 
@@ -47,7 +48,7 @@ def snapshot_uri(out: str, cluster: str, taken_at: datetime) -> str:
     Raises:
         ConfigurationError: If the cluster's name cannot be part of a path, or the time lacks its zone.
     """
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", cluster):
+    if not CLUSTER_NAME.fullmatch(cluster):
         raise ConfigurationError(f"cluster name {cluster!r}: use letters, digits, '.', '_' and '-' only")
     return f"{out.rstrip('/')}/cluster={cluster}/taken_at={stamp_of(taken_at)}"
 

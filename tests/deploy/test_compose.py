@@ -298,4 +298,4 @@ def test_the_image_is_pinned_and_unprivileged() -> None:
     places = {
         place for name, service in SERVICES.items() if service["image"] == OURS for place in mounts(name).values()
     }
-    assert f"install --directory --owner=steward --group=steward {' '.join(sorted(places))}\n" in DOCKERFILE
+    assert f"install --directory --mode=0700 --owner=steward --group=steward {' '.join(sorted(places))}\n" in DOCKERFILE

@@ -1,12 +1,13 @@
 """The ledger as the command line may open it: one that is there already, and no password among the arguments."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from sqlalchemy import Engine, make_url
+from sqlalchemy import URL, Engine, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from pulsar_steward.errors import ConfigurationError
@@ -14,6 +15,8 @@ from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.store import open_ledger
 
 LEDGER = "STEWARD_LEDGER"
+
+_PASSWORD = re.compile(r"(passw(or)?d|pwd|secret|token)[^=;&]*=", re.IGNORECASE)
 
 LedgerUrl = Annotated[
     str | None,
@@ -43,11 +46,20 @@ def without_password(context: typer.Context, ledger: str | None) -> None:
     if ledger is None or source is None or source.name != "COMMANDLINE":
         return
     try:
-        held = make_url(ledger).password is not None
+        held = _holds_password(make_url(ledger))
     except (SQLAlchemyError, ValueError):
         return  # said, without the URL, when it is opened
     if held:
-        raise ConfigurationError(f"--ledger holds a password, which others could read: set {LEDGER} instead")
+        raise ConfigurationError(
+            f"--ledger holds a password, which everybody on this machine could read: set {LEDGER} instead, or leave the"
+            " password out of the URL (libpq looks for it in ~/.pgpass, or in the file that PGPASSFILE names)"
+        )
+
+
+def _holds_password(url: URL) -> bool:
+    """Also among what the URL hands to the driver: ``?password=``, ``?sslpassword=``, ``?odbc_connect=...PWD=...``."""
+    given = (f"{name}={value}" for name, values in url.normalized_query.items() for value in values)
+    return url.password is not None or any(_PASSWORD.search(each) for each in given)
 
 
 @contextmanager

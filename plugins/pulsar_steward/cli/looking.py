@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,12 +15,11 @@ from pulsar_steward.admin.settings import TOKEN_VARIABLE, AdminSettings
 from pulsar_steward.cli.jobs import run_job
 from pulsar_steward.cli.places import need_java, spark_apps
 from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.policy.place import CLUSTER_NAME
 from pulsar_steward.policy.schema import Policy
 
 if TYPE_CHECKING:
     from pulsar_steward.cli.saying import Say
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,6 +99,6 @@ def _named(target: Target, settings: AdminSettings) -> str:
     if not own:
         raise ConfigurationError(f"{settings.bases[0]} tells no clusterName: is it the admin port of a Pulsar broker?")
     name = target.cluster or own
-    if not _NAME.fullmatch(name):
+    if not CLUSTER_NAME.fullmatch(name):
         raise ConfigurationError(f"cluster name {name!r}: give one of letters, digits, '.', '_' and '-' by --cluster")
     return name

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.errors import LedgerTampered
+from pulsar_steward.errors import ConfigurationError, LedgerTampered
 from pulsar_steward.ledger.chain import Head
+from pulsar_steward.policy.place import private_folder
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL
@@ -77,11 +78,11 @@ def note_in_file(home: Path, name: str, head: Head) -> None:
         known = heads_of(file.read_bytes(), str(file)) if file.exists() else {}
         if (last := known.get(name)) is not None and last.sequence >= head.sequence:
             return
-        home.mkdir(parents=True, exist_ok=True)
+        private_folder(home)
         # Renamed when it is whole: other tasks read it meanwhile.
         unfinished = file.with_suffix(f".{os.getpid()}")
         unfinished.write_bytes(msgspec.json.encode({**known, name: head}, order="sorted"))
         unfinished.chmod(0o600)
         unfinished.replace(file)
-    except (OSError, LedgerTampered) as error:
+    except (OSError, ConfigurationError, LedgerTampered) as error:
         log.warning("the end of the ledger's chain was not noted in %s: %s", file, error)

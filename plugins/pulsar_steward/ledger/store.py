@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from sqlalchemy import Engine, create_engine, event, make_url
 from sqlalchemy.exc import SQLAlchemyError
@@ -12,6 +14,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
 from pulsar_steward.errors import ConfigurationError, LedgerError
 from pulsar_steward.ledger.migrations.migrate import Migrations
+from pulsar_steward.policy.place import keep_private, private_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,9 +24,12 @@ if TYPE_CHECKING:
 
 _SQLITE_WAIT_SECONDS = 30
 
+_BESIDE = ("-wal", "-shm", "-journal")
+"""What SQLite keeps beside its file, with that file's mode."""
+
 
 def open_ledger(url: str | URL, *, make: bool = True) -> Engine:
-    """An engine on the ledger, its tables in place.
+    """An engine on the ledger, its tables in place; a SQLite file is its owner's alone from then on.
 
     Args:
         url: Where it is.
@@ -37,6 +43,7 @@ def open_ledger(url: str | URL, *, make: bool = True) -> Engine:
     engine = _engine(url)
     try:
         with in_words(engine):
+            _keep_file_private(engine)
             _prepare(engine, make=make)
     except (LedgerError, ConfigurationError):
         engine.dispose()
@@ -77,6 +84,32 @@ def _engine(url: str | URL) -> Engine:
     if sqlite:
         event.listen(engine, "connect", _prepare_sqlite)
     return engine
+
+
+def _keep_file_private(engine: Engine) -> None:
+    """Before SQLite opens a file, it is its owner's alone: SQLite would make it as the umask says, for all to read."""
+    file = _file_of(engine)
+    if file is None:
+        return
+    with suppress(OSError):  # a folder that is not there, or not ours: SQLite says so in its own words
+        private_file(file)
+    for beside in _BESIDE:
+        with suppress(OSError):  # gone, or never there
+            keep_private(file.with_name(file.name + beside))
+
+
+def _file_of(engine: Engine) -> Path | None:
+    """The file that SQLite keeps the ledger in; None where there is none, or where it is only read."""
+    if engine.dialect.name != "sqlite":
+        return None
+    (name,), options = engine.dialect.create_connect_args(engine.url)
+    if options.get("uri"):
+        parts = urlsplit(name)
+        query = parse_qs(parts.query)
+        if "immutable" in query or {"memory", "ro"} & set(query.get("mode", ())):
+            return None
+        name = unquote(parts.path)
+    return None if name == ":memory:" else Path(name)
 
 
 _ONE_AT_A_TIME = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(hashtext('pulsar_steward'))"}

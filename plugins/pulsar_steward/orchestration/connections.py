@@ -154,7 +154,6 @@ def ledger_url() -> URL:
     """
     connection = _connection(LEDGER)
     if connection is None:
-        home().mkdir(parents=True, exist_ok=True)
         return make_url(f"sqlite:///{home() / 'ledger.db'}")
     if url := connection.extra_dejson.get("url"):
         return make_url(url)

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from pulsar_steward.policy.place import policy_file
-from pulsar_steward.policy.place import steward_home as home
+from pulsar_steward.policy.place import policy_file, private_folder, steward_home
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["default_cluster", "home", "now", "policy_file", "snapshots_uri"]
+
+
+def home() -> Path:
+    """Steward's own folder (`steward_home`): it is there, and open to none but the user that runs Airflow.
+
+    Raises:
+        ConfigurationError: If it cannot be made, or others may write to it and this user cannot change that.
+    """
+    return private_folder(steward_home())
 
 
 def snapshots_uri() -> str:

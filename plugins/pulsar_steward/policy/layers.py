@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pulsar_steward.model.catalog import CHECKS, Scope
+from pulsar_steward.policy.place import CLUSTER_NAME
 from pulsar_steward.policy.trouble import Place, Trouble, dotted, troubles_of, unknown
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ NARROW = frozenset(info.section for info in CHECKS.values() if info.scope is Sco
 
 _TENANT = r"[-=:.\w]+"
 _NAMES = {
-    CLUSTERS: (re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*"), "a cluster's name"),
+    CLUSTERS: (CLUSTER_NAME, "a cluster's name"),
     TENANTS: (re.compile(_TENANT), "a tenant's name"),
     NAMESPACES: (re.compile(f"{_TENANT}/{_TENANT}"), "`tenant/namespace`"),
 }
