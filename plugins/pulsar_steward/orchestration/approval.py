@@ -13,7 +13,16 @@ from airflow.sdk import Param
 from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import AirflowSkipException
 
-from pulsar_steward.orchestration.answers import APPROVE, COMMENT, LOSS, REJECT, STEPS, interpret, takes_messages
+from pulsar_steward.orchestration.answers import (
+    APPROVE,
+    COMMENT,
+    LOSS,
+    MOST_OF_A_COMMENT,
+    REJECT,
+    STEPS,
+    interpret,
+    takes_messages,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,14 +73,16 @@ class ApproveBatch(HITLOperator):
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, str]:
         """Records the answer, whatever it is; returns its decision for the log."""
         from pulsar_steward.orchestration import workshop  # noqa: PLC0415 - keeps the parsing of DAG files light
+        from pulsar_steward.outside_text import shown  # noqa: PLC0415 - as above
 
         with workshop.open_workshop(self.batch["cluster"], run_key(context)) as shop:
             plan, batch_id = shop.ledger.plan(self.batch["plan_id"]), self.batch["batch_id"]
             asked = shop.question(plan, batch_id, self.voice, requested_by(context))
             answer = interpret(event, asked, shop.policy.approval, shop.clock())
             shop.journal.answer(answer)
-            self.log.info("%s: %s: %s", batch_id, answer.decision, answer.reason)
-            return {"decision": answer.decision.value, "reason": answer.reason}
+            reason = shown(answer.reason)
+            self.log.info("%s: %s: %s", batch_id, answer.decision, reason)
+            return {"decision": answer.decision.value, "reason": reason}
 
 
 def requested_by(context: Context) -> str | None:
@@ -102,7 +113,10 @@ def _form(steps: Sequence[Step], labels: dict[str, str]) -> ParamsDict:
             type=["string", "null"],
             format="multiline",
             title="Comment",
-            description="Kept in the ledger beside your name.",
+            description=(
+                f"Kept in the ledger beside your name. At most {MOST_OF_A_COMMENT:,} characters: with a longer one an"
+                " approval counts for nothing."
+            ),
         ),
     }
     if any(takes_messages(step.change) for step in steps):

@@ -11,6 +11,7 @@ from pulsar_steward.apply.gate import answer_of
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.orchestration.workshop import open_workshop
+from pulsar_steward.outside_text import shown
 from pulsar_steward.report.outcome import BatchStory, story
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class BatchRef(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, plan: Plan, batch: Batch) -> Self:
         """Names a plan's batch."""
-        label = f"{plan.cluster} {batch.batch_id}: {batch.title}"
+        label = shown(f"{plan.cluster} {batch.batch_id}: {batch.title}")
         return cls(cluster=plan.cluster, plan_id=plan.plan_id, batch_id=batch.batch_id, label=label)
 
 
