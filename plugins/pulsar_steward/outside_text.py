@@ -18,7 +18,7 @@ from unicodedata import category
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MOST_MARKS = 6
+MAX_MARKS = 6
 """Marks above and below one letter that are shown. Hebrew with its accents needs five; a heap covers other lines."""
 
 
@@ -81,11 +81,11 @@ def shown_trace(error: BaseException) -> str:
 
 
 def _spelled(line: str, spelling: Callable[[str], str]) -> str:
-    told, marks = [], MOST_MARKS  # as if a letter before had all that it may have: nothing stands on what is not there
+    told, marks = [], MAX_MARKS  # as if a letter before had all that it may have: nothing stands on what is not there
     for each in line:
         kind, seen = category(each)[0], each.isprintable() and each not in _UNSEEN
-        marks = MOST_MARKS if not seen or kind not in "LM" else marks + 1 if kind == "M" else 0
-        told.append(each if seen and (kind != "M" or marks <= MOST_MARKS) else spelling(each))
+        marks = MAX_MARKS if not seen or kind not in "LM" else marks + 1 if kind == "M" else 0
+        told.append(each if seen and (kind != "M" or marks <= MAX_MARKS) else spelling(each))
     return "".join(told)
 
 

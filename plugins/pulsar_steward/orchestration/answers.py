@@ -26,13 +26,13 @@ STEPS = "steps"
 COMMENT = "comment"
 LOSS = "messages_may_be_lost"
 
-MOST_OF_A_COMMENT = 4000
+MAX_COMMENT_CHARACTERS = 4000
 """Characters of a comment that the ledger keeps."""
 
-MOST_OF_A_NAME = 200
+MAX_NAME_CHARACTERS = 200
 """Characters of a person's name that the ledger keeps; nobody of a longer one can approve."""
 
-MOST_OF_A_QUOTE = 200
+MAX_QUOTED_CHARACTERS = 200
 """Characters of something that cannot be understood, where a reason quotes it."""
 
 CLOCKS_DIFFER = timedelta(minutes=5)
@@ -106,12 +106,12 @@ def interpret(event: Mapping[str, Any], asked: Question, policy: ApprovalPolicy,
     try:
         response = msgspec.convert(_plain(event), _Response)
     except msgspec.ValidationError as error:
-        return _changed(blank, reason=f"the answer cannot be read: {_cut(str(error), MOST_OF_A_QUOTE)}")
+        return _changed(blank, reason=f"the answer cannot be read: {_cut(str(error), MAX_QUOTED_CHARACTERS)}")
     if response.timedout or response.responded_by_user is None or not response.responded_by_user.name.strip():
         return _changed(blank, decision=Decision.NO_ANSWER, reason="nobody answered in time")
     if response.responded_at > now + CLOCKS_DIFFER:
         return _changed(blank, reason=f"the answer is dated {response.responded_at}, which is yet to come")
-    name = _cut(response.responded_by_user.name, MOST_OF_A_NAME)
+    name = _cut(response.responded_by_user.name, MAX_NAME_CHARACTERS)
     given = _changed(blank, answered_by=_kept(name), answered_at=response.responded_at)
     return _of_a_person(response, given, asked, policy)
 
@@ -151,11 +151,11 @@ def _comment(said: object) -> tuple[str, str | None]:
     if not isinstance(said, str):
         return "", f"the comment is not a text but {_quoted(said)}"
     words = said.strip()
-    if len(words) <= MOST_OF_A_COMMENT:
+    if len(words) <= MAX_COMMENT_CHARACTERS:
         return _kept(words), None
     return (
-        _kept(_cut(words, MOST_OF_A_COMMENT)),
-        f"the comment has {len(words):,} characters, of which {MOST_OF_A_COMMENT:,} are kept",
+        _kept(_cut(words, MAX_COMMENT_CHARACTERS)),
+        f"the comment has {len(words):,} characters, of which {MAX_COMMENT_CHARACTERS:,} are kept",
     )
 
 
@@ -170,9 +170,9 @@ _NEVER_KEPT = frozenset({"\0", *map(chr, range(0xD800, 0xE000))})
 def _quoted(thing: object) -> str:
     """Something that cannot be understood, in a few words: it may be of any size and depth."""
     if isinstance(thing, str):
-        return _kept(_cut(thing, MOST_OF_A_QUOTE))
+        return _kept(_cut(thing, MAX_QUOTED_CHARACTERS))
     try:
-        return _kept(_cut(reprlib.repr(thing), MOST_OF_A_QUOTE))
+        return _kept(_cut(reprlib.repr(thing), MAX_QUOTED_CHARACTERS))
     except (ValueError, RecursionError):  # a number of too many digits
         return f"of the type {type(thing).__name__}"
 

@@ -17,7 +17,7 @@ from pulsar_steward.orchestration.answers import (
     APPROVE,
     COMMENT,
     LOSS,
-    MOST_OF_A_COMMENT,
+    MAX_COMMENT_CHARACTERS,
     REJECT,
     STEPS,
     interpret,
@@ -114,8 +114,8 @@ def _form(steps: Sequence[Step], labels: dict[str, str]) -> ParamsDict:
             format="multiline",
             title="Comment",
             description=(
-                f"Kept in the ledger beside your name. At most {MOST_OF_A_COMMENT:,} characters: with a longer one an"
-                " approval counts for nothing."
+                f"Kept in the ledger beside your name. At most {MAX_COMMENT_CHARACTERS:,} characters: with a longer one"
+                " an approval counts for nothing."
             ),
         ),
     }

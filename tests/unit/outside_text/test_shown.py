@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_steward.outside_text import MOST_MARKS, ShownRecords, show_logs, shown, shown_json
+from pulsar_steward.outside_text import MAX_MARKS, ShownRecords, show_logs, shown, shown_json
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from pulsar_steward.outside_text import MOST_MARKS, ShownRecords, show_logs, sho
         ("\U000e0061", r"\U000e0061"),
         ("\u20dda", r"\u20dda"),
         ("back\\slash", r"back\slash"),
-        ("a" + "\u0301" * (MOST_MARKS + 1), "a" + "\u0301" * MOST_MARKS + r"\u0301"),
+        ("a" + "\u0301" * (MAX_MARKS + 1), "a" + "\u0301" * MAX_MARKS + r"\u0301"),
         ("\u3164\u0301", r"\u3164\u0301"),
         ("", ""),
         (12, "12"),
