@@ -28,9 +28,14 @@
 
 `AdminError` keeps what an operator needs (method, path, broker, status, reason) and nothing that may hold a secret: no
 headers, no query beyond the names that this package builds itself. The original exception is chained as its cause.
+
+Messages quote names and reasons from outside. As text (`str`, and so in logs, reports and traces) every error is one
+line in which nothing is hidden, as `pulsar_steward.outside_text.shown` has it; its attributes keep what was said.
 """
 
 from __future__ import annotations
+
+from pulsar_steward.outside_text import shown
 
 REASON_LIMIT = 256
 """Characters kept of a broker's reason: enough for its sentence, too few for a stack trace."""
@@ -39,11 +44,18 @@ REASON_LIMIT = 256
 class StewardError(Exception):
     """Base of every error that Pulsar Steward raises on purpose."""
 
+    def __str__(self) -> str:
+        return shown(self._message())
+
+    def _message(self) -> str:
+        """What is said, with names and reasons as they came."""
+        return super().__str__()
+
 
 class PolicyError(StewardError):
     """A policy file that does not hold up; each argument names a key and what would be valid."""
 
-    def __str__(self) -> str:
+    def _message(self) -> str:
         return "; ".join(str(trouble) for trouble in self.args)
 
 
@@ -100,7 +112,7 @@ class AdminError(StewardError):
         self.reason = reason if len(reason) <= REASON_LIMIT else reason[: REASON_LIMIT - 1] + "…"
         super().__init__(method, path, broker, self.reason)  # as given, so that it survives pickling
 
-    def __str__(self) -> str:
+    def _message(self) -> str:
         return f"{self.method} {self.path} at {self.broker}: {self.reason}"
 
 
@@ -132,7 +144,7 @@ class StatusError(AdminError):
         super().__init__(method, path, broker, reason)
         self.args = (*self.args, status)
 
-    def __str__(self) -> str:
+    def _message(self) -> str:
         return f"{self.method} {self.path} at {self.broker}: {self.status} {self.reason}"
 
 

@@ -8,6 +8,7 @@ from pulsar_steward.apply.changes import kind_of
 from pulsar_steward.apply.past import past_of
 from pulsar_steward.apply.perform import Result
 from pulsar_steward.apply.precheck import look_before
+from pulsar_steward.outside_text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,7 +43,7 @@ def rehearse(
             f"  {step.step_id}: {step.effect}",
             *(f"    {line}" for line in _lines(look, step, policy, past)),
         ]
-    return "\n".join(lines)
+    return "\n".join(map(shown, lines))
 
 
 def _lines(look: Look, step: Step, policy: Policy, past: Past) -> Iterator[str]:

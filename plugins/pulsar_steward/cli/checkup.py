@@ -18,7 +18,7 @@ from pulsar_steward.cli.options import (
     policy_of,
     snapshot_of,
 )
-from pulsar_steward.cli.saying import STANDARD_OUTPUT, print_lines, width
+from pulsar_steward.cli.saying import STANDARD_OUTPUT, print_lines, tell, width
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.planners.from_snapshot import scene_of
 from pulsar_steward.planners.moves import Moves
@@ -96,4 +96,4 @@ def _write(place: str, text: str) -> None:
         Path(place).write_text(text, encoding="utf-8")
     except OSError as error:
         raise ConfigurationError(f"{place} cannot be written: {error.strerror}") from error
-    typer.echo(f"written: {place}", err=True)
+    tell(f"written: {place}", err=True)

@@ -36,9 +36,9 @@ class JobFailed(StewardError):
 def in_one_line(error: StewardError) -> str:
     """An error of Steward's own, with what to do about it where its words do not say that already."""
     if not isinstance(error, AdminError):
-        return _flat(error)
+        return str(error)
     names = [kind.__name__ for kind in type(error).__mro__]
-    return with_remedy(_flat(error), next((name for name in names if name in REMEDIES), ""))
+    return with_remedy(str(error), next((name for name in names if name in REMEDIES), ""))
 
 
 def with_remedy(words: str, kind: str) -> str:
@@ -52,9 +52,5 @@ def told_wrong(error: Exception) -> str | None:
     say = getattr(error, "format_message", None)
     if say is None:
         return None
-    words = _flat(say())
+    words = say()
     return f"{words}; `steward --help` lists the commands, and each of them has a --help" if words else "see --help"
-
-
-def _flat(words: object) -> str:
-    return " ".join(str(words).split())

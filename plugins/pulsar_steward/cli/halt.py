@@ -10,10 +10,10 @@ import typer
 from sqlalchemy import Engine
 
 from pulsar_steward.cli.ledgers import LedgerUrl, named_ledger, opened_ledger
+from pulsar_steward.cli.saying import tell
 from pulsar_steward.errors import ConfigurationError, LedgerError
 from pulsar_steward.ledger.halts import EVERY_CLUSTER, Halt, halts_in_force, say
 from pulsar_steward.ledger.read import LedgerReader
-from pulsar_steward.report.checkup.text import plain
 
 Cluster = Annotated[str | None, typer.Argument(metavar="[CLUSTER]", help="As plans and Airflow's connections name it.")]
 Every = Annotated[bool, typer.Option("--all", help="Every cluster, in place of one.")]
@@ -62,10 +62,10 @@ def resume(
         if halted:
             say(engine, _word(name, reason, halted=False))
         rest = [each for each in halts_in_force(engine) if EVERY_CLUSTER in {name, each.cluster}]
-    which = "every cluster" if name == EVERY_CLUSTER else f"cluster {plain(name)}"
-    typer.echo(f"the halt of {which} is over" if halted else f"there is no halt of {which}: nothing to end")
+    which = "every cluster" if name == EVERY_CLUSTER else f"cluster {name}"
+    tell(f"the halt of {which} is over" if halted else f"there is no halt of {which}: nothing to end")
     for each in rest:
-        typer.echo(f"still halted: {plain(each.words)}; `{_way_on(each.cluster)}` ends it")
+        tell(f"still halted: {each.words}; `{_way_on(each.cluster)}` ends it")
 
 
 def _named(cluster: str | None, *, every: bool) -> str | None:
@@ -79,9 +79,9 @@ def _named(cluster: str | None, *, every: bool) -> str | None:
 def _list(engine: Engine) -> None:
     halts = halts_in_force(engine)
     for each in halts:
-        typer.echo(plain(each.words))
+        tell(each.words)
     if not halts:
-        typer.echo("nothing is halted by this ledger")
+        tell("nothing is halted by this ledger")
 
 
 def _halt(engine: Engine, name: str, reason: str) -> None:
@@ -90,10 +90,10 @@ def _halt(engine: Engine, name: str, reason: str) -> None:
         say(engine, word)
     except LedgerError as error:
         raise LedgerError(f"this halt was not kept: {error}") from error
-    typer.echo(plain(word.words))
-    typer.echo(f"A batch that is running stops before its next call; what was called stays. `{_way_on(name)}` ends it.")
+    tell(word.words)
+    tell(f"A batch that is running stops before its next call; what was called stays. `{_way_on(name)}` ends it.")
     if name != EVERY_CLUSTER and not LedgerReader(engine).plans(name, limit=1):
-        typer.echo(f"Is {plain(name)} its name? This ledger holds no plan of such a cluster.", err=True)
+        tell(f"Is {name} its name? This ledger holds no plan of such a cluster.", err=True)
 
 
 def _word(name: str, reason: str, *, halted: bool) -> Halt:
@@ -110,4 +110,4 @@ def _user() -> str:
 
 
 def _way_on(name: str) -> str:
-    return f"steward resume {'--all' if name == EVERY_CLUSTER else plain(name)}"
+    return f"steward resume {'--all' if name == EVERY_CLUSTER else name}"

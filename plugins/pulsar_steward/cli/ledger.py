@@ -14,15 +14,16 @@ from sqlalchemy import Engine
 
 from pulsar_steward.cli.ledgers import LedgerUrl, named_ledger, opened_ledger
 from pulsar_steward.cli.options import help_without_command
-from pulsar_steward.cli.saying import STANDARD_OUTPUT
+from pulsar_steward.cli.saying import STANDARD_OUTPUT, tell
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.ledger.chain import Head
 from pulsar_steward.ledger.migrations.migrate import VERSIONS
 from pulsar_steward.ledger.noted_heads import ledger_name, noted_in_file
 from pulsar_steward.ledger.store import transaction
 from pulsar_steward.ledger.verify import exported, verify_ledger
+from pulsar_steward.outside_text import shown_json
 from pulsar_steward.policy.place import steward_home
-from pulsar_steward.report.checkup.text import count, plain
+from pulsar_steward.report.checkup.text import count
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -53,15 +54,15 @@ def verify(context: typer.Context, *, ledger: LedgerUrl = None, noted: Noted = N
         verdict = verify_ledger(engine, noted=expected)
     compared = f"{count(verdict.rows, 'row')} compared"
     if verdict.tampered:
-        typer.echo(f"TAMPERED WITH: {compared}, {count(len(verdict.tampered), 'place')} not as written")
+        tell(f"TAMPERED WITH: {compared}, {count(len(verdict.tampered), 'place')} not as written")
         for each in verdict.tampered:
-            typer.echo(f"- {plain(each.words)}")
+            tell(f"- {each.words}")
         raise typer.Exit(TAMPERED)
     held = "".join(
         f", link {sequence} is the one that was noted" for sequence in sorted({h.sequence for h in expected})
     )
-    typer.echo(f"as written: {compared}{held}")
-    typer.echo(f"head: {verdict.head}")
+    tell(f"as written: {compared}{held}")
+    tell(f"head: {verdict.head}")
 
 
 @app.command()
@@ -71,20 +72,20 @@ def export(context: typer.Context, *, ledger: LedgerUrl = None, output: Output =
     if output == STANDARD_OUTPUT:
         with opened_ledger(url) as engine:
             for line in exported(engine):
-                typer.echo(line)
+                typer.echo(shown_json(line))
         return
     rows = 0
     with opened_ledger(url) as engine, _written_whole(Path(output)) as target:
         for rows, line in enumerate(exported(engine), start=1):  # noqa: B007 - the last number is told
-            target.write(line + b"\n")
-    typer.echo(f"written: {output}, {count(rows, 'row')}", err=True)
+            target.write(shown_json(line) + b"\n")
+    tell(f"written: {output}, {count(rows, 'row')}", err=True)
 
 
 @app.command()
 def upgrade(context: typer.Context, *, ledger: LedgerUrl = None) -> None:
     """Makes the ledger's tables, or brings those of an earlier Steward up to date; there is no way back."""
     with opened_ledger(named_ledger(context, ledger), make=True) as engine:
-        typer.echo(f"the ledger's tables have version {_version(engine)}, which is this Steward's")
+        tell(f"the ledger's tables have version {_version(engine)}, which is this Steward's")
 
 
 def _head(noted: str | None) -> Head | None:

@@ -10,7 +10,6 @@ defect of Steward itself ends with 2 as well, so that nobody takes a crash for a
 import io
 import signal
 import sys
-import traceback
 from types import FrameType
 from typing import Annotated, NoReturn
 
@@ -19,7 +18,9 @@ import typer
 from pulsar_steward.cli import checkup, explain, halt, ledger, plan, policy, schema, show
 from pulsar_steward.cli.failing import COULD_NOT_LOOK, INTERRUPTED, in_one_line, told_wrong
 from pulsar_steward.cli.options import help_without_command
+from pulsar_steward.cli.saying import tell
 from pulsar_steward.errors import StewardError
+from pulsar_steward.outside_text import shown_trace
 from pulsar_steward.report.checkup.compose import steward_version
 
 app = typer.Typer(
@@ -85,12 +86,12 @@ def run(arguments: list[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001 - whatever went wrong, the exit code must not be that of a finding
         if words := told_wrong(error):
             return _failed(words)
-        traceback.print_exc()
+        typer.echo(shown_trace(error), err=True)
         return _failed("this is a defect of Steward: please report the lines above, which hold no token")
 
 
 def _failed(words: str) -> int:
-    typer.echo(f"error: {words}", err=True)
+    tell(f"error: {words}", err=True)
     return COULD_NOT_LOOK
 
 

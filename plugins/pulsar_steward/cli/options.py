@@ -11,7 +11,7 @@ import typer
 
 from pulsar_steward.cli.failing import COULD_NOT_LOOK
 from pulsar_steward.cli.looking import Target, look
-from pulsar_steward.cli.saying import progress
+from pulsar_steward.cli.saying import progress, tell
 from pulsar_steward.errors import ConfigurationError, PolicyError
 from pulsar_steward.policy.load import load_policy
 from pulsar_steward.policy.schema import Policy
@@ -111,7 +111,7 @@ def snapshot_of(source: Source, policy: Policy) -> Iterator[Snapshot]:
         with progress() as say:
             uri = look(target, folder, say)
         if source.keep:
-            typer.echo(f"the snapshot is kept at {uri}", err=True)
+            tell(f"the snapshot is kept at {uri}", err=True)
         yield open_snapshot(uri)
 
 

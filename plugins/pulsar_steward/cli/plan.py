@@ -18,7 +18,7 @@ from pulsar_steward.cli.options import (
     policy_of,
     snapshot_of,
 )
-from pulsar_steward.cli.saying import print_lines, width
+from pulsar_steward.cli.saying import print_lines, tell_exactly, width
 from pulsar_steward.planners.from_snapshot import scene_of
 from pulsar_steward.planners.moves import Moves, moves_before
 from pulsar_steward.planners.registry import make_plan
@@ -62,7 +62,7 @@ def plan(  # noqa: PLR0913 - one for each option of the command
         made = make_plan(scene_of(seen, limits, _moved(ledger, seen.meta(), limits)))
         reasons = checkup_of(seen, made, limits).planning.reasons
     if json:
-        typer.echo(made.encoded())
+        tell_exactly(made.encoded())
         return
     if ledger is None:
         without = f"Moves of the last minutes are not known, as no ledger was named (--ledger or {LEDGER})."

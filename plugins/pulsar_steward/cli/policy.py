@@ -13,6 +13,7 @@ from pydantic.fields import FieldInfo
 
 from pulsar_steward.cli.failing import COULD_NOT_LOOK
 from pulsar_steward.cli.options import PolicyFile, help_without_command, policy_of
+from pulsar_steward.cli.saying import tell
 from pulsar_steward.errors import ConfigurationError, PolicyError
 from pulsar_steward.model.catalog import CHECKS
 from pulsar_steward.policy.layers import CLUSTERS, KINDS, NAMESPACES, TENANTS, Layer, is_namespace, stack
@@ -48,10 +49,10 @@ def check(file: PolicyPath) -> None:
         policy = policy_of(file)
     except PolicyError as error:
         for trouble in error.args:
-            typer.echo(" ".join(str(trouble).split()), err=True)
+            tell(trouble, err=True)
         raise typer.Exit(COULD_NOT_LOOK) from error
     given = sum(map(len, stack(policy.written())[0].sections.values()))
-    typer.echo(
+    tell(
         f"{file} holds up: it sets {count(given, 'key')}{_overrides(policy)},"
         f" all others keep their defaults; SHA-256 {policy.digest}"
     )
@@ -73,14 +74,14 @@ def show(
     effective = whole.for_cluster(cluster) if cluster else whole
     effective = effective.for_namespace(namespace) if namespace else effective
     for line in _header(path, cluster, namespace):
-        typer.echo(f"# {line}")
+        tell(f"# {line}")
     for name in _in_order():
-        typer.echo(f"{name}:")
+        tell(f"{name}:")
         for line in _lines(effective, name, layers, describe=describe):
-            typer.echo(f"  {line}")
+            tell(f"  {line}")
     for kind in KINDS:
         for line in _nested({kind: getattr(effective, kind)} if getattr(effective, kind) else {}):
-            typer.echo(line)
+            tell(line)
 
 
 def _overrides(policy: Policy) -> str:
@@ -146,5 +147,5 @@ def _nested(values: Mapping[str, Any], indent: str = "") -> Iterator[str]:
 
 
 def _yaml(value: Any) -> str:
-    """A value as JSON, which YAML can read."""
+    """A value as JSON, which YAML can read; so it can once `tell` spelled out what cannot be seen."""
     return json.dumps(value, ensure_ascii=False, default=list)

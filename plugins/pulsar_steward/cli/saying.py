@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import typer
 from rich.console import Console
 from rich.text import Text
 
-from pulsar_steward.report.checkup.text import plain
+from pulsar_steward.outside_text import shown, shown_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,6 +26,21 @@ Say = Callable[[str], None]
 _LOGGED = re.compile(
     r"\S+ \S+ (?:DEBUG|INFO|WARNING|ERROR|CRITICAL) steward_spark\.(?:collecting|progress|gather) (.*)"
 )
+
+
+def tell(words: object, *, err: bool = False) -> None:
+    """Prints one line, as `shown` has it.
+
+    Args:
+        words: What is said, as it came.
+        err: To standard error, in place of standard output.
+    """
+    typer.echo(shown(words), err=err)
+
+
+def tell_exactly(document: bytes) -> None:
+    """Prints JSON whose very bytes count; in a terminal, where a person reads it, with what cannot be seen escaped."""
+    typer.echo(shown_json(document) if sys.stdout.isatty() else document)
 
 
 def out() -> Console:
@@ -48,10 +65,10 @@ def progress() -> Iterator[Say]:
     """Tells how far the looking is: behind a spinner in a terminal, in plain lines elsewhere."""
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
-        yield lambda words: console.print(Text(plain(words)), soft_wrap=True)
+        yield lambda words: console.print(Text(shown(words)), soft_wrap=True)
         return
     with console.status("starting") as status:
-        yield lambda words: status.update(Text(plain(words), overflow="ellipsis", no_wrap=True))
+        yield lambda words: status.update(Text(shown(words), overflow="ellipsis", no_wrap=True))
 
 
 def progress_in(line: str) -> str | None:

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from pulsar_steward.outside_text import shown_json
+
 SCHEMA_VERSION = 1
 
 
@@ -49,5 +51,5 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     schema_version: int = SCHEMA_VERSION
 
     def encoded(self) -> bytes:
-        """The event as JSON."""
-        return msgspec.json.encode(self)
+        """The event as JSON, in which whatever cannot be seen is escaped: people read a topic too."""
+        return shown_json(msgspec.json.encode(self))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeGuard
 
 import msgspec
 
@@ -13,8 +14,11 @@ from pulsar_steward.ledger.rows import Answer, Decision, Origin, RecordedAnswer
 from pulsar_steward.model.people import same_person
 from pulsar_steward.model.plan import Plan, approval_digest
 from pulsar_steward.model.step import ChangeSetting, Step
+from pulsar_steward.outside_text import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pulsar_steward.model.step import Change
     from pulsar_steward.policy.approval import ApprovalPolicy
 
@@ -23,6 +27,15 @@ REJECT = "Reject"
 STEPS = "steps"
 COMMENT = "comment"
 LOSS = "messages_may_be_lost"
+
+MAX_COMMENT_CHARACTERS = 4000
+"""Characters of a comment that the ledger keeps."""
+
+MAX_NAME_CHARACTERS = 200
+"""Characters of a person's name that the ledger keeps; nobody of a longer one can approve."""
+
+MAX_QUOTED_CHARACTERS = 200
+"""Characters of something that cannot be understood, where a reason quotes it."""
 
 
 class _Person(msgspec.Struct, frozen=True):
@@ -89,18 +102,19 @@ def interpret(event: Mapping[str, Any], asked: Question, policy: ApprovalPolicy,
         return _changed(blank, reason="the answer cannot be read: it is no mapping")
     if "error" in event:
         timeout = event.get("error_type") == "timeout"
-        reason = "nobody answered in time" if timeout else f"Airflow reports: {event['error']}"
+        reason = "nobody answered in time" if timeout else f"Airflow reports: {_quoted(event['error'])}"
         return _changed(blank, decision=Decision.NO_ANSWER, reason=reason)
     try:
         response = msgspec.convert(_plain(event), _Response)
     except msgspec.ValidationError as error:
-        return _changed(blank, reason=f"the answer cannot be read: {error}")
+        return _changed(blank, reason=f"the answer cannot be read: {_cut(str(error), MAX_QUOTED_CHARACTERS)}")
     if response.timedout or response.responded_by_user is None or not _is_somebody(response.responded_by_user):
         return _changed(blank, decision=Decision.NO_ANSWER, reason="nobody answered in time")
     if response.responded_at > now + CLOCKS_DIFFER:
         return _changed(blank, reason=f"the answer is dated {response.responded_at}, which is yet to come")
     user = response.responded_by_user
-    given = _changed(blank, answered_by=user.name, answered_by_id=user.id, answered_at=response.responded_at)
+    name, user_id = (_kept(_cut(each, MAX_NAME_CHARACTERS)) for each in (user.name, user.id))
+    given = _changed(blank, answered_by=name, answered_by_id=user_id, answered_at=response.responded_at)
     return _of_a_person(response, given, asked, policy)
 
 
@@ -115,19 +129,62 @@ def _plain(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_a_person(response: _Response, given: Answer, asked: Question, policy: ApprovalPolicy) -> Answer:
-    comment = response.params_input.get(COMMENT) or ""
-    if not isinstance(comment, str):
-        return _changed(given, reason="the comment is not a text")
-    given = _changed(given, comment=comment.strip())
+    comment, trouble = _comment(response.params_input.get(COMMENT) or "")
+    given = _changed(given, comment=comment)
+    nameless = None if _is_named(response, given) else "the name of who answered cannot be kept as it is"
+    fault = "; ".join(filter(None, (nameless, trouble)))
     if objection := _not_theirs_to_answer(given, asked, policy):
         return _changed(given, reason=objection)
-    if response.chosen_options == [REJECT]:
-        return _changed(given, decision=Decision.REJECTED, reason="a person rejected it")
+    if response.chosen_options == [REJECT]:  # a no is a no, whatever is said beside it
+        reason = f"a person rejected it; {fault}" if fault else "a person rejected it"
+        return _changed(given, decision=Decision.REJECTED, reason=reason)
     if response.chosen_options != [APPROVE]:
-        return _changed(given, reason=f"the chosen options are {response.chosen_options}, not one of those asked")
+        return _changed(given, reason=f"the chosen options are {_quoted(response.chosen_options)}, none of those asked")
+    if fault:
+        return _changed(given, reason=fault)
     if objection := _not_theirs_to_approve(given, asked, policy):
         return _changed(given, reason=objection)
     return _approved(response, given, asked, policy)
+
+
+def _is_named(response: _Response, given: Answer) -> bool:
+    """Whether the ledger keeps the name of who answered whole: who may answer is asked by name."""
+    return response.responded_by_user is not None and response.responded_by_user.name == given.answered_by
+
+
+def _comment(said: object) -> tuple[str, str | None]:
+    """A comment as the ledger keeps it, and what is wrong with it."""
+    if not isinstance(said, str):
+        return "", f"the comment is not a text but {_quoted(said)}"
+    words = said.strip()
+    if len(words) <= MAX_COMMENT_CHARACTERS:
+        return _kept(words), None
+    return (
+        _kept(_cut(words, MAX_COMMENT_CHARACTERS)),
+        f"the comment has {len(words):,} characters, of which {MAX_COMMENT_CHARACTERS:,} are kept",
+    )
+
+
+def _kept(words: str) -> str:
+    """Words that every database takes: NUL and halves of characters, which some refuse, are spelled out."""
+    return "".join(shown(each) if each in _NEVER_KEPT else each for each in words)
+
+
+_NEVER_KEPT = frozenset({"\0", *map(chr, range(0xD800, 0xE000))})
+
+
+def _quoted(thing: object) -> str:
+    """Something that cannot be understood, in a few words: it may be of any size and depth."""
+    if isinstance(thing, str):
+        return _kept(_cut(thing, MAX_QUOTED_CHARACTERS))
+    try:
+        return _kept(_cut(reprlib.repr(thing), MAX_QUOTED_CHARACTERS))
+    except (ValueError, RecursionError):  # a number of too many digits
+        return f"of the type {type(thing).__name__}"
+
+
+def _cut(words: str, most: int) -> str:
+    return words if len(words) <= most else f"{words[: most - 1]}…"
 
 
 def _not_theirs_to_answer(given: Answer, asked: Question, policy: ApprovalPolicy) -> str | None:
@@ -156,8 +213,8 @@ def _approved(response: _Response, given: Answer, asked: Question, policy: Appro
     batch = asked.plan.batch(given.batch_id)
     known = [step.step_id for step in asked.steps]
     ticked = response.params_input.get(STEPS)
-    if not isinstance(ticked, list) or any(step not in known or ticked.count(step) > 1 for step in ticked):
-        return _changed(given, reason=f"the approved steps are {ticked!r}, not a list of steps of this batch")
+    if not _is_choice(ticked, known):
+        return _changed(given, reason=f"the approved steps are {_quoted(ticked)}, not a list of steps of this batch")
     if not ticked:
         return _changed(given, decision=Decision.REJECTED, reason="every step was unticked")
     steps = tuple(step for step in known if step in ticked)
@@ -174,6 +231,13 @@ def _approved(response: _Response, given: Answer, asked: Question, policy: Appro
         digest=approval_digest(asked.plan, given.batch_id, steps),
         expires_at=response.responded_at + timedelta(minutes=policy.valid_minutes),
     )
+
+
+def _is_choice(ticked: object, known: Sequence[str]) -> TypeGuard[list[str]]:
+    """Whether this is a list of some of the steps, each of them once."""
+    if not isinstance(ticked, list) or len(ticked) > len(known):
+        return False
+    return all(step in known and ticked.count(step) == 1 for step in ticked)
 
 
 def takes_messages(change: Change) -> bool:

@@ -14,7 +14,16 @@ from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import AirflowSkipException
 
 from pulsar_steward.ledger.rows import Origin
-from pulsar_steward.orchestration.answers import APPROVE, COMMENT, LOSS, REJECT, STEPS, interpret, takes_messages
+from pulsar_steward.orchestration.answers import (
+    APPROVE,
+    COMMENT,
+    LOSS,
+    MAX_COMMENT_CHARACTERS,
+    REJECT,
+    STEPS,
+    interpret,
+    takes_messages,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,6 +85,7 @@ class ApproveBatch(HITLOperator):
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, str]:
         """Records the answer, whatever it is; returns its decision for the log."""
         from pulsar_steward.orchestration import batches, workshop  # noqa: PLC0415 - keeps the parsing of DAG files light
+        from pulsar_steward.outside_text import shown  # noqa: PLC0415 - as above
 
         ref = batches.BatchRef.read(self.batch)
         with workshop.open_workshop_of_plan(ref.plan_id, run_key(context)) as shop:
@@ -83,8 +93,9 @@ class ApproveBatch(HITLOperator):
             asked = shop.question(plan, ref.batch_id, self.voice, requested_by(context), origin_of(context))
             answer = interpret(event, asked, shop.policy.approval, shop.clock())
             shop.journal.answer(answer)
-            self.log.info("%s: %s: %s", ref.batch_id, answer.decision, answer.reason)
-            return {"decision": answer.decision.value, "reason": answer.reason}
+            reason = shown(answer.reason)
+            self.log.info("%s: %s: %s", ref.batch_id, answer.decision, reason)
+            return {"decision": answer.decision.value, "reason": reason}
 
 
 def requested_by(context: Context) -> str | None:
@@ -140,7 +151,10 @@ def _form(steps: Sequence[Step], labels: dict[str, str]) -> ParamsDict:
             type=["string", "null"],
             format="multiline",
             title="Comment",
-            description="Kept in the ledger beside your name.",
+            description=(
+                f"Kept in the ledger beside your name. At most {MAX_COMMENT_CHARACTERS:,} characters: with a longer one"
+                " an approval counts for nothing."
+            ),
         ),
     }
     if any(takes_messages(step.change) for step in steps):

@@ -56,6 +56,7 @@ def _apply(ref: dict[str, str]) -> list[str]:
     """Carries out exactly what the ledger says was approved."""
     from pulsar_steward.errors import LedgerTampered, Refused  # noqa: PLC0415 - keeps the parsing of DAG files light
     from pulsar_steward.orchestration import batches  # noqa: PLC0415 - as above
+    from pulsar_steward.outside_text import shown  # noqa: PLC0415 - as above
 
     batch, run = batches.BatchRef.read(ref), _named_run(ref)
     try:
@@ -66,10 +67,10 @@ def _apply(ref: dict[str, str]) -> list[str]:
         raise AirflowSkipException(f"nothing was changed: {refusal}") from refusal
     except LedgerTampered as error:
         raise AirflowFailException(str(error)) from error  # trying again would not mend it
+    words = [shown(f"{outcome.step_id} {outcome.outcome}: {outcome.reason}") for outcome in outcomes]
     if not all(outcome.outcome == "done" for outcome in outcomes):
-        words = "; ".join(f"{outcome.step_id} {outcome.outcome}: {outcome.reason}" for outcome in outcomes)
-        raise AirflowFailException(words)
-    return [f"{outcome.step_id} {outcome.outcome}: {outcome.reason}" for outcome in outcomes]
+        raise AirflowFailException("; ".join(words))
+    return words
 
 
 @task(
@@ -82,14 +83,16 @@ def _apply(ref: dict[str, str]) -> list[str]:
 def _verify(ref: dict[str, str]) -> str:
     """Reads the outcome back from the brokers."""
     from pulsar_steward.orchestration import batches  # noqa: PLC0415 - keeps the parsing of DAG files light
+    from pulsar_steward.outside_text import shown  # noqa: PLC0415 - as above
 
     batch, run = batches.BatchRef.read(ref), _named_run(ref)
     proof = batches.verify_batch(batch, run)
+    reason = shown(proof.reason)
     if not batches.was_approved(batch, run):
-        raise AirflowSkipException(proof.reason)
+        raise AirflowSkipException(reason)
     if not proof.proved:
-        raise AirflowFailException(proof.reason)
-    return proof.reason
+        raise AirflowFailException(reason)
+    return reason
 
 
 @task(task_id="report", trigger_rule=TriggerRule.ALL_DONE)

@@ -12,6 +12,7 @@ from pulsar_steward.apply.verify import verify
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.orchestration.workshop import open_workshop_of_plan
+from pulsar_steward.outside_text import shown
 from pulsar_steward.report.outcome import BatchStory, story
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class BatchRef(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, plan: Plan, batch: Batch) -> Self:
         """Names a plan's batch."""
-        label = f"{plan.cluster} {batch.batch_id}: {batch.title}"
+        label = shown(f"{plan.cluster} {batch.batch_id}: {batch.title}")
         return cls(plan_id=plan.plan_id, batch_id=batch.batch_id, label=label)
 
 

@@ -12,6 +12,7 @@ from pulsar_steward.orchestration import home
 from pulsar_steward.orchestration.publish import View, decide, standing_plans
 from pulsar_steward.orchestration.taken_back import taken_back_lately, without_taken_back
 from pulsar_steward.orchestration.workshop import Workshop, open_workshop
+from pulsar_steward.outside_text import shown
 from pulsar_steward.planners.from_snapshot import scene_of
 from pulsar_steward.planners.moves import moves_before
 from pulsar_steward.planners.registry import make_plan
@@ -29,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of planning: the plan to ask about, or why there is none."""
+    """What came of planning: the plan to ask about, or why there is none, as Airflow's pages show it."""
 
     plan_id: str | None
     reason: str
@@ -62,7 +63,7 @@ def plan_snapshot(cluster: str, snapshot_uri: str, run: str) -> Planned:
     _log_findings(snapshot, meta)
     with open_workshop(cluster, run) as shop:
         if busy := _changing(shop, meta.taken_at):
-            return Planned(plan_id=None, reason=busy)
+            return Planned(plan_id=None, reason=shown(busy))
         moves = moves_before(shop.ledger, cluster, meta.taken_at, shop.policy)
         now = shop.clock()
         made = make_plan(scene_of(snapshot, shop.policy, moves))
@@ -80,7 +81,7 @@ def _recorded(shop: Workshop, plan: Plan, publication: Publication, now: datetim
         shop.ledger_writer.record_plan(plan, now, supersede=publication.supersede, policy=shop.policy)
     for older in publication.supersede:
         log.info("plan %s is superseded by %s", older, plan.plan_id)
-    return Planned(plan_id=plan.plan_id if publication.ask else None, reason=publication.reason)
+    return Planned(plan_id=plan.plan_id if publication.ask else None, reason=shown(publication.reason))
 
 
 def _changing(shop: Workshop, taken_at: datetime) -> str | None:

@@ -10,6 +10,7 @@ from pulsar_steward.apply.rehearse import rehearse
 from pulsar_steward.errors import ConfigurationError, NotInLedger, Refused
 from pulsar_steward.orchestration.batches import BatchRef
 from pulsar_steward.orchestration.workshop import Workshop, open_workshop
+from pulsar_steward.outside_text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -70,7 +71,7 @@ def dry_run(wanted: Sequence[Wanted], run: str) -> str:
             plan = _plan(shop, each)
             batches = [batch for batch in plan.batches if not each.kinds or batch.kind in each.kinds]
             text = "\n\n".join(rehearse(look, shop.ledger, plan, batch, shop.policy, shop.clock) for batch in batches)
-            text = text or f"plan {plan.plan_id} changes nothing: {'; '.join(plan.notes)}"
+            text = text or shown(f"plan {plan.plan_id} changes nothing: {'; '.join(plan.notes)}")
             shop.ledger_writer.record_dry_run(plan.plan_id, run, text, shop.clock())
             texts.append(text)
     return "\n\n".join(texts)

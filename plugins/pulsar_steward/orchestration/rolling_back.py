@@ -14,6 +14,7 @@ from pulsar_steward.apply.rollback import way_back
 from pulsar_steward.errors import Refused
 from pulsar_steward.orchestration.batches import BatchRef
 from pulsar_steward.orchestration.workshop import Workshop, open_workshop
+from pulsar_steward.outside_text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -68,7 +69,7 @@ def dry_run(wanted: Wanted, run: str) -> str:
     """
     with _prepared(wanted, run) as (shop, look, plan):
         parts = [rehearse(look, shop.ledger, plan, batch, shop.policy, shop.clock) for batch in plan.batches]
-        text = "\n".join([*parts, *(f"  not taken back: {note}" for note in plan.notes)])
+        text = "\n".join([*parts, *(shown(f"  not taken back: {note}") for note in plan.notes)])
         shop.ledger_writer.record_plan(plan, shop.clock(), policy=shop.policy)
         shop.ledger_writer.record_dry_run(plan.plan_id, run, text, shop.clock())
         return text

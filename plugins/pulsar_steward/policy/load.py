@@ -69,7 +69,7 @@ def _read(path: Path) -> Marked:
         words = f"cannot be read as YAML: {error.problem or error.context}"
         raise PolicyError(_located(path, Spot.of(mark), words) if mark else f"{path}: {words}") from error
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
-        raise PolicyError(f"{path}: cannot be read as YAML: {error}") from error
+        raise PolicyError(f"{path}: cannot be read as YAML: {' '.join(str(error).split())}") from error
 
 
 def _located(path: Path, spot: Spot, words: str) -> str:

@@ -10,6 +10,7 @@ from pulsar_steward.model.catalog import CHECKS
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import BacklogQuota, SettingName, bytes_in_words, in_words
 from pulsar_steward.model.step import ChangeSetting, SplitBundle, UnloadBundle
+from pulsar_steward.outside_text import shown
 from pulsar_steward.report.markdown import bullets, codes, table, text
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 def subject(plan: Plan, batch: Batch, *, second: bool = False) -> str:
     """One line for the list of what waits."""
-    return f"{plan.cluster}: {batch.title}{' (second approval)' if second else ''}"
+    return shown(f"{plan.cluster}: {batch.title}{' (second approval)' if second else ''}")
 
 
 def body(plan: Plan, batch: Batch, policy: Policy, *, first: RecordedAnswer | None = None) -> str:
@@ -60,11 +61,11 @@ def body(plan: Plan, batch: Batch, policy: Policy, *, first: RecordedAnswer | No
 
 def labels(batch: Batch) -> dict[str, str]:
     """Step id to the words beside its tick."""
-    return {step.step_id: f"{step.step_id}: {short(step.change)}" for step in batch.steps}
+    return {step.step_id: shown(f"{step.step_id}: {short(step.change)}") for step in batch.steps}
 
 
 def short(change: Change) -> str:
-    """A change in a few words."""
+    """A change in a few words, with names as they came."""
     match change:
         case UnloadBundle():
             return f"move {_bundle(change)} from {change.source} to {change.target}"
@@ -246,10 +247,8 @@ def _confirming(batch: Batch, first: RecordedAnswer) -> str:
     extent = f"{len(first.step_ids)} of {_count(len(batch.steps), 'step')}"
     comment = f' "{first.comment}"' if first.comment else ""
     at = f"{first.answered_at:%Y-%m-%d %H:%M} UTC"
-    steps = ", ".join(first.step_ids)
-    return (
-        f"**{text(str(first.answered_by))} approved {extent} at {at}: {steps}.{text(comment)} A second person has to.**"
-    )
+    approved = f"{first.answered_by} approved {extent} at {at}: {', '.join(first.step_ids)}.{comment}"
+    return f"**{text(f'{approved} A second person has to.')}**"
 
 
 def _count(number: int, thing: str) -> str:

@@ -5,15 +5,28 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pulsar_steward.outside_text import shown
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&])")
+_FIRST = re.compile(r"^(\d+(?=\.)|(?=[-=]))")
+"""Before ``-``, ``=`` and the dot of ``1.``, which begin a list, a line across or a heading at the start of a line."""
+
+_BREAKS = re.compile(r"([`|])")
+_ADDRESS = re.compile(r"https?://|ftp://|www\.|[-.+\w]@[-\w]+\.[-\w]", re.IGNORECASE)
+"""What GitHub's Markdown makes links of without being told to."""
 
 
 def text(words: object) -> str:
-    """Words with nothing in them that Markdown would take for its own, on one line."""
-    return _SPECIAL.sub(r"\\\1", " ".join(str(words).split()))
+    """Words with nothing in them that Markdown would take for its own, on one line.
+
+    An address is set as code. A backslash would not keep it from becoming a link: Airflow's pages look for addresses
+    once backslashes are gone. Blanks in a row become one, as Markdown would show them.
+    """
+    line = " ".join(_word(word) for word in shown(words).split(" ") if word)
+    return _FIRST.sub(r"\1\\", line)
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: frozenset[int] = frozenset()) -> str:
@@ -33,7 +46,15 @@ def bullets(items: Iterable[object]) -> str:
 
 def codes(lines: Iterable[object]) -> str:
     """A list of lines that are shown as they are: Airflow's pages run the lines of a fenced block together."""
-    return "\n".join(f"- {_code(' '.join(str(line).split()))}" for line in lines)
+    return "\n".join(f"- {_code(shown(line))}" for line in lines)
+
+
+def _word(word: str) -> str:
+    """Escaped, or as code where it holds an address; no code holds a backtick, or what would end a table's cell."""
+    if not _ADDRESS.search(word):
+        return _SPECIAL.sub(r"\\\1", word)
+    parts = _BREAKS.split(word)
+    return "".join(_code(part) if _ADDRESS.search(part) else _SPECIAL.sub(r"\\\1", part) for part in parts)
 
 
 def _code(line: str) -> str:

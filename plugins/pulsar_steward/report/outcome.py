@@ -8,6 +8,7 @@ import msgspec
 
 from pulsar_steward.ledger.rows import Decision, Outcome, Proof, RecordedAnswer, StepOutcome
 from pulsar_steward.model.plan import Batch, Plan
+from pulsar_steward.outside_text import shown
 from pulsar_steward.report.markdown import table, text
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class BatchStory(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def troubles(self) -> tuple[str, ...]:
         """What an operator has to look at; a rejection is none, a malformed answer is."""
-        return tuple(_troubles(self))
+        return tuple(map(shown, _troubles(self)))
 
 
 def story(stories: list[BatchStory]) -> str:
@@ -85,7 +86,8 @@ def _onwards(told: BatchStory) -> Iterator[str]:
     if done and not told.batch.is_way_back:
         yield (
             f"**To go back**: run `pulsar_rollback` with `plan_id` {text(told.plan.plan_id)} and `batch_id`"
-            f" {told.batch.batch_id}; it undoes {', '.join(done)}, as far as each can be undone, after an approval."
+            f" {text(told.batch.batch_id)}; it undoes {text(', '.join(done))}, as far as each can be undone, after an"
+            " approval."
         )
 
 

@@ -49,7 +49,7 @@ def test_a_halted_cluster_is_not_changed_until_it_is_resumed(steward: Steward, e
 
     assert (halted.code, resumed.code, resumed.err) == (0, 0, "")
     assert f"cluster {CLUSTER} was halted by alice at " in halted.out
-    assert ": brokers are being upgraded\n" in halted.out
+    assert ": brokers are\\nbeing upgraded\n" in halted.out
     assert f"stops before its next call; what was called stays. `steward resume {CLUSTER}` ends it." in halted.out
     assert resumed.out == f"the halt of cluster {CLUSTER} is over\n"
 

@@ -116,7 +116,7 @@ def test_an_interruption_ends_with_130(
         (NotAllowed(*CALL, "no", 401), "--token-file"),
         (BrokenAnswer(*CALL, "no"), "admin port of a Pulsar broker"),
         (ServerError(*CALL, "no", 503), "that broker's log"),
-        (PolicyError("a\n  b"), "a b"),
+        (PolicyError("a\n  b"), "a\\n  b"),
     ],
 )
 def test_an_error_is_one_line_with_its_remedy(error: StewardError, words: str) -> None:

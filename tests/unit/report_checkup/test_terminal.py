@@ -16,7 +16,7 @@ from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.plan_text import plan_lines
 from pulsar_steward.report.checkup.terminal import MOST_LISTED, lines
-from pulsar_steward.report.checkup.text import plain, wrapped
+from pulsar_steward.report.checkup.text import wrapped
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.unit.report_checkup.examples import EXAMPLES, FOLDER, LOOKS, looks
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, skewed, written
@@ -90,7 +90,7 @@ def test_names_cannot_steer_the_terminal(checkup_with: Make) -> None:
         print_lines(lines(checkup, 80), console)
 
     assert "a\\x1b[2Jb" in capture.get()
-    assert "[red]x[/red] RESULT: healthy \\u202e" in capture.get()
+    assert "[red]x[/red]\\nRESULT: healthy \\u202e" in capture.get()
 
 
 @pytest.mark.parametrize(("terminal", "coloured"), [(True, True), (False, False)])
@@ -191,20 +191,6 @@ def test_a_plan_shows_each_step_with_its_call(tmp_path: Path) -> None:
     assert text.count("call      PUT /admin/v2/namespaces/pulsar/system/0x") == 4
     for words in ("why", "effect", "disturbs", "back", "Why it is no more than this", "- because"):
         assert words in text
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ("a  b\n c", "a b c"),
-        ("caf\u00e9 \u4e2d", "caf\u00e9 \u4e2d"),
-        ("\x07", "\\x07"),
-        ("a\u2028b", "a b"),
-    ],
-)
-def test_plain_words(words: str, expected: str) -> None:
-    """One line, printable, nothing lost."""
-    assert plain(words) == expected
 
 
 def test_a_paragraph_keeps_its_indentation() -> None:

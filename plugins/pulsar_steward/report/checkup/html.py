@@ -9,6 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from pulsar_steward.model.finding import Outlook
+from pulsar_steward.outside_text import shown
 from pulsar_steward.report.checkup.terminal import remedy, standing, tally, verdict
 
 if TYPE_CHECKING:
@@ -46,19 +47,30 @@ def as_html(checkup: Checkup) -> str:
 
 
 def coded(words: object) -> Markup:
-    """Words with what stands between backticks as code; all of it is escaped."""
-    parts = str(words).split("`")
+    """Words of Steward's own, with what stands between backticks as code; a name would lose its backticks by that."""
+    line = shown(words)
+    parts = line.split("`")
     if len(parts) % 2 == 0:
-        return escape(words)
+        return escape(line)
     tags = (Markup("<code>{}</code>") if number % 2 else Markup("{}") for number in range(len(parts)))
     return Markup().join(tag.format(part) for tag, part in zip(tags, parts, strict=True))
+
+
+def _shown(value: object) -> object:
+    """Every value that the template names, before it is escaped; markup was made here, of what was shown already."""
+    return value if isinstance(value, Markup) else shown(value)
 
 
 @cache
 def _template() -> Template:
     loader = PackageLoader("pulsar_steward.report.checkup", "templates")
     environment = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=loader,
+        autoescape=True,
+        finalize=_shown,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters["coded"] = coded
     return environment.get_template("checkup.html.j2")

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.outside_text import shown_json
+
 if TYPE_CHECKING:
     from pulsar_steward.report.checkup.document import Checkup
 
 
 def as_json(checkup: Checkup) -> str:
-    """The document, indented, with a line break at its end."""
-    return msgspec.json.format(msgspec.json.encode(checkup), indent=2).decode() + "\n"
+    """The document, indented, with a line break at its end; whatever cannot be seen is escaped."""
+    return shown_json(msgspec.json.format(msgspec.json.encode(checkup), indent=2)).decode() + "\n"

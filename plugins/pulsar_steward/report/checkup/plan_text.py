@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from pulsar_steward.apply.changes import kind_of
+from pulsar_steward.outside_text import shown
 from pulsar_steward.report.approval import short
-from pulsar_steward.report.checkup.text import bullets, count, fitting, heading, plain, wrapped
+from pulsar_steward.report.checkup.text import bullets, count, fitting, heading, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,10 +53,10 @@ def _placement(batch: Batch) -> Iterator[Text]:
     if not batch.before:
         return
     after = {place.broker: place.count for place in batch.after}
-    broad = max(len(place.broker) for place in batch.before)
-    yield Text(f"  {batch.unit} by broker, now and after all steps:")
+    broad = max(len(shown(place.broker)) for place in batch.before)
+    yield Text(f"  {shown(batch.unit)} by broker, now and after all steps:")
     for place in batch.before:
-        yield Text(f"    {plain(place.broker).ljust(broad)}  {place.count:>5,} -> {after.get(place.broker, 0):,}")
+        yield Text(f"    {shown(place.broker).ljust(broad)}  {place.count:>5,} -> {after.get(place.broker, 0):,}")
 
 
 def _step(step: Step, width: int) -> Iterator[Text]:
@@ -77,4 +78,4 @@ def _step(step: Step, width: int) -> Iterator[Text]:
     for name, words in said.items():
         if words:
             yield from wrapped(words, width, first=f"      {name}", indent=16)
-    yield Text(f"      call      {plain(kind_of(step.change).call())}")
+    yield Text(f"      call      {shown(kind_of(step.change).call())}")

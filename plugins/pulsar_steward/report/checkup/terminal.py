@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from pulsar_steward.model.finding import Outlook
+from pulsar_steward.outside_text import shown
 from pulsar_steward.report.checkup.document import Outcome
-from pulsar_steward.report.checkup.text import STYLES, bullets, count, fitting, heading, numbered, plain, wrapped
+from pulsar_steward.report.checkup.text import STYLES, bullets, count, fitting, heading, numbered, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -157,7 +158,7 @@ def standing(finding: FindingReport) -> str:
 
 def _finding(finding: FindingReport, width: int) -> Iterator[Text]:
     style = STYLES[finding.severity]
-    yield Text.assemble("  ", (finding.severity.upper().ljust(SEVERITY_COLUMNS), style), plain(finding.subject))
+    yield Text.assemble("  ", (finding.severity.upper().ljust(SEVERITY_COLUMNS), style), shown(finding.subject))
     yield from wrapped(finding.evidence, width, indent=4)
     if since := standing(finding):
         yield from wrapped(since, width, indent=4)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from pulsar_steward.outside_text import shown
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -28,12 +30,6 @@ STYLES = {
 """What colour adds; every one of them is said in words as well."""
 
 
-def plain(words: object) -> str:
-    """Words on one line, in which what is not printable is spelled out: a topic's name may hold anything."""
-    line = " ".join(str(words).split())
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in line)
-
-
 def fitting(width: int) -> int:
     """The columns to write in, of those that there are."""
     return max(NARROWEST, min(width, WIDEST))
@@ -43,13 +39,13 @@ def wrapped(words: object, width: int, *, first: str | Text = "", indent: int = 
     """A paragraph; a name that is longer than a line stays whole, so that it can be copied.
 
     Args:
-        words: What is said; `plain` is applied.
+        words: What is said, as it came.
         width: Columns.
         first: What stands before the first line, in the indentation of the others.
         indent: Columns before every line.
         style: One of `STYLES`, for the words, or none.
     """
-    lines = textwrap.wrap(plain(words), max(width - indent, 1), break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(shown(words), max(width - indent, 1), break_long_words=False, break_on_hyphens=False)
     for number, line in enumerate(lines or [""]):
         before = Text.assemble(first if number == 0 else "")
         before.pad_right(indent - len(before))
@@ -59,7 +55,7 @@ def wrapped(words: object, width: int, *, first: str | Text = "", indent: int = 
 def heading(words: str) -> Iterator[Text]:
     """A line that parts, with an empty one before it."""
     yield Text()
-    yield Text(words, STYLES["heading"])
+    yield Text(shown(words), STYLES["heading"])
 
 
 def numbered(steps: Iterable[str], width: int, indent: int) -> Iterator[Text]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.outside_text import shown
 from pulsar_steward.report.checkup.charts.drawing import Figure
 
 if TYPE_CHECKING:
@@ -55,13 +56,12 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
 
 def escaped(name: str) -> str:
     """A name as plotly shows it: it would take tags in a text for its own, links among them."""
-    line = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in name)
-    return line.translate(_TAGS)
+    return shown(name).translate(_TAGS)
 
 
 def label(name: str, most: int = _LABEL) -> str:
     """A name that fits beside its bar: its end tells hosts, bundles and topics apart better than its start."""
-    name = name.removeprefix(_SCHEME)
+    name = shown(name.removeprefix(_SCHEME))
     return escaped(name if len(name) <= most else "…" + name[1 - most :])
 
 
