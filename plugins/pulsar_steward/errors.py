@@ -79,7 +79,7 @@ class LedgerTampered(LedgerError):
     """The ledger is not what was written, so it permits nothing; the message names the row."""
 
 
-class InvalidName(StewardError):
+class InvalidName(StewardError, ValueError):
     """A name from outside that cannot be a part of a path of the admin API: it would name another resource."""
 
 

@@ -75,7 +75,7 @@ def drilled(answers: DataFrame, metrics: DataFrame) -> DataFrame:
     """
     known = rows_of(answers, DRILLED).drop("topic_quota_json", "topic_retention_json", "delayed_buckets")
     buckets = metrics.where((F.col("series") == BUCKET_SERIES) & F.col("subscription").isNotNull())
-    counted = buckets.groupBy("topic", "subscription").agg(F.max("value").cast("int").alias("delayed_buckets"))
+    counted = buckets.groupBy("topic", "subscription").agg(F.max("value").try_cast("int").alias("delayed_buckets"))
     base = F.regexp_replace("topic", r"-partition-\d+$", "")
     joined = known.withColumn("base", base).join(rows_of(answers, OWN_POLICIES), "base", "left")
     return joined.join(counted, ["topic", "subscription"], "left").select(*DRILLED.names)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.admin.figures import Long
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pulsar_steward.model.setting import Setting
 
 _GIB = 1 << 30
+_MOST = float(1 << 62)
 
 QUOTAS = (SettingName.SIZE_QUOTA, SettingName.AGE_QUOTA)
 
@@ -26,9 +28,9 @@ class QuotaDocument(msgspec.Struct, frozen=True, rename="camel"):
     """One backlog quota as a broker writes it."""
 
     policy: QuotaPolicy
-    limit_size: int | None = None
-    limit_time: int | None = None
-    limit: int | None = None
+    limit_size: Long | None = None
+    limit_time: Long | None = None
+    limit: Long | None = None
 
     @property
     def value(self) -> BacklogQuota:
@@ -43,8 +45,8 @@ class QuotaDocument(msgspec.Struct, frozen=True, rename="camel"):
 class RetentionDocument(msgspec.Struct, frozen=True):
     """A retention as a broker writes it."""
 
-    minutes: int = msgspec.field(name="retentionTimeInMinutes")
-    megabytes: int = msgspec.field(name="retentionSizeInMB")
+    minutes: Long = msgspec.field(name="retentionTimeInMinutes")
+    megabytes: Long = msgspec.field(name="retentionSizeInMB")
 
     @property
     def value(self) -> Retention:
@@ -57,7 +59,7 @@ class NamespaceDocument(msgspec.Struct, frozen=True):
 
     backlog_quota_map: dict[str, QuotaDocument] | None = None
     retention_policies: RetentionDocument | None = None
-    message_ttl_in_seconds: int | None = None
+    message_ttl_in_seconds: Long | None = None
 
     @property
     def settings(self) -> dict[SettingName, Setting]:
@@ -111,7 +113,9 @@ def _defaults(values: Mapping[str, str]) -> Iterator[tuple[SettingName, Setting]
 
 
 def _number(values: Mapping[str, str], key: str) -> float:
+    """A number that a broker told; what is none that it could go by counts as not set."""
     try:
-        return max(float(values[key]), -1.0)
+        number = float(values[key])
     except (KeyError, ValueError):
         return 0.0
+    return max(number, -1.0) if abs(number) <= _MOST else 0.0

@@ -12,6 +12,7 @@ import msgspec
 
 from pulsar_steward.admin import paths
 from pulsar_steward.admin.closing import Closing
+from pulsar_steward.admin.figures import Figure, Long
 from pulsar_steward.admin.own_settings import QuotaDocument, RetentionDocument, quotas_in
 from pulsar_steward.admin.transport import Transport
 from pulsar_steward.errors import NotFound
@@ -27,15 +28,15 @@ T = TypeVar("T")
 class SubscriptionDetail(msgspec.Struct, frozen=True, rename="camel"):
     """One subscription in a topic's ``stats``; None where the broker does not tell a figure."""
 
-    msg_backlog: int = 0
-    earliest_msg_publish_time_in_backlog: int = 0
-    msg_delayed: int | None = None
-    msg_backlog_no_delayed: int | None = None
-    delayed_message_index_size_in_bytes: int | None = None
-    non_contiguous_deleted_messages_ranges: int | None = None
-    non_contiguous_deleted_messages_ranges_serialized_size: int | None = None
-    last_consumed_timestamp: int | None = None
-    last_acked_timestamp: int | None = None
+    msg_backlog: Figure = 0
+    earliest_msg_publish_time_in_backlog: Figure = 0
+    msg_delayed: Figure | None = None
+    msg_backlog_no_delayed: Figure | None = None
+    delayed_message_index_size_in_bytes: Figure | None = None
+    non_contiguous_deleted_messages_ranges: Figure | None = None
+    non_contiguous_deleted_messages_ranges_serialized_size: Figure | None = None
+    last_consumed_timestamp: Figure | None = None
+    last_acked_timestamp: Figure | None = None
     consumers: list[msgspec.Raw] = []
 
 
@@ -44,10 +45,10 @@ class TopicDetail(msgspec.Struct, frozen=True, rename="camel"):
 
     publishers: list[msgspec.Raw] = []
     subscriptions: dict[str, SubscriptionDetail] = {}
-    oldest_backlog_message_age_seconds: int = -1
+    oldest_backlog_message_age_seconds: Figure = -1
     oldest_backlog_message_subscription_name: str | None = None
-    backlog_quota_limit_size: int = -1
-    backlog_quota_limit_time: int = -1
+    backlog_quota_limit_size: Long = -1
+    backlog_quota_limit_time: Long = -1
 
 
 class CursorDetail(msgspec.Struct, frozen=True, rename="camel"):

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import time
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
 from pulsar_steward.admin import paths, statistics
 from pulsar_steward.admin.closing import Closing
+from pulsar_steward.admin.figures import Boundary, Broker, Count, Position
 from pulsar_steward.admin.own_settings import NamespaceDocument
 from pulsar_steward.admin.transport import Transport
 from pulsar_steward.errors import NotFound, Precondition
@@ -26,16 +28,23 @@ if TYPE_CHECKING:
     from pulsar_steward.model.setting import Setting, SettingName
 
 
-class _Bundles(msgspec.Struct):
-    boundaries: list[str]
+class Bundles(msgspec.Struct, frozen=True):
+    """How a namespace is divided: its bundles' boundaries, of which there are two at least."""
+
+    boundaries: Annotated[list[Boundary], msgspec.Meta(min_length=2)]
+
+    def __post_init__(self) -> None:
+        ends = (self.boundaries[0], self.boundaries[-1])
+        if ends != ("0x00000000", "0xffffffff") or not all(lower < upper for lower, upper in pairwise(self.boundaries)):
+            raise ValueError("the boundaries do not rise from 0x00000000 to 0xffffffff")
 
 
 class _TopicPositions(msgspec.Struct, rename="camel"):
-    topic_hash_positions: dict[str, int]
+    topic_hash_positions: dict[str, Position]
 
 
 class _Partitioned(msgspec.Struct):
-    partitions: int
+    partitions: Count
 
 
 class Reader(Closing):
@@ -62,12 +71,12 @@ class Reader(Closing):
 
         A broker that was killed stays listed until its metadata session ends (30 s by default).
         """
-        return tuple(sorted(self._transport.get(paths.BROKERS).decoded(list[str])))
+        return tuple(sorted(self._transport.read(paths.BROKERS, list[Broker])))
 
     def leader(self) -> str | None:
         """Id of the broker that leads the load manager, or None while there is none."""
         try:
-            document = self._transport.get(f"{paths.BROKERS}/leaderBroker").decoded(dict[str, Any])
+            document = self._transport.read(f"{paths.BROKERS}/leaderBroker", dict[str, Any])
         except NotFound:
             return None
         broker = document.get("brokerId")
@@ -81,7 +90,7 @@ class Reader(Closing):
 
     def runtime_configuration(self) -> dict[str, str]:
         """The configuration of the broker that answers; every value is a string."""
-        return self._transport.get(f"{paths.BROKERS}/configuration/runtime").decoded(dict[str, str])
+        return self._transport.read(f"{paths.BROKERS}/configuration/runtime", dict[str, str])
 
     def clock_skew_milliseconds(self) -> int | None:
         """By how much the clock of the broker that answers is ahead of this machine's, to a second; None: not told."""
@@ -90,7 +99,7 @@ class Reader(Closing):
         middle = (asked_at + time.time()) / 2
         try:
             shown = parsedate_to_datetime(written or "").timestamp()
-        except ValueError:
+        except (ValueError, OverflowError):
             return None
         return round((shown + 0.5 - middle) * 1000)  # whole seconds are written: half of one is gone on average
 
@@ -100,11 +109,11 @@ class Reader(Closing):
 
     def tenants(self) -> tuple[str, ...]:
         """Names of all tenants, sorted."""
-        return tuple(sorted(self._transport.get(paths.TENANTS).decoded(list[str])))
+        return tuple(sorted(self._transport.read(paths.TENANTS, list[str])))
 
     def namespaces(self, tenant: str) -> tuple[str, ...]:
         """Names (``tenant/namespace``) of a tenant's namespaces, sorted."""
-        return tuple(sorted(self._transport.get(paths.tenant_namespaces(tenant)).decoded(list[str])))
+        return tuple(sorted(self._transport.read(paths.tenant_namespaces(tenant), list[str])))
 
     def namespace_policies(self, namespace: str) -> bytes:
         """All policies of a namespace, as one JSON document; its ``bundles.boundaries`` divide it."""
@@ -112,16 +121,16 @@ class Reader(Closing):
 
     def own_settings(self, namespace: str) -> dict[SettingName, Setting]:
         """What a namespace sets itself of what Steward may change, by name; what it does not set is absent."""
-        return self._transport.get(paths.namespace(namespace)).decoded(NamespaceDocument).settings
+        return self._transport.read(paths.namespace(namespace), NamespaceDocument).settings
 
     def boundaries(self, namespace: str) -> tuple[str, ...]:
         """Boundaries of a namespace's bundles, hexadecimal, rising."""
-        return tuple(self._transport.get(paths.namespace(namespace, "bundles")).decoded(_Bundles).boundaries)
+        return tuple(self._transport.read(paths.namespace(namespace, "bundles"), Bundles).boundaries)
 
     def owned_bundles(self, pulsar_cluster: str, broker: str) -> tuple[str, ...]:
         """Bundles (``tenant/ns/range``) that a broker owns, sorted."""
         path = f"{paths.BROKERS}/{paths.segment(pulsar_cluster)}/{paths.segment(broker)}/ownedNamespaces"
-        return tuple(sorted(self._transport.get(path).decoded(dict[str, Any])))
+        return tuple(sorted(self._transport.read(path, dict[str, Any])))
 
     def topic_positions(self, namespace: str, bundle: str) -> dict[str, int] | None:
         """Hash positions of the topics in a bundle by full name; None where nobody owns the bundle.
@@ -130,7 +139,7 @@ class Reader(Closing):
         """
         path = paths.namespace(namespace, paths.segment(bundle), "topicHashPositions")
         try:
-            return self._transport.get(path).decoded(_TopicPositions).topic_hash_positions
+            return self._transport.read(path, _TopicPositions).topic_hash_positions
         except Precondition as error:
             if "ownership" in error.reason:
                 return None
@@ -139,7 +148,7 @@ class Reader(Closing):
     def partitions(self, topic: str) -> int:
         """Partitions of a topic; 0 where it is not partitioned or does not exist."""
         try:
-            return self._transport.get(f"{paths.topic(topic)}/partitions").decoded(_Partitioned).partitions
+            return self._transport.read(f"{paths.topic(topic)}/partitions", _Partitioned).partitions
         except NotFound:
             return 0
 
@@ -149,7 +158,7 @@ class Reader(Closing):
 
     def load_report(self) -> dict[str, Any]:
         """Resources and throughput of the broker that answers."""
-        return self._transport.get("/admin/v2/broker-stats/load-report").decoded(dict[str, Any])
+        return self._transport.read("/admin/v2/broker-stats/load-report", dict[str, Any])
 
     def isolation_policies(self, pulsar_cluster: str) -> dict[str, Any]:
         """Namespace isolation policies by name; empty where there are none."""

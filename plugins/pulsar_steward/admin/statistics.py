@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.admin.figures import Figure, Rate
 from pulsar_steward.errors import BrokenAnswer
 from pulsar_steward.model.bundles import BundleRange, position_of
 
@@ -34,14 +35,14 @@ class ConsumerStatistics(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """One connected consumer; what is unacknowledged is told for subscriptions that several consumers share only."""
 
     connected_since: str = ""
-    available_permits: int = 0
-    unacked_messages: int | None = None
+    available_permits: Figure = 0
+    unacked_messages: Figure | None = None
     blocked_consumer_on_unacked_msgs: bool | None = None
     consumer_name: str = ""
     address: str = ""
     client_version: str = ""
-    msg_rate_out: float = 0.0
-    message_ack_rate: float = 0.0
+    msg_rate_out: Rate = 0.0
+    message_ack_rate: Rate = 0.0
 
 
 class SubscriptionStatistics(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -49,15 +50,15 @@ class SubscriptionStatistics(msgspec.Struct, frozen=True, gc=False, rename="came
 
     consumers: list[ConsumerStatistics] = []
     type: str = "None"
-    msg_backlog: int = 0
-    unacked_messages: int = 0
+    msg_backlog: Figure = 0
+    unacked_messages: Figure = 0
     blocked_subscription_on_unacked_msgs: bool = False
-    total_non_contiguous_deleted_messages_range: int = 0
-    number_of_entries_since_first_not_acked_message: int = 0
-    msg_rate_out: float = 0.0
-    message_ack_rate: float = 0.0
-    msg_rate_redeliver: float = 0.0
-    msg_rate_expired: float = 0.0
+    total_non_contiguous_deleted_messages_range: Figure = 0
+    number_of_entries_since_first_not_acked_message: Figure = 0
+    msg_rate_out: Rate = 0.0
+    message_ack_rate: Rate = 0.0
+    msg_rate_redeliver: Rate = 0.0
+    msg_rate_expired: Rate = 0.0
 
 
 class TopicStatistics(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -65,14 +66,14 @@ class TopicStatistics(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     subscriptions: dict[str, SubscriptionStatistics] = {}
     publishers: list[PublisherStatistics] = []
-    producer_count: int = 0
-    msg_rate_in: float = 0.0
-    msg_rate_out: float = 0.0
-    msg_throughput_in: float = 0.0
-    msg_throughput_out: float = 0.0
-    pending_add_entries_count: int = 0
-    storage_size: int = 0
-    backlog_size: int = 0
+    producer_count: Figure = 0
+    msg_rate_in: Rate = 0.0
+    msg_rate_out: Rate = 0.0
+    msg_throughput_in: Rate = 0.0
+    msg_throughput_out: Rate = 0.0
+    pending_add_entries_count: Figure = 0
+    storage_size: Figure = 0
+    backlog_size: Figure = 0
 
     @property
     def consumer_count(self) -> int:
@@ -96,6 +97,9 @@ _topic = msgspec.json.Decoder(TopicStatistics)
 LARGE_BUNDLE_BYTES = 32 << 20
 """From here on a bundle's topics are not read all at once."""
 
+UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
+"""What comes of a document of another shape, of a bundle that is no range, and of a name that is no text."""
+
 TOPICS_AT_ONCE = 1_000
 
 
@@ -113,9 +117,10 @@ def bundles_in(document: Body, broker: str, large: int = LARGE_BUNDLE_BYTES) -> 
     try:
         for namespace, bundles in _outer.decode(document).items():
             for bundle, topics in bundles.items():
+                BundleRange.parse(bundle)
                 for part in _parts_of(topics, large):
                     yield BundleStatistics(namespace, bundle, part)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise BrokenAnswer("GET", PATH, broker, f"the answer cannot be read: {error}") from error
 
 
@@ -168,7 +173,7 @@ def _within(document: Body, namespace: str, broker: str, topic: str | None) -> I
             for name, each in _topics_of(bundle).items():
                 if topic is None or _is_of(name, topic):
                     yield name, each
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise BrokenAnswer("GET", PATH, broker, f"the answer cannot be read: {error}") from error
 
 
@@ -192,7 +197,7 @@ def topics_in(document: Body, namespace: str, wanted: BundleRange, broker: str) 
         near = (topics for bundle, topics in bundles if BundleRange.parse(bundle).overlaps(wanted))
         found = (pair for topics in near for pair in _topics_of(topics).items())
         return {name: topic for name, topic in found if position_of(name) in wanted}
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise BrokenAnswer("GET", PATH, broker, f"the answer cannot be read: {error}") from error
 
 

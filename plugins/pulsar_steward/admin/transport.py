@@ -20,6 +20,7 @@ from pulsar_steward.admin.body import Body
 from pulsar_steward.admin.closing import Closing
 from pulsar_steward.admin.exchange import Exchange, Response
 from pulsar_steward.admin.faults import NeverSent
+from pulsar_steward.admin.figures import Broker
 from pulsar_steward.admin.redirects import difference, shown
 from pulsar_steward.errors import (
     AdminError,
@@ -108,6 +109,17 @@ class Transport(Closing):
         Raises:
             AdminError: The last failure, when every try failed.
         """
+        return self._tried(lambda: self._from_any_base("GET", path, query, None))
+
+    def read(self, path: str, expected: type[T], query: Mapping[str, str] | None = None) -> T:
+        """The same, with the answer's JSON as this type: one that cannot be read may be asked of the next base too.
+
+        Raises:
+            AdminError: The last failure, when every try failed.
+        """
+        return self._tried(lambda: self._from_any_base("GET", path, query, None).decoded(expected))
+
+    def _tried(self, ask: Callable[[], T]) -> T:
         retrying = Retrying(
             stop=stop_after_attempt(self._settings.limits.read_attempts),
             wait=wait_random_exponential(multiplier=0.2, max=5),
@@ -115,7 +127,7 @@ class Transport(Closing):
             before_sleep=self._turn_to_next,
             reraise=True,
         )
-        return retrying(self._from_any_base, "GET", path, query, None)
+        return retrying(ask)
 
     def get_here(self, path: str, query: Mapping[str, str] | None = None) -> Answer:
         """Asks the first base once, and follows no redirect: for what is of use from that broker only.
@@ -274,7 +286,7 @@ class Transport(Closing):
 
     def _listed(self) -> Iterable[str]:
         """The brokers that the cluster lists."""
-        return self._from_a_base(_MEMBERS_PATH).decoded(list[str])
+        return self._from_a_base(_MEMBERS_PATH).decoded(list[Broker])
 
     def _tls_ports_told(self) -> frozenset[int | None]:
         """The port that a broker behind a base has for TLS, which is as a rule that of all of them; none: not told."""

@@ -10,6 +10,7 @@ from pulsar_steward.admin.reader import Reader
 from pulsar_steward.collect.metrics import Metrics, read_metrics
 from pulsar_steward.collect.ownership import owned_by_namespace
 from pulsar_steward.collect.positions import tc_positions
+from pulsar_steward.collect.rows import UNFIT
 from pulsar_steward.errors import AdminError, StatusError
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _or_none(ask: Callable[[], T]) -> T | None:
     """What is of use, but not needed: where it cannot be read, it is left out."""
     try:
         return ask()
-    except AdminError as error:
+    except (AdminError, *UNFIT) as error:
         log.warning("left out: %s", error)
         return None
 

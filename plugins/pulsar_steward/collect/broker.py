@@ -17,7 +17,7 @@ from pulsar_steward.collect.held import Held
 from pulsar_steward.collect.ownership import as_owned_now
 from pulsar_steward.collect.positions import worst_positions
 from pulsar_steward.collect.recent import Recent
-from pulsar_steward.collect.rows import Rows
+from pulsar_steward.collect.rows import UNFIT, Rows
 from pulsar_steward.collect.side_by_side import side_by_side
 from pulsar_steward.collect.sums import BundleSum
 from pulsar_steward.collect.topics import TopicRows
@@ -73,8 +73,8 @@ def read_brokers(
 ) -> Iterator[Piece]:
     """Asks brokers everything, and yields rows of `BROKER_TABLES`.
 
-    All or nothing: a broker whose answers end in the middle, or cannot be read, yields nothing but the row that says
-    so. Until then its rows are held. One that is slow, or never answers, is waited for while others are read.
+    All or nothing: a broker whose answers end in the middle, cannot be read, or hold what no table can, yields nothing
+    but the row that says so. Until then its rows are held. One that is slow, or never answers, is waited for while others are read.
 
     Args:
         settings: How to reach the cluster.
@@ -94,16 +94,21 @@ def _read(settings: AdminSettings, task: BrokerTask, scope: Scope) -> Waiting[Pi
         rows.add(document, answers.owned)
         del document  # it may be large, and what comes next takes its time
         positions = answers.positions | (yield lambda: _more_positions(settings, task, scope, rows.sums))
+        # Made here, and not when somebody takes them: until then the broker may turn out to be unread.
+        others = [
+            *_bundles(task, rows.sums, positions),
+            *_configuration(task, answers),
+            *answers.metrics.rows(task.broker, "broker"),
+            *_itself(task, answers, BundleSum.of(rows.sums.values()), len(rows.sums), began),
+        ]
     except AdminError as error:
-        rows.let_go()
-        return _failed(task, str(error), began)
-    return chain(
-        rows.taken(),
-        _bundles(task, rows.sums, positions),
-        _configuration(task, answers),
-        answers.metrics.rows(task.broker, "broker"),
-        _itself(task, answers, BundleSum.of(rows.sums.values()), len(rows.sums), began),
-    )
+        failure = str(error)
+    except UNFIT as error:
+        failure = f"{task.broker}: what it answers is not what a broker answers: {type(error).__name__}: {error}"
+    else:
+        return chain(rows.taken(), others)
+    rows.let_go()
+    return _failed(task, failure, began)
 
 
 class _TopicRows:

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pulsar_steward.admin.own_settings import own_settings_in
 from pulsar_steward.admin.owner import OwnerReader
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.collect.arrow import OWN_POLICIES
 from pulsar_steward.collect.pace import Pace, TimeIsUp
-from pulsar_steward.collect.rows import Rows
-from pulsar_steward.errors import AdminError, TimedOut, Unreachable
+from pulsar_steward.collect.positions import GIVING_UP
+from pulsar_steward.collect.rows import UNFIT, Rows
+from pulsar_steward.errors import AdminError
 from pulsar_steward.model.tables import DRILLED
 
 if TYPE_CHECKING:
@@ -30,9 +32,6 @@ if TYPE_CHECKING:
     from pulsar_steward.policy.schema import CollectPolicy
 
 log = logging.getLogger(__name__)
-
-GIVING_UP = (Unreachable, TimedOut)
-"""After these a broker is asked no more: the next call would take as long."""
 
 CALL_SECONDS = 10
 """For one call: a topic that is stuck must not hold up the others, and may well be among the suspects."""
@@ -99,23 +98,34 @@ class _Drilling:
         """Asks for everything, a bundle at a time, of those that the broker still owns."""
         for bundle, wanted in groupby(sorted(self._task.wanted), key=lambda each: each.bundle):
             self._pace.wait()
-            if bundle not in self._reader.owned_bundles(self._task.pulsar_cluster, self._task.broker):
-                log.info("%s is no longer on %s: its suspects are left out", bundle, self._task.broker)
-                continue
-            for each in wanted:
-                self._ask(each)
+            if self._owns(bundle):
+                for each in wanted:
+                    self._ask(each)
 
     def rest(self) -> Iterator[Piece]:
         """Everything that was answered."""
         yield from self._details.rest()
         yield from self._policies.rest()
 
+    def _owns(self, bundle: str) -> bool:
+        """Whether the broker still owns a bundle; where it does not say, nothing of it may be asked."""
+        try:
+            owns = bundle in self._reader.owned_bundles(self._task.pulsar_cluster, self._task.broker)
+        except GIVING_UP:
+            raise
+        except (AdminError, *UNFIT) as error:
+            log.warning("suspects in %s are left out: %s", bundle, error)
+            return False
+        if not owns:
+            log.info("%s is no longer on %s: its suspects are left out", bundle, self._task.broker)
+        return owns
+
     def _ask(self, wanted: Wanted) -> None:
         try:
             self._add_policies(wanted.topic) if wanted.policies else self._add_details(wanted)
         except GIVING_UP:
             raise
-        except AdminError as error:
+        except (AdminError, *UNFIT) as error:
             log.warning("a suspect is left out: %s", error)
 
     def _add_policies(self, topic: str) -> None:
@@ -123,14 +133,19 @@ class _Drilling:
         quotas = self._owner.own_quotas(topic)
         self._pace.wait()
         retention = self._owner.own_retention(topic)
+        own_settings_in(_json(quotas), _json(retention))  # as those read it again who plan by it
+        self._policies.require_fit(topic, _json(quotas), _json(retention))
         self._policies.add([topic], [_json(quotas)], [_json(retention)])
 
     def _add_details(self, wanted: Wanted) -> None:
         self._pace.wait()
         detail = self._owner.statistics(wanted.topic)
         internals = self._internals(wanted.topic) if wanted.internals else None
-        for row in rows_of(wanted, detail, internals):
-            self._details.add(*([row.get(name)] for name in DRILLED.names))
+        rows = [[row.get(name) for name in DRILLED.names] for row in rows_of(wanted, detail, internals)]
+        for row in rows:
+            self._details.require_fit(*row)
+        for row in rows:
+            self._details.add(*([value] for value in row))
 
     def _internals(self, topic: str) -> InternalDetail | None:
         self._pace.wait()
@@ -138,7 +153,7 @@ class _Drilling:
             return self._owner.internals(topic)
         except GIVING_UP:
             raise
-        except AdminError as error:
+        except (AdminError, *UNFIT) as error:
             log.warning("a suspect's ledgers are left out: %s", error)
             return None
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from pulsar_steward.admin.metrics import Exposition, Sample, endpoint
-from pulsar_steward.collect.rows import Rows
+from pulsar_steward.collect.rows import UNFIT, Rows
 from pulsar_steward.collect.series import ENDINGS, SERIES, Kind
 from pulsar_steward.errors import AdminError
 from pulsar_steward.model.tables import METRICS
@@ -64,7 +64,7 @@ def read_metrics(ask: Callable[[], Generator[bytes]], kind: Kind, most_megabytes
         with closing(ask()) as pieces:
             exposition = Exposition(pieces, most_megabytes * MEGABYTE)
             samples = list(exposition.samples(SERIES[kind], ENDINGS[kind]))
-    except AdminError as error:
+    except (AdminError, *UNFIT) as error:
         log.warning("no metrics: %s", error)
         return Metrics(None)
     return Metrics(not exposition.cut, samples)

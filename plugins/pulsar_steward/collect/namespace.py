@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.admin.isolation import IsolationPolicy, allowed_brokers
-from pulsar_steward.admin.reader import Reader
+from pulsar_steward.admin.own_settings import NamespaceDocument
+from pulsar_steward.admin.reader import Bundles, Reader
 from pulsar_steward.collect.arrow import UNREAD
-from pulsar_steward.collect.rows import Rows
+from pulsar_steward.collect.rows import UNFIT, Rows
 from pulsar_steward.errors import AdminError, BrokenAnswer, NotFound
 from pulsar_steward.model.tables import NAMESPACES
 
@@ -27,35 +28,41 @@ class Placement(msgspec.Struct, frozen=True):
     policies: tuple[IsolationPolicy, ...]
 
 
-class _Bundles(msgspec.Struct, frozen=True):
-    boundaries: list[str]
+class _Policies(NamespaceDocument, frozen=True, kw_only=True):
+    """What a snapshot's readers take out of the document again has to be there as they expect it."""
 
-
-class _Policies(msgspec.Struct, frozen=True):
-    bundles: _Bundles
+    bundles: Bundles
 
 
 def read_namespaces(settings: AdminSettings, placement: Placement, namespaces: Iterable[str]) -> Iterator[Piece]:
     """Asks for each namespace (``tenant/name``), and yields rows of `NAMESPACE_TABLES`.
 
-    A namespace that was deleted since it was listed yields no row.
+    A namespace that was deleted since it was listed yields no row; one that cannot be read yields one that names it.
     """
     rows, unread = Rows(NAMESPACES), Rows(UNREAD)
     with Reader(settings) as reader:
         for namespace in namespaces:
             try:
-                rows.add(*([value] for value in _row(reader, placement, namespace)))
-            except NotFound:
-                continue
+                if (row := _row(reader, placement, namespace)) is not None:
+                    rows.require_fit(*row)
+                    rows.add(*([value] for value in row))
             except AdminError as error:
                 unread.add([namespace], [str(error)])
+            except UNFIT as error:
+                unread.add([namespace], [f"its policies are not what they should be: {type(error).__name__}: {error}"])
             yield from rows.full()
     yield from rows.rest()
     yield from unread.rest()
 
 
-def _row(reader: Reader, placement: Placement, namespace: str) -> tuple[object, ...]:
-    document = reader.namespace_policies(namespace)
+def _row(reader: Reader, placement: Placement, namespace: str) -> tuple[object, ...] | None:
+    """None: there is no such namespace any more."""
+    try:
+        document = reader.namespace_policies(namespace)
+    except NotFound:
+        if namespace in reader.namespaces(namespace.partition("/")[0]):
+            raise  # it is listed all the same, so that nobody may take it for deleted
+        return None
     boundaries = _boundaries(document, namespace)
     allowed = allowed_brokers(placement.policies, namespace, placement.brokers)
     return namespace, len(boundaries) - 1, boundaries, document.decode(), allowed
@@ -63,7 +70,6 @@ def _row(reader: Reader, placement: Placement, namespace: str) -> tuple[object, 
 
 def _boundaries(document: bytes, namespace: str) -> list[str]:
     try:
-        boundaries = msgspec.json.decode(document, type=_Policies).bundles.boundaries
-        return sorted(boundaries, key=lambda boundary: int(boundary, 16))
-    except (msgspec.DecodeError, ValueError) as error:
+        return msgspec.json.decode(document, type=_Policies).bundles.boundaries
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise BrokenAnswer("GET", namespace, "any broker", f"its policies cannot be read: {error}") from error

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from pulsar_steward.admin.isolation import IsolationPolicy, isolation_policies
-from pulsar_steward.errors import AdminError, NotFound
+from pulsar_steward.admin.paths import BROKERS
+from pulsar_steward.collect.rows import UNFIT
+from pulsar_steward.errors import AdminError, BrokenAnswer, ConfigurationError, NotFound
 from pulsar_steward.model.bundles import TC_TOPIC
 from pulsar_steward.model.cluster import ClusterIdentity, identity_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pulsar_steward.admin.reader import Reader
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 LAST_MAJOR_BY_BUNDLE = 4
 """The last major version whose transaction coordinators are placed by bundles alone (PIP-473)."""
@@ -31,7 +41,8 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
         coordinators: Transaction coordinators; 0 where transactions are off.
         policies: Namespace isolation policies.
         namespaces: ``tenant/name``, sorted.
-        unread: Tenants whose namespaces could not be listed, as ``tenant/*``.
+        unread: What could not be read, as a snapshot names it: ``tenant/*`` for a tenant's namespaces, ``*/*`` for all
+            of them, or one of the other things above in words.
     """
 
     identity: ClusterIdentity
@@ -57,25 +68,56 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def look_over(reader: Reader) -> Overview:
-    """Asks for the overview.
+    """Asks for the overview. What is not told, or makes no sense, is named as unread.
 
     Raises:
-        AdminError: If the cluster cannot be read at all.
+        AdminError: If the cluster cannot be read at all: it says neither its name nor its brokers.
     """
     configuration = reader.runtime_configuration()
-    identity = identity_of(configuration)
-    namespaces, unread = _namespaces(reader)
+    brokers = reader.brokers()
+    try:
+        identity = identity_of(configuration)
+    except ConfigurationError as error:
+        raise BrokenAnswer(
+            "GET", f"{BROKERS}/configuration/runtime", "any broker", "it tells no clusterName"
+        ) from error
+    asked = _Asked()
     return Overview(
         identity=identity,
-        version=reader.version(),
+        version=asked.told("version", lambda: _version(reader), ""),
         load_manager=configuration.get("loadManagerClassName", ""),
-        brokers=reader.brokers(),
-        leader=reader.leader(),
-        coordinators=_coordinators(reader, configuration),
-        policies=isolation_policies(reader.isolation_policies(identity.name)),
-        namespaces=namespaces,
-        unread=unread,
+        brokers=brokers,
+        leader=asked.told("leader", reader.leader, None),
+        coordinators=asked.told("transaction coordinators", lambda: _coordinators(reader, configuration), 0),
+        policies=asked.told(
+            "isolation policies", lambda: isolation_policies(reader.isolation_policies(identity.name)), ()
+        ),
+        namespaces=_namespaces(reader, asked),
+        unread=tuple(dict.fromkeys(asked.unread)),
     )
+
+
+class _Asked:
+    """Remembers what nobody told."""
+
+    def __init__(self) -> None:
+        self.unread: list[str] = []
+
+    def told(self, name: str, ask: Callable[[], T], otherwise: T) -> T:
+        """What is told, or what stands in its place."""
+        try:
+            return ask()
+        except (AdminError, ConfigurationError, *UNFIT) as error:
+            log.warning("%s: not read, so the snapshot is partial: %s", name, error)
+            self.unread.append(name)
+            return otherwise
+
+
+def _version(reader: Reader) -> str:
+    version = reader.version()
+    if not re.fullmatch(r"[!-~]{1,100}", version):
+        raise ValueError(f"{version[:20]!r} is no version")
+    return version
 
 
 def _coordinators(reader: Reader, configuration: dict[str, str]) -> int:
@@ -84,14 +126,16 @@ def _coordinators(reader: Reader, configuration: dict[str, str]) -> int:
     return reader.partitions(TC_TOPIC)
 
 
-def _namespaces(reader: Reader) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    namespaces: list[str] = []
-    unread: list[str] = []
-    for tenant in reader.tenants():
-        try:
-            namespaces += reader.namespaces(tenant)
-        except NotFound:
-            continue  # deleted since it was listed
-        except AdminError:
-            unread.append(f"{tenant}/*")
-    return tuple(sorted(namespaces)), tuple(unread)
+def _namespaces(reader: Reader, asked: _Asked) -> tuple[str, ...]:
+    tenants = asked.told("*/*", reader.tenants, ())
+    found = [asked.told(f"{tenant}/*", partial(_of_tenant, reader, tenant), ()) for tenant in tenants]
+    return tuple(sorted(name for names in found for name in names))
+
+
+def _of_tenant(reader: Reader, tenant: str) -> tuple[str, ...]:
+    try:
+        return reader.namespaces(tenant)
+    except NotFound:
+        if tenant in reader.tenants():
+            raise  # it is listed all the same, so that nobody may take it for deleted
+        return ()

@@ -10,6 +10,7 @@ import logging
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
+from pulsar_steward.collect.rows import UNFIT
 from pulsar_steward.errors import AdminError, TimedOut, Unreachable
 from pulsar_steward.model.bundles import TC_NAMESPACE
 
@@ -25,18 +26,31 @@ log = logging.getLogger(__name__)
 
 MEGABYTE = 1_000_000
 
+GIVING_UP = (Unreachable, TimedOut)
+"""After these nobody is asked any more: the next call would take as long."""
+
 Positions = dict[tuple[str, str], list[int]]
 """Namespace and range → positions, rising."""
 
 
 def tc_positions(reader: Reader, owned: Owned) -> Positions:
-    """Those of the coordinators' bundles.
+    """Those of the coordinators' bundles; of one that cannot be read none, as what coordinators take can be computed.
 
     Raises:
         AdminError: If the owner cannot be asked.
     """
-    found = {(TC_NAMESPACE, bundle): _asked(reader, TC_NAMESPACE, bundle) for bundle in owned.get(TC_NAMESPACE, {})}
-    return {bundle: positions for bundle, positions in found.items() if positions is not None}
+    found: Positions = {}
+    for bundle in owned.get(TC_NAMESPACE, {}):
+        try:
+            positions = _asked(reader, TC_NAMESPACE, bundle)
+        except GIVING_UP:
+            raise
+        except (AdminError, *UNFIT) as error:
+            log.warning("left out: %s", error)
+            continue
+        if positions is not None:
+            found[TC_NAMESPACE, bundle] = positions
+    return found
 
 
 def worst_positions(reader: Reader, sums: Mapping[tuple[str, str], BundleSum], policy: CollectPolicy) -> Positions:
@@ -51,10 +65,10 @@ def worst_positions(reader: Reader, sums: Mapping[tuple[str, str], BundleSum], p
     for namespace, bundle in worst(sums, policy):
         try:
             positions = _asked(reader, namespace, bundle)
-        except (Unreachable, TimedOut) as error:
+        except GIVING_UP as error:
             log.warning("no more positions are asked for: %s", error)
             break
-        except AdminError as error:
+        except (AdminError, *UNFIT) as error:
             log.warning("left out: %s", error)
             continue
         if positions is not None:

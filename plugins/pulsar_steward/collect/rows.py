@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
     from pulsar_steward.model.tables import Table
 
+UNFIT = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, pa.ArrowException)
+"""What comes of a document that is not what its reader takes it for, wherever that shows: it is unread, as if it had not
+been answered. Decoding tells of nearly all of them first (`pulsar_steward.admin.figures`), by `BrokenAnswer`."""
+
 BATCH_ROWS = 10_000
 """Rows in a batch: enough to make its fixed cost vanish, few enough to be a few megabytes."""
 
@@ -35,6 +39,15 @@ class Rows:
         """Adds rows, given as one sequence of equal length for each of the table's columns, in order."""
         for column, more in zip(self._columns, columns, strict=True):
             column.extend(more)
+
+    def require_fit(self, *values: Any) -> None:
+        """Tells whether a row can be one of the table's before it is added, where it shares a batch with others.
+
+        Raises:
+            Exception: One of `UNFIT`.
+        """
+        for value, field in zip(values, self._schema, strict=True):
+            pa.scalar(value, type=field.type)
 
     def full(self) -> Iterator[Piece]:
         """Takes out as many whole batches as there are."""

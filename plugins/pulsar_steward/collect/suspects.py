@@ -100,7 +100,7 @@ def _of_subscriptions(rows: pa.RecordBatch) -> Mapping[str, pa.Array]:
     first = pc.multiply(pc.cast(blocked, pa.float64()), _BLOCKED_FIRST)
     return {
         "ack_holes": rows["ack_holes"],
-        "unacked": pc.add(pc.cast(rows["unacked_messages"], pa.float64()), first),
+        "unacked": pc.add(pc.cast(rows["unacked_messages"], pa.float64(), safe=False), first),
         "backlog": rows["backlog_messages"],
         "redelivery": rows["redeliver_rate"],
     }
@@ -112,7 +112,7 @@ def _of_metrics(rows: pa.RecordBatch) -> Mapping[str, pa.Array]:
 
 def _positive(topics: pa.Array, scores: pa.Array) -> pa.Table:
     """`topic` and `score` of those that show the sign and are somebody's."""
-    rows = pa.table({"topic": topics, "score": pc.cast(scores, pa.float64())}).filter(pc.field("score") > 0)
+    rows = pa.table({"topic": topics, "score": pc.cast(scores, pa.float64(), safe=False)}).filter(pc.field("score") > 0)
     if not rows.num_rows:
         return rows
     names = rows["topic"]
