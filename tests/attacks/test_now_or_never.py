@@ -158,8 +158,10 @@ def test_a_worker_that_was_stopped_does_not_repeat_what_a_retry_finished(site: W
     finally:
         os.kill(worker.pid, signal.SIGCONT)
     worker.communicate(timeout=60)
+    assert worker.returncode != 0
     assert site.changes() == [f"unload {site.tc_bundles[0]}"]
     assert first.intent_id == intent.intent_id
+    assert site.recorded(plan) == [("b1.s01", "done")]
 
 
 def test_a_redirected_call_leaves_only_while_its_permission_stands() -> None:

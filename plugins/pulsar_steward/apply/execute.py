@@ -52,7 +52,8 @@ def carry_out(bench: Bench, plan_id: str, batch_id: str) -> tuple[StepOutcome, .
 
     Raises:
         Refused: If nothing was approved, or it no longer stands; nothing was called.
-        LeaseLost: If another writer holds the cluster; nothing was called.
+        LeaseLost: If another writer holds the cluster, and nothing was called; or another worker of this run took over
+            and has recorded what became of it.
         LedgerError: If the ledger cannot be used: nothing more is called.
     """
     try:

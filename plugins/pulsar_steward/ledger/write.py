@@ -169,10 +169,21 @@ class LedgerWriter:
             return chain.add(table, row)
 
     def record_outcome(self, outcome: StepOutcome) -> None:
-        """Adds what a step came to."""
+        """Adds what a step came to, once a run.
+
+        Raises:
+            LeaseLost: If another worker of the run has said it: this one was given up, and its word is none.
+        """
         row = {**msgspec.structs.asdict(outcome), "proof": _json(outcome.proof)}
+        table = tables.OUTCOMES
+        same = (table.c[name] == row[name] for name in ("plan_id", "batch_id", "step_id", "run"))
         with self._appending() as chain:
-            chain.add(tables.OUTCOMES, row)
+            if (said := chain.connection.execute(select(table.c.outcome).where(*same)).scalar()) is not None:
+                raise LeaseLost(
+                    f"another worker of this run took over, and recorded that {outcome.step_id} is {said}: what this"
+                    f" one saw is not ({outcome.outcome}: {outcome.reason})"
+                )
+            chain.add(table, row)
 
     def record_proof(self, proof: Proof) -> None:
         """Adds what the brokers showed when a batch was over."""

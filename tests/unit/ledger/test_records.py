@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import insert, select, update
 from sqlalchemy.exc import StatementError
 
-from pulsar_steward.errors import LedgerError, NotInLedger, Refused
+from pulsar_steward.errors import LeaseLost, LedgerError, NotInLedger, Refused
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Answer, Decision, Outcome, Proof, RecordedAnswer, StepOutcome
@@ -209,8 +209,11 @@ def test_an_intent_is_there_before_its_outcome(answer_id: int, write: LedgerWrit
     )
     write.record_outcome(outcome)
     assert read.outcomes(PLAN.plan_id, "b1") == (outcome,)
-    with pytest.raises(LedgerError):
-        write.record_outcome(outcome)  # one intent, one outcome
+    other = msgspec.structs.replace(outcome, intent_id=None, outcome=Outcome.REFUSED)
+    for again in (outcome, other):
+        with pytest.raises(LeaseLost, match=r"recorded that b1\.s01 is done"):
+            write.record_outcome(again)  # one outcome a step and run
+    assert read.outcomes(PLAN.plan_id, "b1") == (outcome,)
 
 
 def test_an_outcome_without_an_intent_is_a_refusal(answer_id: int, write: LedgerWriter, read: LedgerReader) -> None:
@@ -230,7 +233,7 @@ def test_an_outcome_without_an_intent_is_a_refusal(answer_id: int, write: Ledger
         write.record_outcome(msgspec.structs.replace(refused, step_id=step_id))
     assert [each.step_id for each in read.outcomes(PLAN.plan_id, "b1")] == ["b1.s01", "b1.s02"]
     with pytest.raises(LedgerError):
-        write.record_outcome(msgspec.structs.replace(refused, intent_id=99))
+        write.record_outcome(msgspec.structs.replace(refused, step_id="b1.s03", intent_id=99))
 
 
 def test_attempts_are_counted_by_step(answer_id: int, write: LedgerWriter, read: LedgerReader) -> None:
