@@ -82,7 +82,7 @@ def test_nothing_leaves_once_its_permission_ended(site: Worksite, happens: Calla
     assert site.untouched()
 
 
-@pytest.mark.parametrize("happens", HAPPENS)
+@pytest.mark.parametrize("happens", [each for each in HAPPENS if each is not slept])
 def test_an_intent_is_recorded_only_while_its_permission_stands(
     site: Worksite, happens: Callable[[Worksite, Plan], None]
 ) -> None:
@@ -96,8 +96,6 @@ def test_an_intent_is_recorded_only_while_its_permission_stands(
             happens(site, plan)
 
     site.switch = switch
-    if happens is slept:
-        pytest.skip("an intent that is yet to be recorded has no age")
     outcomes = site.carry_out(plan)
     assert said(outcomes) == ["refused"]
     assert outcomes[0].intent_id is None
