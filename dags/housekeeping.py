@@ -8,7 +8,7 @@ from datetime import timedelta
 from airflow.sdk import dag, task
 
 from pulsar_steward.orchestration.spark import StewardSpark
-from pulsar_steward.orchestration.wiring import cluster_param, spark_app
+from pulsar_steward.orchestration.wiring import LOOKING, QUICK, cluster_param, spark_app
 
 SCHEDULE = os.environ.get("STEWARD_HOUSEKEEPING_SCHEDULE", "17 3 * * *") or None
 
@@ -26,14 +26,14 @@ SCHEDULE = os.environ.get("STEWARD_HOUSEKEEPING_SCHEDULE", "17 3 * * *") or None
 def pulsar_housekeeping() -> None:
     """Touches no cluster."""
 
-    @task
+    @task(execution_timeout=QUICK)
     def root() -> str:
         """Where snapshots are."""
         from pulsar_steward.orchestration import home  # noqa: PLC0415 - keeps parsing this file light
 
         return home.snapshots_uri()
 
-    @task
+    @task(execution_timeout=LOOKING)
     def ledger() -> str:
         """Fails where the ledger is not what was written, and names the row; else says where its chain ends."""
         from pulsar_steward.orchestration import housekeeping  # noqa: PLC0415 - keeps parsing this file light
@@ -42,6 +42,7 @@ def pulsar_housekeeping() -> None:
 
     snapshots = StewardSpark(
         task_id="snapshots",
+        execution_timeout=LOOKING,
         cluster="{{ params.cluster }}",
         application=spark_app(__file__, "housekeeping.py"),
         name="pulsar-steward-housekeeping",

@@ -10,7 +10,7 @@ from airflow.sdk import Metadata, dag, get_current_context, task
 from airflow.sdk.exceptions import AirflowSkipException
 
 from pulsar_steward.orchestration.spark import StewardSpark
-from pulsar_steward.orchestration.wiring import PLAN, cluster_param, spark_app
+from pulsar_steward.orchestration.wiring import LOOKING, PLAN, QUICK, cluster_param, spark_app
 
 SCHEDULE = os.environ.get("STEWARD_SCHEDULE", "*/15 * * * *") or None
 
@@ -28,7 +28,7 @@ SCHEDULE = os.environ.get("STEWARD_SCHEDULE", "*/15 * * * *") or None
 def pulsar_observe() -> None:
     """Looks at a cluster; changes nothing there."""
 
-    @task
+    @task(execution_timeout=QUICK)
     def prepare(params: dict[str, Any] | None = None) -> dict[str, str]:
         """Names the snapshot."""
         from pulsar_steward.orchestration import observing  # noqa: PLC0415 - keeps parsing this file light
@@ -38,6 +38,7 @@ def pulsar_observe() -> None:
     place = "ti.xcom_pull(task_ids='prepare')"
     collect = StewardSpark(
         task_id="collect",
+        execution_timeout=LOOKING,
         cluster=f"{{{{ {place}['cluster'] }}}}",
         needs_admin=True,
         application=spark_app(__file__, "collect.py"),
@@ -50,13 +51,14 @@ def pulsar_observe() -> None:
     )
     diagnose = StewardSpark(
         task_id="diagnose",
+        execution_timeout=LOOKING,
         cluster=f"{{{{ {place}['cluster'] }}}}",
         application=spark_app(__file__, "diagnose.py"),
         name="pulsar-steward-diagnose",
         application_args=["--snapshot", f"{{{{ {place}['snapshot'] }}}}"],
     )
 
-    @task(outlets=[PLAN])
+    @task(outlets=[PLAN], execution_timeout=LOOKING)
     def plan(snapshot: dict[str, str]) -> Any:
         """Plans the snapshot; skipped where there is nothing new to ask."""
         from pulsar_steward.orchestration import observing  # noqa: PLC0415 - keeps parsing this file light

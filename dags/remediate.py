@@ -7,7 +7,7 @@ from typing import Any
 from airflow.sdk import Param, dag, get_current_context, task
 
 from pulsar_steward.orchestration.batch_tasks import approve_apply_verify, run_of_dag
-from pulsar_steward.orchestration.wiring import PLAN, cluster_param, dry_run_param
+from pulsar_steward.orchestration.wiring import LOOKING, PLAN, cluster_param, dry_run_param
 
 PARAMS = {
     "cluster": cluster_param(),
@@ -28,7 +28,7 @@ PARAMS = {
 def pulsar_remediate() -> None:
     """One mapped group per batch: approve → apply → verify."""
 
-    @task
+    @task(execution_timeout=LOOKING)
     def choose(params: dict[str, Any] | None = None) -> list[dict[str, str]]:
         """Names the batches to ask about; none in a dry run, which prints the calls instead."""
         from pulsar_steward.orchestration import remediating  # noqa: PLC0415 - keeps parsing this file light

@@ -7,7 +7,7 @@ from typing import Any
 from airflow.sdk import Param, dag, task
 
 from pulsar_steward.orchestration.batch_tasks import approve_apply_verify, run_of_dag
-from pulsar_steward.orchestration.wiring import cluster_param, dry_run_param
+from pulsar_steward.orchestration.wiring import LOOKING, cluster_param, dry_run_param
 
 PARAMS = {
     "cluster": cluster_param(),
@@ -32,7 +32,7 @@ PARAMS = {
 def pulsar_rollback() -> None:
     """Choose → approve → apply → verify, as for any other batch."""
 
-    @task
+    @task(execution_timeout=LOOKING)
     def choose(params: dict[str, Any] | None = None) -> list[dict[str, str]]:
         """Records the plan of the way back and names its batch; a dry run prints the calls instead."""
         from pulsar_steward.orchestration import rolling_back  # noqa: PLC0415 - keeps parsing this file light

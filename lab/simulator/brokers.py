@@ -11,7 +11,7 @@ from starlette.routing import Route
 from lab.simulator import isolation, replies
 from lab.simulator.model import HEARTBEAT_RANGE
 from lab.simulator.replies import Elsewhere, Refusal
-from lab.simulator.routing import here
+from lab.simulator.routing import here, path_as_sent
 from lab.simulator.state import ClusterState
 
 
@@ -43,7 +43,7 @@ async def owned_namespaces(request: Request) -> Response:
     if asked not in {broker.broker_id for broker in me.state.listed}:
         raise Refusal(404, f"Broker id '{asked}' not found in available brokers.")
     if asked != me.broker_id:
-        raise Elsewhere(f"{me.state.brokers[asked].admin_url}{request.url.path}")
+        raise Elsewhere(f"{me.state.brokers[asked].admin_url}{path_as_sent(request)}")
     heartbeats = [f"{namespace}/{HEARTBEAT_RANGE}" for namespace in me.broker.heartbeat_namespaces]
     bundles = [*heartbeats, *me.state.owned_by(asked)]
     return replies.document({bundle: _assignment(request, bundle) for bundle in bundles})

@@ -133,7 +133,7 @@ def must_lead(request: Request) -> None:
     me = here(request)
     if not me.leads:
         query = [(key, value) for key, value in request.query_params.multi_items() if key != "authoritative"]
-        url = f"{me.state.leader.admin_url}{request.url.path}"
+        url = f"{me.state.leader.admin_url}{path_as_sent(request)}"
         raise Elsewhere(f"{url}?{urlencode([*query, ('authoritative', 'false')])}")
 
 
@@ -142,7 +142,13 @@ def redirected(request: Request, broker: Broker, *, authoritative: bool) -> str:
     dropped = {"authoritative", "destinationBroker"}
     query = [(key, value) for key, value in request.query_params.multi_items() if key not in dropped]
     first = ("authoritative", "true" if authoritative else "false")
-    return f"{broker.admin_url}{request.url.path}?{urlencode([first, *query])}"
+    return f"{broker.admin_url}{path_as_sent(request)}?{urlencode([first, *query])}"
+
+
+def path_as_sent(request: Request) -> str:
+    """The path with its escapes, as a redirect repeats it."""
+    raw: bytes = request.scope["raw_path"]
+    return raw.decode("ascii")
 
 
 def candidate(request: Request, bundle: str) -> Broker:

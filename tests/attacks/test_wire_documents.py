@@ -11,7 +11,6 @@ import json
 import random
 import re
 from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -23,9 +22,9 @@ import pytest
 
 from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec, running_simulator
 from pulsar_steward.admin.exchange import Exchange, Response
+from pulsar_steward.admin.own_settings import NamespaceDocument, defaults_in, own_settings_in
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.admin.settings import AdminSettings
-from pulsar_steward.admin.own_settings import NamespaceDocument, defaults_in, own_settings_in
 from pulsar_steward.collect.arrow import (
     BROKER_TABLES,
     DRILL_TABLES,
@@ -48,7 +47,7 @@ from pulsar_steward.model.tables import BROKERS
 from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pulsar_steward.collect.arrow import Piece
     from pulsar_steward.model.tables import Table
@@ -68,7 +67,7 @@ POLICIES = {
     "backlog_quota_map": {"destination_storage": {"limitSize": 10, "limitTime": -1, "policy": "producer_exception"}},
     "message_ttl_in_seconds": 7,
 }
-ISOLATION = {
+ISOLATION: dict[str, dict[str, object]] = {
     "gold": {
         "namespaces": ["acme/.*"],
         "primary": ["127.0.0.1"],
@@ -405,7 +404,7 @@ def test_one_wrong_document_costs_no_more_than_what_it_is_about(
     assert wrong == []
 
 
-BROKEN = {
+BROKEN: dict[str, Response | AdminError] = {
     "404": Response(404, None, b'{"reason": "no such thing"}', "Not Found", None),
     "429": Response(429, None, b"", "Too Many Requests", None),
     "500": Response(500, None, b"<html>", "Internal Server Error", None),

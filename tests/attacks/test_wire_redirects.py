@@ -141,6 +141,18 @@ def test_another_way_to_write_the_same_path_is_the_same(pair: tuple[ScriptedBrok
     assert [asked.target for asked in pair[1].asked] == [AWKWARD.path]
 
 
+def test_a_lookup_may_come_back_as_javas_encoder_writes_it(pair: tuple[ScriptedBroker, ScriptedBroker]) -> None:
+    """A plus is a space there and nowhere else; a literal plus is escaped, and stays one."""
+    second = pair[1]
+    lookup = calls.look_up("persistent://shop/live/a b*c~d+e")
+    written = lookup.path.replace("%20", "+").replace("%2A", "*").replace("~", "%7E")
+    second.on(lookup.path, answer({}))
+    sent_on(pair, lookup, written, "authoritative=true")
+    assert [asked.target for asked in second.asked] == [f"{lookup.path}?authoritative=true"]
+    with pytest.raises(RedirectRefused, match="another path"):
+        sent_on(pair, lookup, lookup.path.replace("%2B", "+"), "")
+
+
 def test_the_second_of_two_redirects_is_held_to_the_first_call(brokers: Callable[[], ScriptedBroker]) -> None:
     """Nobody gets away step by step."""
     first, second, third = brokers(), brokers(), brokers()

@@ -25,6 +25,10 @@ print(json.dumps({{
             "scheduled": dag.schedule is not None,
             "tasks": {{task.task_id: task.trigger_rule.value for task in dag.tasks}},
             "upstream": {{task.task_id: sorted(task.upstream_task_ids) for task in dag.tasks}},
+            "seconds": {{
+                task.task_id: task.execution_timeout and task.execution_timeout.total_seconds() for task in dag.tasks
+            }},
+            "waits": {{task.task_id: str(getattr(task, "response_timeout", None)) for task in dag.tasks}},
         }}
         for name, dag in bag.dags.items()
     }},
@@ -67,6 +71,19 @@ def test_the_ids_and_parameters_are_those_that_others_rely_on(bag: dict[str, Any
 
 
 CHANGING = ["pulsar_remediate", "pulsar_rollback"]
+
+
+def test_every_task_ends_by_itself(bag: dict[str, Any]) -> None:
+    """None may hang for ever; what changes a cluster has by far the most time."""
+    seconds = {f"{name}.{task}": limit for name, dag in bag["dags"].items() for task, limit in dag["seconds"].items()}
+    assert all(seconds.values()), seconds
+    assert {task for task, limit in seconds.items() if limit > 2 * 3600} == {f"{name}.batch.apply" for name in CHANGING}
+
+
+@pytest.mark.parametrize("name", CHANGING)
+def test_the_time_limit_of_a_question_is_not_that_of_its_answer(bag: dict[str, Any], name: str) -> None:
+    """Airflow would take it for that; how long somebody may wait the policy says when the question is asked."""
+    assert {bag["dags"][name]["waits"][f"batch.{task}"] for task in ("approve", "confirm")} == {"None"}
 
 
 @pytest.mark.parametrize("name", CHANGING)

@@ -3,7 +3,8 @@
 Read in apache/pulsar (4.0, 4.2): brokers answer with the address that they were asked at, with another host and port,
 and with ``authoritative`` set or replaced. The classic load managers' leader takes ``destinationBroker`` out of an
 unload that it sends on to the bundle's owner, as it has stored by then where the bundle is to go; the extensible one
-leaves it in (`PulsarWebResource.validateBundleOwnershipAsync`, `NamespacesBase.validateLeaderBrokerAsync`).
+leaves it in (`PulsarWebResource.validateBundleOwnershipAsync`, `NamespacesBase.validateLeaderBrokerAsync`). Lookups up
+to 4.0 write the topic's name anew, by Java's `URLEncoder`, which makes a plus of a space (`TopicLookupBase`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
 ADDED = "authoritative"
 DROPPED = "destinationBroker"
 
-_UNRESERVED = frozenset(string.ascii_letters + string.digits + "-._~")
+LOOKUP = "/lookup/v2/topic/"
+
+_MEANINGLESS = frozenset(string.ascii_letters + string.digits + "-._~" + "!$&'()*,:@")
+"""What means itself in a path, escaped or not: not what divides segments, their parameters or the address."""
+
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 _LONGEST_SHOWN = 60
 
@@ -34,7 +39,8 @@ def difference(asked: SplitResult, target: SplitResult) -> str | None:
         asked: The address that was asked first, before any redirect.
         target: Where the redirect leads.
     """
-    if (was := _normal(asked.path)) != (now := _normal(target.path)):
+    now = _normal(target.path.replace("+", "%20") if target.path.startswith(LOOKUP) else target.path)
+    if (was := _normal(asked.path)) != now:
         return f"redirected to another path, {_apart(now.split('/'), was.split('/'))}"
     wanted, told = _query(asked.query), _query(target.query)
     added = [value for name, value in told if name == ADDED]
@@ -47,7 +53,7 @@ def difference(asked: SplitResult, target: SplitResult) -> str | None:
 
 
 def _normal(path: str) -> str:
-    """A path in RFC 3986's normal form: escapes of what needs none are undone, and all others in capitals.
+    """A path in a normal form (RFC 3986): escapes of what needs none are undone, and all others in capitals.
 
     An escaped slash stays one: it is part of a name, and a plain one divides names.
     """
@@ -56,7 +62,7 @@ def _normal(path: str) -> str:
 
 def _unescaped(escape: re.Match[str]) -> str:
     character = chr(int(escape[0][1:], 16))
-    return character if character in _UNRESERVED else escape[0].upper()
+    return character if character in _MEANINGLESS else escape[0].upper()
 
 
 def _query(text: str) -> Query:

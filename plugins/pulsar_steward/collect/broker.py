@@ -74,7 +74,8 @@ def read_brokers(
     """Asks brokers everything, and yields rows of `BROKER_TABLES`.
 
     All or nothing: a broker whose answers end in the middle, cannot be read, or hold what no table can, yields nothing
-    but the row that says so. Until then its rows are held. One that is slow, or never answers, is waited for while others are read.
+    but the row that says so. Until then its rows are held. One that is slow, or never answers, is waited for while
+    others are read.
 
     Args:
         settings: How to reach the cluster.

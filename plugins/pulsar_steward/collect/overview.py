@@ -117,8 +117,9 @@ def _coordinators(reader: Reader, configuration: dict[str, str]) -> int:
 
 
 def _namespaces(reader: Reader, asked: _Asked) -> tuple[str, ...]:
-    tenants = asked.told("*/*", reader.tenants, ())
-    found = [asked.told(f"{tenant}/*", partial(_of_tenant, reader, tenant), ()) for tenant in tenants]
+    nothing: tuple[str, ...] = ()
+    tenants = asked.told("*/*", reader.tenants, nothing)
+    found = [asked.told(f"{tenant}/*", partial(_of_tenant, reader, tenant), nothing) for tenant in tenants]
     return tuple(sorted(name for names in found for name in names))
 
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from pulsar_steward.model.tables import Table
 
 UNFIT = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, pa.ArrowException)
-"""What comes of a document that is not what its reader takes it for, wherever that shows: it is unread, as if it had not
-been answered. Decoding tells of nearly all of them first (`pulsar_steward.admin.figures`), by `BrokenAnswer`."""
+"""What comes of a document that is not what its reader takes it for, wherever that shows: it is unread, as if nobody
+had answered. Decoding tells of nearly all of them first (`pulsar_steward.admin.figures`), by `BrokenAnswer`."""
 
 BATCH_ROWS = 10_000
 """Rows in a batch: enough to make its fixed cost vanish, few enough to be a few megabytes."""

@@ -59,7 +59,7 @@ SNAPSHOT = Table(
         Column("pulsar_version", Kind.STRING, "as the first broker that answered says it"),
         Column("load_manager", Kind.STRING, "class name of the brokers' load manager"),
         Column("unread_brokers", Kind.STRINGS, "brokers that are listed but did not answer: the snapshot is partial"),
-        Column("unread_namespaces", Kind.STRINGS, "namespaces whose documents could not be read: partial as well"),
+        Column("unread_namespaces", Kind.STRINGS, "namespaces, or what of the cluster, could not be read: partial too"),
         Column("coordinators", Kind.INT, "transaction coordinators; 0 where transactions are off"),
         Column("tcs_by_bundle", Kind.BOOLEAN, "whether bundles place the coordinators (not so from Pulsar 5 on)"),
     ),

@@ -12,6 +12,7 @@ from airflow.sdk import TriggerRule, get_current_context, task, task_group
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from pulsar_steward.orchestration.approval import ApproveBatch, run_key
+from pulsar_steward.orchestration.wiring import CHANGING, LOOKING, QUICK
 
 if TYPE_CHECKING:
     from airflow.sdk import XComArg
@@ -42,11 +43,14 @@ def _batch(ref: dict[str, str]) -> None:
     confirm = ApproveBatch(
         task_id="confirm", batch=ref, voice=2, map_index_template=label, trigger_rule=TriggerRule.ALL_DONE, **again
     )
+    # Set here, as Airflow's operator takes the argument of this name for the time that somebody has to answer.
+    approve.execution_timeout = confirm.execution_timeout = QUICK
     approve >> confirm >> _apply(ref) >> _verify(ref)
 
 
 @task(
     task_id="apply",
+    execution_timeout=CHANGING,
     trigger_rule=TriggerRule.ALL_DONE,
     retries=2,
     retry_delay=timedelta(seconds=10),
@@ -74,6 +78,7 @@ def _apply(ref: dict[str, str]) -> list[str]:
 
 @task(
     task_id="verify",
+    execution_timeout=LOOKING,
     trigger_rule=TriggerRule.ALL_DONE,
     retries=2,
     retry_delay=timedelta(seconds=10),
@@ -92,7 +97,7 @@ def _verify(ref: dict[str, str]) -> str:
     return proof.reason
 
 
-@task(task_id="report", trigger_rule=TriggerRule.ALL_DONE)
+@task(task_id="report", trigger_rule=TriggerRule.ALL_DONE, execution_timeout=QUICK)
 def _report(refs: list[dict[str, str]] | None) -> str:
     """Says what came of everything; fails where an operator has to look."""
     from pulsar_steward.orchestration import batches  # noqa: PLC0415 - keeps the parsing of DAG files light

@@ -1,0 +1,42 @@
+"""A task that Airflow ends because its time is over, in the middle of a call: what is left is what a crash leaves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from airflow.sdk.exceptions import AirflowTaskTimeout
+from airflow.sdk.execution_time.timeout import TimeoutPosix
+
+from lab.simulator import Delay, Fault, running_simulator
+from pulsar_steward.errors import StewardError
+from pulsar_steward.ledger.store import open_ledger
+from tests.apply.worksite import SKEWED, Worksite, said
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SECONDS = 2.0
+
+
+def test_the_end_of_a_tasks_time_is_nothing_that_anybody_handles() -> None:
+    """It is no error of ours and none of Python's ordinary ones, so that no handler takes it for a broker's failure."""
+    assert not issubclass(AirflowTaskTimeout, StewardError | Exception)
+
+
+@pytest.mark.parametrize(("where", "calls"), [("unload", 1), ("lookup/v2", 1), ("topicHashPositions", 0)])
+def test_a_batch_whose_time_is_over_goes_on_in_the_next_try(where: str, calls: int, tmp_path: Path) -> None:
+    """While a call is under way, while it is proved, or while it is looked at first: once it is done, all in all."""
+    with running_simulator(SKEWED) as simulator:
+        engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+        site = Worksite(simulator, engine)
+        plan = site.approved(site.move(0), site.move(1))
+        simulator.faults.add(Fault(Delay(SECONDS + 2), path=where))
+        with pytest.raises(AirflowTaskTimeout), TimeoutPosix(SECONDS):  # type: ignore[no-untyped-call]  # Airflow says no types
+            site.carry_out(plan)
+        assert len(site.ledger.intents(plan.plan_id, "b1")) == calls
+        assert site.recorded(plan) == []
+        site.clock.outlive_a_crash()
+        assert said(site.carry_out(plan)) == ["done", "done"]
+        assert site.changes() == [f"unload {site.tc_bundles[0]}", f"unload {site.tc_bundles[1]}"]
+        engine.dispose()
