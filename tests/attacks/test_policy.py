@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from sqlalchemy import delete, update
 
-from pulsar_steward.errors import LedgerTampered, PolicyError, Refused
+from pulsar_steward.errors import ConfigurationError, LedgerTampered, PolicyError, Refused
 from pulsar_steward.ledger.tables import POLICIES
 from pulsar_steward.orchestration import connections
 from pulsar_steward.policy import looser
@@ -75,11 +75,12 @@ def test_no_policy_file_is_no_policy(site: Worksite, home: Path, connect: Connec
     connect(site.simulator)
     with pytest.raises(PolicyError, match=r"there is no policy for cluster 'east': .*no_policy_file"):
         connections.policy_of("east")
-    connect(site.simulator, no_policy_file="yes")
-    with pytest.raises(PolicyError, match="no_policy_file"):
+    connect(site.simulator, no_policy_file="certainly")
+    with pytest.raises(ConfigurationError, match="has to be true or false"):
         connections.policy_of("east")
-    connect(site.simulator, no_policy_file=True)
-    assert connections.policy_of("east") == Policy()
+    for yes in (True, "true"):
+        connect(site.simulator, no_policy_file=yes)
+        assert connections.policy_of("east") == Policy()
     connect(site.simulator)
     (home / "policy.yaml").write_text("apply: {most_clients_per_step: 7}\n", encoding="utf-8")
     assert connections.policy_of("east").apply.most_clients_per_step == 7

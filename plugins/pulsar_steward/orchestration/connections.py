@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 LEDGER = "steward_ledger"
 SPARK = "spark_default"
 ALLOWED = "allow_unencrypted_token"
+NO_POLICY = "no_policy_file"
 
 
 def admin_settings(cluster: str, policy: Policy) -> AdminSettings:
@@ -55,7 +56,7 @@ def admin_settings(cluster: str, policy: Policy) -> AdminSettings:
         token=token,
         limits=policy.admin,
         ca_file=extra.get("ca_file"),
-        allow_unencrypted_token=_allowed(name, extra),
+        allow_unencrypted_token=_is_set(name, extra, ALLOWED),
     )
 
 
@@ -64,15 +65,16 @@ def policy_of(cluster: str) -> Policy:
 
     Raises:
         PolicyError: If the policy is not there or does not hold up.
+        ConfigurationError: If the connection says neither yes nor no to having none.
     """
     file = policy_file(cluster)
     if not file.exists():
         name = f"pulsar_admin_{cluster}"
         connection = _connection(name)
-        if connection is None or connection.extra_dejson.get("no_policy_file") is not True:
+        if connection is None or not _is_set(name, connection.extra_dejson, NO_POLICY):
             raise PolicyError(
                 f"there is no policy for cluster {cluster!r}: {file} is not on this machine. Put it there, or say"
-                f' `"no_policy_file": true` in the extra of the connection {name!r} if the defaults shall hold'
+                f' `"{NO_POLICY}": true` in the extra of the connection {name!r} if the defaults shall hold'
             )
     return load_policy(file).for_cluster(cluster)
 
@@ -111,7 +113,7 @@ def events_door(cluster: str) -> EventsDoor:
         )
     token = SecretStr(connection.password) if connection.password else None
     open_to_all = [host for host in hosts.split(",") if travels_unencrypted(f"{scheme}://{host}")]
-    if token is not None and open_to_all and not _allowed(name, extra):
+    if token is not None and open_to_all and not _is_set(name, extra, ALLOWED):
         raise ConfigurationError(
             f"events go nowhere: their token would travel unencrypted to {', '.join(open_to_all)}: {REMEDY}"
         )
@@ -127,12 +129,12 @@ def _service_url(name: str, connection: Connection) -> str:
     return f"{connection.schema or 'pulsar'}://{connection.host}{port}"
 
 
-def _allowed(name: str, extra: Mapping[str, Any]) -> bool:
-    """Whether the token of a connection may travel unencrypted; in a connection that is a URI all values are text."""
-    said = extra.get(ALLOWED, False)
+def _is_set(name: str, extra: Mapping[str, Any], key: str) -> bool:
+    """Whether a connection says yes to something; in a connection that is a URI all values are text."""
+    said = extra.get(key, False)
     known = {"true": True, "false": False}.get(str(said).lower())
     if known is None:
-        raise ConfigurationError(f"`{ALLOWED}` in the extra of the connection {name!r} has to be true or false")
+        raise ConfigurationError(f"`{key}` in the extra of the connection {name!r} has to be true or false")
     return known
 
 
