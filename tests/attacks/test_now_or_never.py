@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lab.simulator import Answer, Fault
 from pulsar_steward.admin.calls import Call
 from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.admin.writer import Writer
@@ -204,6 +205,14 @@ def test_a_worker_that_was_stopped_completes_nothing_when_it_wakes(site: Worksit
     out, _ = worker.communicate(timeout=60)
     assert out == "b1.s01 failed\n"
     assert (len(site.changes()), site.lookups()) == (1, [])
+
+
+def test_a_broker_that_sends_a_call_elsewhere_may_have_done_it(site: Worksite) -> None:
+    """The redirect is not followed; what the call did is looked at, and not known where it did nothing yet."""
+    site.simulator.faults.add(Fault(Answer(307, "elsewhere"), path="/unload", times=None))
+    outcomes = site.carry_out(site.approved(site.move(0), site.move(1)))
+    assert said(outcomes) == ["unknown", "refused"]
+    assert "may still take effect (the call: " in outcomes[0].reason
 
 
 def test_an_error_that_nobody_thought_of_after_a_call_is_an_outcome(site: Worksite) -> None:

@@ -18,6 +18,7 @@ from pulsar_steward.errors import (
     LedgerError,
     NotFound,
     Precondition,
+    RedirectRefused,
     Refused,
     ServerError,
     TimedOut,
@@ -86,7 +87,7 @@ def _performed(bench: Bench, kind: ChangeKind, before: dict[str, Any], clearance
         return Result(outcome=Outcome.DRIFTED, reason=f"the cluster moved on: {error}")
     except NeverSent as error:
         return Result(outcome=Outcome.FAILED, reason=f"nothing was sent: {error}")
-    except (TimedOut, Unreachable, BrokenAnswer, ServerError) as error:
+    except (TimedOut, Unreachable, BrokenAnswer, RedirectRefused, ServerError) as error:
         log.warning("whether the call had an effect is not known, looking: %s", error)
         doubt = error
     except AdminError as error:
