@@ -86,9 +86,10 @@ def attempts(care: Care, run: str) -> int:
 
 
 def begun(care: Care, plan: Plan) -> list[str]:
-    """Steps that have an intent and no outcome."""
+    """Steps that have an intent and no outcome; a bundle that its former broker took back has more than one intent."""
     over = {row.step_id for row in outcomes_of(care, plan)}
-    return [each.step_id for each in care.ledger.intents(plan.plan_id, "b1") if each.step_id not in over]
+    intended = dict.fromkeys(each.step_id for each in care.ledger.intents(plan.plan_id, "b1"))
+    return [step_id for step_id in intended if step_id not in over]
 
 
 class UnderWay(NamedTuple):
