@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from sqlalchemy import select
 
-from lab.simulator import ClusterSpec, NamespaceSpec, Simulator, SubscriptionSpec, TopicSpec
+from lab.simulator import ClusterSpec, NamespaceSpec, Simulator, SubscriptionSpec, TopicSpec, running_simulator
 from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.admin.writer import Writer
 from pulsar_steward.apply.bench import Bench
@@ -21,6 +21,7 @@ from pulsar_steward.apply.look import Look
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Answer, Decision, Origin
+from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.tables import ANSWER_USES
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, halves_by_topic_count, position_of, tc_topic
@@ -30,6 +31,7 @@ from tests.builders import CLUSTER, a_batch, a_plan, a_policy, a_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from pydantic import SecretStr
     from sqlalchemy import Engine
@@ -309,6 +311,20 @@ class Worksite:
     def recorded(self, plan: Plan) -> list[tuple[str, str]]:
         """Step and outcome, as the ledger holds them, oldest first."""
         return [(row.step_id, row.outcome.value) for row in self.ledger.outcomes(plan.plan_id, "b1")]
+
+
+@contextmanager
+def a_worksite(folder: Path) -> Iterator[Worksite]:
+    """Three made-up brokers, all coordinators on the first, and an empty ledger in a folder.
+
+    A killed broker stays listed for an hour: a busy machine may take longer to ask than a session lasts.
+    """
+    with running_simulator(SKEWED, session_s=3600) as simulator:
+        engine = open_ledger(f"sqlite:///{folder / 'ledger.db'}")
+        try:
+            yield Worksite(simulator, engine)
+        finally:
+            engine.dispose()
 
 
 def said(outcomes: tuple[StepOutcome, ...]) -> list[str]:

@@ -9,25 +9,37 @@ import pytest
 from airflow.sdk import Variable
 
 from lab.postgres import binaries, create_database
-from lab.simulator import running_simulator
-from pulsar_steward.ledger.store import open_ledger
-from tests.apply.worksite import SKEWED, Worksite
+from tests.apply.worksite import a_worksite
 from tests.builders import CLUSTER
+from tests.unit.admin.scripted import scripted_brokers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from lab.simulator import Simulator
+    from tests.apply.worksite import Worksite
+    from tests.unit.admin.scripted import ScriptedBroker
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Worksite]:
     """Three made-up brokers, all coordinators on the first, and an empty ledger."""
-    with running_simulator(SKEWED, session_s=3600) as simulator:
-        engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
-        yield Worksite(simulator, engine)
-        engine.dispose()
+    with a_worksite(tmp_path) as site:
+        yield site
+
+
+@pytest.fixture
+def brokers() -> Iterator[Callable[[], ScriptedBroker]]:
+    """Starts scripted brokers, and ends them after the test."""
+    with scripted_brokers() as start:
+        yield start
+
+
+@pytest.fixture
+def broker(brokers: Callable[[], ScriptedBroker]) -> ScriptedBroker:
+    """A scripted broker."""
+    return brokers()
 
 
 @pytest.fixture

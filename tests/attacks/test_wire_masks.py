@@ -8,7 +8,6 @@ import logging
 import time
 import traceback
 from base64 import b64encode, urlsafe_b64encode
-from contextlib import ExitStack
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -29,7 +28,7 @@ from tests.attacks.wire_parts import TOKEN, settings
 from tests.unit.admin.scripted import ScriptedBroker, answer, raw, redirect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from pulsar_steward.model.event import Event
@@ -44,15 +43,6 @@ HEXADECIMAL = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 def leaked(text: str, token: str = TOKEN) -> list[str]:
     """Parts of 16 characters of a token that a text holds."""
     return [part for at in range(len(token) - 15) if (part := token[at : at + 16]) in text]
-
-
-@pytest.fixture
-def broker() -> Iterator[ScriptedBroker]:
-    """A scripted broker."""
-    with ExitStack() as started:
-        made = ScriptedBroker()
-        started.callback(made.close)
-        yield made
 
 
 def everything_said(url: str, caplog: pytest.LogCaptureFixture, token: str = TOKEN) -> str:

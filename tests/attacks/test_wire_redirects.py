@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -18,7 +17,7 @@ from tests.attacks.wire_parts import certificate, over_tls, settings
 from tests.unit.admin.scripted import MEMBERS, ScriptedBroker, answer, redirect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from pulsar_steward.admin.calls import Call
@@ -29,19 +28,6 @@ UNLOAD = calls.unload("shop/live", "0x00000000_0x80000000", "broker-2:8080")
 SPLIT = calls.split("shop/live", "0x00000000_0x80000000", "topic_count_equally_divide")
 RIGHT_TO_LEFT = "\u202e".encode().decode("latin-1")  # as it comes over the wire
 AWKWARD = calls.set_to("persistent://shop/live/a/b%2Fc ~d", SettingName.RETENTION, None)
-
-
-@pytest.fixture
-def brokers() -> Iterator[Callable[[], ScriptedBroker]]:
-    """Starts scripted brokers and ends them after the test."""
-    with ExitStack() as started:
-
-        def start() -> ScriptedBroker:
-            broker = ScriptedBroker()
-            started.callback(broker.close)
-            return broker
-
-        yield start
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -32,15 +32,6 @@ if TYPE_CHECKING:
 SECRET = SecretStr(TOKEN)
 EVENTS_TOKEN = "a-token-that-may-produce-to-one-topic"
 PATH = "/admin/v2/tenants"
-
-
-@pytest.fixture
-def broker() -> Iterator[ScriptedBroker]:
-    """A scripted broker."""
-    with ExitStack() as started:
-        made = ScriptedBroker()
-        started.callback(made.close)
-        yield made
 
 
 @pytest.mark.parametrize(

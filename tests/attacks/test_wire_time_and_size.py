@@ -35,15 +35,6 @@ PATIENCE_SECONDS = 10
 """Twenty times what a call is given: the machine may be busy."""
 
 
-@pytest.fixture
-def broker() -> Iterator[ScriptedBroker]:
-    """A scripted broker."""
-    with ExitStack() as started:
-        made = ScriptedBroker()
-        started.callback(made.close)
-        yield made
-
-
 @contextmanager
 def in_time() -> Iterator[None]:
     """A block that is over before anybody's patience is."""

@@ -26,10 +26,15 @@ def test_the_owner_answers_and_the_others_send_on(api: Api, namespace: str, path
     asked = path.format(topic=topic)
     there = f"http://{api.ids[owner]}{asked.partition('?')[0]}?"
     assert api.call("GET", asked, owner).status_code == 200
-    for other in {*range(len(api.ids))} - {owner}:
-        # One that has not heard of the owner yet, as a busy machine makes them, sends on to the leader first.
-        wait_until(lambda at=other: api.call("GET", asked, at).headers["Location"].startswith(there), "it knows", 10)
-        assert api.call("GET", asked, other).status_code == 307
+    others = {*range(len(api.ids))} - {owner}
+
+    def all_send_there() -> bool:
+        answers = [api.call("GET", asked, other) for other in others]
+        assert {answer.status_code for answer in answers} == {307}
+        return all(answer.headers["Location"].startswith(there) for answer in answers)
+
+    # One that has not heard of the owner yet, as a busy machine makes them, sends on to the leader first.
+    wait_until(all_send_there, "all brokers know the owner", 10)
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,9 @@ def admin_settings(cluster: str, policy: Policy) -> AdminSettings:
             " token as password"
         )
     extra = connection.extra_dejson
-    urls = tuple(extra.get("urls") or ()) or (_url(name, connection),)
+    urls = tuple(extra.get("urls") or ()) or (
+        _url(connection, "http", f"the connection {name!r} names no host: give a broker's, or `urls` in its extra"),
+    )
     token = SecretStr(connection.password) if connection.password else None
     return AdminSettings(
         urls=urls,
@@ -105,7 +107,8 @@ def events_door(cluster: str) -> EventsDoor:
             " pulsar+ssl://broker:6651, in its extra, and as password a token that may produce to the topic of events"
         )
     extra = connection.extra_dejson
-    address = str(extra.get("service_url") or _service_url(name, connection))
+    nowhere = f"events go nowhere: {name!r} has no `service_url` in its extra, and no host"
+    address = str(extra.get("service_url") or _url(connection, "pulsar", nowhere))
     scheme, divider, hosts = address.partition("://")
     if scheme not in {"pulsar", "pulsar+ssl"} or not divider or "@" in hosts or not hosts.rstrip("/"):
         raise ConfigurationError(
@@ -118,15 +121,6 @@ def events_door(cluster: str) -> EventsDoor:
             f"events go nowhere: their token would travel unencrypted to {', '.join(open_to_all)}: {REMEDY}"
         )
     return EventsDoor(address, token, extra.get("ca_file"))
-
-
-def _service_url(name: str, connection: Connection) -> str:
-    if not connection.host:
-        raise ConfigurationError(f"events go nowhere: {name!r} has no `service_url` in its extra, and no host")
-    if "://" in connection.host:
-        return connection.host
-    port = f":{connection.port}" if connection.port else ""
-    return f"{connection.schema or 'pulsar'}://{connection.host}{port}"
 
 
 def _is_set(name: str, extra: Mapping[str, Any], key: str) -> bool:
@@ -225,13 +219,23 @@ def _connection(name: str) -> Connection | None:
     return connection
 
 
-def _url(name: str, connection: Connection) -> str:
+def _url(connection: Connection, scheme: str, missing: str) -> str:
+    """The address that a connection's host, port and schema say.
+
+    Args:
+        connection: The connection.
+        scheme: What holds where it has no schema.
+        missing: What is the matter where it has no host.
+
+    Raises:
+        ConfigurationError: If it has none.
+    """
     if not connection.host:
-        raise ConfigurationError(f"the connection {name!r} names no host: give a broker's, or `urls` in its extra")
+        raise ConfigurationError(missing)
     if "://" in connection.host:
         return connection.host
     port = f":{connection.port}" if connection.port else ""
-    return f"{connection.schema or 'http'}://{connection.host}{port}"
+    return f"{connection.schema or scheme}://{connection.host}{port}"
 
 
 def spark_environment(settings: AdminSettings) -> None:

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.admin.transport import Transport
 from pulsar_steward.policy.schema import AdminPolicy
-from tests.unit.admin.scripted import ScriptedBroker
+from tests.unit.admin.scripted import ScriptedBroker, scripted_brokers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,13 +23,7 @@ TOKEN = "a-made-up-token"
 @pytest.fixture
 def make_broker() -> Iterator[Callable[[], ScriptedBroker]]:
     """Starts scripted brokers and ends them after the test."""
-    with ExitStack() as brokers:
-
-        def make() -> ScriptedBroker:
-            broker = ScriptedBroker()
-            brokers.callback(broker.close)
-            return broker
-
+    with scripted_brokers() as make:
         yield make
 
 

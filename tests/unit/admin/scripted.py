@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
@@ -171,3 +172,16 @@ class ScriptedBroker:
             except OSError:  # closed already
                 continue
         self._server.server_close()
+
+
+@contextmanager
+def scripted_brokers() -> Iterator[Callable[[], ScriptedBroker]]:
+    """Starts brokers, and ends them when the block is over."""
+    with ExitStack() as started:
+
+        def start() -> ScriptedBroker:
+            broker = ScriptedBroker()
+            started.callback(broker.close)
+            return broker
+
+        yield start
