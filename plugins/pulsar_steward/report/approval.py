@@ -51,7 +51,7 @@ def body(plan: Plan, batch: Batch, policy: Policy, *, first: RecordedAnswer | No
         "### What was looked at",
         _guards(batch.steps),
         "### What approving means",
-        bullets(_terms(batch, policy)),
+        bullets(_terms(plan, batch, policy)),
         "### The exact calls",
         codes(str(kind_of(step.change).call()) for step in batch.steps),
         f"{text(f'Plan {plan.plan_id}, batch {batch.batch_id}, SHA-256 {plan.digest}.')}",
@@ -226,12 +226,14 @@ def _guards(steps: Sequence[Step]) -> str:
     return bullets(vetoes or [passed])
 
 
-def _terms(batch: Batch, policy: Policy) -> Iterator[str]:
+def _terms(plan: Plan, batch: Batch, policy: Policy) -> Iterator[str]:
     approval = policy.approval
     yield (
         "Only the steps that stay ticked are carried out, in this order, within"
         f" {approval.valid_minutes} minutes of your answer."
     )
+    if plan.planned_for is not None:
+        yield f"Only in Pulsar cluster {plan.planned_for}, and under no looser policy than the present one."
     yield "If the cluster has moved on by then, nothing is forced: the batch stops, and says why."
     if approval.voices_for(batch.kind) > 1:
         yield "Two different people have to approve a batch of this kind; the second sees what the first left ticked."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from pulsar_steward.apply.changes import kind_of
@@ -16,7 +17,7 @@ from pulsar_steward.policy.approval import ApprovalPolicy
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.approval import body, labels, short, subject
 from pulsar_steward.report.markdown import text
-from tests.builders import a_batch, a_move, a_plan, a_split, a_step, broker
+from tests.builders import IDENTITY, a_batch, a_move, a_plan, a_split, a_step, broker
 
 if TYPE_CHECKING:
     from pulsar_steward.model.setting import Setting
@@ -202,3 +203,12 @@ def test_what_is_deleted_is_told_in_the_largest_letters(words: str, there: str) 
 def test_a_retention_that_is_raised_deletes_nothing() -> None:
     """And is not said to."""
     assert "DELETE" not in asked(SettingName.RETENTION, KEPT, LESS)
+
+
+def test_the_cluster_is_named_as_pulsar_names_it() -> None:
+    """It is what the plan is held to; one that does not say it promises nothing."""
+    named = msgspec.structs.replace(PLAN, pulsar_cluster=IDENTITY)
+    assert "Only in Pulsar cluster local (metadata 0123456789abcdef), and" in body(named, BATCH, POLICY).replace(
+        "\\", ""
+    )
+    assert "Only in Pulsar cluster" not in body(PLAN, BATCH, POLICY)
