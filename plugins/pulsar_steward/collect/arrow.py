@@ -9,31 +9,18 @@ import pyarrow as pa
 from pulsar_steward.model.tables import (
     BROKERS,
     BUNDLES,
-    CLIENTS,
     CONFIGURATION,
     DRILLED,
-    METRICS,
     NAMESPACES,
-    SUBSCRIPTIONS,
-    TOPICS,
+    SHARDED,
     Column,
     Kind,
     Table,
 )
+from pulsar_steward.snapshots.arrow import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-_TYPES: dict[Kind, pa.DataType] = {
-    Kind.STRING: pa.string(),
-    Kind.INT: pa.int32(),
-    Kind.LONG: pa.int64(),
-    Kind.DOUBLE: pa.float64(),
-    Kind.BOOLEAN: pa.bool_(),
-    Kind.TIMESTAMP: pa.timestamp("us", tz="UTC"),
-    Kind.LONGS: pa.list_(pa.int64()),
-    Kind.STRINGS: pa.list_(pa.string()),
-}
 
 UNREAD = Table(
     "unread",
@@ -73,14 +60,8 @@ SUSPECTS = Table(
     ),
 )
 
-LARGE_TABLES = (TOPICS, SUBSCRIPTIONS, CLIENTS, CONFIGURATION, METRICS)
-"""What is read of each broker, and written as it is."""
-
-BROKER_TABLES = (BROKERS, BUNDLES, SUSPECTS, *LARGE_TABLES)
+BROKER_TABLES = (BROKERS, BUNDLES, CONFIGURATION, SUSPECTS, *SHARDED)
 """What is read of each broker."""
-
-ENDPOINT_TABLES = (METRICS,)
-"""What is read of each bookie or ZooKeeper."""
 
 DRILL_TABLES = (DRILLED, OWN_POLICIES)
 """What is read of a broker's suspects."""
@@ -94,11 +75,6 @@ class Piece(NamedTuple):
 
     table: Table
     rows: pa.RecordBatch
-
-
-def schema_of(table: Table) -> pa.Schema:
-    """A table's columns, in order, all nullable."""
-    return pa.schema([(column.name, _TYPES[column.kind]) for column in table.columns])
 
 
 def answer_schema(tables: Sequence[Table]) -> pa.Schema:

@@ -21,6 +21,7 @@ from pulsar_steward.collect.rows import UNFIT, Rows
 from pulsar_steward.collect.side_by_side import side_by_side
 from pulsar_steward.collect.sums import BundleSum
 from pulsar_steward.collect.topics import TopicRows
+from pulsar_steward.collect.waiting import Waiting
 from pulsar_steward.errors import AdminError
 from pulsar_steward.model.tables import BROKERS, BUNDLES, CONFIGURATION
 from pulsar_steward.policy.schema import CollectPolicy
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from pulsar_steward.collect.arrow import Piece
     from pulsar_steward.collect.ownership import Owned
     from pulsar_steward.collect.positions import Positions
-    from pulsar_steward.collect.side_by_side import Waiting
+    from pulsar_steward.collect.side_by_side import Task
 
 Sums = dict[tuple[str, str], BundleSum]
 """Namespace and range → what the bundle carries."""
@@ -69,7 +70,11 @@ class Scope(msgspec.Struct, frozen=True):
 
 
 def read_brokers(
-    settings: AdminSettings, tasks: Iterable[BrokerTask], scope: Scope, at_once: int = 1
+    settings: AdminSettings,
+    tasks: Iterable[BrokerTask],
+    scope: Scope,
+    at_once: int = 1,
+    waiting: Waiting | None = None,
 ) -> Iterator[Piece]:
     """Asks brokers everything, and yields rows of `BROKER_TABLES`.
 
@@ -82,19 +87,30 @@ def read_brokers(
         tasks: The brokers.
         scope: How much is read of each.
         at_once: Brokers that are asked at the same time, at most; so many documents are there at a time.
+        waiting: Told which are waited for.
     """
-    yield from side_by_side((_read(settings, task, scope) for task in tasks), at_once)
+    waiting = waiting or Waiting()
+    yield from side_by_side((_read(settings, task, scope, waiting) for task in tasks), at_once)
 
 
-def _read(settings: AdminSettings, task: BrokerTask, scope: Scope) -> Waiting[Piece]:
+def _read(settings: AdminSettings, task: BrokerTask, scope: Scope, waiting: Waiting) -> Task[Piece]:
     """Asks one broker, makes rows of its answers, asks what these give reason to, and returns all rows."""
     began = time.monotonic()
     rows = _TopicRows(task, scope)
+
+    def ask() -> tuple[Body, Answers]:
+        with waiting.on(task.broker):
+            return asked(settings, task.broker, task.pulsar_cluster, scope.policy)
+
+    def ask_positions() -> Positions:
+        with waiting.on(task.broker):
+            return _more_positions(settings, task, scope, rows.sums)
+
     try:
-        document, answers = yield lambda: asked(settings, task.broker, task.pulsar_cluster, scope.policy)
+        document, answers = yield ask
         rows.add(document, answers.owned)
         del document  # it may be large, and what comes next takes its time
-        positions = answers.positions | (yield lambda: _more_positions(settings, task, scope, rows.sums))
+        positions = answers.positions | (yield ask_positions)
         # Made here, and not when somebody takes them: until then the broker may turn out to be unread.
         others = [
             *_bundles(task, rows.sums, positions),
@@ -107,7 +123,9 @@ def _read(settings: AdminSettings, task: BrokerTask, scope: Scope) -> Waiting[Pi
     except UNFIT as error:
         failure = f"{task.broker}: what it answers is not what a broker answers: {type(error).__name__}: {error}"
     else:
+        waiting.has_answered()
         return chain(rows.taken(), others)
+    waiting.has_answered()
     rows.let_go()
     return _failed(task, failure, began)
 

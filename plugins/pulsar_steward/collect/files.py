@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pulsar_steward.admin.closing import Closing
-from pulsar_steward.collect.arrow import WRITTEN, schema_of
+from pulsar_steward.collect.arrow import WRITTEN
 from pulsar_steward.collect.rows import Rows
 from pulsar_steward.model.tables import Kind
+from pulsar_steward.snapshots.arrow import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pulsar_steward.collect.arrow import Piece, schema_of
+from pulsar_steward.collect.arrow import Piece
+from pulsar_steward.snapshots.arrow import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

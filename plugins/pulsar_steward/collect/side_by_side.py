@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Waiting = Generator[Callable[[], Any], Any, Iterable[T]]
+Task = Generator[Callable[[], Any], Any, Iterable[T]]
 """Yields what is to be called while others go on, is sent what that returned or thrown what it raised, and returns what
 it made of it all."""
 
 
-def side_by_side(things: Iterable[Waiting[T]], at_once: int) -> Iterator[T]:
+def side_by_side(things: Iterable[Task[T]], at_once: int) -> Iterator[T]:
     """What all of them made, in the order in which they ended.
 
     Calls are made by threads; between its calls, each thing is carried on by this thread, one at a time.
@@ -27,7 +27,7 @@ def side_by_side(things: Iterable[Waiting[T]], at_once: int) -> Iterator[T]:
         at_once: How many are begun and not ended, at most.
     """
     to_come = iter(things)
-    calls: dict[Future[Any], Waiting[T]] = {}
+    calls: dict[Future[Any], Task[T]] = {}
     with ThreadPoolExecutor(at_once) as pool:
         while True:
             for thing in islice(to_come, at_once - len(calls)):
@@ -42,7 +42,7 @@ def side_by_side(things: Iterable[Waiting[T]], at_once: int) -> Iterator[T]:
                     yield from ended.value
 
 
-def _carried_on(thing: Waiting[T], call: Future[Any]) -> Callable[[], Any]:
+def _carried_on(thing: Task[T], call: Future[Any]) -> Callable[[], Any]:
     """The thing's next call; `StopIteration` when it has ended."""
     error = call.exception()
     return thing.send(call.result()) if error is None else thing.throw(error)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pulsar_steward.collect.arrow import SUSPECTS, Piece, schema_of
+from pulsar_steward.collect.arrow import SUSPECTS, Piece
 from pulsar_steward.model.tables import METRICS, SUBSCRIPTIONS
+from pulsar_steward.snapshots.arrow import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -312,5 +312,11 @@ COLLECTED = (
 )
 """What `collect` writes; a snapshot without one of them does not count."""
 
+SHARDED = (TOPICS, SUBSCRIPTIONS, CLIENTS, METRICS)
+"""Of these each collecting task writes a part, a shard: the rows of some brokers, which belong together."""
+
+SMALL = tuple(table for table in COLLECTED if table not in SHARDED)
+"""What grows with brokers, bundles and namespaces, and so is beside every shard whole."""
+
 DIAGNOSED = (FINDINGS, VERDICTS, TRENDS)
 """What `diagnose` adds to it; snapshots of older versions have no `trends`."""

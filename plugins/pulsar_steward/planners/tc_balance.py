@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pulsar_steward.checks.placement.tc_skew import CHECK as TC_SKEW
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.catalog.placement import TC_SKEW
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.numbering import batch_id
 from pulsar_steward.model.plan import Batch, Placement

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from pulsar_steward.model.plan import KINDS
-from pulsar_steward.policy.section import Section
+from pulsar_steward.model.section import Section
 
 
 def _kind(text: str) -> str:

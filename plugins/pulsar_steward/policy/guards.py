@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from croniter import croniter
 from pydantic import AfterValidator, Field
 
-from pulsar_steward.policy.section import Section
+from pulsar_steward.model.section import Section
 
 
 def _cron(text: str) -> str:

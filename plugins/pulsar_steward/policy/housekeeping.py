@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pulsar_steward.policy.section import Section
+from pulsar_steward.model.section import Section
 
 
 class HousekeepingPolicy(Section):

@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pulsar_steward.model.catalog import CHECKS, Scope
+from pulsar_steward.checks.check import Scope
+from pulsar_steward.checks.registry import BY_ID, CHECKS
 from pulsar_steward.policy.place import CLUSTER_NAME
 from pulsar_steward.policy.trouble import Place, Trouble, dotted, troubles_of, unknown
 
@@ -29,7 +30,7 @@ CLUSTERS, TENANTS, NAMESPACES = "clusters", "tenants", "namespaces"
 KINDS = (CLUSTERS, TENANTS, NAMESPACES)
 """The keys below which overrides stand; a later one is nearer."""
 
-NARROW = frozenset(info.section for info in CHECKS.values() if info.scope is Scope.NAMESPACE)
+NARROW = frozenset(info.section for info in CHECKS if info.scope is Scope.NAMESPACE)
 """Sections that a tenant or a namespace may override."""
 
 _TENANT = r"[-=:.\w]+"
@@ -138,7 +139,7 @@ def _misplaced(place: tuple[str, str, str], models: Models) -> Trouble:
         return Trouble(place, f"`{section}` stands at the top of the file only", key=True)
     if section not in models:
         return unknown(place[:2], section, models if kind == CLUSTERS else NARROW)
-    if section.replace("_", "-") in CHECKS:
+    if section.replace("_", "-") in BY_ID:
         why = f"the check {section.replace('_', '-')} looks at more than one namespace at a time"
     else:
         why = "it is no section of a check"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from pulsar_steward.model.section import Section
 from pulsar_steward.model.setting import QuotaPolicy
-from pulsar_steward.policy.section import Section
 
 
 class BacklogQuotaRemedy(Section):

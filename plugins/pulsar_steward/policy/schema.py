@@ -11,12 +11,9 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, Field, model_validator
 
 from pulsar_steward.model.canonical import canonical_json
+from pulsar_steward.model.section import Section
 from pulsar_steward.policy.approval import ApprovalPolicy
-from pulsar_steward.policy.checks.backlog import BacklogChecks
-from pulsar_steward.policy.checks.clients import ClientsChecks
-from pulsar_steward.policy.checks.delayed import DelayedChecks
-from pulsar_steward.policy.checks.placement import PlacementChecks
-from pulsar_steward.policy.checks.resources import ResourcesChecks
+from pulsar_steward.policy.check_sections import CheckSections
 from pulsar_steward.policy.guards import GuardsPolicy
 from pulsar_steward.policy.health import HealthPolicy
 from pulsar_steward.policy.housekeeping import HousekeepingPolicy
@@ -32,7 +29,6 @@ from pulsar_steward.policy.layers import (
     stack,
 )
 from pulsar_steward.policy.remedies import Remedies
-from pulsar_steward.policy.section import Section
 from pulsar_steward.policy.trouble import models_in
 
 
@@ -122,7 +118,7 @@ class CollectPolicy(Section):
     )
 
 
-class Policy(ResourcesChecks, ClientsChecks, PlacementChecks, BacklogChecks, DelayedChecks, Remedies):
+class Policy(CheckSections, Remedies):
     """All thresholds and limits of one cluster; what tenants and namespaces set apart is kept beside them.
 
     Attributes:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.cli import explain
-from pulsar_steward.model.catalog import CHECKS
 from pulsar_steward.report.checkup.schema import schema
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     Steward = Callable[..., Ended]
 
 
-@pytest.mark.parametrize("check_id", CHECKS)
+@pytest.mark.parametrize("check_id", BY_ID)
 def test_every_check_is_explained(steward: Steward, check_id: str) -> None:
     """Title, every step of the advice, remedy and source; in lines that fit."""
-    info = CHECKS[check_id]
+    info = BY_ID[check_id]
 
     ended = steward("explain", check_id)
 
@@ -63,7 +63,7 @@ def test_all_checks_are_listed_in_the_guides_order(steward: Steward) -> None:
     """Where none is named."""
     out = steward("explain").out
 
-    places = [out.index(f"  {check_id}\n") for check_id in CHECKS]
+    places = [out.index(f"  {check_id}\n") for check_id in BY_ID]
     assert places == sorted(places)
 
 

@@ -12,6 +12,7 @@ import typer
 
 from pulsar_steward.cli import main
 from pulsar_steward.cli.failing import in_one_line
+from pulsar_steward.collect.collecting import NobodyAnswered
 from pulsar_steward.errors import BrokenAnswer, NotAllowed, PolicyError, ServerError, TimedOut, Unreachable
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ def test_an_interruption_ends_with_130(
         (NotAllowed(*CALL, "no", 401), "--token-file"),
         (BrokenAnswer(*CALL, "no"), "admin port of a Pulsar broker"),
         (ServerError(*CALL, "no", 503), "that broker's log"),
+        (NobodyAnswered("no broker could be read: refused"), "refused; every listed broker has to be reachable"),
         (PolicyError("a\n  b"), "a\\n  b"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,30 @@ def test_a_checkup_ends_with_what_it_comes_to(
 
     assert (ended.code, ended.err) == (code, "")
     assert words in ended.out
+
+
+@pytest.mark.parametrize(("options", "verbose"), [([], False), (["-v"], True), (["--verbose"], True)])
+def test_everything_is_told_on_request(steward: Steward, snapshot: str, options: list[str], *, verbose: bool) -> None:
+    """Sources and reasons among it."""
+    ended = steward("checkup", "--snapshot", snapshot, *options)
+
+    assert ended.code == 1
+    assert ("Source: docs/knowledge.md A" in ended.out) is verbose
+    assert ("as it was looked at." in ended.out) is verbose
+    assert ("(--verbose says why)" in ended.out) is not verbose
+
+
+@pytest.mark.parametrize("command", ["checkup", "plan"])
+@pytest.mark.parametrize("missing", ["findings", "verdicts"])
+def test_a_snapshot_that_nobody_diagnosed_is_told(steward: Steward, snapshot: str, command: str, missing: str) -> None:
+    """With what to do about it: nothing that was found would pass for health."""
+    shutil.rmtree(f"{snapshot}/{missing}")
+
+    ended = steward(command, "--snapshot", f"{snapshot}/")
+
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert ended.err.startswith(f"error: {snapshot}/ was collected, but never diagnosed, so nothing is known of the")
+    assert f"run `python spark_apps/observe.py --snapshot {snapshot}/`, or look" in ended.err
 
 
 def test_page_and_json_are_written(steward: Steward, snapshot: str, tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ import pytest
 
 from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.admin.statistics import PATH
-from pulsar_steward.collect.arrow import LARGE_TABLES
 from pulsar_steward.collect.broker import BrokerTask, Scope, read_brokers
 from pulsar_steward.collect.files import TableFiles
+from pulsar_steward.model.tables import SHARDED
 from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy
 from tests.http_serving import serving
 
@@ -144,7 +144,7 @@ def test_a_document_of_500_megabytes_is_read_in_half_of_it(tmp_path: Path) -> No
     with (
         serving(Broker) as broker,
         peak_of_memory() as peak,
-        TableFiles(tmp_path, "part.parquet", LARGE_TABLES) as files,
+        TableFiles(tmp_path, "part.parquet", SHARDED) as files,
     ):
         rows = read_brokers(settings, [BrokerTask(broker, "local", leader=False)], scope)
         rest = [piece for piece in rows if not files.takes(piece)]

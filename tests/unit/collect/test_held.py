@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from pulsar_steward.collect.arrow import UNREAD, WRITTEN, Piece, schema_of
+from pulsar_steward.collect.arrow import UNREAD, WRITTEN, Piece
 from pulsar_steward.collect.held import Held
+from pulsar_steward.snapshots.arrow import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,12 +12,12 @@ from pulsar_steward.collect.side_by_side import side_by_side
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pulsar_steward.collect.side_by_side import Waiting
+    from pulsar_steward.collect.side_by_side import Task
 
 WITHIN_S = 30.0
 
 
-def waiting(*calls: Callable[[], str]) -> Waiting[str]:
+def waiting(*calls: Callable[[], str]) -> Task[str]:
     """Makes these calls one after the other, and tells what they returned."""
     told = []
     for call in calls:
@@ -47,7 +47,7 @@ def test_few_are_begun_at_a_time() -> None:
     """What one holds until it has ended is held by so many at most."""
     begun, most, lock = 0, 0, Lock()
 
-    def one() -> Waiting[str]:
+    def one() -> Task[str]:
         nonlocal begun, most
         begun += 1
         most = max(most, begun)
@@ -66,7 +66,7 @@ def test_what_a_call_raises_is_raised_where_it_was_asked_for() -> None:
     def fails() -> str:
         raise OSError("nobody there")
 
-    def careful() -> Waiting[str]:
+    def careful() -> Task[str]:
         try:
             yield fails
         except OSError as error:
@@ -80,5 +80,5 @@ def test_what_a_call_raises_is_raised_where_it_was_asked_for() -> None:
 
 def test_nothing_to_wait_for_is_nothing() -> None:
     """No things, no calls."""
-    nothing: Iterator[Waiting[str]] = iter(())
+    nothing: Iterator[Task[str]] = iter(())
     assert list(side_by_side(nothing, 4)) == []

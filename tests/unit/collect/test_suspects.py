@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from pulsar_steward.collect.arrow import Piece, schema_of
+from pulsar_steward.collect.arrow import Piece
 from pulsar_steward.collect.suspects import Worst, base_of, in_turn, worst_of
 from pulsar_steward.model.tables import METRICS, SUBSCRIPTIONS, TOPICS
+from pulsar_steward.snapshots.arrow import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

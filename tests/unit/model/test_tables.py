@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_steward.model.catalog import CHECKS
+from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.tables import COLLECTED, DIAGNOSED, Table
 
@@ -30,10 +30,10 @@ def test_severities_rise() -> None:
     assert ranks == [0, 1, 2]
 
 
-@pytest.mark.parametrize("check_id", CHECKS)
+@pytest.mark.parametrize("check_id", BY_ID)
 def test_a_check_has_words(check_id: str) -> None:
     """Every check is listed under its own id, with advice and a source."""
-    info = CHECKS[check_id]
+    info = BY_ID[check_id]
     assert info.check_id == check_id
     assert info.title
     assert info.source

@@ -15,7 +15,7 @@ from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.orchestration.shipping import code_archive, py_files
 
 ROOT = Path(__file__).resolve().parents[3]
-JOB = str(ROOT / "spark_apps" / "collect.py")
+JOB = str(ROOT / "spark_apps" / "observe.py")
 
 
 @pytest.fixture
@@ -73,7 +73,8 @@ def test_jobs_can_be_imported_from_the_archive(monkeypatch: pytest.MonkeyPatch, 
     archive = py_files(JOB, tmp_path)
     code = (
         f"import sys; sys.path.insert(0, {archive!r})\n"
-        "import steward_spark.gather, steward_spark.reach, pulsar_steward\n"
+        "import steward_spark.mapping, steward_spark.reading, steward_spark.shared_storage\n"
+        "import pulsar_steward.collect.reading, pulsar_steward.diagnose.asking\n"
         "print(steward_spark.__file__, pulsar_steward.__file__, sep='\\n')"
     )
     known = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
@@ -98,7 +99,7 @@ def test_what_is_chosen_is_shipped(
 def test_jobs_that_lie_alone_take_the_installed_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A folder with the jobs' files only is enough where Steward is installed."""
     monkeypatch.delenv("STEWARD_PY_FILES", raising=False)
-    archive = py_files(str(tmp_path / "collect.py"), tmp_path / "code")
+    archive = py_files(str(tmp_path / "observe.py"), tmp_path / "code")
     assert archive is not None
     with zipfile.ZipFile(archive) as found:
         assert {name.partition("/")[0] for name in found.namelist()} == {"pulsar_steward", "steward_spark"}
@@ -112,4 +113,4 @@ def test_code_that_is_nowhere_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "path_importer_cache", {})
     with pytest.raises(ConfigurationError, match=r"neither beside .* nor installed: install Steward"):
-        py_files(str(tmp_path / "collect.py"), tmp_path / "code")
+        py_files(str(tmp_path / "observe.py"), tmp_path / "code")

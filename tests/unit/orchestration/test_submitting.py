@@ -34,7 +34,7 @@ results = []
 for settings in json.loads(sys.argv[1]):
     os.environ.clear()
     os.environ.update({**untouched, **settings})
-    task = StewardSpark(task_id="collect", cluster="lab", needs_admin=True, application=sys.argv[2],
+    task = StewardSpark(task_id="observe", cluster="lab", needs_admin=True, application=sys.argv[2],
                         conf={"spark.task": "own"}, application_args=["--cluster", "lab"])
     try:
         task.execute({})
@@ -82,7 +82,7 @@ def submitted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, A
         "AIRFLOW_CONN_PULSAR_ADMIN_LAB": json.dumps(ADMIN),
         "TOLD": str(home / "told.json"),
     }
-    command = [sys.executable, "-W", "ignore", "-c", RUN, json.dumps(cases), str(ROOT / "spark_apps" / "collect.py")]
+    command = [sys.executable, "-W", "ignore", "-c", RUN, json.dumps(cases), str(ROOT / "spark_apps" / "observe.py")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)  # noqa: S603 - made of this file's own words
     assert done.returncode == 0, done.stderr
     return dict(zip(CONNECTIONS, json.loads(done.stdout.splitlines()[-1]), strict=True))

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import ValidationError
 
+from pulsar_steward.checks.check import Scope
+from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.errors import PolicyError
-from pulsar_steward.model.catalog import CHECKS, Scope
 from pulsar_steward.policy.division import divided
 from pulsar_steward.policy.layers import NARROW
 from pulsar_steward.policy.load import load_policy, parse_policy
@@ -314,7 +315,7 @@ def test_the_documentation_lists_what_namespaces_may_set_apart() -> None:
 
 def test_every_scope_is_one_of_a_section() -> None:
     """What a check reads beside its own section may be set apart too, or it would not have to be said."""
-    for info in CHECKS.values():
+    for info in BY_ID.values():
         assert info.section in SECTIONS
         assert set(info.reads) <= NARROW
         assert not info.reads or info.scope is Scope.NAMESPACE

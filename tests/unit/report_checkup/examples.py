@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from pulsar_steward.checks.check import CheckWords
 from pulsar_steward.cli.saying import print_lines
-from pulsar_steward.model.catalog import CheckInfo
 from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
 from pulsar_steward.model.plan import Batch, Plan
 from pulsar_steward.policy.schema import Policy
@@ -32,20 +32,20 @@ FOLDER = Path(__file__).with_name("terminal")
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LONG = "persistent://acme/orders/refused-by-the-payment-provider-and-waiting-for-a-clerk-partition-0"
 
-SKEW = CheckInfo(
+SKEW = CheckWords(
     check_id="tc-skew",
     title="Transaction coordinators are unevenly spread over the brokers",
     advice=("Move bundles of pulsar/system to the broker with the fewest coordinators.", "Look again after a restart."),
     source="docs/knowledge.md A",
     remedied_by="tc_balance",
 )
-HOLES = CheckInfo(
+HOLES = CheckWords(
     check_id="ack-holes",
     title="Acknowledgements are about to be lost at the next restart or move: too many ack holes",
     advice=("Find who holds the first message that is not acknowledged: `pulsar-admin topics stats-internal TOPIC`.",),
     source="docs/knowledge.md C",
 )
-LATENCY = CheckInfo(check_id="metadata-latency", title="ZooKeeper is slow", advice=("Look at its disks.",), source="")
+LATENCY = CheckWords(check_id="metadata-latency", title="ZooKeeper is slow", advice=("Look at its disks.",), source="")
 CATALOG = {info.check_id: info for info in (LATENCY, HOLES, SKEW)}
 
 EVEN = "broker-00:8080 holds 6 of 16 transaction coordinators (37 %), broker-02:8080 holds 5."
@@ -100,13 +100,13 @@ def partial() -> Checkup:
 
 
 EXAMPLES = {"healthy": healthy, "troubled": troubled, "partial": partial}
-LOOKS = {"80-plain": (80, False), "120-colour": (120, True)}
-"""Columns, and whether in colour."""
+LOOKS = {"80-plain": (80, False, False), "120-colour": (120, True, False), "80-verbose": (80, False, True)}
+"""Columns, whether in colour, and whether everything is told."""
 
 
 def looks(name: str, look: str) -> str:
     """The check-up of that name as a terminal shows it."""
-    columns, colour = LOOKS[look]
+    columns, colour, verbose = LOOKS[look]
     written = io.StringIO()
     console = Console(
         file=written,
@@ -117,11 +117,11 @@ def looks(name: str, look: str) -> str:
         highlight=False,
         _environ={},
     )
-    print_lines(lines(EXAMPLES[name](), columns), console)
+    print_lines(lines(EXAMPLES[name](), columns, verbose=verbose), console)
     return written.getvalue()
 
 
-def _finding(info: CheckInfo, severity: Severity, subject: str, row: int, evidence: str = "") -> Finding:
+def _finding(info: CheckWords, severity: Severity, subject: str, row: int, evidence: str = "") -> Finding:
     return Finding(
         check_id=info.check_id,
         severity=severity,

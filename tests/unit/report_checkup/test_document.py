@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
-from pulsar_steward.model.catalog import CHECKS
+from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
 from pulsar_steward.planners.from_snapshot import scene_of
 from pulsar_steward.planners.moves import Moves
@@ -18,7 +18,7 @@ from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.checks import check_reports
 from pulsar_steward.report.checkup.compose import checkup_of
 from pulsar_steward.report.checkup.document import Outcome
-from pulsar_steward.report.checkup.sections import OTHER, SECTIONS
+from pulsar_steward.report.checkup.sections import OTHER
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, skewed, written
 
@@ -60,16 +60,11 @@ def test_every_check_of_the_catalog_is_there_in_its_order(checkup_with: Make) ->
     """None is left out; those without a verdict are unknown, with a reason."""
     checks = checkup_with().checks
 
-    assert [check.check_id for check in checks] == list(CHECKS)
+    assert [check.check_id for check in checks] == list(BY_ID)
     assert all(check.reason for check in checks)
     assert {check.outlook for check in checks if check.check_id not in {"tc-skew", "bundle-topic-skew"}} <= {
         Outlook.UNKNOWN
     }
-
-
-def test_the_sections_hold_the_catalog_in_its_order() -> None:
-    """A group of checks that is new has a heading too."""
-    assert [info.check_id for _, infos in SECTIONS for info in infos] == list(CHECKS)
 
 
 def test_a_check_that_only_the_snapshot_knows_is_reported() -> None:
@@ -77,7 +72,7 @@ def test_a_check_that_only_the_snapshot_knows_is_reported() -> None:
     (known, unknown) = check_reports(
         [Finding(check_id="of-tomorrow", severity=Severity.WARNING, subject="s", evidence="e")],
         [],
-        catalog={"tc-skew": CHECKS["tc-skew"]},
+        catalog={"tc-skew": BY_ID["tc-skew"]},
     )
 
     assert known.outlook is Outlook.UNKNOWN
@@ -93,7 +88,7 @@ def test_findings_come_worst_first_and_those_not_listed_are_counted() -> None:
     ]
     verdict = Verdict(check_id="tc-skew", outlook=Outlook.FOUND, reason="e And 1,101 more.", more=1099)
 
-    (report,) = check_reports(findings, [verdict], catalog={"tc-skew": CHECKS["tc-skew"]})
+    (report,) = check_reports(findings, [verdict], catalog={"tc-skew": BY_ID["tc-skew"]})
 
     assert [finding.subject for finding in report.findings] == ["b", "c", "a"]
     assert (report.severity, report.not_listed) == (Severity.CRITICAL, 1099)

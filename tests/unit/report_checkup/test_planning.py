@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from pulsar_steward.model.catalog import CHECKS, CheckInfo
+from pulsar_steward.checks.check import CheckWords
+from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
 from pulsar_steward.model.plan import Plan
 from pulsar_steward.planners.from_snapshot import scene_of
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 EVEN = "broker-00:8080 holds 6 of 16, broker-02:8080 holds 5."
 NEAR = "backlog-near-quota"
 THRESHOLDS = "(warning_spread_coordinators 3, critical_share_percent 75)"
-ALL_CLEAR = [a_verdict(check_id, "clear", EVEN) for check_id in CHECKS]
+ALL_CLEAR = [a_verdict(check_id, "clear", EVEN) for check_id in BY_ID]
 
 
 @pytest.mark.parametrize(
@@ -46,8 +47,8 @@ ALL_CLEAR = [a_verdict(check_id, "clear", EVEN) for check_id in CHECKS]
             id="unknown",
         ),
         pytest.param(
-            {"verdicts": [*ALL_CLEAR[:-2], *(a_verdict(each, "unknown", "Not told.") for each in list(CHECKS)[-2:])]},
-            f"Not judged: {', '.join(list(CHECKS)[-2:])}. Not told.",
+            {"verdicts": [*ALL_CLEAR[:-2], *(a_verdict(each, "unknown", "Not told.") for each in list(BY_ID)[-2:])]},
+            f"Not judged: {', '.join(list(BY_ID)[-2:])}. Not told.",
             id="which data was missing",
         ),
         pytest.param(
@@ -103,7 +104,7 @@ def test_what_the_policy_holds_back_is_named(tmp_path: Path, sections: dict[str,
 
 def reasons(*verdicts: Verdict, findings: tuple[Finding, ...] = (), policy: Policy | None = None) -> str:
     """Why nothing, where no planner says anything of its own, for one check that it could remedy."""
-    info = CheckInfo(check_id="tc-skew", title="t", advice=("a",), source="s", remedied_by="tc_balance")
+    info = CheckWords(check_id="tc-skew", title="t", advice=("a",), source="s", remedied_by="tc_balance")
     checks = check_reports(findings, verdicts, {"tc-skew": info})
     plan = Plan(cluster="east", snapshot_id="s", taken_at=NOW, policy_digest="d")
     return " ".join(planning_of(plan, checks, policy or Policy()).reasons)
@@ -152,13 +153,13 @@ def test_which_full_topics_get_a_quota_of_their_own_is_said(
 ) -> None:
     """Planners pass over most of them in silence: it is neither that nothing can be done, nor that all of it is."""
     found = Verdict(check_id=NEAR, outlook=Outlook.FOUND, reason="e")
-    checks = check_reports((*answered, *left), (found,), {NEAR: CHECKS[NEAR]})
+    checks = check_reports((*answered, *left), (found,), {NEAR: BY_ID[NEAR]})
     batches = (a_batch(findings=answered),) if answered else ()
     plan = msgspec.structs.replace(a_plan(notes=notes), batches=batches)
 
     said = planning_of(plan, checks, a_policy(plan={"standing_snapshots": 2})).reasons
 
-    assert CHECKS[NEAR].remedied_by == "backlog_quota"
+    assert BY_ID[NEAR].remedied_by == "backlog_quota"
     about = [each for each in said if each.startswith(NEAR)]
     assert [each[: len(words or "")] for each in about] == ([] if words is None else [words])
     assert not any("no remedy of its own" in each for each in said)

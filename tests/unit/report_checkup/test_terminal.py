@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
+from pulsar_steward.checks.registry import BY_ID, GROUPS
 from pulsar_steward.cli.saying import print_lines
 from pulsar_steward.planners.from_snapshot import scene_of
 from pulsar_steward.planners.moves import Moves
@@ -18,7 +19,7 @@ from pulsar_steward.report.checkup.plan_text import plan_lines
 from pulsar_steward.report.checkup.terminal import MOST_LISTED, lines
 from pulsar_steward.report.checkup.text import wrapped
 from pulsar_steward.snapshots.read import open_snapshot
-from tests.unit.report_checkup.examples import EXAMPLES, FOLDER, LOOKS, looks
+from tests.unit.report_checkup.examples import EXAMPLES, FOLDER, LOOKS, healthy, looks
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, skewed, written
 
 if TYPE_CHECKING:
@@ -28,56 +29,216 @@ if TYPE_CHECKING:
     from pulsar_steward.report.checkup.document import Checkup
 
     Make = Callable[..., Checkup]
+    Rows = dict[str, list[dict[str, object]]]
 
+COUNTED = "and 150 less bad ones, which were only counted"
 LONG = "persistent://acme/orders/" + "very-long-name-" * 8 + "partition-0"
 
 
-def shown(checkup: Checkup, width: int = 80) -> str:
+def shown(checkup: Checkup, width: int = 80, *, verbose: bool = False) -> str:
     """The report as a pipe gets it."""
-    return "\n".join(line.plain for line in lines(checkup, width))
+    return "\n".join(line.plain for line in lines(checkup, width, verbose=verbose))
 
 
-def test_the_worst_comes_before_what_is_clear(checkup_with: Make) -> None:
-    """Result, findings with evidence, advice, remedy and source, then unknown, clear, and the proposal."""
-    text = shown(checkup_with(**skewed()))
+def part(text: str, title: str) -> str:
+    """What stands below a title that begins so, up to the next one."""
+    titles = ("What was found", "What to do", "What Steward", "Could not be judged", "Clear (")
+    below = text.split(f"\n{title}", 1)[1].lstrip(" ")
+    return min((below.split(f"\n{other}", 1)[0] for other in titles), key=len)
+
+
+def found(subject: str, severity: str = "warning", **fields: str) -> Rows:
+    """A finding, and nothing else, of a snapshot."""
+    finding = a_finding(severity, "tc-skew", subject=subject, **fields)
+    return {"findings": [finding], "verdicts": [a_verdict("tc-skew", "found")]}
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_the_worst_comes_before_what_is_clear(checkup_with: Make, *, verbose: bool) -> None:
+    """Result, evidence, advice with the remedy, the proposal, then what is unknown and what is clear."""
+    text = shown(checkup_with(**skewed()), verbose=verbose)
 
     parts = [
         "Check-up of east (calls itself local), Pulsar 4.0.7",
         "RESULT: 1 finding to look at",
+        "1 critical, 0 warnings, 0 info",
+        "What was found, the worst first",
+        "CRITICAL  Transaction coordinators",
         "[tc-skew]",
-        "CRITICAL  east",
-        "broker-00:8080 has 16 of 16",
-        "What to do:",
+        "  - broker-00:8080 has 16 of 16",
+        "What to do",
+        "tc-skew: Steward can propose a remedy (tc_balance)",
         "1. Move bundles of pulsar/system",
-        "Steward can propose a remedy (tc_balance)",
-        "Source: docs/knowledge.md A",
-        "Could not be judged",
-        "Clear (1)",
-        "bundle-topic-skew",
         "What Steward would propose",
-        "Even out 16 transaction coordinators",
+        "- Even out 16 transaction coordinators",
+        "Could not be judged",
+        "Clear (1",
     ]
     places = [text.find(part) for part in parts]
     assert -1 not in places
     assert places == sorted(places)
-    assert "more here" not in text
+    assert "(4 steps, 0 clients would reconnect; can be undone) `steward plan` shows every" in " ".join(text.split())
+
+
+def test_sources_and_reasons_are_told_where_they_are_asked_for(checkup_with: Make) -> None:
+    """Else a part of the guide has a line, and what could not be judged is named once."""
+    checkup = checkup_with(**skewed())
+    short, whole = shown(checkup), shown(checkup, verbose=True)
+
+    assert "Source: docs/knowledge.md A" in whole
+    assert "Source:" not in short
+    assert part(whole, "Clear (1)").split() == ["bundle-topic-skew", "as", "it", "was", "looked", "at."]
+    assert "diagnosed without this check: diagnose it again" in " ".join(part(whole, "Could not be judged").split())
+    unknown = part(short, "Could not be judged")
+    assert unknown.startswith(f"({len(BY_ID) - 2})\n  gc-pressure, ")
+    assert unknown.rstrip().endswith("(--verbose says why)")
+    assert "diagnosed without" not in short
+
+
+def test_a_line_for_each_part_of_the_guide_says_how_much_of_it_is_clear(checkup_with: Make) -> None:
+    """Also for a part none of whose checks is, and in the guide's order."""
+    text = shown(checkup_with(**skewed()))
+
+    told = part(text, "Clear (").splitlines()
+    assert told[0] == f"1 of {len(BY_ID)})"
+    assert [line.split(maxsplit=3) for line in told[1:]] == [
+        ["1" if title == "Where things are" else "0", "of", str(len(infos)), title] for title, infos in GROUPS
+    ]
+
+
+def test_a_part_of_the_guide_that_is_clear_is_green() -> None:
+    """One with anything else is not."""
+    told = [line for line in lines(healthy(), 80) if " of  1 " in line.plain]
+
+    assert [(line.plain.split(maxsplit=3)[3], {span.style for span in line.spans} - {""}) for line in told] == [
+        ("Resources of brokers and bookies", set()),
+        ("Clients and acknowledgements", {"green"}),
+        ("Where things are", {"green"}),
+    ]
+
+
+def test_a_healthy_cluster_fits_a_screen(checkup_with: Make) -> None:
+    """Nothing is told of it twice, and nothing that says nothing."""
+    checks = [a_verdict(each, "clear", f"{each} is as it should be.") for each in BY_ID]
+
+    text = shown(checkup_with(verdicts=checks))
+
+    assert len(text.splitlines()) < 25
+    assert "\nRESULT: healthy\n" in text
+    assert "0 critical" not in text
+    assert "What was found" not in text
+    assert "What to do" not in text
+    assert "Could not be judged" not in text
+    assert "Nothing: no trouble was found that it could remedy." in text
+    assert "steward plan" not in text
+    assert "as it should be" not in text
+    assert f"Clear ({len(BY_ID)} of {len(BY_ID)})" in text
+
+
+def test_what_no_check_is_clear_of_has_no_part(checkup_with: Make) -> None:
+    """An empty list of what is clear would look like one."""
+    assert "Clear (" not in shown(checkup_with(verdicts=[]))
+
+
+def test_nothing_is_proposed_for_reasons(checkup_with: Make) -> None:
+    """Those of what was found; that the others are clear is repeated on request only."""
+    verdicts = [
+        a_verdict("ack-holes", "found"),
+        a_verdict("hot-bundle", "clear", "No bundle is hot."),
+        a_verdict("tc-skew", "found", "Skewed somewhat."),
+    ]
+    findings = [a_finding("warning", "ack-holes"), a_finding("info", evidence="Skewed somewhat.")]
+    checkup = checkup_with(findings=findings, verdicts=verdicts)
+
+    short, whole = (part(shown(checkup, verbose=verbose), "What Steward") for verbose in (False, True))
+
+    assert "\nNothing, for these reasons:\n" in short
+    assert short.count("\n- ") == 1
+    assert "Steward has no remedy of its own for ack-holes" in short
+    further = ("hot-bundle is below its thresholds", "tc-skew is information only")
+    assert [words for words in (*short.splitlines(), *further) if words not in whole] == []
+    assert [words for words in (*further, "Not judged: ") if words in short] == []
+    assert "Not judged: " not in whole
+
+
+def test_what_is_clear_is_not_listed_twice(checkup_with: Make) -> None:
+    """Nor is it a reason that nothing is proposed."""
+    checkup = checkup_with(verdicts=[a_verdict("ack-holes", "clear"), a_verdict("consumer-fanout", "clear")])
+
+    assert "Clear, with nothing to change: ack-holes, consumer-fanout." in checkup.planning.reasons
+    assert shown(checkup, verbose=True).count("ack-holes") == 1
+    assert "ack-holes" not in shown(checkup)
+
+
+def test_a_check_without_words_hides_no_reason(checkup_with: Make) -> None:
+    """Every sentence ends with nothing."""
+    verdicts = [a_verdict("ack-holes", "found"), a_verdict("hot-bundle", "unknown", "")]
+
+    text = shown(checkup_with(findings=[a_finding(check_id="ack-holes")], verdicts=verdicts))
+
+    assert "- Steward has no remedy of its own for ack-holes" in text
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_advice_about_information_waits_until_it_is_asked_for(checkup_with: Make, *, verbose: bool) -> None:
+    """In trouble, what to do about trouble comes first; information is named, so that nobody misses it."""
+    findings = [a_finding("warning", "ack-holes"), a_finding("info", "clock-skew")]
+    verdicts = [a_verdict(each, "found") for each in ("ack-holes", "clock-skew")]
+
+    todo = part(shown(checkup_with(findings=findings, verdicts=verdicts), verbose=verbose), "What to do")
+
+    assert "\n\nack-holes\n  1. " in todo
+    assert ("\n\nclock-skew\n  1. " in todo) is verbose
+    assert ("\n\nNothing at once about clock-skew: --verbose has advice." in todo) is not verbose
+
+
+def test_information_alone_asks_for_nothing(checkup_with: Make) -> None:
+    """In one line."""
+    text = shown(checkup_with(**found("s", "info")))
+
+    assert part(text, "What to do") == "\nNothing at once about tc-skew: --verbose has advice.\n"
 
 
 @pytest.mark.parametrize("width", [40, 80, 300])
-def test_no_line_is_longer_than_the_terminal_but_for_names(checkup_with: Make, width: int) -> None:
+@pytest.mark.parametrize("verbose", [False, True])
+def test_no_line_is_longer_than_the_terminal_but_for_names(checkup_with: Make, width: int, *, verbose: bool) -> None:
     """Nothing is folded by the terminal; on a very wide one lines stay readable."""
-    text = shown(checkup_with(**skewed()), width)
+    text = shown(checkup_with(**skewed()), width, verbose=verbose)
 
     assert max(len(line) for line in text.splitlines()) <= min(width, 100)
 
 
-def test_a_name_longer_than_a_line_stays_whole(checkup_with: Make) -> None:
-    """It can be copied, as subject and within the evidence."""
-    finding = a_finding(subject=LONG, evidence=f"The topic {LONG} is behind.")
+@pytest.mark.parametrize(
+    ("subject", "evidence", "told"),
+    [
+        ("east", "All is on one broker.", "- All is on one broker."),
+        (LONG, f"The topic {LONG} is behind.", f"- The topic\n    {LONG}\n    is behind."),
+        (LONG, "It is behind.", f"- {LONG}:\n    It is behind."),
+        (f"{LONG} subscription s", f"Subscription s of {LONG}.", f"- Subscription s of\n    {LONG}."),
+        (f"{LONG} subscription a", f"{LONG} is slow.", f"- {LONG}\n    subscription a:\n    {LONG}\n    is slow."),
+        ("a/t subscription b subscription c", "a/t: b, c.", "- a/t subscription b subscription c: a/t: b, c."),
+        ("acme/mail", "persistent://acme/mail/t holds it.", "- acme/mail: persistent://acme/mail/t holds it."),
+        ("acme/mail", "acme/mail.new holds it.", "- acme/mail: acme/mail.new holds it."),
+        ("acme/mail", "It is in acme/mail.", "- It is in acme/mail."),
+        ("acme/mail", "acme/mail-2 has it.", "- acme/mail: acme/mail-2 has it."),
+        ("a+b/c", "a+b/c has it.", "- a+b/c has it."),
+        ("b:80", "The other one is b:8080.", "- b:80: The other one is b:8080."),
+        ("b:80", "The other one is a-b:80.", "- b:80: The other one is a-b:80."),
+    ],
+)
+def test_a_subject_is_named_once(checkup_with: Make, subject: str, evidence: str, told: str) -> None:
+    """Before the evidence that does not name it whole, and never broken, so that it can be copied."""
+    text = shown(checkup_with(**found(subject, evidence=evidence)))
 
-    text = shown(checkup_with(findings=[finding], verdicts=[a_verdict("tc-skew", "found")]))
+    assert f"  {told}\n" in part(text, "What was found")
 
-    assert text.count(LONG) == 2
+
+@pytest.mark.parametrize(("own", "told"), [("east", "east"), ("local", "east (calls itself local)")])
+def test_a_cluster_that_goes_by_its_own_name_is_named_once(checkup_with: Make, own: str, told: str) -> None:
+    """Where Steward has another one for it, both are told."""
+    text = shown(checkup_with(snapshot=meta(pulsar_cluster=own)))
+
+    assert text.startswith(f"Check-up of {told}, Pulsar 4.0.7\n")
 
 
 def test_names_cannot_steer_the_terminal(checkup_with: Make) -> None:
@@ -123,28 +284,49 @@ def test_a_partial_snapshot_says_so_before_anything_else(checkup_with: Make) -> 
     text = shown(checkup_with(snapshot=meta(unread_namespaces=unread), **skewed()))
 
     assert text.index("PARTIAL: 23 of what the cluster lists could not be read") < text.index("CRITICAL")
-    assert "namespace acme/n19" in text
+    assert "\n  - namespace acme/n19\n  - and 3 more\n" in text
     assert "acme/n20" not in text
-    assert "and 3 more" in text
 
 
 @pytest.mark.parametrize(
-    ("listed", "further", "words"),
+    ("listed", "further", "verbose", "words"),
     [
-        (MOST_LISTED, 0, []),
-        (MOST_LISTED + 2, 0, ["and 2 more here: --html and --json list them"]),
-        (100, 150, ["and 95 more here", "and 150 further ones that are less bad", "(250)"]),
+        (MOST_LISTED, 0, False, []),
+        (MOST_LISTED + 2, 0, False, ["and 2 more, which --verbose, --html and --json list"]),
+        (MOST_LISTED + 9, 150, False, ["and 9 more, which --verbose, --html and --json list", COUNTED]),
+        (100, 150, True, [COUNTED]),
     ],
 )
-def test_many_findings_are_cut_and_counted(checkup_with: Make, listed: int, further: int, words: list[str]) -> None:
-    """The screen has the worst ones."""
+def test_many_findings_are_cut_and_counted(
+    checkup_with: Make, listed: int, further: int, words: list[str], *, verbose: bool
+) -> None:
+    """The screen has the worst ones; who asks for all of them gets those that the snapshot has."""
     findings = [a_finding("warning", subject=f"s{number}") for number in range(listed)]
+    checkup = checkup_with(findings=findings, verdicts=[a_verdict("tc-skew", "found", more=further)])
 
-    text = shown(checkup_with(findings=findings, verdicts=[a_verdict("tc-skew", "found", more=further)]))
+    text = shown(checkup, verbose=verbose)
 
-    assert text.count("WARNING   s") == MOST_LISTED
-    assert [word for word in words if word not in text] == []
-    assert ("more here" in text) is bool(words)
+    assert text.count("\n  - s") == (listed if verbose else MOST_LISTED)
+    assert [line.strip() for line in text.splitlines() if ", which" in line] == words
+
+
+def test_a_finding_that_is_less_bad_than_its_check_says_so(checkup_with: Make) -> None:
+    """The check has the severity of its worst one."""
+    findings = [a_finding(subject="worst"), a_finding("warning", subject="other")]
+
+    text = shown(checkup_with(findings=findings, verdicts=[a_verdict("tc-skew", "found")]))
+
+    assert "\nCRITICAL  " in text
+    assert "\n  - worst: broker-00:8080" in text
+    assert "\n  - WARNING other: broker-00:8080" in text
+
+
+def test_a_check_that_found_what_nobody_wrote_down_is_there_all_the_same(checkup_with: Make) -> None:
+    """Its verdict says so; no severity is made up, and the advice is told."""
+    text = shown(checkup_with(verdicts=[a_verdict("ack-holes", "found"), a_verdict("hot-bundle", "clear")]))
+
+    assert "\nFOUND     Acknowledgements" in text
+    assert "\n\nack-holes\n  1. " in text
 
 
 def test_a_finding_that_stands_says_since_when(checkup_with: Make) -> None:
@@ -159,7 +341,7 @@ def test_a_finding_that_stands_says_since_when(checkup_with: Make) -> None:
 
 def test_checks_of_one_reason_stand_together(checkup_with: Make) -> None:
     """A reason that many checks share is said once."""
-    text = shown(checkup_with())
+    text = part(shown(checkup_with(), verbose=True), "Could not be judged")
 
     assert text.count("The snapshot was diagnosed without this check") == 1
 
@@ -206,13 +388,14 @@ def test_how_a_checkup_looks(name: str, look: str) -> None:
     assert looks(name, look) == (FOLDER / f"{name}-{look}.txt").read_text(encoding="utf-8")
 
 
-def test_what_was_found_is_listed_in_a_line_each(checkup_with: Make) -> None:
-    """The worst first, with how many there are, before any of them is told at length."""
+def test_what_was_found_and_what_to_do_have_one_order(checkup_with: Make) -> None:
+    """The worst first."""
     findings = [a_finding("warning", "ack-holes"), a_finding(), a_finding("info", "clock-skew")]
     verdicts = [a_verdict(each, "found") for each in ("ack-holes", "tc-skew", "clock-skew")]
 
-    text = shown(checkup_with(findings=findings, verdicts=verdicts), 100)
+    text = shown(checkup_with(findings=findings, verdicts=verdicts), 100, verbose=True)
 
-    listed = text.split("What was found, the worst first\n")[1].split("\n\n")[0]
-    assert [word for word in listed.split() if word.isupper()] == ["CRITICAL", "WARNING", "INFO"]
-    assert listed.count("(1)") == 3
+    first = [line.split(maxsplit=1)[0] for line in part(text, "What was found").splitlines() if line[:1].isalpha()]
+    todo = [line.partition(":")[0] for line in part(text, "What to do").splitlines() if line[:1].isalpha()]
+    assert first == ["CRITICAL", "WARNING", "INFO"]
+    assert todo == ["tc-skew", "ack-holes", "clock-skew"]

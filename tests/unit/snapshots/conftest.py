@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pulsar_steward.collect.arrow import schema_of
 from pulsar_steward.model import tables
+from pulsar_steward.snapshots.arrow import schema_of
 
 if TYPE_CHECKING:
     from pathlib import Path

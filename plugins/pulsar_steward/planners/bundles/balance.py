@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.checks.placement.broker_load_skew import CHECK as BROKER_LOAD_SKEW
+from pulsar_steward.checks.placement.bundle_flapping import CHECK as BUNDLE_FLAPPING
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.catalog.placement import BROKER_LOAD_SKEW, BUNDLE_FLAPPING
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.numbering import batch_id
 from pulsar_steward.model.plan import Batch, Placement

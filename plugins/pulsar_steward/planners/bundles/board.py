@@ -11,8 +11,8 @@ from pulsar_steward.planners.bundles.facts import MEGABYTE, Load, Stay
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from pulsar_steward.checks.placement.broker_load_skew import BrokerLoadSkewPolicy
     from pulsar_steward.planners.bundles.facts import BrokerLoad
-    from pulsar_steward.policy.checks.placement import BrokerLoadSkewPolicy
 
 MEASURES: tuple[Callable[[Load], int], ...] = (
     lambda load: load.topics,

@@ -97,7 +97,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         """Topics from which on `bundle-topic-skew` warns, once there are so many bundles more."""
         skew = self.policy.bundle_topic_skew
         by_mean = -(-skew.warning_times_mean * self.crowd.topics // (self.crowd.bundles + more))
-        return min(skew.warning_topics_per_bundle, by_mean)
+        return int(min(skew.warning_topics_per_bundle, by_mean))
 
     def excesses(self, piece: Piece, more: int) -> tuple[Excess, ...]:
         """What a piece has too much of, the worst first.

@@ -9,8 +9,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pulsar_steward.checks.placement.broker_load_skew import CHECK as BROKER_LOAD_SKEW
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.catalog.placement import BROKER_LOAD_SKEW
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.tables import BUNDLES, NAMESPACES
 from pulsar_steward.planners.bundles.board import Board

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.model.catalog.placement import BUNDLE_TOPIC_SKEW, HOT_BUNDLE
+from pulsar_steward.checks.placement.bundle_topic_skew import CHECK as BUNDLE_TOPIC_SKEW
+from pulsar_steward.checks.placement.hot_bundle import CHECK as HOT_BUNDLE
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.numbering import batch_id
 from pulsar_steward.model.plan import Batch

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pulsar_steward.admin.own_settings import NamespaceDocument, defaults_in, own_settings_in
+from pulsar_steward.checks.backlog.retention_too_short import CHECK as RETENTION_TOO_SHORT
 from pulsar_steward.errors import SnapshotError
-from pulsar_steward.model.catalog.backlog import RETENTION_TOO_SHORT
 from pulsar_steward.model.tables import BROKERS, CONFIGURATION, DRILLED, METRICS, NAMESPACES, TOPICS
 from pulsar_steward.planners.settings.backlogs import (
     ages_of,
@@ -99,6 +99,8 @@ def topic_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[TopicF
     rows = snapshot.table(DRILLED, columns, [("topic", "in", names)]).to_pylist()
     apart = {each.subject for each in findings if is_of_topic(each)}
     drilled = {row["topic"]: row for row in rows if row["topic"] in apart or _retains_itself(row)}
+    if not drilled:
+        return ()
     namespaces = sorted({row["namespace"] for row in drilled.values()})
     of_namespaces, defaults = _documents(snapshot, namespaces), defaults_of(snapshot)
     looks = [_backlogs(each, namespaces) for each in (snapshot, *snapshot.earlier(LOOK_BACK))]

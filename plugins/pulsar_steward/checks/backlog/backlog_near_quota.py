@@ -1,0 +1,92 @@
+"""Topics whose backlog is close to its quota or over it, in size or in age: what happens next depends on the policy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.backlog.culprits import CULPRITS, slowest_words
+from pulsar_steward.checks.backlog.policies import DEFAULTS, Defaults
+from pulsar_steward.checks.backlog.quota_words import (
+    age_quota,
+    capitalised,
+    consequence,
+    delayed_words,
+    figures,
+    size_quota,
+)
+from pulsar_steward.checks.backlog.quotas import ages_not_read, unknown_ages
+from pulsar_steward.checks.check import Check, Judgement, Question, Scope
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Answers, CheckContext, Row
+
+
+class BacklogNearQuotaPolicy(Section):
+    """When a topic is close to its backlog quota."""
+
+    warning_percent: int = Field(80, ge=1, description="of the quota, in size or age: time is left to react")
+    critical_percent: int = Field(
+        95, ge=1, description="of the quota: brokers check once a minute, so the next check may act"
+    )
+
+
+FOUND = """
+with fullest as (select *, greatest(bytes_percent, seconds_percent) as percent from pressed)
+select fullest.*, percent >= critical_percent as critical
+from fullest join limits using (namespace) where percent >= warning_percent
+"""
+
+
+def judge(answers: Answers, _context: CheckContext[BacklogNearQuotaPolicy]) -> Judgement:
+    """By the fuller of the two quotas, whatever the policy."""
+    found = answers["found"]
+    if found.rows:
+        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
+    defaults = Defaults.of(answers["defaults"])
+    return Judgement(
+        quiet="No topic's backlog is close to its quota.",
+        cannot_tell=defaults.unknown("limit_bytes", "limit_seconds") or unknown_ages(answers["ages_unread"]),
+    )
+
+
+def _finding(row: Row) -> Finding:
+    by_size = (row["bytes_percent"] or 0) >= (row["seconds_percent"] or 0)
+    quota, policy = (size_quota(row), row["bytes_policy"]) if by_size else (age_quota(row), row["seconds_policy"])
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=Severity.CRITICAL if row["critical"] else Severity.WARNING,
+        subject=row["topic"],
+        evidence=(
+            f"{capitalised(quota)}; once exceeded ({policy}), {consequence(policy)}.{delayed_words(row)}"
+            f"{slowest_words(row)}"
+        ),
+        figures=figures(row),
+    )
+
+
+CHECK = Check(
+    check_id="backlog-near-quota",
+    order=10,
+    title="A topic's backlog is close to its quota, or over it",
+    advice=(
+        "Find out why the slowest subscription lags: consumers missing, blocked, slow, or without permits.",
+        "Delete the subscription if nobody needs it any more: pulsar-admin topics unsubscribe.",
+        "Skip or expire messages that nobody needs: pulsar-admin topics skip, expire-messages; both lose them.",
+        "Raise the quota, below the retention, if bookies have room; never lower one that is nearly full.",
+        "Unload, split or restart nothing that holds this topic until its backlog is down.",
+    ),
+    source="docs/checks/backlog-near-quota.md; apache/pulsar#14337",
+    scope=Scope.NAMESPACE,
+    remedied_by="backlog_quota",
+    policy=BacklogNearQuotaPolicy,
+    shards={
+        "found": Question(FOUND, worst_first="critical desc, percent desc, backlog_bytes desc, topic", detail=CULPRITS),
+        "ages_unread": ages_not_read(),
+    },
+    cluster={"defaults": DEFAULTS},
+    judge=judge,
+)

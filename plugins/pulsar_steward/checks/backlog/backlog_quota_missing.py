@@ -1,0 +1,98 @@
+"""Namespaces with a backlog that no quota bounds, in size or in age: it may grow until the bookies are full."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.backlog.policies import DEFAULTS, Defaults
+from pulsar_steward.checks.check import Check, Judgement, Question, Scope
+from pulsar_steward.checks.words import size
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Answers, CheckContext, Row
+
+_GIB = 1024**3
+
+
+class BacklogQuotaMissingPolicy(Section):
+    """When a backlog that no quota bounds is worth a word."""
+
+    info_backlog_bytes: int = Field(
+        1, ge=1, description="of all topics of the namespace that have no quota; 1: any backlog at all"
+    )
+    warning_backlog_bytes: int = Field(
+        10 * _GIB, ge=1, description="of one topic; 10 GiB was the default quota of Pulsar before it became none"
+    )
+
+
+# A namespace's topics are in several shards: what each of them says is added up.
+UNBOUNDED = """
+select namespace, count(*) as topics, sum(backlog_bytes)::bigint as backlog_bytes,
+    max({'bytes': backlog_bytes, 'topic': topic}) as largest
+from quotas_in_force where limit_bytes < 0 and limit_seconds <= 0 and backlog_bytes > 0 group by namespace
+"""
+FOUND = """
+with totals as (
+    select namespace, sum(topics)::bigint as topics, sum(backlog_bytes)::bigint as backlog_bytes,
+        max(largest) as largest
+    from unbounded group by namespace)
+select namespace, topics, backlog_bytes, largest.topic as topic, largest.bytes as most_bytes,
+    largest.bytes >= warning_backlog_bytes as warning
+from totals join limits using (namespace) where warning or backlog_bytes >= info_backlog_bytes
+"""
+
+
+def judge(answers: Answers, _context: CheckContext[BacklogQuotaMissingPolicy]) -> Judgement:
+    """Any backlog is worth a word, a large one of a single topic is a warning."""
+    found = answers["found"]
+    if found.rows:
+        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
+    return Judgement(
+        quiet="No topic has a backlog without a quota.",
+        cannot_tell=Defaults.of(answers["defaults"]).unknown("limit_bytes", "limit_seconds"),
+    )
+
+
+def _finding(row: Row) -> Finding:
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=Severity.WARNING if row["warning"] else Severity.INFO,
+        subject=row["namespace"],
+        evidence=(
+            "Neither the namespace nor the brokers' default sets a backlog quota, and"
+            f" {row['topics']:,} topics without one hold {size(row['backlog_bytes'])} of backlog,"
+            f" {row['topic']} the most ({size(row['most_bytes'])})."
+        ),
+        figures={
+            "backlog_bytes": row["backlog_bytes"],
+            "most_backlog_bytes": row["most_bytes"],
+            "topics": row["topics"],
+        },
+    )
+
+
+CHECK = Check(
+    check_id="backlog-quota-missing",
+    order=30,
+    title="No backlog quota bounds the topics of a namespace",
+    advice=(
+        "Find the subscription that holds the backlog, and delete it if nobody needs it.",
+        "Set a size quota well above the present backlog: pulsar-admin namespaces set-backlog-quota.",
+        "Choose its policy with the topic's owners: producer_* stops producers, eviction loses messages.",
+        "Keep the quota below the retention, in size and in time.",
+    ),
+    source="docs/checks/backlog-quota-missing.md",
+    scope=Scope.NAMESPACE,
+    remedied_by="backlog_quota",
+    policy=BacklogQuotaMissingPolicy,
+    shards={"unbounded": Question(UNBOUNDED)},
+    cluster={
+        "found": Question(FOUND, worst_first="warning desc, most_bytes desc, namespace"),
+        "defaults": DEFAULTS,
+    },
+    judge=judge,
+)

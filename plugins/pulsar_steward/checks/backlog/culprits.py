@@ -1,0 +1,48 @@
+"""Who holds a topic's backlog: its slowest subscription and that one's worst consumer, for the topics listed only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Row
+
+CULPRITS = """
+with slowest as (
+    select topic, list({
+            'subscription': s.subscription, 'messages': coalesce(s.backlog_messages, 0),
+            'consumers': coalesce(s.consumers, 0)}
+        order by coalesce(s.subscription = w.slowest_subscription, false) desc, coalesce(s.backlog_messages, 0) desc,
+            s.subscription desc)[1] as slowest
+    from subscriptions s join worst w using (topic) group by topic),
+consumers as (
+    select topic, list({
+            'consumer': c.consumer, 'address': c.address, 'connected_since': c.connected_since,
+            'unacked_messages': coalesce(c.unacked_messages, 0), 'blocked': coalesce(c.blocked, false)}
+        order by coalesce(c.unacked_messages, 0) desc, c.consumer desc, c.address desc, c.connected_since desc
+        )[1] as slowest_consumer
+    from clients c join slowest s using (topic) where c.subscription = s.slowest.subscription group by topic)
+select worst.*, slowest, slowest_consumer from worst left join slowest using (topic) left join consumers using (topic)
+"""
+"""Adds to rows with `topic` and `slowest_subscription` (null: the one with the largest backlog counts): `slowest`, null
+where the topic has no subscription, and `slowest_consumer`, null where none of it is in the snapshot."""
+
+
+def slowest_words(row: Row) -> str:
+    """A further sentence, such as `` Slowest is subscription s with 12 messages; no consumer is connected to it.``."""
+    slowest, consumer = row["slowest"], row["slowest_consumer"]
+    if slowest is None:
+        return ""
+    words = f"Slowest is subscription {slowest['subscription']} with {slowest['messages']:,} messages"
+    if slowest["consumers"] == 0:
+        return f" {words}; no consumer is connected to it."
+    return f" {words}; of its {slowest['consumers']:,} consumers, {_in_words(consumer)}." if consumer else f" {words}."
+
+
+def _in_words(consumer: Row) -> str:
+    since = f", connected since {consumer['connected_since']}," if consumer["connected_since"] else ""
+    blocked = ", blocked" if consumer["blocked"] else ""
+    return (
+        f"{consumer['consumer'] or '(without a name)'} at {consumer['address'] or '(address not told)'}{since}"
+        f" holds {consumer['unacked_messages']:,} unacknowledged{blocked}"
+    )

@@ -1,0 +1,178 @@
+"""Quotas, retention and time to live: of brokers where nothing is set, of namespaces and of topics of their own.
+
+Read off namespace documents of Pulsar 4.0.7: `backlog_quota_map` is `{}` where nothing is set, `retention_policies` and
+`message_ttl_in_seconds` are absent then. A quota of one kind replaces the default of that kind only. Of a quota of kind
+`destination_storage` the broker looks at `limitSize` alone (brokers before 2.8 called it `limit`), of `message_age` at
+`limitTime` alone. A size limit under 0 is none, and one of 0 is exceeded by an empty topic; an age limit of 0 or under
+is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+from pulsar_steward.checks.check import Question
+from pulsar_steward.checks.views import View
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Answer
+
+DEFAULTS = Question("select * from broker_defaults")
+"""For `cluster`: the answer goes to `Defaults.of`."""
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """What brokers do where nothing is set; None: it was not read.
+
+    Attributes:
+        limit_bytes: Size quota; under 0: none.
+        limit_seconds: Age quota; 0 or under: none.
+        policy: What happens when a quota is exceeded.
+        retention_minutes: Retention in time; -1: unlimited.
+        retention_megabytes: Retention in size; -1: unlimited. Both 0: nothing is retained.
+        ttl_seconds: Time to live; 0: none.
+    """
+
+    limit_bytes: int | None = None
+    limit_seconds: int | None = None
+    policy: str | None = None
+    retention_minutes: int | None = None
+    retention_megabytes: int | None = None
+    ttl_seconds: int | None = None
+
+    @classmethod
+    def of(cls, answer: Answer) -> Defaults:
+        """What was answered to `DEFAULTS`."""
+        return cls(**answer.one)
+
+    def unknown(self, *names: str) -> str | None:
+        """Why nothing can be said of namespaces that rest on these defaults; None where all are known."""
+        missing = [each.name for each in fields(self) if each.name in names and getattr(self, each.name) is None]
+        if not missing:
+            return None
+        return f"What brokers do where a namespace sets nothing was not read: {', '.join(missing)}."
+
+
+GIGABYTES, BYTES = "backlogQuotaDefaultLimitGB", "backlogQuotaDefaultLimitBytes"
+SECONDS, POLICY = "backlogQuotaDefaultLimitSecond", "backlogQuotaDefaultRetentionPolicy"
+RETENTION_MINUTES, RETENTION_MB = "defaultRetentionTimeInMinutes", "defaultRetentionSizeInMB"
+TTL = "ttlDurationDefaultInSeconds"
+
+
+def _value(key: str) -> str:
+    return f"max(value) filter (where key = '{key}')"
+
+
+def _number(key: str) -> str:
+    return f"try_cast(trim({_value(key)}) as double)"
+
+
+def _whole(key: str) -> str:
+    return f"try_cast(trunc({_number(key)}) as bigint)"
+
+
+BROKER_DEFAULTS = f"""
+with told as (
+    select key, value, count(*) as brokers from configuration
+    where value is not null and key in (
+        '{GIGABYTES}', '{BYTES}', '{SECONDS}', '{POLICY}', '{RETENTION_MINUTES}', '{RETENTION_MB}', '{TTL}')
+    group by key, value),
+usual as (select key, first(value order by brokers desc, value) as value from told group by key)
+select
+    -- The size in gigabytes, where it is above 0, goes before that in bytes.
+    case when {_number(GIGABYTES)} > 0 then try_cast(trunc({_number(GIGABYTES)} * 1024 ** 3) as bigint)
+        else {_whole(BYTES)} end as limit_bytes,
+    {_whole(SECONDS)} as limit_seconds,
+    {_value(POLICY)} as policy,
+    {_whole(RETENTION_MINUTES)} as retention_minutes,
+    {_whole(RETENTION_MB)} as retention_megabytes,
+    {_whole(TTL)} as ttl_seconds
+from usual
+"""
+"""One row, the columns of `Defaults`: the values of most brokers, of equally frequent ones the lowest text."""
+
+_QUOTA = '{"limit": "BIGINT", "limitSize": "BIGINT", "limitTime": "BIGINT", "policy": "VARCHAR"}'
+_QUOTAS = f'{{"destination_storage": {_QUOTA}, "message_age": {_QUOTA}}}'
+_RETENTION = '{"retentionTimeInMinutes": "BIGINT", "retentionSizeInMB": "BIGINT"}'
+_POLICIES = f"""{{"backlog_quota_map": {_QUOTAS}, "retention_policies": {_RETENTION},
+    "message_ttl_in_seconds": "BIGINT", "offload_threshold": "BIGINT", "offload_threshold_in_seconds": "BIGINT",
+    "offload_policies": {{"managedLedgerOffloadDriver": "VARCHAR"}}}}"""
+
+
+def _document(column: str, shape: str) -> str:
+    """What a document says of these fields; null where it is no JSON, which does not break everything else."""
+    return f"json_transform(case when json_valid({column}) then {column} end, '{shape}')"
+
+
+NAMESPACE_POLICIES = f"""
+with documents as (
+    select namespace, {_document("policies_json", _POLICIES)} as own from namespaces
+    where policies_json is not null and not starts_with(namespace, 'pulsar/')),
+parts as (
+    select namespace, own, own.backlog_quota_map.destination_storage as size, own.backlog_quota_map.message_age as age,
+        own.retention_policies as retention from documents)
+select
+    namespace,
+    case when size is null then d.limit_bytes else coalesce(size.limitSize, size."limit", -1) end as limit_bytes,
+    case when size is null then d.policy else size.policy end as bytes_policy,
+    case when age is null then d.limit_seconds else coalesce(age.limitTime, -1) end as limit_seconds,
+    case when age is null then d.policy else age.policy end as seconds_policy,
+    case when retention is null then d.retention_minutes else retention.retentionTimeInMinutes end
+        as retention_minutes,
+    case when retention is null then d.retention_megabytes else retention.retentionSizeInMB end
+        as retention_megabytes,
+    coalesce(own.message_ttl_in_seconds, d.ttl_seconds) as ttl_seconds,
+    size is not null as bytes_own,
+    age is not null as seconds_own,
+    retention is not null as retention_own,
+    own.message_ttl_in_seconds is not null as ttl_own,
+    coalesce(own.offload_threshold >= 0, false) or coalesce(own.offload_threshold_in_seconds > 0, false)
+        or own.offload_policies.managedLedgerOffloadDriver is not null as offloaded
+from parts cross join broker_defaults d
+"""
+"""What is in force in each namespace that is not Pulsar's own and whose policies were read.
+
+`namespace`; `limit_bytes` (under 0: none), `bytes_policy`, `limit_seconds` (0 or under: none), `seconds_policy`,
+`retention_minutes` and `retention_megabytes` (-1: unlimited, 0: nothing is retained), `ttl_seconds` (0: none), each
+null where it is not known; `bytes_own`, `seconds_own`, `retention_own` and `ttl_own`, whether the namespace sets it
+itself; `offloaded`, whether it is set to offload old ledgers.
+"""
+
+DRILLED_TOPICS = f"""
+with topics as (
+    select topic, max(namespace) as namespace, max(quota_limit_bytes) as topic_limit_bytes,
+        max(quota_limit_seconds) as topic_limit_seconds, max(oldest_backlog_age_seconds) as oldest_seconds,
+        max(slowest_subscription) as slowest_subscription, sum(delayed_messages)::bigint as delayed_messages,
+        nullif(max(topic_quota_json), '{{}}') as quota_json, nullif(max(topic_retention_json), '{{}}') as retention_json
+    from drilled group by topic),
+read as (
+    select *, {_document("quota_json", _QUOTAS)} as quota, {_document("retention_json", _RETENTION)} as retention
+    from topics)
+select topic, namespace, topic_limit_bytes, topic_limit_seconds, oldest_seconds, slowest_subscription, delayed_messages,
+    quota_json is not null as topic_quota_own,
+    quota.destination_storage is not null as topic_bytes_own,
+    quota.destination_storage.policy as topic_bytes_policy,
+    quota.message_age is not null as topic_seconds_own,
+    quota.message_age.policy as topic_seconds_policy,
+    retention_json is not null as topic_retention_own,
+    retention.retentionTimeInMinutes as topic_retention_minutes,
+    retention.retentionSizeInMB as topic_retention_megabytes
+from read
+"""
+"""Drilled topics, one row each, of the row that each of their subscriptions has.
+
+`topic`, `namespace`; `topic_limit_bytes` and `topic_limit_seconds`, the quotas in force whoever sets them (null: none);
+`oldest_seconds` (null: the broker does not know either), `slowest_subscription`, `delayed_messages` of all
+subscriptions; `topic_quota_own`, `topic_bytes_own`, `topic_seconds_own` and `topic_retention_own`, whether the topic
+sets any quota, that quota or retention itself; `topic_bytes_policy`, `topic_seconds_policy`, `topic_retention_minutes`
+and `topic_retention_megabytes`: what it sets, null where it sets none.
+"""
+
+VIEWS = (
+    View("broker_defaults", BROKER_DEFAULTS),
+    View("namespace_policies", NAMESPACE_POLICIES, kept=True),
+    View("drilled_topics", DRILLED_TOPICS, kept=True),
+)
+"""What the checks of backlog select from."""

@@ -1,0 +1,102 @@
+"""Topics at or over a `producer_*` quota: after a restart or an unload their producers cannot connect again.
+
+Producer creation looks at the quota itself, whether the periodic check is on or not: with the check off, producers that
+are connected go on over the quota, and lose their topic with the first restart (tried on Pulsar 4.0.7).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.backlog.culprits import CULPRITS, slowest_words
+from pulsar_steward.checks.backlog.policies import DEFAULTS, Defaults
+from pulsar_steward.checks.backlog.quota_words import age_quota, capitalised, figures, size_quota
+from pulsar_steward.checks.backlog.quotas import ages_not_read, holds_producers, unknown_ages
+from pulsar_steward.checks.check import Check, Judgement, Question, Scope
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Answers, CheckContext, Row
+
+
+class ProducerHoldRestartRiskPolicy(Section):
+    """When a restart would leave producers unable to connect."""
+
+    warning_percent: int = Field(
+        90, ge=1, description="of a producer_* quota: a restart that takes minutes may find it exceeded"
+    )
+    critical_percent: int = Field(100, ge=1, description="of it: new producers are refused already")
+
+
+# How full quotas are that shut producers out: null for one that evicts.
+FOUND = f"""
+with held as (
+    select *, case when {holds_producers("bytes_policy")} then bytes_percent end as held_bytes_percent,
+        case when {holds_producers("seconds_policy")} then seconds_percent end as held_seconds_percent
+    from pressed),
+fullest as (select *, greatest(held_bytes_percent, held_seconds_percent) as percent from held)
+select fullest.*, percent >= critical_percent as critical
+from fullest join limits using (namespace) where percent >= warning_percent
+"""
+
+
+def judge(answers: Answers, _context: CheckContext[ProducerHoldRestartRiskPolicy]) -> Judgement:
+    """By the fuller of the quotas that shut producers out."""
+    found = answers["found"]
+    if found.rows:
+        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
+    defaults = Defaults.of(answers["defaults"])
+    return Judgement(
+        quiet="No topic is near a quota that shuts producers out.",
+        cannot_tell=(
+            defaults.unknown("limit_bytes", "limit_seconds", "policy") or unknown_ages(answers["ages_unread"])
+        ),
+    )
+
+
+def _finding(row: Row) -> Finding:
+    by_size = (row["held_bytes_percent"] or 0) >= (row["held_seconds_percent"] or 0)
+    policy = row["bytes_policy"] if by_size else row["seconds_policy"]
+    quota = size_quota(row) if by_size else age_quota(row)
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=Severity.CRITICAL if row["critical"] else Severity.WARNING,
+        subject=row["topic"],
+        evidence=f"{capitalised(quota)} ({policy}); {_outlook(row)}.{slowest_words(row)}",
+        figures=figures(row),
+    )
+
+
+def _outlook(row: Row) -> str:
+    producers = row["producers"] or 0
+    if row["percent"] < 100:  # noqa: PLR2004 - all of the quota
+        return f"if it is exceeded by then, an unload or restart leaves its {producers:,} producers unable to connect"
+    if producers == 0:
+        return "no producer is connected, and none can until the backlog is down; an unload does not change that"
+    return f"its {producers:,} producers cannot connect again after an unload or restart until the backlog is down"
+
+
+CHECK = Check(
+    check_id="producer-hold-restart-risk",
+    order=60,
+    title="A restart or an unload would leave a topic's producers unable to connect",
+    advice=(
+        "Restart no broker and unload or split no bundle that holds this topic until its backlog is down.",
+        "Bring the backlog down: more or faster consumers, or delete a subscription that nobody needs.",
+        "If a restart cannot wait, raise the quota first: pulsar-admin topics set-backlog-quota, below the retention.",
+        "Never lower the quota of a topic in this state.",
+    ),
+    source="docs/checks/producer-hold-restart-risk.md",
+    scope=Scope.NAMESPACE,
+    remedied_by="backlog_quota",
+    policy=ProducerHoldRestartRiskPolicy,
+    shards={
+        "found": Question(FOUND, worst_first="critical desc, percent desc, producers desc, topic", detail=CULPRITS),
+        "ages_unread": ages_not_read(holds_producers("seconds_policy")),
+    },
+    cluster={"defaults": DEFAULTS},
+    judge=judge,
+)

@@ -1,0 +1,98 @@
+"""Quotas that are not below the retention: brokers demand it, but do not compare all of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.backlog.policies import DEFAULTS, Defaults
+from pulsar_steward.checks.backlog.quota_words import set_by
+from pulsar_steward.checks.backlog.retention import MIB, MINUTE
+from pulsar_steward.checks.check import Check, Judgement, Question, Scope
+from pulsar_steward.checks.words import duration, size
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Answers, CheckContext, Row
+
+
+class QuotaOverRetentionPolicy(Section):
+    """When a quota is over the retention."""
+
+    warning_percent: int = Field(
+        100, ge=1, description="quota as a share of the retention: brokers refuse a quota that is not below it"
+    )
+
+
+FOUND = """
+select q.*, warning_percent from quotas_beside_retention q join limits using (namespace)
+where percent >= warning_percent
+"""
+
+FIGURES = ("limit_bytes", "limit_seconds", "retention_megabytes", "retention_minutes", "size_percent", "time_percent")
+
+
+def judge(answers: Answers, _context: CheckContext[QuotaOverRetentionPolicy]) -> Judgement:
+    """Always a warning."""
+    found = answers["found"]
+    if found.rows:
+        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
+    return Judgement(
+        quiet="Every quota is below the retention.",
+        cannot_tell=Defaults.of(answers["defaults"]).unknown(
+            "limit_bytes", "limit_seconds", "retention_minutes", "retention_megabytes"
+        ),
+    )
+
+
+def _finding(row: Row) -> Finding:
+    parts = ((_by_size, "size_percent"), (_by_time, "time_percent"))
+    words = [part(row) for part, percent in parts if _over(row[percent], row["warning_percent"])]
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=Severity.WARNING,
+        subject=row["subject"],
+        evidence=(
+            f"{', and '.join(words)}: a quota has to be below the retention, and the broker may"
+            " refuse the next change of either (412)."
+        ),
+        figures={name: row[name] for name in FIGURES if row[name] is not None},
+    )
+
+
+def _over(percent: int | None, limit: int) -> bool:
+    return percent is not None and percent >= limit
+
+
+def _by_size(row: Row) -> str:
+    return (
+        f"The size quota of {size(row['limit_bytes'])} ({set_by(row['bytes_by'])}) is {row['size_percent']:,} % of the"
+        f" {size(row['retention_megabytes'] * MIB)} that are retained ({set_by(row['retention_by'])})"
+    )
+
+
+def _by_time(row: Row) -> str:
+    return (
+        f"the age quota of {duration(row['limit_seconds'])} ({set_by(row['seconds_by'])}) is {row['time_percent']:,} %"
+        f" of the {duration(row['retention_minutes'] * MINUTE)} of retention ({set_by(row['retention_by'])})"
+    )
+
+
+CHECK = Check(
+    check_id="quota-over-retention",
+    order=40,
+    title="A backlog quota is not below the retention",
+    advice=(
+        "Raise the retention above the quota first, in size and in time, or lower the quota.",
+        "Before lowering a producer_* quota, see that no topic's backlog is over the new one: its producers stop.",
+        "Do not rely on the broker to refuse it: it compares size quotas of the same level only.",
+    ),
+    source="docs/checks/quota-over-retention.md",
+    scope=Scope.NAMESPACE,
+    remedied_by="backlog_quota",
+    policy=QuotaOverRetentionPolicy,
+    cluster={"found": Question(FOUND, worst_first="percent desc, subject"), "defaults": DEFAULTS},
+    judge=judge,
+)

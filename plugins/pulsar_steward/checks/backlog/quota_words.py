@@ -1,0 +1,69 @@
+"""A quota, how full it is and what happens when it is exceeded, in words and figures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.checks.words import duration, size
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Row
+
+_CONSEQUENCES = {
+    "producer_request_hold": "all producers are cut off and new ones are refused until the backlog is below it",
+    "producer_exception": "all producers are cut off and new ones are refused with an exception",
+    "consumer_backlog_eviction": "the oldest messages that nobody has consumed are dropped",
+}
+
+
+def consequence(policy: str | None) -> str:
+    """What the broker does with a topic over a quota of that policy."""
+    return _CONSEQUENCES.get(policy or "", "what happens is not known, as its policy was not read")
+
+
+def size_quota(row: Row) -> str:
+    """How full the size quota is; an impossible one of 0 bytes says so."""
+    if row["limit_bytes"] == 0:
+        return f"the backlog is {size(row['backlog_bytes'])}, and a size quota of 0 bytes is exceeded by any"
+    return (
+        f"the backlog is {size(row['backlog_bytes'])}, {row['bytes_percent']:,} % of the size quota of"
+        f" {size(row['limit_bytes'])}"
+    )
+
+
+def age_quota(row: Row) -> str:
+    """How full the age quota is."""
+    return (
+        f"the oldest message of the backlog is {duration(row['oldest_seconds'])} old,"
+        f" {row['seconds_percent']:,} % of the age quota of {duration(row['limit_seconds'])}"
+    )
+
+
+def figures(row: Row) -> dict[str, int]:
+    """The numbers of a row of `quotas_in_force`, as far as they are known."""
+    names = {
+        "backlog_bytes": "backlog_bytes",
+        "bytes_percent": "bytes_percent",
+        "delayed_messages": "delayed_messages",
+        "limit_bytes": "limit_bytes",
+        "limit_seconds": "limit_seconds",
+        "oldest_backlog_age_seconds": "oldest_seconds",
+        "producers": "producers",
+        "seconds_percent": "seconds_percent",
+    }
+    return {name: row[column] for name, column in names.items() if row[column] is not None}
+
+
+def capitalised(sentence: str) -> str:
+    """The sentence with a capital first letter; the rest stays as it is."""
+    return sentence[:1].upper() + sentence[1:]
+
+
+def set_by(who: str) -> str:
+    """Where a value comes from: topic, namespace or default."""
+    return "the brokers' default" if who == "default" else f"set by the {who}"
+
+
+def delayed_words(row: Row) -> str:
+    """A further sentence about delayed messages; nothing where there are none, or it is not known."""
+    return f" {row['delayed_messages']:,} delayed messages count as backlog." if row["delayed_messages"] else ""

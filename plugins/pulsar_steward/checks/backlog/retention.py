@@ -1,0 +1,48 @@
+"""Retention beside quotas, for namespaces and for the topics that are set apart from theirs."""
+
+from __future__ import annotations
+
+from pulsar_steward.checks.views import View
+
+MIB = 1024**2
+MINUTE = 60
+
+UNBOUNDED = "retention_minutes < 0 and retention_megabytes < 0"
+BOUNDED = "retention_minutes <> 0 and retention_megabytes <> 0 and (retention_minutes > 0 or retention_megabytes > 0)"
+"""Zero in both keeps nothing; brokers refuse it in one alone."""
+
+QUOTAS_BESIDE_RETENTION = f"""
+with each as (
+    select namespace as subject, namespace, limit_bytes, limit_seconds, retention_minutes, retention_megabytes,
+        if(bytes_own, 'namespace', 'default') as bytes_by,
+        if(seconds_own, 'namespace', 'default') as seconds_by,
+        if(retention_own, 'namespace', 'default') as retention_by
+    from namespace_policies
+    union all
+    select topic, namespace, coalesce(topic_limit_bytes, -1), coalesce(topic_limit_seconds, -1),
+        coalesce(topic_retention_minutes, retention_minutes),
+        coalesce(topic_retention_megabytes, retention_megabytes),
+        case when topic_bytes_own then 'topic' when bytes_own then 'namespace' else 'default' end,
+        case when topic_seconds_own then 'topic' when seconds_own then 'namespace' else 'default' end,
+        case when topic_retention_own then 'topic' when retention_own then 'namespace' else 'default' end
+    from drilled_topics join namespace_policies using (namespace)
+    where topic_quota_own or topic_retention_own),
+shares as (
+    select *,
+        -- Of the largest number as a limit, the share may not fit.
+        case when limit_bytes >= 0 and retention_megabytes > 0 then least(9e18,
+            floor(limit_bytes * 100::double / (retention_megabytes::double * {MIB})))::bigint end as size_percent,
+        case when limit_seconds > 0 and retention_minutes > 0 then least(9e18,
+            floor(limit_seconds * 100::double / (retention_minutes::double * {MINUTE})))::bigint end as time_percent
+    from each)
+select *, greatest(size_percent, time_percent) as percent from shares
+"""
+"""A row a namespace, and one a drilled topic that sets quota or retention itself.
+
+`subject`, `namespace`; `limit_bytes`, `limit_seconds`, `retention_minutes`, `retention_megabytes`; `bytes_by`,
+`seconds_by` and `retention_by`, who sets them: topic, namespace or default; `size_percent` and `time_percent`, the
+quota as a share of the retention, null where one of them has no limit, and `percent`, the larger one.
+"""
+
+VIEWS = (View("quotas_beside_retention", QUOTAS_BESIDE_RETENTION),)
+"""They need those of `pulsar_steward.checks.backlog.policies`."""

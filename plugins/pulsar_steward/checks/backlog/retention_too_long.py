@@ -1,0 +1,156 @@
+"""Namespaces whose bounded retention stores much more, and for far longer, than quota and outage need."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.backlog.policies import DEFAULTS, Defaults
+from pulsar_steward.checks.backlog.quota_words import set_by
+from pulsar_steward.checks.backlog.retention import BOUNDED, MIB, MINUTE
+from pulsar_steward.checks.check import Check, Judgement, Question, Scope
+from pulsar_steward.checks.words import duration, size
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Answers, CheckContext, Row
+
+_GIB = 1024**3
+
+
+class RetentionTooLongPolicy(Section):
+    """When a bounded retention costs far more than anybody needs."""
+
+    warning_consumed_bytes: int = Field(
+        1024 * _GIB,
+        ge=1,
+        description="stored by the loaded topics of the namespace though all of it is consumed; each copy comes on top",
+    )
+    warning_percent: int = Field(
+        1_000,
+        ge=101,
+        description="of what quota and outage need, in time and in size: a week is usual, ten times an outage is not",
+    )
+
+
+# What a namespace's loaded topics store that every subscription has consumed. Those that are known to retain otherwise
+# are left out.
+STORED = f"""
+with bounded as (select namespace, retention_minutes, retention_megabytes from namespace_policies where {BOUNDED}),
+consumed as (
+    select namespace, topic, storage_bytes, backlog_bytes, throughput_in_bytes,
+        coalesce(greatest(storage_bytes - coalesce(backlog_bytes, 0), 0), 0) as consumed
+    from topics_under_policies join bounded using (namespace, retention_minutes, retention_megabytes))
+select namespace, count(*) as topics, sum(storage_bytes)::bigint as storage_bytes,
+    sum(consumed)::bigint as consumed_bytes, max(consumed) as most_consumed,
+    arg_max(topic, (consumed, topic)) as topic,
+    coalesce(max(backlog_bytes), 0) as peak_bytes, coalesce(max(throughput_in_bytes), 0) as busiest
+from consumed group by namespace
+"""
+
+# A retention has to have room for an outage, the quotas and the backlogs seen, each with its headroom. Of what is
+# bounded, the tighter one counts.
+FOUND = f"""
+with together as (
+    select namespace, sum(topics)::bigint as topics, sum(storage_bytes)::bigint as storage_bytes,
+        sum(consumed_bytes)::bigint as consumed_bytes, arg_max(topic, (most_consumed, topic)) as topic,
+        max(peak_bytes) as peak_bytes, max(busiest) as busiest
+    from stored group by namespace),
+outage as (select $backlog_quota_remedy__survive_outage_hours::bigint * 3600 as outage_seconds),
+needs as (
+    select t.*, retention_minutes, retention_megabytes, retention_own, offloaded, warning_consumed_bytes,
+        warning_percent,
+        greatest(
+            outage_seconds * (100 + $backlog_quota_remedy__outage_headroom_percent) // 100,
+            coalesce(limit_seconds, 0)
+        ) as needed_seconds,
+        -- The largest number that counts as a limit does not fit once it was a double.
+        trunc(least(9e18, greatest(
+            peak_bytes * (100 + $backlog_quota_remedy__peak_headroom_percent) / 100,
+            busiest * outage_seconds,
+            $backlog_quota_remedy__minimum_megabytes::double * {MIB},
+            coalesce(limit_bytes, 0)::double
+        )))::bigint as needed_bytes
+    from together t join namespace_policies using (namespace) join limits using (namespace) cross join outage),
+shares as (
+    select *, floor(least(
+            case when retention_minutes > 0 then retention_minutes * 100::double * {MINUTE} / needed_seconds end,
+            case when retention_megabytes > 0 then retention_megabytes * 100::double * {MIB} / needed_bytes end
+        ))::bigint as percent
+    from needs)
+select * from shares where consumed_bytes >= warning_consumed_bytes and percent >= warning_percent
+"""
+
+FIGURES = (
+    "consumed_bytes",
+    "needed_bytes",
+    "needed_seconds",
+    "percent",
+    "retention_megabytes",
+    "retention_minutes",
+    "storage_bytes",
+    "topics",
+)
+
+
+def judge(answers: Answers, _context: CheckContext[RetentionTooLongPolicy]) -> Judgement:
+    """A warning; where old ledgers are offloaded it is likely meant."""
+    found = answers["found"]
+    if found.rows:
+        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
+    return Judgement(
+        quiet="No namespace stores much more of what is consumed than its quota or an outage need.",
+        cannot_tell=Defaults.of(answers["defaults"]).unknown(
+            "limit_bytes", "limit_seconds", "retention_minutes", "retention_megabytes"
+        ),
+    )
+
+
+def _finding(row: Row) -> Finding:
+    who = set_by("namespace" if row["retention_own"] else "default")
+    offload = "; old ledgers are offloaded" if row["offloaded"] else ""
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=Severity.INFO if row["offloaded"] else Severity.WARNING,
+        subject=row["namespace"],
+        evidence=(
+            f"Over the cluster, {row['topics']:,} loaded topics store {size(row['consumed_bytes'])} that every"
+            f" subscription has consumed, of {size(row['storage_bytes'])} in all and before copies, {row['topic']} the"
+            f" most: retention is {_kept(row)} ({who}), {row['percent'] / 100:,.0f} times what quota and outage need"
+            f" ({duration(row['needed_seconds'])}, {size(row['needed_bytes'])} a topic){offload}."
+        ),
+        figures={name: row[name] for name in FIGURES},
+    )
+
+
+def _kept(row: Row) -> str:
+    limits = []
+    if row["retention_minutes"] > 0:
+        limits.append(duration(row["retention_minutes"] * MINUTE))
+    if row["retention_megabytes"] > 0:
+        limits.append(f"{size(row['retention_megabytes'] * MIB)} a topic")
+    return " and ".join(limits)
+
+
+CHECK = Check(
+    check_id="retention-too-long",
+    order=90,
+    title="Consumed messages are stored for far longer than anything needs",
+    advice=(
+        "Ask the topics' owners how far back they read again: that, and not a habit, is what retention is for.",
+        "Lower it above quota and outage: pulsar-admin namespaces set-retention; what is over it is deleted at once.",
+        "If it is needed, offload old ledgers to tiered storage: pulsar-admin namespaces set-offload-policies.",
+    ),
+    source="docs/checks/retention-too-long.md; docs/knowledge.md B",
+    scope=Scope.NAMESPACE,
+    remedied_by="retention",
+    policy=RetentionTooLongPolicy,
+    shards={"stored": Question(STORED)},
+    cluster={
+        "found": Question(FOUND, worst_first="offloaded, consumed_bytes desc, namespace"),
+        "defaults": DEFAULTS,
+    },
+    judge=judge,
+)

@@ -1,0 +1,148 @@
+"""Retention that a topic's backlog has outgrown, or that leaves a quota no room."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.backlog.policies import DEFAULTS, Defaults
+from pulsar_steward.checks.backlog.retention import MIB, MINUTE
+from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question, Scope
+from pulsar_steward.checks.words import duration, size
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Answer, Answers, CheckContext, Row
+
+_GIB = 1024**3
+
+
+class RetentionTooShortPolicy(Section):
+    """When the retention leaves too little room."""
+
+    info_percent: int = Field(
+        90, ge=1, description="quota as a share of the retention: so close, raising the quota is refused soon"
+    )
+    minimum_backlog_bytes: int = Field(
+        _GIB, ge=1, description="backlogs smaller than this are not compared with the retained size"
+    )
+    minimum_backlog_age_seconds: int = Field(
+        3600, ge=1, description="backlogs younger than this are not compared with the retained time"
+    )
+
+
+# Topics whose backlog is at least as large or as old as what is retained. A share is null where it is left alone.
+OUTGROWN = f"""
+with large_or_old as (
+    select topic, backlog_bytes, oldest_seconds, slowest_subscription, retention_minutes, retention_megabytes,
+        retention_megabytes > 0 and backlog_bytes >= minimum_backlog_bytes as large,
+        retention_minutes > 0 and oldest_seconds >= minimum_backlog_age_seconds as old
+    from topics_under_policies join limits using (namespace) where large or old),
+shares as (
+    select * exclude (large, old),
+        case when large then floor(backlog_bytes * 100::double / (retention_megabytes::double * {MIB}))::bigint end
+            as size_percent,
+        case when old then floor(oldest_seconds * 100::double / (retention_minutes::double * {MINUTE}))::bigint end
+            as time_percent
+    from large_or_old)
+select *, greatest(size_percent, time_percent) as percent from shares where percent >= 100
+"""
+
+# Of a topic that was drilled and tells no age, the broker does not know it either.
+BLIND = """
+select count(*) as topics from topics_under_policies where not drilled and retention_minutes > 0 and backlog_bytes > 0
+"""
+
+# From which share on `quota-over-retention` speaks is not among this check's limits: that is for `judge` to leave out.
+TIGHT = "select q.* from quotas_beside_retention q join limits using (namespace) where percent >= info_percent"
+
+
+def judge(answers: Answers, context: CheckContext[RetentionTooShortPolicy]) -> Judgement:
+    """Topics whose backlog has outgrown the retention first, then the quotas that take nearly all of it."""
+    outgrown, tight = answers["outgrown"], _without_room(answers["tight"], context)
+    findings = [_backlog_finding(row) for row in outgrown.rows] + [_quota_finding(row) for row in tight]
+    missing = Defaults.of(answers["defaults"]).unknown(
+        "limit_bytes", "limit_seconds", "retention_minutes", "retention_megabytes"
+    )
+    return Judgement(
+        findings=tuple(findings[:MAX_FINDINGS]),
+        more=outgrown.more + max(len(findings) - MAX_FINDINGS, 0),
+        quiet="No retention is too short for its quota or for the backlog seen.",
+        cannot_tell=missing or (None if findings else _unknown_ages(answers["blind"])),
+    )
+
+
+def _without_room(quotas: Answer, context: CheckContext[RetentionTooShortPolicy]) -> list[Row]:
+    """Those that are below the share from which `quota-over-retention` speaks, the tightest first."""
+    over = {
+        name: context.policy.for_namespace(name).quota_over_retention.warning_percent
+        for _, names in context.parts
+        for name in names
+    }
+    elsewhere = context.policy.quota_over_retention.warning_percent
+
+    def percent_over(namespace: str) -> int:
+        return int(over.get(namespace, over.get(namespace.partition("/")[0], elsewhere)))
+
+    tight = [row for row in quotas.rows if row["percent"] < percent_over(row["namespace"])]
+    return sorted(tight, key=lambda row: (-row["percent"], row["subject"]))
+
+
+def _unknown_ages(blind: Answer) -> str | None:
+    topics = sum(row["topics"] for row in blind.rows)
+    return f"{topics:,} topics under a retention in time have a backlog whose age was not read." if topics else None
+
+
+def _backlog_finding(row: Row) -> Finding:
+    if (row["size_percent"] or 0) >= (row["time_percent"] or 0):
+        what = f"The backlog is {size(row['backlog_bytes'])}, and {size(row['retention_megabytes'] * MIB)} are retained"
+    else:
+        what = (
+            f"The oldest message of the backlog is {duration(row['oldest_seconds'])} old, and the retention is"
+            f" {duration(row['retention_minutes'] * MINUTE)}"
+        )
+    slowest = f" by subscription {row['slowest_subscription']}" if row["slowest_subscription"] else ""
+    names = ("backlog_bytes", "retention_megabytes", "retention_minutes", "size_percent", "time_percent")
+    figures = {name: row[name] for name in names if row[name] is not None}
+    if row["oldest_seconds"] is not None:
+        figures["oldest_backlog_age_seconds"] = row["oldest_seconds"]
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=Severity.WARNING,
+        subject=row["topic"],
+        evidence=f"{what}: once it is acknowledged{slowest}, the excess is deleted and cannot be read again.",
+        figures=figures,
+    )
+
+
+def _quota_finding(row: Row) -> Finding:
+    names = ("limit_bytes", "limit_seconds", "retention_megabytes", "retention_minutes", "size_percent", "time_percent")
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=Severity.INFO,
+        subject=row["subject"],
+        evidence=f"The quota takes {row['percent']:,} % of the retention: there is little room to raise it.",
+        figures={name: row[name] for name in names if row[name] is not None},
+    )
+
+
+CHECK = Check(
+    check_id="retention-too-short",
+    order=80,
+    title="The retention leaves little room over the quota or the backlog",
+    advice=(
+        "Raise the retention well above the quota: pulsar-admin namespaces set-retention.",
+        "Bring the slowest subscription up to date: once it has acknowledged, no history is left to go back to.",
+        "Set size and time: where both are set, the tighter one holds.",
+    ),
+    source="docs/checks/retention-too-short.md",
+    remedied_by="retention",
+    scope=Scope.NAMESPACE,
+    reads=("quota_over_retention",),
+    policy=RetentionTooShortPolicy,
+    shards={"outgrown": Question(OUTGROWN, worst_first="percent desc, topic"), "blind": Question(BLIND)},
+    cluster={"tight": Question(TIGHT), "defaults": DEFAULTS},
+    judge=judge,
+)

@@ -1,0 +1,105 @@
+"""Namespaces whose topics keep consumed messages for ever, in time and in size: their storage only grows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.backlog.policies import DEFAULTS, Defaults
+from pulsar_steward.checks.backlog.quota_words import set_by
+from pulsar_steward.checks.backlog.retention import UNBOUNDED
+from pulsar_steward.checks.check import Check, Judgement, Question, Scope
+from pulsar_steward.checks.words import size
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Answers, CheckContext, Row
+
+_GIB = 1024**3
+
+
+class RetentionUnboundedPolicy(Section):
+    """When retention without any limit is trouble."""
+
+    warning_storage_bytes: int = Field(
+        100 * _GIB, ge=1, description="stored by the loaded topics of the namespace that are kept for ever"
+    )
+
+
+# What a namespace's loaded topics store that are kept for ever, as the namespace says or they themselves.
+STORED = f"""
+select namespace, count(*) as topics, sum(storage_bytes)::bigint as storage_bytes, max(storage_bytes) as most_bytes,
+    arg_max(topic, (coalesce(storage_bytes, -1), topic)) as topic
+from topics_under_policies where {UNBOUNDED} group by namespace
+"""
+
+FOUND = f"""
+with together as (
+    select namespace, sum(topics)::bigint as topics, sum(storage_bytes)::bigint as storage_bytes,
+        max(most_bytes) as most_bytes, arg_max(topic, (coalesce(most_bytes, -1), topic)) as topic
+    from stored group by namespace),
+kept as (
+    select p.namespace, {UNBOUNDED} as unbounded, retention_own, offloaded, warning_storage_bytes, topic,
+        coalesce(topics, 0) as topics, coalesce(storage_bytes, 0) as storage_bytes,
+        coalesce(most_bytes, 0) as most_bytes
+    from namespace_policies p join limits using (namespace) left join together using (namespace))
+select *, not offloaded and storage_bytes >= warning_storage_bytes as trouble from kept where unbounded or topics > 0
+"""
+
+
+def judge(answers: Answers, _context: CheckContext[RetentionUnboundedPolicy]) -> Judgement:
+    """A warning where much is stored so and nothing of it is offloaded."""
+    found = answers["found"]
+    if found.rows:
+        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
+    return Judgement(
+        quiet="No namespace retains messages for ever.",
+        cannot_tell=Defaults.of(answers["defaults"]).unknown("retention_minutes", "retention_megabytes"),
+    )
+
+
+def _finding(row: Row) -> Finding:
+    who = set_by("namespace" if row["retention_own"] else "default") if row["unbounded"] else "set on topics"
+    stored = (
+        f"{row['topics']:,} loaded topics store {size(row['storage_bytes'])} under it, {row['topic']} the most"
+        f" ({size(row['most_bytes'])})"
+        if row["topics"]
+        else "no topic under it is loaded"
+    )
+    offload = "; old ledgers are offloaded" if row["offloaded"] else ""
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=Severity.WARNING if row["trouble"] else Severity.INFO,
+        subject=row["namespace"],
+        evidence=f"Retention has no limit in time nor in size ({who}): {stored}{offload}.",
+        figures={
+            "most_storage_bytes": row["most_bytes"],
+            "storage_bytes": row["storage_bytes"],
+            "topics": row["topics"],
+        },
+    )
+
+
+CHECK = Check(
+    check_id="retention-unbounded",
+    order=70,
+    title="Messages are retained for ever",
+    advice=(
+        "Ask the topics' owners whether consumed messages are really needed for ever.",
+        "If not, bound it in time or size: pulsar-admin namespaces set-retention; what is over it is deleted at once.",
+        "If so, offload old ledgers to tiered storage: pulsar-admin namespaces set-offload-policies.",
+        "Watch the bookies' disks.",
+    ),
+    source="docs/checks/retention-unbounded.md",
+    scope=Scope.NAMESPACE,
+    remedied_by="retention",
+    policy=RetentionUnboundedPolicy,
+    shards={"stored": Question(STORED)},
+    cluster={
+        "found": Question(FOUND, worst_first="trouble desc, storage_bytes desc, namespace"),
+        "defaults": DEFAULTS,
+    },
+    judge=judge,
+)

@@ -1,0 +1,94 @@
+"""Partitions with thousands of consumers: costly to dispatch to, a source of ack holes, and dangerous to move."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.check import Check, Judgement, Scope
+from pulsar_steward.checks.clients.fanout import crowded, most_of_one, most_seen, moving
+from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Answers, CheckContext, Row
+
+
+class ConsumerFanoutPolicy(Section):
+    """When one partition has too many consumers."""
+
+    warning_consumers: int = Field(
+        2000, ge=1, description="on one partition, of all subscriptions; thousands made trouble in production"
+    )
+    critical_consumers: int = Field(
+        10_000, ge=1, description="the same; as many as partitions had whose producers timed out (knowledge.md C)"
+    )
+
+
+# The subscription with most consumers; of equals, the last by name.
+LARGEST = """
+with largest as (
+    select topic, list({
+            'subscription': subscription, 'consumers': consumers, 'type': type, 'ack_holes': ack_holes}
+        order by consumers desc, subscription desc)[1] as largest
+    from subscriptions semi join worst using (topic) group by topic)
+select worst.*, largest from worst left join largest using (topic)
+"""
+
+
+def judge(answers: Answers, context: CheckContext[ConsumerFanoutPolicy]) -> Judgement:
+    """Severity follows from their number."""
+    found = answers["found"]
+    if found.rows:
+        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
+    return Judgement(
+        quiet=most_of_one(answers["seen"], context, "consumers"), cannot_tell=nothing_read(answers["read"])
+    )
+
+
+def _finding(row: Row) -> Finding:
+    largest = row["largest"]
+    figures = {"consumers": row["consumers"], "producers": row["producers"] or 0}
+    if largest is not None:
+        figures["largest_subscription_consumers"] = largest["consumers"] or 0
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=Severity.CRITICAL if row["critical"] else Severity.WARNING,
+        subject=row["topic"],
+        evidence=(
+            f"{row['topic']} on {row['broker']} has {row['consumers']:,} consumers in {row['subscriptions'] or 0:,}"
+            f" subscriptions{_most(largest)}. {moving(row)}"
+        ),
+        figures=figures,
+    )
+
+
+def _most(largest: Row | None) -> str:
+    if largest is None:
+        return ""
+    kind = f" ({largest['type']})" if largest["type"] else ""
+    return (
+        f", {largest['consumers'] or 0:,} of them in {largest['subscription']}{kind},"
+        f" which has {largest['ack_holes'] or 0:,} ack holes"
+    )
+
+
+CHECK = Check(
+    check_id="consumer-fanout",
+    order=50,
+    title="Thousands of consumers on one partition",
+    advice=(
+        "Use fewer consumers with more threads or larger receiver queues, or more partitions.",
+        "Watch the ack holes of its subscriptions: they grow with the number of consumers (check ack-holes).",
+        "Count the clients before you move its bundle: all of them reconnect at once.",
+        "Set `maxConsumersPerTopic` or `maxConsumersPerSubscription` so that it cannot grow without end.",
+    ),
+    source="docs/knowledge.md C; docs/checks/consumer-fanout.md",
+    scope=Scope.NAMESPACE,
+    policy=ConsumerFanoutPolicy,
+    shards={"found": crowded("consumers", detail=LARGEST), "seen": most_seen("consumers")},
+    cluster={"read": BROKERS_READ},
+    judge=judge,
+)

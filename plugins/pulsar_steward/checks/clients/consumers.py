@@ -1,0 +1,49 @@
+"""The slowest consumers of subscriptions in words, for the subscriptions that are listed only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Row
+
+SLOWEST = """
+with slowest as (
+    select topic, subscription, list({
+            'consumer': consumer, 'address': address, 'connected_since': connected_since,
+            'unacked_messages': unacked_messages, 'permits': coalesce(available_permits, 0),
+            'blocked': coalesce(blocked, false)}
+        order by coalesce(blocked, false) desc, coalesce(unacked_messages, 0) desc, coalesce(available_permits, 0),
+            consumer, address, connected_since)[1:3] as slowest
+    from clients semi join worst using (topic, subscription) group by topic, subscription)
+select worst.*, slowest from worst left join slowest using (topic, subscription)
+"""
+"""Adds `slowest` to rows with `topic` and `subscription`: blocked consumers first, then by what they hold; three of
+them, which is what one sentence can name before nobody reads it. Null where none is in the snapshot."""
+
+
+def subject_of(row: Row) -> str:
+    """What a finding about a subscription is about."""
+    return f"{row['topic']} subscription {row['subscription']}"
+
+
+def slowest_words(row: Row) -> str:
+    """A clause about a row with `consumers` and `slowest`."""
+    if not row["consumers"]:
+        return "no consumer is connected"
+    if not row["slowest"]:
+        return f"which of its {row['consumers']:,} consumers is the slowest is not in the snapshot"
+    whose = "its only consumer" if row["consumers"] == 1 else f"slowest of its {row['consumers']:,} consumers"
+    return f"{whose}: {'; '.join(map(_in_words, row['slowest']))}"
+
+
+def _in_words(consumer: Row) -> str:
+    held = consumer["unacked_messages"]
+    facts = [
+        f"connected since {consumer['connected_since']}" if consumer["connected_since"] else "",
+        "" if held is None else f"{held:,} unacknowledged",
+        "no permits left" if consumer["permits"] <= 0 else f"{consumer['permits']:,} permits left",
+        "blocked" if consumer["blocked"] else "",
+    ]
+    name = consumer["consumer"] or "(without a name)"
+    return f"{name} at {consumer['address'] or '(address not told)'} ({', '.join(fact for fact in facts if fact)})"

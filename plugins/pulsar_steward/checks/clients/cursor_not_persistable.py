@@ -1,0 +1,157 @@
+"""Cursors whose ack state comes near the largest entry that BookKeeper takes; beyond it nothing more is persisted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.check import Check, Judgement, Question, Scope
+from pulsar_steward.checks.clients.ack_holes import LONG_ARRAY, MAX_RANGES
+from pulsar_steward.checks.clients.consumers import subject_of
+from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
+from pulsar_steward.checks.words import size
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Answer, Answers, CheckContext, Row
+
+
+class CursorNotPersistablePolicy(Section):
+    """When the ack state of a cursor comes near what one BookKeeper entry holds; beyond it is always critical."""
+
+    warning_percent: int = Field(
+        50, ge=1, le=100, description="ack state of the largest entry: it doubles with the entries that it spans"
+    )
+
+
+MAX_MESSAGE = "maxMessageSize"
+USUAL_MESSAGE_BYTES = 5 * 1024 * 1024
+FRAME_PADDING_BYTES = 10 * 1024
+"""What a broker allows an entry beyond `maxMessageSize` (`Commands.MESSAGE_SIZE_FRAME_PADDING`)."""
+
+LONG_BYTES, LONG_ENTRIES = 11, 64
+"""A long of the array holds 64 entries and takes up to 11 bytes, so 30.6 million entries fill 5 MiB."""
+
+RANGE_BYTES = 30
+"""Two positions as the persisted ranges hold them, at most; 14 were measured on a broker with small numbers."""
+
+# The state is estimated as the most that it can be: as an array of longs where how it is persisted is not known.
+STATES = f"""
+with settings as (
+    select broker, max(try_cast(trim(value) as boolean)) filter (key = '{LONG_ARRAY}') as long_array,
+        max(try_cast(trim(value) as bigint)) filter (key = '{MAX_RANGES}') as max_ranges,
+        max(try_cast(trim(value) as bigint)) filter (key = '{MAX_MESSAGE}') as message_bytes
+    from configuration where key in ('{LONG_ARRAY}', '{MAX_RANGES}', '{MAX_MESSAGE}') group by broker),
+measured as (
+    select topic, subscription, max(ack_state_bytes) as measured_bytes
+    from drilled where subscription is not null group by topic, subscription),
+states as (
+    select topic, subscription, ack_holes, entries_since_first_gap as entries, measured_bytes, long_array,
+        warning_percent, coalesce(message_bytes, {USUAL_MESSAGE_BYTES}) + {FRAME_PADDING_BYTES} as frame_bytes,
+        case when not long_array then least(ack_holes, max_ranges) * {RANGE_BYTES}
+            else (entries + {LONG_ENTRIES - 1}) // {LONG_ENTRIES} * {LONG_BYTES} end as estimated_bytes
+    from user_subscriptions join limits using (namespace) left join measured using (topic, subscription)
+        left join settings using (broker)
+    where ack_holes > 0 or measured_bytes > 0)
+"""
+
+# A measured size stands for itself. A small one speaks against an estimate, but does not refute it: once a state is
+# too large, a shorter one is persisted elsewhere, and measured.
+FOUND = f"""
+{STATES}
+select topic, subscription, ack_holes, entries, measured_bytes, estimated_bytes, frame_bytes,
+    coalesce(measured_bytes, estimated_bytes) as largest_bytes,
+    coalesce(measured_bytes * 100 >= frame_bytes * warning_percent, false) as by_measure,
+    case when measured_bytes >= frame_bytes then 2
+        when by_measure then 1
+        when long_array is null then null
+        when estimated_bytes >= frame_bytes then if(measured_bytes is null, 1, 0)
+        when measured_bytes is null and estimated_bytes * 100 >= frame_bytes * warning_percent then 0 end as rank
+from states where rank is not null
+"""
+
+UNKNOWN = f"""
+{STATES}
+select count(*) as cursors from states
+where measured_bytes is null
+    and (estimated_bytes is null or (long_array is null and estimated_bytes * 100 >= frame_bytes * warning_percent))
+"""
+
+
+def judge(answers: Answers, context: CheckContext[CursorNotPersistablePolicy]) -> Judgement:
+    """A measurement decides; an estimate, which is the most that it can be, weighs one step less."""
+    found = answers["found"]
+    if found.rows:
+        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
+    return Judgement(
+        quiet=context.in_each_part(
+            lambda limits: (
+                f"No cursor's ack state has {limits.warning_percent} % of the largest entry that BookKeeper takes."
+            )
+        ),
+        cannot_tell=nothing_read(answers["read"]) or _unknown(answers["unknown"]),
+    )
+
+
+def _unknown(answer: Answer) -> str | None:
+    """Cursors that may be too large, and of which neither their size nor how it is persisted was read."""
+    count = sum(row["cursors"] for row in answer.rows)
+    if not count:
+        return None
+    return (
+        f"{count:,} subscriptions with ack holes were not asked for the size of their ack state, and what their brokers"
+        f" persist of it ({LONG_ARRAY}, {MAX_RANGES}) or how many entries it spans is not in the snapshot."
+    )
+
+
+def _finding(row: Row) -> Finding:
+    figures = {name: row[name] for name in ("ack_holes", "frame_bytes") if row[name] is not None}
+    if row["entries"] is not None:
+        figures["entries_since_first_gap"] = row["entries"]
+    if row["measured_bytes"] is not None:
+        figures["ack_state_bytes"] = row["measured_bytes"]
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=tuple(Severity)[row["rank"]],
+        subject=subject_of(row),
+        evidence=(
+            f"The cursor of subscription {row['subscription']} of {row['topic']} spans {row['entries'] or 0:,} entries"
+            f" with {row['ack_holes'] or 0:,} ack holes: {_state(row)} of the {size(row['frame_bytes'])} that one entry"
+            f" of a cursor ledger holds; what does not fit is delivered again after a restart or move."
+        ),
+        figures=figures,
+    )
+
+
+def _state(row: Row) -> str:
+    if row["by_measure"]:
+        return f"its ack state has {size(row['measured_bytes'])}"
+    estimate = f"its ack state may take up to {size(row['estimated_bytes'])} (an estimate"
+    if row["measured_bytes"] is None:
+        return f"{estimate}: its topic was not asked)"
+    return f"{estimate}; what was persisted last has {size(row['measured_bytes'])})"
+
+
+CHECK = Check(
+    check_id="cursor-not-persistable",
+    order=40,
+    title="The ack state of a cursor comes near what one BookKeeper entry can hold",
+    advice=(
+        "Find the message that holds the cursor back: `pulsar-admin topics stats-internal TOPIC`, markDeletePosition.",
+        "Let it be acknowledged, or skip it: `pulsar-admin topics skip TOPIC --subscription SUB --count N`.",
+        "Do not unload or restart before: what was not persisted is delivered again.",
+        "Set `managedLedgerPersistIndividualAckAsLongArray=false` where few holes span many entries.",
+        "Spread the topic over more partitions: each has a cursor of its own.",
+    ),
+    source="docs/checks/cursor-not-persistable.md; apache/pulsar#25985, apache/pulsar#19966",
+    scope=Scope.NAMESPACE,
+    policy=CursorNotPersistablePolicy,
+    shards={
+        "found": Question(FOUND, worst_first="rank desc, largest_bytes desc, topic, subscription"),
+        "unknown": Question(UNKNOWN),
+    },
+    cluster={"read": BROKERS_READ},
+    judge=judge,
+)

@@ -1,0 +1,54 @@
+"""Topics with more clients of one kind than a partition should have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pulsar_steward.checks.check import Question
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Answer, CheckContext, Row
+
+
+def crowded(clients: str, detail: str | None = None) -> Question:
+    """The topics with most `producers` or `consumers`, and `critical`, whether they are so many.
+
+    Args:
+        clients: Which of them.
+        detail: As of `Question`.
+    """
+    return Question(
+        f"""
+        select topic, broker, producers, consumers, subscriptions, producers_connected_recently,
+            {clients} >= critical_{clients} as critical
+        from user_topics join limits using (namespace) where {clients} >= warning_{clients}
+        """,
+        worst_first=f"critical desc, {clients} desc, topic",
+        detail=detail,
+    )
+
+
+def most_seen(clients: str) -> Question:
+    """The highest number of them on one topic, for each threshold that is in force anywhere."""
+    return Question(
+        f"""
+        select warning_{clients} as threshold, max({clients}) as most
+        from user_topics join limits using (namespace) group by warning_{clients}
+        """
+    )
+
+
+def most_of_one(answer: Answer, context: CheckContext[Any], clients: str) -> str:
+    """What to say where no topic is crowded: the highest number that was seen."""
+    most: dict[int, int] = {}
+    for row in answer.rows:
+        most[row["threshold"]] = max(most.get(row["threshold"], 0), row["most"] or 0)
+    return context.in_each_part(
+        lambda limits: f"No partition has more than {most.get(getattr(limits, f'warning_{clients}'), 0):,} {clients}."
+    )
+
+
+def moving(row: Row) -> str:
+    """What a move of the topic means, in a sentence."""
+    clients = (row["producers"] or 0) + (row["consumers"] or 0)
+    return f"A move or restart makes all {clients:,} clients of the topic reconnect at once."

@@ -1,0 +1,142 @@
+"""Subscriptions whose bucket tracker has about as many buckets as it may, or far too many where nothing limits them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.check import Check, Judgement, Question, Scope
+from pulsar_steward.checks.delayed.trackers import BUCKET_TRACKER, TRACKER
+from pulsar_steward.checks.delayed.views import BUCKET_SERIES
+from pulsar_steward.checks.delayed.waiting import GAP_CLUSTER, GAP_SHARDS, gap
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Answers, CheckContext, Row
+
+
+class DelayedBucketCountPolicy(Section):
+    """When a subscription has too many buckets of delayed messages."""
+
+    warning_percent_of_limit: int = Field(
+        90, ge=1, le=1000, description="of `delayedDeliveryMaxNumBuckets`: beyond it buckets are merged"
+    )
+    critical_percent_of_limit: int = Field(
+        150, ge=1, le=1000, description="the same: merging does not keep up with sealing"
+    )
+    warning_buckets_unlimited: int = Field(
+        1_000, ge=1, description="where nothing limits them (the default): 50 million messages at 50,000 a bucket"
+    )
+    critical_buckets_unlimited: int = Field(
+        5_000, ge=1, description="the same: at some 70 bytes a property, a third of a metadata node's 1 MiB"
+    )
+
+
+MAX_BUCKETS = "delayedDeliveryMaxNumBuckets"
+
+# The tightest of the brokers' limits; zero and below is none.
+ALLOWED = f"""
+select min(number) filter (number > 0) as allowed
+from (select try_cast(trim(value) as bigint) as number from setting('{MAX_BUCKETS}'))
+"""
+
+CROWDED = f"""
+with counted as (
+    select topic, broker, subscription, buckets, allowed,
+        case when allowed is null then warning_buckets_unlimited
+            else (allowed * warning_percent_of_limit + 99) // 100 end as warning,
+        case when allowed is null then critical_buckets_unlimited
+            else (allowed * critical_percent_of_limit + 99) // 100 end as too_many
+    from delayed_buckets join limits using (namespace) cross join ({ALLOWED}))
+select topic, broker, allowed, count(*) as subscriptions, max(buckets) as buckets,
+    max(buckets) >= any_value(too_many) as critical,
+    max({{'buckets': buckets, 'subscription': subscription}}).subscription as subscription
+from counted where buckets >= warning group by topic, broker, allowed
+"""
+
+COUNTED = """
+select (select max(buckets) from delayed_buckets) as most,
+    (select count(*) from delayed_waiting anti join delayed_buckets using (topic, subscription, broker)) as uncounted
+"""
+
+SETTINGS = f"""
+select (select count(*) from setting('{TRACKER}')) as told,
+    (select count(*) from setting('{TRACKER}') where value = '{BUCKET_TRACKER}') as in_buckets,
+    (select count(*) from brokers anti join setting('{TRACKER}') using (broker) where read) as untold,
+    ({ALLOWED}) as allowed
+"""
+
+
+def judge(answers: Answers, context: CheckContext[DelayedBucketCountPolicy]) -> Judgement:  # noqa: ARG001 - the questions know the limits
+    """Near the brokers' limit is a warning; without one, or far beyond it, the number itself counts."""
+    crowded, settings = answers["crowded"], answers["settings"].one
+    if crowded.rows:
+        return Judgement(findings=tuple(map(_finding, crowded.rows)), more=crowded.more)
+    if settings["told"] and not settings["untold"] and not settings["in_buckets"]:
+        return Judgement(quiet="No broker uses the bucket tracker.")
+    counted = answers["counted"].rows
+    unknown = gap(answers) or _uncounted(sum(row["uncounted"] for row in counted))
+    if unknown:
+        return Judgement(cannot_tell=unknown)
+    most = max(row["most"] or 0 for row in counted)
+    return Judgement(quiet=f"No subscription has more than {most:,} buckets; {_limit(settings['allowed'])}.")
+
+
+def _uncounted(blind: int) -> str | None:
+    if not blind:
+        return None
+    return (
+        f"The buckets of {blind:,} subscriptions with delayed messages are told neither by {BUCKET_SERIES} nor by the"
+        " properties of their cursors: they may be kept by the in-memory tracker."
+    )
+
+
+def _limit(allowed: int | None) -> str:
+    return f"{MAX_BUCKETS} sets no limit" if allowed is None else f"{MAX_BUCKETS} is {allowed:,}"
+
+
+def _finding(row: Row) -> Finding:
+    allowed = row["allowed"]
+    others = f" ({row['subscriptions'] - 1:,} more subscriptions of the topic are near it)" * (row["subscriptions"] > 1)
+    if allowed is None:
+        effect = "no bucket is ever merged, and each takes a ledger and a property of the cursor in the metadata store"
+    elif row["buckets"] > allowed:
+        effect = "merging does not keep up"
+    else:
+        effect = "beyond it buckets are merged, which reads and writes them again"
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=Severity.CRITICAL if row["critical"] else Severity.WARNING,
+        subject=row["topic"],
+        evidence=(
+            f"Subscription {row['subscription']} has {row['buckets']:,} sealed buckets of delayed messages{others};"
+            f" {_limit(allowed)}: {effect}."
+        ),
+        figures={"buckets": row["buckets"], "subscriptions": row["subscriptions"]}
+        | ({} if allowed is None else {"limit_buckets": allowed}),
+    )
+
+
+CHECK = Check(
+    check_id="delayed-bucket-count",
+    order=50,
+    title="A subscription has nearly as many buckets of delayed messages as it may, or far too many",
+    advice=(
+        "Raise delayedDeliveryMinIndexCountPerBucket, so that fewer and larger buckets are sealed.",
+        "Raise delayedDeliveryMaxNumBuckets where it is reached, or set it (50 is usual) where nothing limits them.",
+        "Leave it at 4 or more: values of 1 to 3 make merging fail in releases before apache/pulsar#26242.",
+        "Spread the messages over more partitions: each has buckets of its own.",
+    ),
+    source="docs/checks/delayed-bucket-count.md; docs/knowledge.md D; apache/pulsar#26242",
+    scope=Scope.NAMESPACE,
+    policy=DelayedBucketCountPolicy,
+    shards={
+        "crowded": Question(CROWDED, worst_first="critical desc, buckets desc, topic, broker"),
+        "counted": Question(COUNTED),
+        **GAP_SHARDS,
+    },
+    cluster={"settings": Question(SETTINGS), **GAP_CLUSTER},
+    judge=judge,
+)

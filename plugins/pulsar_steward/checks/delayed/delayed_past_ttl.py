@@ -1,0 +1,168 @@
+"""Delayed messages that a time to live may delete before they are due, as it counts from publishing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.check import Check, Judgement, Question, Scope
+from pulsar_steward.checks.delayed.waiting import GAP_CLUSTER, GAP_SHARDS, gap, tally
+from pulsar_steward.checks.words import duration
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Answers, CheckContext, Row
+
+
+class DelayedPastTtlPolicy(Section):
+    """When a time to live endangers delayed messages."""
+
+    critical_delayed_percent_of_backlog: int = Field(
+        90, ge=1, le=100, description="share of delayed messages in a backlog that expires: what goes are these, then"
+    )
+    warning_age_percent_of_ttl: int = Field(
+        80, ge=1, le=100, description="age of a topic's oldest message: leaves a fifth of the time to act"
+    )
+
+
+_RANKED = (Severity.INFO, Severity.WARNING, Severity.CRITICAL)
+
+# Of each namespace, what its worst subscription in the shard suffers: deleted now ('eating'), perhaps so ('expiring'),
+# about to ('old'), or that it might be.
+ENDANGERED = """
+with under as (
+    select * from delayed_waiting
+    join (from delayed_bounds where ttl_seconds > 0) using (namespace) join limits using (namespace)),
+cursors as (
+    select topic, subscription, max(backlog_messages) as backlog_messages, max(expired_rate) as expired_rate
+    from subscriptions semi join under using (topic, subscription) group by topic, subscription),
+ages as (
+    select topic, max(age_seconds) as age_seconds from delayed_backlog_ages semi join under using (topic)
+    group by topic),
+told as (
+    select *, case
+        when expired_rate > 0 and delayed_messages * 100 >= critical_delayed_percent_of_backlog * backlog_messages
+            then 'eating'
+        when expired_rate > 0 then 'expiring'
+        when age_seconds * 100 >= warning_age_percent_of_ttl * ttl_seconds then 'old'
+        when longest_delay_seconds > ttl_seconds then 'allowed'
+        when longest_delay_seconds <= 0 then 'unbounded' end as why
+    from under left join cursors using (topic, subscription) left join ages using (topic)),
+ranked as (
+    select *, case why when 'eating' then 2 when 'unbounded' then 0 else 1 end as rank from told where why is not null)
+select namespace, ttl_seconds, longest_delay_seconds, max(rank) as rank, count(*) as subscriptions,
+    sum(delayed_messages)::bigint as delayed_messages,
+    max({'rank': rank, 'delayed': delayed_messages, 'topic': topic, 'subscription': subscription, 'why': why,
+        'expired_rate': expired_rate, 'age_seconds': age_seconds}) as worst
+from ranked group by namespace, ttl_seconds, longest_delay_seconds
+"""
+
+FOUND = """
+select namespace, ttl_seconds, longest_delay_seconds, max(rank) as rank, sum(subscriptions)::bigint as subscriptions,
+    sum(delayed_messages)::bigint as delayed_messages, max(worst) as worst
+from endangered group by namespace, ttl_seconds, longest_delay_seconds
+"""
+
+BLIND = """
+select count(*) as count, min(namespace) as namespace
+from (select distinct namespace from tally)
+anti join (from delayed_bounds where ttl_seconds is not null) using (namespace)
+"""
+
+
+def judge(answers: Answers, context: CheckContext[DelayedPastTtlPolicy]) -> Judgement:  # noqa: ARG001 - the questions know the limits
+    """A namespace is as badly off as the worst of its subscriptions."""
+    found = answers["found"]
+    if found.rows:
+        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
+    unknown = gap(answers) or _unknown_ttl(answers["blind"].one)
+    if unknown:
+        return Judgement(cannot_tell=unknown)
+    subscriptions, messages = tally(answers)
+    return Judgement(
+        quiet=f"No time to live endangers the {messages:,} delayed messages of {subscriptions:,} subscriptions."
+    )
+
+
+def _unknown_ttl(blind: Row) -> str | None:
+    """Namespaces with delayed messages whose time to live cannot be known, in a sentence."""
+    if not blind["count"]:
+        return None
+    return (
+        f"The time to live of {blind['count']:,} namespaces with delayed messages is not known, {blind['namespace']}"
+        " among them: neither its policies nor ttlDurationDefaultInSeconds were read."
+    )
+
+
+def _finding(row: Row) -> Finding:
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=_RANKED[row["rank"]],
+        subject=row["namespace"],
+        evidence=(
+            f"{row['delayed_messages']:,} delayed messages of {row['subscriptions']:,} subscriptions live under a time"
+            f" to live of {duration(row['ttl_seconds'])} that counts from publishing;"
+            f" {_why(row['worst'], row['longest_delay_seconds'])}."
+        ),
+        figures={
+            "delayed_messages": row["delayed_messages"],
+            "longest_delay_seconds": row["longest_delay_seconds"],
+            "subscriptions": row["subscriptions"],
+            "ttl_seconds": row["ttl_seconds"],
+        },
+    )
+
+
+def _why(worst: Row, longest_delay_seconds: int) -> str:
+    where = f"subscription {worst['subscription']} of {worst['topic']} ({worst['delayed']:,} delayed)"
+    match worst["why"]:
+        case "eating":
+            return (
+                f"{where} expires {worst['expired_rate']:,.1f} messages/s now, and nearly all of its backlog is"
+                " delayed: messages are deleted before they are due"
+            )
+        case "expiring":
+            return (
+                f"{where} expires {worst['expired_rate']:,.1f} messages/s now; its backlog is not only delayed"
+                " messages, so it cannot be seen which of them expire"
+            )
+        case "old":
+            age = duration(worst["age_seconds"])
+            return f"the oldest message in the backlog of {worst['topic']} is {age} old; {where}"
+        case "allowed":
+            return f"delays up to {duration(longest_delay_seconds)} are allowed, as in {where}"
+        case _:
+            return f"nothing bounds the delay that a producer may ask for, as in {where}"
+
+
+CHECK = Check(
+    check_id="delayed-past-ttl",
+    order=10,
+    title="A time to live may delete delayed messages before they are due",
+    advice=(
+        "Ask who produces to the namespace for the longest delay that they use.",
+        "Raise the time to live above that delay: pulsar-admin namespaces set-message-ttl; or remove-message-ttl.",
+        "Bound the delay below it: maxDeliveryDelayInMillis in the namespace's delayedDelivery policy refuses longer.",
+        "Keep topics with delays in a namespace of their own, without a time to live.",
+        "What was expired is acknowledged: where retention still keeps it, reset the cursor to read it again.",
+    ),
+    source="docs/checks/delayed-past-ttl.md; apache/pulsar#21898, apache/pulsar#25010",
+    scope=Scope.NAMESPACE,
+    policy=DelayedPastTtlPolicy,
+    shards={
+        "endangered": Question(ENDANGERED),
+        "tally": Question("""
+            select namespace, count(*) as subscriptions, sum(delayed_messages)::bigint as messages
+            from delayed_waiting group by namespace
+        """),
+        **GAP_SHARDS,
+    },
+    cluster={
+        "found": Question(FOUND, worst_first="rank desc, delayed_messages desc, namespace"),
+        "blind": Question(BLIND),
+        **GAP_CLUSTER,
+    },
+    judge=judge,
+)

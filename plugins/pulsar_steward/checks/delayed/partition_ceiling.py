@@ -1,0 +1,190 @@
+"""More partitions than a broker, the cluster or its metadata store should carry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
+from pulsar_steward.checks.words import size
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Answers, CheckContext, Row
+
+
+class PartitionCeilingPolicy(Section):
+    """How many partitions a broker, a cluster and its metadata store should carry."""
+
+    warning_topics_per_broker: int = Field(40_000, ge=1, description="four fifths of the next")
+    critical_topics_per_broker: int = Field(
+        50_000, ge=1, description="default of `loadBalancerBrokerMaxTopics`, which counts where it is lower"
+    )
+    warning_topics_per_cluster: int = Field(
+        1_500_000, ge=1, description="beyond the million that others run in one cluster, with effort"
+    )
+    critical_topics_per_cluster: int = Field(3_000_000, ge=1, description="twice that: time for a second cluster")
+    metadata_nodes_per_topic: int = Field(
+        2, ge=1, description="the managed ledger and its open ledger, at least: each closed ledger is one more"
+    )
+    metadata_nodes_per_subscription: int = Field(2, ge=0, description="the cursor and its ledger")
+    metadata_bytes_per_node: int = Field(
+        150, ge=1, description="of a snapshot: 300 MB for two million nodes, as published"
+    )
+    warning_metadata_nodes: int = Field(
+        6_000_000, ge=1, description="three times what was published; a snapshot of 0.9 GB"
+    )
+    critical_metadata_nodes: int = Field(12_000_000, ge=1, description="twice that; minutes to load after a restart")
+
+
+MAX_TOPICS = "loadBalancerBrokerMaxTopics"
+
+LOADED = f"""
+with configured as (
+    select broker, max(try_cast(trim(value) as bigint)) as configured from setting('{MAX_TOPICS}') group by broker)
+select broker, topics, coalesce(configured, 0) as configured
+from brokers left join configured using (broker) where read and topics is not null
+"""
+
+# Of several servers, the one that knows of most.
+COUNTED = """
+select max(try_cast(trunc(value) as bigint)) as nodes from metrics
+where source_kind = 'zookeeper' and series = 'znode_count'
+"""
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What the metadata store holds.
+
+    Attributes:
+        topics: Loaded topics.
+        subscriptions: Their subscriptions; None where not known.
+        counted_nodes: As ZooKeeper counts them; None where it was not asked.
+    """
+
+    topics: int
+    subscriptions: int | None
+    counted_nodes: int | None
+
+    def nodes(self, policy: PartitionCeilingPolicy) -> int:
+        """Nodes, counted or else estimated."""
+        if self.counted_nodes is not None:
+            return self.counted_nodes
+        of_subscriptions = (self.subscriptions or 0) * policy.metadata_nodes_per_subscription
+        return self.topics * policy.metadata_nodes_per_topic + of_subscriptions
+
+    def in_words(self, policy: PartitionCeilingPolicy) -> str:
+        """The nodes, whence the figure is, and what they make of a snapshot."""
+        nodes = self.nodes(policy)
+        snapshot = f"a snapshot of about {size(nodes * policy.metadata_bytes_per_node)}"
+        if self.counted_nodes is not None:
+            return f"ZooKeeper counts {nodes:,} nodes, {snapshot}"
+        return (
+            f"with their {self.subscriptions or 0:,} subscriptions they make about {nodes:,} metadata nodes"
+            f" ({policy.metadata_nodes_per_topic} a topic and {policy.metadata_nodes_per_subscription} a subscription),"
+            f" {snapshot}"
+        )
+
+
+def judge(answers: Answers, context: CheckContext[PartitionCeilingPolicy]) -> Judgement:
+    """Each broker by itself, and the cluster with what its metadata store has to hold."""
+    limits = context.limits
+    loaded = sorted(answers["loaded"].rows, key=lambda row: (-row["topics"], row["broker"]))
+    if not loaded:
+        return Judgement(cannot_tell="No broker told how many topics it has loaded.")
+    subscriptions = [row["subscriptions"] for row in answers["subscribed"].rows if row["subscriptions"] is not None]
+    counted = [row["nodes"] for row in answers["counted"].rows if row["nodes"] is not None]
+    metadata = Metadata(
+        sum(row["topics"] for row in loaded), sum(subscriptions) if subscriptions else None, max(counted, default=None)
+    )
+    of_brokers = (finding for row in loaded if (finding := _broker(row, limits)) is not None)
+    found = [*_cluster(context.about.cluster, metadata, limits), *of_brokers]
+    found.sort(key=lambda finding: -finding.severity.rank)
+    if not found and metadata.topics and metadata.subscriptions is None and metadata.counted_nodes is None:
+        return Judgement(cannot_tell="How many subscriptions the topics have was not read, nor did ZooKeeper tell.")
+    fullest = loaded[0]
+    return Judgement(
+        findings=tuple(found[:MAX_FINDINGS]),
+        more=max(len(found) - MAX_FINDINGS, 0),
+        quiet=(
+            f"{metadata.topics:,} topics are loaded, at most {fullest['topics']:,} on one broker"
+            f" ({fullest['broker']}); {metadata.in_words(limits)}."
+        ),
+    )
+
+
+def _broker(row: Row, policy: PartitionCeilingPolicy) -> Finding | None:
+    topics, configured, ceiling = row["topics"], row["configured"], policy.critical_topics_per_broker
+    if configured > 0:
+        ceiling = min(configured, ceiling)
+    warning = policy.warning_topics_per_broker * ceiling // policy.critical_topics_per_broker
+    severity = _severity(topics, warning, ceiling)
+    if severity is None:
+        return None
+    told = f"; {MAX_TOPICS} is {configured:,}" if configured > 0 else ""
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=severity,
+        subject=row["broker"],
+        evidence=f"{topics:,} topics are loaded on this broker; the ceiling is {ceiling:,}{told}.",
+        figures={"ceiling_topics": ceiling, "topics": topics},
+    )
+
+
+def _cluster(name: str, metadata: Metadata, policy: PartitionCeilingPolicy) -> list[Finding]:
+    """At most one finding: the worse of the number of topics and what it means for the metadata store."""
+    severities = (
+        _severity(metadata.topics, policy.warning_topics_per_cluster, policy.critical_topics_per_cluster),
+        _severity(metadata.nodes(policy), policy.warning_metadata_nodes, policy.critical_metadata_nodes),
+    )
+    known = [severity for severity in severities if severity is not None]
+    if not known:
+        return []
+    return [
+        Finding(
+            check_id=CHECK.check_id,
+            severity=max(known, key=lambda severity: severity.rank),
+            subject=name,
+            evidence=(
+                f"{metadata.topics:,} topics are loaded (ceiling {policy.critical_topics_per_cluster:,});"
+                f" {metadata.in_words(policy)} (ceiling {policy.critical_metadata_nodes:,} nodes)."
+            ),
+            figures={
+                "metadata_nodes": metadata.nodes(policy),
+                "metadata_nodes_counted": int(metadata.counted_nodes is not None),
+                "subscriptions": metadata.subscriptions or 0,
+                "topics": metadata.topics,
+            },
+        )
+    ]
+
+
+def _severity(value: int, warning: int, critical: int) -> Severity | None:
+    if value >= critical:
+        return Severity.CRITICAL
+    return Severity.WARNING if value >= warning else None
+
+
+CHECK = Check(
+    check_id="partition-ceiling",
+    order=60,
+    title="More partitions than a broker, the cluster or its metadata store should carry",
+    advice=(
+        "Find namespaces with many idle topics, and let them be deleted (brokerDeleteInactiveTopicsEnabled).",
+        "Add brokers where single ones are full; move or split bundles so that they take their part.",
+        "Place new tenants on a second cluster, and present both under one view, before this one is full.",
+        "Watch how long the metadata store takes to load its snapshot after a restart: it grows with the nodes.",
+    ),
+    source="docs/checks/partition-ceiling.md; docs/knowledge.md E",
+    policy=PartitionCeilingPolicy,
+    shards={
+        "subscribed": Question("select sum(subscriptions)::bigint as subscriptions from topics"),
+        "counted": Question(COUNTED),
+    },
+    cluster={"loaded": Question(LOADED)},
+    judge=judge,
+)

@@ -1,0 +1,89 @@
+"""Messages that wait for their time, what bounds the wait, and who tells of it at all."""
+
+from __future__ import annotations
+
+from pulsar_steward.checks.views import View
+
+DELAYED_SERIES = "pulsar_subscription_delayed"
+BUCKET_SERIES = "pulsar_delayed_message_index_bucket_total"
+BUCKET_PROPERTY = r"#pulsar\.internal\.delayed\.bucket"
+"""How the names of the cursor's properties begin of which each is a bucket."""
+
+_AGE_SERIES = "pulsar_storage_backlog_age_seconds"
+
+# A tracker knows what its dispatcher has read: figures are lower bounds (one in memory stops reading at
+# `delayedDeliveryFixedDelayDetectionLookahead` messages of one fixed delay). While a topic moves, two brokers tell of
+# it: each has its own row, however the snapshot is cut.
+_WAITING = f"""
+with told as (
+    select topic, subscription, source as broker, try_cast(trunc(value) as bigint) as delayed_messages
+    from metrics where series = '{DELAYED_SERIES}' and value > 0 and subscription is not null),
+asked as (
+    select topic, subscription, broker, delayed_messages
+    from drilled join (select topic, broker from topics where broker is not null) using (topic)
+    where delayed_messages > 0)
+select topic, namespace_of(topic) as namespace, subscription, broker, max(delayed_messages) as delayed_messages
+from (from told where delayed_messages > 0 union all from asked) where of_users(topic)
+group by topic, subscription, broker
+"""
+
+# The series counts the bucket that is being filled too (seen in the broker: sealed ones + 1), which has no ledger; so
+# does `delayed_buckets`, which is taken from it. A topic's own statistics count where no series tells them.
+_BUCKETS = f"""
+with told as (
+    select topic, subscription, source as broker, greatest(try_cast(trunc(value) as integer) - 1, 0) as buckets
+    from metrics where series = '{BUCKET_SERIES}' and subscription is not null),
+asked as (
+    select topic, subscription, broker, case when delayed_buckets is not null then greatest(delayed_buckets - 1, 0)
+        when cursor_properties_json is not null
+        then len(regexp_extract_all(cursor_properties_json, '{BUCKET_PROPERTY}')) end as buckets
+    from drilled join (select topic, broker from topics where broker is not null) using (topic))
+select topic, namespace_of(topic) as namespace, subscription, broker, max(buckets)::bigint as buckets
+from (from told union all from asked) where buckets is not null and of_users(topic)
+group by topic, subscription, broker
+"""
+
+VIEWS = (
+    View("delayed_waiting", _WAITING, kept=True),
+    View("delayed_buckets", _BUCKETS, kept=True),
+    # How long the oldest message of a topic waits, as far as it is told; a topic may be told of more than once.
+    View(
+        "delayed_backlog_ages",
+        f"""select topic, try_cast(trunc(value) as bigint) as age_seconds
+            from metrics where series = '{_AGE_SERIES}' and value >= 0 and topic is not null
+        union all select topic, oldest_backlog_age_seconds from drilled where oldest_backlog_age_seconds >= 0""",
+    ),
+    # The time to live (0: none; null: not known) and the longest delay (0: unbounded) of each namespace: its own or
+    # else the brokers' default; where these differ, a time to live rather than none, and no bound rather than one.
+    View(
+        "delayed_bounds",
+        """with usual as (
+            select (select max(try_cast(trim(value) as bigint)) from setting('ttlDurationDefaultInSeconds')) as ttl,
+                coalesce((select min(try_cast(trim(value) as bigint))
+                    from setting('delayedDeliveryMaxDelayInMillis')), 0) as longest),
+        documents as (
+            select namespace, case when json_valid(policies_json) then policies_json end as policies_json
+            from namespaces),
+        own as (
+            select namespace, policies_json is not null as known,
+                try_cast(policies_json->>'message_ttl_in_seconds' as bigint) as own_ttl,
+                try_cast(policies_json->>'$.delayed_delivery_policies.maxDeliveryDelayInMillis' as bigint)
+                    as own_longest
+            from documents)
+        select namespace, case when known then coalesce(own_ttl, ttl) end as ttl_seconds,
+            coalesce(own_longest, longest) // 1000 as longest_delay_seconds
+        from own cross join usual""",
+    ),
+    View(
+        "delayed_tellers",
+        f"""select source, source_kind, bool_or(series = '{DELAYED_SERIES}') as delayed
+        from metrics group by source, source_kind""",
+        kept=True,
+    ),
+    # Who would have something to tell.
+    View(
+        "delayed_subscribed",
+        "select distinct broker from topics where subscriptions > 0 and of_users and broker is not null",
+        kept=True,
+    ),
+)

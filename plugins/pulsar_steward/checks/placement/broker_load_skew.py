@@ -1,0 +1,179 @@
+"""Brokers that carry far more than the others, and brokers that carry next to nothing, such as new ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pulsar_steward.checks.check import Answers, CheckContext, Row
+
+
+class BrokerLoadSkewPolicy(Section):
+    """When a broker carries far more than the others, or nothing at all."""
+
+    warning_times_others: int = Field(
+        2, ge=2, description="what a broker carries, as a multiple of the mean of the others; shedders bear less too"
+    )
+    minimum_topics: int = Field(500, ge=1, description="topics on a broker; one with fewer is not full")
+    minimum_bundles: int = Field(50, ge=1, description="bundles on a broker, its heartbeats among them; the same")
+    minimum_throughput_megabytes: int = Field(20, ge=1, description="bytes in and out, 10^6 a second; the same")
+    minimum_clients: int = Field(1000, ge=1, description="producers and consumers on a broker; the same")
+    empty_percent: int = Field(
+        5, ge=0, le=100, description="a broker with at most this share of the others' mean topics counts as empty"
+    )
+    critical_cpu_percent: int = Field(
+        85, ge=1, le=100, description="CPU of a full broker; as `loadBalancerBrokerOverloadedThresholdPercentage`"
+    )
+
+
+MEGABYTE = 1_000_000
+UNITS = {"topics": "topics", "bundles": "bundles", "megabytes": "MB/s", "clients": "producers and consumers"}
+"""How each kind of load is named in sentences."""
+
+LOADS = f"""
+select broker, read, cpu_percent, topics, bundles,
+    (throughput_in_bytes + throughput_out_bytes) / {MEGABYTE} as megabytes, producers + consumers as clients
+from brokers
+"""
+"""What each broker carries, null where it is not known; there are never many brokers, so they are compared one by one
+with the others."""
+
+
+@dataclass(frozen=True)
+class _Load:
+    """What one broker carries, as far as it is known; megabytes are 10^6 bytes in and out a second."""
+
+    broker: str
+    cpu_percent: float | None
+    carries: dict[str, float]
+
+
+@dataclass(frozen=True)
+class _Excess:
+    """One kind of load of which a broker has too much."""
+
+    name: str
+    value: float
+    others_mean: float
+
+    @property
+    def words(self) -> str:
+        return f"{self.value:,.0f} {UNITS[self.name]}, the others {self.others_mean:,.0f} on average"
+
+
+def judge(answers: Answers, context: CheckContext[BrokerLoadSkewPolicy]) -> Judgement:
+    """A full broker is a warning, and critical where its CPU is at the limit; so is one with next to nothing."""
+    limits, draining = context.limits, context.policy.brokers.draining
+    listed = [row for row in answers["loads"].rows if row["broker"] not in draining]
+    loads = [_load(row) for row in listed if row["read"]]
+    if len(loads) < 2:  # noqa: PLR2004 - one broker has nobody to be compared with
+        words = (
+            f"{len(loads)} of {len(listed)} brokers could be read, draining ones aside: there is nothing to compare."
+        )
+        return Judgement(quiet=words) if len(listed) == 1 and loads else Judgement(cannot_tell=words)
+    full = sorted((each for load in loads if (each := _full(load, loads, limits))), key=_worst_first)
+    empty = [each for load in loads if (each := _empty(load, loads, limits))]
+    found = (*full, *empty)
+    return Judgement(
+        findings=found[:MAX_FINDINGS], more=max(0, len(found) - MAX_FINDINGS), quiet=_quiet(loads, draining)
+    )
+
+
+def _load(row: Row) -> _Load:
+    known = {name: float(row[name]) for name in UNITS if row[name] is not None}
+    return _Load(row["broker"], row["cpu_percent"], known)
+
+
+def _others_mean(load: _Load, loads: Sequence[_Load], name: str) -> float | None:
+    values = [each.carries[name] for each in loads if each is not load and name in each.carries]
+    return sum(values) / len(values) if values else None
+
+
+def _excesses(load: _Load, loads: Sequence[_Load], limits: BrokerLoadSkewPolicy) -> list[_Excess]:
+    least = {
+        "topics": limits.minimum_topics,
+        "bundles": limits.minimum_bundles,
+        "megabytes": limits.minimum_throughput_megabytes,
+        "clients": limits.minimum_clients,
+    }
+    found = []
+    for name, value in load.carries.items():
+        mean = _others_mean(load, loads, name)
+        if mean is not None and value >= max(least[name], limits.warning_times_others * mean):
+            found.append(_Excess(name, value, mean))
+    return found
+
+
+def _full(load: _Load, loads: Sequence[_Load], limits: BrokerLoadSkewPolicy) -> Finding | None:
+    excesses = _excesses(load, loads, limits)
+    if not excesses:
+        return None
+    hot = load.cpu_percent is not None and load.cpu_percent >= limits.critical_cpu_percent
+    cpu = "" if load.cpu_percent is None else f"; its CPU is at {load.cpu_percent:.0f} %"
+    figures = {each.name: int(each.value) for each in excesses}
+    figures |= {f"others_mean_{each.name}": int(each.others_mean) for each in excesses}
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=Severity.CRITICAL if hot else Severity.WARNING,
+        subject=load.broker,
+        evidence=f"{load.broker} carries {'; '.join(each.words for each in excesses)}{cpu}.",
+        figures=figures if load.cpu_percent is None else figures | {"cpu_percent": int(load.cpu_percent)},
+    )
+
+
+def _empty(load: _Load, loads: Sequence[_Load], limits: BrokerLoadSkewPolicy) -> Finding | None:
+    topics, mean = load.carries.get("topics"), _others_mean(load, loads, "topics")
+    if topics is None or mean is None or mean < limits.minimum_topics or topics * 100 > limits.empty_percent * mean:
+        return None
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=Severity.WARNING,
+        subject=load.broker,
+        evidence=(
+            f"{load.broker} holds {topics:,.0f} topics, the {len(loads) - 1} other(s) hold {mean:,.0f} on average:"
+            " it is new, or nothing has moved to it."
+        ),
+        figures={"others_mean_topics": int(mean), "topics": int(topics)},
+    )
+
+
+def _worst_first(finding: Finding) -> tuple[int, int, str]:
+    return -finding.severity.rank, -len(finding.figures), finding.subject
+
+
+def _quiet(loads: Sequence[_Load], draining: Sequence[str]) -> str:
+    spans = []
+    for name, unit in UNITS.items():
+        values = [load.carries[name] for load in loads if name in load.carries]
+        if values:
+            spans.append(f"{min(values):,.0f} to {max(values):,.0f} {unit}")
+    aside = f", {len(draining)} draining aside," if draining else ""
+    return f"{len(loads)} brokers{aside} carry {', '.join(spans) or 'nothing that is known'}."
+
+
+CHECK = Check(
+    check_id="broker-load-skew",
+    order=30,
+    title="A broker carries far more than the others, or next to nothing",
+    advice=(
+        "Balance the transaction coordinators first (check tc-skew), so that the two do not undo each other.",
+        "See whether the brokers' own shedding is on (`loadBalancerSheddingEnabled`), and with which strategy.",
+        "Move some by hand: `pulsar-admin namespaces unload NS --bundle RANGE --destinationBroker HOST:PORT`.",
+        "Count the clients of a bundle before you move it: all of them reconnect at once.",
+        "See whether isolation policies keep an empty broker empty: `pulsar-admin ns-isolation-policy list CLUSTER`.",
+    ),
+    source="docs/knowledge.md C: partitions uneven over brokers; apache/pulsar#12230",
+    remedied_by="bundle_balance",
+    policy=BrokerLoadSkewPolicy,
+    cluster={"loads": Question(LOADS)},
+    judge=judge,
+)

@@ -1,0 +1,144 @@
+"""Bundles that change their owner again and again, each time with all their clients, and no restart explains it."""
+
+from __future__ import annotations
+
+from datetime import UTC, timedelta
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, LookBack, Question
+from pulsar_steward.checks.placement.moves import OWNERS, STARTS, away, by_time, journeys
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from pulsar_steward.checks.check import Answer, Answers, CheckContext, Earlier
+    from pulsar_steward.checks.placement.moves import Journey
+
+
+class BundleFlappingPolicy(Section):
+    """When a bundle changes its owner again and again; a move straight back counts as two."""
+
+    window_minutes: int = Field(360, ge=1, description="earlier snapshots that are looked at")
+    warning_moves: int = Field(
+        4, ge=2, description="within the window; 3 are a move and its undoing, which Steward may have done itself"
+    )
+    critical_moves: int = Field(8, ge=2, description="the same; there and back three times are 9")
+
+
+MIN_SNAPSHOTS = 3
+SHEDDING, STRATEGY = "loadBalancerSheddingEnabled", "loadBalancerLoadSheddingStrategy"
+
+SETTINGS = f"""
+select distinct key, value from configuration where key in ('{SHEDDING}', '{STRATEGY}') and value is not null
+"""
+
+
+def needed_snapshots(limits: BundleFlappingPolicy) -> int:
+    """The least snapshots in which a bundle could be found at all: to and fro, n of them weigh 2 (n - 1) - 1 moves."""
+    return max(MIN_SNAPSHOTS, -(-(limits.warning_moves + 3) // 2))
+
+
+def judge(answers: Answers, context: CheckContext[BundleFlappingPolicy]) -> Judgement:
+    """By what a bundle's moves weigh together; with too few snapshots nothing can be said."""
+    limits, about = context.limits, context.about
+    since = about.taken_at - timedelta(minutes=limits.window_minutes)
+    earlier = [each for each in reversed(about.earlier) if each.taken_at >= since]
+    needed = needed_snapshots(limits)
+    if len(earlier) + 1 < needed:
+        return Judgement(cannot_tell=_too_few(len(earlier) + 1, needed, limits.window_minutes))
+    flapping = _flapping(answers, [*(each.taken_at for each in earlier), about.taken_at], limits)
+    if flapping:
+        shedding = _shedding_words(answers["settings"])
+        return Judgement(
+            findings=tuple(_finding(each, limits, shedding) for each in flapping[:MAX_FINDINGS]),
+            more=max(0, len(flapping) - MAX_FINDINGS),
+        )
+    return _quiet(earlier)
+
+
+def _flapping(answers: Answers, times: Sequence[datetime], limits: BundleFlappingPolicy) -> list[Journey]:
+    """The bundles that moved so much, the worst first."""
+    owners = {**by_time(answers["owners_before"].rows), times[-1]: answers["owners"].rows}
+    starts = {**by_time(answers["starts_before"].rows), times[-1]: answers["starts"].rows}
+    moved = journeys(times, owners, away(times, owners, starts))
+    found = [each for each in moved if each.weight >= limits.warning_moves]
+    return sorted(found, key=lambda each: (-each.weight, each.namespace, each.bundle))
+
+
+def _too_few(found: int, needed: int, minutes: int) -> str:
+    there = "there is 1" if found == 1 else f"there are {found}"
+    return f"Needs at least {needed} snapshots within {minutes:,} minutes, this one included; {there}."
+
+
+def _quiet(earlier: Sequence[Earlier]) -> Judgement:
+    since, snapshots = _utc(earlier[0].taken_at), len(earlier) + 1
+    partial = sum(each.partial for each in earlier)
+    return Judgement(
+        quiet=f"No bundle moved to and fro in the {snapshots} snapshots since {since}.",
+        cannot_tell=f"{partial} of the {snapshots} snapshots since {since} are partial." if partial else None,
+    )
+
+
+def _shedding_words(settings: Answer) -> str:
+    """Whether the brokers' own shedding may be what moves bundles; indirect, as brokers do not tell what they shed."""
+    values: dict[str, list[str]] = {SHEDDING: [], STRATEGY: []}
+    for row in settings.rows:
+        values[row["key"]].append(row["value"])
+    if not values[SHEDDING]:
+        return f"whether the brokers' own shedding is on ({SHEDDING}) was not read"
+    if "true" in values[SHEDDING]:
+        names = ", ".join(each.rpartition(".")[2] for each in values[STRATEGY])
+        return f"the brokers' own shedding is on{f' ({names})' if names else ''} and may be what moves it"
+    return f"the brokers' own shedding is off ({SHEDDING}), so somebody or something else moves it"
+
+
+def _finding(journey: Journey, limits: BundleFlappingPolicy, shedding: str) -> Finding:
+    explained = f", {journey.explained} more as their owner was away" if journey.explained else ""
+    stays = " → ".join(f"{stay.owner} ({_utc(stay.at)})" for stay in journey.stays)
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=Severity.CRITICAL if journey.weight >= limits.critical_moves else Severity.WARNING,
+        subject=f"{journey.namespace}/{journey.bundle}",
+        evidence=(
+            f"Moved {journey.moves} times, {journey.returns} of them straight back{explained}; first seen at {stays};"
+            f" {shedding}."
+        ),
+        figures={
+            "moves": journey.moves,
+            "moves_back": journey.returns,
+            "moves_from_brokers_away": journey.explained,
+            "owners": len({stay.owner for stay in journey.stays}),
+        },
+    )
+
+
+def _utc(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+CHECK = Check(
+    check_id="bundle-flapping",
+    order=50,
+    title="A bundle changes its owner again and again",
+    advice=(
+        "See who moved it: the leader's log names what shedding unloaded; Steward's own moves are in its ledger.",
+        "Make shedding calmer: a larger threshold, longer `loadBalancerSheddingGracePeriodMinutes`, another strategy.",
+        "Turn shedding off (`loadBalancerSheddingEnabled`) while you look: each move reconnects all clients.",
+        "Split a bundle that is too hot for any broker (check hot-bundle): whoever takes it sheds it again.",
+        "Let no two balancers work on the same cluster, such as scripts beside the brokers' own shedding.",
+    ),
+    source="docs/checks/bundle-flapping.md; apache/pulsar#21722, apache/pulsar#20822, apache/pulsar#16059",
+    policy=BundleFlappingPolicy,
+    shards={"starts": Question(STARTS)},
+    earlier={
+        "owners_before": LookBack(minutes=lambda limits: limits.window_minutes, sql=OWNERS, small=True),
+        "starts_before": LookBack(minutes=lambda limits: limits.window_minutes, sql=STARTS),
+    },
+    cluster={"owners": Question(OWNERS), "settings": Question(SETTINGS)},
+    judge=judge,
+)

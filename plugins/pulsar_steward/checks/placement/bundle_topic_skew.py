@@ -1,0 +1,80 @@
+"""Topics of a namespace that crowd in few of its bundles: a bundle is what a broker takes as a whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.check import Check, Judgement, Question, Scope
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Answers, CheckContext, Row
+
+
+class BundleTopicSkewPolicy(Section):
+    """When topics crowd in few bundles of a namespace."""
+
+    minimum_topics: int = Field(100, ge=1, description="namespaces with fewer topics are left alone")
+    warning_times_mean: int = Field(3, ge=2, description="topics in the fullest bundle, as a multiple of the mean")
+    warning_topics_per_bundle: int = Field(1000, ge=1, description="topics in one bundle that are too many anywhere")
+
+
+# What an unread broker may own counts for nothing. The mean is only looked at where every bundle is known, as it would
+# be too low otherwise; a bundle that is too full for itself is so in any case. Of equally full bundles the lowest is
+# named: ranges are written with leading zeros, so that text is in order. A namespace that could not be read has bundles
+# all the same, and the cluster's thresholds.
+FOUND = """
+with crowds as (
+    select namespace, count(*) as bundles, sum(topics)::bigint as topics, bool_and(owner_known) as whole,
+        first(bundle order by topics desc, bundle) as bundle, max(topics) as most
+    from bundles group by namespace)
+select namespace, bundle, bundles, topics, most
+from crowds left join limits using (namespace)
+where topics >= coalesce(minimum_topics, $minimum_topics)
+    and (most >= coalesce(warning_topics_per_bundle, $warning_topics_per_bundle)
+        or (whole and bundles > 1 and most * bundles >= coalesce(warning_times_mean, $warning_times_mean) * topics))
+"""
+
+
+def judge(answers: Answers, _: CheckContext[BundleTopicSkewPolicy]) -> Judgement:
+    """Every such namespace is a warning; those with the fullest bundles are listed, in order of their names."""
+    found = answers["found"]
+    return Judgement(
+        findings=tuple(_finding(row) for row in sorted(found.rows, key=lambda row: str(row["namespace"]))),
+        more=found.more,
+        quiet="In no namespace do the topics crowd in few bundles.",
+    )
+
+
+def _finding(row: Row) -> Finding:
+    mean = row["topics"] / row["bundles"]
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=Severity.WARNING,
+        subject=row["namespace"],
+        evidence=(
+            f"Bundle {row['bundle']} holds {row['most']:,} of {row['topics']:,} topics"
+            f" in {row['bundles']:,} bundles; the mean is {mean:,.1f}."
+        ),
+        figures={"bundles": row["bundles"], "most_topics": row["most"], "topics": row["topics"]},
+    )
+
+
+CHECK = Check(
+    check_id="bundle-topic-skew",
+    order=20,
+    title="The topics of a namespace crowd in few of its bundles",
+    advice=(
+        "Split the crowded bundles by topic_count_equally_divide.",
+        "Give the namespace more bundles from the start when thousands of topics are to be expected.",
+    ),
+    source="docs/knowledge.md C",
+    scope=Scope.NAMESPACE,
+    remedied_by="bundle_split",
+    policy=BundleTopicSkewPolicy,
+    cluster={"found": Question(FOUND, worst_first="most desc, namespace")},
+    judge=judge,
+)

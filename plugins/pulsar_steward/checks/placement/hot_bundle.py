@@ -1,0 +1,163 @@
+"""Bundles that are far hotter than others, or over what their broker would split; and whether a split can help."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Answers, CheckContext, Row
+
+
+class HotBundlePolicy(Section):
+    """When one bundle is too much for the broker that has to take it as a whole."""
+
+    warning_times_mean: int = Field(
+        10, ge=2, description="throughput or clients of a bundle, as a multiple of the mean of bundles that have any"
+    )
+    minimum_throughput_megabytes: int = Field(20, ge=1, description="10^6 bytes a second; less is not hot")
+    minimum_clients: int = Field(1000, ge=1, description="producers and consumers; fewer are not hot")
+    dominating_topic_percent: int = Field(
+        50, ge=1, le=100, description="share of one topic in its bundle from which a split cannot help"
+    )
+    critical_cpu_percent: int = Field(
+        85, ge=1, le=100, description="CPU of the owner; as `loadBalancerBrokerOverloadedThresholdPercentage`"
+    )
+
+
+MEGABYTE = 1_000_000
+
+# Why a bundle is named: by the mean, or by its broker. What made it hot is what its topics are measured by. A bundle
+# with too many topics is a matter of bundle-topic-skew.
+SUSPECTS = f"""
+with marked as (
+    select *,
+        coalesce(bytes >= $minimum_throughput_megabytes * {MEGABYTE} and bytes >= $warning_times_mean * mean_bytes,
+            false) as hot_bytes,
+        coalesce(clients >= $minimum_clients and clients >= $warning_times_mean * mean_clients, false) as hot_clients,
+        coalesce(most_clients > 0 and clients > most_clients, false) as over_clients,
+        coalesce(most_messages > 0 and messages > most_messages, false) as over_messages,
+        coalesce(most_mebibytes > 0 and bytes > most_mebibytes * 1024 * 1024, false) as over_bytes
+    from bundle_loads)
+select namespace, bundle, owner, topics, bytes, messages, clients, mean_bytes, mean_clients, hot_bytes, hot_clients,
+    over_clients or over_messages or over_bytes as over_limits,
+    not hot_bytes and (hot_clients or over_clients) as by_clients,
+    (hot_bytes or hot_clients)::int + coalesce(cpu_percent >= $critical_cpu_percent, false)::int as rank
+from marked where hot_bytes or hot_clients or over_clients or over_messages or over_bytes
+"""
+WORST_FIRST = "rank desc, bytes desc, clients desc, namespace, bundle"
+
+_HOTTEST_OF = """
+select namespace, bundle, first(topic order by topic_percent desc nulls last, topic desc) as topic,
+    first(topic_percent order by topic_percent desc nulls last, topic desc) as topic_percent
+"""
+
+HOTTEST = f"""
+with suspects as ({SUSPECTS}),
+listed as (select * from suspects order by {WORST_FIRST} limit {MAX_FINDINGS}),
+shares as (
+    select namespace, bundle, topic, if(by_clients, (t.producers + t.consumers) * 100 / nullif(listed.clients, 0),
+        (t.throughput_in_bytes + t.throughput_out_bytes) * 100 / nullif(listed.bytes, 0)) as topic_percent
+    from topics t join listed using (namespace, bundle))
+{_HOTTEST_OF} from shares group by namespace, bundle
+"""
+"""Of each bundle that will be listed, the topic with most of what made it hot. While a bundle moves, two brokers may
+tell of its topics."""
+
+FOUND = f"""
+with suspects as ({SUSPECTS}), topmost as ({_HOTTEST_OF} from hottest group by namespace, bundle)
+select suspects.*, topic, topic_percent from suspects left join topmost using (namespace, bundle)
+"""
+
+SEEN = """
+select count(*) as owned, max(bytes) as bytes, max(clients) as clients,
+    count_if(most_clients is null or most_messages is null or most_mebibytes is null)::bigint as without_most
+from bundle_loads
+"""
+
+
+def judge(answers: Answers, context: CheckContext[HotBundlePolicy]) -> Judgement:
+    """Over what a broker would split is information, far over the mean a warning; a busy owner is one step more."""
+    found = answers["found"]
+    if found.rows:
+        dominating = context.limits.dominating_topic_percent
+        return Judgement(findings=tuple(_finding(row, dominating) for row in found.rows), more=found.more)
+    seen = answers["seen"].one
+    return Judgement(quiet=_quiet(seen), cannot_tell=_missing(seen))
+
+
+def _missing(seen: Row) -> str | None:
+    if seen["without_most"]:
+        return "No bundle is far hotter than the others; but what their brokers would split is not in the snapshot."
+    return None
+
+
+def _quiet(seen: Row) -> str:
+    if not seen["owned"]:
+        return "No bundle has an owner."
+    megabytes, clients = (seen["bytes"] or 0) / MEGABYTE, seen["clients"] or 0
+    return f"Of {seen['owned']:,} owned bundles, none carries more than {megabytes:,.1f} MB/s or {clients:,} clients."
+
+
+def _finding(row: Row, dominating_percent: int) -> Finding:
+    figures = {"bytes_per_second": int(row["bytes"] or 0), "clients": row["clients"] or 0, "topics": row["topics"] or 0}
+    if row["topic"] is not None and row["topic_percent"] is not None:
+        figures["hottest_topic_percent"] = int(row["topic_percent"])
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=(Severity.INFO, Severity.WARNING, Severity.CRITICAL)[row["rank"]],
+        subject=f"{row['namespace']}/{row['bundle']}",
+        evidence=f"{_load_words(row)}{_reason_words(row)}. {_split_words(row, dominating_percent)}",
+        figures=figures,
+    )
+
+
+def _load_words(row: Row) -> str:
+    megabytes, messages = (row["bytes"] or 0) / MEGABYTE, row["messages"] or 0
+    return (
+        f"Bundle {row['bundle']} of {row['namespace']} on {row['owner']} carries {megabytes:,.1f} MB/s,"
+        f" {messages:,.0f} messages/s and {row['clients'] or 0:,} clients in {row['topics'] or 0:,} topics"
+    )
+
+
+def _reason_words(row: Row) -> str:
+    reasons = []
+    if row["hot_bytes"]:
+        reasons.append(f"{row['bytes'] / row['mean_bytes']:,.0f} times the mean throughput of busy bundles")
+    if row["hot_clients"]:
+        reasons.append(f"{row['clients'] / row['mean_clients']:,.0f} times their mean of clients")
+    if row["over_limits"]:
+        reasons.append("over what its broker would split")
+    return f": {', '.join(reasons)}"
+
+
+def _split_words(row: Row, dominating_percent: int) -> str:
+    if row["topic_percent"] is None:
+        return "Which of its topics is the hottest is not known."
+    share = f"{row['topic']} has {row['topic_percent']:.0f} % of its {'clients' if row['by_clients'] else 'throughput'}"
+    if row["topics"] == 1 or row["topic_percent"] >= dominating_percent:
+        return f"{share}: a split cannot help, more partitions can."
+    return f"Its hottest topic {share}: a split can help."
+
+
+CHECK = Check(
+    check_id="hot-bundle",
+    order=40,
+    title="One bundle is far hotter than the others, or over what its broker would split",
+    advice=(
+        "Where no topic dominates: split it by flow_or_qps_equally_divide, or by topic_count_equally_divide.",
+        "Where one topic dominates, no split helps: give that topic more partitions, or fewer clients.",
+        "Then let the parts go to different brokers, and pace it: their clients reconnect.",
+    ),
+    source="docs/knowledge.md C: partitions uneven over brokers",
+    remedied_by="bundle_split",
+    policy=HotBundlePolicy,
+    shards={"hottest": Question(HOTTEST)},
+    cluster={"found": Question(FOUND, worst_first=WORST_FIRST), "seen": Question(SEEN)},
+    judge=judge,
+)

@@ -1,0 +1,167 @@
+"""Transaction coordinators that crowd on few brokers: their number is the load, and no broker evens it out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from pulsar_steward.checks.check import Answers, CheckContext, Row
+
+
+class TcSkewPolicy(Section):
+    """When uneven transaction coordinators are trouble, and how they are moved."""
+
+    warning_spread_coordinators: int = Field(
+        3, ge=2, description="most minus fewest on a broker; a freshly started cluster shows 2 (6/6/4)"
+    )
+    settled_bundle_coordinators: int = Field(
+        4,
+        ge=0,
+        description="most coordinators in one bundle that may stay as they are where a broker has that bundle alone: no"
+        " move makes them fewer, and a split cannot be undone",
+    )
+    critical_share_percent: int = Field(
+        75, ge=1, le=100, description="share of all coordinators on one broker, whose restart would stall that many"
+    )
+    cooldown_minutes: int = Field(30, ge=0, description="rest of a bundle after a move, against moving in circles")
+
+
+HOLDERS = f"""
+with held_by as (
+    select broker, count(*) as held,
+        count(distinct bundle) = 1 and count(*) <= $settled_bundle_coordinators as settled
+    from transaction_coordinators where broker is not null group by broker),
+isolation as (
+    select allowed_brokers from namespaces where namespace = '{TC_NAMESPACE}' and allowed_brokers is not null)
+select broker, read, coalesce(held, 0) as held, coalesce(settled, false) as settled,
+    exists(select 1 from isolation where not list_contains(allowed_brokers, broker)) as set_apart
+from brokers left join held_by using (broker)
+"""
+"""Each broker with its coordinators; of those that nobody knows where they are, no broker has any. `settled`: all of
+them are in one bundle, and few. `set_apart`: isolation policies keep the coordinators' namespace from it."""
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """Coordinators by broker, as far as was read."""
+
+    total: int
+    listed: int
+    held: tuple[tuple[str, int], ...]
+    """Brokers that were read and their coordinators, the fullest first; of equals, the lowest id."""
+    settled: frozenset[str]
+    """Brokers whose coordinators are all in one bundle, and few: no move makes them fewer, nor is a split worth it."""
+
+    @property
+    def most(self) -> int:
+        return self.held[0][1]
+
+    @property
+    def fewest(self) -> int:
+        return self.held[-1][1]
+
+    @property
+    def spread(self) -> int:
+        """The fullest broker that could be relieved above the emptiest; 0 where none could be."""
+        relievable = (count for broker, count in self.held if broker not in self.settled)
+        return max(max(relievable, default=0) - self.fewest, 0)
+
+    @property
+    def elsewhere(self) -> int:
+        return self.total - sum(count for _, count in self.held)
+
+    @property
+    def share_percent(self) -> int:
+        return self.most * 100 // self.total
+
+
+def judge(answers: Answers, context: CheckContext[TcSkewPolicy]) -> Judgement:
+    """A broker with nearly all of them is critical, an uneven spread a warning."""
+    about = context.about
+    if not about.tcs_by_bundle:
+        return Judgement(cannot_tell="This version of Pulsar does not place coordinators by bundles alone.")
+    if not about.coordinators:
+        return Judgement(quiet="Transactions are off: there are no coordinators.")
+    spread = _spread(answers["holders"].rows, about.coordinators, context.policy.brokers.draining)
+    if not spread.held:
+        return Judgement(cannot_tell="No broker that may hold coordinators was read.")
+    severity = _severity(spread, context.limits)
+    if severity is None:
+        # A state that was never reached is not health: nobody begins a transaction with a coordinator that is nowhere.
+        return Judgement(quiet=_sentence(spread), cannot_tell=_sentence(spread) if spread.elsewhere else None)
+    return Judgement(findings=(_finding(about.cluster, severity, spread),))
+
+
+def _spread(rows: Sequence[Row], total: int, draining: Collection[str]) -> _Spread:
+    """An empty broker that drains, or that is set apart, is meant to be empty, and left out."""
+    listed = [row for row in rows if row["held"] or not (row["set_apart"] or row["broker"] in draining)]
+    held = sorted(((row["broker"], row["held"]) for row in listed if row["read"]), key=_fullest_first)
+    settled = frozenset(row["broker"] for row in listed if row["settled"])
+    return _Spread(total, len(listed), tuple(held), settled)
+
+
+def _fullest_first(held: tuple[str, int]) -> tuple[int, str]:
+    return -held[1], held[0]
+
+
+def _severity(spread: _Spread, limits: TcSkewPolicy) -> Severity | None:
+    if spread.listed > 1 and spread.most * 100 >= limits.critical_share_percent * spread.total:
+        return Severity.CRITICAL
+    if spread.spread >= limits.warning_spread_coordinators:
+        return Severity.WARNING
+    return None
+
+
+def _finding(cluster: str, severity: Severity, spread: _Spread) -> Finding:
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=severity,
+        subject=cluster,
+        evidence=_sentence(spread),
+        figures={
+            "brokers_read": len(spread.held),
+            "coordinators": spread.total,
+            "coordinators_elsewhere": spread.elsewhere,
+            "fewest_coordinators": spread.fewest,
+            "most_coordinators": spread.most,
+            "share_percent": spread.share_percent,
+            "spread_coordinators": spread.spread,
+        },
+    )
+
+
+def _sentence(spread: _Spread) -> str:
+    (fullest, most), (emptiest, fewest) = spread.held[0], spread.held[-1]
+    words = f"{fullest} holds {most} of {spread.total} transaction coordinators ({spread.share_percent} %)"
+    if len(spread.held) > 1:
+        words += f", {emptiest} holds {fewest}"
+    if spread.elsewhere:
+        words += f"; {spread.elsewhere} are on no broker that was read"
+    return words + "."
+
+
+CHECK = Check(
+    check_id="tc-skew",
+    order=10,
+    title="Transaction coordinators are unevenly spread over the brokers",
+    advice=(
+        "Move bundles of pulsar/system from the broker with the most coordinators to the one with the fewest.",
+        "Balance the coordinators before business bundles, so that the two do not undo each other.",
+        "Look at the spread after every restart and scale-out: brokers never move these bundles by themselves.",
+    ),
+    source="docs/knowledge.md A; apache/pulsar#22953",
+    remedied_by="tc_balance",
+    policy=TcSkewPolicy,
+    cluster={"holders": Question(HOLDERS)},
+    judge=judge,
+)

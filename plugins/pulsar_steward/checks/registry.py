@@ -1,0 +1,50 @@
+"""Every check there is: a module with a `CHECK` in one of the folders beside this file.
+
+The order is that of the guide for a cluster in trouble: resources, then clients and their acknowledgements, then where
+things are, then backlog and retention, then delayed messages and capacity (docs/knowledge.md C).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, NamedTuple
+
+from pulsar_steward.checks import backlog, clients, delayed, placement, resources
+from pulsar_steward.checks.check import Check
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from pulsar_steward.checks.views import View
+
+
+class Group(NamedTuple):
+    """A part of the guide.
+
+    Attributes:
+        title: What it is called.
+        checks: Its checks, in the order in which they are reported.
+    """
+
+    title: str
+    checks: tuple[Check, ...]
+
+
+def _group(package: ModuleType) -> Group:
+    modules = (import_module(f"{package.__name__}.{each.name}") for each in iter_modules(package.__path__))
+    found = [module.CHECK for module in modules if isinstance(getattr(module, "CHECK", None), Check)]
+    return Group(package.TITLE, tuple(sorted(found, key=lambda check: (check.order, check.check_id))))
+
+
+_PACKAGES = (resources, clients, placement, backlog, delayed)
+
+GROUPS = tuple(_group(package) for package in _PACKAGES)
+
+CHECKS = tuple(check for group in GROUPS for check in group.checks)
+"""In the order in which they are reported."""
+
+BY_ID = {check.check_id: check for check in CHECKS}
+
+VIEWS: tuple[View, ...] = tuple(view for package in _PACKAGES for view in package.VIEWS)
+"""What their questions select from beside `pulsar_steward.checks.views`, in the order in which they are made."""

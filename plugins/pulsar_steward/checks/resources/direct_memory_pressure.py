@@ -1,0 +1,102 @@
+"""Direct memory of brokers and bookies, in which messages travel: how near to its limit it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.words import named
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Answer, Answers, CheckContext, Row
+
+
+class DirectMemoryPressurePolicy(Section):
+    """When direct memory, in which messages travel, runs out."""
+
+    warning_percent: int = Field(
+        85, ge=1, le=100, description="used of the limit; the pool keeps what it took, so 50 to 70 are usual under load"
+    )
+    critical_percent: int = Field(95, ge=1, le=100, description="the same, when the next chunk may fail")
+
+
+USED = "jvm_memory_direct_bytes_used"
+LIMIT = "jvm_memory_direct_bytes_max"
+MEBIBYTE = 1024 * 1024
+
+MEASURED = f"""
+select * from (
+    select source, source_kind, max(value) filter (series = '{USED}') as used_bytes,
+        max(value) filter (series = '{LIMIT}') as limit_bytes
+    from process_samples where series in ('{USED}', '{LIMIT}') group by source, source_kind)
+where limit_bytes > 0 and used_bytes is not null
+"""
+
+MEMORY = """
+select source, coalesce(source_kind, 'broker') as kind, used_bytes, limit_bytes,
+    coalesce(used_bytes * 100 / limit_bytes, direct_memory_percent) as percent
+from measured full join (select broker as source, direct_memory_percent from brokers where read) using (source)
+"""
+"""How full the direct memory of each process is: by its metrics, and where there are none by its load report. The
+percentage is null where neither tells it, the bytes where only the load report does."""
+
+FOUND = "select *, percent >= $critical_percent as critical from memory where percent >= $warning_percent"
+
+
+def judge(answers: Answers, _: CheckContext[DirectMemoryPressurePolicy]) -> Judgement:
+    """Only near the limit it means something: the pool keeps what it once took."""
+    found, memory = answers["found"], answers["memory"]
+    if found.rows:
+        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
+    return Judgement(quiet=_quiet(memory), cannot_tell=_missing(memory))
+
+
+def _missing(memory: Answer) -> str | None:
+    silent = [row["source"] for row in memory.rows if row["percent"] is None]
+    if silent:
+        return f"Neither metrics nor load report tell the direct memory of {named(silent)}."
+    return None if memory.rows else "No direct memory was read of any process."
+
+
+def _quiet(memory: Answer) -> str:
+    most = max((row["percent"] for row in memory.rows if row["percent"] is not None), default=None)
+    if most is None:
+        return "Nothing was judged."
+    return f"Of {len(memory.rows):,} process(es), the fullest uses {most:.0f} % of its direct memory."
+
+
+def _finding(row: Row) -> Finding:
+    known = row["used_bytes"] is not None
+    bytes_words = f" ({row['used_bytes'] / MEBIBYTE:,.0f} of {row['limit_bytes'] / MEBIBYTE:,.0f} MiB)" if known else ""
+    figures = {"percent": int(row["percent"])}
+    if known:
+        figures |= {"limit_bytes": int(row["limit_bytes"]), "used_bytes": int(row["used_bytes"])}
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=Severity.CRITICAL if row["critical"] else Severity.WARNING,
+        subject=row["source"],
+        evidence=f"{row['source']} ({row['kind']}) has taken {row['percent']:.0f} % of its direct memory{bytes_words}.",
+        figures=figures,
+    )
+
+
+CHECK = Check(
+    check_id="direct-memory-pressure",
+    order=20,
+    title="Direct memory is nearly used up",
+    advice=(
+        "Raise `-XX:MaxDirectMemorySize`, within what the machine or container has.",
+        "On a broker, lower `managedLedgerCacheSizeMB` or `maxMessagePublishBufferSizeInMB`, which are taken from it.",
+        "On a bookie, lower `dbStorage_writeCacheMaxSizeMb` or `dbStorage_readAheadCacheMaxSizeMb`.",
+        "Look for `OutOfDirectMemoryError` in its log: then writes are already failing.",
+    ),
+    source="docs/knowledge.md C, step 1: resources; apache/pulsar#21168",
+    policy=DirectMemoryPressurePolicy,
+    shards={"measured": Question(MEASURED)},
+    cluster={"memory": Question(MEMORY), "found": Question(FOUND, worst_first="percent desc, source, kind")},
+    judge=judge,
+)

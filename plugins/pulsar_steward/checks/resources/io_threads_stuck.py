@@ -1,0 +1,182 @@
+"""Signs that a broker's threads are stuck. No interface of Pulsar shows its IO threads, so all but one are indirect."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.resources.silence import STARTED, brokers_of
+from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
+from pulsar_steward.checks.words import named
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Answers, CheckContext, Row
+
+
+class IoThreadsStuckPolicy(Section):
+    """Which signs, none of them a proof, point to stuck threads of a broker."""
+
+    blocked_threads: int = Field(10, ge=1, description="threads that wait for a lock at one moment; usual: 0 to 2")
+    pending_requests: int = Field(
+        1000,
+        ge=1,
+        description="lookups and topic loads under way at one moment; usual: near 0, also with 10,000 clients",
+    )
+    open_files_percent: int = Field(80, ge=1, le=100, description="open files, sockets among them, of the limit")
+    minimum_producers: int = Field(100, ge=1, description="brokers with fewer producers are not judged by reconnects")
+    reconnected_percent: int = Field(
+        50, ge=1, le=100, description="producers that connected within `collect.recent_minutes`, without a recent start"
+    )
+    warning_signs: int = Field(2, ge=1, le=4, description="signs at one broker that make a warning; fewer: information")
+
+
+DEADLOCKED = "jvm_threads_deadlocked"
+STATES = "jvm_threads_state"
+LOOKUPS = "pulsar_broker_lookup_pending_requests"
+LOADS = "pulsar_broker_topic_load_pending_requests"
+OPEN_FILES = "process_open_fds"
+MOST_FILES = "process_max_fds"
+SERIES = (DEADLOCKED, STATES, LOOKUPS, LOADS, OPEN_FILES, MOST_FILES, STARTED)
+
+
+def _highest(series: str, also: str = "") -> str:
+    return f"max(value) filter (series = '{series}'{also})"
+
+
+BLOCKED = " and labels_json->>'state' = 'BLOCKED'"
+
+GAUGES = f"""
+select source, {_highest(DEADLOCKED)} as deadlocked, {_highest(STATES, BLOCKED)} as blocked,
+    {_highest(LOOKUPS)} + {_highest(LOADS)} as pending, {_highest(OPEN_FILES)} as open_files,
+    {_highest(OPEN_FILES)} * 100 / {_highest(MOST_FILES)} as files_percent, $now - {_highest(STARTED)} as age_seconds
+from process_samples where source_kind = 'broker' and series in {SERIES} group by source
+"""
+
+PRODUCERS = """
+select broker, sum(producers)::bigint as producers, sum(producers_connected_recently)::bigint as recent
+from topics where broker is not null group by broker
+"""
+
+VITALS = """
+with of_brokers as (
+    select broker as source, sum(producers)::bigint as producers, sum(recent)::bigint as recent
+    from connected group by broker)
+select gauges.*, producers, if(producers > 0, recent * 100 / producers, null) as reconnected_percent
+from gauges left join of_brokers using (source)
+"""
+"""What is known of each broker's threads and sockets at one moment; null where it is not known."""
+
+FOUND = """
+with marked as (
+    select *, coalesce(blocked >= $blocked_threads, false) as many_blocked,
+        coalesce(pending >= $pending_requests, false) as many_pending,
+        coalesce(files_percent >= $open_files_percent, false) as many_files,
+        coalesce(age_seconds >= 2 * 60 * $collect__recent_minutes and reconnected_percent >= $reconnected_percent
+            and producers >= $minimum_producers, false) as many_reconnected
+    from vitals),
+counted as (
+    select *, many_blocked::int + many_pending::int + many_files::int + many_reconnected::int as signs from marked)
+select * from counted where signs > 0 or deadlocked > 0
+"""
+"""Brokers with any sign; a deadlock is none but the thing itself."""
+
+SILENT = """
+select broker from brokers left join vitals on broker = source
+where read and (deadlocked is null or blocked is null or pending is null or files_percent is null
+    or age_seconds is null)
+"""
+
+
+def judge(answers: Answers, context: CheckContext[IoThreadsStuckPolicy]) -> Judgement:
+    """A deadlock is critical; several signs at one broker are a warning, and one is information."""
+    found = answers["found"]
+    if found.rows:
+        signs = context.limits.warning_signs
+        return Judgement(findings=tuple(_finding(row, signs) for row in found.rows), more=found.more)
+    return Judgement(
+        quiet="No broker shows a deadlock, many blocked threads, waiting lookups, used up sockets or mass reconnects.",
+        cannot_tell=_missing(answers),
+    )
+
+
+def _missing(answers: Answers) -> str | None:
+    if silent := brokers_of(answers["silent"]):
+        named_ones = named(silent)
+        return f"Metrics of threads, waiting lookups, open files or the start are not in the snapshot for {named_ones}."
+    return nothing_read(answers["read"])
+
+
+def _finding(row: Row, warning_signs: int) -> Finding:
+    figures = {"deadlocked_threads": int(row["deadlocked"] or 0), "signs": row["signs"]}
+    for sign, (column, name) in _FIGURES.items():
+        if row[sign]:
+            figures[name] = int(row[column])
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=_severity(row, warning_signs),
+        subject=row["source"],
+        evidence=_sentence(row),
+        figures=figures,
+    )
+
+
+_FIGURES = {
+    "many_blocked": ("blocked", "blocked_threads"),
+    "many_pending": ("pending", "pending_requests"),
+    "many_files": ("open_files", "open_files"),
+    "many_reconnected": ("reconnected_percent", "reconnected_percent"),
+}
+
+
+def _severity(row: Row, warning_signs: int) -> Severity:
+    if row["deadlocked"]:
+        return Severity.CRITICAL
+    return Severity.WARNING if row["signs"] >= warning_signs else Severity.INFO
+
+
+def _sentence(row: Row) -> str:
+    signs = ", ".join(_words(row, sign) for sign in _FIGURES if row[sign])
+    if row["deadlocked"]:
+        dead = f"{row['deadlocked']:,.0f} threads of broker {row['source']} are in a deadlock"
+        return f"{dead}; besides, {signs}." if signs else f"{dead}."
+    return f"Indirect signs of stuck threads at broker {row['source']}: {signs}; a thread dump would tell."
+
+
+def _words(row: Row, sign: str) -> str:
+    match sign:
+        case "many_blocked":
+            return f"{row['blocked']:,.0f} threads wait for a lock"
+        case "many_pending":
+            return f"{row['pending']:,.0f} lookups and topic loads wait"
+        case "many_files":
+            return f"{row['open_files']:,.0f} files and sockets are open ({row['files_percent']:.0f} % of the limit)"
+        case _:
+            share = f"{row['reconnected_percent']:.0f} % of {row['producers']:,} producers"
+            return f"{share} connected anew within minutes"
+
+
+CHECK = Check(
+    check_id="io-threads-stuck",
+    order=60,
+    title="A broker's threads may be stuck (indirect signs, except deadlocks)",
+    advice=(
+        "Confirm: `jstack PID | grep -A 20 pulsar-io` three times, 10 s apart: the same stack each time is stuck.",
+        "Confirm: `ss -tn state close-wait sport = :6650 | wc -l` on the broker: sockets that nobody closes.",
+        "Save the three thread dumps, then restart that broker; its clients reconnect elsewhere.",
+        "With CPU to spare and threads that are busy rather than stuck, raise `numIOThreads`.",
+    ),
+    source="docs/knowledge.md C: pulsar-io threads stuck",
+    policy=IoThreadsStuckPolicy,
+    shards={"gauges": Question(GAUGES), "connected": Question(PRODUCERS)},
+    cluster={
+        "vitals": Question(VITALS),
+        "found": Question(FOUND, worst_first="coalesce(deadlocked, 0) desc, signs desc, source"),
+        "silent": Question(SILENT),
+        "read": BROKERS_READ,
+    },
+    judge=judge,
+)

@@ -1,0 +1,112 @@
+"""How long brokers take to go over to a new ledger, while everything that is written to the topic waits."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.resources.silence import brokers_of, silent_in
+from pulsar_steward.checks.resources.views import SWITCHES
+from pulsar_steward.checks.words import named
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Answer, Answers, CheckContext, Row
+
+
+class LedgerSwitchSlowPolicy(Section):
+    """When writing waits for new ledgers."""
+
+    UNORDERED = frozenset({"share_percent"})
+
+    minimum_switches_per_minute: int = Field(
+        5, ge=1, description="slow switches of a broker in the last statistics period, as a rate; fewer are information"
+    )
+    warning_share_percent: int = Field(
+        20, ge=1, le=100, description="switches over 200 ms; usual are 10 to 100 ms each"
+    )
+    critical_share_percent: int = Field(20, ge=1, le=100, description="switches over a second")
+
+
+OF_BROKERS = f"select * from ledger_latencies where event = '{SWITCHES}'"
+
+FOUND = """
+with ranked as (
+    select *, case
+        when round(stalled_rate * 60) >= $minimum_switches_per_minute and stalled_percent >= $critical_share_percent
+            then 2
+        when round(slow_rate * 60) >= $minimum_switches_per_minute and slow_percent >= $warning_share_percent then 1
+        when stalled_rate > 0 then 0 end as rank
+    from switches)
+select * from ranked where rank is not null
+"""
+"""Brokers with slow switches; `rank`: 2 critical, 1 warning, 0 information (any one over a second)."""
+
+
+def judge(answers: Answers, _: CheckContext[LedgerSwitchSlowPolicy]) -> Judgement:
+    """By how many of a broker's switches are slow."""
+    found = answers["found"]
+    if found.rows:
+        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
+    return Judgement(quiet=_quiet(answers["switches"]), cannot_tell=_missing(answers))
+
+
+def _quiet(switches: Answer) -> str:
+    if not switches.rows:
+        return "Nothing was judged."
+    rate, most = (math.fsum(row["rate"] for row in switches.rows), max(row["slow_percent"] for row in switches.rows))
+    return (
+        f"About {rate * 60:,.0f} ledgers were switched in the last minute;"
+        f" at most {most:.0f} % on any broker took over 200 ms."
+    )
+
+
+def _missing(answers: Answers) -> str | None:
+    if silent := brokers_of(answers["silent"]):
+        return f"The snapshot has no ledger switch latencies of {named(silent)}."
+    if any(row["rate"] > 0 for row in answers["switches"].rows):
+        return None
+    return "No ledger was switched in the last minute, so nothing is known of how long it takes."
+
+
+def _finding(row: Row) -> Finding:
+    a_minute = {name: row[f"{name}rate"] * 60 for name in ("", "slow_", "stalled_", "namespace_")}
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=(Severity.INFO, Severity.WARNING, Severity.CRITICAL)[row["rank"]],
+        subject=row["source"],
+        evidence=(
+            f"Of about {a_minute['']:,.0f} ledger switches a minute on broker {row['source']}, {a_minute['slow_']:,.0f}"
+            f" took over 200 ms ({row['slow_percent']:.0f} %) and {a_minute['stalled_']:,.0f} over a second;"
+            f" most of the slow ones in {row['namespace']} ({a_minute['namespace_']:,.0f})."
+        ),
+        figures={
+            "over_200_milliseconds_per_minute": round(a_minute["slow_"]),
+            "over_second_per_minute": round(a_minute["stalled_"]),
+            "switches_per_minute": round(a_minute[""]),
+        },
+    )
+
+
+CHECK = Check(
+    check_id="ledger-switch-slow",
+    order=40,
+    title="Switching to a new ledger is slow: producers wait meanwhile",
+    advice=(
+        "Look at the metadata store first (check metadata-latency): a switch is mostly writes to it.",
+        "Look at the bookies' health and their number: a new ledger needs a whole ensemble.",
+        "Make ledgers last longer: `managedLedgerMaxEntriesPerLedger`, `managedLedgerMinLedgerRolloverTimeMinutes`.",
+    ),
+    source="docs/knowledge.md C: slow ledger switch",
+    policy=LedgerSwitchSlowPolicy,
+    shards={"switches": Question(OF_BROKERS)},
+    cluster={
+        "found": Question(FOUND, worst_first="rank desc, stalled_rate desc, slow_rate desc, source"),
+        "silent": silent_in("switches"),
+    },
+    judge=judge,
+)

@@ -1,0 +1,63 @@
+"""What processes say of themselves, and how long ledgers take, as the metrics show it.
+
+All samples of a process are in one shard. What is summed here is put in order first all the same: sums of floating
+point depend on it.
+"""
+
+from __future__ import annotations
+
+from pulsar_steward.checks.views import View
+
+SWITCHES = "pulsar_ml_LedgerSwitchLatencyBuckets"
+WRITES = "pulsar_ml_LedgerAddEntryLatencyBuckets"
+"""Latencies of ledgers by namespace. Each bucket is a rate: events per second over the last statistics period
+(`managedLedgerStatsPeriodSeconds`, 60 by default). Its bounds in milliseconds are in the label `quantile`
+(``200.0_1000.0``); what took over a second is in a series of its own, ``..._OVERFLOW``. Measured on 4.0.7."""
+
+OVERFLOW = "_OVERFLOW"
+SLOW_MILLISECONDS = 200
+"""From this bound on, an event is slow."""
+
+_OF_TOPICS = ("pulsar_compaction_", "pulsar_delayed_message_index_", "pulsar_storage_", "pulsar_subscription_")
+"""How the series begin of which each topic may have a sample."""
+
+_SERIES = ", ".join(f"'{name}{end}'" for name in (SWITCHES, WRITES) for end in ("", OVERFLOW))
+
+VIEWS = (
+    # The samples that are numbers, without those of topics and namespaces, which are nearly all.
+    View(
+        "process_samples",
+        f"""
+        select source, source_kind, series, labels_json, value from metrics
+        where isfinite(value) and series not in ({_SERIES})
+            and not ({" or ".join(f"starts_with(series, '{each}')" for each in _OF_TOPICS)})
+        """,
+        kept=True,
+    ),
+    # By broker and event (`SWITCHES` or `WRITES`): how many there were a second, how many took over 200 ms (slow) and
+    # over a second (stalled), and the namespace with most slow ones and how many these are a second.
+    View(
+        "ledger_latencies",
+        f"""
+        with samples as (
+            select source, replace(series, '{OVERFLOW}', '') as event, labels_json->>'namespace' as namespace, value,
+                ends_with(series, '{OVERFLOW}') as stalled,
+                try_cast(split_part(labels_json->>'quantile', '_', 1) as double) as milliseconds
+            from metrics where series in ({_SERIES}) and isfinite(value)),
+        of_namespaces as (
+            select event, source, namespace, sum(value order by value) as rate,
+                coalesce(sum(value order by value) filter (stalled or milliseconds >= {SLOW_MILLISECONDS}), 0) as slow,
+                coalesce(sum(value order by value) filter (stalled), 0) as stalled
+            from samples group by event, source, namespace),
+        of_brokers as (
+            select event, source, sum(rate order by rate) as rate, sum(slow order by slow) as slow_rate,
+                sum(stalled order by stalled) as stalled_rate, max(slow) as namespace_rate,
+                first(namespace order by slow desc, namespace desc nulls last) as namespace
+            from of_namespaces group by event, source)
+        select *, if(rate > 0, slow_rate * 100 / rate, 0) as slow_percent,
+            if(rate > 0, stalled_rate * 100 / rate, 0) as stalled_percent
+        from of_brokers
+        """,
+        kept=True,
+    ),
+)

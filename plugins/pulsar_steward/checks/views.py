@@ -1,0 +1,84 @@
+"""What several questions begin with, each said once: macros and views over the tables of a shard.
+
+A shard's own tables are there under their names with what nearly every question needs beside their columns:
+
+- `topics`: `of_users`, whether it is neither of Pulsar's own tenant nor one of a namespace's own topics (``__...``).
+- `subscriptions`: `broker` (the topic's), `of_users` (the topic is, and it is neither Pulsar's own nor a reader's).
+- `namespace` is never null where the topic is not.
+
+Views of one subject are in `views.py` of the folder of its checks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+READER = r"^(reader|multiTopicsReader)-[0-9A-Za-z]+$"
+"""Names that clients make up for the subscriptions of readers, which owe nobody that they read."""
+
+HEARTBEAT = r"^pulsar/([^/]+/)?[^/]+:\d+$"
+"""Namespaces in which brokers write to themselves."""
+
+
+@dataclass(frozen=True)
+class View:
+    """Something that questions select from.
+
+    Attributes:
+        name: Its name.
+        sql: A select.
+        kept: Whether it is computed once a shard, as it takes long and several questions use it.
+    """
+
+    name: str
+    sql: str
+    kept: bool = False
+
+
+MACROS = (
+    # Between the domain and the last slash; of an old name, the cluster is in it. A pattern would take far longer.
+    """create macro namespace_of(topic) as
+        split_part(left(topic, length(topic) - length(split_part(topic, '/', -1)) - 1), '://', 2)""",
+    """create macro of_users(topic) as not (starts_with(topic, 'persistent://pulsar/')
+        or starts_with(topic, 'non-persistent://pulsar/') or starts_with(split_part(topic, '/', -1), '__'))""",
+    f"create macro is_reader(subscription) as regexp_matches(subscription, '{READER}')",
+    f"create macro is_heartbeat(namespace) as regexp_matches(namespace, '{HEARTBEAT}')",
+)
+
+TABLE_MACROS = (
+    # A setting, of each broker that told it.
+    """create macro setting(name) as table
+        select broker, value from configuration where key = name and value is not null""",
+)
+"""They need the tables that they select from."""
+
+LARGE_TABLES = (
+    View(
+        "topics",
+        """select * replace (coalesce(namespace, namespace_of(topic)) as namespace), of_users(topic) as of_users
+        from raw_topics""",
+        kept=True,
+    ),
+    View(
+        "subscriptions",
+        """select s.* replace (coalesce(s.namespace, namespace_of(s.topic)) as namespace), t.broker,
+            of_users(s.topic) and not starts_with(s.subscription, '__') and not is_reader(s.subscription) as of_users
+        from raw_subscriptions s left join topics t using (topic)""",
+        kept=True,
+    ),
+    View("clients", "select * from raw_clients"),
+    View("metrics", "select * from raw_metrics"),
+)
+"""In terms of the files' rows (``raw_<table>``)."""
+
+SHARED = (
+    View("user_topics", "select * from topics where of_users"),
+    View("user_subscriptions", "select * from subscriptions where of_users"),
+    View(
+        "namespaces_seen",
+        """select namespace from namespaces union select namespace from bundles
+        union select namespace from topics where namespace is not null""",
+        kept=True,
+    ),
+)
+"""For checks of any subject."""

@@ -1,0 +1,37 @@
+"""Sizes, durations and lists of names as a person reads them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MAX_NAMES = 5
+"""Names in a sentence before it only counts."""
+
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+_STEP = 1024
+_LENGTHS = ((86_400, "days"), (3_600, "h"), (60, "min"))
+
+
+def size(count: float) -> str:
+    """A number of bytes, such as ``1.5 GiB``."""
+    rest, unit = float(count), 0
+    while rest >= _STEP and unit < len(_UNITS) - 1:
+        rest, unit = rest / _STEP, unit + 1
+    return f"{rest:,.0f} bytes" if unit == 0 else f"{rest:,.1f} {_UNITS[unit]}"
+
+
+def duration(seconds: float) -> str:
+    """A number of seconds, such as ``36 s``, ``12.5 min``, ``3.0 h`` or ``20.0 days``."""
+    for length, unit in _LENGTHS:
+        if seconds >= 2 * length:
+            return f"{seconds / length:,.1f} {unit}"
+    return f"{seconds:,.0f} s"
+
+
+def named(names: Sequence[str]) -> str:
+    """The first few of them, and how many more there are."""
+    words = ", ".join(names[:MAX_NAMES])
+    return f"{words} and {len(names) - MAX_NAMES:,} more" if len(names) > MAX_NAMES else words

@@ -1,0 +1,250 @@
+"""One observation of one cluster, from its brokers to a finished snapshot."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pulsar_steward.admin.reader import Reader
+from pulsar_steward.collect.arrow import DRILL_TABLES, NAMESPACE_TABLES, OWN_POLICIES, SUSPECTS, UNREAD
+from pulsar_steward.collect.broker import BrokerTask, Scope
+from pulsar_steward.collect.bundles import all_bundles, with_positions
+from pulsar_steward.collect.coordinators import SystemBundle, placement
+from pulsar_steward.collect.drill import DrillTask, drill
+from pulsar_steward.collect.metrics import read_endpoint
+from pulsar_steward.collect.namespace import Placement, read_namespaces
+from pulsar_steward.collect.overview import Overview, look_over
+from pulsar_steward.collect.reading import tables_of, together
+from pulsar_steward.collect.suspected import BUCKET_SERIES, drilled_of, tasks_of, wanted_of
+from pulsar_steward.collect.suspects import worst_of
+from pulsar_steward.errors import StewardError
+from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.tables import (
+    BROKERS,
+    BUNDLES,
+    CONFIGURATION,
+    DRILLED,
+    METRICS,
+    NAMESPACES,
+    SNAPSHOT,
+    TRANSACTION_COORDINATORS,
+)
+from pulsar_steward.policy.schema import CollectPolicy
+from pulsar_steward.snapshots.arrow import schema_of
+from pulsar_steward.snapshots.folder import stamp_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pulsar_steward.admin.settings import AdminSettings
+    from pulsar_steward.collect.reading import BrokerReading, Tables
+    from pulsar_steward.model.tables import Table
+    from pulsar_steward.parallel import MapOver
+    from pulsar_steward.snapshots.folder import SnapshotFolder
+
+log = logging.getLogger(__name__)
+
+NAMESPACES_A_TASK = 200
+"""Namespaces that one task asks for in turn, a few milliseconds each."""
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be collected.
+
+    Attributes:
+        cluster: The cluster's name in Steward's connections.
+        taken_at: When collecting began, with its time zone.
+        policy: How much is looked at.
+    """
+
+    cluster: str
+    taken_at: datetime
+    policy: CollectPolicy = CollectPolicy()
+
+
+class NobodyAnswered(StewardError):
+    """No broker that the cluster lists could be read."""
+
+
+def collect(
+    settings: AdminSettings, order: Order, folder: SnapshotFolder, reading: BrokerReading, map_over: MapOver
+) -> None:
+    """Takes a snapshot. A broker or namespace that does not answer makes it partial.
+
+    Args:
+        settings: How to reach the cluster.
+        order: What is to be collected.
+        folder: The snapshot's.
+        reading: How brokers are read.
+        map_over: Carries out what is asked beside that.
+
+    Raises:
+        AdminError: If the cluster cannot be read at all.
+        ConfigurationError: If the order cannot be carried out, or the token would travel unencrypted to a broker.
+        NobodyAnswered: If not one broker could be read.
+    """
+    with Reader(settings) as reader:
+        overview = look_over(reader)
+    for broker in overview.brokers:
+        settings.token_for(settings.base_of(broker))  # told here, and not by each task that would ask one
+    collecting = _Collecting(settings, order, overview, map_over)
+    try:
+        small = collecting.brokers(reading)
+        folder.begin()
+        written = collecting.tables(small, reading)
+        reading.take_in()
+        for name, (table, rows) in written.items():
+            if name == METRICS.name:
+                folder.add(table, rows)
+            else:
+                folder.write(table, rows)
+        folder.finish()
+    finally:
+        reading.end()
+
+
+class _Collecting:
+    """One collection."""
+
+    def __init__(self, settings: AdminSettings, order: Order, overview: Overview, map_over: MapOver) -> None:
+        self._settings, self._order, self._overview, self._map_over = settings, order, overview, map_over
+
+    def brokers(self, reading: BrokerReading) -> Tables:
+        """Asks all brokers, and returns what is small of them."""
+        began = time.monotonic()
+        overview = self._overview
+        tasks = [BrokerTask(name, overview.pulsar_cluster, name == overview.leader) for name in overview.brokers]
+        small = reading.read(tasks, Scope(self._order.taken_at, self._order.policy))
+        table = small[BROKERS.name]
+        read = table.filter(pc.field("read"))
+        if not read.num_rows:
+            failure = table["failure"][0].as_py() if table.num_rows else "the cluster lists none"
+            raise NobodyAnswered(f"no broker of {self._order.cluster} could be read: {failure}")
+        for failure in table["failure"].drop_null().to_pylist():
+            log.warning("not read, so the snapshot is partial: %s", failure)
+        topics = pc.sum(read["topics"]).as_py()
+        rate = topics / max(time.monotonic() - began, 0.001)
+        log.info(
+            "collected %s/%s brokers, %s topics, %s topics/s",
+            f"{read.num_rows:,}", f"{table.num_rows:,}", f"{topics:,}", f"{rate:,.0f}",
+        )  # fmt: skip
+        return small
+
+    def tables(self, small: Tables, reading: BrokerReading) -> Mapping[str, tuple[Table, pa.Table]]:
+        """Every table that is not large, and what is added to the metrics."""
+        brokers = small[BROKERS.name].sort_by("broker")
+        unread = brokers.filter(~pc.field("read"))["broker"].to_pylist()
+        asked = self._namespaces_and_endpoints()
+        namespaces = asked[NAMESPACES.name].sort_by("namespace")
+        bundles = all_bundles(namespaces, small[BUNDLES.name], partial=bool(unread))
+        coordinators = self._coordinators(bundles)
+        made = {
+            DRILLED: self._drilled(small[SUSPECTS.name], namespaces, bundles, reading),
+            NAMESPACES: namespaces,
+            BUNDLES: with_positions(bundles, _computed(coordinators)),
+            TRANSACTION_COORDINATORS: _rows(TRANSACTION_COORDINATORS, coordinators),
+            BROKERS: brokers,
+            CONFIGURATION: small[CONFIGURATION.name].sort_by([("broker", "ascending"), ("key", "ascending")]),
+            SNAPSHOT: _rows(SNAPSHOT, [self._meta(unread, asked[UNREAD.name]["name"].to_pylist())]),
+        }
+        if self._order.policy.metrics_urls:
+            made[METRICS] = asked[METRICS.name]
+        return {table.name: (table, rows) for table, rows in made.items()}
+
+    def _namespaces_and_endpoints(self) -> Tables:
+        overview, policy = self._overview, self._order.policy
+        asker = _Asker(self._settings, Placement(overview.brokers, overview.policies), policy)
+        names = overview.namespaces
+        groups = [names[first : first + NAMESPACES_A_TASK] for first in range(0, len(names), NAMESPACES_A_TASK)]
+        things = [*(_Asked(namespaces=group) for group in groups), *(_Asked(url=url) for url in policy.metrics_urls)]
+        return together(self._map_over(asker, things, "namespaces"), (*NAMESPACE_TABLES, METRICS))
+
+    def _drilled(self, suspects: pa.Table, namespaces: pa.Table, bundles: pa.Table, reading: BrokerReading) -> pa.Table:
+        """Asks owners about suspects."""
+        policy = self._order.policy
+        topics = worst_of(suspects, policy.drilled_topics)
+        tasks = tasks_of(wanted_of(topics, namespaces), bundles, self._overview.pulsar_cluster)
+        log.info("%s suspects on %s brokers are asked about", f"{len(topics):,}", f"{len(tasks):,}")
+        if not tasks:
+            return schema_of(DRILLED).empty_table()
+        answers = together(self._map_over(_Driller(self._settings, policy), tasks, "suspects"), DRILL_TABLES)
+        return drilled_of(answers[DRILLED.name], answers[OWN_POLICIES.name], reading.samples(BUCKET_SERIES))
+
+    def _meta(self, unread: Sequence[str], failed: Sequence[str]) -> dict[str, object]:
+        overview, order = self._overview, self._order
+        return {
+            "snapshot_id": f"{order.cluster}-{stamp_of(order.taken_at)}",
+            "cluster": order.cluster,
+            "pulsar_cluster": overview.pulsar_cluster,
+            "metadata_id": overview.identity.metadata_id,
+            "taken_at": order.taken_at,
+            "pulsar_version": overview.version,
+            "load_manager": overview.load_manager,
+            "unread_brokers": sorted(unread),
+            "unread_namespaces": sorted([*overview.unread, *failed]),
+            "coordinators": overview.coordinators,
+            "tcs_by_bundle": overview.tcs_by_bundle,
+        }
+
+    def _coordinators(self, bundles: pa.Table) -> list[dict[str, Any]]:
+        system = bundles.filter(pc.field("namespace") == TC_NAMESPACE).select(["bundle", "owner", "owner_known"])
+        known = [SystemBundle(**row) for row in system.to_pylist()]
+        return [msgspec.structs.asdict(each) for each in placement(self._overview.coordinators, known)]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Some namespaces, or a bookie's or ZooKeeper's address."""
+
+    namespaces: Sequence[str] = ()
+    url: str | None = None
+
+
+@dataclass(frozen=True)
+class _Asker:
+    """Asks for namespaces, or a bookie or ZooKeeper for its metrics."""
+
+    settings: AdminSettings
+    placement: Placement
+    policy: CollectPolicy
+
+    def __call__(self, asked: _Asked) -> Tables:
+        """Asks."""
+        if asked.url is not None:
+            pieces = read_endpoint(self.settings, asked.url, self.policy.metrics_megabytes)
+        else:
+            pieces = read_namespaces(self.settings, self.placement, asked.namespaces)
+        return tables_of(pieces, (*NAMESPACE_TABLES, METRICS))
+
+
+@dataclass(frozen=True)
+class _Driller:
+    """Asks a broker for its suspects."""
+
+    settings: AdminSettings
+    policy: CollectPolicy
+
+    def __call__(self, task: DrillTask) -> Tables:
+        """Asks."""
+        return tables_of(drill(self.settings, task, self.policy), DRILL_TABLES)
+
+
+def _computed(coordinators: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
+    """The coordinators' positions by bundle."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for each in coordinators:
+        if each["bundle"] is not None:
+            found[each["bundle"]].append(each["position"])
+    return found
+
+
+def _rows(table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), schema=schema_of(table))

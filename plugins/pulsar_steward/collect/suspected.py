@@ -1,0 +1,118 @@
+"""From suspects to the table `drilled`: whose each of them is, what its owner says, put together."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from pulsar_steward.collect.drill import DrillTask, Wanted
+from pulsar_steward.collect.suspects import base_of
+from pulsar_steward.model.bundles import position_of, range_holding, ranges_of
+from pulsar_steward.model.tables import DRILLED
+from pulsar_steward.snapshots.arrow import schema_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    import pyarrow as pa
+
+INTERNALS_OF = 4
+"""One in so many suspects, the worst ones, is asked for ledgers and cursors too: a long answer."""
+
+BUCKET_SERIES = "pulsar_delayed_message_index_bucket_total"
+"""It alone tells the buckets of a delayed index."""
+
+_OWN = ("topic_quota_json", "topic_retention_json", "delayed_buckets")
+
+_DRILLED = rf"""
+with counted as (
+    select topic, subscription, try_cast(max(value) as integer) as delayed_buckets
+    from buckets where subscription is not null group by topic, subscription),
+known as (
+    select * exclude ({", ".join(_OWN)}), regexp_replace(topic, '-partition-\d+$', '') as base from answers)
+select {", ".join(DRILLED.names)}
+from known left join own_policies using (base) left join counted using (topic, subscription)
+order by topic, subscription
+"""  # noqa: S608 - names of columns
+
+
+def wanted_of(topics: Sequence[str], namespaces: pa.Table) -> list[Wanted]:
+    """What is to be asked about suspects, the worst first, and of which bundle's owner.
+
+    Args:
+        topics: Full names.
+        namespaces: The table `namespaces`.
+    """
+    known = frozenset(topics)
+    bundle_of = _BundleOf(namespaces, {_namespace_of(topic) for topic in topics})
+    wanted = [
+        Wanted(bundle, topic, internals=number * INTERNALS_OF < len(topics))
+        for number, topic in enumerate(topics)
+        if (bundle := bundle_of(topic))
+    ]
+    for base in dict.fromkeys(base_of(topic) for topic in topics):
+        # Of a partitioned topic's own policies the owner of its first partition tells.
+        bundle = bundle_of(base if base in known else f"{base}-partition-0")
+        if bundle:
+            wanted.append(Wanted(bundle, base, policies=True))
+    return wanted
+
+
+def tasks_of(wanted: Iterable[Wanted], bundles: pa.Table, pulsar_cluster: str) -> list[DrillTask]:
+    """What each broker is to be asked; where nobody owns a bundle, or it is not known who, nobody is.
+
+    Args:
+        wanted: What is to be asked.
+        bundles: The table `bundles`.
+        pulsar_cluster: The cluster's own name.
+    """
+    by_bundle: dict[str, list[Wanted]] = defaultdict(list)
+    for each in wanted:
+        by_bundle[each.bundle].append(each)
+    by_owner: dict[str, list[Wanted]] = defaultdict(list)
+    for row in bundles.select(["namespace", "bundle", "owner"]).to_pylist():
+        if row["owner"] is not None:
+            by_owner[row["owner"]] += by_bundle.get(f"{row['namespace']}/{row['bundle']}", [])
+    return [
+        DrillTask(owner, pulsar_cluster, tuple(sorted(by_owner[owner])))
+        for owner in sorted(by_owner)
+        if by_owner[owner]
+    ]
+
+
+def drilled_of(answers: pa.Table, own_policies: pa.Table, buckets: pa.Table) -> pa.Table:
+    """The table `drilled`.
+
+    Args:
+        answers: What owners said of topics, its columns.
+        own_policies: What they said of policies, columns of `OWN_POLICIES`.
+        buckets: Rows of `metrics` of `BUCKET_SERIES`.
+    """
+    with duckdb.connect() as connection:
+        for name, rows in (("answers", answers), ("own_policies", own_policies), ("buckets", buckets)):
+            connection.register(name, rows)
+        return connection.sql(_DRILLED).to_arrow_table().cast(schema_of(DRILLED))
+
+
+def _namespace_of(topic: str) -> str:
+    return "/".join(topic.partition("://")[2].split("/")[:2])
+
+
+class _BundleOf:
+    """Finds the bundle (``tenant/ns/range``) that holds a topic, from the boundaries of some namespaces."""
+
+    def __init__(self, namespaces: pa.Table, names: Collection[str]) -> None:
+        rows = namespaces.select(["namespace", "boundaries"]).to_pylist()
+        self._ranges = {
+            row["namespace"]: sorted(ranges_of(row["boundaries"])) for row in rows if row["namespace"] in names
+        }
+
+    def __call__(self, topic: str) -> str | None:
+        """None where the namespace is not known, or has no bundle there."""
+        namespace = _namespace_of(topic)
+        ranges = self._ranges.get(namespace)
+        if not ranges:
+            return None
+        return f"{namespace}/{range_holding(ranges, position_of(topic))}"

@@ -1,0 +1,492 @@
+"""Asks questions of a snapshot: of its shards side by side, of those of earlier snapshots, then of the whole.
+
+A shard is what one collecting task wrote: all topics of some brokers, with their subscriptions, clients and metrics.
+Whoever maps over shards may be Spark, with any number of executors, or threads; the answers are the same, and so they
+are however a snapshot is cut into shards.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, Protocol
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pulsar_steward.checks.check import About, Answer, Earlier
+from pulsar_steward.checks.views import LARGE_TABLES, SHARED, TABLE_MACROS
+from pulsar_steward.diagnose.database import add_table, add_views, connect
+from pulsar_steward.model.tables import BROKERS, SHARDED, SMALL, SNAPSHOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pulsar_steward.checks.check import Answers, CheckContext, LookBack, Question
+    from pulsar_steward.checks.views import View
+    from pulsar_steward.diagnose.database import Sources
+    from pulsar_steward.model.section import Section
+    from pulsar_steward.parallel import MapOver
+
+log = logging.getLogger(__name__)
+
+_FOUND = "_found"
+_PARAMETER = re.compile(r"(?<![$\w])\$(\w+)")
+_WORD = re.compile(r"\w+")
+
+Key = tuple[str, str]
+"""Who asks, and the name of the question."""
+
+
+class Questions(Protocol):
+    """What somebody asks, as a `pulsar_steward.checks.check.Check` does."""
+
+    @property
+    def shards(self) -> Mapping[str, Question]:
+        """Asked of each shard."""
+
+    @property
+    def earlier(self) -> Mapping[str, LookBack]:
+        """Asked of each shard of earlier snapshots."""
+
+    @property
+    def cluster(self) -> Mapping[str, Question]:
+        """Asked once."""
+
+
+@dataclass(frozen=True)
+class Asker:
+    """Somebody with questions.
+
+    Attributes:
+        name: A check's id, or another name that is nobody else's.
+        questions: What they ask.
+        context: The limits that their questions name.
+    """
+
+    name: str
+    questions: Questions
+    context: CheckContext[Any]
+
+
+class NoAnswer(Exception):
+    """A question could not be asked, which is a defect of who asks it."""
+
+
+@dataclass(frozen=True)
+class SnapshotSources:
+    """Where the rows of a snapshot are.
+
+    Attributes:
+        small: The tables `SMALL`.
+        shards: The tables `SHARDED` of each shard.
+        earlier: Earlier snapshots that are compared with, the newest first.
+    """
+
+    small: Sources
+    shards: Sequence[Sources]
+    earlier: Sequence[SnapshotSources] = ()
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A question with everything that it takes to ask it: no check and no policy is needed where it is answered."""
+
+    key: Key
+    sql: str
+    worst_first: str | None
+    most: int
+    detail: str | None
+    parameters: Mapping[str, Any]
+    limits: tuple[Mapping[str, Any], ...]
+    """What `limits` is to be: the values, of a `namespace` or `tenant` (both null: everything else)."""
+
+
+@dataclass(frozen=True)
+class _Answered:
+    """The rows that were kept, of how many; or why there is no answer."""
+
+    rows: pa.Table | None
+    count: int = 0
+    failure: str | None = None
+
+
+@dataclass(frozen=True)
+class ShardTask:
+    """Questions for one shard.
+
+    Attributes:
+        small: Tables that are beside it.
+        shard: Its own.
+        questions: What is asked of it.
+        views: What questions may select from.
+        threads: That its database may use.
+        given: Of questions about an earlier snapshot, what this one's shards answered, by who asks.
+    """
+
+    small: Sources
+    shard: Sources
+    questions: tuple[_Asked, ...]
+    views: tuple[View, ...]
+    threads: int
+    given: Mapping[str, Mapping[str, pa.Table]] = field(default_factory=dict)
+
+    def places(self) -> list[str]:
+        """The files of the shard's own tables."""
+        return [place for source in self.shard.values() if not isinstance(source, pa.Table) for place in source]
+
+    def with_contents(self, contents: Mapping[str, bytes]) -> ShardTask:
+        """The same with tables in place of files, whose content is given."""
+        tables = {
+            name: source
+            if isinstance(source, pa.Table)
+            else pa.concat_tables([pq.read_table(BytesIO(contents[place])) for place in source])
+            for name, source in self.shard.items()
+        }
+        return replace(self, shard=tables)
+
+
+def ask(
+    snapshot: SnapshotSources,
+    askers: Sequence[Asker],
+    views: Sequence[View],
+    map_over: MapOver,
+    threads: int = 1,
+) -> dict[str, Answers | NoAnswer]:
+    """What everybody is answered, by name; whose questions are broken gets the error, and the others their answers.
+
+    Args:
+        snapshot: Where its rows are.
+        askers: Who asks.
+        views: What their questions select from beside `pulsar_steward.checks.views`.
+        map_over: Carries out what is asked of shards.
+        threads: That one shard's database may use.
+    """
+    asked = [_asked(each, name, question) for each in askers for name, question in each.questions.shards.items()]
+    shards = snapshot.shards or ({},)
+    tasks = [ShardTask(snapshot.small, shard, tuple(asked), tuple(views), threads) for shard in shards]
+    of_shards = map_over(_answer_of_shard, tasks)
+    answers = _all_together(asked, {each.key: [answer[each.key] for answer in of_shards] for each in asked})
+    answers |= _looked_back(snapshot, askers, tuple(views), answers, map_over, threads)
+    with connect(threads) as connection:
+        last = [_text(question) for each in askers for question in each.questions.cluster.values()]
+        _prepare(connection, snapshot.small, {}, views, last)
+        return {each.name: _concluded(connection, each, answers) for each in askers}
+
+
+def about_of(snapshot: SnapshotSources) -> About:
+    """What a snapshot is, and those that it may be compared with."""
+    row, brokers = _snapshot_row(snapshot), _brokers(snapshot)
+    earlier = [_snapshot_row(each) for each in snapshot.earlier]
+    return About(
+        cluster=row["cluster"],
+        unread=(*(row["unread_brokers"] or ()), *(row["unread_namespaces"] or ())),
+        taken_at=row["taken_at"],
+        pulsar_version=row["pulsar_version"],
+        load_manager=row["load_manager"],
+        coordinators=row["coordinators"],
+        tcs_by_bundle=row["tcs_by_bundle"],
+        topics=sum(each["topics"] or 0 for each in brokers),
+        metrics_cut_off=tuple(each["broker"] for each in brokers if each["metrics_read"] is False),
+        earlier=tuple(
+            Earlier(each["taken_at"], bool(each["unread_brokers"] or each["unread_namespaces"])) for each in earlier
+        ),
+    )
+
+
+def reads(questions: Questions, table: str, views: Sequence[View]) -> bool:
+    """Whether any question about this snapshot looks at a table, if only through views."""
+    texts = [f"{each.sql} {each.detail or ''}" for each in (*questions.shards.values(), *questions.cluster.values())]
+    named = [view.sql for view in _needed((*LARGE_TABLES, *SHARED, *views), texts)]
+    return any(table in _WORD.findall(text) for text in (*texts, *named))
+
+
+def _snapshot_row(snapshot: SnapshotSources) -> Mapping[str, Any]:
+    with connect(1) as connection:
+        add_table(connection, SNAPSHOT, snapshot.small.get(SNAPSHOT.name), SNAPSHOT.name)
+        (row,) = connection.sql("from snapshot").to_arrow_table().to_pylist()
+    return dict(row)
+
+
+def _brokers(snapshot: SnapshotSources) -> list[dict[str, Any]]:
+    with connect(1) as connection:
+        add_table(connection, BROKERS, snapshot.small.get(BROKERS.name), BROKERS.name)
+        rows = connection.sql("select broker, topics, metrics_read from brokers order by broker").to_arrow_table()
+    return [dict(row) for row in rows.to_pylist()]
+
+
+def _asked(asker: Asker, name: str, question: Question | LookBack) -> _Asked:
+    words = _text(question)
+    return _Asked(
+        key=(asker.name, name),
+        sql=question.sql,
+        worst_first=getattr(question, "worst_first", None),
+        most=getattr(question, "most", 0),
+        detail=getattr(question, "detail", None),
+        parameters={each: _value(asker.context, each) for each in sorted(set(_PARAMETER.findall(words)))},
+        limits=tuple(_limits(asker.context)) if "limits" in _WORD.findall(words) else (),
+    )
+
+
+def _text(question: Question | LookBack | _Asked) -> str:
+    """All that it selects."""
+    return f"{question.sql} {getattr(question, 'detail', None) or ''}"
+
+
+def _value(context: CheckContext[Any], parameter: str) -> Any:
+    """The value of a parameter: `now`, a field of the own section, or ``section__field``."""
+    if parameter == "now":
+        return context.about.taken_at.timestamp()
+    section, found, name = parameter.partition("__")
+    if found:
+        return getattr(getattr(context.policy, section), name)
+    return getattr(context.limits, parameter)
+
+
+def _limits(context: CheckContext[Any]) -> Iterator[Mapping[str, Any]]:
+    yield {"tenant": None, "namespace": None, **_fields(context.limits)}
+    for limits, names in context.parts:
+        for name in names:
+            column = "namespace" if "/" in name else "tenant"
+            yield {"tenant": None, "namespace": None, column: name, **_fields(limits)}
+
+
+def _fields(section: Section) -> dict[str, Any]:
+    return {name: value for name, value in section.model_dump().items() if isinstance(value, bool | int | float | str)}
+
+
+def _prepare(
+    connection: duckdb.DuckDBPyConnection,
+    small: Sources,
+    shard: Sources,
+    views: Sequence[View],
+    texts: Sequence[str],
+) -> None:
+    """Makes the tables, and those views that any of the texts needs."""
+    for table in SMALL:
+        add_table(connection, table, small.get(table.name), table.name)
+    for table in SHARDED:
+        add_table(connection, table, shard.get(table.name), f"raw_{table.name}")
+    for macro in TABLE_MACROS:
+        connection.execute(macro)
+    add_views(connection, _needed((*LARGE_TABLES, *SHARED, *views), texts))
+
+
+def _needed(views: Sequence[View], texts: Sequence[str]) -> list[View]:
+    """The views that texts name, and those that these name, in their order; `limits` needs the namespaces."""
+    words = {word for text in texts for word in _WORD.findall(text)}
+    if "limits" in words:
+        words.add("namespaces_seen")
+    found = []
+    for view in reversed(views):
+        if view.name in words:
+            found.append(view)
+            words.update(_WORD.findall(view.sql))
+    return found[::-1]
+
+
+def _answer_of_shard(task: ShardTask) -> dict[Key, _Answered]:
+    """What one shard answers to every question."""
+    with connect(task.threads) as connection:
+        _prepare(connection, task.small, task.shard, task.views, [_text(asked) for asked in task.questions])
+        answers = {}
+        for asked in task.questions:
+            given = task.given.get(asked.key[0], {})
+            for name, rows in given.items():
+                connection.from_arrow(rows).create_view(name, replace=True)
+            answers[asked.key] = _answer(connection, asked)
+            for name in given:
+                connection.execute(f"drop view {name}")
+        return answers
+
+
+def _answer(connection: duckdb.DuckDBPyConnection, asked: _Asked) -> _Answered:
+    """The answer to one question; why it has none where it cannot be asked."""
+    try:
+        rows = connection.sql(_statement(asked), params=dict(asked.parameters)).to_arrow_table()
+    except duckdb.Error as error:
+        log.exception("%s: its question `%s` is broken on this snapshot", *asked.key)
+        return _Answered(None, failure=f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
+    if asked.worst_first is None:
+        return _Answered(rows, rows.num_rows)
+    count = rows[_FOUND][0].as_py() if rows.num_rows else 0
+    return _Answered(rows.drop_columns([_FOUND]), count)
+
+
+def _statement(asked: _Asked) -> str:
+    """The whole select of a question."""
+    parts = [f"limits as ({_limits_select(asked.limits)})"] if asked.limits else []
+    if asked.worst_first is None:
+        return f"with {', '.join([*parts, f'found as ({asked.sql})'])} select * from found order by all"
+    listed = f"select *, count(*) over () as {_FOUND} from found order by {asked.worst_first} limit {asked.most}"
+    parts += [f"found as ({asked.sql})", f"worst as materialized ({listed})"]
+    if asked.detail is not None:
+        parts.append(f"detailed as ({asked.detail})")
+        return f"with {', '.join(parts)} select * from detailed order by {asked.worst_first}"
+    return f"with {', '.join(parts)} select * from worst order by {asked.worst_first}"
+
+
+def _limits_select(limits: Sequence[Mapping[str, Any]]) -> str:
+    """The limits of every namespace that the shard has."""
+    usual, *others = limits
+    names = [name for name in usual if name not in {"tenant", "namespace"}]
+    if not others:
+        columns = [f"{_literal(usual[name])} as {name}" for name in names]
+        return f"select namespace, {', '.join(columns)} from namespaces_seen"
+    columns = []
+    for name in names:
+        nearest_first = sorted(others, key=lambda each: each["namespace"] is None)
+        cases = [f"when {_whose(each)} then {_literal(each[name])}" for each in nearest_first]
+        columns.append(f"case {' '.join(cases)} else {_literal(usual[name])} end as {name}")
+    return f"select namespace, {', '.join(columns)} from namespaces_seen"
+
+
+def _whose(limits: Mapping[str, Any]) -> str:
+    if limits["namespace"] is not None:
+        return f"namespace = {_literal(limits['namespace'])}"
+    return f"split_part(namespace, '/', 1) = {_literal(limits['tenant'])}"
+
+
+def _literal(value: object) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return repr(value)
+        case _:
+            return "'" + str(value).replace("'", "''") + "'"
+
+
+def _all_together(asked: Iterable[_Asked], parts: Mapping[Key, Sequence[_Answered]]) -> dict[Key, _Answered]:
+    """What several shards answered to each question, where any was asked, as one answer."""
+    with connect(1) as connection:
+        return {each.key: _together(connection, each, parts[each.key]) for each in asked if parts[each.key]}
+
+
+def _together(connection: duckdb.DuckDBPyConnection, asked: _Asked, parts: Sequence[_Answered]) -> _Answered:
+    """The answers of several shards as one, ordered and limited anew."""
+    for part in parts:
+        if part.rows is None:
+            return part
+    if len(parts) == 1:
+        return parts[0]
+    rows = pa.concat_tables([part.rows for part in parts], promote_options="permissive")
+    if rows.num_rows > 1:
+        order = "all" if asked.worst_first is None else f"{asked.worst_first} limit {asked.most}"
+        connection.from_arrow(rows).create_view("answers", replace=True)
+        rows = connection.sql(f"select * from answers order by {order}").to_arrow_table()
+    return _Answered(rows, sum(part.count for part in parts))
+
+
+def _looked_back(
+    snapshot: SnapshotSources,
+    askers: Sequence[Asker],
+    views: tuple[View, ...],
+    answers: Mapping[Key, _Answered],
+    map_over: MapOver,
+    threads: int,
+) -> dict[Key, _Answered]:
+    """What earlier snapshots answer; all of them are asked in one go."""
+    looking = [each for each in askers if each.questions.earlier and not _failed(each, answers)]
+    asked = {
+        (each.name, name): _asked(each, name, question)
+        for each in looking
+        for name, question in each.questions.earlier.items()
+    }
+    tasks: list[ShardTask] = []
+    whose: list[datetime] = []
+    for number, earlier in enumerate(snapshot.earlier):
+        for small in (True, False):
+            wanted, taken_at = _wanted(looking, number, small=small)
+            given = {name: _rows_of(answers, name) for name, _ in wanted}
+            questions = tuple(asked[key] for key in wanted)
+            shards: Sequence[Sources] = ({},) if small else earlier.shards or ({},)
+            for shard in shards if questions else ():
+                tasks.append(ShardTask(earlier.small, shard, questions, views, threads, given))
+                whose.append(taken_at)
+    told = map_over(_answer_of_shard, tasks) if tasks else []
+    dated = [{key: _dated(each, at) for key, each in answer.items()} for answer, at in zip(told, whose, strict=True)]
+    found = {key: [answer[key] for answer in dated if key in answer] for key in asked}
+    unasked = [asked[key] for key, parts in found.items() if not parts]
+    nothing = _of_nothing(unasked, views, {name: _rows_of(answers, name) for name, _ in asked}) if unasked else {}
+    return nothing | _all_together(asked.values(), found)
+
+
+def _of_nothing(
+    questions: Sequence[_Asked], views: tuple[View, ...], given: Mapping[str, Mapping[str, pa.Table]]
+) -> dict[Key, _Answered]:
+    """What a look-back is answered where there is no snapshot to ask: no rows, of the columns that it would have."""
+    told = _answer_of_shard(ShardTask({}, {}, tuple(questions), views, 1, given))
+    epoch = datetime.fromtimestamp(0, UTC)
+    return {
+        key: each if each.rows is None else _dated(_Answered(each.rows.slice(0, 0)), epoch)
+        for key, each in told.items()
+    }
+
+
+def _wanted(looking: Sequence[Asker], number: int, *, small: bool) -> tuple[list[Key], datetime]:
+    """Who asks what of an earlier snapshot, and when that was taken."""
+    taken_at = looking[0].context.about.earlier[number].taken_at if looking else None
+    wanted = [
+        (each.name, name)
+        for each in looking
+        for name, question in each.questions.earlier.items()
+        if question.small is small and _recent(each.context, question, number)
+    ]
+    return wanted, taken_at  # type: ignore[return-value]  # nobody looks at it where nobody asks
+
+
+def _recent(context: CheckContext[Any], question: LookBack, number: int) -> bool:
+    about, limits = context.about, [each for each, _ in context.parts] or [context.limits]
+    minutes = max(question.minutes(each) for each in limits)
+    return about.earlier[number].taken_at >= about.taken_at - timedelta(minutes=minutes)
+
+
+def _failed(asker: Asker, answers: Mapping[Key, _Answered]) -> bool:
+    return any(answers[asker.name, name].rows is None for name in asker.questions.shards)
+
+
+def _rows_of(answers: Mapping[Key, _Answered], name: str) -> dict[str, pa.Table]:
+    return {question: each.rows for (whose, question), each in answers.items() if whose == name}
+
+
+def _dated(answer: _Answered, taken_at: datetime) -> _Answered:
+    if answer.rows is None:
+        return answer
+    times = pa.array([taken_at] * answer.rows.num_rows, pa.timestamp("us", tz="UTC"))
+    return replace(answer, rows=answer.rows.append_column("taken_at", times))
+
+
+def _concluded(
+    connection: duckdb.DuckDBPyConnection, asker: Asker, answers: Mapping[Key, _Answered]
+) -> Answers | NoAnswer:
+    """What somebody is answered, with what is asked once."""
+    own = {question: each for (whose, question), each in answers.items() if whose == asker.name}
+    created: list[str] = []
+    try:
+        for name, each in own.items():
+            created += _given(connection, name, each)
+        for name, question in asker.questions.cluster.items():
+            own[name] = _answer(connection, _asked(asker, name, question))
+            created += _given(connection, name, own[name])
+    finally:
+        for name in created:
+            connection.execute(f"drop view {name}")
+    failures = [each.failure for each in own.values() if each.failure is not None]
+    if failures:
+        return NoAnswer(failures[0])
+    return {
+        name: Answer(tuple(each.rows.to_pylist()), each.count) for name, each in own.items() if each.rows is not None
+    }
+
+
+def _given(connection: duckdb.DuckDBPyConnection, name: str, answer: _Answered) -> list[str]:
+    """Makes an answer a table that the next questions may select from; its name, where there is an answer."""
+    if answer.rows is None:
+        return []
+    connection.from_arrow(answer.rows).create_view(name)
+    return [name]

@@ -1,0 +1,150 @@
+"""All checks on one snapshot; what they found, and what they can say, is written beside its other tables."""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import msgspec
+import pyarrow as pa
+
+from pulsar_steward.checks.registry import CHECKS, VIEWS
+from pulsar_steward.checks.words import named
+from pulsar_steward.diagnose.asking import NoAnswer, SnapshotSources, about_of, ask, reads
+from pulsar_steward.diagnose.history import earlier_diagnoses, with_history
+from pulsar_steward.diagnose.runner import asker_of, judged
+from pulsar_steward.diagnose.trends import NAME, trends, trends_asker
+from pulsar_steward.model.finding import Outlook, Verdict
+from pulsar_steward.model.tables import FINDINGS, METRICS, SMALL, SNAPSHOT, TRENDS, VERDICTS
+from pulsar_steward.snapshots.arrow import schema_of
+from pulsar_steward.snapshots.folder import LOOK_BACK
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pulsar_steward.checks.check import About, Check, Judgement
+    from pulsar_steward.diagnose.asking import Asker
+    from pulsar_steward.model.finding import Finding
+    from pulsar_steward.model.tables import Table
+    from pulsar_steward.parallel import MapOver
+    from pulsar_steward.policy.schema import Policy
+    from pulsar_steward.snapshots.folder import SnapshotFolder
+
+log = logging.getLogger(__name__)
+
+TOPICS_A_SHARD = 20_000
+"""At least: to ask a shard of hardly any takes a third of a second, nearly all of it for planning questions."""
+
+
+def diagnose(
+    folder: SnapshotFolder,
+    policy: Policy,
+    map_over: MapOver,
+    checks: Sequence[Check] = CHECKS,
+    threads: int = 1,
+) -> None:
+    """Writes the tables `findings`, `verdicts` and `trends`, in place of earlier ones.
+
+    Args:
+        folder: The snapshot's own.
+        policy: Thresholds and limits.
+        map_over: Carries out what is asked of shards, whose tables it is given as places in the file system.
+        checks: What is looked for.
+        threads: That one shard's database may use.
+
+    Raises:
+        SnapshotError: If the snapshot is not finished, or cannot be read.
+    """
+    folder.require_finished()
+    earlier = folder.earlier(LOOK_BACK)
+    looked_back = _small_tables_in([each.sql for check in checks for each in check.earlier.values()])
+    before = [SnapshotSources({t.name: each.source(t) for t in looked_back}, each.shards()) for each in earlier]
+    snapshot = SnapshotSources({table.name: folder.source(table) for table in SMALL}, folder.shards(), before)
+    about = about_of(snapshot)
+    snapshot = _worth_their_tasks(snapshot, about.topics)
+    askers = [asker_of(check, about, policy) for check in checks]
+    of_trends = trends_asker(about, policy)
+    answers = ask(snapshot, [*askers, of_trends], VIEWS, map_over, threads)
+    results = [judged(check, asker, answers[asker.name]) for check, asker in zip(checks, askers, strict=True)]
+    verdicts = [_told(verdict_of(each.check, each.judgement, about)) for each in results]
+    found = [finding for each in results for finding in each.judgement.findings]
+    findings = with_history(found, about.taken_at, earlier_diagnoses(earlier))
+    folder.begin_diagnosis()
+    folder.write(TRENDS, _trends(of_trends, answers, earlier))
+    folder.write(FINDINGS, _rows(FINDINGS, [_row(finding) for finding in findings]))
+    folder.write(VERDICTS, _rows(VERDICTS, [msgspec.to_builtins(verdict) for verdict in verdicts]))
+
+
+def verdict_of(check: Check, judgement: Judgement, about: About) -> Verdict:
+    """What a check can say: what it found stands, but silence means health only where all it looks at was read."""
+    check_id = check.check_id
+    if judgement.findings:
+        worst = max(judgement.findings, key=lambda finding: finding.severity.rank)
+        more = len(judgement.findings) - 1 + judgement.more
+        reason = worst.evidence + (f" And {more:,} more." if more else "")
+        return Verdict(check_id=check_id, outlook=Outlook.FOUND, reason=reason, more=judgement.more)
+    if judgement.cannot_tell is not None:
+        return Verdict(check_id=check_id, outlook=Outlook.UNKNOWN, reason=judgement.cannot_tell)
+    if about.unread:
+        reason = f"{judgement.quiet} But not everything could be read: {', '.join(about.unread)}."
+        return Verdict(check_id=check_id, outlook=Outlook.UNKNOWN, reason=reason)
+    if about.metrics_cut_off and reads(check, METRICS.name, VIEWS):
+        reason = (
+            f"{judgement.quiet} But of the metrics of {named(about.metrics_cut_off)} only the beginning was read, as"
+            " they are larger than collect.metrics_megabytes."
+        )
+        return Verdict(check_id=check_id, outlook=Outlook.UNKNOWN, reason=reason)
+    return Verdict(check_id=check_id, outlook=Outlook.CLEAR, reason=judgement.quiet)
+
+
+def _worth_their_tasks(snapshot: SnapshotSources, topics: int) -> SnapshotSources:
+    """The same with fewer and larger shards, where these are small."""
+    most = max(1, topics // TOPICS_A_SHARD)
+    earlier = [replace(each, shards=_at_most(most, each.shards)) for each in snapshot.earlier]
+    return replace(snapshot, shards=_at_most(most, snapshot.shards), earlier=earlier)
+
+
+def _at_most(most: int, shards: Sequence[Mapping[str, Sequence[str]]]) -> list[dict[str, list[str]]]:
+    """Not more shards than that: files of several make one."""
+    made: list[dict[str, list[str]]] = [{} for _ in shards[:most]]
+    for number, shard in enumerate(shards):
+        for table, places in shard.items():
+            made[number % most].setdefault(table, []).extend(places)
+    return made
+
+
+def _small_tables_in(questions: Sequence[str]) -> list[Table]:
+    """The small tables that questions about earlier snapshots name, and what these are."""
+    words = {word for question in questions for word in re.findall(r"\w+", question)}
+    return [table for table in SMALL if table is SNAPSHOT or table.name in words]
+
+
+def _told(verdict: Verdict) -> Verdict:
+    log.info("%s: %s: %s", verdict.check_id, verdict.outlook.value, verdict.reason)
+    return verdict
+
+
+def _trends(asker: Asker, answers: Mapping[str, object], earlier: Sequence[SnapshotFolder]) -> pa.Table:
+    own = answers[NAME]
+    if isinstance(own, NoAnswer):
+        raise own
+    before = next((each.read(TRENDS) for each in earlier if each.has(TRENDS)), None)
+    return trends(own, asker.context, before)  # type: ignore[arg-type]  # no error is left
+
+
+def _row(finding: Finding) -> dict[str, object]:
+    return {
+        "check_id": finding.check_id,
+        "severity": finding.severity.value,
+        "subject": finding.subject,
+        "evidence": finding.evidence,
+        "figures_json": msgspec.json.encode(finding.figures, order="sorted").decode(),
+        "first_seen": finding.first_seen,
+        "snapshots_in_a_row": finding.snapshots_in_a_row,
+    }
+
+
+def _rows(table: Table, rows: Sequence[dict[str, object]]) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), schema=schema_of(table))

@@ -1,0 +1,215 @@
+"""Figures over time, for reports to plot: this snapshot's own, beside what the snapshot before had recorded already.
+
+So each figure is computed once, from the snapshot that shows it: of earlier snapshots one small table is read, and of
+one of them the largest backlogs, to see which grow.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+
+from pulsar_steward.checks.backlog.growth import reference, within
+from pulsar_steward.checks.check import CheckContext, LookBack, Question
+from pulsar_steward.checks.clients.connection_churn import STARTED, SUCCEEDED
+from pulsar_steward.diagnose.asking import Asker
+from pulsar_steward.model.measures import (
+    BROKER_CONNECTION_RATE,
+    BROKER_CONNECTIONS,
+    BROKER_COORDINATORS,
+    BROKER_TOPICS,
+    CLUSTER_BACKLOG,
+    CLUSTER_CONSUMERS,
+    CLUSTER_PRODUCERS,
+    CLUSTER_SUBSCRIPTIONS,
+    CLUSTER_TOPICS,
+    TOPIC_BACKLOG,
+)
+from pulsar_steward.model.tables import TRENDS
+from pulsar_steward.snapshots.arrow import schema_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from pulsar_steward.checks.check import About, Answers, Row
+    from pulsar_steward.policy.schema import Policy
+
+NAME = "trends"
+
+LARGEST = 1000
+"""Topics among which the fastest growing ones are looked for: those with the largest backlogs."""
+
+FASTEST = 10
+"""Topics whose backlog is recorded."""
+
+
+class _Point(NamedTuple):
+    """A row of the table `trends`."""
+
+    measure: str
+    subject: str
+    taken_at: datetime
+    value: float
+
+
+@dataclass(frozen=True)
+class _TrendQuestions:
+    """What trends are made of."""
+
+    shards: Mapping[str, Question] = field(
+        default_factory=lambda: {
+            "of_topics": Question("""
+                select coalesce(sum(backlog_bytes), 0)::bigint as backlog, count(*) as topics,
+                    coalesce(sum(producers), 0)::bigint as producers, coalesce(sum(consumers), 0)::bigint as consumers,
+                    (select count(*) from raw_subscriptions) as subscriptions
+                from raw_topics
+            """),
+            "of_processes": Question(f"""
+                select source as broker, max(value) filter (series = '{SUCCEEDED}') as created,
+                    $now - max(value) filter (series = '{STARTED}') as uptime_seconds
+                from raw_metrics
+                where source_kind = 'broker' and series in ('{SUCCEEDED}', '{STARTED}') and isfinite(value)
+                group by source
+            """),
+            "largest": Question(
+                "select topic, backlog_bytes from raw_topics where backlog_bytes > 0",
+                worst_first="backlog_bytes desc, topic",
+                most=LARGEST,
+            ),
+        }
+    )
+    earlier: Mapping[str, LookBack] = field(
+        default_factory=lambda: {
+            "before": LookBack(
+                lambda limits: limits.window_minutes,
+                "select topic, raw_topics.backlog_bytes from raw_topics semi join largest using (topic)",
+            )
+        }
+    )
+    cluster: Mapping[str, Question] = field(
+        default_factory=lambda: {
+            "brokers": Question("select broker, read, topics from brokers"),
+            "held": Question("select broker, count(*) as held from transaction_coordinators group by broker"),
+        }
+    )
+
+
+def trends_asker(about: About, policy: Policy) -> Asker:
+    """Asks for what trends are made of; the limits are those of growing backlogs."""
+    own = policy.for_cluster(about.cluster)
+    return Asker(NAME, _TrendQuestions(), CheckContext(about=about, policy=own, limits=own.backlog_growing))
+
+
+def trends(answers: Answers, context: CheckContext[Any], recorded: pa.Table | None) -> pa.Table:
+    """The table `trends` of a snapshot; nothing that grows with the topics is in it.
+
+    Args:
+        answers: To what `trends_asker` asks.
+        context: The same that it was asked in.
+        recorded: That table of the newest earlier snapshot that has one.
+    """
+    past = _recorded(recorded, context.about.taken_at, context.policy.trends.most_snapshots - 1)
+    own = [*_of_cluster(answers, context.about), *_of_brokers(answers, context.about)]
+    growing = _of_growing_topics(answers, context)
+    if growing is None:
+        rows = [*own, *(() if recorded is None else (each for each in past if each.measure != TOPIC_BACKLOG))]
+        rows += _connection_rates(answers, own, past)
+        return _table(rows)
+    # A topic that still grows keeps what was recorded of it; the point that growth starts from is known anew.
+    subjects, known = {each.subject for each in growing}, {(each.subject, each.taken_at) for each in growing}
+    carried = [
+        each
+        for each in past
+        if each.measure != TOPIC_BACKLOG or (each.subject in subjects and (each.subject, each.taken_at) not in known)
+    ]
+    return _table([*own, *_connection_rates(answers, own, past), *carried, *growing])
+
+
+def _recorded(recorded: pa.Table | None, now: datetime, most: int) -> list[_Point]:
+    """What was recorded before this snapshot, of the latest times only."""
+    rows = [] if recorded is None else [_Point(**row) for row in recorded.select(list(TRENDS.names)).to_pylist()]
+    past = [row for row in rows if row.taken_at < now]
+    latest = set(sorted({row.taken_at for row in past}, reverse=True)[:most])
+    return [row for row in past if row.taken_at in latest]
+
+
+def _of_cluster(answers: Answers, about: About) -> Iterator[_Point]:
+    """Sums over all brokers, where all were read: a gap in a line is true, a dip would not be."""
+    if not all(row["read"] for row in answers["brokers"].rows):
+        return
+    parts = answers["of_topics"].rows
+    measures = {
+        CLUSTER_BACKLOG: "backlog",
+        CLUSTER_TOPICS: "topics",
+        CLUSTER_PRODUCERS: "producers",
+        CLUSTER_CONSUMERS: "consumers",
+        CLUSTER_SUBSCRIPTIONS: "subscriptions",
+    }
+    for measure, column in measures.items():
+        yield _Point(measure, about.cluster, about.taken_at, float(sum(part[column] for part in parts)))
+
+
+def _of_brokers(answers: Answers, about: About) -> Iterator[_Point]:
+    held = {row["broker"]: row["held"] for row in answers["held"].rows}
+    created = {row["broker"]: row["created"] for row in answers["of_processes"].rows}
+    for row in answers["brokers"].rows:
+        if not row["read"]:
+            continue
+        values = {
+            BROKER_TOPICS: row["topics"],
+            BROKER_COORDINATORS: held.get(row["broker"], 0) if about.coordinators else None,
+            BROKER_CONNECTIONS: created.get(row["broker"]),
+        }
+        for measure, value in values.items():
+            if value is not None:
+                yield _Point(measure, row["broker"], about.taken_at, float(value))
+
+
+def _connection_rates(answers: Answers, own: Sequence[_Point], past: Sequence[_Point]) -> Iterator[_Point]:
+    """Connections accepted per second since the snapshot before, by brokers that ran all the time."""
+    last = {
+        each.subject: each
+        for each in sorted(past, key=lambda each: each.taken_at)
+        if each.measure == BROKER_CONNECTIONS
+    }
+    uptime = {row["broker"]: row["uptime_seconds"] for row in answers["of_processes"].rows}
+    for now in own:
+        before, ran = last.get(now.subject), uptime.get(now.subject)
+        if now.measure != BROKER_CONNECTIONS or before is None or ran is None:
+            continue
+        seconds = (now.taken_at - before.taken_at).total_seconds()
+        if ran >= seconds and now.value >= before.value:
+            yield _Point(BROKER_CONNECTION_RATE, now.subject, now.taken_at, (now.value - before.value) / seconds)
+
+
+def _of_growing_topics(answers: Answers, context: CheckContext[Any]) -> list[_Point] | None:
+    """Backlogs of the topics that grew most lately, now and where that growth is counted from; None: nobody can say."""
+    about = context.about
+    before = reference(about, within(about, context.limits.window_minutes), context.limits)
+    if before is None:
+        return None
+    then = {row["topic"]: row["backlog_bytes"] for row in answers["before"].rows if row["taken_at"] == before.taken_at}
+    grown = [row for row in answers["largest"].rows if _grew(row, then)]
+    fastest = sorted(grown, key=lambda row: (then[row["topic"]] - row["backlog_bytes"], row["topic"]))[:FASTEST]
+    return [
+        point
+        for row in fastest
+        for point in (
+            _Point(TOPIC_BACKLOG, row["topic"], about.taken_at, float(row["backlog_bytes"])),
+            _Point(TOPIC_BACKLOG, row["topic"], before.taken_at, float(then[row["topic"]])),
+        )
+    ]
+
+
+def _grew(row: Row, then: Mapping[str, int | None]) -> bool:
+    before = then.get(row["topic"])
+    return before is not None and bool(row["backlog_bytes"] > before)
+
+
+def _table(rows: Sequence[_Point]) -> pa.Table:
+    told = sorted(row for row in rows if math.isfinite(row.value))
+    return pa.Table.from_pylist([row._asdict() for row in told], schema=schema_of(TRENDS))

@@ -1,0 +1,35 @@
+"""The base of every part of a policy: checks, planners and others own theirs."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic_core import PydanticCustomError
+
+_WARNING, _CRITICAL = "warning_", "critical_"
+
+
+class Section(BaseModel):
+    """A part of the policy; frozen, and closed to unknown keys.
+
+    A `critical_` threshold is not below the `warning_` threshold of the same name: a finding would be critical before
+    it is a warning.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    UNORDERED: ClassVar[frozenset[str]] = frozenset()
+    """Names of threshold pairs (without prefix) that measure different things, and so have no order."""
+
+    @model_validator(mode="after")
+    def _warns_first(self) -> Self:
+        for name in type(self).model_fields:
+            kind = name.removeprefix(_WARNING)
+            critical = f"{_CRITICAL}{kind}"
+            if kind == name or kind in self.UNORDERED or critical not in type(self).model_fields:
+                continue
+            if getattr(self, name) > getattr(self, critical):
+                words = f"{name} ({getattr(self, name)}) is above {critical} ({getattr(self, critical)})"
+                raise PydanticCustomError("order", "{words}", {"words": words})
+        return self

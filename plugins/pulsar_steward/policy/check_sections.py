@@ -1,0 +1,23 @@
+"""The sections of the checks, each of which is defined in the check's own file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic import create_model
+
+from pulsar_steward.checks.registry import CHECKS
+from pulsar_steward.model.section import Section
+
+if TYPE_CHECKING:
+
+    class CheckSections(Section):
+        """A section for each check, by its name; which ones there are is only known when it runs."""
+
+        def __getattr__(self, name: str) -> Any:
+            """A section."""
+
+else:
+    CheckSections = create_model(
+        "CheckSections", __base__=Section, **{check.section: (check.policy, check.policy()) for check in CHECKS}
+    )

@@ -1,1 +1,0 @@
-"""Thresholds of the checks, a group of checks a file; each section is named like its check."""

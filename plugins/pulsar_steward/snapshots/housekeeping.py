@@ -1,0 +1,103 @@
+"""Removes snapshots past their keep time, and the bulk of old ones."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.snapshots.folder import LOOK_BACK, SnapshotFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pulsar_steward.policy.housekeeping import HousekeepingPolicy
+
+log = logging.getLogger(__name__)
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """One snapshot that is there.
+
+    Attributes:
+        folder: Its folder.
+        taken_at: When it was taken, by its name, UTC.
+        finished: Whether it counts, or did until it was compacted.
+        compacted: Whether only what was said of it is left.
+    """
+
+    folder: SnapshotFolder
+    taken_at: datetime
+    finished: bool
+    compacted: bool = False
+
+
+class Tidied(msgspec.Struct, frozen=True, kw_only=True):
+    """What was removed and what was compacted, oldest first, and how many snapshots are left."""
+
+    removed: tuple[str, ...]
+    compacted: tuple[str, ...]
+    left: int
+
+
+def past_their_time(there: Sequence[Kept], policy: HousekeepingPolicy, now: datetime) -> list[Kept]:
+    """The snapshots to remove, oldest first; pure.
+
+    Args:
+        there: All of one cluster, in any order.
+        policy: How long they are kept.
+        now: The present, UTC.
+    """
+    oldest_first = sorted(there, key=lambda each: each.taken_at)
+    finished = [each for each in oldest_first if each.finished]
+    old = now - timedelta(days=policy.keep_snapshots_days)
+    left_behind = now - timedelta(hours=policy.unfinished_hours)
+    may_go = finished[: -policy.keep_snapshots_least]
+    return [
+        each
+        for each in oldest_first
+        if (each in may_go and each.taken_at < old) or (not each.finished and each.taken_at < left_behind)
+    ]
+
+
+def too_large_by_now(there: Sequence[Kept], policy: HousekeepingPolicy, now: datetime) -> list[Kept]:
+    """The snapshots to compact, oldest first; pure. Arguments as those of `past_their_time`.
+
+    Those that a diagnosis looks back to stay whole, whatever the policy says.
+    """
+    finished = sorted((each for each in there if each.finished), key=lambda each: each.taken_at)
+    old = now - timedelta(days=policy.keep_topics_days)
+    may_be = finished[: -max(policy.keep_snapshots_least, LOOK_BACK)]
+    return [each for each in may_be if each.taken_at < old and not each.compacted]
+
+
+def tidy(newest: SnapshotFolder, policy: HousekeepingPolicy, now: datetime) -> Tidied:
+    """Removes what is past its time, and the bulk of what is old, of the cluster whose folder a snapshot is in.
+
+    Args:
+        newest: Any snapshot in the cluster's folder; it need not be there.
+        policy: How long snapshots are kept.
+        now: The present, UTC.
+    """
+    there = [_looked_at(folder, taken_at) for folder, taken_at in newest.all_of_cluster()]
+    gone = past_their_time(there, policy, now)
+    for each in gone:
+        each.folder.remove()
+        log.info("removed %s", each.folder.uri)
+    left = [each for each in there if each not in gone]
+    compacted = too_large_by_now(left, policy, now)
+    for each in compacted:
+        each.folder.compact()
+        log.info("compacted %s", each.folder.uri)
+    return Tidied(
+        removed=tuple(each.folder.uri for each in gone),
+        compacted=tuple(each.folder.uri for each in compacted),
+        left=len(left),
+    )
+
+
+def _looked_at(folder: SnapshotFolder, taken_at: datetime) -> Kept:
+    compacted = folder.compacted()
+    return Kept(folder=folder, taken_at=taken_at, finished=compacted or folder.finished(), compacted=compacted)

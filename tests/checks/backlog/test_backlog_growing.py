@@ -1,0 +1,290 @@
+"""Backlogs that keep growing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.backlog import backlog_growing
+from pulsar_steward.checks.backlog.backlog_growing import CHECK
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.policy.load import parse_policy
+from tests.builders import a_policy
+from tests.checks.backlog.conftest import TAKEN_AT, Scene
+from tests.checks.backlog.documents import retention, size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pulsar_steward.checks.check import Check, Judgement
+    from pulsar_steward.model.finding import Finding
+    from pulsar_steward.policy.schema import Policy
+    from tests.checks.conftest import JudgeRows
+
+GIB = 1024**3
+MIB = 1024**2
+STEP = timedelta(minutes=15)
+WARNING, CRITICAL = Severity.WARNING, Severity.CRITICAL
+
+
+def scenes(judge_rows: JudgeRows, backlogs: Mapping[str, Sequence[int | None]], step: timedelta = STEP) -> list[Scene]:
+    """A scene for each backlog, the last one now; None: the topic was not loaded."""
+    count = max(map(len, backlogs.values()))
+    made = []
+    for number in range(count):
+        scene = Scene(judge_rows).configured().namespace("acme/bound", size(100 * GIB)).namespace("acme/free")
+        scene.rows["snapshot"][0]["taken_at"] = TAKEN_AT - (count - 1 - number) * step
+        for name, history in backlogs.items():
+            value = ([None] * (count - len(history)) + list(history))[number]
+            if value is not None:
+                scene.topic(f"acme/{name}", value)
+        made.append(scene)
+    return made
+
+
+def judged(made: Sequence[Scene], policy: Policy | None = None, check: Check = CHECK) -> Judgement:
+    """What is said of the last scene, which knows the earlier ones."""
+    return made[-1].judged(check, policy, [scene.rows for scene in made[-2::-1]])
+
+
+def by_name(judgement: Judgement) -> dict[str, Severity]:
+    """Severities by the topics' names without the tenant, in the findings' order."""
+    return {each.subject.removeprefix("persistent://acme/"): each.severity for each in judgement.findings}
+
+
+# Backlogs in GiB, 15 minutes apart; the quota, where there is one, is 100 GiB.
+HISTORIES: dict[str, tuple[list[int | None], Severity | None]] = {
+    "bound/critical": ([67, 70, 73, 76], CRITICAL),  # 24 GiB left at 12 GiB/h: 2 h
+    "bound/warning": ([66, 69, 72, 75], WARNING),
+    "bound/slow": ([24, 25, 26, 27, 28], None),  # 72 GiB left at 4 GiB/h: 18 h
+    "bound/within-12-h": ([49, 50, 51, 52], WARNING),  # 48 GiB left at 4 GiB/h: 12 h
+    "bound/longer": ([48, 49, 50, 51], None),
+    "bound/over-already": ([97, 99, 101, 103], None),
+    "bound/rose-at-once": ([10, 10, 10, 60, 60, 60], None),
+    "bound/rises-then-rests": ([10, 40, 70, 70, 70, 70], None),
+    "bound/shrank-again": ([60, 65, 70, 10, 20, 30, 40], None),
+    "bound/to-and-fro": ([10, 50, 10, 50, 10, 50], None),
+    "bound/sinks": ([80, 70, 60, 50], None),
+    "bound/unloaded-for-a-while": ([60, 60, None, None, 60, 60, 60], None),
+    "bound/empty-while-loading": ([60, 60, 60, 0, 60, 60, 60], None),
+    "bound/grows-past-a-gap": ([60, None, 66, 69, 72, 75], WARNING),
+    "bound/began-late": ([10, 10, 10, 10, 10, 25, 40, 55, 70], CRITICAL),
+    "bound/new": ([10, 20, 30], None),
+    "bound/hardly-shrank": ([60, 66, 65, 71, 77, 83], CRITICAL),
+    "bound/__change_events": ([66, 69, 72, 75], None),
+    "free/fast": ([0, 1, 2, 3], WARNING),  # 1.1 MiB/s
+    "free/huge": ([10, 40, 70, 100], WARNING),
+    "free/rests": ([300, 300, 300, 300], None),
+}
+
+
+def test_growth_is_judged_by_when_it_reaches_the_quota(judge_rows: JudgeRows) -> None:
+    """Steady growth only; without a quota by its rate, and after those that have one."""
+    backlogs = {name: [each and each * GIB for each in history] for name, (history, _) in HISTORIES.items()}
+    backlogs["free/slow"] = [0, 943_000_000, 1_886_000_000, 2_829_000_000]  # just under 1 MiB/s
+
+    found = by_name(judged(scenes(judge_rows, backlogs)))
+
+    assert found == {name: severity for name, (_, severity) in HISTORIES.items() if severity}
+    assert list(found)[:2] == ["bound/began-late", "bound/hardly-shrank"]
+    assert list(found)[-2:] == ["free/huge", "free/fast"]
+
+
+def test_one_burst_makes_no_forecast(judge_rows: JudgeRows) -> None:
+    """At the median of its steps it is slow, though it rose in all of them."""
+    burst = [1000, 1001, 40_000, 40_001, 40_002]
+
+    assert judged(scenes(judge_rows, {"bound/t": [each * MIB for each in burst]})).findings == ()
+
+
+def found(made: Sequence[Scene]) -> Finding:
+    """The only finding."""
+    (finding,) = judged(made).findings
+    return finding
+
+
+def test_the_evidence_says_since_when_how_fast_and_until_when(judge_rows: JudgeRows) -> None:
+    """And whose backlog it is, with the worst consumer."""
+    made = scenes(judge_rows, {"bound/t": [66 * GIB, 66 * GIB, 69 * GIB, 72 * GIB, 75 * GIB]})
+    made[-1].add("subscriptions", "acme/bound/t", backlog_messages=900, consumers=2)
+    made[-1].add("clients", "acme/bound/t", consumer="c", address="10.0.0.7:5", unacked_messages=50)
+
+    finding = found(made)
+
+    assert finding.evidence == (
+        "Since 2026-11-21 08:15 UTC the backlog has grown from 66.0 GiB to 75.0 GiB, in 3 of 3 steps between"
+        " snapshots, by 3.4 MiB/s at least; so it reaches the size quota of 100.0 GiB at 2026-11-21 11:05 UTC, in"
+        " 2.1 h; then (producer_request_hold) all producers are cut off and new ones are refused until the backlog is"
+        " below it. Slowest is subscription s with 900 messages; of its 2 consumers, c at 10.0.0.7:5 holds 50"
+        " unacknowledged."
+    )
+    assert finding.figures == {
+        "backlog_bytes": 75 * GIB,
+        "growth_bytes_per_second": 3 * GIB // 900,
+        "growth_seconds": 2700,
+        "limit_bytes": 100 * GIB,
+        "low_backlog_bytes": 66 * GIB,
+        "rising_steps": 3,
+        "seconds_to_quota": 7500,
+        "snapshots": 4,
+    }
+
+
+RETENTIONS: dict[str, tuple[dict[str, int] | None, str]] = {
+    "larger": (
+        retention(-1, 50 * 1024),
+        "no size quota is in force; it outgrows the 50.0 GiB that are retained at 2026-11-21 09:15 UTC, in 15.0 min.",
+    ),
+    "smaller": (
+        retention(60, 1024),
+        "no size quota is in force, and it is over the 1.0 GiB that are retained already.",
+    ),
+    "the largest there is": (retention(60, 2**63 - 1), "PiB that are retained in 9,382,499,223,688.5 days."),
+    "none": (None, "no size quota is in force, and no retained size to compare with."),
+}
+
+
+@pytest.mark.parametrize(("retained", "words"), RETENTIONS.values(), ids=RETENTIONS)
+def test_without_a_quota_the_retention_is_the_measure(
+    judge_rows: JudgeRows, retained: dict[str, int] | None, words: str
+) -> None:
+    """What is not retained is deleted once it is consumed."""
+    made = scenes(judge_rows, {"other/t": [10 * GIB, 20 * GIB, 30 * GIB, 40 * GIB]})
+    for scene in made:
+        scene.namespace("acme/other", **({"retention_policies": retained} if retained else {}))
+
+    finding = found(made)
+
+    assert finding.severity is WARNING
+    assert finding.evidence.endswith(words)
+
+
+@pytest.mark.parametrize(
+    ("snapshots", "minutes", "policy", "words"),
+    [
+        (1, 15, {}, "at least 4 snapshots within 360 minutes, this one included, the first"),
+        (3, 15, {}, "; there are 3."),
+        (6, 1, {}, "the first of them at least 10 minutes before it; there are 6."),
+        (4, 15, {"window_minutes": 30}, "within 30 minutes, this one included"),
+        (4, 15, {}, None),
+    ],
+)
+def test_too_few_snapshots_cannot_tell(
+    judge_rows: JudgeRows, snapshots: int, minutes: int, policy: dict[str, int], words: str | None
+) -> None:
+    """A first look has nothing to compare with."""
+    made = scenes(judge_rows, {"free/t": [GIB] * snapshots}, timedelta(minutes=minutes))
+
+    judgement = judged(made, a_policy(backlog_growing=policy))
+
+    assert judgement.cannot_tell is None if words is None else words in str(judgement.cannot_tell)
+
+
+def unread(made: list[Scene]) -> None:
+    """The snapshot to compare with lacks a broker."""
+    made[0].rows["snapshot"][0]["unread_brokers"] = ["b:8080"]
+
+
+def unset(made: list[Scene]) -> None:
+    """Nobody knows the default quota."""
+    made[-1].configured(backlogQuotaDefaultLimitBytes=None, backlogQuotaDefaultLimitGB=None)
+
+
+@pytest.mark.parametrize(("change", "words"), [(unread, "2026-11-21 08:15 UTC, with which"), (unset, "limit_bytes")])
+def test_silence_is_open_where_something_was_not_read(
+    judge_rows: JudgeRows, change: Callable[[list[Scene]], Any], words: str
+) -> None:
+    """It says what."""
+    made = scenes(judge_rows, {"free/t": [GIB] * 4})
+    change(made)
+
+    assert words in str(judged(made).cannot_tell)
+
+
+def test_a_whole_snapshot_goes_before_a_partial_one(judge_rows: JudgeRows) -> None:
+    """It is compared with, though it is older."""
+    made = scenes(judge_rows, {"bound/t": [63 * GIB, 66 * GIB, 69 * GIB, 72 * GIB, 75 * GIB]})
+    made[1].rows["snapshot"][0]["unread_brokers"] = ["b:8080"]
+    made[1].rows["topics"] = []
+
+    assert by_name(judged(made)) == {"bound/t": WARNING}
+
+
+def test_only_the_worst_hundred_are_listed(judge_rows: JudgeRows) -> None:
+    """The soonest first, and the rest is counted."""
+    backlogs = {f"bound/t{number:03}": [(50 + 2 * step) * GIB + number for step in range(4)] for number in range(102)}
+
+    judgement = judged(scenes(judge_rows, backlogs))
+
+    assert (len(judgement.findings), judgement.more) == (100, 2)
+    assert judgement.findings[0].subject == "persistent://acme/bound/t101"
+
+
+def of_namespaces(**namespaces: dict[str, int]) -> Policy:
+    """The default policy, with values of some namespaces' own."""
+    own = {f"acme/{name}": {"backlog_growing": values} for name, values in namespaces.items()}
+    return parse_policy({"namespaces": own}, name="p")
+
+
+def test_each_namespace_has_its_own_limits(judge_rows: JudgeRows) -> None:
+    """A rate that matters to nobody else, and a time in which it is critical."""
+    made = scenes(judge_rows, {"bound/t": [66 * GIB, 69 * GIB, 72 * GIB, 75 * GIB], "free/t": [1, 2, 3, 4]})
+    policy = of_namespaces(bound={"critical_hours_to_quota": 3}, free={"warning_bytes_per_second": 1})
+
+    assert by_name(judged(made)) == {"bound/t": WARNING}
+    assert by_name(judged(made, policy)) == {"bound/t": CRITICAL}
+
+    made = scenes(judge_rows, {"free/t": [0, 2000, 4000, 6000], "bound/t": [0, 2000, 4000, 6000]})
+    assert by_name(judged(made, policy)) == {"free/t": WARNING}
+
+
+def test_a_namespace_may_be_looked_at_over_a_longer_window(judge_rows: JudgeRows) -> None:
+    """It is drained every seven hours: who looks back less far takes that for growth."""
+    backlog = [80 * GIB, 0, 20 * GIB, 40 * GIB, 60 * GIB]
+    made = scenes(judge_rows, {"bound/t": backlog, "longer/t": backlog}, timedelta(minutes=110))
+    for scene in made:
+        scene.namespace("acme/longer", size(100 * GIB))
+
+    assert set(by_name(judged(made, of_namespaces(longer={"window_minutes": 480})))) == {"bound/t"}
+
+
+def test_where_only_some_may_be_judged_it_says_which(judge_rows: JudgeRows) -> None:
+    """Others are not open for it."""
+    made = scenes(judge_rows, {"bound/t": [GIB] * 4, "free/t": [GIB] * 4})
+
+    judgement = judged(made, of_namespaces(free={"minimum_snapshots": 5}))
+
+    assert judgement.cannot_tell is not None
+    assert judgement.cannot_tell.startswith("In acme/free: Needs at least 5 snapshots within 360 minutes")
+
+
+def looking_up(most: int) -> Check:
+    """The check, which looks up no more than so many topics."""
+    return replace(CHECK, shards={"possible": replace(CHECK.shards["possible"], most=most)})
+
+
+def test_what_is_produced_into_is_looked_up_first(judge_rows: JudgeRows) -> None:
+    """Full backlogs that rest do not hide those that grow; what could not be looked up is not said to be at rest."""
+    rest = {f"bound/rests{number}": [90 * GIB] * 4 for number in range(3)}
+    made = scenes(judge_rows, rest | {"bound/grows": [30 * GIB, 35 * GIB, 40 * GIB, 45 * GIB]})
+    for row in made[-1].rows["topics"]:
+        row["throughput_in_bytes"] = 6.0 * MIB if row["topic"].endswith("grows") else 10.0
+
+    assert by_name(judged(made, check=looking_up(1))) == {"bound/grows": WARNING}
+
+    made = scenes(judge_rows, rest)
+    assert "may have grown fast" in str(judged(made, check=looking_up(2)).cannot_tell)
+    assert judged(made, check=looking_up(3)).cannot_tell is None
+
+
+def test_more_suspects_than_are_looked_at_leave_it_open(judge_rows: JudgeRows, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that grew fast lately, but did not keep on, may have hidden one that did."""
+    monkeypatch.setattr(backlog_growing, "MAX_SUSPECTS", 1)
+    shrank = [60 * GIB, 20 * GIB, 30 * GIB, 40 * GIB, 50 * GIB]
+
+    judgement = judged(scenes(judge_rows, {"bound/t": shrank, "bound/u": shrank}))
+
+    assert "More than 1 backlogs grew fast lately" in str(judgement.cannot_tell)

@@ -1,0 +1,57 @@
+"""Clocks of brokers that are apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pulsar_steward.checks.backlog.clock_skew import CHECK
+from pulsar_steward.model.finding import Severity
+
+if TYPE_CHECKING:
+    from tests.checks.backlog.conftest import Scene
+
+WARNING, CRITICAL = Severity.WARNING, Severity.CRITICAL
+
+Clocks = list[int | None]
+
+CLOCKS: dict[str, tuple[Clocks, Severity | None, bool]] = {
+    "all the same, far from the collector's": ([90_000, 90_900, 90_100], None, True),
+    "just not apart": ([-2500, 0, 2499], None, True),
+    "apart": ([-2500, 0, 2500], WARNING, True),
+    "a minute apart": ([0, 60_000, None], CRITICAL, True),
+    "one that was not read": ([0, 0, None], None, False),
+    "none that was read": ([None, None], None, False),
+}
+
+
+@pytest.mark.parametrize(("skews", "severity", "whole"), CLOCKS.values(), ids=CLOCKS)
+def test_clocks_are_compared_with_each_other(
+    scene: Scene, skews: Clocks, severity: Severity | None, *, whole: bool
+) -> None:
+    """The collector's own clock does not matter, and a clock that was not read is no health."""
+    scene.rows["brokers"] = [
+        {"broker": f"b{number}", "read": True, "clock_skew_milliseconds": skew} for number, skew in enumerate(skews)
+    ]
+
+    judgement = scene.judged(CHECK)
+
+    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
+    assert (judgement.cannot_tell is None) == whole
+
+
+def test_a_broker_that_was_not_read_is_left_alone(scene: Scene) -> None:
+    """What it cost to find that out says nothing of its clock."""
+    for broker, read, skew in (("a:8080", True, 0), ("b:8080", True, 0), ("c:8080", False, 90_000)):
+        scene.rows["brokers"] = [row for row in scene.rows["brokers"] if row["broker"] != broker]
+        scene.rows["brokers"].append({"broker": broker, "read": read, "clock_skew_milliseconds": skew})
+
+    judgement = scene.judged(CHECK)
+
+    assert (judgement.findings, judgement.cannot_tell) == ((), None)
+
+
+def test_a_snapshot_without_clocks_cannot_tell(scene: Scene) -> None:
+    """A snapshot of an earlier version has no such column."""
+    assert scene.judged(CHECK).cannot_tell == "No broker's clock was read."

@@ -1,0 +1,274 @@
+"""Namespaces and brokers whose settings do not fit each other."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.backlog import TITLE, backlog_growing, clock_skew
+from pulsar_steward.checks.backlog.quota_check_disabled import CHECK as QUOTA_CHECK_DISABLED
+from pulsar_steward.checks.backlog.quota_over_retention import CHECK as QUOTA_OVER_RETENTION
+from pulsar_steward.checks.backlog.retention_too_short import CHECK as RETENTION_TOO_SHORT
+from pulsar_steward.checks.backlog.retention_unbounded import CHECK as RETENTION_UNBOUNDED
+from pulsar_steward.checks.backlog.ttl_before_quota import CHECK as TTL_BEFORE_QUOTA
+from pulsar_steward.checks.registry import GROUPS
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.policy.load import parse_policy
+from tests.checks.backlog.documents import EVICT, age, retention, size
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Check
+    from tests.checks.backlog.conftest import Scene
+
+MIB, GIB = 1024**2, 1024**3
+LARGEST = 2**63 - 1
+INFO, WARNING = Severity.INFO, Severity.WARNING
+OF_BACKLOG = next(group.checks for group in GROUPS if group.title == TITLE)
+NEED_MORE = (clock_skew.CHECK, backlog_growing.CHECK)
+"""What needs more than one snapshot's namespaces and topics to judge."""
+
+# quotas, retention; found by quota-over-retention, by retention-too-short
+RETENTIONS: dict[str, tuple[dict[str, Any], dict[str, int] | None, Severity | None, Severity | None]] = {
+    "no retention": (size(GIB) | age(60), None, None, None),
+    "a retention of nothing": (size(GIB) | age(60), retention(0, 0), None, None),
+    "unlimited retention": (size(GIB) | age(60), retention(-1, -1), None, None),
+    "a quota of less than 90 %": (size(9 * MIB - 1), retention(-1, 10), None, None),
+    "a quota of 90 %": (size(9 * MIB), retention(-1, 10), None, INFO),
+    "a quota of the same size": (size(10 * MIB), retention(-1, 10), WARNING, None),
+    "the largest quota there is": (size(LARGEST), retention(-1, 10), WARNING, None),
+    "the largest retention there is": (size(GIB), retention(-1, LARGEST), None, None),
+    "the largest age there is": (age(LARGEST), retention(1, -1), WARNING, None),
+    "an age of less than 90 %": (age(539), retention(10, -1), None, None),
+    "an age of 90 %": (age(540), retention(10, -1), None, INFO),
+    "an age that brokers do not compare": (age(600), retention(10, -1), WARNING, None),
+}
+
+
+def test_quotas_are_compared_with_the_retention(scene: Scene) -> None:
+    """A quota has to be below the retention in size and in time, and a little room is better."""
+    for number, (quotas, retained, _, _) in enumerate(RETENTIONS.values()):
+        policies = {"retention_policies": retained} if retained else {}
+        scene.namespace(f"acme/n{number}", quotas, **policies)
+
+    for check, column in ((QUOTA_OVER_RETENTION, 2), (RETENTION_TOO_SHORT, 3)):
+        table = {f"acme/n{number}": case[column] for number, case in enumerate(RETENTIONS.values())}
+        assert scene.found(check) == {subject: severity for subject, severity in table.items() if severity}
+
+
+def test_a_quota_of_one_level_is_compared_with_the_retention_of_another(scene: Scene) -> None:
+    """A topic's quota may be over its namespace's retention, and the brokers' default over both."""
+    scene.configured(backlogQuotaDefaultLimitSecond="7200").namespace(retention_policies=retention(60, 10))
+    scene.add("drilled", quota_limit_bytes=20 * MIB, topic_quota_json=json.dumps(size(20 * MIB)))
+    scene.add("drilled", "acme/orders/as-its-namespace", quota_limit_seconds=7200)
+
+    evidence = {each.subject: each.evidence for each in scene.judged(QUOTA_OVER_RETENTION).findings}
+
+    assert set(evidence) == {"persistent://acme/orders/t", "acme/orders"}
+    assert evidence["persistent://acme/orders/t"].startswith(
+        "The size quota of 20.0 MiB (set by the topic) is 200 % of the 10.0 MiB that are retained (set by"
+        " the namespace)"
+    )
+    assert "age quota of 2.0 h (the brokers' default)" in evidence["acme/orders"]
+
+
+@pytest.mark.parametrize(
+    ("own_retention", "subjects"),
+    [
+        ({}, {"acme/orders"}),
+        (retention(30, -1), {"acme/orders", "persistent://acme/orders/t"}),
+    ],
+    ids=["nothing of its own", "a retention of its own"],
+)
+def test_what_a_namespace_sets_is_told_once(scene: Scene, own_retention: dict[str, int], subjects: set[str]) -> None:
+    """`{}` is what a broker's answer for a topic without policies is kept as; it sets nothing apart."""
+    scene.namespace(quotas=age(7200, EVICT), retention_policies=retention(60, -1)).topic()
+    own = json.dumps(own_retention)
+    scene.add("drilled", quota_limit_seconds=7200, topic_quota_json="{}", topic_retention_json=own)
+
+    assert set(scene.found(QUOTA_OVER_RETENTION)) == subjects
+
+
+def test_a_backlog_that_outgrew_the_retention_is_found(scene: Scene) -> None:
+    """Large and old backlogs count, from a gibibyte and an hour on."""
+    scene.namespace("acme/big", retention_policies=retention(-1, 1024))
+    scene.namespace("acme/old", retention_policies=retention(60, -1))
+    scene.namespace("acme/young", retention_policies=retention(1, 1))
+    scene.topic("acme/big/t", GIB).topic("acme/big/u", GIB - 1)
+    for name, seconds in (("t", 3600), ("u", 3599)):
+        scene.topic(f"acme/old/{name}", 9)
+        scene.add("drilled", f"acme/old/{name}", oldest_backlog_age_seconds=seconds, slowest_subscription="s")
+    scene.topic("acme/young/t", 10 * MIB).add("drilled", "acme/young/t", oldest_backlog_age_seconds=300)
+
+    assert scene.found(RETENTION_TOO_SHORT) == {
+        "persistent://acme/big/t": WARNING,
+        "persistent://acme/old/t": WARNING,
+    }
+
+
+def test_backlogs_are_listed_before_quotas_and_the_rest_is_counted(scene: Scene) -> None:
+    """A backlog that loses its history is worse than little room; of each kind the worst is first."""
+    scene.namespace("acme/big", retention_policies=retention(-1, 1024))
+    for number in range(99):
+        scene.topic(f"acme/big/t{number}", (number + 1) * GIB)
+    for number in range(4):
+        scene.namespace(f"acme/tight{number}", size((91 + number) * MIB), retention_policies=retention(-1, 100))
+
+    judgement = scene.judged(RETENTION_TOO_SHORT)
+
+    subjects = [finding.subject for finding in judgement.findings]
+    assert (len(subjects), judgement.more) == (100, 3)
+    assert (subjects[0], subjects[98:]) == (
+        "persistent://acme/big/t98",
+        ["persistent://acme/big/t0", "acme/tight3"],
+    )
+
+
+def test_a_tight_quota_is_left_to_the_other_check_by_each_namespaces_own_values(scene: Scene) -> None:
+    """From where `quota-over-retention` speaks, little room is no news: for some that is sooner."""
+    for name in ("acme/strict", "acme/usual", "other/strict"):
+        scene.namespace(name, size(95 * MIB), retention_policies=retention(-1, 100))
+    own = {"quota_over_retention": {"warning_percent": 95}}
+    policy = parse_policy({"tenants": {"other": own}, "namespaces": {"acme/strict": own}}, name="p")
+
+    assert scene.found(RETENTION_TOO_SHORT, policy) == {"acme/usual": INFO}
+    assert scene.found(QUOTA_OVER_RETENTION, policy) == {"acme/strict": WARNING, "other/strict": WARNING}
+
+
+def test_the_age_of_a_backlog_under_retention_has_to_be_read(scene: Scene) -> None:
+    """Without it nothing can be said of a retention in time."""
+    scene.namespace(retention_policies=retention(60, -1)).topic(backlog_bytes=9).topic("acme/orders/u", 9)
+
+    assert scene.judged(RETENTION_TOO_SHORT).cannot_tell == (
+        "2 topics under a retention in time have a backlog whose age was not read."
+    )
+
+
+def test_retention_without_any_limit_matters_by_what_is_stored(scene: Scene) -> None:
+    """Both limits have to be absent; a topic may be set apart, and offloading explains it."""
+    unbounded = retention(-1, -1)
+    scene.namespace("acme/small", retention_policies=unbounded).topic("acme/small/t", storage_bytes=100 * GIB - 1)
+    scene.namespace("acme/large", retention_policies=unbounded).topic("acme/large/t", storage_bytes=100 * GIB)
+    scene.namespace("acme/moved", retention_policies=unbounded, offload_threshold=0)
+    scene.topic("acme/moved/t", storage_bytes=100 * GIB)
+    scene.namespace("acme/empty", retention_policies=unbounded)
+    scene.namespace("acme/timed", retention_policies=retention(60, -1)).topic("acme/timed/t", storage_bytes=10**13)
+    scene.namespace("acme/sized", retention_policies=retention(-1, 60)).topic("acme/sized/t", storage_bytes=10**13)
+    scene.namespace("acme/apart").topic("acme/apart/t", storage_bytes=9)
+    scene.add("drilled", "acme/apart/t", topic_retention_json=json.dumps(unbounded))
+
+    assert scene.found(RETENTION_UNBOUNDED) == {
+        "acme/large": WARNING,
+        "acme/moved": INFO,
+        "acme/small": INFO,
+        "acme/apart": INFO,
+        "acme/empty": INFO,
+    }
+
+
+def test_what_is_kept_for_ever_is_summed_over_brokers(scene: Scene) -> None:
+    """A namespace's topics are on many; of those that store equally much, one is named always."""
+    scene.namespace(retention_policies=retention(-1, -1))
+    for name, stored in (("a", 40), ("b", 60), ("c", 60), ("unknown", None)):
+        scene.topic(f"acme/orders/{name}", storage_bytes=stored and stored * GIB)
+
+    (finding,) = scene.judged(RETENTION_UNBOUNDED).findings
+
+    assert finding.severity is WARNING
+    assert "4 loaded topics store 160.0 GiB under it, persistent://acme/orders/c the most (60.0 GiB)" in (
+        finding.evidence
+    )
+
+
+TTLS: dict[str, tuple[int | None, dict[str, Any], Severity | None]] = {
+    "no age quota": (60, size(GIB), None),
+    "no time to live": (None, age(60), None),
+    "a time to live of 0 is none": (0, age(60), None),
+    "expiry after the quota": (61, age(60), None),
+    "expiry at the quota": (60, age(60), WARNING),
+    "the largest quota there is": (60, age(LARGEST), WARNING),
+    "expiry before eviction": (60, age(61, EVICT), INFO),
+}
+
+
+def test_messages_that_expire_before_the_age_quota_are_found(scene: Scene) -> None:
+    """It matters most where the quota was to stop producers so that nothing is lost."""
+    for number, (ttl, quotas, _) in enumerate(TTLS.values()):
+        policies = {} if ttl is None else {"message_ttl_in_seconds": ttl}
+        scene.namespace(f"acme/n{number}", quotas, **policies)
+
+    table = {f"acme/n{number}": severity for number, (*_, severity) in enumerate(TTLS.values())}
+    assert scene.found(TTL_BEFORE_QUOTA) == {subject: severity for subject, severity in table.items() if severity}
+
+
+@pytest.mark.parametrize(
+    ("told", "severity"),
+    [
+        (["3600", "60", "60"], WARNING),
+        (["60", "3600", "3600"], None),
+        (["60", "3600"], None),
+        (["60", "60.0"], WARNING),
+        (["soon", "60", "60"], WARNING),
+    ],
+    ids=["most expire", "most do not", "of as many the lowest text", "written in two ways", "one makes no sense"],
+)
+def test_the_default_of_most_brokers_counts(scene: Scene, told: list[str], severity: Severity | None) -> None:
+    """Brokers may differ while a change is rolled out."""
+    scene.configured(ttlDurationDefaultInSeconds=None).namespace(quotas=age(60))
+    scene.rows["configuration"] += [
+        {"broker": f"{number}:8080", "key": "ttlDurationDefaultInSeconds", "value": value}
+        for number, value in enumerate(told)
+    ]
+
+    assert scene.found(TTL_BEFORE_QUOTA) == ({"acme/orders": severity} if severity else {})
+
+
+@pytest.mark.parametrize("document", ["", "not JSON", "null", "[]", '{"message_ttl_in_seconds": "soon"}'])
+def test_a_document_that_makes_no_sense_leaves_the_others_alone(scene: Scene, document: str) -> None:
+    """What it does not say is as if it was not set."""
+    scene.namespace(quotas=age(60), message_ttl_in_seconds=60)
+    scene.rows["namespaces"].append({"namespace": "acme/odd", "policies_json": document})
+
+    assert scene.found(TTL_BEFORE_QUOTA) == {"acme/orders": WARNING}
+
+
+@pytest.mark.parametrize(
+    "check",
+    [QUOTA_OVER_RETENTION, RETENTION_UNBOUNDED, RETENTION_TOO_SHORT, TTL_BEFORE_QUOTA],
+    ids=lambda check: check.check_id,
+)
+def test_without_the_brokers_settings_silence_is_unknown(scene: Scene, check: Check) -> None:
+    """What stands in a namespace that sets nothing is in the brokers' configuration."""
+    scene.rows["configuration"] = []
+
+    assert "was not read" in (scene.namespace().judged(check).cannot_tell or "")
+
+
+@pytest.mark.parametrize(
+    ("told", "quotas", "severity"),
+    [("true", size(1), None), ("false", {}, INFO), ("false", size(1), WARNING), ("false", age(1), WARNING)],
+)
+def test_a_check_that_is_off_matters_under_a_quota(
+    scene: Scene, told: str, quotas: dict[str, Any], severity: Severity | None
+) -> None:
+    """Without any quota there is nothing to check."""
+    scene.configured(backlogQuotaCheckEnabled=told).namespace(quotas=quotas)
+
+    assert scene.found(QUOTA_CHECK_DISABLED) == ({"lab": severity} if severity else {})
+
+
+def test_a_broker_that_did_not_tell_is_unknown(scene: Scene) -> None:
+    """The setting of one broker says nothing of another."""
+    scene.rows["configuration"] = [row for row in scene.rows["configuration"] if row["broker"] == "a:8080"]
+
+    assert scene.judged(QUOTA_CHECK_DISABLED).cannot_tell == "backlogQuotaCheckEnabled was not read of b:8080."
+
+
+def test_a_fresh_cluster_is_quiet(scene: Scene) -> None:
+    """With the defaults of 4.0.7 and idle topics there is nothing to say, and it can be said."""
+    scene.namespace().topic()
+
+    judgements = {check.check_id: scene.judged(check) for check in OF_BACKLOG if check not in NEED_MORE}
+
+    assert not [check_id for check_id, each in judgements.items() if each.findings or each.cannot_tell]

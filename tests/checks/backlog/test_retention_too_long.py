@@ -1,0 +1,90 @@
+"""Retention that stores far more than anybody needs: both much and for long, and only what is consumed."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from pulsar_steward.checks.backlog.retention_too_long import CHECK
+from pulsar_steward.model.finding import Severity
+from tests.checks.backlog.documents import age, retention, size
+
+if TYPE_CHECKING:
+    from tests.checks.backlog.conftest import Scene
+
+MIB, GIB, TIB = 1024**2, 1024**3, 1024**4
+INFO, WARNING = Severity.INFO, Severity.WARNING
+DAY = 24 * 60
+MONTH = retention(30 * DAY, -1)
+
+# retention, quotas, storage, backlog, further columns of the topic; what is found
+NAMESPACES: dict[str, tuple[dict[str, int] | None, dict[str, Any], int, int, dict[str, Any], Severity | None]] = {
+    "much and long": (MONTH, {}, TIB, 0, {}, WARNING),
+    "a byte less": (MONTH, {}, TIB - 1, 0, {}, None),
+    "not all is consumed": (MONTH, {}, TIB, 1, {}, None),
+    "a backlog larger than what is stored": (MONTH, {}, TIB, 2 * TIB, {}, None),
+    "ten times an outage": (retention(15 * DAY, -1), {}, TIB, 0, {}, WARNING),
+    "a minute less": (retention(15 * DAY - 1, -1), {}, TIB, 0, {}, None),
+    "an age quota of a week": (MONTH, age(7 * 86_400), TIB, 0, {}, None),
+    "unbounded": (retention(-1, -1), {}, TIB, 0, {}, None),
+    "nothing is retained": (retention(0, 0), {}, TIB, 0, {}, None),
+    "not set": (None, {}, TIB, 0, {}, None),
+    "ten times the quota": (retention(-1, 102_400), size(10 * GIB), TIB, 0, {}, WARNING),
+    "nearly": (retention(-1, 102_399), size(10 * GIB), TIB, 0, {}, None),
+    "ten times the least": (retention(-1, 10_240), {}, TIB, 0, {}, WARNING),
+    "busy": (retention(-1, 102_400), {}, TIB, 0, {"throughput_in_bytes": 0.2 * MIB}, None),
+    "long, and not large": (retention(30 * DAY, 20_480), size(10 * GIB), TIB, 0, {}, None),
+    "large, and not long": (retention(2 * DAY, 102_400), size(10 * GIB), TIB, 0, {}, None),
+    "large and long": (retention(30 * DAY, 102_400), size(10 * GIB), TIB, 0, {}, WARNING),
+    "offloaded": (MONTH, {"offload": True}, TIB, 0, {}, INFO),
+}
+
+
+def test_only_much_for_long_is_found(scene: Scene) -> None:
+    """Of a retention that is bounded twice, the tighter one counts; offloaded ledgers are cheap."""
+    for number, (kept, quotas, storage, backlog, more, _) in enumerate(NAMESPACES.values()):
+        policies: dict[str, Any] = {"retention_policies": kept} if kept else {}
+        if quotas.get("offload"):
+            policies["offload_threshold"] = 0
+        limits = {name: quota for name, quota in quotas.items() if name != "offload"}
+        scene.namespace(f"acme/n{number}", limits, **policies)
+        scene.topic(f"acme/n{number}/t", backlog, storage_bytes=storage, **more)
+
+    expected = {f"acme/n{number}": case[-1] for number, case in enumerate(NAMESPACES.values())}
+    assert scene.found(CHECK) == {subject: severity for subject, severity in expected.items() if severity}
+
+
+def test_the_evidence_is_in_bytes_over_the_cluster(scene: Scene) -> None:
+    """All topics of the namespace together, on whatever broker; those that retain otherwise are left out."""
+    scene.namespace(retention_policies=MONTH)
+    for name, stored in (("a", TIB), ("b", 3 * TIB), ("apart", 9 * TIB)):
+        scene.topic(f"acme/orders/{name}", TIB // 4, storage_bytes=stored)
+    scene.add("drilled", "acme/orders/apart", topic_retention_json=json.dumps(retention(60, -1)))
+
+    (finding,) = scene.judged(CHECK).findings
+
+    assert finding.evidence == (
+        "Over the cluster, 2 loaded topics store 3.5 TiB that every subscription has consumed, of 4.0 TiB in all and"
+        " before copies, persistent://acme/orders/b the most: retention is 30.0 days (set by the namespace), 20 times"
+        " what quota and outage need (36.0 h, 384.0 GiB a topic)."
+    )
+    assert finding.figures["consumed_bytes"] == 7 * TIB // 2
+
+
+def test_the_brokers_default_counts_where_nothing_is_set(scene: Scene) -> None:
+    """And without it nothing can be said."""
+    scene.configured(defaultRetentionTimeInMinutes=str(30 * DAY), defaultRetentionSizeInMB="-1")
+    scene.namespace().topic(storage_bytes=TIB)
+    (finding,) = scene.judged(CHECK).findings
+    assert "(the brokers' default)" in finding.evidence
+
+    unread = scene.configured(defaultRetentionTimeInMinutes=None).judged(CHECK)
+    assert not unread.findings
+    assert "retention_minutes" in (unread.cannot_tell or "")
+
+
+def test_an_idle_cluster_is_quiet(scene: Scene) -> None:
+    """Nothing stored is nothing to save."""
+    judgement = scene.namespace(retention_policies=MONTH).topic().judged(CHECK)
+    assert (judgement.findings, judgement.cannot_tell) == ((), None)
+    assert judgement.quiet

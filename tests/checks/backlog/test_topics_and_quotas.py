@@ -1,0 +1,315 @@
+"""Topics near their quota, over it, without any, and over it without a backlog."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.backlog.backlog_near_quota import CHECK as BACKLOG_NEAR_QUOTA
+from pulsar_steward.checks.backlog.backlog_quota_missing import CHECK as BACKLOG_QUOTA_MISSING
+from pulsar_steward.checks.backlog.producer_hold_restart_risk import CHECK as PRODUCER_HOLD_RESTART_RISK
+from pulsar_steward.checks.backlog.quota_stuck import CHECK as QUOTA_STUCK
+from pulsar_steward.checks.check import MAX_FINDINGS
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.policy.load import parse_policy
+from tests.builders import a_policy
+from tests.checks.backlog.documents import EVICT, HOLD, age, size
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Check
+    from tests.checks.backlog.conftest import Scene
+
+GIB = 1024**3
+INFO, WARNING, CRITICAL = Severity.INFO, Severity.WARNING, Severity.CRITICAL
+ERROR = "producer_exception"
+
+
+def named(check: Check) -> str:
+    """How a parametrised test calls a check."""
+    return check.check_id
+
+
+def expected(cases: list[Severity | None], subject: str = "persistent://acme/n{0}/t") -> dict[str, Severity]:
+    """What is found of a table of cases, one a namespace, None: nothing."""
+    return {subject.format(number): severity for number, severity in enumerate(cases) if severity}
+
+
+SIZES: dict[str, tuple[dict[str, Any], int, Severity | None, Severity | None]] = {
+    "no quota": ({}, 10**12, None, None),
+    "under 80 %": (size(1000), 799, None, None),
+    "80 %": (size(1000), 800, WARNING, None),
+    "under 90 %": (size(1000), 899, WARNING, None),
+    "90 %": (size(1000), 900, WARNING, WARNING),
+    "95 %": (size(1000, ERROR), 950, CRITICAL, WARNING),
+    "over it": (size(1000, ERROR), 1000, CRITICAL, CRITICAL),
+    "eviction stops no producer": (size(1000, EVICT), 1500, CRITICAL, None),
+    "an empty topic is over 0 bytes": (size(0), 0, CRITICAL, CRITICAL),
+    "-1 is no limit": (size(-1), 10**12, None, None),
+    "an old broker's limit": ({"destination_storage": {"limit": 1000, "policy": HOLD}}, 1000, CRITICAL, CRITICAL),
+    "the size of an age quota counts for nothing": (
+        {"message_age": {"limitSize": 10, "limitTime": 0, "policy": HOLD}},
+        1000,
+        None,
+        None,
+    ),
+}
+
+
+def test_a_size_quota_is_judged_by_its_share(scene: Scene) -> None:
+    """Closeness counts for every policy, the risk of a restart for those that shut producers out."""
+    for number, (quotas, backlog, _, _) in enumerate(SIZES.values()):
+        scene.namespace(f"acme/n{number}", quotas).topic(f"acme/n{number}/t", backlog)
+
+    assert scene.found(BACKLOG_NEAR_QUOTA) == expected([case[2] for case in SIZES.values()])
+    assert scene.found(PRODUCER_HOLD_RESTART_RISK) == expected([case[3] for case in SIZES.values()])
+
+
+AGES: dict[str, tuple[int | None, Severity | None]] = {
+    "not known to the broker": (None, None),
+    "under 80 %": (2879, None),
+    "80 %": (2880, WARNING),
+    "all of it": (3600, CRITICAL),
+}
+
+
+def test_an_age_quota_is_judged_by_the_age_that_the_broker_told(scene: Scene) -> None:
+    """Where the broker knows no age it does not act either."""
+    for number, (seconds, _) in enumerate(AGES.values()):
+        scene.namespace(f"acme/n{number}", age(3600)).topic(f"acme/n{number}/t", 9)
+        scene.add("drilled", f"acme/n{number}/t", quota_limit_seconds=3600, oldest_backlog_age_seconds=seconds)
+
+    assert scene.found(BACKLOG_NEAR_QUOTA) == expected([severity for _, severity in AGES.values()])
+
+
+def test_an_age_that_the_broker_does_not_know_is_not_unknown(scene: Scene) -> None:
+    """A drilled topic without an age is one that the broker leaves alone."""
+    scene.namespace(quotas=age(3600)).topic(backlog_bytes=9).add("drilled", quota_limit_seconds=3600)
+
+    assert scene.judged(BACKLOG_NEAR_QUOTA).cannot_tell is None
+
+
+@pytest.mark.parametrize("check", [BACKLOG_NEAR_QUOTA, PRODUCER_HOLD_RESTART_RISK, QUOTA_STUCK], ids=named)
+def test_an_age_that_nobody_asked_for_is_unknown(scene: Scene, check: Check) -> None:
+    """A backlog under an age quota that was not drilled is no health; topics of all brokers are counted."""
+    scene.namespace(quotas=age(3600))
+    for name in ("t", "u"):
+        scene.topic(f"acme/orders/{name}", 9, producers=0)
+
+    cannot_tell = scene.judged(check).cannot_tell or ""
+
+    assert cannot_tell.startswith("2 topics")
+    assert "age was not read" in cannot_tell
+
+
+def test_an_age_matters_where_its_quota_shuts_producers_out(scene: Scene) -> None:
+    """A quota that evicts does not keep anybody from connecting."""
+    scene.namespace(quotas=age(3600, EVICT)).topic(backlog_bytes=9, producers=0)
+
+    assert scene.judged(BACKLOG_NEAR_QUOTA).cannot_tell
+    assert scene.judged(PRODUCER_HOLD_RESTART_RISK).cannot_tell is None
+    assert scene.judged(QUOTA_STUCK).cannot_tell is None
+
+
+def test_the_topics_own_quota_goes_first(scene: Scene) -> None:
+    """A drilled topic is under the limits and the policy in force for it, whatever its namespace says."""
+    own = json.dumps(size(10_000, EVICT))
+    scene.namespace(quotas=size(1000))
+    scene.topic("acme/orders/wide", 5000).add("drilled", "acme/orders/wide", quota_limit_bytes=10_000)
+    scene.topic("acme/orders/full", 9900)
+    scene.add("drilled", "acme/orders/full", quota_limit_bytes=10_000, topic_quota_json=own)
+    scene.topic("acme/orders/free", 10**12).add("drilled", "acme/orders/free")
+
+    (finding,) = scene.judged(BACKLOG_NEAR_QUOTA).findings
+
+    assert finding.subject == "persistent://acme/orders/full"
+    assert EVICT in finding.evidence
+    assert not scene.found(PRODUCER_HOLD_RESTART_RISK)
+
+
+def test_the_brokers_default_stands_where_nothing_is_set(scene: Scene) -> None:
+    """Its gigabytes go before its bytes, and the kind that a namespace sets does not touch the other kind's default."""
+    scene.configured(backlogQuotaDefaultLimitGB="1.0", backlogQuotaDefaultLimitBytes="7")
+    scene.namespace(quotas=age(60)).topic(backlog_bytes=GIB - 1).add("drilled", quota_limit_bytes=GIB)
+
+    assert list(scene.found(BACKLOG_NEAR_QUOTA).values()) == [CRITICAL]
+
+
+@pytest.mark.parametrize(
+    "check",
+    [BACKLOG_NEAR_QUOTA, BACKLOG_QUOTA_MISSING, PRODUCER_HOLD_RESTART_RISK, QUOTA_STUCK],
+    ids=named,
+)
+def test_without_the_brokers_settings_silence_is_unknown(scene: Scene, check: Check) -> None:
+    """What stands in a namespace that sets nothing is in the brokers' configuration."""
+    scene.configured(backlogQuotaDefaultLimitGB=None, backlogQuotaDefaultLimitBytes=None)
+    scene.namespace().topic(backlog_bytes=10**12)
+
+    judgement = scene.judged(check)
+
+    assert not judgement.findings
+    assert "limit_bytes" in (judgement.cannot_tell or "")
+
+
+def test_pulsars_own_topics_are_left_alone(scene: Scene) -> None:
+    """Heartbeats, system namespaces and change events are nobody's backlog."""
+    for name in ("acme/orders", "pulsar/system", "pulsar/lab/a:8080"):
+        scene.namespace(name, size(1000))
+    for topic in ("pulsar/system/t", "pulsar/lab/a:8080/healthcheck", "acme/orders/__change_events"):
+        scene.topic(topic, 10**9)
+
+    assert not scene.found(BACKLOG_NEAR_QUOTA)
+
+
+def test_the_evidence_names_who_holds_the_backlog(scene: Scene) -> None:
+    """Share, consequence, delayed messages, slowest subscription and its worst consumer."""
+    scene.namespace(quotas=size(1000)).topic(backlog_bytes=970)
+    scene.add("subscriptions", subscription="big", backlog_messages=900, consumers=0)
+    scene.add("subscriptions", subscription="slow", backlog_messages=90, consumers=2)
+    scene.add("clients", subscription="slow", consumer="c1", address="10.0.0.1:4711", unacked_messages=5)
+    scene.add("clients", subscription="slow", consumer="c2", address="10.0.0.2:4711", unacked_messages=50, blocked=True)
+    scene.add("drilled", quota_limit_bytes=1000, slowest_subscription="slow", delayed_messages=7)
+
+    (finding,) = scene.judged(BACKLOG_NEAR_QUOTA).findings
+
+    assert finding.evidence == (
+        "The backlog is 970 bytes, 97 % of the size quota of 1,000 bytes; once exceeded (producer_request_hold), all"
+        " producers are cut off and new ones are refused until the backlog is below it. 7 delayed messages count as"
+        " backlog. Slowest is subscription slow with 90 messages; of its 2 consumers, c2 at 10.0.0.2:4711 holds 50"
+        " unacknowledged, blocked."
+    )
+    assert finding.figures == {
+        "backlog_bytes": 970,
+        "bytes_percent": 97,
+        "delayed_messages": 7,
+        "limit_bytes": 1000,
+        "limit_seconds": -1,
+        "producers": 4,
+    }
+
+
+def test_without_a_word_of_the_broker_the_largest_backlog_is_the_slowest(scene: Scene) -> None:
+    """A subscription without consumers says so."""
+    scene.namespace(quotas=size(1000)).topic(backlog_bytes=1000, producers=0)
+    scene.add("subscriptions", subscription="a", backlog_messages=2, consumers=1)
+    scene.add("subscriptions", subscription="b", backlog_messages=3, consumers=0)
+
+    (finding,) = scene.judged(PRODUCER_HOLD_RESTART_RISK).findings
+
+    assert "no producer is connected, and none can" in finding.evidence
+    assert "subscription b with 3 messages; no consumer is connected" in finding.evidence
+
+
+def test_the_worst_are_listed_and_the_rest_is_counted(scene: Scene) -> None:
+    """Fullest first, of equals by name."""
+    scene.namespace(quotas=size(1000))
+    for number in range(MAX_FINDINGS + 3):
+        scene.topic(f"acme/orders/t{number:03}", 900 if number < MAX_FINDINGS + 2 else 999)
+
+    judgement = scene.judged(BACKLOG_NEAR_QUOTA)
+
+    assert (len(judgement.findings), judgement.more) == (MAX_FINDINGS, 3)
+    assert [finding.subject[-4:] for finding in judgement.findings[:2]] == ["t102", "t000"]
+
+
+def test_each_namespace_is_judged_by_its_own_values(scene: Scene) -> None:
+    """What is critical for some goes before what is fuller, but not critical, for others."""
+    for name in ("acme/early", "acme/usual", "other/late"):
+        scene.namespace(name, size(1000))
+    for name, backlog in (("acme/early", 700), ("acme/usual", 700), ("other/late", 990)):
+        scene.topic(f"{name}/t", backlog)
+    early, late = {"warning_percent": 50, "critical_percent": 60}, {"critical_percent": 100}
+    policy = parse_policy(
+        {
+            "tenants": {"other": {"backlog_near_quota": late}},
+            "namespaces": {"acme/early": {"backlog_near_quota": early}},
+        },
+        name="p",
+    )
+
+    assert list(scene.found(BACKLOG_NEAR_QUOTA, policy).items()) == [
+        ("persistent://acme/early/t", CRITICAL),
+        ("persistent://other/late/t", WARNING),
+    ]
+
+
+BACKLOGS: dict[str, tuple[int, Severity | None]] = {
+    "none": (0, None),
+    "some": (1, INFO),
+    "nearly 10 GiB": (10 * GIB - 1, INFO),
+    "10 GiB": (10 * GIB, WARNING),
+}
+
+
+def test_a_missing_quota_matters_by_the_backlog(scene: Scene) -> None:
+    """Without a backlog nobody is told that a quota is missing."""
+    for number, (backlog, _) in enumerate(BACKLOGS.values()):
+        scene.namespace(f"acme/n{number}").topic(f"acme/n{number}/t", backlog).topic(f"acme/n{number}/u", 0)
+    scene.namespace("acme/bound", age(60)).topic("acme/bound/t", 10**12)
+
+    assert scene.found(BACKLOG_QUOTA_MISSING) == expected([each for _, each in BACKLOGS.values()], "acme/n{0}")
+
+
+def test_a_namespaces_backlog_is_that_of_all_brokers(scene: Scene) -> None:
+    """Its topics are summed; of those with equal backlogs one is named always."""
+    scene.namespace()
+    for name, backlog in (("a", 2 * GIB), ("b", 3 * GIB), ("c", 3 * GIB)):
+        scene.topic(f"acme/orders/{name}", backlog)
+
+    (finding,) = scene.judged(BACKLOG_QUOTA_MISSING).findings
+
+    assert finding.figures == {"backlog_bytes": 8 * GIB, "most_backlog_bytes": 3 * GIB, "topics": 3}
+    assert "3 topics without one hold 8.0 GiB of backlog, persistent://acme/orders/c the most" in finding.evidence
+
+
+STUCK: dict[str, tuple[dict[str, Any], dict[str, Any], Severity | None]] = {
+    "a real backlog": ({}, {"backlog_messages": 2048, "ack_holes": 0}, None),
+    "none left, producers gone": ({"producers": 0}, {"backlog_messages": 0, "ack_holes": 0}, CRITICAL),
+    "none left, producers there": ({"producers": 1}, {"backlog_messages": 0, "ack_holes": 0}, WARNING),
+    "just plausible": ({"producers": 0}, {"backlog_messages": 205, "ack_holes": 0}, None),
+    "too few for the bytes": ({"producers": 0}, {"backlog_messages": 204, "ack_holes": 0}, CRITICAL),
+    "holes may explain it": ({"producers": 0}, {"backlog_messages": 1, "ack_holes": 3}, WARNING),
+    "under the quota": ({"producers": 0, "backlog_bytes": GIB - 1}, {"backlog_messages": 0, "ack_holes": 0}, None),
+}
+
+
+def test_a_quota_without_a_backlog_is_stuck(scene: Scene) -> None:
+    """More bytes a message than a broker takes, and neither holes nor producers against it, is critical."""
+    for number, (topic, subscription, _) in enumerate(STUCK.values()):
+        name = f"acme/n{number}/t"
+        scene.namespace(f"acme/n{number}", size(GIB)).topic(name, **({"backlog_bytes": GIB} | topic))
+        scene.add("subscriptions", name, **subscription)
+
+    assert scene.found(QUOTA_STUCK) == expected([severity for *_, severity in STUCK.values()])
+
+
+@pytest.mark.parametrize(("messages", "severity"), [(0, WARNING), (1, None)])
+def test_an_age_over_the_quota_needs_a_message(scene: Scene, messages: int, severity: Severity | None) -> None:
+    """An age that is left over from a backlog that was consumed is said to be indirect."""
+    scene.namespace(quotas=age(60, ERROR)).topic(producers=0)
+    scene.add("drilled", quota_limit_seconds=60, oldest_backlog_age_seconds=90)
+    scene.add("subscriptions", backlog_messages=messages)
+
+    findings = scene.judged(QUOTA_STUCK).findings
+
+    assert [finding.severity for finding in findings] == ([severity] if severity else [])
+    assert all("left over" in finding.evidence and "Indirect" in finding.evidence for finding in findings)
+
+
+def test_a_topic_without_subscriptions_may_be_stuck(scene: Scene) -> None:
+    """Then nothing at all explains its backlog."""
+    scene.namespace(quotas=size(GIB)).topic(backlog_bytes=GIB, producers=0)
+
+    assert list(scene.found(QUOTA_STUCK).values()) == [CRITICAL]
+
+
+def test_only_the_fullest_are_looked_at(scene: Scene) -> None:
+    """As many as the policy says, of the whole cluster."""
+    scene.namespace(quotas=size(GIB))
+    for name, backlog in (("t", GIB), ("u", 2 * GIB), ("v", GIB)):
+        scene.topic(f"acme/orders/{name}", backlog)
+
+    found = scene.found(QUOTA_STUCK, a_policy(quota_stuck={"suspects": 2}))
+
+    assert [subject[-1] for subject in found] == ["u", "t"]

@@ -1,0 +1,117 @@
+"""Ack holes near what a broker persists, and beyond it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.check import MAX_FINDINGS
+from pulsar_steward.checks.clients import ack_holes as check
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.policy.schema import Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LIMIT = "managedLedgerMaxUnackedRangesToPersist"
+RANGES = {"managedLedgerPersistIndividualAckAsLongArray": "false"}
+
+CASES: dict[str, tuple[int | None, Severity | None]] = {
+    "none": (0, None),
+    "not-told": (None, None),
+    "just-below-half": (4999, None),
+    "half": (5000, Severity.WARNING),
+    "the-limit": (10_000, Severity.WARNING),
+    "beyond": (10_001, Severity.CRITICAL),
+    "far-beyond": (90_000, Severity.CRITICAL),
+    "persistent://t/n/__change_events": (90_000, None),
+}
+
+
+def test_severity_follows_from_the_share_of_the_limit(scene: Any, by_name: Callable[..., dict[str, Severity]]) -> None:
+    """From half of it on is a warning, beyond it critical; the worst come first."""
+    scene.configured()
+    for name, (holes, _) in CASES.items():
+        scene.subscription(name, ack_holes=holes)
+
+    judgement = scene.judged(check.CHECK)
+
+    assert by_name(judgement) == {name: severity for name, (_, severity) in CASES.items() if severity}
+    assert list(by_name(judgement)) == ["far-beyond", "beyond", "the-limit", "half"]
+
+
+def test_each_broker_has_a_limit_of_its_own(scene: Any, by_name: Callable[..., dict[str, Severity]]) -> None:
+    """What one broker persists says nothing of another; one that persists none loses all."""
+    for broker, limit in (("low:1", "1000"), ("high:1", "1000000"), ("none:1", "0"), ("silent:1", None)):
+        scene.add("brokers", broker=broker, read=True).configured(broker, **{LIMIT: limit})
+        name = broker.partition(":")[0]
+        scene.add("topics", topic=f"persistent://t/n/{name}", broker=broker)
+        scene.add("subscriptions", topic=f"persistent://t/n/{name}", subscription="s", ack_holes=1001)
+
+    judgement = scene.judged(check.CHECK)
+
+    assert by_name(judgement) == {"low": Severity.CRITICAL, "none": Severity.CRITICAL}
+    assert "all of them beyond the 0 that none:1 persists" in judgement.findings[0].evidence
+
+
+@pytest.mark.parametrize(
+    ("settings", "holes", "said"),
+    [
+        (RANGES, 6000, f"60 % of the 10,000 that b:8080 persists ({LIMIT}): beyond that, a restart or move delivers"),
+        (RANGES, 12_000, f"120 % of the 10,000 that b:8080 persists ({LIMIT}): a restart or move now delivers"),
+        ({}, 6000, f"({LIMIT}; as long arrays are on, it counts single entries and may be passed already)"),
+    ],
+    ids=["near", "beyond", "long arrays"],
+)
+def test_the_evidence_tells_what_it_means(scene: Any, settings: dict[str, str], holes: int, said: str) -> None:
+    """The number, the limit, and what a restart does now."""
+    scene.configured(**settings).subscription("t", ack_holes=holes).consumer("t", "slow", unacked_messages=5)
+
+    (finding,) = scene.judged(check.CHECK).findings
+
+    assert said in finding.evidence
+    assert "slowest of its 3 consumers: slow at 10.0.0.7:" in finding.evidence
+    assert finding.figures == {"ack_holes": holes, "ack_holes_persisted_at_most": 10_000}
+
+
+def test_the_share_comes_from_the_policy(scene: Any, by_name: Callable[..., dict[str, Severity]]) -> None:
+    """A looser policy warns later."""
+    scene.configured().subscription("t", ack_holes=7999).subscription("u", ack_holes=8000)
+    loose = Policy.model_validate({"ack_holes": {"warning_percent": 80}})
+
+    assert by_name(scene.judged(check.CHECK, loose)) == {"u": Severity.WARNING}
+
+
+def test_the_worst_are_listed_and_the_others_counted(scene: Any) -> None:
+    """Of more findings than fit the ones with most holes are there."""
+    scene.configured()
+    for number in range(MAX_FINDINGS + 1):
+        scene.subscription(f"t{number}", ack_holes=20_000 + number)
+
+    judgement = scene.judged(check.CHECK)
+
+    assert len(judgement.findings) == MAX_FINDINGS
+    assert judgement.more == 1
+    assert judgement.findings[0].figures["ack_holes"] == 20_000 + MAX_FINDINGS
+
+
+@pytest.mark.parametrize(
+    ("read", "limit", "cannot_tell"),
+    [
+        (True, "10000", None),
+        (True, None, f"The setting {LIMIT} is not in the snapshot for b:8080."),
+        (False, "10000", "No broker was read."),
+    ],
+)
+def test_silence_means_health_only_where_the_limit_is_known(
+    scene: Any, read: bool, limit: str | None, cannot_tell: str | None
+) -> None:
+    """Few holes of an unknown limit are not called healthy."""
+    scene.configured(**{LIMIT: limit}).subscription("t", ack_holes=40)
+    scene.rows["brokers"] = [{"broker": "b:8080", "read": read, "topics": 1}]
+
+    judgement = scene.judged(check.CHECK)
+
+    assert judgement.quiet == "No subscription has 50 % of the ack holes that its broker persists."
+    assert (judgement.findings, judgement.cannot_tell) == ((), cannot_tell)

@@ -1,0 +1,163 @@
+"""Cursors whose ack state comes near the largest entry of BookKeeper."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.check import MAX_FINDINGS
+from pulsar_steward.checks.clients import cursor_not_persistable as check
+from pulsar_steward.model.finding import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FRAME = 5 * 1024 * 1024 + 10 * 1024
+# Entries whose long array fills the frame, and half of it.
+FULL, HALF = 30_563_648, 15_281_856
+LONG_ARRAY = "managedLedgerPersistIndividualAckAsLongArray"
+
+CASES: dict[str, tuple[int | None, int | None, Severity | None]] = {
+    "few-entries": (1200, None, None),
+    "measured-just-below-half": (HALF, FRAME // 2 - 1, None),
+    "measured-half": (HALF, FRAME // 2, Severity.WARNING),
+    "measured-just-below-the-frame": (FULL, FRAME - 1, Severity.WARNING),
+    "measured-the-frame": (FULL, FRAME, Severity.CRITICAL),
+    "measured-though-the-span-is-not-told": (None, FRAME, Severity.CRITICAL),
+    "estimate-just-below-half": (HALF - 64, None, None),
+    "estimate-half": (HALF, None, Severity.INFO),
+    "estimate-just-below-the-frame": (FULL - 64, None, Severity.INFO),
+    "estimate-the-frame": (FULL, None, Severity.WARNING),
+    "estimate-the-frame-but-little-measured": (FULL, 90_000, Severity.INFO),
+    "estimate-half-but-little-measured": (HALF, 90_000, None),
+    "persistent://t/n/__change_events": (FULL, FRAME, None),
+}
+
+
+def test_severity_follows_from_the_measured_size_or_else_the_span(
+    scene: Any, by_name: Callable[..., dict[str, Severity]]
+) -> None:
+    """A measurement decides; an estimate, which is the most it can be, weighs one step less."""
+    scene.configured()
+    for name, (entries, measured, _) in CASES.items():
+        scene.subscription(name, entries_since_first_gap=entries)
+        if measured is not None:
+            scene.drilled(name, ack_state_bytes=measured)
+
+    judgement = scene.judged(check.CHECK)
+
+    assert by_name(judgement) == {name: severity for name, (_, _, severity) in CASES.items() if severity}
+    assert next(iter(judgement.findings)).severity is Severity.CRITICAL
+
+
+def test_thirty_million_entries_fill_a_frame() -> None:
+    """The constants reproduce what was observed: near 30 million entries the state no longer fits."""
+    most = FRAME * check.LONG_ENTRIES // check.LONG_BYTES
+
+    assert 30_000_000 < most < 31_000_000
+
+
+def test_a_cursor_without_holes_has_no_state_however_long_its_backlog_is(scene: Any) -> None:
+    """A backlog that nobody touched is no ack state."""
+    scene.configured().subscription("t", ack_holes=0, entries_since_first_gap=FULL)
+
+    assert not scene.judged(check.CHECK).findings
+
+
+@pytest.mark.parametrize(
+    ("holes", "limit", "severity"),
+    [(90_000, "10000", None), (90_000, "1000000", Severity.INFO), (200_000, "1000000", Severity.WARNING)],
+)
+def test_persisted_as_ranges_the_holes_count(
+    scene: Any, by_name: Callable[..., dict[str, Severity]], holes: int, limit: str, severity: Severity | None
+) -> None:
+    """Without long arrays the span does not matter, and only a raised limit lets the state grow so far."""
+    scene.configured(**{LONG_ARRAY: "false", "managedLedgerMaxUnackedRangesToPersist": limit})
+    scene.subscription("t", ack_holes=holes, entries_since_first_gap=FULL)
+
+    judgement = scene.judged(check.CHECK)
+
+    assert by_name(judgement) == ({"t": severity} if severity else {})
+
+
+def test_the_frame_follows_from_the_largest_message(scene: Any, by_name: Callable[..., dict[str, Severity]]) -> None:
+    """A cluster with larger messages has larger entries; 5 MiB where the setting is not known."""
+    for broker, message_bytes in (("large:1", "20971520"), ("silent:1", None)):
+        scene.add("brokers", broker=broker, read=True).configured(broker, maxMessageSize=message_bytes)
+        topic = f"persistent://t/n/{broker.partition(':')[0]}"
+        scene.add("topics", topic=topic, broker=broker)
+        scene.add("subscriptions", topic=topic, subscription="s", ack_holes=9, entries_since_first_gap=FULL)
+
+    assert by_name(scene.judged(check.CHECK)) == {"silent": Severity.WARNING}
+
+
+EVIDENCE = {
+    "measured": (FRAME, "its ack state has 5.0 MiB of the 5.0 MiB that one entry of a cursor ledger holds"),
+    "unasked": (None, "its ack state may take up to 5.0 MiB (an estimate: its topic was not asked) of the 5.0 MiB"),
+    "small": (2048, "may take up to 5.0 MiB (an estimate; what was persisted last has 2.0 KiB) of the 5.0 MiB"),
+}
+
+
+def test_the_evidence_tells_a_measurement_from_an_estimate(scene: Any) -> None:
+    """Whoever reads it knows where the number is from."""
+    scene.configured()
+    for name, (measured, _) in EVIDENCE.items():
+        scene.subscription(name, entries_since_first_gap=FULL)
+        if measured is not None:
+            scene.drilled(name, ack_state_bytes=measured)
+
+    found = {each.subject.split()[0].rpartition("/")[2]: each for each in scene.judged(check.CHECK).findings}
+
+    assert {name: words in found[name].evidence for name, (_, words) in EVIDENCE.items()} == dict.fromkeys(
+        EVIDENCE, True
+    )
+    assert found["measured"].figures == {
+        "ack_holes": 40,
+        "ack_state_bytes": FRAME,
+        "entries_since_first_gap": FULL,
+        "frame_bytes": FRAME,
+    }
+
+
+def test_the_worst_are_listed_and_the_others_counted(scene: Any) -> None:
+    """Of more findings than fit the largest states are there."""
+    scene.configured()
+    for number in range(MAX_FINDINGS + 1):
+        scene.subscription(f"t{number}").drilled(f"t{number}", ack_state_bytes=FRAME + number)
+
+    judgement = scene.judged(check.CHECK)
+
+    assert len(judgement.findings) == MAX_FINDINGS
+    assert judgement.more == 1
+    assert judgement.findings[0].figures["ack_state_bytes"] == FRAME + MAX_FINDINGS
+
+
+UNKNOWN: dict[str, tuple[dict[str, Any], str | None, int | None, bool]] = {
+    "small, by arrays": ({}, "true", None, True),
+    "small, however it is persisted": ({}, None, None, True),
+    "large, if by arrays": ({"entries_since_first_gap": HALF}, None, None, False),
+    "large, and measured to be small": ({"entries_since_first_gap": FULL}, None, 500, True),
+    "a span that is not told": ({"entries_since_first_gap": None}, "true", None, False),
+}
+
+
+@pytest.mark.parametrize(("changes", "long_array", "measured", "known"), UNKNOWN.values(), ids=UNKNOWN)
+def test_silence_means_health_only_where_no_cursor_may_be_too_large(
+    scene: Any, changes: dict[str, Any], long_array: str | None, measured: int | None, known: bool
+) -> None:
+    """Where neither size nor setting is known, only small spans are called healthy."""
+    scene.configured(**{LONG_ARRAY: long_array}).subscription("t", **changes)
+    if measured is not None:
+        scene.drilled("t", ack_state_bytes=measured)
+
+    judgement = scene.judged(check.CHECK)
+
+    assert (judgement.findings, judgement.cannot_tell is None) == ((), known)
+
+
+def test_without_any_broker_nothing_is_known(scene: Any) -> None:
+    """Nobody was asked."""
+    scene.rows["brokers"] = []
+
+    assert scene.judged(check.CHECK).cannot_tell == "No broker was read."

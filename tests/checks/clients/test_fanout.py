@@ -1,0 +1,97 @@
+"""Partitions with thousands of consumers or producers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.check import MAX_FINDINGS
+from pulsar_steward.checks.clients import consumer_fanout, producer_fanout
+from pulsar_steward.model.finding import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pulsar_steward.checks.check import Check
+
+CONSUMERS, PRODUCERS = consumer_fanout.CHECK, producer_fanout.CHECK
+BOTH = pytest.mark.parametrize(
+    ("check", "clients", "warning"),
+    [(CONSUMERS, "consumers", 2000), (PRODUCERS, "producers", 1000)],
+    ids=["consumers", "producers"],
+)
+
+
+@BOTH
+def test_severity_follows_from_their_number(
+    scene: Any, by_name: Callable[..., dict[str, Severity]], check: Check, clients: str, warning: int
+) -> None:
+    """Thousands are a warning, ten thousand critical, the fullest first; Pulsar's own topics are left alone."""
+    numbers = {"few": warning - 1, "many": warning, "nearly": 9999, "most": 10_000, "unknown": None}
+    for name, number in numbers.items():
+        scene.topic(name, **{clients: number})
+    scene.topic("persistent://pulsar/system/functions", **{clients: 20_000})
+
+    found = by_name(scene.judged(check))
+
+    assert found == {"most": Severity.CRITICAL, "nearly": Severity.WARNING, "many": Severity.WARNING}
+    assert list(found) == ["most", "nearly", "many"]
+
+
+@BOTH
+def test_the_worst_are_listed_and_the_others_counted(scene: Any, check: Check, clients: str, warning: int) -> None:
+    """Of more findings than fit the fullest partitions are there."""
+    for number in range(MAX_FINDINGS + 2):
+        scene.topic(f"t{number}", **{clients: warning + number})
+
+    judgement = scene.judged(check)
+
+    assert len(judgement.findings) == MAX_FINDINGS
+    assert judgement.more == 2
+    assert judgement.findings[0].figures[clients] == warning + MAX_FINDINGS + 1
+
+
+@BOTH
+def test_silence_tells_the_highest_number(scene: Any, check: Check, clients: str, warning: int) -> None:
+    """What was seen is said; without a broker's answer nothing is known."""
+    scene.topic("t", **{clients: warning - 1})
+
+    assert scene.judged(check).quiet == f"No partition has more than {warning - 1:,} {clients}."
+    scene.rows["brokers"] = []
+    assert scene.judged(check).cannot_tell == "No broker was read."
+
+
+def test_the_evidence_names_the_largest_subscription(scene: Any) -> None:
+    """Whose consumers they are, how many ack holes these make, and what a move means."""
+    scene.topic("t", consumers=8100, producers=120, subscriptions=2)
+    for subscription, consumers in (("small", 100), ("large", 8000)):
+        scene.add(
+            "subscriptions",
+            topic="persistent://t/n/t",
+            subscription=subscription,
+            type="Shared",
+            consumers=consumers,
+            ack_holes=77,
+        )
+
+    (finding,) = scene.judged(CONSUMERS).findings
+
+    assert finding.evidence == (
+        "persistent://t/n/t on b:8080 has 8,100 consumers in 2 subscriptions, 8,000 of them in large (Shared),"
+        " which has 77 ack holes. A move or restart makes all 8,220 clients of the topic reconnect at once."
+    )
+    assert finding.figures == {"consumers": 8100, "largest_subscription_consumers": 8000, "producers": 120}
+
+
+@pytest.mark.parametrize(
+    ("recent", "said"), [(40, "1,200 producers, 40 of which connected in the last 10 min."), (None, "1,200 producers.")]
+)
+def test_the_evidence_tells_how_many_producers_are_new(scene: Any, recent: int | None, said: str) -> None:
+    """Producers that were made anew are a hint; where that is not known nothing is said."""
+    scene.topic("t", producers=1200, producers_connected_recently=recent)
+
+    (finding,) = scene.judged(PRODUCERS).findings
+
+    assert said in finding.evidence
+    assert finding.figures.get("producers_connected_recently") == recent

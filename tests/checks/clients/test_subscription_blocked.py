@@ -1,0 +1,127 @@
+"""Subscriptions that are blocked for unacknowledged messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.check import MAX_FINDINGS
+from pulsar_steward.checks.clients import subscription_blocked as check
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.policy.schema import Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CASES: dict[str, tuple[dict[str, Any], Severity | None]] = {
+    "busy": ({}, None),
+    "exclusive": ({"type": "Exclusive", "blocked_on_unacked": None, "unacked_messages": None}, None),
+    "whole": ({"blocked_on_unacked": True, "unacked_messages": 200_000, "ack_rate": 0.0}, Severity.CRITICAL),
+    "whole-but-acknowledging": ({"blocked_on_unacked": True, "unacked_messages": 190_000}, Severity.WARNING),
+    "every-consumer": ({"consumers_blocked": 3, "unacked_messages": 150_000, "ack_rate": 0.0}, Severity.CRITICAL),
+    "half-of-them": ({"consumers": 4, "consumers_blocked": 2, "ack_rate": 0.0}, Severity.WARNING),
+    "fewer-than-half": ({"consumers_blocked": 1, "ack_rate": 0.0}, Severity.INFO),
+    "rate-not-known": ({"blocked_on_unacked": True, "ack_rate": None, "unacked_messages": 1}, Severity.WARNING),
+    "persistent://pulsar/lab/b:8080/heartbeat": ({"blocked_on_unacked": True}, None),
+    "persistent://t/n/__change_events": ({"blocked_on_unacked": True}, None),
+}
+
+
+def test_severity_follows_from_who_is_blocked(scene: Any, by_name: Callable[..., dict[str, Severity]]) -> None:
+    """A subscription that nothing frees is critical, few blocked consumers are information."""
+    for name, (changes, _) in CASES.items():
+        scene.subscription(name, **changes)
+
+    judgement = scene.judged(check.CHECK)
+
+    assert by_name(judgement) == {name: severity for name, (_, severity) in CASES.items() if severity}
+    assert next(iter(by_name(judgement))) == "whole"
+
+
+def test_the_evidence_names_the_consumers(scene: Any) -> None:
+    """Blocked consumers come first, then those that hold most; no more than three are named."""
+    scene.subscription("t", consumers=5, consumers_blocked=2, unacked_messages=100_900, ack_rate=0.0)
+    scene.consumer("t", "idle", unacked_messages=1, available_permits=400)
+    scene.consumer("t", "holds", unacked_messages=800, connected_since="2026-01-01T00:00:00Z")
+    scene.consumer("t", "worst", unacked_messages=50_001, blocked=True)
+    scene.consumer("t", "bad", unacked_messages=50_000, blocked=True)
+    scene.consumer("elsewhere", "other", unacked_messages=90_000)
+
+    (finding,) = scene.judged(check.CHECK).findings
+
+    assert finding.subject == "persistent://t/n/t subscription s"
+    assert finding.evidence == (
+        "Subscription s of persistent://t/n/t holds 100,900 unacknowledged messages, 2 of its 5 consumers are blocked"
+        " for it, nothing is acknowledged, and 50,000 messages are in its backlog; slowest of its 5 consumers:"
+        f" worst at {address(scene, 'worst')} (50,001 unacknowledged, no permits left, blocked);"
+        f" bad at {address(scene, 'bad')} (50,000 unacknowledged, no permits left, blocked);"
+        f" holds at {address(scene, 'holds')}"
+        " (connected since 2026-01-01T00:00:00Z, 800 unacknowledged, no permits left)."
+    )
+    assert finding.figures == {
+        "backlog_messages": 50_000,
+        "consumers": 5,
+        "consumers_blocked": 2,
+        "unacked_messages": 100_900,
+    }
+
+
+def address(scene: Any, consumer: str) -> str:
+    """Where a consumer of the scene is."""
+    return str(next(row["address"] for row in scene.rows["clients"] if row["consumer"] == consumer))
+
+
+@pytest.mark.parametrize(
+    ("consumers", "words"),
+    [
+        (3, "which of its 3 consumers is the slowest is not in the snapshot."),
+        (0, "no consumer is connected."),
+    ],
+)
+def test_unnamed_consumers_are_said_to_be_so(scene: Any, consumers: int, words: str) -> None:
+    """Where the snapshot names nobody, the evidence says why."""
+    scene.subscription("t", consumers=consumers, blocked_on_unacked=True)
+
+    (finding,) = scene.judged(check.CHECK).findings
+
+    assert finding.evidence.endswith(words)
+
+
+def test_a_consumer_that_is_alone_is_called_so(scene: Any) -> None:
+    """There is no slowest of one."""
+    scene.subscription("t", consumers=1, consumers_blocked=1).consumer("t", "alone", unacked_messages=50_000)
+
+    (finding,) = scene.judged(check.CHECK).findings
+
+    assert "; its only consumer: alone at 10.0.0.7:" in finding.evidence
+
+
+def test_the_worst_are_listed_and_the_others_counted(scene: Any) -> None:
+    """Of more findings than fit the ones with most unacknowledged messages are there."""
+    for number in range(MAX_FINDINGS + 2):
+        scene.subscription(f"t{number}", blocked_on_unacked=True, unacked_messages=number)
+
+    judgement = scene.judged(check.CHECK)
+
+    assert len(judgement.findings) == MAX_FINDINGS
+    assert judgement.more == 2
+    assert judgement.findings[0].subject == f"persistent://t/n/t{MAX_FINDINGS + 1} subscription s"
+
+
+def test_the_share_comes_from_the_policy(scene: Any, by_name: Callable[..., dict[str, Severity]]) -> None:
+    """A stricter policy warns of fewer blocked consumers."""
+    scene.subscription("t", consumers_blocked=1)
+    strict = Policy.model_validate({"subscription_blocked": {"warning_blocked_percent": 33}})
+
+    assert by_name(scene.judged(check.CHECK, strict)) == {"t": Severity.WARNING}
+
+
+@pytest.mark.parametrize(("read", "known"), [(True, True), (False, False)])
+def test_silence_means_health_only_where_a_broker_was_read(scene: Any, read: bool, known: bool) -> None:
+    """Without any broker's answer nothing is known."""
+    scene.rows["brokers"] = [{"broker": "b:8080", "read": read}]
+
+    judgement = scene.judged(check.CHECK)
+
+    assert (judgement.findings, judgement.cannot_tell is None) == ((), known)

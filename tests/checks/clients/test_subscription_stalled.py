@@ -1,0 +1,203 @@
+"""Subscriptions that stand still."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.check import MAX_FINDINGS
+from pulsar_steward.checks.clients import subscription_stalled as check
+from pulsar_steward.model.finding import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
+STILL: dict[str, Any] = {"message_rate_out": 0.0, "ack_rate": 0.0, "consumers_without_permits": 3}
+DELIVERED: dict[str, Any] = {"ack_rate": 0.0}
+MILLION = {"backlog_messages": 1_000_000}
+
+CASES: dict[str, tuple[dict[str, Any], Severity | None]] = {
+    "busy": ({}, None),
+    "nobody-there": (STILL | {"consumers": 0}, None),
+    "caught-up": (STILL | {"backlog_messages": 0}, None),
+    "just-below-the-least": (STILL | {"backlog_messages": 999}, None),
+    "just-the-least": (STILL | {"backlog_messages": 1000}, Severity.WARNING),
+    "still-nearly-a-million": (STILL | {"backlog_messages": 999_999}, Severity.WARNING),
+    "still-a-million": (STILL | MILLION, Severity.CRITICAL),
+    "blocked-is-another-check": (STILL | {"blocked_on_unacked": True}, None),
+    "all-consumers-blocked-too": (STILL | {"consumers_blocked": 3}, None),
+    "one-consumer-blocked": (STILL | {"consumers_blocked": 1}, Severity.WARNING),
+    "flags-not-told": (
+        STILL | {"type": "Exclusive", "consumers": 1, "blocked_on_unacked": None, "unacked_messages": None},
+        Severity.WARNING,
+    ),
+    "all-have-just-come": (STILL | MILLION | {"consumers_connected_recently": 3}, Severity.INFO),
+    "some-have-just-come": (STILL | {"consumers_connected_recently": 2}, Severity.WARNING),
+    "working-on-what-they-hold": ({"message_rate_out": 0.0}, Severity.INFO),
+    "not-acknowledged-for-a-minute": (DELIVERED | MILLION, Severity.INFO),
+    "persistent://pulsar/b:8080/heartbeat": (STILL, None),
+    "persistent://t/n/__transaction_buffer_snapshot": (STILL, None),
+}
+
+
+def test_severity_follows_from_what_stands_still(scene: Any, by_name: Callable[..., dict[str, Severity]]) -> None:
+    """What neither is delivered nor acknowledged is a warning, with a huge backlog critical; the rest information."""
+    scene.measured({"pulsar_subscription_delayed": 0.0})
+    for name, (changes, _) in CASES.items():
+        scene.subscription(name, **changes)
+
+    judgement = scene.judged(check.CHECK)
+
+    assert by_name(judgement) == {name: severity for name, (_, severity) in CASES.items() if severity}
+    assert next(iter(by_name(judgement))) == "still-a-million"
+
+
+def ago(**time: int) -> int:
+    """That long before the snapshot, in milliseconds since the epoch."""
+    return int((NOW - timedelta(**time)).timestamp() * 1000)
+
+
+AGES: dict[str, tuple[dict[str, Any], dict[str, int], Severity]] = {
+    "still-for-nine-minutes": (STILL | MILLION, {"consumed": ago(minutes=9, seconds=59)}, Severity.INFO),
+    "still-for-ten-minutes": (STILL, {"consumed": ago(minutes=10)}, Severity.WARNING),
+    "still-with-later-acks": (STILL, {"consumed": ago(hours=2), "acked": ago(minutes=5)}, Severity.INFO),
+    "still-for-an-hour": (STILL, {"consumed": ago(minutes=60), "acked": ago(minutes=61)}, Severity.CRITICAL),
+    "never-since-loaded": (STILL, {"consumed": 0, "acked": 0}, Severity.WARNING),
+    "unacked-for-nine-minutes": (DELIVERED, {"consumed": ago(seconds=1), "acked": ago(minutes=9)}, Severity.INFO),
+    "unacked-for-ten-minutes": (DELIVERED, {"consumed": ago(seconds=1), "acked": ago(minutes=10)}, Severity.WARNING),
+    "unacked-for-an-hour": (DELIVERED, {"consumed": ago(seconds=1), "acked": ago(hours=1)}, Severity.CRITICAL),
+    "full-for-hours": ({"message_rate_out": 0.0}, {"consumed": ago(hours=3), "acked": ago(seconds=1)}, Severity.INFO),
+    "clock-ahead": (STILL, {"consumed": ago(minutes=-5)}, Severity.INFO),
+}
+
+
+def test_severity_follows_from_since_when(scene: Any, by_name: Callable[..., dict[str, Severity]]) -> None:
+    """Where the topic's own statistics tell how long nothing moved, that decides."""
+    scene.measured({"pulsar_subscription_delayed": 0.0})
+    for name, (changes, last, _) in AGES.items():
+        times = {"last_consumed_milliseconds": last["consumed"], "last_acked_milliseconds": last.get("acked", 0)}
+        scene.subscription(name, **changes).drilled(name, **times)
+
+    judgement = scene.judged(check.CHECK)
+
+    assert by_name(judgement) == {name: severity for name, (_, _, severity) in AGES.items()}
+
+
+def test_delayed_messages_are_not_due(scene: Any, by_name: Callable[..., dict[str, Severity]]) -> None:
+    """A backlog that waits for its time is no standstill, by the metrics or by the topic's own statistics."""
+    scene.measured({"pulsar_subscription_delayed": 0.0})
+    for name, delayed in (("all-by-metric", 50_000), ("nearly-all", 49_001), ("enough-left", 49_000)):
+        topic = f"persistent://t/n/{name}"
+        scene.subscription(name, **STILL)
+        scene.measured({"pulsar_subscription_delayed": delayed}, topic=topic, subscription="s")
+    scene.subscription("all-by-statistics", **STILL).drilled("all-by-statistics", delayed_messages=50_000)
+
+    judgement = scene.judged(check.CHECK)
+
+    assert by_name(judgement) == {"enough-left": Severity.WARNING}
+
+
+def test_only_the_owner_tells_what_is_delayed(scene: Any, by_name: Callable[..., dict[str, Severity]]) -> None:
+    """What another broker says of a topic is from before it moved, and is passed over however a snapshot is cut."""
+    scene.measured({"pulsar_subscription_delayed": 0.0}).subscription("t", **STILL)
+    before = {"topic": "persistent://t/n/t", "subscription": "s"}
+    scene.measured({"pulsar_subscription_delayed": 50_000}, source="before:8080", **before)
+
+    assert by_name(scene.judged(check.CHECK)) == {"t": Severity.WARNING}
+
+
+def test_a_backlog_of_which_more_may_be_delayed_is_never_critical_for_its_size(
+    scene: Any, by_name: Callable[..., dict[str, Severity]]
+) -> None:
+    """Where the broker does not tell its delayed messages, the evidence says so."""
+    scene.subscription("t", **STILL | MILLION)
+
+    judgement = scene.judged(check.CHECK)
+
+    assert by_name(judgement) == {"t": Severity.WARNING}
+    assert "1,000,000 messages to deliver (how many are delayed is not known)" in judgement.findings[0].evidence
+
+
+def test_the_evidence_names_the_slowest_consumers_and_since_when(scene: Any) -> None:
+    """What does not move, since when, who is asked for more, and who is slowest at which address."""
+    scene.measured({"pulsar_subscription_delayed": 0.0})
+    scene.subscription("t", **STILL | {"unacked_messages": 1000})
+    scene.drilled("t", last_consumed_milliseconds=ago(minutes=45), last_acked_milliseconds=ago(minutes=50))
+    scene.consumer("t", "quick", unacked_messages=0, available_permits=0, address="10.0.0.8:40001")
+    scene.consumer("t", "slow", unacked_messages=1000, address="10.0.0.9:40002")
+
+    (finding,) = scene.judged(check.CHECK).findings
+
+    assert finding.evidence == (
+        "Subscription s of persistent://t/n/t has 50,000 messages to deliver, but nothing is delivered and nothing"
+        " acknowledged (last delivery or acknowledgement 45.0 min before); no consumer asks for more: look at the"
+        " clients; slowest of its 3 consumers: slow at 10.0.0.9:40002 (1,000 unacknowledged, no permits left);"
+        " quick at 10.0.0.8:40001 (0 unacknowledged, no permits left)."
+    )
+    assert finding.figures == {
+        "consumers": 3,
+        "consumers_without_permits": 3,
+        "due_messages": 50_000,
+        "since_seconds": 2700,
+    }
+
+
+WORDS = {
+    "never": (
+        STILL,
+        {"last_consumed_milliseconds": 0, "last_acked_milliseconds": 0},
+        "(no delivery or acknowledgement",
+    ),
+    "unasked": (STILL, {}, "(last delivery or acknowledgement not known)"),
+    "unacked": (DELIVERED, {}, "nothing is acknowledged of what is delivered (last acknowledgement not known)"),
+    "asking": (STILL | {"consumers_without_permits": 1}, {}, "2 of its consumers ask for more"),
+    "fresh": (STILL | {"consumers_connected_recently": 3}, {}, "all its consumers have just connected"),
+}
+
+
+def test_the_evidence_tells_what_is_not_known(scene: Any) -> None:
+    """Nothing is made up: an unknown time is called so, and who is to be looked at follows from the permits."""
+    for name, (changes, last, _) in WORDS.items():
+        scene.subscription(name, **changes)
+        if last:
+            scene.drilled(name, **last)
+
+    judgement = scene.judged(check.CHECK)
+
+    said = {finding.subject.split()[0].rpartition("/")[2]: finding.evidence for finding in judgement.findings}
+    assert {name: words in said[name] for name, (_, _, words) in WORDS.items()} == dict.fromkeys(WORDS, True)
+
+
+def test_readers_and_compaction_may_stand_still(scene: Any) -> None:
+    """A reader owes nobody that it reads, and Pulsar's own subscriptions are none of the users'."""
+    for name in ("reader-1a2b3c4d5e", "multiTopicsReader-0f1e2d3c4b", "__compaction"):
+        scene.subscription("t", name, **STILL)
+
+    judgement = scene.judged(check.CHECK)
+
+    assert not judgement.findings
+
+
+def test_the_worst_are_listed_and_the_others_counted(scene: Any) -> None:
+    """Of more findings than fit the largest backlogs are there."""
+    for number in range(MAX_FINDINGS + 3):
+        scene.subscription(f"t{number}", **STILL | {"backlog_messages": 5000 + number})
+
+    judgement = scene.judged(check.CHECK)
+
+    assert len(judgement.findings) == MAX_FINDINGS
+    assert judgement.more == 3
+    assert judgement.findings[0].figures["due_messages"] == 5000 + MAX_FINDINGS + 2
+
+
+@pytest.mark.parametrize(("read", "known"), [(True, True), (False, False)])
+def test_silence_means_health_only_where_a_broker_was_read(scene: Any, read: bool, known: bool) -> None:
+    """Without any broker's answer nothing is known."""
+    scene.rows["brokers"] = [{"broker": "b:8080", "read": read}]
+
+    judgement = scene.judged(check.CHECK)
+
+    assert (judgement.findings, judgement.cannot_tell is None) == ((), known)

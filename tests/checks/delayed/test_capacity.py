@@ -1,0 +1,274 @@
+"""How many partitions there are, how long a failover takes, and whether what is left after it would do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.delayed import cluster_placement, failover_time, partition_ceiling
+from pulsar_steward.checks.delayed.failover_time import FailoverTimePolicy, Load, estimated
+from pulsar_steward.checks.delayed.trackers import BUCKET_TRACKER
+from pulsar_steward.model.finding import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.checks.delayed.conftest import Cluster
+
+IN_BUCKETS: dict[str, str | None] = {"delayedDeliveryTrackerFactoryClassName": BUCKET_TRACKER}
+
+
+def brokers(*topics: int | None, cpu: float | None = 10.0, host: str = "h{}") -> list[dict[str, Any]]:
+    """Brokers of so many topics, on hosts of their own; None: it could not be read."""
+    return [
+        {
+            "broker": f"{host.format(number)}:{8080 + number}",
+            "read": count is not None,
+            "topics": count,
+            "bundles": 10,
+            "cpu_percent": cpu,
+        }
+        for number, count in enumerate(topics)
+    ]
+
+
+CEILING_CASES: dict[str, tuple[list[int | None], int, dict[str, str | None], dict[str, Severity]]] = {
+    # topics by broker, subscriptions, settings
+    "a million on a hundred brokers": ([10_000] * 100, 1_000_000, {}, {}),
+    "brokers at their ceilings": (
+        [50_000, 49_999, 40_000, 39_999],
+        0,
+        {},
+        {"h0:8080": Severity.CRITICAL, "h1:8081": Severity.WARNING, "h2:8082": Severity.WARNING},
+    ),
+    "a cluster near its ceiling": ([30_000] * 50, 0, {}, {"lab": Severity.WARNING}),
+    "a cluster beyond it": ([30_000] * 100, 0, {}, {"lab": Severity.CRITICAL}),
+    "subscriptions make nodes": ([10_000] * 100, 2_000_000, {}, {"lab": Severity.WARNING}),
+    "an unread broker counts for nothing": ([100, None], 0, {}, {}),
+}
+
+
+@pytest.mark.parametrize(("topics", "subscriptions", "settings", "expected"), CEILING_CASES.values(), ids=CEILING_CASES)
+def test_numbers_of_topics_are_judged(
+    cluster: Callable[..., Cluster],
+    topics: list[int | None],
+    subscriptions: int,
+    settings: dict[str, str | None],
+    expected: dict[str, Severity],
+) -> None:
+    """Each broker by itself, and the cluster with what its metadata store has to hold."""
+    one = [{"topic": "persistent://t/n/x", "broker": "h0:8080", "subscriptions": subscriptions}]
+
+    judgement = cluster(settings=settings, instead={"brokers": brokers(*topics), "topics": one}).judged(
+        partition_ceiling.CHECK
+    )
+
+    assert {finding.subject: finding.severity for finding in judgement.findings} == expected
+    assert judgement.cannot_tell is None
+
+
+def test_a_broker_that_is_set_lower_has_a_lower_ceiling(cluster: Callable[..., Cluster]) -> None:
+    """What the load manager itself keeps to counts where it is lower than the policy's."""
+    setting = {"broker": "h0:8080", "key": "loadBalancerBrokerMaxTopics", "value": "1000"}
+
+    judgement = cluster(instead={"brokers": brokers(800, 800), "configuration": [setting]}).judged(
+        partition_ceiling.CHECK
+    )
+
+    (finding,) = judgement.findings
+    assert (finding.subject, finding.severity) == ("h0:8080", Severity.WARNING)
+    assert finding.evidence == (
+        "800 topics are loaded on this broker; the ceiling is 1,000; loadBalancerBrokerMaxTopics is 1,000."
+    )
+
+
+def test_nodes_that_zookeeper_counts_are_believed(cluster: Callable[..., Cluster]) -> None:
+    """An estimate is for where nobody counted."""
+    counted = {"source": "z:8000", "source_kind": "zookeeper", "series": "znode_count", "value": 7e6}
+
+    (finding,) = cluster(metrics=[counted]).judged(partition_ceiling.CHECK).findings
+
+    assert finding.severity is Severity.WARNING
+    assert finding.evidence == (
+        "300 topics are loaded (ceiling 3,000,000); ZooKeeper counts 7,000,000 nodes, a snapshot of about 1,001.4 MiB"
+        " (ceiling 12,000,000 nodes)."
+    )
+
+
+@pytest.mark.parametrize("check", [partition_ceiling.CHECK, failover_time.CHECK, cluster_placement.CHECK])
+def test_without_a_broker_nothing_is_said(cluster: Callable[..., Cluster], check: Any) -> None:
+    """Where no broker was read there is nothing to count, and that is no health."""
+    judgement = cluster(instead={"brokers": brokers(None, None)}).judged(check)
+
+    assert not judgement.findings
+    assert judgement.cannot_tell
+
+
+@pytest.mark.parametrize("check", [partition_ceiling.CHECK, failover_time.CHECK, cluster_placement.CHECK])
+def test_a_healthy_cluster_is_quiet(cluster: Callable[..., Cluster], check: Any) -> None:
+    """Three brokers with little to do give no finding."""
+    judgement = cluster().judged(check)
+
+    assert (judgement.findings, judgement.cannot_tell) == ((), None)
+
+
+ESTIMATES: dict[str, tuple[Load, int, int]] = {
+    # what is lost, other brokers, seconds
+    "an empty broker costs its session": (Load("a", 0, 0, 0, 0), 2, 30),
+    "bundles are assigned one by one": (Load("a", 250, 0, 0, 0), 2, 40),
+    "topics are shared by the others": (Load("a", 0, 10_000, 0, 0), 4, 55),
+    "a single broker takes all again": (Load("a", 0, 10_000, 0, 0), 0, 130),
+    "delayed messages are shared by the others": (Load("a", 0, 0, 10_000_000, 1_000_000), 4, 80),
+    "those of one subscription are not": (Load("a", 0, 0, 10_000_000, 10_000_000), 4, 230),
+    "parts of seconds are rounded up": (Load("a", 1, 0, 0, 0), 2, 31),
+}
+
+
+@pytest.mark.parametrize(("load", "others", "seconds"), ESTIMATES.values(), ids=ESTIMATES)
+def test_an_estimate_is_a_sum(load: Load, others: int, seconds: int) -> None:
+    """Session, bundles, topics and delayed backlog, one after the other."""
+    assert estimated(load, others, 30, FailoverTimePolicy()).seconds == seconds
+
+
+FAILOVER_CASES: dict[str, tuple[int, int, dict[str, str | None], Severity | None]] = {
+    # topics of the fullest of three brokers, delayed messages of one subscription on it, settings; 30.4 s are fixed
+    "short of two minutes": (17_700, 0, {}, None),
+    "two minutes": (17_920, 0, {}, Severity.WARNING),
+    "a delayed backlog is read again": (0, 5_000_000, {}, Severity.WARNING),
+    "buckets are not": (0, 5_000_000, IN_BUCKETS, None),
+    "ten minutes": (0, 28_500_000, {}, Severity.CRITICAL),
+    "a longer session": (0, 0, {"metadataStoreSessionTimeoutMillis": "120000"}, Severity.WARNING),
+}
+
+
+@pytest.mark.parametrize(("topics", "messages", "settings", "severity"), FAILOVER_CASES.values(), ids=FAILOVER_CASES)
+def test_the_loss_of_the_fullest_broker_is_judged(
+    cluster: Callable[..., Cluster],
+    delayed: Callable[..., dict[str, Any]],
+    topics: int,
+    messages: int,
+    settings: dict[str, str | None],
+    severity: Severity | None,
+) -> None:
+    """The time counts, whatever it is made of."""
+    held = [{"broker": each, "read": True, "bundles": 10, "topics": 0} for each in ("b:8080", "c:8080")]
+    fullest = {"broker": "a:8080", "read": True, "bundles": 10, "topics": topics}
+    lab = cluster(
+        settings=settings,
+        instead={"brokers": [*held, fullest]},
+        metrics=[delayed("persistent://t/n/any", messages)],
+    )
+
+    judgement = lab.judged(failover_time.CHECK)
+
+    worst = judgement.findings[0].severity if judgement.findings else None
+    assert worst is severity
+    assert judgement.cannot_tell is None
+
+
+def test_the_formula_is_in_the_evidence(
+    cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]]
+) -> None:
+    """Every figure and every rate that it assumes."""
+    lab = cluster(metrics=[delayed("persistent://t/n/any", 9_000_000)])
+
+    (finding,) = lab.judged(failover_time.CHECK).findings
+
+    assert finding.subject == "a:8080"
+    assert finding.evidence == (
+        "Losing a:8080 would stop its last topic for about 3.5 min, an estimate: 30 s session + 10 bundles / 25 per s"
+        " + 100 topics / (100 per s x 2 brokers) + 9,000,000 delayed messages of one subscription / 50,000 per s."
+    )
+
+
+def test_an_unknown_delayed_backlog_is_no_short_failover(cluster: Callable[..., Cluster]) -> None:
+    """The in-memory tracker reads what nobody told: without that part the estimate is no verdict."""
+    blind = cluster(instead={"metrics": []}).judged(failover_time.CHECK)
+    in_buckets = cluster(settings=IN_BUCKETS, instead={"metrics": []}).judged(failover_time.CHECK)
+
+    assert "Prometheus series were not read" in (blind.cannot_tell or "")
+    assert in_buckets.cannot_tell is None
+
+
+LOSS_CASES: dict[str, tuple[list[dict[str, Any]], dict[str, Severity]]] = {
+    "two of three carry it": (brokers(30_000, 30_000, 30_000), {}),
+    "two of three do not": (brokers(40_000, 30_000, 30_000), {"lab": Severity.CRITICAL}),
+    "their CPUs carry it": (brokers(1, 1, 1, cpu=56.0), {}),
+    "their CPUs are full then": (brokers(1, 1, 1, cpu=57.0), {"lab": Severity.WARNING}),
+    "their CPUs do not carry it": (brokers(1, 1, 1, cpu=80.0), {"lab": Severity.CRITICAL}),
+    "brokers on one host share its CPU": (brokers(1, 1, 1, cpu=99.0, host="h"), {}),
+    "a single broker is single": (brokers(1), {"lab": Severity.INFO}),
+}
+
+
+@pytest.mark.parametrize(("listed", "expected"), LOSS_CASES.values(), ids=LOSS_CASES)
+def test_the_loss_of_a_broker_is_judged(
+    cluster: Callable[..., Cluster], listed: list[dict[str, Any]], expected: dict[str, Severity]
+) -> None:
+    """What is left has to carry all topics, and the work of the CPUs."""
+    findings = cluster(instead={"brokers": listed}).judged(cluster_placement.CHECK).findings
+
+    assert {finding.subject: finding.severity for finding in findings} == expected
+
+
+def test_a_broker_that_does_not_tell_its_cpu_is_said(cluster: Callable[..., Cluster]) -> None:
+    """An unknown CPU may be a full one."""
+    listed = [*brokers(1, 1), {"broker": "mute:8080", "read": True, "topics": 1}]
+
+    judgement = cluster(instead={"brokers": listed}).judged(cluster_placement.CHECK)
+
+    assert (judgement.cannot_tell or "").endswith("But brokers did not tell their CPU: mute:8080.")
+
+
+def test_isolation_groups_are_judged_by_themselves(cluster: Callable[..., Cluster]) -> None:
+    """A group without a broker, with one, and with enough; namespaces of one group are one finding."""
+    namespaces = [
+        {"namespace": "t/free", "bundles": 4, "allowed_brokers": None},
+        {"namespace": "t/lonely", "bundles": 4, "allowed_brokers": ["a:8080"]},
+        {"namespace": "t/lonely-too", "bundles": 4, "allowed_brokers": ["a:8080"]},
+        {"namespace": "t/lost", "bundles": 4, "allowed_brokers": []},
+        {"namespace": "t/wide", "bundles": 4, "allowed_brokers": ["c:8080", "b:8080"]},
+    ]
+
+    findings = cluster(namespaces=namespaces).judged(cluster_placement.CHECK).findings
+
+    assert [(finding.subject, finding.severity) for finding in findings] == [
+        ("t/lost", Severity.CRITICAL),
+        ("t/lonely", Severity.WARNING),
+    ]
+    assert findings[1].evidence == (
+        "t/lonely and 1 more namespaces with the same brokers may be on a:8080 only: its loss stops them until it is"
+        " back."
+    )
+
+
+def test_bundles_outside_their_group_are_found(cluster: Callable[..., Cluster]) -> None:
+    """A bundle that nobody owns is nowhere; one that a foreign broker owns is outside."""
+    owners = {"0x00000000_0x40000000": "c:8080", "0x40000000_0x80000000": "a:8080", "0x80000000_0xffffffff": None}
+    lab = cluster(
+        namespaces=[{"namespace": "t/n", "bundles": 3, "allowed_brokers": ["a:8080", "b:8080"]}],
+        bundles=[{"namespace": "t/n", "bundle": bundle, "owner": owner} for bundle, owner in owners.items()],
+    )
+
+    (finding,) = lab.judged(cluster_placement.CHECK).findings
+
+    assert (finding.subject, finding.severity) == ("t/n", Severity.WARNING)
+    assert finding.evidence == (
+        "1 bundles are owned by brokers that isolation policies do not leave to the namespace, 0x00000000_0x40000000 by"
+        " c:8080 among them; it may be on a:8080, b:8080."
+    )
+
+
+def test_namespaces_with_fewer_bundles_than_brokers_are_named(cluster: Callable[..., Cluster]) -> None:
+    """Many topics in few bundles cannot use every broker; few topics need not."""
+    sizes = {"t/large": (2, 1_000), "t/small": (2, 999), "t/divided": (3, 5_000), "pulsar/a:8080": (1, 5_000)}
+    lab = cluster(
+        namespaces=[{"namespace": name, "bundles": bundles} for name, (bundles, _) in sizes.items()],
+        bundles=[{"namespace": name, "bundle": "0x0_0x1", "topics": topics} for name, (_, topics) in sizes.items()],
+    )
+
+    (finding,) = lab.judged(cluster_placement.CHECK).findings
+
+    assert (finding.subject, finding.severity) == ("t/large", Severity.INFO)
+    assert finding.evidence == "1,000 topics in 2 bundles can be on 2 brokers at most, though 3 may have them."

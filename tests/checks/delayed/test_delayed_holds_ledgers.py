@@ -1,0 +1,115 @@
+"""Few delayed messages that keep much consumed data from deletion."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.check import MAX_FINDINGS
+from pulsar_steward.checks.delayed import delayed_holds_ledgers
+from pulsar_steward.model.finding import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.checks.delayed.conftest import Cluster
+
+GIB = 1024**3
+
+CASES: dict[str, tuple[int, int, int, Severity | None]] = {
+    # name: backlog in messages, entries that it spans, bytes that these have
+    "all-wait": (1_000_000, 1_000_000, 500 * GIB, None),
+    "just-too-many-wait": (1_001, 10_000, 50 * GIB, None),
+    "one-in-ten-waits": (1_000, 10_000, 50 * GIB, Severity.WARNING),
+    "little-is-held": (10, 10_000, 10 * GIB, None),
+    "enough-is-held": (10, 10_000, 10 * GIB + GIB // 20, Severity.WARNING),
+    "very-much-is-held": (10, 1_000_000, 101 * GIB, Severity.CRITICAL),
+    "batches-hide-it": (1_000_000, 10_000, 500 * GIB, None),
+    "nothing-was-read-yet": (10, 0, 500 * GIB, None),
+}
+
+
+def rows(name: str, backlog: int, entries: int | None, held: int) -> dict[str, list[dict[str, Any]]]:
+    """A topic and its subscription."""
+    topic = f"persistent://t/n/{name}"
+    cursor = {"topic": topic, "subscription": "s", "backlog_messages": backlog, "entries_since_first_gap": entries}
+    stored = {"topic": topic, "broker": "a:8080", "storage_bytes": 2 * held, "backlog_bytes": held}
+    return {"subscriptions": [cursor], "topics": [stored]}
+
+
+def test_every_topic_is_judged(cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]]) -> None:
+    """What is held is what the backlog's share of the spanned entries does not explain; most held comes first."""
+    topics, subscriptions = [], []
+    for name, (backlog, entries, held, _) in CASES.items():
+        made = rows(name, backlog, entries, held)
+        topics += made["topics"]
+        subscriptions += made["subscriptions"]
+    metrics = [delayed(row["topic"], 5) for row in topics]
+
+    judgement = cluster(topics=topics, subscriptions=subscriptions, metrics=metrics).judged(delayed_holds_ledgers.CHECK)
+
+    found = {finding.subject.rpartition("/")[2]: finding.severity for finding in judgement.findings}
+    assert found == {name: severity for name, (*_, severity) in CASES.items() if severity}
+    order = [finding.figures["held_bytes"] for finding in judgement.findings]
+    assert order == sorted(order, reverse=True)
+
+
+def test_the_same_span_without_delayed_messages_is_left_alone(cluster: Callable[..., Cluster]) -> None:
+    """Another check looks at acknowledgement holes; this one wants delayed messages."""
+    judgement = cluster(**rows("x", 10, 1_000_000, 500 * GIB)).judged(delayed_holds_ledgers.CHECK)
+
+    assert (judgement.findings, judgement.cannot_tell) == ((), None)
+
+
+def test_the_evidence_has_the_numbers(cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]]) -> None:
+    """What waits, what is spanned, what is held, ledgers and age where they were asked."""
+    topic = "persistent://t/n/x"
+    drilled = {"topic": topic, "subscription": "s", "ledgers": 41, "oldest_backlog_age_seconds": 20 * 86_400}
+    lab = cluster(**rows("x", 100, 1_000_000, 20 * GIB), metrics=[delayed(topic, 90)], drilled=[drilled])
+
+    (finding,) = lab.judged(delayed_holds_ledgers.CHECK).findings
+
+    assert finding.evidence == (
+        "Subscription s waits for 100 messages (90 delayed), but 1,000,000 entries follow its first unacknowledged one:"
+        " about 20.0 GiB of 40.0 GiB stored are consumed and cannot be deleted; the topic has 41 ledgers; its oldest"
+        " message waits for 20.0 days."
+    )
+    assert finding.figures["ledgers"] == 41
+
+
+def test_an_unknown_span_is_no_health(cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]]) -> None:
+    """Delayed messages of which the cursor's span was not read allow no verdict."""
+    lab = cluster(**rows("x", 100, None, 20 * GIB), metrics=[delayed("persistent://t/n/x", 90)])
+
+    judgement = lab.judged(delayed_holds_ledgers.CHECK)
+
+    assert judgement.cannot_tell == "What the cursors of 1 subscriptions with delayed messages span was not read."
+
+
+@pytest.mark.parametrize("table", ["topics", "subscriptions"])
+def test_what_only_metrics_tell_of_is_no_health(
+    cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]], table: str
+) -> None:
+    """Without its topic or its cursor, nothing is known of what a subscription keeps."""
+    told = rows("x", 100, 200, 20 * GIB) | {table: []}
+
+    judgement = cluster(**told, metrics=[delayed("persistent://t/n/x", 90)]).judged(delayed_holds_ledgers.CHECK)
+
+    assert judgement.cannot_tell == "What the cursors of 1 subscriptions with delayed messages span was not read."
+
+
+def test_more_than_fit_are_counted(cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]]) -> None:
+    """Only the worst are listed, the rest is a number; Pulsar's own topics are neither."""
+    made = [rows(f"x{number:03}", 10, 1_000_000, (20 + number) * GIB) for number in range(MAX_FINDINGS + 2)]
+    made.append(rows("__change_events", 10, 1_000_000, 900 * GIB))
+    lab = cluster(
+        topics=[row for each in made for row in each["topics"]],
+        subscriptions=[row for each in made for row in each["subscriptions"]],
+        metrics=[delayed(row["topic"], 5) for each in made for row in each["topics"]],
+    )
+
+    judgement = lab.judged(delayed_holds_ledgers.CHECK)
+
+    assert (len(judgement.findings), judgement.more) == (MAX_FINDINGS, 2)
+    assert judgement.findings[0].subject == f"persistent://t/n/x{MAX_FINDINGS + 1:03}"

@@ -1,0 +1,232 @@
+"""The index of delayed messages: its memory, its copies, its buckets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.delayed import delayed_bucket_count, delayed_index_memory, delayed_index_multiplied
+from pulsar_steward.checks.delayed.trackers import BUCKET_TRACKER as BUCKET
+from pulsar_steward.checks.delayed.views import DELAYED_SERIES
+from pulsar_steward.model.finding import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pulsar_steward.checks.check import Check
+    from tests.checks.delayed.conftest import Cluster
+
+IN_MEMORY = "org.apache.pulsar.broker.delayed.InMemoryDelayedDeliveryTrackerFactory"
+IN_BUCKETS: dict[str, str | None] = {"delayedDeliveryTrackerFactoryClassName": BUCKET}
+TOPIC = "persistent://t/n/x"
+
+MEMORY_CASES: dict[str, tuple[int, float, str | None, Severity | None]] = {
+    # messages, bytes as told, tracker; the smaller limit is 2.4e9 bytes
+    "below-a-tenth": (9_999_999, 0, IN_MEMORY, None),
+    "ten-million-to-read-again": (10_000_000, 0, IN_MEMORY, Severity.WARNING),
+    "unknown-may-be-in-memory": (10_000_000, 0, None, Severity.WARNING),
+    "buckets-are-not-read-again": (90_000_000, 0, BUCKET, None),
+    "a-tenth-as-told": (10, 2.4e8, BUCKET, Severity.WARNING),
+    "just-less-as-told": (10, 2.3999e8, IN_MEMORY, None),
+    "three-tenths-as-told": (10, 7.2e8, IN_MEMORY, Severity.CRITICAL),
+    "three-tenths-by-messages": (30_000_000, 0, IN_MEMORY, Severity.CRITICAL),
+}
+
+
+def placed(broker: str = "a:8080", topic: str = TOPIC) -> list[dict[str, Any]]:
+    """The topic on a broker."""
+    return [{"topic": topic, "broker": broker, "subscriptions": 1}]
+
+
+def sample(series: str, value: float, subscription: str | None = None) -> dict[str, Any]:
+    """A sample of the topic, told by its broker."""
+    labels = {"topic": TOPIC, "subscription": subscription}
+    return {"source": "a:8080", "source_kind": "broker", "series": series, "value": float(value)} | labels
+
+
+def broker_samples(broker: str, topic: str, messages: int, told: float) -> list[dict[str, Any]]:
+    """What a broker tells of its memory, and of the delayed messages of a topic."""
+    base = {"source": broker, "source_kind": "broker"}
+    return [
+        base | {"series": "jvm_memory_bytes_max", "labels_json": '{"area":"heap"}', "value": 2.4e9},
+        base | {"series": "jvm_memory_bytes_max", "labels_json": '{"area":"nonheap"}', "value": 1e8},
+        base | {"series": "jvm_memory_direct_bytes_max", "value": 4e9},
+        base | {"series": DELAYED_SERIES, "topic": topic, "subscription": "s", "value": float(messages)},
+        base | {"series": "pulsar_delayed_message_index_size_bytes", "topic": topic, "value": float(told)},
+    ]
+
+
+def test_indexes_are_judged_by_their_memory(cluster: Callable[..., Cluster]) -> None:
+    """The broker's own figure counts, or what so many entries take in memory; the worst comes first."""
+    instead: dict[str, list[dict[str, Any]]] = {name: [] for name in ("brokers", "topics", "metrics", "configuration")}
+    for name, (messages, told, tracker, _) in MEMORY_CASES.items():
+        topic, key = f"persistent://t/n/{name}", "delayedDeliveryTrackerFactoryClassName"
+        instead["brokers"].append({"broker": name, "read": True})
+        instead["topics"].append({"topic": topic, "broker": name, "subscriptions": 1})
+        instead["metrics"] += broker_samples(name, topic, messages, told)
+        instead["configuration"].append({"broker": name, "key": key, "value": tracker})
+
+    judgement = cluster(instead=instead).judged(delayed_index_memory.CHECK)
+
+    expected = {name: severity for name, (*_, severity) in MEMORY_CASES.items() if severity}
+    assert {finding.subject: finding.severity for finding in judgement.findings} == expected
+    order = [(-finding.severity.rank, -finding.figures["index_bytes"]) for finding in judgement.findings]
+    assert order == sorted(order)
+
+
+def test_the_evidence_says_where_the_bytes_are_from(
+    cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]]
+) -> None:
+    """An estimate says so, and so does the tracker's habit."""
+    lab = cluster(topics=placed("b:8080"), metrics=[delayed(TOPIC, 40_000_000, source="b:8080")])
+
+    (finding,) = lab.judged(delayed_index_memory.CHECK).findings
+
+    assert finding.subject == "b:8080"
+    assert finding.evidence == (
+        "The index of 40,000,000 delayed messages takes 915.5 MiB (estimated at 24 bytes a message), 40 % of 2.2 GiB,"
+        " the smaller of its heap and direct memory as far as told; the in-memory tracker reads the delayed backlog"
+        " again whenever a topic is loaded."
+    )
+
+
+def test_a_broker_without_a_memory_limit_cannot_be_judged(
+    cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]]
+) -> None:
+    """An index of unknown share is no health."""
+    zeros = [delayed("", 0, source=broker) | {"topic": None} for broker in ("a:8080", "b:8080", "c:8080")]
+    lab = cluster(topics=placed(), instead={"metrics": [*zeros, delayed(TOPIC, 100)]})
+
+    judgement = lab.judged(delayed_index_memory.CHECK)
+
+    assert judgement.cannot_tell == "Brokers that do not tell their memory: a:8080."
+
+
+MULTIPLIED_CASES: dict[str, tuple[list[int], Severity | None]] = {
+    "one subscription multiplies nothing": ([90_000_000], None),
+    "a small copy is fine": ([90_000_000, 999_999], None),
+    "a million copied entries are found": ([90_000_000, 1_000_000], Severity.WARNING),
+    "many copies add up": ([500_000, 500_000, 500_000], Severity.WARNING),
+    "twenty million are critical": ([20_000_000, 20_000_000], Severity.CRITICAL),
+}
+
+
+def test_copies_of_an_index_are_judged(cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]]) -> None:
+    """Entries beyond those of the fullest subscription count, topic by topic."""
+    metrics = [
+        delayed(f"persistent://t/n/{name.replace(' ', '-')}", messages, f"s{number}")
+        for name, (counts, _) in MULTIPLIED_CASES.items()
+        for number, messages in enumerate(counts)
+    ]
+
+    findings = cluster(metrics=metrics).judged(delayed_index_multiplied.CHECK).findings
+
+    found = {finding.subject.rpartition("/")[2].replace("-", " "): finding.severity for finding in findings}
+    assert found == {name: severity for name, (_, severity) in MULTIPLIED_CASES.items() if severity}
+    assert findings[0].evidence == (
+        "2 subscriptions index 40,000,000 delayed messages, 20,000,000 more than s1 alone (20,000,000): about 457.8 MiB"
+        " of index more, at 24 bytes an entry."
+    )
+
+
+def test_a_topic_that_two_brokers_tell_of_is_not_multiplied(
+    cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]]
+) -> None:
+    """While a topic moves, both brokers may have its rows: its index is not taken for that of two subscriptions."""
+    both = ("a:8080", "b:8080")
+    lab = cluster(
+        topics=[row for broker in both for row in placed(broker)],
+        metrics=[delayed(TOPIC, 5_000_000, source=broker) for broker in both],
+    )
+
+    assert lab.judged(delayed_index_multiplied.CHECK).findings == ()
+
+
+@pytest.mark.parametrize(
+    "check", [delayed_index_memory.CHECK, delayed_index_multiplied.CHECK, delayed_bucket_count.CHECK]
+)
+def test_silence_of_brokers_is_not_health(cluster: Callable[..., Cluster], check: Check) -> None:
+    """A broker with subscriptions that tells nothing of delayed messages allows no verdict; a healthy cluster does."""
+    silent = [{"source": each, "source_kind": "broker", "series": "jvm_x"} for each in ("a:8080", "b:8080", "c:8080")]
+
+    healthy = cluster(settings=IN_BUCKETS).judged(check)
+    blind = cluster(settings=IN_BUCKETS, instead={"metrics": silent}).judged(check)
+
+    assert (healthy.findings, healthy.cannot_tell) == ((), None)
+    assert blind.cannot_tell is not None
+    assert "Brokers do not tell pulsar_subscription_delayed" in blind.cannot_tell
+    assert blind.cannot_tell.endswith(": a:8080.")
+
+
+BUCKET_CASES: dict[str | None, dict[int, Severity | None]] = {
+    # delayedDeliveryMaxNumBuckets: sealed buckets; one that was not read is taken for none
+    "50": {44: None, 45: Severity.WARNING, 74: Severity.WARNING, 75: Severity.CRITICAL},
+    "-1": {999: None, 1_000: Severity.WARNING, 4_999: Severity.WARNING, 5_000: Severity.CRITICAL},
+    None: {999: None, 1_000: Severity.WARNING},
+}
+
+
+@pytest.mark.parametrize("limit", BUCKET_CASES)
+def test_buckets_are_judged(cluster: Callable[..., Cluster], limit: str | None) -> None:
+    """The series counts the bucket that is being filled as well, which is none yet."""
+    cases = BUCKET_CASES[limit]
+    series = "pulsar_delayed_message_index_bucket_total"
+    lab = cluster(
+        settings={**IN_BUCKETS, "delayedDeliveryMaxNumBuckets": limit},
+        metrics=[sample(series, sealed + 1, "s") | {"topic": f"{TOPIC}{sealed}"} for sealed in cases],
+    )
+
+    findings = lab.judged(delayed_bucket_count.CHECK).findings
+
+    found = [(finding.figures["buckets"], finding.severity) for finding in findings]
+    assert found == sorted(((sealed, severity) for sealed, severity in cases.items() if severity), reverse=True)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"delayed_buckets": 49},
+        {"cursor_properties_json": str([f"#pulsar.internal.delayed.bucket_{n}_{n}" for n in range(48)])},
+    ],
+    ids=["statistics", "properties"],
+)
+def test_buckets_are_counted_in_what_was_drilled(cluster: Callable[..., Cluster], told: dict[str, Any]) -> None:
+    """Where no series tells them, the topic's own statistics or its cursor's properties do."""
+    lab = cluster(
+        settings={**IN_BUCKETS, "delayedDeliveryMaxNumBuckets": "50"},
+        topics=placed(),
+        drilled=[{"topic": TOPIC, "subscription": "s", "delayed_messages": 9} | told],
+    )
+
+    (finding,) = lab.judged(delayed_bucket_count.CHECK).findings
+
+    assert finding.evidence == (
+        "Subscription s has 48 sealed buckets of delayed messages; delayedDeliveryMaxNumBuckets is 50: beyond it"
+        " buckets are merged, which reads and writes them again."
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "unknown"),
+    [
+        ({}, None),
+        (IN_BUCKETS, "told neither by"),
+        ({"delayedDeliveryTrackerFactoryClassName": None}, "told neither by"),
+    ],
+    ids=["in memory", "buckets", "not known"],
+)
+def test_uncounted_buckets_are_said(
+    cluster: Callable[..., Cluster],
+    delayed: Callable[..., dict[str, Any]],
+    settings: dict[str, str | None],
+    unknown: str | None,
+) -> None:
+    """Delayed messages without a number of buckets allow no verdict, unless no broker has buckets."""
+    judgement = cluster(settings=settings, metrics=[delayed(TOPIC, 9)]).judged(delayed_bucket_count.CHECK)
+
+    assert not judgement.findings
+    if unknown is None:
+        assert judgement.cannot_tell is None
+    else:
+        assert unknown in (judgement.cannot_tell or "")

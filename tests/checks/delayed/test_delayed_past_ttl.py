@@ -1,0 +1,125 @@
+"""Delayed messages that a time to live may delete before they are due."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.delayed import delayed_past_ttl
+from pulsar_steward.model.finding import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.checks.delayed.conftest import Cluster
+
+HOUR = 3600
+
+CASES: dict[str, tuple[dict[str, Any], Severity | None]] = {
+    "no-ttl": ({"ttl": 0}, None),
+    "default-ttl-is-off": ({"ttl": None}, None),
+    "unbounded": ({}, Severity.INFO),
+    "bounded-below": ({"longest": HOUR * 1000}, None),
+    "bounded-at-the-ttl": ({"longest": 2 * HOUR * 1000}, None),
+    "bounded-above": ({"longest": 3 * HOUR * 1000}, Severity.WARNING),
+    "young": ({"age": 2 * HOUR * 0.79}, Severity.INFO),
+    "old": ({"age": 2 * HOUR * 0.8}, Severity.WARNING),
+    "expiring-delayed": ({"expired": 2.0, "backlog": 1111}, Severity.CRITICAL),
+    "expiring-others-too": ({"expired": 2.0, "backlog": 1112}, Severity.WARNING),
+    "nothing-delayed": ({"delayed": 0, "expired": 2.0}, None),
+    "expiring-is-told-even-when-bounded": ({"longest": 1000, "expired": 1.0, "backlog": 1000}, Severity.CRITICAL),
+}
+
+
+def policies(ttl: int | None, longest: int | None) -> str:
+    """A namespace's policies as brokers give them."""
+    delays = None if longest is None else {"tickTime": 1000, "active": True, "maxDeliveryDelayInMillis": longest}
+    return json.dumps({"message_ttl_in_seconds": ttl, "delayed_delivery_policies": delays})
+
+
+def test_every_namespace_is_judged(cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]]) -> None:
+    """What is found depends on the limits, on what expires and on how old the backlog is; the worst comes first."""
+    namespaces, topics, subscriptions, metrics, drilled = [], [], [], [], []
+    for name, (given, _) in CASES.items():
+        topic = f"persistent://t/{name}/x-partition-0"
+        case = {"ttl": 2 * HOUR, "longest": None, "delayed": 1000, "expired": 0.0, "backlog": 5000, "age": 60} | given
+        namespaces.append({"namespace": f"t/{name}", "policies_json": policies(case["ttl"], case["longest"])})
+        topics.append({"topic": topic, "broker": "a:8080", "subscriptions": 1})
+        metrics.append(delayed(topic, case["delayed"]))
+        drilled.append({"topic": topic, "subscription": "s", "oldest_backlog_age_seconds": int(case["age"])})
+        flow = {"backlog_messages": case["backlog"], "expired_rate": case["expired"]}
+        subscriptions.append({"topic": topic, "subscription": "s"} | flow)
+    lab = cluster(namespaces=namespaces, topics=topics, subscriptions=subscriptions, metrics=metrics, drilled=drilled)
+
+    findings = lab.judged(delayed_past_ttl.CHECK).findings
+
+    expected = {f"t/{name}": severity for name, (_, severity) in CASES.items() if severity}
+    assert {finding.subject: finding.severity for finding in findings} == expected
+    order = [(-finding.severity.rank, finding.subject) for finding in findings]
+    assert order == sorted(order)
+
+
+def test_the_evidence_says_what_expires(
+    cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]]
+) -> None:
+    """The worst subscription is named, with its rate; a default of the brokers counts where a namespace has none."""
+    topic, other = "persistent://t/n/x", "persistent://t/n/y"
+    lab = cluster(
+        settings={"ttlDurationDefaultInSeconds": "7200"},
+        namespaces=[{"namespace": "t/n", "policies_json": policies(None, None)}],
+        topics=[{"topic": each, "broker": broker} for each, broker in ((topic, "a:8080"), (other, "b:8080"))],
+        metrics=[delayed(topic, 900), delayed(other, 5000, source="b:8080")],
+        subscriptions=[{"topic": topic, "subscription": "s", "backlog_messages": 1000, "expired_rate": 1.5}],
+    )
+
+    (finding,) = lab.judged(delayed_past_ttl.CHECK).findings
+
+    assert finding.evidence == (
+        "5,900 delayed messages of 2 subscriptions live under a time to live of 2.0 h that counts from publishing;"
+        f" subscription s of {topic} (900 delayed) expires 1.5 messages/s now, and nearly all of its backlog is"
+        " delayed: messages are deleted before they are due."
+    )
+    assert finding.figures == {
+        "delayed_messages": 5900,
+        "longest_delay_seconds": 0,
+        "subscriptions": 2,
+        "ttl_seconds": 7200,
+    }
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"instead": {"metrics": []}}, "Prometheus series were not read"),
+        ({"settings": {"ttlDurationDefaultInSeconds": None}}, "The time to live of 1 namespaces"),
+        ({"instead": {"namespaces": []}}, "The time to live of 1 namespaces"),
+    ],
+    ids=["no metrics", "no default", "no policies"],
+)
+def test_what_was_not_read_is_said(
+    cluster: Callable[..., Cluster],
+    delayed: Callable[..., dict[str, Any]],
+    changed: dict[str, Any],
+    words: str,
+) -> None:
+    """Without figures or without limits there is no verdict."""
+    rows = {
+        "namespaces": [{"namespace": "t/n", "policies_json": policies(None, None)}],
+        "metrics": [delayed("persistent://t/n/x", 5)],
+    }
+
+    judgement = cluster(**rows | changed).judged(delayed_past_ttl.CHECK)
+
+    assert not judgement.findings
+    assert words in (judgement.cannot_tell or "")
+
+
+def test_a_cluster_without_delayed_messages_is_quiet(cluster: Callable[..., Cluster]) -> None:
+    """A time to live alone endangers nothing."""
+    lab = cluster(namespaces=[{"namespace": "t/n", "policies_json": policies(60, None)}])
+
+    judgement = lab.judged(delayed_past_ttl.CHECK)
+
+    assert (judgement.findings, judgement.cannot_tell) == ((), None)

@@ -1,0 +1,135 @@
+"""Brokers that carry far more than the others, or next to nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.placement import broker_load_skew
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.policy.schema import Policy
+
+if TYPE_CHECKING:
+    from tests.checks.conftest import JudgeRows
+
+ZERO = {
+    "topics": 0,
+    "bundles": 0,
+    "producers": 0,
+    "consumers": 0,
+    "throughput_in_bytes": 0.0,
+    "throughput_out_bytes": 0.0,
+}
+
+
+def broker(name: str, **columns: Any) -> dict[str, Any]:
+    """A broker that was read, with nothing on it unless said."""
+    return {"broker": name, "read": True} | ZERO | columns
+
+
+def brokers_with(column: str, *values: float) -> list[dict[str, Any]]:
+    """Brokers a, b, c... that differ in one column."""
+    return [broker(chr(ord("a") + number), **{column: value}) for number, value in enumerate(values)]
+
+
+CASES: dict[str, tuple[list[dict[str, Any]], list[tuple[str, Severity]]]] = {
+    "a fresh cluster": (brokers_with("topics", 3, 1, 0), []),
+    "even and busy": (brokers_with("topics", 9000, 8000, 10_000), []),
+    "nearly twice the others": (brokers_with("topics", 1999, 1000, 1000), []),
+    "twice the others": (brokers_with("topics", 2000, 1000, 1000), [("a", Severity.WARNING)]),
+    "few are never too many": (brokers_with("topics", 499, 200, 10), []),
+    "one of two": (brokers_with("topics", 450, 1000), [("b", Severity.WARNING)]),
+    "bundles": (brokers_with("bundles", 20, 100, 20), [("b", Severity.WARNING)]),
+    "bytes": (brokers_with("throughput_in_bytes", 5e6, 5e6, 20e6), [("c", Severity.WARNING)]),
+    "fewer bytes": (brokers_with("throughput_out_bytes", 5e6, 5e6, 19e6), []),
+    "clients": (brokers_with("consumers", 1000, 100, 100), [("a", Severity.WARNING)]),
+    "fewer clients": (brokers_with("producers", 999, 100, 100), []),
+    "a new broker": (brokers_with("topics", 1000, 1000, 50), [("c", Severity.WARNING)]),
+    "a broker that is filling": (brokers_with("topics", 1000, 1000, 51), []),
+    "what is not known is left out": ([broker("a", topics=None), *brokers_with("topics", 900, 1000)[1:]], []),
+    "full and hot": (
+        [broker("a", topics=5000, cpu_percent=85.0), broker("b", topics=600, cpu_percent=90.0)],
+        [("a", Severity.CRITICAL)],
+    ),
+    "full and at ease": (
+        [broker("a", topics=5000, cpu_percent=84.0), broker("b", topics=600, cpu_percent=90.0)],
+        [("a", Severity.WARNING)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("brokers", "expected"), CASES.values(), ids=CASES)
+def test_brokers_are_compared(
+    judged: JudgeRows, brokers: list[dict[str, Any]], expected: list[tuple[str, Severity]]
+) -> None:
+    """Each kind of load by itself, with the mean of the other brokers."""
+    judgement = judged(broker_load_skew.CHECK, {"brokers": brokers})
+
+    assert [(finding.subject, finding.severity) for finding in judgement.findings] == expected
+    assert judgement.cannot_tell is None
+
+
+def test_a_draining_broker_is_meant_to_be_empty(judged: JudgeRows) -> None:
+    """It is no finding, and no measure for the others."""
+    policy = Policy.model_validate({"brokers": {"draining": ["c"]}})
+
+    judgement = judged(broker_load_skew.CHECK, {"brokers": brokers_with("topics", 1500, 1000, 0)}, policy)
+
+    assert not judgement.findings
+    assert judgement.quiet.startswith("2 brokers, 1 draining aside, carry 1,000 to 1,500 topics,")
+
+
+@pytest.mark.parametrize(
+    ("brokers", "unknown"),
+    [
+        ([broker("a", topics=9000)], False),
+        ([broker("a", topics=9000), {"broker": "b", "read": False}], True),
+        ([{"broker": "b", "read": False}], True),
+        ([], True),
+    ],
+    ids=["the only broker", "the only one that was read", "none read", "none at all"],
+)
+def test_without_others_there_is_nothing_to_compare(
+    judged: JudgeRows, brokers: list[dict[str, Any]], unknown: bool
+) -> None:
+    """The only broker has to carry everything; others that could not be read leave it open."""
+    judgement = judged(broker_load_skew.CHECK, {"brokers": brokers})
+
+    assert not judgement.findings
+    assert (judgement.cannot_tell is not None) is unknown
+
+
+def test_the_evidence_has_the_numbers(judged: JudgeRows) -> None:
+    """The full one first, with all that it has too much of; then the empty one."""
+    brokers = [
+        broker("a:1", topics=3000, producers=900, consumers=2100, cpu_percent=60.0),
+        broker("b:1", topics=800, producers=500, cpu_percent=20.0),
+        broker("c:1", topics=0, bundles=2, cpu_percent=1.0),
+    ]
+
+    full, empty = judged(broker_load_skew.CHECK, {"brokers": brokers}).findings
+
+    assert full.evidence == (
+        "a:1 carries 3,000 topics, the others 400 on average;"
+        " 3,000 producers and consumers, the others 250 on average; its CPU is at 60 %."
+    )
+    assert full.figures == {
+        "clients": 3000,
+        "cpu_percent": 60,
+        "others_mean_clients": 250,
+        "others_mean_topics": 400,
+        "topics": 3000,
+    }
+    assert empty.evidence == (
+        "c:1 holds 0 topics, the 2 other(s) hold 1,900 on average: it is new, or nothing has moved to it."
+    )
+
+
+def test_only_the_worst_hundred_are_listed(judged: JudgeRows) -> None:
+    """The rest is counted."""
+    brokers = [broker(f"b{number:03}", topics=0 if number < 104 else 2_000_000) for number in range(106)]
+
+    judgement = judged(broker_load_skew.CHECK, {"brokers": brokers})
+
+    assert (len(judgement.findings), judgement.more) == (100, 6)

@@ -1,0 +1,240 @@
+"""Bundles that change their owner again and again."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.placement import bundle_flapping
+from pulsar_steward.checks.placement.moves import STARTED
+from pulsar_steward.model.finding import Severity
+from tests.builders import NOW, a_policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
+
+    from pulsar_steward.checks.check import Judgement
+    from pulsar_steward.model.finding import Finding
+    from pulsar_steward.policy.schema import Policy
+    from tests.checks.conftest import JudgeRows
+
+STEP = timedelta(minutes=15)
+LONG_AGO = NOW.timestamp() - 86_400
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def a_snapshot(bundles: Mapping[str, str | None], steps_ago: int = 0, **started: float | None) -> Rows:
+    """Brokers a to d, and who owns which bundle; `started` says when a broker did, None: it is away."""
+    taken_at = NOW - steps_ago * STEP
+    brokers = {name: started.get(name, LONG_AGO) for name in "abcd"}
+    return {
+        "snapshot": [{"cluster": "east", "taken_at": taken_at, "unread_brokers": [], "unread_namespaces": []}],
+        "brokers": [{"broker": f"{name}:1", "read": True} for name, at in brokers.items() if at is not None],
+        "metrics": [
+            {"source": f"{name}:1", "source_kind": "broker", "series": STARTED, "value": at}
+            for name, at in brokers.items()
+            if at is not None
+        ],
+        "bundles": [
+            {
+                "namespace": name.rpartition("/")[0] or "acme/orders",
+                "bundle": name.rpartition("/")[2],
+                "owner": owner and f"{owner}:1",
+                "owner_known": True,
+            }
+            for name, owner in bundles.items()
+        ],
+    }
+
+
+def over_time(judge_rows: JudgeRows, snapshots: Sequence[Rows], policy: Policy | None = None) -> Judgement:
+    """What is said of the last snapshot, which knows those before it."""
+    *earlier, now = snapshots
+    return judge_rows(bundle_flapping.CHECK, now, policy, earlier[::-1])
+
+
+def owned(owners: str, name: str = "0x0_0x1") -> list[Rows]:
+    """Snapshots of one bundle: a letter is its owner, a dash nobody; another bundle stays where it is."""
+    last = len(owners) - 1
+    return [
+        a_snapshot({name: None if owner == "-" else owner, "rests": "d"}, last - number)
+        for number, owner in enumerate(owners)
+    ]
+
+
+MOVES: dict[str, Severity | None] = {
+    "aaaa": None,
+    "aaab": None,
+    "aaba": None,
+    "abcaaa": None,
+    "abcdd": None,
+    "a-a-b-b-a-a": None,
+    "abab": Severity.WARNING,
+    "a-b-a-b-": Severity.WARNING,
+    "abcda": Severity.WARNING,
+    "ababa": Severity.WARNING,
+    "ababab": Severity.CRITICAL,
+}
+
+
+def test_moves_are_counted_and_those_straight_back_twice(judge_rows: JudgeRows) -> None:
+    """Nobody in between is no owner."""
+    longest = max(map(len, MOVES))
+    snapshots = [
+        a_snapshot({name: None if (owner := name.rjust(longest, "-")[number]) == "-" else owner for name in MOVES}, ago)
+        for number, ago in zip(range(longest), reversed(range(longest)), strict=True)
+    ]
+
+    judgement = over_time(judge_rows, snapshots)
+
+    found = {finding.subject.rpartition("/")[2]: finding.severity for finding in judgement.findings}
+    assert found == {name: severity for name, severity in MOVES.items() if severity}
+    assert next(iter(found)) == "ababab"
+
+
+AWAY: dict[str, Callable[[datetime], float | None]] = {
+    "restarted": lambda taken_at: taken_at.timestamp() - 60,
+    "not listed": lambda _: None,
+}
+
+
+@pytest.mark.parametrize("source_was", AWAY.values(), ids=AWAY)
+def test_a_broker_that_was_away_explains_its_moves(
+    judge_rows: JudgeRows, source_was: Callable[[datetime], float | None]
+) -> None:
+    """Rolling restarts move bundles often, and nothing is wrong."""
+    owners = "abab"
+    snapshots = [a_snapshot({"x": owners[0], "a's": "a", "b's": "b"}, 3)]
+    for step in range(1, 4):
+        was = source_was(NOW - (3 - step) * STEP)
+        snapshots.append(a_snapshot({"x": owners[step], "a's": "a", "b's": "b"}, 3 - step, **{owners[step - 1]: was}))
+
+    judgement = over_time(judge_rows, snapshots)
+
+    assert (judgement.findings, judgement.cannot_tell) == ((), None)
+
+
+@pytest.mark.parametrize(("others", "found"), [({}, 0), ({"a's": "a", "b's": "b"}, 1)])
+def test_a_broker_that_kept_nothing_was_away_where_its_start_is_not_known(
+    judge_rows: JudgeRows, others: dict[str, str | None], found: int
+) -> None:
+    """One that kept another bundle was there all the time."""
+    snapshots = [a_snapshot({"x": owner, **others}, 3 - step) | {"metrics": []} for step, owner in enumerate("abab")]
+
+    judgement = over_time(judge_rows, snapshots)
+
+    assert len(judgement.findings) == found
+
+
+def test_one_restart_does_not_hide_the_other_moves(judge_rows: JudgeRows) -> None:
+    """It is left out of the count, and said."""
+    snapshots = owned("ababab")
+    at = snapshots[1]["snapshot"][0]["taken_at"].timestamp() - 60
+    snapshots[1]["metrics"][0]["value"] = at
+
+    (finding,) = over_time(judge_rows, snapshots).findings
+
+    assert finding.figures == {"moves": 4, "moves_back": 3, "moves_from_brokers_away": 1, "owners": 2}
+    assert finding.severity is Severity.WARNING
+
+
+def found(judge_rows: JudgeRows, **settings: str) -> Finding:
+    """The finding of a bundle that went to and fro."""
+    snapshots = owned("abab")
+    snapshots[-1]["configuration"] = [
+        {"broker": f"{name}:1", "key": key, "value": value} for name in "ab" for key, value in settings.items()
+    ]
+    (finding,) = over_time(judge_rows, snapshots).findings
+    return finding
+
+
+ON = {
+    "loadBalancerSheddingEnabled": "true",
+    "loadBalancerLoadSheddingStrategy": "org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder",
+}
+SHEDDING: dict[str, tuple[dict[str, str], str]] = {
+    "on": (ON, "the brokers' own shedding is on (ThresholdShedder) and may be what moves it."),
+    "off": (
+        ON | {"loadBalancerSheddingEnabled": "false"},
+        "the brokers' own shedding is off (loadBalancerSheddingEnabled), so somebody or something else moves it.",
+    ),
+    "not read": ({}, "whether the brokers' own shedding is on (loadBalancerSheddingEnabled) was not read."),
+}
+
+
+@pytest.mark.parametrize(("settings", "words"), SHEDDING.values(), ids=SHEDDING)
+def test_the_evidence_has_the_owners_with_times_and_what_may_move_it(
+    judge_rows: JudgeRows, settings: dict[str, str], words: str
+) -> None:
+    """Shedding is only named as what it may be."""
+    finding = found(judge_rows, **settings)
+
+    assert finding.subject == "acme/orders/0x0_0x1"
+    assert finding.evidence == (
+        "Moved 3 times, 2 of them straight back; first seen at a:1 (2026-03-01 11:15 UTC) → b:1 (2026-03-01 11:30 UTC)"
+        f" → a:1 (2026-03-01 11:45 UTC) → b:1 (2026-03-01 12:00 UTC); {words}"
+    )
+
+
+def test_heartbeats_are_no_bundles(judge_rows: JudgeRows) -> None:
+    """They belong to one broker by name."""
+    judgement = over_time(judge_rows, owned("abab", "pulsar/east/a:1/0x0_0x1"))
+
+    assert judgement.findings == ()
+
+
+@pytest.mark.parametrize(
+    ("owners", "policy", "words"),
+    [
+        ("a", {}, "at least 4 snapshots within 360 minutes, this one included; there is 1."),
+        ("aaa", {}, "at least 4 snapshots within 360 minutes, this one included; there are 3."),
+        ("aaaaaa", {"window_minutes": 30}, "at least 4 snapshots within 30 minutes, this one included; there are 3."),
+        ("aaa", {"warning_moves": 2}, None),
+        ("aaaa", {}, None),
+        ("aaaa", {"warning_moves": 6}, "at least 5 snapshots"),
+    ],
+)
+def test_too_few_snapshots_cannot_tell(
+    judge_rows: JudgeRows, owners: str, policy: dict[str, int], words: str | None
+) -> None:
+    """As many as it takes for a bundle to be found at all."""
+    judgement = over_time(judge_rows, owned(owners), a_policy(bundle_flapping=policy))
+
+    assert judgement.cannot_tell is None if words is None else words in str(judgement.cannot_tell)
+
+
+def test_partial_snapshots_leave_silence_open(judge_rows: JudgeRows) -> None:
+    """What nobody saw may have moved."""
+    snapshots = owned("aaaa")
+    snapshots[1]["snapshot"][0]["unread_brokers"] = ["c:1"]
+
+    judgement = over_time(judge_rows, snapshots)
+
+    assert judgement.cannot_tell == "1 of the 4 snapshots since 2026-03-01 11:15 UTC are partial."
+
+
+def test_a_bundle_that_two_brokers_tell_of_is_just_moving(judge_rows: JudgeRows) -> None:
+    """The next snapshot shows who has it."""
+    snapshots = owned("b-ba-a", "x")
+    for number in (1, 4):
+        unsure = a_snapshot({"x": "a"})["bundles"] + a_snapshot({"x": "b"})["bundles"]
+        snapshots[number]["bundles"] = unsure + a_snapshot({"rests": "d"})["bundles"]
+
+    assert over_time(judge_rows, snapshots, a_policy(bundle_flapping={"warning_moves": 2})).findings == ()
+
+
+def test_only_the_worst_hundred_are_listed(judge_rows: JudgeRows) -> None:
+    """The most moves first, and the rest is counted."""
+    snapshots = [
+        a_snapshot({f"x{number:03}": owner for number in range(101)} | {"y": "abba"[step]} | {"z": worst}, 3 - step)
+        for step, (owner, worst) in enumerate(zip("abac", "abab", strict=True))
+    ]
+
+    judgement = over_time(judge_rows, snapshots)
+
+    assert (len(judgement.findings), judgement.more) == (100, 2)
+    assert judgement.findings[0].subject == "acme/orders/z"
+    assert judgement.findings[1].subject == "acme/orders/x000"

@@ -1,0 +1,170 @@
+"""Bundles that are too much for the broker that has to take them as a whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.placement import hot_bundle
+from pulsar_steward.model.bundles import ranges_of
+from pulsar_steward.model.finding import Severity
+
+if TYPE_CHECKING:
+    from tests.checks.conftest import JudgeRows
+
+RANGES = [str(each) for each in ranges_of([f"0x{number:08x}" for number in range(0, 2**32, 2**28)] + ["0xffffffff"])]
+DEFAULTS = {
+    "loadBalancerNamespaceBundleMaxSessions": "1000",
+    "loadBalancerNamespaceBundleMaxMsgRate": "30000",
+    "loadBalancerNamespaceBundleMaxBandwidthMbytes": "100",
+}
+Row = dict[str, Any]
+
+
+def bundle(
+    number: int, megabytes: float = 1, clients: int = 10, rate: float = 100, namespace: str = "acme/orders"
+) -> Row:
+    """An owned bundle, half of whose bytes and messages go in and half out."""
+    return {
+        "namespace": namespace,
+        "bundle": RANGES[number],
+        "owner": "a:1",
+        "owner_known": True,
+        "topics": 4,
+        "producers": clients // 2,
+        "consumers": clients - clients // 2,
+        "message_rate_in": rate / 2,
+        "message_rate_out": rate / 2,
+        "throughput_in_bytes": megabytes * 500_000.0,
+        "throughput_out_bytes": megabytes * 500_000.0,
+    }
+
+
+def topic(name: str, megabytes: float = 0, clients: int = 0, number: int = 0) -> Row:
+    """A topic of one of the bundles."""
+    return {
+        "topic": f"persistent://acme/orders/{name}",
+        "namespace": "acme/orders",
+        "bundle": RANGES[number],
+        "producers": 0,
+        "consumers": clients,
+        "throughput_in_bytes": megabytes * 1e6,
+        "throughput_out_bytes": 0.0,
+    }
+
+
+def snapshot(bundles: list[Row], topics: list[Row] | None = None, cpu: float = 30, limits: Row | None = None) -> Any:
+    """One broker that owns these bundles."""
+    settings = DEFAULTS if limits is None else limits
+    return {
+        "brokers": [{"broker": "a:1", "read": True, "cpu_percent": float(cpu)}],
+        "bundles": bundles,
+        "topics": topics or [],
+        "configuration": [{"broker": "a:1", "key": key, "value": value} for key, value in settings.items()],
+    }
+
+
+def quiet_ones(count: int) -> list[Row]:
+    """Bundles that carry little, and one that carries nothing and so does not lower the mean."""
+    idle = bundle(15, megabytes=0, clients=0, rate=0)
+    return [*(bundle(number) for number in range(1, count + 1)), idle]
+
+
+CASES: dict[str, tuple[Any, Severity | None]] = {
+    "even and busy": (snapshot([bundle(number, megabytes=90, clients=900) for number in range(4)]), None),
+    "ten times the mean": (snapshot([bundle(0, megabytes=90), *quiet_ones(13)]), Severity.WARNING),
+    "less than that": (snapshot([bundle(0, megabytes=30), *quiet_ones(13)]), None),
+    "of little, ten times is little": (snapshot([bundle(0, megabytes=19.9), *quiet_ones(14)], limits={}), None),
+    "clients": (snapshot([bundle(0, clients=1000), *quiet_ones(13)]), Severity.WARNING),
+    "fewer clients": (snapshot([bundle(0, clients=999), *quiet_ones(13)]), None),
+    "an owner at its limit": (snapshot([bundle(0, clients=1000), *quiet_ones(13)], cpu=85), Severity.CRITICAL),
+    "over a broker's limit alone": (
+        snapshot([bundle(number, clients=1001 if number else 1000) for number in range(2)]),
+        Severity.INFO,
+    ),
+    "a limit and a busy owner": (snapshot([bundle(0, rate=30_001)], cpu=90), Severity.WARNING),
+    "bandwidth counts in mebibytes": (snapshot([bundle(0, megabytes=104.8)]), None),
+    "more bandwidth": (snapshot([bundle(0, megabytes=104.9)]), Severity.INFO),
+    "a limit that is off": (
+        snapshot([bundle(0, clients=5000)], limits=DEFAULTS | {"loadBalancerNamespaceBundleMaxSessions": "-1"}),
+        None,
+    ),
+    "a heartbeat is no bundle": (snapshot([bundle(0, clients=5000, namespace="pulsar/lab/a:1")]), None),
+}
+
+
+@pytest.mark.parametrize(("rows", "severity"), CASES.values(), ids=CASES)
+def test_bundles_are_judged(judged: JudgeRows, rows: Any, severity: Severity | None) -> None:
+    """By the mean of busy bundles, by what their brokers would split, and by their owner's CPU."""
+    judgement = judged(hot_bundle.CHECK, rows)
+
+    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
+
+
+HOT_BYTES = [bundle(0, megabytes=90), *quiet_ones(13)]
+HOT_CLIENTS = [bundle(0, clients=1000), *quiet_ones(13)]
+HELP: dict[str, tuple[list[Row], list[Row], str]] = {
+    "one topic has half": (
+        HOT_BYTES,
+        [topic("hot", 45, clients=1), topic("x", 44, clients=90), topic("other", 400, number=1)],
+        "persistent://acme/orders/hot has 50 % of its throughput: a split cannot help, more partitions can.",
+    ),
+    "no topic has half": (
+        HOT_BYTES,
+        [topic("hot", 44), topic("x", 43)],
+        "Its hottest topic persistent://acme/orders/hot has 49 % of its throughput: a split can help.",
+    ),
+    "clients are counted where clients are the trouble": (
+        HOT_CLIENTS,
+        [topic("many", clients=800), topic("bytes", 1)],
+        "persistent://acme/orders/many has 80 % of its clients: a split cannot help, more partitions can.",
+    ),
+    "topics are not known": (HOT_BYTES, [], "Which of its topics is the hottest is not known."),
+}
+
+
+@pytest.mark.parametrize(("bundles", "topics", "words"), HELP.values(), ids=HELP)
+def test_it_says_whether_a_split_can_help(judged: JudgeRows, bundles: list[Row], topics: list[Row], words: str) -> None:
+    """A topic is in one bundle, whatever is split."""
+    (finding,) = judged(hot_bundle.CHECK, snapshot(bundles, topics)).findings
+
+    assert finding.evidence.endswith(f". {words}")
+
+
+def test_the_evidence_has_the_numbers(judged: JudgeRows) -> None:
+    """Where it is, what it carries, and why that is much."""
+    rows = snapshot([bundle(0, megabytes=120, clients=8000, rate=500), *quiet_ones(13)], [topic("hot", 60)])
+
+    (finding,) = judged(hot_bundle.CHECK, rows).findings
+
+    assert finding.subject == "acme/orders/0x00000000_0x10000000"
+    assert finding.evidence.startswith(
+        "Bundle 0x00000000_0x10000000 of acme/orders on a:1 carries 120.0 MB/s, 500 messages/s and 8,000 clients"
+        " in 4 topics: 13 times the mean throughput of busy bundles, 14 times their mean of clients,"
+        " over what its broker would split. "
+    )
+    assert finding.figures == {
+        "bytes_per_second": 120_000_000,
+        "clients": 8000,
+        "hottest_topic_percent": 50,
+        "topics": 4,
+    }
+
+
+def test_limits_that_were_not_read_leave_it_open(judged: JudgeRows) -> None:
+    """Without them only the mean speaks, which is not enough to call it clear."""
+    judgement = judged(hot_bundle.CHECK, snapshot([bundle(0)], limits={}))
+
+    assert judgement.cannot_tell is not None
+    assert judged(hot_bundle.CHECK, snapshot([bundle(0)])).cannot_tell is None
+
+
+def test_only_the_worst_hundred_are_listed(judged: JudgeRows) -> None:
+    """The most bytes first, and the rest is counted."""
+    bundles = [bundle(0, megabytes=105 + number, namespace=f"acme/n{number:03}") for number in range(102)]
+
+    judgement = judged(hot_bundle.CHECK, snapshot(bundles))
+
+    assert (len(judgement.findings), judgement.more) == (100, 2)
+    assert judgement.findings[0].subject.startswith("acme/n101/")

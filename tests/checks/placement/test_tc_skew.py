@@ -1,0 +1,159 @@
+"""Unevenly spread transaction coordinators."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.placement import tc_skew
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.policy.schema import Policy
+from tests.builders import NOW
+
+if TYPE_CHECKING:
+    from tests.checks.conftest import JudgeRows
+
+Counts = dict[str, int | None]
+"""Coordinators by broker; None: it could not be read."""
+
+
+def rows(held: Counts, unowned: int = 0, bundle: str = "", **meta: Any) -> dict[str, list[dict[str, Any]]]:
+    """A snapshot in which brokers hold that many coordinators, all in one bundle or each in its own."""
+    holders = [broker for broker, count in held.items() for _ in range(count or 0)] + [None] * unowned
+    unread = [broker for broker, count in held.items() if count is None]
+    about = {
+        "cluster": "lab",
+        "taken_at": NOW,
+        "coordinators": len(holders),
+        "tcs_by_bundle": True,
+        "unread_brokers": unread,
+        "unread_namespaces": [],
+    }
+    return {
+        "snapshot": [about | meta],
+        "brokers": [{"broker": broker, "read": count is not None} for broker, count in held.items()],
+        "transaction_coordinators": [
+            {"coordinator": number, "broker": broker, "bundle": bundle or f"bundle of {number}"}
+            for number, broker in enumerate(holders)
+        ],
+    }
+
+
+CASES: dict[str, tuple[Counts, int, Severity | None]] = {
+    "a fresh cluster is fine": ({"a": 6, "b": 6, "c": 4}, 0, None),
+    "a spread of three is looked at": ({"a": 7, "b": 5, "c": 4}, 0, Severity.WARNING),
+    "a new broker without any counts": ({"a": 5, "b": 5, "c": 6, "d": 0}, 0, Severity.WARNING),
+    "all on one broker is critical": ({"a": 16, "b": 0, "c": 0}, 0, Severity.CRITICAL),
+    "three quarters on one broker are critical": ({"a": 12, "b": 2, "c": 2}, 0, Severity.CRITICAL),
+    "less than three quarters are not": ({"a": 11, "b": 3, "c": 2}, 0, Severity.WARNING),
+    "the only broker has to hold all": ({"a": 16}, 0, None),
+    "shares are of all, unowned ones too": ({"a": 10, "b": 0}, 6, Severity.WARNING),
+    "none that anybody owns are no skew": ({"a": 0, "b": 0}, 16, None),
+    "nobody knows what an unread broker holds": ({"a": 8, "b": None}, 8, None),
+    "a skew among those read stands": ({"a": 9, "b": 2, "c": None}, 5, Severity.WARNING),
+    "a broker that holds nearly all stands": ({"a": 14, "b": None}, 2, Severity.CRITICAL),
+}
+
+
+@pytest.mark.parametrize(("held", "unowned", "severity"), CASES.values(), ids=CASES)
+def test_a_placement_is_judged(judge_rows: JudgeRows, held: Counts, unowned: int, severity: Severity | None) -> None:
+    """By the brokers that were read; coordinators that none of these holds are never said to be well."""
+    judgement = judge_rows(tc_skew.CHECK, rows(held, unowned))
+
+    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
+    assert (judgement.cannot_tell is not None) is (severity is None and unowned > 0)
+
+
+@pytest.mark.parametrize(
+    ("most", "severity"),
+    [(4, None), (5, Severity.WARNING), (12, Severity.CRITICAL)],
+    ids=["few", "worth a split", "nearly all"],
+)
+def test_few_coordinators_in_one_bundle_are_left_there(
+    judge_rows: JudgeRows, most: int, severity: Severity | None
+) -> None:
+    """A large cluster has more brokers than such bundles: no move would make the fullest broker's fewer."""
+    held = rows({"a": most, "b": 0, "c": 0}, unowned=16 - most, bundle="0x00000000_0x10000000")
+
+    judgement = judge_rows(tc_skew.CHECK, held)
+
+    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
+
+
+def test_a_broker_that_can_be_relieved_counts_beside_a_settled_one(judge_rows: JudgeRows) -> None:
+    """One settled broker says nothing for the others."""
+    held = rows({"a": 4, "b": 0, "c": 0}, bundle="0x00000000_0x10000000", coordinators=16)
+    two_bundles = rows({"b": 3})["transaction_coordinators"]
+    held["transaction_coordinators"] += two_bundles
+
+    (finding,) = judge_rows(tc_skew.CHECK, held).findings
+
+    assert finding.figures["spread_coordinators"] == 3
+
+
+def test_the_evidence_has_the_numbers(judge_rows: JudgeRows) -> None:
+    """Who has most, who has fewest, and those that nobody holds."""
+    judgement = judge_rows(tc_skew.CHECK, rows({"b": 9, "a": 0, "c": 9}, unowned=2))
+
+    (finding,) = judgement.findings
+    assert finding.subject == "lab"
+    assert finding.evidence == (
+        "b holds 9 of 20 transaction coordinators (45 %), a holds 0; 2 are on no broker that was read."
+    )
+    assert finding.figures == {
+        "brokers_read": 3,
+        "coordinators": 20,
+        "coordinators_elsewhere": 2,
+        "fewest_coordinators": 0,
+        "most_coordinators": 9,
+        "share_percent": 45,
+        "spread_coordinators": 9,
+    }
+
+
+@pytest.mark.parametrize(
+    ("held", "found"),
+    [({"a": 8, "b": 8, "c": 0}, False), ({"a": 8, "b": 2, "c": 6}, True)],
+    ids=["empty", "holds some"],
+)
+@pytest.mark.parametrize("draining", [True, False], ids=["draining", "isolated"])
+def test_a_broker_that_is_to_have_none_is_not_the_emptiest(
+    judge_rows: JudgeRows, held: Counts, *, found: bool, draining: bool
+) -> None:
+    """Nothing can be moved to a broker that drains, or that isolation policies keep for others."""
+    system = {"namespace": "pulsar/system", "allowed_brokers": None if draining else ["a", "b"]}
+    policy = Policy.model_validate({"brokers": {"draining": ["c"] if draining else []}})
+
+    judgement = judge_rows(tc_skew.CHECK, rows(held) | {"namespaces": [system]}, policy)
+
+    assert bool(judgement.findings) is found
+
+
+def test_thresholds_come_from_the_policy(judge_rows: JudgeRows) -> None:
+    """A looser policy lets more pass."""
+    loose = Policy.model_validate({"tc_skew": {"warning_spread_coordinators": 11, "critical_share_percent": 90}})
+
+    assert not judge_rows(tc_skew.CHECK, rows({"a": 12, "b": 2, "c": 2}), loose).findings
+
+
+@pytest.mark.parametrize(
+    ("meta", "unknown"),
+    [({"tcs_by_bundle": False}, True), ({"coordinators": 0}, False)],
+    ids=["Pulsar 5", "transactions off"],
+)
+def test_clusters_without_such_coordinators_are_not_judged(
+    judge_rows: JudgeRows, meta: dict[str, Any], *, unknown: bool
+) -> None:
+    """Where bundles do not place them nothing is found, whatever the numbers."""
+    judgement = judge_rows(tc_skew.CHECK, rows({"a": 16, "b": 0}, **meta))
+
+    assert not judgement.findings
+    assert (judgement.cannot_tell is not None) is unknown
+
+
+def test_brokers_that_were_not_read_cannot_be_judged(judge_rows: JudgeRows) -> None:
+    """Nor is silence health where isolation policies leave nobody who was read."""
+    judgement = judge_rows(tc_skew.CHECK, rows({"a": None}, unowned=16))
+
+    assert judgement.cannot_tell == "No broker that may hold coordinators was read."

@@ -1,0 +1,72 @@
+"""How near to its limit direct memory is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.resources import direct_memory_pressure
+from pulsar_steward.model.finding import Severity
+
+if TYPE_CHECKING:
+    from tests.checks.conftest import JudgeRows
+
+CASES: dict[str, tuple[float | None, tuple[float, float] | None, Severity | None, bool]] = {
+    "half full": (50.0, None, None, False),
+    "just below": (84.9, None, None, False),
+    "85 %": (85.0, None, Severity.WARNING, False),
+    "just below 95 %": (94.9, None, Severity.WARNING, False),
+    "95 %": (95.0, None, Severity.CRITICAL, False),
+    "metrics win over the load report": (10.0, (960.0, 1000.0), Severity.CRITICAL, False),
+    "no limit is no metric": (10.0, (960.0, -1.0), None, False),
+    "nothing is known": (None, None, None, True),
+}
+
+
+def samples(source: str, used: float, limit: float, kind: str) -> list[dict[str, Any]]:
+    """Used and most direct memory of a process."""
+    values = {direct_memory_pressure.USED: used, direct_memory_pressure.LIMIT: limit}
+    return [
+        {"source": source, "source_kind": kind, "series": series, "labels_json": "{}", "value": float(value)}
+        for series, value in values.items()
+    ]
+
+
+@pytest.mark.parametrize(("reported", "measured", "severity", "unknown"), CASES.values(), ids=CASES)
+def test_a_broker_is_judged(
+    judged: JudgeRows,
+    reported: float | None,
+    measured: tuple[float, float] | None,
+    severity: Severity | None,
+    unknown: bool,
+) -> None:
+    """By its metrics, or by its load report where it has none."""
+    brokers = [{"broker": "a:1", "read": True, "direct_memory_percent": reported}]
+    metrics = samples("a:1", *measured, kind="broker") if measured else []
+
+    judgement = judged(direct_memory_pressure.CHECK, {"brokers": brokers, "metrics": metrics})
+
+    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
+    assert (judgement.cannot_tell is not None) is unknown
+
+
+def test_bookies_are_judged_too(judged: JudgeRows) -> None:
+    """By metrics alone, with bytes in the evidence; the fullest first."""
+    brokers = [{"broker": "a:1", "read": True, "direct_memory_percent": 90.0}, {"broker": "gone:1", "read": False}]
+    metrics = samples("bookie:1", 508 * 2**20, 512 * 2**20, kind="bookie")
+
+    judgement = judged(direct_memory_pressure.CHECK, {"brokers": brokers, "metrics": metrics})
+
+    assert [finding.evidence for finding in judgement.findings] == [
+        "bookie:1 (bookie) has taken 99 % of its direct memory (508 of 512 MiB).",
+        "a:1 (broker) has taken 90 % of its direct memory.",
+    ]
+    assert judgement.cannot_tell is None
+
+
+def test_no_process_is_no_health(judged: JudgeRows) -> None:
+    """A snapshot of nothing cannot be judged."""
+    judgement = judged(direct_memory_pressure.CHECK, {})
+
+    assert judgement.cannot_tell == "No direct memory was read of any process."

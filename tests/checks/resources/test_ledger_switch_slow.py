@@ -1,0 +1,77 @@
+"""How long brokers take to go over to a new ledger."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.resources import ledger_switch_slow as check
+from pulsar_steward.checks.resources.views import SWITCHES
+from pulsar_steward.model.finding import Severity
+
+if TYPE_CHECKING:
+    from tests.checks.conftest import JudgeRows
+
+BROKERS = [{"broker": "a:1", "read": True}]
+NAMESPACE = "acme/orders/persistent"
+
+
+def switches(quick: float, slow: float, stalled: float, namespace: str = NAMESPACE) -> list[dict[str, Any]]:
+    """Switches a minute below 200 ms, up to a second, and over it; the series have them a second."""
+    buckets = {"10.0_20.0": quick, "100.0_200.0": 0.0, "200.0_1000.0": slow}
+    rows = [
+        {"series": SWITCHES, "value": count / 60, "labels_json": _labels(namespace=namespace, quantile=bounds)}
+        for bounds, count in buckets.items()
+    ]
+    rows.append({"series": f"{SWITCHES}_OVERFLOW", "value": stalled / 60, "labels_json": _labels(namespace=namespace)})
+    return [row | {"source": "a:1", "source_kind": "broker"} for row in rows]
+
+
+def _labels(**labels: str) -> str:
+    return json.dumps({"cluster": "lab"} | labels)
+
+
+CASES: dict[str, tuple[list[dict[str, Any]], Severity | None, bool]] = {
+    "quick ones": (switches(46, 0, 0), None, False),
+    "four slow ones": (switches(4, 4, 0), None, False),
+    "five slow ones of many": (switches(21, 5, 0), None, False),
+    "five slow ones of 25": (switches(20, 5, 0), Severity.WARNING, False),
+    "one over a second": (switches(50, 0, 1), Severity.INFO, False),
+    "five over a second": (switches(10, 0, 5), Severity.CRITICAL, False),
+    "four over a second and one slow": (switches(10, 1, 4), Severity.WARNING, False),
+    "none at all": (switches(0, 0, 0), None, True),
+    "no metrics": ([], None, True),
+}
+
+
+@pytest.mark.parametrize(("rows", "severity", "unknown"), CASES.values(), ids=CASES)
+def test_a_broker_is_judged(
+    judged: JudgeRows,
+    rows: list[dict[str, Any]],
+    severity: Severity | None,
+    unknown: bool,
+) -> None:
+    """By how many of its switches are slow; without any, nothing is known."""
+    judgement = judged(check.CHECK, {"brokers": BROKERS, "metrics": rows})
+
+    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
+    assert (judgement.cannot_tell is not None) is unknown
+
+
+def test_the_evidence_names_the_namespace(judged: JudgeRows) -> None:
+    """All namespaces of a broker count, and the one with most slow switches is named."""
+    rows = switches(30, 2, 0, "acme/few/persistent") + switches(0, 8, 10)
+
+    (finding,) = judged(check.CHECK, {"brokers": BROKERS, "metrics": rows}).findings
+
+    assert finding.evidence == (
+        "Of about 50 ledger switches a minute on broker a:1, 20 took over 200 ms (40 %) and 10 over a second;"
+        " most of the slow ones in acme/orders/persistent (18)."
+    )
+    assert finding.figures == {
+        "over_200_milliseconds_per_minute": 20,
+        "over_second_per_minute": 10,
+        "switches_per_minute": 50,
+    }

@@ -1,0 +1,326 @@
+"""From a made-up cluster to a finished, diagnosed snapshot."""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+import msgspec
+import pyarrow.parquet as pq
+import pytest
+from pydantic import SecretStr
+
+from lab.simulator import Answer, ClusterSpec, Fault, NamespaceSpec, Simulator, SubscriptionSpec, TopicSpec
+from lab.simulator import running_simulator as running
+from pulsar_steward.admin.settings import AdminSettings
+from pulsar_steward.collect import collecting
+from pulsar_steward.collect.collecting import NobodyAnswered, Order, collect
+from pulsar_steward.collect.overview import Overview, look_over
+from pulsar_steward.collect.reading import Division, WrittenByTasks
+from pulsar_steward.diagnose.diagnosing import diagnose
+from pulsar_steward.errors import ConfigurationError, NotAllowed
+from pulsar_steward.model.bundles import BundleRange, position_of
+from pulsar_steward.model.finding import Outlook, Severity
+from pulsar_steward.model.tables import CLIENTS, CONFIGURATION, DRILLED, METRICS, SUBSCRIPTIONS, TOPICS
+from pulsar_steward.parallel import OnThreads
+from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.planners.moves import Moves
+from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy, Policy
+from pulsar_steward.snapshots.files import LocalFiles
+from pulsar_steward.snapshots.folder import STAGING, SnapshotFolder, snapshot_uri
+from pulsar_steward.snapshots.read import open_snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pulsar_steward.admin.reader import Reader
+    from pulsar_steward.snapshots.read import Snapshot
+
+TOKEN = "made.up-token_of-a.superuser"
+SPEC = ClusterSpec(
+    namespaces=(
+        NamespaceSpec(
+            "acme/orders",
+            topics=(TopicSpec("t", partitions=20, producers=1, subscriptions=(SubscriptionSpec("s", consumers=2),)),),
+        ),
+        NamespaceSpec("acme/idle", topics=(TopicSpec("t"),), loaded=False),
+    ),
+    tc_owner=1,
+)
+TROUBLE = SubscriptionSpec("s", consumers=1, backlog=7, unacked=5, ack_holes=3, delayed=2)
+TROUBLED = ClusterSpec(
+    namespaces=(
+        NamespaceSpec("acme/orders", topics=(TopicSpec("t", partitions=3, subscriptions=(TROUBLE,)), TopicSpec("u"))),
+        NamespaceSpec("acme/idle", topics=(TopicSpec("t", subscriptions=(TROUBLE,)),), loaded=False),
+    ),
+    tc_owner=1,
+)
+HARMLESS = re.compile(
+    r"/metrics/"
+    r"|/admin/v2/(brokers|tenants|namespaces/[^/]+|namespaces/[^/]+/[^/]+)"
+    r"|/admin/v2/brokers/(version|leaderBroker|configuration/runtime|[^/]+/[^/]+/ownedNamespaces)"
+    r"|/admin/v2/broker-stats/(topics|load-report)"
+    r"|/admin/v2/clusters/[^/]+/namespaceIsolationPolicies"
+    r"|/admin/v2/namespaces/pulsar/system/[^/]+/topicHashPositions"
+    r"|/admin/v2/persistent/pulsar/system/transaction_coordinator_assign/partitions"
+)
+"""What loads nothing, as measured on real clusters; all else needs its bundle to be owned."""
+OF_OWNERS = re.compile(r"/admin/v2/persistent/acme/orders/([^/]+)/(stats|internalStats|backlogQuotaMap|retention)")
+
+
+@pytest.fixture
+def cluster() -> Iterator[Simulator]:
+    """Three brokers behind a token; the second one holds all transaction coordinators."""
+    with running(SPEC, token=TOKEN) as simulator:
+        yield simulator
+
+
+def settings_of(cluster: Simulator, token: str = TOKEN) -> AdminSettings:
+    """How to reach it; failures are told at once."""
+    return AdminSettings(urls=cluster.admin_urls, token=SecretStr(token), limits=AdminPolicy(read_attempts=1))
+
+
+ORDER = Order(cluster="lab", taken_at=datetime(2026, 1, 31, 23, 59, 59, tzinfo=UTC))
+
+
+def collected(settings: AdminSettings, out: Path, order: Order = ORDER) -> SnapshotFolder:
+    """A snapshot below that folder, taken on threads."""
+    folder = SnapshotFolder(LocalFiles(), snapshot_uri(str(out), order.cluster, order.taken_at))
+    threads = OnThreads(2)
+    collect(settings, order, folder, WrittenByTasks(settings, folder, threads, Division(2, 2)), threads)
+    return folder
+
+
+def opened(settings: AdminSettings, out: Path, order: Order = ORDER) -> Snapshot:
+    """The same, as readers see it."""
+    return open_snapshot(collected(settings, out, order).uri)
+
+
+def diagnosed(settings: AdminSettings, out: Path, order: Order = ORDER) -> Snapshot:
+    """The same, and what was found in it."""
+    folder = collected(settings, out, order)
+    diagnose(folder, Policy(), OnThreads(2))
+    return open_snapshot(folder.uri)
+
+
+def test_a_whole_cluster_is_collected_and_judged(cluster: Simulator, tmp_path: Path) -> None:
+    """What the cluster shows is what planners are given."""
+    before = cluster.owned_bundles()
+
+    snapshot = diagnosed(settings_of(cluster), tmp_path)
+
+    assert [path.name for path in (tmp_path / "cluster=lab").iterdir()] == ["taken_at=20260131T235959Z"]
+    scene = scene_of(snapshot, Policy(), Moves())
+    assert (scene.snapshot_id, scene.unread) == ("lab-20260131T235959Z", ())
+    assert {bundle.owner for bundle in scene.tc_bundles} == {cluster.admin_urls[1].partition("//")[2]}
+    assert sum(len(bundle.coordinators) for bundle in scene.tc_bundles) == 16
+    assert ("tc-skew", Severity.CRITICAL) in {(finding.check_id, finding.severity) for finding in scene.findings}
+    outlooks = {verdict.check_id: verdict.outlook for verdict in snapshot.verdicts()}
+    assert (outlooks["tc-skew"], outlooks["bundle-topic-skew"]) == (Outlook.FOUND, Outlook.CLEAR)
+    topics = snapshot.table(TOPICS, filters=[("namespace", "=", "acme/orders")])
+    assert topics.num_rows == snapshot.table(SUBSCRIPTIONS, filters=[("namespace", "=", "acme/orders")]).num_rows == 20
+    assert sum(row.topics or 0 for row in snapshot.brokers()) == snapshot.table(TOPICS).num_rows
+    assert cluster.owned_bundles() == before
+
+
+def test_looking_changes_nothing(cluster: Simulator, tmp_path: Path) -> None:
+    """Only GETs are sent, none of them could load a bundle, and each broker is asked for its statistics once."""
+    collected(settings_of(cluster), tmp_path)
+
+    records = cluster.requests.all()
+    assert {record.method for record in records} == {"GET"}
+    assert [record.path for record in records if not HARMLESS.fullmatch(record.path)] == []
+    for path in ("/admin/v2/broker-stats/topics", "/metrics/"):
+        asked = [record.broker_id for record in records if record.path == path]
+        assert sorted(asked) == sorted(cluster.active_brokers())
+
+
+def test_looking_closer_changes_nothing(tmp_path: Path) -> None:
+    """What could load a bundle is asked of suspects only, and of their owners only, who have just said they are."""
+    with running(TROUBLED, token=TOKEN) as cluster:
+        before = cluster.owned_bundles()
+        collected(settings_of(cluster), tmp_path)
+        records = cluster.requests.all()
+        assert cluster.owned_bundles() == before
+
+    assert {record.method for record in records} == {"GET"}
+    closer = [record for record in records if not HARMLESS.fullmatch(record.path)]
+    assert len(closer) == 3 + 1 + 2
+    for record in closer:
+        match = OF_OWNERS.fullmatch(record.path)
+        assert match, record.path
+        name = match[1] if "-partition-" in match[1] else f"{match[1]}-partition-0"
+        position = position_of(f"persistent://acme/orders/{name}")
+        mine = [bundle.rpartition("/") for bundle in before[record.broker_id]]
+        assert any(space == "acme/orders" and position in BundleRange.parse(text) for space, _, text in mine)
+
+
+def test_suspects_are_looked_at_closer(tmp_path: Path) -> None:
+    """Those that are loaded: their own figures and policies stand beside each other; a healthy topic is left alone."""
+    with running(TROUBLED, token=TOKEN) as cluster:
+        url = f"{cluster.admin_urls[0]}/admin/v2/persistent/acme/orders/t/retention"
+        retention = {"retentionTimeInMinutes": 60, "retentionSizeInMB": 100}
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        target = httpx.post(url, json=retention, headers=headers).headers.get("Location", url)
+        assert httpx.post(target, json=retention, headers=headers).is_success
+        snapshot = opened(settings_of(cluster), tmp_path)
+
+    rows = sorted(snapshot.table(DRILLED).to_pylist(), key=lambda row: str(row["topic"]))
+    assert [row["topic"] for row in rows] == [f"persistent://acme/orders/t-partition-{n}" for n in range(3)]
+    assert {row["topic_quota_json"] for row in rows} == {"{}"}
+    assert {row["topic_retention_json"] for row in rows} == {'{"retentionSizeInMB":100,"retentionTimeInMinutes":60}'}
+    assert {(row["delayed_messages"], row["ack_hole_ranges"]) for row in rows} == {(2, 3)}
+    assert [row["ledgers"] for row in rows].count(1) == 1
+    assert snapshot.table(CLIENTS).num_rows == 3
+    assert set(snapshot.table(METRICS)["source_kind"].to_pylist()) == {"broker"}
+    assert snapshot.table(CONFIGURATION, ["broker"]).num_rows % 3 == 0
+
+
+def test_nobody_is_looked_at_closer_where_the_policy_says_so(tmp_path: Path) -> None:
+    """A budget of none leaves the table empty."""
+    with running(TROUBLED, token=TOKEN) as cluster:
+        none = msgspec.structs.replace(ORDER, policy=CollectPolicy(drilled_topics=0))
+        snapshot = opened(settings_of(cluster), tmp_path, none)
+        assert [record.path for record in cluster.requests.all() if not HARMLESS.fullmatch(record.path)] == []
+
+    assert snapshot.table(DRILLED).num_rows == 0
+
+
+def test_endpoints_of_the_policy_are_asked_without_the_token(cluster: Simulator, tmp_path: Path) -> None:
+    """A bookie's series come beside the brokers'; one that does not answer has none."""
+    with running(ClusterSpec(brokers=1)) as other:
+        url = f"{other.admin_urls[0]}/metrics/"
+        policy = CollectPolicy(metrics_urls=(f"bookie={url}", "zookeeper=http://127.0.0.1:1/metrics"))
+        wanted = msgspec.structs.replace(ORDER, policy=policy)
+        snapshot = opened(settings_of(cluster), tmp_path, wanted)
+        heard = other.requests.all()
+
+    assert [record.path for record in heard] == ["/metrics/"]
+    found = snapshot.table(METRICS, filters=[("source_kind", "=", "bookie")]).to_pylist()
+    assert {row["source"] for row in found} == {url.split("/")[2]}
+    assert "jvm_memory_bytes_used" in {row["series"] for row in found}
+    assert {row["source_kind"] for row in snapshot.table(METRICS).to_pylist()} == {"broker", "bookie"}
+
+
+def test_a_broker_that_died_makes_the_snapshot_partial(cluster: Simulator, tmp_path: Path) -> None:
+    """It stays listed for a while: what it may own is unknown, and nothing is said to be healthy."""
+    dead = cluster.admin_urls[1].partition("//")[2]
+    cluster.kill_broker(dead)
+
+    snapshot = diagnosed(settings_of(cluster), tmp_path)
+
+    assert snapshot.meta().unread_brokers == (dead,)
+    assert [row.broker for row in snapshot.brokers() if not row.read] == [dead]
+    assert {(row.broker, row.broker_known) for row in snapshot.coordinators()} == {(None, False)}
+    assert all(row.positions for row in snapshot.system_bundles() if not row.owner_known and row.positions is not None)
+    assert Outlook.CLEAR not in {verdict.outlook for verdict in snapshot.verdicts()}
+
+
+def test_a_namespace_that_fails_makes_the_snapshot_partial(cluster: Simulator, tmp_path: Path) -> None:
+    """The others are there all the same."""
+    cluster.faults.add(Fault(Answer(500), path="/namespaces/acme/idle$", times=None))
+
+    snapshot = opened(settings_of(cluster), tmp_path)
+
+    assert snapshot.meta().unread_namespaces == ("acme/idle",)
+    assert "acme/orders" in {row.namespace for row in snapshot.namespaces()}
+
+
+def test_coordinators_that_nobody_loaded_are_nowhere(tmp_path: Path) -> None:
+    """Their bundles carry the positions that can be computed, and looking does not load them."""
+    with running(ClusterSpec(tc_loaded=False)) as cluster:
+        settings = AdminSettings(urls=cluster.admin_urls)
+        snapshot = opened(settings, tmp_path)
+        assert set(cluster.tc_placement().values()) == {0}
+
+    assert {(row.broker, row.broker_known) for row in snapshot.coordinators()} == {(None, True)}
+    assert sum(len(row.positions or ()) for row in snapshot.system_bundles()) == 16
+
+
+def test_a_wrong_token_is_told_at_once(cluster: Simulator, tmp_path: Path) -> None:
+    """Without the right one there is no snapshot at all."""
+    with pytest.raises(NotAllowed, match="401"):
+        collected(settings_of(cluster, "another.token_altogether"), tmp_path)
+
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_cluster_of_which_no_broker_can_be_read_is_an_error(cluster: Simulator, tmp_path: Path) -> None:
+    """A snapshot of nothing would look like an empty cluster."""
+    cluster.faults.add(Fault(Answer(403, "no superuser"), path="broker-stats/topics", times=None))
+
+    with pytest.raises(NobodyAnswered, match="403 no superuser"):
+        collected(settings_of(cluster), tmp_path)
+
+
+def test_collecting_and_judging_again_replaces_what_was_there(cluster: Simulator, tmp_path: Path) -> None:
+    """A task that is tried again leaves one snapshot, not two in one."""
+    for _ in range(2):
+        snapshot = diagnosed(settings_of(cluster), tmp_path)
+
+    assert len(snapshot.brokers()) == 3
+    assert [finding.check_id for finding in snapshot.findings()].count("tc-skew") == 1
+
+
+def test_files_of_tries_that_did_not_end_well_do_not_count(cluster: Simulator, tmp_path: Path) -> None:
+    """A task that was tried again, or two that ran at once, left files that nobody named."""
+    folder = collected(settings_of(cluster), tmp_path)
+    count = folder.read(TOPICS).num_rows
+    (one, *_) = Path(folder.uri, TOPICS.name).glob("*.parquet")
+    staged = Path(folder.uri, STAGING, TOPICS.name)
+    staged.mkdir(parents=True)
+    os.link(one, staged / "part-of-a-lost-try.parquet")
+
+    collected(settings_of(cluster), tmp_path)
+
+    assert folder.read(TOPICS).num_rows == count
+    assert not Path(folder.uri, STAGING).exists()
+
+
+def test_what_goes_wrong_leaves_no_snapshot_behind(cluster: Simulator, tmp_path: Path) -> None:
+    """Nor files that nobody would ever remove; one that was there before stays as it was."""
+    before = collected(settings_of(cluster), tmp_path)
+    cluster.faults.add(Fault(Answer(403, "no superuser"), path="broker-stats/topics", times=None))
+
+    with pytest.raises(NobodyAnswered):
+        collected(settings_of(cluster), tmp_path)
+
+    assert before.finished()
+    assert not Path(before.uri, STAGING).exists()
+
+
+def test_the_token_never_travels_unencrypted_to_another_machine(
+    cluster: Simulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that is listed under a name elsewhere is not asked, nor any other: the snapshot is refused before."""
+
+    def with_one_more(reader: Reader) -> Overview:
+        seen = look_over(reader)
+        return msgspec.structs.replace(seen, brokers=(*seen.brokers, "broker.elsewhere.example:8080"))
+
+    monkeypatch.setattr(collecting, "look_over", with_one_more)
+
+    with pytest.raises(ConfigurationError, match="unencrypted"):
+        collected(settings_of(cluster), tmp_path)
+
+    assert not list(tmp_path.iterdir())
+    assert [record for record in cluster.requests.all() if "broker-stats" in record.path] == []
+
+
+@pytest.mark.parametrize("shards", [1, 2, 7])
+def test_brokers_are_divided_into_as_many_shards_as_are_asked_for(
+    cluster: Simulator, tmp_path: Path, shards: int
+) -> None:
+    """At most one for each broker; all of a broker's rows are in the same one."""
+    folder = SnapshotFolder(LocalFiles(), snapshot_uri(str(tmp_path), ORDER.cluster, ORDER.taken_at))
+    settings, threads = settings_of(cluster), OnThreads(2)
+    collect(settings, ORDER, folder, WrittenByTasks(settings, folder, threads, Division(shards, 2)), threads)
+
+    found = folder.shards()
+    assert len(found) == min(shards, 3)
+    owners = [set(pq.read_table(list(shard["topics"]), columns=["broker"])["broker"].to_pylist()) for shard in found]
+    assert sum(map(len, owners)) == len(set().union(*owners)) == 3

@@ -1,0 +1,114 @@
+"""Who is waited for."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lab.simulator import ClusterSpec, running_simulator
+from pulsar_steward.admin.settings import AdminSettings
+from pulsar_steward.collect import waiting as module
+from pulsar_steward.collect.broker import BrokerTask, Scope, read_brokers
+from pulsar_steward.collect.waiting import Waiting
+from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """What the time is, which only the test moves."""
+    made = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: made.now))
+    return made
+
+
+class Noted(Waiting):
+    """Remembers who was waited for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    @contextmanager
+    def on(self, broker: str) -> Iterator[None]:
+        """As `Waiting.on`."""
+        self.names.append(broker)
+        with super().on(broker):
+            yield
+
+
+def test_who_is_waited_for_longest_is_told(clock: SimpleNamespace) -> None:
+    """With the seconds until now, and no longer than until the answer is there."""
+    waiting = Waiting()
+    assert waiting.slowest() is None
+
+    with waiting.on("b:1"):
+        clock.now += 2
+        with waiting.on("a:1"):
+            clock.now += 3
+            assert waiting.slowest() == ("b:1", 5.0)
+        assert waiting.slowest() == ("b:1", 5.0)
+    assert waiting.slowest() is None
+
+
+def test_the_next_one_is_told_when_the_longest_has_ended(clock: SimpleNamespace) -> None:
+    """Whatever its end was."""
+    waiting = Waiting()
+    first, second = waiting.on("b:1"), waiting.on("a:1")
+    first.__enter__()
+    clock.now += 2
+    second.__enter__()
+    clock.now += 3
+
+    first.__exit__(None, None, None)
+
+    assert waiting.slowest() == ("a:1", 3.0)
+    second.__exit__(None, None, None)
+    with pytest.raises(OSError, match="nobody there"), waiting.on("b:1"):
+        raise OSError("nobody there")
+    assert waiting.slowest() is None
+
+
+def test_of_those_that_are_asked_at_once_the_first_name_is_told(clock: SimpleNamespace) -> None:
+    """And not one after the other."""
+    waiting = Waiting()
+
+    with waiting.on("b:1"), waiting.on("a:1"):
+        assert waiting.slowest() == ("a:1", 0.0)
+
+
+def test_who_has_answered_is_counted() -> None:
+    """That is no matter of who is waited for: a broker is asked more than once."""
+    waiting = Waiting()
+    with waiting.on("a:1"):
+        assert waiting.done == 0
+    assert waiting.done == 0
+
+    waiting.has_answered()
+    waiting.has_answered()
+
+    assert waiting.done == 2
+
+
+def test_all_brokers_that_are_read_are_waited_for_and_counted() -> None:
+    """One that is read is asked twice; one that cannot be reached is counted as well, as it is waited for no more."""
+    waiting = Noted()
+    with running_simulator(ClusterSpec(brokers=2), session_s=3600) as cluster:
+        here, gone = cluster.active_brokers()
+        cluster.kill_broker(gone)
+        settings = AdminSettings(urls=cluster.admin_urls, limits=AdminPolicy(read_attempts=1))
+        tasks = [BrokerTask(broker, cluster.cluster, leader=False) for broker in (here, gone)]
+        scope = Scope(datetime.now(UTC), CollectPolicy())
+
+        pieces = list(read_brokers(settings, tasks, scope, 2, waiting))
+
+    assert pieces
+    assert sorted(waiting.names) == sorted([here, here, gone])
+    assert waiting.done == 2
+    assert waiting.slowest() is None

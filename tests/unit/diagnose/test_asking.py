@@ -1,0 +1,274 @@
+"""Questions to shards, to earlier snapshots and to the whole: who is answered what, and what a broken one breaks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.check import CheckContext, LookBack, Question
+from pulsar_steward.checks.views import LARGE_TABLES, SHARED, View
+from pulsar_steward.diagnose.asking import Asker, NoAnswer, _needed, about_of, ask
+from pulsar_steward.parallel import OnThreads, on_this_thread
+from pulsar_steward.policy.schema import Policy
+from tests.builders import NOW
+from tests.unit.diagnose.conftest import ABOUT, Rows, sources_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pulsar_steward.checks.check import Answers
+    from pulsar_steward.diagnose.asking import SnapshotSources
+
+ROWS: Rows = {
+    "snapshot": [ABOUT],
+    "namespaces": [{"namespace": "acme/idle"}],
+    "bundles": [{"namespace": "acme/gone", "bundle": "x"}],
+}
+TOPICS = [
+    {"topic": f"persistent://{namespace}/t{number}", "namespace": namespace, "broker": "a:1", "backlog_bytes": number}
+    for namespace in ("acme/orders", "bank/ledger")
+    for number in range(5)
+]
+SHARDS: list[Rows] = [{"topics": TOPICS[0::3]}, {"topics": TOPICS[1::3]}, {"topics": TOPICS[2::3]}]
+
+
+@dataclass
+class Asked:
+    """What somebody asks."""
+
+    shards: Mapping[str, Question] = field(default_factory=dict)
+    earlier: Mapping[str, LookBack] = field(default_factory=dict)
+    cluster: Mapping[str, Question] = field(default_factory=dict)
+
+
+def asker(snapshot: SnapshotSources, asked: Asked, name: str = "it", **parts: Any) -> Asker:
+    """Somebody who knows the limits of growing backlogs; `parts`: ``warning_bytes_per_second`` by namespace."""
+    policy = Policy()
+    limits = policy.backlog_growing
+    own = tuple(
+        (limits.model_copy(update={"warning_bytes_per_second": value}), (namespace.replace("__", "/"),))
+        for namespace, value in parts.items()
+    )
+    context = CheckContext(
+        about=about_of(snapshot), policy=policy, limits=limits, parts=((limits, ()), *own) if own else ()
+    )
+    return Asker(name, asked, context)
+
+
+def answered(
+    asked: Asked,
+    rows: Rows | None = None,
+    shards: Sequence[Rows] | None = None,
+    earlier: Sequence[Rows] = (),
+    **parts: Any,
+) -> Answers:
+    """What is answered to one who asks."""
+    snapshot = sources_of(rows or ROWS, shards, earlier)
+    (answers,) = ask(snapshot, [asker(snapshot, asked, **parts)], (), on_this_thread).values()
+    assert not isinstance(answers, NoAnswer), answers
+    return answers
+
+
+def column(answers: Answers, question: str, name: str) -> list[Any]:
+    """One column of an answer."""
+    return [row[name] for row in answers[question].rows]
+
+
+@pytest.mark.parametrize("shards", [SHARDS, SHARDS[::-1], [{"topics": TOPICS}], [{}, *SHARDS, {}]])
+def test_the_worst_of_all_shards_are_kept_and_all_are_counted(shards: list[Rows]) -> None:
+    """However the rows are divided; what takes long is looked up for those alone that are kept."""
+    worst = Question(
+        "select topic, backlog_bytes from topics where backlog_bytes > 0",
+        worst_first="backlog_bytes desc, topic",
+        most=3,
+        detail="select *, backlog_bytes * 2 as twice from worst",
+    )
+
+    answer = answered(Asked(shards={"worst": worst}), shards=shards)["worst"]
+
+    names = ["acme/orders/t4", "bank/ledger/t4", "acme/orders/t3"]
+    assert [(row["topic"], row["twice"]) for row in answer.rows] == [
+        (f"persistent://{name}", 2 * int(name[-1])) for name in names
+    ]
+    assert (answer.count, answer.more) == (8, 5)
+
+
+def test_a_question_without_an_order_keeps_every_row() -> None:
+    """Sorted, so that nothing depends on which shard answered first."""
+    every = Question("select backlog_bytes from topics")
+    answer = answered(Asked(shards={"every": every}), shards=SHARDS)["every"]
+    assert [row["backlog_bytes"] for row in answer.rows] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+    assert (answer.count, answer.more) == (10, 0)
+
+
+def test_a_snapshot_without_shards_is_asked_all_the_same() -> None:
+    """Its tables have no rows."""
+    snapshot = sources_of(ROWS)
+    empty = type(snapshot)(snapshot.small, ())
+    (answers,) = ask(
+        empty, [asker(empty, Asked(shards={"n": Question("select count(*) as n from topics")}))], (), on_this_thread
+    ).values()
+    assert not isinstance(answers, NoAnswer)
+    assert answers["n"].one == {"n": 0}
+
+
+def test_what_is_asked_once_selects_from_what_shards_answered() -> None:
+    """And from questions before it."""
+    asked = Asked(
+        shards={"sizes": Question("select sum(backlog_bytes)::bigint as bytes from topics")},
+        cluster={
+            "total": Question("select sum(bytes)::bigint as bytes from sizes"),
+            "twice": Question("select bytes * 2 as bytes from total", worst_first="bytes", detail="from worst"),
+        },
+    )
+    assert answered(asked, shards=SHARDS)["twice"].one == {"bytes": 40}
+
+
+def test_questions_name_fields_of_the_policy_and_the_time() -> None:
+    """Their own section's, another section's, and the seconds since the epoch."""
+    asked = Asked(
+        cluster={"it": Question("select $minimum_snapshots as own, $collect__recent_minutes as other, $now as now")}
+    )
+    row = answered(asked)["it"].one
+    policy = Policy()
+    assert row["own"] == policy.backlog_growing.minimum_snapshots
+    assert row["other"] == policy.collect.recent_minutes
+    assert float(row["now"]) == NOW.timestamp()
+
+
+def test_limits_are_those_of_the_namespace_or_else_of_the_tenant() -> None:
+    """Of every namespace that is known: by its policies, by a bundle or by a topic."""
+    each = Question("select namespace, warning_bytes_per_second as limit_ from limits")
+    usual = Policy().backlog_growing.warning_bytes_per_second
+
+    plain = answered(Asked(shards={"each": each}), shards=[{"topics": TOPICS}])
+    own = answered(Asked(shards={"each": each}), shards=[{"topics": TOPICS}], acme=7, acme__orders=9)
+
+    names = ["acme/gone", "acme/idle", "acme/orders", "bank/ledger"]
+    assert [(row["namespace"], row["limit_"]) for row in plain["each"].rows] == [(name, usual) for name in names]
+    assert column(own, "each", "limit_") == [7, 7, 9, usual]
+
+
+def test_only_what_is_named_is_made() -> None:
+    """Views that nobody selects from take no time; limits need the namespaces, and these the topics."""
+    views = (*LARGE_TABLES, *SHARED)
+
+    def names(text: str) -> list[str]:
+        return [view.name for view in _needed(views, [text])]
+
+    assert names("select * from raw_topics") == []
+    assert names("select * from metrics") == ["metrics"]
+    assert names("select * from user_subscriptions") == ["topics", "subscriptions", "user_subscriptions"]
+    assert names("select * from raw_topics join limits using (namespace)") == ["topics", "namespaces_seen"]
+
+
+def test_what_a_detail_of_a_question_asked_once_names_is_made_too() -> None:
+    """A view that is not in its select."""
+    known = View("known", "select namespace from namespaces")
+    question = Question("select 1 as a", worst_first="a", detail="select worst.*, namespace from worst, known")
+    snapshot = sources_of(ROWS)
+    asked = asker(snapshot, Asked(cluster={"it": question}))
+    answers = ask(snapshot, [asked], (known,), on_this_thread)["it"]
+    assert not isinstance(answers, NoAnswer)
+    assert answers["it"].one == {"a": 1, "namespace": "acme/idle"}
+
+
+def test_one_with_a_broken_question_gets_the_error_and_others_their_answers() -> None:
+    """Wherever it is broken; also where its own other questions rest on it."""
+    fine, bad = Question("select 1 as a"), Question("select nonsense from topics")
+    late = Question("select a from bad")
+    look = LookBack(lambda _: 60, "select nonsense from topics")
+    snapshot = sources_of(ROWS, earlier=[earlier(5)])
+    askers = [
+        asker(snapshot, Asked(shards={"bad": bad, "good": fine}, cluster={"late": late}), "in a shard"),
+        asker(snapshot, Asked(cluster={"bad": bad, "late": late}), "in the whole"),
+        asker(snapshot, Asked(earlier={"bad": look}, cluster={"good": fine}), "before"),
+        asker(snapshot, Asked(shards={"good": fine}, cluster={"bad": fine}), "fine"),
+    ]
+
+    answers = ask(snapshot, askers, (), on_this_thread)
+
+    fine_answers = answers.pop("fine")
+    assert not isinstance(fine_answers, NoAnswer)
+    assert fine_answers["bad"].one == {"a": 1}
+    for each in answers.values():
+        assert isinstance(each, NoAnswer)
+        assert "BinderException" in str(each)
+        assert "\n" not in str(each)
+
+
+def test_what_one_is_answered_is_not_anothers() -> None:
+    """Two may call their questions alike, and a question like a table."""
+    snapshot = sources_of(ROWS)
+    askers = [
+        asker(
+            snapshot,
+            Asked(
+                shards={"found": Question(f"select {number} as n")},
+                cluster={"last": Question("select n + 1 as n from found")},
+            ),
+            name,
+        )
+        for number, name in enumerate(("one", "other"))
+    ]
+    answers = ask(snapshot, askers, (), OnThreads(2))
+    for number, name in enumerate(("one", "other")):
+        own = answers[name]
+        assert not isinstance(own, NoAnswer)
+        assert own["last"].rows == ({"n": number + 1},)
+
+
+def earlier(minutes: int, backlog: int = 7) -> Rows:
+    """A snapshot so many minutes ago."""
+    about = ABOUT | {"taken_at": NOW - timedelta(minutes=minutes)}
+    return {"snapshot": [about], "topics": [TOPICS[0] | {"backlog_bytes": backlog}], "brokers": [{"broker": "a:1"}]}
+
+
+def test_a_look_back_knows_what_was_answered_and_ends_where_it_is_told() -> None:
+    """Of each snapshot within the minutes, with its time; of small tables once a snapshot."""
+    asked = Asked(
+        shards={"mine": Question("select topic from raw_topics where backlog_bytes = 0")},
+        earlier={
+            "before": LookBack(lambda _: 20, "select topic, backlog_bytes from topics semi join mine using (topic)"),
+            "brokers_before": LookBack(lambda _: 60, "select broker from brokers", small=True),
+        },
+        cluster={"newest": Question("select max(taken_at) as at, count(*) as n from before")},
+    )
+    answers = answered(asked, shards=SHARDS, earlier=[earlier(10, 8), earlier(20, 9), earlier(30, 10)])
+
+    assert column(answers, "before", "backlog_bytes") == [8, 9]
+    assert column(answers, "before", "taken_at") == [NOW - timedelta(minutes=each) for each in (10, 20)]
+    assert len(answers["brokers_before"].rows) == 3
+    assert answers["newest"].one == {"at": NOW - timedelta(minutes=10), "n": 2}
+
+
+@pytest.mark.parametrize("before", [[], [earlier(30)]], ids=["none", "too old"])
+def test_a_look_back_without_a_snapshot_is_a_table_without_rows(before: list[Rows]) -> None:
+    """With its columns: questions that select from it are not broken, and a count of nothing is none either."""
+    asked = Asked(
+        shards={"mine": Question("select topic from raw_topics")},
+        earlier={
+            "before": LookBack(
+                lambda _: 20, "select topic, backlog_bytes from raw_topics semi join mine using (topic)"
+            ),
+            "counted": LookBack(lambda _: 20, "select count(*) as n from brokers", small=True),
+        },
+        cluster={"sums": Question("select count(*) as n, max(taken_at) as at, sum(backlog_bytes) as b from before")},
+    )
+    answers = answered(asked, earlier=before)
+    assert (answers["before"].rows, answers["counted"].rows) == ((), ())
+    assert answers["sums"].one == {"n": 0, "at": None, "b": None}
+
+
+def test_what_a_snapshot_is_comes_with_those_that_it_may_be_compared_with() -> None:
+    """A partial one says so."""
+    partial = earlier(10)
+    partial["snapshot"] = [partial["snapshot"][0] | {"unread_namespaces": ["acme/x"]}]
+    about = about_of(
+        sources_of({"snapshot": [ABOUT | {"unread_brokers": ["b:1"], "unread_namespaces": ["c/d"]}]}, earlier=[partial])
+    )
+    assert (about.unread, about.taken_at) == (("b:1", "c/d"), NOW)
+    assert [(each.taken_at, each.partial) for each in about.earlier] == [(NOW - timedelta(minutes=10), True)]

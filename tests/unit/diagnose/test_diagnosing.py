@@ -1,0 +1,123 @@
+"""All checks together: each has its say, also where another one breaks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pytest
+
+from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.placement.tc_skew import TcSkewPolicy
+from pulsar_steward.diagnose.diagnosing import diagnose, verdict_of
+from pulsar_steward.diagnose.runner import DEFECT
+from pulsar_steward.errors import SnapshotError
+from pulsar_steward.model.finding import Finding, Outlook, Severity
+from pulsar_steward.model.tables import FINDINGS, TRENDS, VERDICTS
+from pulsar_steward.parallel import OnThreads, on_this_thread
+from pulsar_steward.policy.schema import Policy
+from pulsar_steward.snapshots.files import LocalFiles
+from pulsar_steward.snapshots.folder import SnapshotFolder
+from tests.unit.diagnose.conftest import ABOUT, FolderOf
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pulsar_steward.checks.check import Answers, CheckContext
+
+
+class Named(Check):
+    """A check of any name, under the limits of another."""
+
+    section = "tc_skew"  # that of a made-up name is in no policy
+
+
+def a_check(name: str, judgement: Judgement, **questions: dict[str, Question]) -> Check:
+    """A made-up check that says so."""
+    return Named(
+        check_id=name,
+        title="made up",
+        advice=(),
+        source="here",
+        policy=TcSkewPolicy,
+        judge=lambda _answers, _context: judgement,
+        **questions,  # type: ignore[arg-type]  # by the names of its fields
+    )
+
+
+def broken(_answers: Answers, _context: CheckContext[Any]) -> NoReturn:
+    """A judge with a defect."""
+    raise ZeroDivisionError("division by zero\nand more")
+
+
+FINE = a_check("fine", Judgement(quiet="All is well."))
+
+
+def verdicts_of(folder: SnapshotFolder) -> dict[str, tuple[str, str]]:
+    """What was written: outlook and reason by check, in order."""
+    return {row["check_id"]: (row["outlook"], row["reason"]) for row in folder.read(VERDICTS).to_pylist()}
+
+
+def test_a_broken_check_cannot_tell_and_stops_no_other(folder_of: FolderOf) -> None:
+    """Whether its judge or its question is broken: silence would look like health."""
+    judge = Named(check_id="judge", title="made up", advice=(), source="here", policy=TcSkewPolicy, judge=broken)
+    question = a_check("question", Judgement(), shards={"x": Question("select nothing from nowhere")})
+    folder = folder_of({"snapshot": [ABOUT]})
+
+    diagnose(folder, Policy(), on_this_thread, [judge, question, FINE])
+
+    verdicts = verdicts_of(folder)
+    assert list(verdicts) == ["judge", "question", "fine"]
+    assert [outlook for outlook, _ in verdicts.values()] == ["unknown", "unknown", "clear"]
+    assert verdicts["judge"][1] == f"{DEFECT}ZeroDivisionError: division by zero"
+    assert verdicts["question"][1].startswith(f"{DEFECT}CatalogException: ")
+    assert folder.read(FINDINGS).num_rows == 0
+    assert folder.diagnosed()
+
+
+def test_a_verdict_counts_what_is_not_listed(folder_of: FolderOf) -> None:
+    """Beside the sentence, which counts all but the one that it tells: the worst."""
+    found = tuple(
+        Finding(check_id="many", severity=severity, subject=severity.value, evidence=f"Too much, {severity.value}.")
+        for severity in (Severity.INFO, Severity.CRITICAL)
+    )
+    folder = folder_of({"snapshot": [ABOUT]})
+
+    diagnose(folder, Policy(), OnThreads(2), [a_check("many", Judgement(findings=found, more=7))])
+
+    (verdict,) = folder.read(VERDICTS).to_pylist()
+    assert (verdict["reason"], verdict["more"]) == ("Too much, critical. And 8 more.", 7)
+    assert [row["subject"] for row in folder.read(FINDINGS).to_pylist()] == ["info", "critical"]
+
+
+def test_silence_is_health_only_where_everything_was_read(folder_of: FolderOf) -> None:
+    """And what a check cannot tell stays untold."""
+    folder = folder_of({"snapshot": [ABOUT | {"unread_brokers": ["b:1"], "unread_namespaces": ["a/b"]}]})
+    blind = a_check("blind", Judgement(cannot_tell="Nobody said."))
+
+    diagnose(folder, Policy(), on_this_thread, [FINE, blind])
+
+    reason = "All is well. But not everything could be read: b:1, a/b."
+    assert verdicts_of(folder) == {"fine": ("unknown", reason), "blind": ("unknown", "Nobody said.")}
+
+
+def test_what_was_found_stands_whatever_could_not_be_told() -> None:
+    """A check that found something does not say that it knows nothing."""
+    finding = Finding(check_id="x", severity=Severity.INFO, subject="s", evidence="There.")
+    about: Any = None  # nobody looks at what else was read
+    verdict = verdict_of(FINE, Judgement(findings=(finding,), cannot_tell="The rest."), about)
+    assert (verdict.outlook, verdict.reason) == (Outlook.FOUND, "There.")
+
+
+def test_judging_again_replaces_what_was_said(folder_of: FolderOf) -> None:
+    """A task that is tried again leaves one diagnosis."""
+    folder = folder_of({"snapshot": [ABOUT]})
+    for check in ("first", "second"):
+        diagnose(folder, Policy(), on_this_thread, [a_check(check, Judgement(quiet="All is well."))])
+    assert list(verdicts_of(folder)) == ["second"]
+    assert folder.has(TRENDS)
+
+
+def test_an_unfinished_snapshot_is_not_judged(tmp_path: Path) -> None:
+    """Half of a cluster would pass for all of it."""
+    with pytest.raises(SnapshotError, match="holds no _SUCCESS"):
+        diagnose(SnapshotFolder(LocalFiles(), str(tmp_path)), Policy(), on_this_thread)

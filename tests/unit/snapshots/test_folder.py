@@ -1,0 +1,231 @@
+"""A snapshot's folder: what makes it count, which ones were before it, and how its files make shards."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pulsar_steward.errors import ConfigurationError, SnapshotError
+from pulsar_steward.model.tables import BROKERS, CLIENTS, FINDINGS, METRICS, SUBSCRIPTIONS, TOPICS, VERDICTS, Table
+from pulsar_steward.snapshots.arrow import schema_of
+from pulsar_steward.snapshots.files import LocalFiles
+from pulsar_steward.snapshots.folder import STAGING, SnapshotFolder, snapshot_uri, stamp_of
+
+NOW = datetime(2026, 1, 31, 23, 59, 59, tzinfo=UTC)
+
+
+class Elsewhere(LocalFiles):
+    """A file system that this machine does not have."""
+
+    def local(self, place: str) -> Any:
+        """Nowhere."""
+        return None if place.startswith("far://") else super().local(place)
+
+    def exists(self, place: str) -> bool:
+        """As it is here."""
+        return super().exists(near(place))
+
+    def names(self, place: str) -> list[str]:
+        """As it is here."""
+        return super().names(near(place))
+
+    def read(self, place: str) -> bytes:
+        """As it is here."""
+        return super().read(near(place))
+
+    def write(self, place: str, content: bytes) -> None:
+        """As it is here."""
+        super().write(near(place), content)
+
+    def delete(self, place: str) -> None:
+        """As it is here."""
+        super().delete(near(place))
+
+
+def near(place: str) -> str:
+    """Where it really is."""
+    return place.removeprefix("far:/")
+
+
+def table(of: Table, *rows: dict[str, Any]) -> pa.Table:
+    """A table of rows that may leave columns out."""
+    return pa.Table.from_pylist(list(rows), schema=schema_of(of))
+
+
+def a_folder(root: Path, minutes: int = 0, *, finished: bool = True, diagnosed: bool = True) -> SnapshotFolder:
+    """A snapshot of so many minutes later."""
+    folder = SnapshotFolder(LocalFiles(), snapshot_uri(str(root), "lab", NOW + timedelta(minutes=minutes)))
+    folder.begin()
+    folder.write(BROKERS, table(BROKERS, {"broker": "a:1"}))
+    if diagnosed:
+        folder.write(FINDINGS, table(FINDINGS))
+        folder.write(VERDICTS, table(VERDICTS))
+    if finished:
+        folder.finish()
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("cluster", "taken_at", "words"),
+    [
+        ("../up", NOW, "cluster name"),
+        ("", NOW, "cluster name"),
+        ("lab", datetime(2026, 1, 1), "time zone"),  # noqa: DTZ001 - what is to be refused
+    ],
+)
+def test_what_makes_no_path_is_refused(cluster: str, taken_at: datetime, words: str) -> None:
+    """A name or a time comes from outside."""
+    with pytest.raises(ConfigurationError, match=words):
+        snapshot_uri("out", cluster, taken_at)
+
+
+def test_a_name_tells_the_time_in_utc() -> None:
+    """Whatever zone it was given in."""
+    assert stamp_of(NOW.astimezone(timezone(timedelta(hours=3)))) == "20260131T235959Z"
+    assert snapshot_uri("hdfs://x/out/", "lab", NOW) == "hdfs://x/out/cluster=lab/taken_at=20260131T235959Z"
+
+
+def test_it_counts_from_its_end_on_until_it_is_begun_anew(tmp_path: Path) -> None:
+    """And is diagnosed only when that was done after it was taken."""
+    folder = a_folder(tmp_path, finished=False)
+    assert (folder.finished(), folder.diagnosed()) == (False, False)
+    with pytest.raises(SnapshotError, match="holds no _SUCCESS: collect again"):
+        folder.require_finished()
+    folder.finish()
+    folder.require_finished()
+    assert (folder.finished(), folder.diagnosed()) == (True, True)
+    folder.begin()
+    folder.finish()
+    assert (folder.finished(), folder.diagnosed()) == (True, False)
+
+
+def test_of_earlier_snapshots_the_newest_whole_ones_count(tmp_path: Path) -> None:
+    """Not those that were not finished or not diagnosed, not later ones, and nothing of another name."""
+    for minutes in range(6):
+        a_folder(tmp_path, minutes, finished=minutes != 1, diagnosed=minutes != 2)
+    Path(tmp_path, "cluster=lab", "notes").mkdir()
+    here = a_folder(tmp_path, 5)
+
+    assert [each.name for each in here.earlier(12)] == [a_folder(tmp_path, each).name for each in (4, 3, 0)]
+    assert len(here.earlier(1)) == 1
+    assert SnapshotFolder(LocalFiles(), snapshot_uri(str(tmp_path), "other", NOW)).earlier(12) == []
+
+
+def test_all_of_a_cluster_have_their_times(tmp_path: Path) -> None:
+    """Whole or not; other names are left out."""
+    a_folder(tmp_path, 0, finished=False)
+    here = a_folder(tmp_path, 1)
+    for name in ("notes", "taken_at=yesterday"):
+        Path(tmp_path, "cluster=lab", name).mkdir()
+    assert [taken_at for _, taken_at in here.all_of_cluster()] == [NOW, NOW + timedelta(minutes=1)]
+
+
+def test_what_an_older_version_did_not_write_is_null(tmp_path: Path) -> None:
+    """A column, a whole table; of a table in two files both count."""
+    folder = a_folder(tmp_path)
+    place = Path(folder.uri, BROKERS.name)
+    pq.write_table(pa.table({"broker": ["b:1"], "of_a_later_version": [1]}), place / "part-9.parquet")
+    Path(place, "_notes.txt").write_text("no table")
+
+    assert folder.read(BROKERS).select(["broker", "read"]).to_pylist() == [
+        {"broker": "a:1", "read": None},
+        {"broker": "b:1", "read": None},
+    ]
+    assert folder.read(CLIENTS) == schema_of(CLIENTS).empty_table()
+    assert (folder.has(BROKERS), folder.has(CLIENTS)) == (True, False)
+    assert folder.source(BROKERS) == [str(place / name) for name in ("part-0.parquet", "part-9.parquet")]
+
+
+def test_a_file_that_is_none_is_an_error(tmp_path: Path) -> None:
+    """Which names it."""
+    folder = a_folder(tmp_path)
+    Path(folder.uri, BROKERS.name, "part-0.parquet").write_bytes(b"no such thing")
+    with pytest.raises(SnapshotError, match=r"brokers/part-0\.parquet cannot be read"):
+        folder.read(BROKERS)
+
+
+def test_writing_replaces_and_adding_adds(tmp_path: Path) -> None:
+    """Columns are put in the order that was agreed."""
+    folder = a_folder(tmp_path)
+    rows = table(BROKERS, {"broker": "b:1"})
+    folder.write(BROKERS, rows.select(list(reversed(rows.column_names))))
+    folder.add(BROKERS, table(BROKERS, {"broker": "c:1"}))
+    assert sorted(folder.read(BROKERS)["broker"].to_pylist()) == ["b:1", "c:1"]
+
+
+def test_files_of_one_name_make_a_shard(tmp_path: Path) -> None:
+    """Those that Spark wrote share their number; what was added to one table makes one of its own."""
+    folder = a_folder(tmp_path)
+    names = {
+        TOPICS: ("part-00000-1f.c000.zstd.parquet", "part-00001-1f.c000.zstd.parquet", "part-ab12-x.parquet"),
+        SUBSCRIPTIONS: ("part-00000-2e.c000.zstd.parquet", "part-ab12-x.parquet"),
+        METRICS: ("part-00001-3d.c000.zstd.parquet", "part-ab12-y.parquet", "added.parquet", "_x.crc"),
+    }
+    for of, files in names.items():
+        for name in files:
+            LocalFiles().write(f"{folder.uri}/{of.name}/{name}", b"")
+
+    shards = [{name: [Path(each).name for each in files] for name, files in shard.items()} for shard in folder.shards()]
+
+    assert sorted(map(str, shards)) == sorted(
+        map(
+            str,
+            [
+                {"metrics": ["added.parquet"]},
+                {"topics": [names[TOPICS][0]], "subscriptions": [names[SUBSCRIPTIONS][0]]},
+                {"topics": [names[TOPICS][1]], "metrics": [names[METRICS][0]]},
+                {"topics": ["part-ab12-x.parquet"], "subscriptions": ["part-ab12-x.parquet"]},
+                {"metrics": ["part-ab12-y.parquet"]},
+            ],
+        )
+    )
+    assert SnapshotFolder(LocalFiles(), str(tmp_path / "none")).shards() == []
+
+
+def test_staged_files_become_a_table(tmp_path: Path) -> None:
+    """In place of what is there; without any, the table is there all the same."""
+    folder = a_folder(tmp_path)
+    staging = folder.staging()
+    assert staging == Path(folder.uri, STAGING)
+    folder.write(TOPICS, table(TOPICS, {"topic": "old"}))
+    (staging / TOPICS.name).mkdir(parents=True)
+    pq.write_table(table(TOPICS, {"topic": "new"}), staging / TOPICS.name / "part-1.parquet")
+
+    folder.take_in(TOPICS, ["part-1.parquet"])
+    folder.take_in(CLIENTS, [])
+    folder.end_staging()
+
+    assert folder.read(TOPICS)["topic"].to_pylist() == ["new"]
+    assert folder.has(CLIENTS)
+    assert not staging.exists()
+
+
+def test_files_that_are_not_seen_here_are_an_error(tmp_path: Path) -> None:
+    """Tasks on other machines wrote them there: half of a snapshot would be missing."""
+    folder = SnapshotFolder(LocalFiles(), str(tmp_path))
+    with pytest.raises(SnapshotError, match=r"topics/part-1\.parquet, which a Spark task wrote, is not there.*hdfs"):
+        folder.take_in(TOPICS, ["part-1.parquet"])
+
+
+def test_what_lies_elsewhere_is_read_through_its_file_system(tmp_path: Path) -> None:
+    """Tables come as rows, as no path leads there, and shards as places."""
+    here = a_folder(tmp_path)
+    here.write(TOPICS, table(TOPICS, {"topic": "t"}))
+    folder = SnapshotFolder(Elsewhere(), f"far:/{here.uri}")
+
+    assert folder.staging() is None
+    assert folder.read(BROKERS) == folder.source(BROKERS) == here.read(BROKERS)
+    assert folder.shards() == [{"topics": [f"far:/{here.uri}/topics/part-0.parquet"]}]
+
+
+def test_what_is_removed_is_gone(tmp_path: Path) -> None:
+    """With all that is in it."""
+    folder = a_folder(tmp_path)
+    folder.remove()
+    assert not Path(folder.uri).exists()
+    folder.remove()
