@@ -1,4 +1,7 @@
-"""``pulsar_observe``: collect → diagnose → plan, and publish the plan where it asks something new."""
+"""``pulsar_observe``: observe (collect, then diagnose, in one Spark application) → plan, where it asks something new.
+
+A try after collecting was done only diagnoses what is there.
+"""
 
 from __future__ import annotations
 
@@ -36,26 +39,18 @@ def pulsar_observe() -> None:
         return observing.prepare((params or {})["cluster"])
 
     place = "ti.xcom_pull(task_ids='prepare')"
-    collect = StewardSpark(
-        task_id="collect",
+    observe = StewardSpark(
+        task_id="observe",
         execution_timeout=LOOKING,
         cluster=f"{{{{ {place}['cluster'] }}}}",
         needs_admin=True,
-        application=spark_app(__file__, "collect.py"),
-        name="pulsar-steward-collect",
+        application=spark_app(__file__, "observe.py"),
+        name="pulsar-steward-observe",
         application_args=[
             *("--cluster", f"{{{{ {place}['cluster'] }}}}"),
             *("--out", f"{{{{ {place}['root'] }}}}"),
             *("--taken-at", f"{{{{ {place}['taken_at'] }}}}"),
         ],
-    )
-    diagnose = StewardSpark(
-        task_id="diagnose",
-        execution_timeout=LOOKING,
-        cluster=f"{{{{ {place}['cluster'] }}}}",
-        application=spark_app(__file__, "diagnose.py"),
-        name="pulsar-steward-diagnose",
-        application_args=["--snapshot", f"{{{{ {place}['snapshot'] }}}}"],
     )
 
     @task(outlets=[PLAN], execution_timeout=LOOKING)
@@ -70,7 +65,7 @@ def pulsar_observe() -> None:
         yield Metadata(PLAN, {"cluster": snapshot["cluster"], "plan_id": planned.plan_id})
 
     prepared = prepare()
-    prepared >> collect >> diagnose >> plan(prepared)  # type: ignore[arg-type]  # an XComArg stands for its value
+    prepared >> observe >> plan(prepared)  # type: ignore[arg-type]  # an XComArg stands for its value
 
 
 pulsar_observe()

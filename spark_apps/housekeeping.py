@@ -37,11 +37,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _tidy(arguments: argparse.Namespace) -> str:
     policy, now = policy_of(arguments), datetime.now(UTC)
     spark = spark_session(f"housekeeping {arguments.cluster}")
-    from steward_spark.housekeeping import tidy  # noqa: PLC0415 - wrong arguments are told without Spark
-    from steward_spark.place import SnapshotPlace, snapshot_uri  # noqa: PLC0415 - as above
+    from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri  # noqa: PLC0415 - wrong arguments are told first
+    from pulsar_steward.snapshots.housekeeping import tidy  # noqa: PLC0415 - as above
+    from steward_spark.hadoop_files import files_at  # noqa: PLC0415 - as above
 
-    here = SnapshotPlace(spark, snapshot_uri(arguments.out, arguments.cluster, now))
-    tidied = tidy(here, policy.housekeeping, now)
+    uri = snapshot_uri(arguments.out, arguments.cluster, now)
+    tidied = tidy(SnapshotFolder(files_at(spark, uri), uri), policy.housekeeping, now)
     counts = f"{len(tidied.removed)} removed, {len(tidied.compacted)} compacted, {tidied.left} left"
     return f"snapshots of {arguments.cluster}: {counts}"
 

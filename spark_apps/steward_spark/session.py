@@ -1,12 +1,10 @@
-"""The Spark session of both jobs: what a job of seconds on one machine needs, unless it is told otherwise."""
+"""The Spark session of all applications: what seconds on one machine need, unless it is told otherwise."""
 
 from __future__ import annotations
 
 import os
 import sys
 from typing import TYPE_CHECKING
-
-from steward_spark.lookups import remember
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -16,12 +14,11 @@ DEFAULTS = {
     "spark.log.level": "ERROR",
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.catalogImplementation": "in-memory",
-    # Measured on two cores: halves the processor time of a small snapshot. `spark-submit` starts Java itself, so
-    # whoever calls that has to pass this on. What Spark generates for all checks fills the 48 MB that this compiler
-    # has for its code by default: from then on Java only interprets, ten times as slow.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m",
-    # Every expression would else ask Java several things, only for the place in Python to stand in an error's text.
-    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    # How far it is, is told by the applications themselves.
+    "spark.ui.showConsoleProgress": "false",
+    # Java only starts tasks, which work in Python. `spark-submit` starts Java itself, so whoever calls that has to pass
+    # this on.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.parquet.compression.codec": "zstd",
 }
 """What whoever submits the job may set otherwise: quick to start, and small."""
@@ -55,6 +52,4 @@ def spark_session(name: str) -> SparkSession:
             builder = builder.config(key, value)
     for key, value in FIXED.items():
         builder = builder.config(key, value)
-    spark = builder.getOrCreate()
-    remember(spark)
-    return spark
+    return builder.getOrCreate()

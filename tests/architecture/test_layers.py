@@ -47,9 +47,10 @@ def modules_of(package: str) -> list[str]:
 @pytest.mark.parametrize(
     ("packages", "forbidden"),
     [
-        (("errors", "model", "policy"), {"sqlalchemy", "requests", "pyarrow", "airflow", "pyspark"}),
+        (("errors", "model", "policy"), {"sqlalchemy", "requests", "pyarrow", "duckdb", "airflow", "pyspark"}),
         (("planners", "guard", "snapshots"), {"requests", "airflow", "pyspark", "pulsar_steward.admin.writer"}),
         (("collect",), {"airflow", "pyspark", "sqlalchemy", "pulsar_steward.admin.writer"}),
+        (("checks", "diagnose"), {"airflow", "pyspark", "sqlalchemy", "requests", "pulsar_steward.admin.writer"}),
         (("apply", "report"), {"airflow", "pyspark"}),
         (("ledger",), {"airflow", "pyspark", "requests"}),
     ],
@@ -62,7 +63,7 @@ def test_a_part_never_loads_what_it_must_not_know(packages: tuple[str, ...], for
 
 def test_spark_jobs_never_load_what_could_change_a_cluster() -> None:
     """The Spark side holds no writer, no ledger and no plan."""
-    loaded = loaded_after(["steward_spark.collecting", "steward_spark.diagnosing"])
+    loaded = loaded_after(["steward_spark.observing", "steward_spark.shared_storage"])
     shut = ("pulsar_steward.admin.writer", "pulsar_steward.apply", "pulsar_steward.ledger", "pulsar_steward.planners")
     assert [name for name in loaded if name.startswith(shut)] == []
 

@@ -1008,7 +1008,7 @@ def test_no_error_forges_a_line_of_the_log() -> None:
     """A trace has a line for each call, and one for what each error says."""
     written_down = io.StringIO()
     handler = logging.StreamHandler(written_down)
-    log = logging.getLogger("steward_spark.diagnosing")
+    log = logging.getLogger("steward_spark.observing")
     log.addHandler(handler)
     try:
         broken()

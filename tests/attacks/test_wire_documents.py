@@ -33,7 +33,6 @@ from pulsar_steward.collect.arrow import (
     SUSPECTS,
     UNREAD,
     as_answer,
-    schema_of,
 )
 from pulsar_steward.collect.broker import BrokerTask, Scope, read_brokers
 from pulsar_steward.collect.coordinators import SystemBundle, placement
@@ -45,6 +44,7 @@ from pulsar_steward.errors import AdminError, BrokenAnswer, TimedOut, Unreachabl
 from pulsar_steward.model.bundles import ranges_of
 from pulsar_steward.model.tables import BROKERS
 from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy
+from pulsar_steward.snapshots.arrow import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -117,7 +117,8 @@ def test_nothing_is_taken_back_by_itself(bag: dict[str, Any]) -> None:
 
 
 def test_observing_goes_one_way(bag: dict[str, Any]) -> None:
-    """Collect, diagnose, plan: each waits for the one before."""
+    """Prepare, observe, plan: each waits for the one before."""
     upstream = bag["dags"]["pulsar_observe"]["upstream"]
-    assert upstream["diagnose"] == ["collect"]
-    assert "diagnose" in upstream["plan"]
+    assert set(upstream) == {"prepare", "observe", "plan"}
+    assert upstream["observe"] == ["prepare"]
+    assert "observe" in upstream["plan"]

@@ -1,4 +1,4 @@
-"""Steward's whole way on a lab, without Airflow: real Spark jobs observe, planners propose, and `Hands` do the rest."""
+"""Steward's whole way on a lab, without Airflow: it is observed here, planners propose, and `Hands` do the rest."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from pulsar_steward.snapshots.read import open_snapshot
 from tests.live.hands import Hands
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.snapshots.read import Snapshot
 
@@ -30,26 +28,16 @@ class Healer(Hands):
     """Eyes beside the hands.
 
     Attributes:
-        spark: The session that both jobs run in.
         checks: Ids of those that look.
     """
 
-    spark: SparkSession
     checks: tuple[str, ...]
 
     def observe(self) -> Snapshot:
         """Takes and diagnoses a snapshot."""
         now, out = datetime.now(UTC), self.home / "snapshots"
         return open_snapshot(
-            observe(
-                self.spark,
-                self.lab,
-                self.policy,
-                cluster=self.cluster,
-                out=out,
-                taken_at=now,
-                checks=self.checks,
-            )
+            observe(self.lab, self.policy, cluster=self.cluster, out=out, taken_at=now, checks=self.checks)
         )
 
     def plan(self, snapshot: Snapshot) -> Plan:

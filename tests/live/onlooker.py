@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from lab.spark_cluster import SparkCluster
 
-EVERY_S = 2.0
+EVERY_S = 0.5
 EXECUTOR = "CoarseGrainedExecutorBackend"
 
 

@@ -282,4 +282,4 @@ def test_an_answer_that_is_tampered_with_permits_nothing(care: Care) -> None:
 @pytest.mark.spark
 def test_the_next_observation_works(care: Care) -> None:
     """After all of it, what was changed and what was not is observed as ever."""
-    assert care.observe()["collect"] == "success"
+    assert care.observe()["observe"] == "success"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lab.pool import LabPool
 
 
-pytestmark = [pytest.mark.live, pytest.mark.spark]
+pytestmark = pytest.mark.live
 
 BROKERS = 4
 AT_ONCE = ("piled-up-coordinators", "never-acknowledged", "ttl-before-quota")

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from benchmarks.observing import for_small_tables
 from lab import placement
 from lab.errors import AdminCallError
 from lab.faults.real.bundles import crowd, place_evenly
@@ -30,13 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
-
     from lab.cluster import Lab
     from lab.faults.real.ground import Ground
     from pulsar_steward.model.plan import Batch
 
-pytestmark = [pytest.mark.live, pytest.mark.spark]
+pytestmark = pytest.mark.live
 
 BACKLOG = 40_000_000
 MEBIBYTE = 1 << 20
@@ -70,13 +67,10 @@ def lab(pulsar: Lab) -> Lab:
 
 
 @pytest.fixture
-def healer_with(lab: Lab, spark: SparkSession, tmp_path: Path) -> Iterator[Callable[..., Healer]]:
+def healer_with(lab: Lab, tmp_path: Path) -> Iterator[Callable[..., Healer]]:
     """Puts the lab under Steward's care, with these sections of the policy, and these checks to look."""
     with contextlib.ExitStack() as open_ledgers:
-        session = for_small_tables(spark)
-        yield lambda policy, *checks: open_ledgers.enter_context(
-            Healer.on(lab, tmp_path, policy, spark=session, checks=checks)
-        )
+        yield lambda policy, *checks: open_ledgers.enter_context(Healer.on(lab, tmp_path, policy, checks=checks))
 
 
 @contextlib.contextmanager

@@ -30,11 +30,11 @@ from pulsar_steward.model.tables import COLLECTED, FINDINGS, VERDICTS
 from pulsar_steward.orchestration import shipping
 from pulsar_steward.orchestration.spark import QUICK_JAVA
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.snapshots.folder import SUCCESS, SnapshotFolder
+from pulsar_steward.snapshots.housekeeping import tidy
 from pulsar_steward.snapshots.read import open_snapshot
-from steward_spark.collecting import Order, collect
-from steward_spark.diagnosing import diagnose
-from steward_spark.housekeeping import tidy
-from steward_spark.place import SnapshotPlace
+from steward_spark.hadoop_files import files_at
+from steward_spark.observing import Observation, observe
 from tests.live.bare_python import bare_python, imports
 from tests.live.onlooker import EXECUTOR, Seen, events_in, looking_on, pages_of, shows
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.extended(
-        "tests/live/test_healing.py", "tests/unit/orchestration/test_submitting.py", "tests/spark/test_collecting.py"
+        "tests/live/test_healing.py", "tests/unit/orchestration/test_submitting.py", "tests/spark/test_equal.py"
     ),
 ]
 
@@ -58,7 +58,7 @@ TOKEN = "made.up-token_of-a.superuser-on.Spark"
 NAME = "sim"
 WORKERS = 2
 OBSERVED_WITHIN_S = 480.0
-JOB = Path(__file__).resolve().parents[2] / "spark_apps" / "collect.py"
+JOB = Path(__file__).resolve().parents[2] / "spark_apps" / "observe.py"
 SMALL = {
     "spark.executor.memory": "512m",
     "spark.executor.extraJavaOptions": QUICK_JAVA,
@@ -160,10 +160,11 @@ def rows(snapshot: Snapshot, table: Table) -> list[str]:
 
 def test_the_workers_python_has_no_steward(workers_python: str) -> None:
     """It imports what Steward needs, and neither Steward nor its Spark code."""
-    names = ("pyarrow", "msgspec", "pulsar_steward", "steward_spark")
+    names = ("pyarrow", "msgspec", "duckdb", "pulsar_steward", "steward_spark")
     assert {name: imports(workers_python, name) for name in names} == {
         "pyarrow": True,
         "msgspec": True,
+        "duckdb": True,
         "pulsar_steward": False,
         "steward_spark": False,
     }
@@ -171,22 +172,19 @@ def test_the_workers_python_has_no_steward(workers_python: str) -> None:
 
 @pytest.mark.airflow
 def test_the_run_succeeds_on_the_cluster(observed: Observed, cluster: SparkCluster) -> None:
-    """The DAG's tasks succeed, and the master counts two applications that ran to their end on both workers."""
-    assert {observed.states[task] for task in ("prepare", "collect", "diagnose", "plan")} == {"success"}
+    """The DAG's tasks succeed, and the master counts one application that ran to its end on both workers."""
+    assert {observed.states[task] for task in ("prepare", "observe", "plan")} == {"success"}
     state = cluster.state()
-    assert [(each["name"], each["state"]) for each in state["completedapps"]] == [
-        (f"collect {NAME}", "FINISHED"),
-        ("diagnose", "FINISHED"),
-    ]
-    for application in state["completedapps"]:
-        page = httpx.get(f"{cluster.page}/app/?appId={application['id']}", timeout=10).text
-        assert all(worker["id"] in page for worker in state["workers"])
+    (application,) = state["completedapps"]
+    assert (application["name"], application["state"]) == (f"observe {NAME}", "FINISHED")
+    page = httpx.get(f"{cluster.page}/app/?appId={application['id']}", timeout=10).text
+    assert all(worker["id"] in page for worker in state["workers"])
 
 
 @pytest.mark.airflow
 def test_both_executors_did_a_share(observed: Observed, conf: dict[str, str]) -> None:
-    """By Spark's own event log, each of the two executors ended tasks of `collect`."""
-    (events,) = (log for log in events_in(log_folder(conf)).values() if f"collect {NAME}" in json.dumps(log[:5]))
+    """By Spark's own event log, each of the two executors ended tasks of `observe`."""
+    (events,) = (log for log in events_in(log_folder(conf)).values() if f"observe {NAME}" in json.dumps(log[:5]))
     ended = [event["Task Info"]["Executor ID"] for event in events if event["Event"] == "SparkListenerTaskEnd"]
     assert set(ended) == {"0", "1"}
 
@@ -212,9 +210,8 @@ def test_the_snapshot_is_that_of_one_machine(
     policy, now = Policy(), datetime.now(UTC)
     mount = f"fs.viewfs.mounttable.{NAME}.link./snapshots"
     spark.sparkContext._jsc.hadoopConfiguration().set(mount, tmp_path.as_uri())
-    order = Order(cluster=NAME, out=f"viewfs://{NAME}/snapshots", taken_at=now, policy=policy.collect)
-    settings = AdminSettings(urls=simulator.admin_urls, token=SecretStr(TOKEN))
-    uri = diagnose(spark, collect(spark, settings, order), policy)
+    observation = Observation(cluster=NAME, out=f"viewfs://{NAME}/snapshots", taken_at=now, policy=policy)
+    uri = observe(spark, AdminSettings(urls=simulator.admin_urls, token=SecretStr(TOKEN)), observation)
     (folder,) = (tmp_path / f"cluster={NAME}").iterdir()
     assert uri == f"viewfs://{NAME}/snapshots/cluster={NAME}/{folder.name}"
 
@@ -223,8 +220,8 @@ def test_the_snapshot_is_that_of_one_machine(
         assert rows(observed.snapshot, table) == rows(here, table), table.name
     assert {finding.check_id for finding in observed.snapshot.findings()} == {"tc-skew", "backlog-quota-missing"}
 
-    (folder / "_SUCCESS").unlink()
-    tidied = tidy(SnapshotPlace(spark, uri), policy.housekeeping, now + timedelta(days=400))
+    (folder / SUCCESS).unlink()
+    tidied = tidy(SnapshotFolder(files_at(spark, uri), uri), policy.housekeeping, now + timedelta(days=400))
     assert (tidied.removed, tidied.left) == ((uri,), 0)
     assert not folder.exists()
 
@@ -234,7 +231,7 @@ def test_nobody_who_looks_on_sees_the_token(observed: Observed, conf: dict[str, 
     """It is in no command line, no executor's environment, and on no page, of the driver's neither."""
     seen = observed.seen
     assert any(EXECUTOR in command for command in seen.commands)
-    assert any("collect.py" in command for command in seen.commands)
+    assert any("observe.py" in command for command in seen.commands)
     looked_at = {url.rpartition(f":{conf['spark.ui.port']}/")[2] for url in seen.pages}
     assert looked_at >= set(UI)
     assert any("/app/?appId=" in url for url in seen.pages)

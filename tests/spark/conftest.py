@@ -1,79 +1,69 @@
-"""A Spark session as the jobs set it, and snapshots made of rows."""
+"""One simulated cluster, and the two kinds of places that Spark observes it into."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from pulsar_steward.collect.arrow import schema_of
-from pulsar_steward.model.tables import COLLECTED
-from steward_spark.frames import Frames
-from steward_spark.local import on_driver
-from steward_spark.place import SnapshotPlace, snapshot_uri
-from steward_spark.tuning import OF_SMALL
+from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
+from pulsar_steward.admin.settings import AdminSettings
+from pulsar_steward.policy.schema import Policy
+from pulsar_steward.snapshots.folder import SnapshotFolder
+from steward_spark.hadoop_files import files_at
+from steward_spark.observing import Observation, observe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-    from pulsar_steward.model.tables import Table
+    from lab.simulator import Simulator
 
-Rows = dict[str, list[dict[str, Any]]]
-
-
-@pytest.fixture(scope="session")
-def spark(spark: SparkSession) -> SparkSession:
-    """The session of all tests, set as the jobs set it for a small snapshot."""
-    for key, value in OF_SMALL.items():
-        spark.conf.set(key, value)
-    return spark
+TAKEN_AT = datetime(2026, 1, 31, 23, 59, 59, tzinfo=UTC)
+TROUBLE = SubscriptionSpec("s", consumers=2, backlog=7, unacked=5, ack_holes=3, delayed=2)
 
 
-@pytest.fixture
-def frame_of(spark: SparkSession) -> Callable[[Table, list[dict[str, Any]]], DataFrame]:
-    """Makes a table's DataFrame of rows that may leave columns out."""
+class Observed(Protocol):
+    """Observes a cluster by Spark."""
 
-    def make(table: Table, rows: list[dict[str, Any]]) -> DataFrame:
-        # By way of Arrow the rows are a part of the plan, as those of a small snapshot are: no job is needed for them.
-        return spark.createDataFrame(arrow_of(table, rows))
-
-    return make
+    def __call__(self, cluster: Simulator, out: str, policy: Policy | None = None) -> SnapshotFolder:
+        """Returns the snapshot, which is diagnosed."""
 
 
-@pytest.fixture
-def frames_of(frame_of: Callable[[Table, list[dict[str, Any]]], DataFrame]) -> Callable[[Rows], Frames]:
-    """Makes a snapshot's frames of rows by table; tables that are left out are empty."""
-
-    def make(rows: Rows) -> Frames:
-        return Frames(lambda table: frame_of(table, rows.get(table.name, [])), hold=on_driver)
-
-    return make
+def a_cluster(brokers: int) -> ClusterSpec:
+    """So many brokers, and some topics that are asked for their own statistics."""
+    return ClusterSpec(
+        namespaces=tuple(
+            NamespaceSpec(f"acme/n{number}", topics=(TopicSpec("t", partitions=9, subscriptions=(TROUBLE,)),))
+            for number in range(3)
+        ),
+        brokers=brokers,
+    )
 
 
 @pytest.fixture
-def place_of(spark: SparkSession, tmp_path: Path) -> Callable[[Rows], SnapshotPlace]:
-    """Writes a snapshot of rows as `collect` does, in place of one of the same time; it is not diagnosed."""
+def observed(spark: SparkSession) -> Observed:
+    """By a whole job, as `observe.py` does it."""
 
-    def write(rows: Rows) -> SnapshotPlace:
-        (about,) = rows["snapshot"]
-        place = SnapshotPlace(spark, snapshot_uri(str(tmp_path), about["cluster"], about["taken_at"]))
-        place.begin()
-        for table in COLLECTED:
-            folder = Path(place.uri, table.name)
-            folder.mkdir(parents=True, exist_ok=True)
-            pq.write_table(arrow_of(table, rows.get(table.name, [])), folder / "part-0.parquet")
-        place.finish()
-        return place
+    def carry_out(cluster: Simulator, out: str, policy: Policy | None = None) -> SnapshotFolder:
+        settings = AdminSettings(urls=cluster.admin_urls)
+        observation = Observation(cluster="lab", out=out, taken_at=TAKEN_AT, policy=policy or Policy())
+        uri = observe(spark, settings, observation)
+        return SnapshotFolder(files_at(spark, uri), uri)
 
-    return write
+    return carry_out
 
 
-def arrow_of(table: Table, rows: list[dict[str, Any]]) -> pa.Table:
-    """A table of rows that may leave columns out."""
-    columns = {name: [row.get(name) for row in rows] for name in table.names}
-    return pa.Table.from_pydict(columns, schema=schema_of(table))
+@pytest.fixture
+def elsewhere(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
+    """A folder of another file system of Hadoop, which is reached through Java alone."""
+    hadoop: Any = spark.sparkContext._jsc.hadoopConfiguration()
+    name = f"steward{tmp_path.name.replace('_', '').replace('-', '')}"
+    Path(tmp_path / "elsewhere").mkdir()
+    link = f"fs.viewfs.mounttable.{name}.link./snapshots"
+    hadoop.set(link, f"file://{tmp_path / 'elsewhere'}")
+    yield f"viewfs://{name}/snapshots"
+    hadoop.unset(link)

@@ -1,19 +1,22 @@
-"""The two jobs' command lines."""
+"""The jobs' command lines."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-import collect
-import diagnose
+import housekeeping
+import observe
 from lab.simulator import ClusterSpec
 from lab.simulator import running_simulator as running
+from pulsar_steward.snapshots.files import LocalFiles
+from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
 from pulsar_steward.snapshots.read import open_snapshot
 from steward_spark.session import DEFAULTS
 
@@ -23,8 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TOKEN = "made.up-token_of-a.superuser"
-JOBS = Path(collect.__file__).parent
-COLLECT = ["--cluster", "lab", "--taken-at", "2026-01-31T23:59:59Z"]
+JOBS = Path(observe.__file__).parent
+OBSERVE = ["--cluster", "lab", "--taken-at", "2026-01-31T23:59:59Z"]
 
 
 def submitted(job: str, arguments: Sequence[str], events: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -52,15 +55,15 @@ def test_the_jobs_run_by_spark_submit_and_tell_no_secret(spark: SparkSession, tm
     with running(ClusterSpec(tc_owner=0), token=TOKEN) as cluster:
         urls = ",".join(cluster.admin_urls)
         first = submitted(
-            "collect.py",
-            [*COLLECT, "--out", str(out)],
+            "observe.py",
+            [*OBSERVE, "--out", str(out)],
             events,
             STEWARD_ADMIN_URLS=urls,
             STEWARD_ADMIN_TOKEN=TOKEN,
         )
     assert first.returncode == 0, first.stderr
     uri = first.stdout.splitlines()[-1]
-    second = submitted("diagnose.py", ["--snapshot", uri], events)
+    second = submitted("observe.py", ["--snapshot", uri], events)
 
     assert second.returncode == 0, second.stderr
     assert second.stdout.splitlines()[-1] == uri
@@ -83,7 +86,7 @@ def test_the_jobs_run_by_spark_submit_and_tell_no_secret(spark: SparkSession, tm
         (["--policy", "no/such.yaml"], {"STEWARD_ADMIN_URLS": "http://b:1"}, "no/such.yaml: no such file"),
     ],
 )
-def test_what_cannot_be_collected_is_told_without_spark(
+def test_what_cannot_be_observed_is_told_without_spark(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     arguments: list[str],
@@ -95,23 +98,87 @@ def test_what_cannot_be_collected_is_told_without_spark(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
 
-    assert collect.main([*COLLECT, "--out", "nowhere", *arguments]) == 1
+    assert observe.main([*OBSERVE, "--out", "nowhere", *arguments]) == 1
     assert words in caplog.text
 
 
 def test_a_policy_that_does_not_hold_up_stops_diagnosing(caplog: pytest.LogCaptureFixture) -> None:
     """It is told before Spark is started."""
-    assert diagnose.main(["--snapshot", "nowhere", "--policy-json", '{"tc_skew": 3}']) == 1
+    assert observe.main(["--snapshot", "nowhere", "--policy-json", '{"tc_skew": 3}']) == 1
     assert "tc_skew" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "missing"),
+    [
+        ([], "--cluster, --out, --taken-at (or --snapshot)"),
+        (["--cluster", "lab", "--out", "x"], "--taken-at (or --snapshot)"),
+    ],
+)
+def test_what_is_missing_is_named(capsys: pytest.CaptureFixture[str], arguments: list[str], missing: str) -> None:
+    """A snapshot to look at, or all that one is taken with."""
+    with pytest.raises(SystemExit, match="2"):
+        observe.main(arguments)
+    assert f"the following arguments are required: {missing}" in capsys.readouterr().err
+
+
+@pytest.mark.spark
+def test_a_snapshot_that_is_none_is_told_in_one_line(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Half of a cluster would pass for all of it."""
+    assert observe.main(["--snapshot", str(tmp_path)]) == 1
+    assert "SnapshotError" in caplog.text
+    assert "holds no _SUCCESS" in caplog.text
+    assert "Traceback" not in caplog.text
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [(["--cluster", "../up"], "cluster name"), (["--taken-at", "2026-01-01T00:00:00"], "time zone")],
+)
+def test_what_makes_no_path_is_told_in_one_line(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    arguments: list[str],
+    words: str,
+) -> None:
+    """Nothing is asked of the cluster first, and nothing is written."""
+    monkeypatch.setenv("STEWARD_ADMIN_URLS", "http://127.0.0.1:1")
+    assert observe.main([*OBSERVE, "--out", str(tmp_path), *arguments]) == 1
+    assert words in caplog.text
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.spark
+def test_housekeeping_says_how_many_are_left(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its last line is for the task's log."""
+    for days in (400, 401):
+        uri = snapshot_uri(str(tmp_path), "east", datetime.now(UTC) - timedelta(days=days))
+        SnapshotFolder(LocalFiles(), uri).finish()
+    policy = '{"housekeeping": {"keep_snapshots_least": 1}}'
+    assert housekeeping.main(["--cluster", "east", "--out", str(tmp_path), "--policy-json", policy]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "snapshots of east: 1 removed, 0 compacted, 1 left"
+
+
+def test_housekeeping_tells_a_wrong_policy_without_spark(caplog: pytest.LogCaptureFixture) -> None:
+    """In one line, with exit code 1."""
+    assert housekeeping.main(["--cluster", "east", "--out", "nowhere", "--policy-json", "{"]) == 1
+    assert "--policy-json: not JSON" in caplog.text
 
 
 def test_limits_of_the_policy_reach_the_client() -> None:
     """How the admin API is called is the policy's."""
-    parsed = collect.parser().parse_args(
-        [*COLLECT, "--out", "x", "--policy-json", '{"admin": {"read_attempts": 7}}'],
+    parsed = observe.parser().parse_args(
+        [*OBSERVE, "--out", "x", "--policy-json", '{"admin": {"read_attempts": 7}}'],
     )
 
-    settings = collect.settings_of(
+    settings = observe.settings_of(
         parsed, {"STEWARD_ADMIN_URLS": "https://a:1, https://b:1", "STEWARD_ADMIN_TOKEN": "t"}
     )
 
@@ -129,6 +196,6 @@ def test_a_policy_for_several_clusters_is_that_of_the_one_collected(
     file.write_text("admin: {read_attempts: 2}\nclusters: {lab: {admin: {read_attempts: 7}}}\n")
     arguments = ["--cluster", cluster, "--taken-at", "2026-01-31T23:59:59Z", "--out", "x", "--policy", str(file)]
 
-    settings = collect.settings_of(collect.parser().parse_args(arguments), {"STEWARD_ADMIN_URLS": "http://a:1"})
+    settings = observe.settings_of(observe.parser().parse_args(arguments), {"STEWARD_ADMIN_URLS": "http://a:1"})
 
     assert settings.limits.read_attempts == attempts

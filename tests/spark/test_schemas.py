@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pulsar_steward.collect.arrow import BROKER_TABLES, answer_schema, schema_of
+from pulsar_steward.collect.arrow import BROKER_TABLES, answer_schema
 from pulsar_steward.model.tables import COLLECTED, DIAGNOSED, Table
+from pulsar_steward.snapshots.arrow import schema_of
 from steward_spark.schemas import answer_ddl, spark_schema
 
 if TYPE_CHECKING:

@@ -1,1 +1,0 @@
-"""The checks, one a file: a snapshot's DataFrames in, findings out."""

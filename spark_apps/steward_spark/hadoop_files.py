@@ -1,0 +1,86 @@
+"""Any file system that Hadoop reaches, as a snapshot's folder needs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pulsar_steward.snapshots.files import Files, LocalFiles
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def files_at(spark: SparkSession, uri: str) -> Files:
+    """The file system of a URI: which one that is without a scheme is a matter of Hadoop's configuration."""
+    found = HadoopFiles(spark)
+    return LocalFiles() if found.local(uri) is not None else found
+
+
+class HadoopFiles(Files):
+    """A file system that is only reached through Java.
+
+    Args:
+        spark: The session whose configuration says how.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def local(self, place: str) -> Path | None:
+        """As `Files.local`."""
+        files, path = self._at(place)
+        if str(files.getScheme()) != "file":
+            return None
+        return Path(str(files.makeQualified(path).toUri().getPath()))
+
+    def exists(self, place: str) -> bool:
+        """As `Files.exists`."""
+        files, path = self._at(place)
+        return bool(files.exists(path))
+
+    def names(self, place: str) -> list[str]:
+        """As `Files.names`."""
+        files, path = self._at(place)
+        if not files.exists(path):
+            return []
+        return sorted(str(each.getPath().getName()) for each in files.listStatus(path))
+
+    def read(self, place: str) -> bytes:
+        """As `Files.read`."""
+        files, path = self._at(place)
+        stream = files.open(path)
+        try:
+            return bytes(java_class(self._spark, "org.apache.hadoop.io.IOUtils").readFullyToByteArray(stream))
+        finally:
+            stream.close()
+
+    def write(self, place: str, content: bytes) -> None:
+        """As `Files.write`."""
+        files, path = self._at(place)
+        stream = files.create(path, True)
+        try:
+            stream.write(content)
+        finally:
+            stream.close()
+
+    def move(self, place: str, folder: str) -> bool:
+        """As `Files.move`."""
+        files, path = self._at(place)
+        files.mkdirs(self._at(folder)[1])
+        return bool(files.exists(path) and files.rename(path, self._at(folder)[1]))
+
+    def delete(self, place: str) -> None:
+        """As `Files.delete`."""
+        files, path = self._at(place)
+        files.delete(path, True)
+
+    def _at(self, place: str) -> tuple[Any, Any]:
+        path = java_class(self._spark, "org.apache.hadoop.fs.Path")(place)
+        configuration = self._spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - Hadoop has no other door
+        return path.getFileSystem(configuration), path
+
+
+def java_class(spark: SparkSession, name: str) -> Any:
+    """A class of Java by its full name; asked for part by part, each part would be looked for as a class of its own."""
+    return getattr(spark.sparkContext._jvm, name)  # noqa: SLF001 - there is no other way to Java

@@ -1,0 +1,105 @@
+"""One observation in one Spark application: collects a snapshot where it is not there yet, and diagnoses it."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pulsar_steward.collect.collecting import Order, collect
+from pulsar_steward.collect.reading import Division, WrittenByTasks
+from pulsar_steward.diagnose.diagnosing import diagnose
+from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
+from steward_spark.hadoop_files import files_at
+from steward_spark.mapping import SparkMap, SparkMapOverFiles
+from steward_spark.reading import KeptBySpark
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from pyspark.sql import SparkSession
+
+    from pulsar_steward.admin.settings import AdminSettings
+    from pulsar_steward.collect.reading import BrokerReading
+    from pulsar_steward.parallel import MapOver
+    from pulsar_steward.policy.schema import Policy
+
+log = logging.getLogger(__name__)
+
+FEWEST_TASKS = 4
+"""For brokers, where there are as many: also as many shards as a snapshot has at least."""
+
+TASKS_A_CORE = 2
+"""So that one that has to wait for a broker does not leave its core idle."""
+
+ASKED_A_CORE = 4
+"""Brokers asked at the same time: while one's answer is read, others make theirs. So many documents are in memory."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observation:
+    """What is to be observed.
+
+    Attributes:
+        cluster: The cluster's name in Steward's connections.
+        out: URI of the folder of snapshots.
+        taken_at: When collecting began, with its time zone.
+        policy: The cluster's.
+        at_once: Brokers asked at the same time, at most; None: a few for each of Spark's cores.
+    """
+
+    cluster: str
+    out: str
+    taken_at: datetime
+    policy: Policy
+    at_once: int | None = None
+
+
+def observe(spark: SparkSession, settings: AdminSettings, observation: Observation) -> str:
+    """Takes a snapshot and diagnoses it; one that is there already is only diagnosed. Returns its URI.
+
+    Raises:
+        AdminError: If the cluster cannot be read at all.
+        ConfigurationError: If it cannot be carried out so, or the token would travel unencrypted to a broker.
+        NobodyAnswered: If not one broker could be read.
+        SnapshotError: If the snapshot cannot be written or read again.
+    """
+    uri = snapshot_uri(observation.out, observation.cluster, observation.taken_at)
+    folder = SnapshotFolder(files_at(spark, uri), uri)
+    if folder.finished():
+        log.info("%s is there already", folder.name)
+    else:
+        collect_snapshot(spark, settings, observation, folder)
+    return diagnose_snapshot(spark, uri, observation.policy)
+
+
+def diagnose_snapshot(spark: SparkSession, uri: str, policy: Policy) -> str:
+    """Looks for trouble in a finished snapshot. Returns its URI.
+
+    Raises:
+        SnapshotError: If it is not finished, or cannot be read or written.
+    """
+    folder = SnapshotFolder(files_at(spark, uri), uri)
+    log.info("looking for trouble")
+    # Tasks read files themselves where they lie in a folder, and are else handed them by Spark.
+    map_over: MapOver = SparkMapOverFiles(spark) if folder.staging() is None else SparkMap(spark)
+    diagnose(folder, policy, map_over)
+    return folder.uri
+
+
+def collect_snapshot(
+    spark: SparkSession, settings: AdminSettings, observation: Observation, folder: SnapshotFolder
+) -> None:
+    """Takes a snapshot, by Spark's tasks. Raises as `observe`."""
+    order = Order(cluster=observation.cluster, taken_at=observation.taken_at, policy=observation.policy.collect)
+    cores = spark.sparkContext.defaultParallelism
+    most = observation.at_once or ASKED_A_CORE * cores
+    tasks = min(max(FEWEST_TASKS, TASKS_A_CORE * cores), most)
+    division = Division(tasks, max(1, most // min(cores, tasks)))
+    map_over = SparkMap(spark)
+    reading: BrokerReading
+    if folder.staging() is None:
+        reading = KeptBySpark(spark, settings, folder, division)
+    else:
+        reading = WrittenByTasks(settings, folder, map_over, division)
+    collect(settings, order, folder, reading, map_over)

@@ -1,0 +1,85 @@
+"""Brokers' answers on their way into a snapshot that lies where only Hadoop reaches: through Spark's own writers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark import StorageLevel
+
+from pulsar_steward.collect.arrow import BROKER_TABLES, answer_schema, as_answer
+from pulsar_steward.collect.reading import SMALL_OF_BROKERS, BrokerReading, pieces_of
+from pulsar_steward.model.tables import METRICS, SHARDED
+from steward_spark.map_arrow import map_in_arrow
+from steward_spark.progress import watched
+from steward_spark.schemas import answer_ddl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pulsar_steward.admin.settings import AdminSettings
+    from pulsar_steward.collect.broker import BrokerTask, Scope
+    from pulsar_steward.collect.reading import Division, Tables
+    from pulsar_steward.model.tables import Table
+    from pulsar_steward.snapshots.folder import SnapshotFolder
+
+
+class KeptBySpark(BrokerReading):
+    """In Spark's memory, and on its disks where that is full, until it is written.
+
+    Args:
+        spark: The session.
+        settings: How to reach the cluster; they travel inside the pickled function.
+        folder: The snapshot's.
+        division: How brokers are divided into tasks.
+    """
+
+    def __init__(
+        self, spark: SparkSession, settings: AdminSettings, folder: SnapshotFolder, division: Division
+    ) -> None:
+        self._spark, self._settings, self._folder, self._division = spark, settings, folder, division
+        self._answers: DataFrame | None = None
+
+    def read(self, tasks: Sequence[BrokerTask], scope: Scope) -> Tables:
+        """As `BrokerReading.read`."""
+        settings, at_once = self._settings, self._division.at_once
+
+        def answered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            mine = (tasks[index] for batch in batches for index in batch.column(0).to_pylist())
+            return (as_answer(piece, BROKER_TABLES) for piece in pieces_of(settings, mine, scope, at_once))
+
+        count = max(1, min(self._division.tasks, len(tasks)))
+        numbers = self._spark.range(0, len(tasks), 1, count)
+        self._answers = map_in_arrow(numbers, answered, answer_ddl(BROKER_TABLES)).persist(StorageLevel.MEMORY_AND_DISK)
+        names = [table.name for table in SMALL_OF_BROKERS]
+        some = " or ".join(f"`{name}` is not null" for name in names)
+        with watched(self._spark, "brokers"):
+            small = self._answers.where(some).select(*names).toArrow()
+        schema = answer_schema(SMALL_OF_BROKERS)
+        return {name: _rows(small[name], schema.field(name).type) for name in names}
+
+    def samples(self, series: str) -> pa.Table:
+        """As `BrokerReading.samples`."""
+        rows = self._rows_of(METRICS)
+        return rows.where((rows["series"] == series) & rows["topic"].isNotNull()).toArrow()
+
+    def take_in(self) -> None:
+        """As `BrokerReading.take_in`; what one task read has the same number in the file's name of each table."""
+        for table in SHARDED:
+            self._rows_of(table).write.mode("overwrite").parquet(f"{self._folder.uri}/{table.name}")
+
+    def end(self) -> None:
+        """As `BrokerReading.end`."""
+        if self._answers is not None:
+            self._answers.unpersist()
+
+    def _rows_of(self, table: Table) -> DataFrame:
+        if self._answers is None:
+            raise RuntimeError("no broker was read yet")
+        return self._answers.where(self._answers[table.name].isNotNull()).select(f"{table.name}.*")
+
+
+def _rows(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Table:
+    return pa.Table.from_struct_array(column.drop_null().cast(kind))
