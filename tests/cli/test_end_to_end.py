@@ -1,4 +1,4 @@
-"""``steward`` as a process, with the real Spark jobs, against a simulated cluster."""
+"""``steward`` as a process, on a machine without Java, against a simulated cluster."""
 
 from __future__ import annotations
 
@@ -9,22 +9,20 @@ import jsonschema
 import pytest
 
 from lab.simulator import ClusterSpec, running_simulator
-from lab.testing import need_java
 from pulsar_steward.report.checkup.schema import schema
 from tests.command import steward
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.spark
-
 TOKEN = "made.up-token_of-a.superuser"
 JSON_AND_PAGE = ("--json", "out.json", "--html", "out.html")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _java() -> None:
-    need_java()
+@pytest.fixture(autouse=True)
+def _no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
 
 
 HEALTHY = pytest.param(
@@ -51,7 +49,10 @@ def test_a_checkup_of_a_cluster(tmp_path: Path, *, piled_up: bool, code: int) ->
     assert document["about"]["brokers_read"] == 3
     outlooks = {check["check_id"]: check["outlook"] for check in document["checks"]}
     assert outlooks["tc-skew"] == ("found" if piled_up else "clear")
-    assert "collecting from the brokers of local" in looked.stderr
+    assert looked.stderr.splitlines()[:2] == [
+        f"asking {cluster.admin_urls[0]} who is there",
+        "collecting from the brokers of local",
+    ]
     kept = next((tmp_path / "kept").glob("cluster=local/taken_at=*"))
     planned = steward(tmp_path, "plan", "--snapshot", str(kept))
     assert planned.returncode == 0, planned.stderr

@@ -11,6 +11,7 @@ from pulsar_steward.cli.options import (
     CaFile,
     ClusterName,
     Keep,
+    Master,
     PolicyFile,
     SnapshotUri,
     Source,
@@ -34,6 +35,7 @@ HtmlFile = Annotated[
 JsonFile = Annotated[
     str | None, typer.Option("--json", metavar="OUT", help="Writes JSON; `-`: to standard output, in place of text.")
 ]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Tells every finding, and why each check is clear.")]
 
 
 def checkup(  # noqa: PLR0913 - one for each option of the command
@@ -48,6 +50,8 @@ def checkup(  # noqa: PLR0913 - one for each option of the command
     html: HtmlFile = None,
     json: JsonFile = None,
     keep: Keep = None,
+    master: Master = None,
+    verbose: Verbose = False,
 ) -> None:
     """Looks at a cluster and says what is wrong. Exit code: 0 healthy, 1 findings, 2 could not look."""
     source = Source(
@@ -59,6 +63,7 @@ def checkup(  # noqa: PLR0913 - one for each option of the command
         policy=policy,
         cluster=cluster,
         keep=keep,
+        master=master,
     )
     written = policy_of(policy)
     _check_places({"--html": html, "--json": json})
@@ -70,7 +75,7 @@ def checkup(  # noqa: PLR0913 - one for each option of the command
     if json:
         _write(json, as_json(made))
     if STANDARD_OUTPUT not in {html, json}:
-        print_lines(terminal.lines(made, width()))
+        print_lines(terminal.lines(made, width(), verbose=verbose))
     raise typer.Exit(made.outcome.exit_code)
 
 

@@ -8,13 +8,14 @@ import typer
 from rich.markdown import Markdown
 from rich.text import Text
 
+from pulsar_steward.checks.check import Check
+from pulsar_steward.checks.registry import BY_ID, GROUPS
 from pulsar_steward.cli.places import page_of
 from pulsar_steward.cli.saying import out, print_lines, width
 from pulsar_steward.errors import ConfigurationError
-from pulsar_steward.model.catalog import CHECKS, CheckInfo
+from pulsar_steward.model.section import Section
 from pulsar_steward.policy.schema import Policy
-from pulsar_steward.policy.section import Section
-from pulsar_steward.report.checkup.sections import SECTIONS, section_of
+from pulsar_steward.report.checkup.sections import section_of
 from pulsar_steward.report.checkup.text import bullets, fitting, heading, numbered, wrapped
 
 CheckId = Annotated[str | None, typer.Argument(metavar="[CHECK_ID]", help="As reports name it; none: lists them all.")]
@@ -25,7 +26,7 @@ def explain(check_id: CheckId = None) -> None:
     if check_id is None:
         print_lines(_all(fitting(width())))
         return
-    info = CHECKS.get(check_id)
+    info = BY_ID.get(check_id)
     if info is None:
         raise ConfigurationError(f"there is no check {check_id!r}{_near(check_id)}")
     print_lines(_lines(info, fitting(width())))
@@ -33,12 +34,12 @@ def explain(check_id: CheckId = None) -> None:
 
 
 def _near(check_id: str) -> str:
-    near = difflib.get_close_matches(check_id.lower().replace("_", "-"), CHECKS, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(check_id.lower().replace("_", "-"), BY_ID, n=3, cutoff=0.5)
     return f": did you mean {' or '.join(near)}?" if near else ": `steward explain` lists them all"
 
 
 def _all(columns: int) -> Iterator[Text]:
-    for title, infos in SECTIONS:
+    for title, infos in GROUPS:
         if infos:
             yield from heading(title)
         for info in infos:
@@ -46,7 +47,7 @@ def _all(columns: int) -> Iterator[Text]:
             yield from wrapped(info.title, columns, indent=4)
 
 
-def _lines(info: CheckInfo, columns: int) -> Iterator[Text]:
+def _lines(info: Check, columns: int) -> Iterator[Text]:
     yield from wrapped(f"{info.title} [{info.check_id}]", columns, style="heading")
     yield from wrapped(section_of(info.check_id), columns, style="quiet")
     yield from heading("What to do")
@@ -69,7 +70,7 @@ def _thresholds(check_id: str) -> list[str]:
     return [f"{name}.{key}: {getattr(section, key)}: {field.description or ''}" for key, field in fields.items()]
 
 
-def _page(info: CheckInfo) -> None:
+def _page(info: Check) -> None:
     page = page_of(info.check_id)
     if page is None:
         print_lines([Text(), Text("The check's page is not at hand here: docs/checks of the project holds them.")])

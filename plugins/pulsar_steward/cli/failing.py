@@ -35,9 +35,9 @@ class JobFailed(StewardError):
 
 def in_one_line(error: StewardError) -> str:
     """An error of Steward's own, with what to do about it where its words do not say that already."""
-    if not isinstance(error, AdminError):
-        return str(error)
     names = [kind.__name__ for kind in type(error).__mro__]
+    if not isinstance(error, AdminError) and names[0] not in REMEDIES:
+        return str(error)
     return with_remedy(str(error), next((name for name in names if name in REMEDIES), ""))
 
 

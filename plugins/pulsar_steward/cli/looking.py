@@ -1,10 +1,18 @@
-"""Looks at a cluster: asks whether it lets us in, then runs the two Spark jobs, and gives back the snapshot."""
+"""Looks at a cluster: asks whether it lets us in, takes a snapshot, looks for trouble in it, and says where it is.
+
+That is done here, on threads, or by a Spark whose master is named.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
+import shlex
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,13 +21,32 @@ from pydantic import SecretStr
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.admin.settings import TOKEN_VARIABLE, AdminSettings
 from pulsar_steward.cli.jobs import run_job
-from pulsar_steward.cli.places import need_java, spark_apps
+from pulsar_steward.cli.places import JOB, need_java, spark_apps
+from pulsar_steward.collect.collecting import Order, collect
+from pulsar_steward.collect.reading import Division, WrittenByTasks
+from pulsar_steward.collect.waiting import Waiting
+from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.parallel import OnThreads
 from pulsar_steward.policy.place import CLUSTER_NAME
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.report.checkup.text import count
+from pulsar_steward.snapshots.files import LocalFiles
+from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pulsar_steward.cli.saying import Say
+
+SHARDS = 4
+"""Into which brokers are divided, where there are as many: each is judged by a thread of its own."""
+
+ASKED_AT_ONCE = 4
+"""Brokers of each shard: so many documents are in memory."""
+
+PATIENCE_SECONDS = 2
+"""After which it is said who is waited for; said again as often."""
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +59,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         allow_unencrypted_token: Whether the token may go over ``http`` to another machine.
         cluster: What to call it; None: as it calls itself.
         policy: Thresholds and limits, those of single clusters among them.
+        master: Of the Spark that does it; None: this process does.
     """
 
     urls: tuple[str, ...]
@@ -40,10 +68,11 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     allow_unencrypted_token: bool = False
     cluster: str | None = None
     policy: Policy
+    master: str | None = None
 
 
 def look(target: Target, folder: Path, say: Say) -> str:
-    """Takes a snapshot and diagnoses it, in one Spark as starting a second takes longer, and returns where it is.
+    """Takes a snapshot and diagnoses it, and returns where it is.
 
     Args:
         target: The cluster.
@@ -53,17 +82,82 @@ def look(target: Target, folder: Path, say: Say) -> str:
     Raises:
         AdminError: If the cluster cannot be reached, or does not let us in.
         ConfigurationError: If something is missing here.
-        JobFailed: If a job did not end well.
+        NobodyAnswered: If not one broker could be read.
+        JobFailed: If Spark did not end well.
     """
-    settings, apps = settings_of(target), spark_apps()
-    need_java()
+    settings = settings_of(target)
+    if target.master is not None:
+        need_java()
+        spark_apps()
     say(f"asking {settings.bases[0]} who is there")
     cluster = _named(target, settings)
-    policy = ["--policy-json", target.policy.for_cluster(cluster).model_dump_json()]
-    taken_at = datetime.now(UTC).isoformat(timespec="seconds")
+    policy, taken_at = target.policy.for_cluster(cluster), datetime.now(UTC).replace(microsecond=0)
+    settings = replace(settings, limits=policy.admin)  # those of this cluster, whose name was not known before
     say(f"collecting from the brokers of {cluster}")
-    collected = ["--cluster", cluster, "--out", str(folder.resolve()), "--taken-at", taken_at]
-    return run_job(apps / "collect.py", [*collected, "--diagnose", *policy], settings.in_environment(os.environ), say)
+    if target.master is not None:
+        arguments = ["--cluster", cluster, "--out", str(folder.resolve()), "--taken-at", taken_at.isoformat()]
+        submitted = {"PYSPARK_SUBMIT_ARGS": f"--master {shlex.quote(target.master)} pyspark-shell"}
+        environment = settings.in_environment({**os.environ, **submitted})
+        return run_job(spark_apps() / JOB, [*arguments, "--policy-json", policy.model_dump_json()], environment, say)
+    place = SnapshotFolder(LocalFiles(), snapshot_uri(str(folder.resolve()), cluster, taken_at))
+    try:
+        _look_here(settings, Order(cluster=cluster, taken_at=taken_at, policy=policy.collect), policy, place, say)
+    except OSError as error:
+        raise ConfigurationError(f"{place.uri}: no snapshot can be written there: {error.strerror or error}") from error
+    return place.uri
+
+
+def _look_here(settings: AdminSettings, order: Order, policy: Policy, place: SnapshotFolder, say: Say) -> None:
+    """Collects and diagnoses in this process."""
+    waiting, on_threads = Waiting(), OnThreads(SHARDS)
+    with _log_told(say), _waiting_told(waiting, settings.limits.total_timeout_seconds, say):
+        reading = WrittenByTasks(settings, place, on_threads, Division(SHARDS, ASKED_AT_ONCE), waiting)
+        collect(settings, order, place, reading, on_threads)
+    say("looking for trouble")
+    diagnose(place, policy, OnThreads(os.cpu_count() or 1))
+
+
+@contextmanager
+def _waiting_told(waiting: Waiting, at_most_seconds: int, say: Say) -> Iterator[None]:
+    """Says, while the block runs, who is waited for as soon as that takes long."""
+    ended = Event()
+
+    def watch() -> None:
+        while not ended.wait(PATIENCE_SECONDS):
+            slow = waiting.slowest()
+            if slow is not None and slow[1] >= PATIENCE_SECONDS:
+                broker, seconds = slow
+                say(
+                    f"waiting for {broker} for {seconds:.0f} s, an answer may take {at_most_seconds} s;"
+                    f" {count(waiting.done, 'broker')} read so far"
+                )
+
+    watcher = Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+
+
+@contextmanager
+def _log_told(say: Say) -> Iterator[None]:
+    """Says what collecting logs while the block runs; else Python would write warnings, with what brokers named."""
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            say(record.getMessage())
+
+    log, handler = logging.getLogger("pulsar_steward.collect"), Handler(logging.INFO)
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
 
 
 def settings_of(target: Target) -> AdminSettings:
@@ -93,7 +187,7 @@ def _token(file: Path | None) -> str | None:
 
 
 def _named(target: Target, settings: AdminSettings) -> str:
-    """Asks the cluster for its name, which only a superuser may: a wrong address or token shows before Spark starts."""
+    """Asks the cluster for its name, which only a superuser may: a wrong address or token shows at once."""
     with Reader(settings) as reader:
         own = reader.runtime_configuration().get("clusterName", "")
     if not own:

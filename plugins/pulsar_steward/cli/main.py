@@ -8,8 +8,10 @@ defect of Steward itself ends with 2 as well, so that nobody takes a crash for a
 """
 
 import io
+import os
 import signal
 import sys
+from contextlib import suppress
 from types import FrameType
 from typing import Annotated, NoReturn
 
@@ -64,7 +66,17 @@ def main() -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show a letter is no reason to stop
     signal.signal(signal.SIGTERM, _end)
-    sys.exit(run())
+    code = INTERRUPTED
+    try:
+        code = run()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else COULD_NOT_LOOK
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        # Python would wait for threads that wait for a broker, which may take minutes.
+        os._exit(code)
 
 
 def run(arguments: list[str] | None = None) -> int:

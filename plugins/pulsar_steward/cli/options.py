@@ -8,13 +8,17 @@ from typing import Annotated
 
 import msgspec
 import typer
+from pyarrow import fs
 
 from pulsar_steward.cli.failing import COULD_NOT_LOOK
 from pulsar_steward.cli.looking import Target, look
+from pulsar_steward.cli.places import JOB
 from pulsar_steward.cli.saying import progress, tell
-from pulsar_steward.errors import ConfigurationError, PolicyError
+from pulsar_steward.errors import ConfigurationError, PolicyError, SnapshotError
+from pulsar_steward.model.tables import FINDINGS, VERDICTS
 from pulsar_steward.policy.load import load_policy
 from pulsar_steward.policy.schema import Policy
+from pulsar_steward.snapshots.place import place_of
 from pulsar_steward.snapshots.read import Snapshot, open_snapshot
 
 AdminUrls = Annotated[
@@ -40,6 +44,10 @@ ClusterName = Annotated[
 Keep = Annotated[
     Path | None, typer.Option("--keep", metavar="DIR", help="Keeps the snapshot here; otherwise it is removed.")
 ]
+Master = Annotated[
+    str | None,
+    typer.Option("--master", metavar="URL", help="Has a Spark do the looking; needs Java.  [default: this process]"),
+]
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +62,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         policy: A policy file, or None.
         cluster: As for `Target`.
         keep: Where a new snapshot is kept, or None.
+        master: As for `Target`.
     """
 
     admin_urls: list[str] | None
@@ -64,6 +73,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     policy: Path | None
     cluster: str | None
     keep: Path | None
+    master: str | None = None
 
 
 def help_without_command(context: typer.Context) -> None:
@@ -97,7 +107,7 @@ def snapshot_of(source: Source, policy: Policy) -> Iterator[Snapshot]:
             "give either --admin-url, such as http://broker:8080, to look at a cluster, or --snapshot to read one"
         )
     if source.snapshot:
-        yield open_snapshot(source.snapshot)
+        yield _diagnosed(source.snapshot)
         return
     target = Target(
         urls=tuple(source.admin_urls or ()),
@@ -106,6 +116,7 @@ def snapshot_of(source: Source, policy: Policy) -> Iterator[Snapshot]:
         allow_unencrypted_token=source.allow_unencrypted_token,
         cluster=source.cluster,
         policy=policy,
+        master=source.master,
     )
     with _folder(source.keep) as folder:
         with progress() as say:
@@ -113,6 +124,23 @@ def snapshot_of(source: Source, policy: Policy) -> Iterator[Snapshot]:
         if source.keep:
             tell(f"the snapshot is kept at {uri}", err=True)
         yield open_snapshot(uri)
+
+
+def _diagnosed(uri: str) -> Snapshot:
+    """A snapshot that is there, and in which trouble was looked for.
+
+    Raises:
+        SnapshotError: If it cannot be opened, or nobody looked yet.
+    """
+    snapshot = open_snapshot(uri)
+    files, path = place_of(uri)
+    infos = files.get_file_info([f"{path}/{table.name}" for table in (FINDINGS, VERDICTS)])
+    if any(info.type is fs.FileType.NotFound for info in infos):
+        raise SnapshotError(
+            f"{uri} was collected, but never diagnosed, so nothing is known of the cluster's health: run"
+            f" `python spark_apps/{JOB} --snapshot {uri}`, or look at the cluster anew by --admin-url"
+        )
+    return snapshot
 
 
 @contextmanager

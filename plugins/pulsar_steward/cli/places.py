@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SPARK_APPS = "STEWARD_SPARK_APPS"
-JOB = "collect.py"
+JOB = "observe.py"
 
 
 def checkout() -> Path:

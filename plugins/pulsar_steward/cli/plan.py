@@ -11,6 +11,7 @@ from pulsar_steward.cli.options import (
     CaFile,
     ClusterName,
     Keep,
+    Master,
     PolicyFile,
     SnapshotUri,
     Source,
@@ -42,6 +43,7 @@ def plan(  # noqa: PLR0913 - one for each option of the command
     cluster: ClusterName = None,
     ledger: LedgerUrl = None,
     keep: Keep = None,
+    master: Master = None,
     json: AsJson = False,
 ) -> None:
     """Says what would be proposed, and why it is no more. Records nothing and asks nobody."""
@@ -55,6 +57,7 @@ def plan(  # noqa: PLR0913 - one for each option of the command
         policy=policy,
         cluster=cluster,
         keep=keep,
+        master=master,
     )
     written = policy_of(policy)
     with snapshot_of(source, written) as seen:

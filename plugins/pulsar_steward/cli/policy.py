@@ -11,11 +11,11 @@ import typer
 import yaml
 from pydantic.fields import FieldInfo
 
+from pulsar_steward.checks.registry import CHECKS
 from pulsar_steward.cli.failing import COULD_NOT_LOOK
 from pulsar_steward.cli.options import PolicyFile, help_without_command, policy_of
 from pulsar_steward.cli.saying import tell
 from pulsar_steward.errors import ConfigurationError, PolicyError
-from pulsar_steward.model.catalog import CHECKS
 from pulsar_steward.policy.layers import CLUSTERS, KINDS, NAMESPACES, TENANTS, Layer, is_namespace, stack
 from pulsar_steward.policy.load import load_policy
 from pulsar_steward.policy.place import policy_file
@@ -113,7 +113,7 @@ def _header(path: Path | None, cluster: str | None, namespace: str | None) -> It
 
 def _in_order() -> list[str]:
     """The checks' sections in the order in which reports list them, then the others."""
-    checks = [info.section for info in CHECKS.values()]
+    checks = [info.section for info in CHECKS]
     return [*(name for name in checks if name in SECTIONS), *(name for name in SECTIONS if name not in checks)]
 
 

@@ -24,7 +24,7 @@ Say = Callable[[str], None]
 """Tells how far it is."""
 
 _LOGGED = re.compile(
-    r"\S+ \S+ (?:DEBUG|INFO|WARNING|ERROR|CRITICAL) steward_spark\.(?:collecting|progress|gather) (.*)"
+    r"\S+ \S+ (?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (?:steward_spark|pulsar_steward\.collect)\.\w+ (.*)"
 )
 
 

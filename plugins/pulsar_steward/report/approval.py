@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.apply.changes import kind_of
+from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.catalog import CHECKS
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import BacklogQuota, SettingName, bytes_in_words, in_words
 from pulsar_steward.model.step import ChangeSetting, SplitBundle, UnloadBundle
@@ -176,7 +176,7 @@ def _since(finding: Finding) -> str:
 
 
 def _source(finding: Finding) -> str:
-    info = CHECKS.get(finding.check_id)
+    info = BY_ID.get(finding.check_id)
     return f"({finding.check_id}; {info.source})" if info else f"({finding.check_id})"
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from pulsar_steward.model.catalog import CHECKS, CheckInfo
+from pulsar_steward.checks.check import CheckWords
+from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.model.finding import Finding, Outlook, Verdict
 from pulsar_steward.report.checkup.document import CheckReport, FindingReport
 from pulsar_steward.report.checkup.sections import section_of
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def check_reports(
-    findings: Sequence[Finding], verdicts: Sequence[Verdict], catalog: Mapping[str, CheckInfo] = CHECKS
+    findings: Sequence[Finding], verdicts: Sequence[Verdict], catalog: Mapping[str, CheckWords] = BY_ID
 ) -> tuple[CheckReport, ...]:
     """The checks in the catalog's order, then those that only the snapshot knows."""
     found: defaultdict[str, list[Finding]] = defaultdict(list)
@@ -26,7 +27,7 @@ def check_reports(
     return tuple(_report(catalog.get(each) or _wordless(each), said.get(each), found[each]) for each in ids)
 
 
-def _report(info: CheckInfo, verdict: Verdict | None, findings: Sequence[Finding]) -> CheckReport:
+def _report(info: CheckWords, verdict: Verdict | None, findings: Sequence[Finding]) -> CheckReport:
     worst_first = tuple(sorted(findings, key=lambda finding: -finding.severity.rank))
     verdict = verdict or _unsaid(info.check_id, worst_first)
     return CheckReport(
@@ -63,6 +64,6 @@ def _unsaid(check_id: str, findings: Sequence[Finding]) -> Verdict:
     return Verdict(check_id=check_id, outlook=Outlook.UNKNOWN, reason=reason)
 
 
-def _wordless(check_id: str) -> CheckInfo:
+def _wordless(check_id: str) -> CheckWords:
     advice = ("Look at it with the version of Steward that found it: this one does not know the check.",)
-    return CheckInfo(check_id=check_id, title=check_id, advice=advice, source="")
+    return CheckWords(check_id=check_id, title=check_id, advice=advice, source="")

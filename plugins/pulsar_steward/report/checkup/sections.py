@@ -1,26 +1,13 @@
-"""The parts of the guide for a cluster in trouble, in its order, with the checks of each."""
+"""The part of the guide that a check belongs to."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pulsar_steward.model.catalog import backlog, clients, delayed, placement, resources
-
-if TYPE_CHECKING:
-    from pulsar_steward.model.catalog import CheckInfo
-
-SECTIONS: tuple[tuple[str, tuple[CheckInfo, ...]], ...] = (
-    ("Resources of brokers and bookies", resources.CHECKS),
-    ("Clients and acknowledgements", clients.CHECKS),
-    ("Where things are", placement.CHECKS),
-    ("Backlog, retention and expiry", backlog.CHECKS),
-    ("Delayed messages and capacity", delayed.CHECKS),
-)
+from pulsar_steward.checks.registry import GROUPS
 
 OTHER = "Other checks"
 """Where a check stands that this version has no words for: the snapshot was diagnosed by another one."""
 
-_SECTION_OF = {info.check_id: title for title, infos in SECTIONS for info in infos}
+_SECTION_OF = {check.check_id: group.title for group in GROUPS for check in group.checks}
 
 
 def section_of(check_id: str) -> str:

@@ -1,49 +1,59 @@
-"""A check-up as lines for a terminal: the worst first, readable on 80 columns, without colour and in a pipe."""
+"""A check-up as lines for a terminal: the worst first, readable on 80 columns, without colour and in a pipe.
+
+For a person in trouble: what was found, what to do, and then a line for each part of the guide that is clear. Why a
+check is clear or could not judge, and that nothing is proposed for it, is told where that is asked for, and always in
+the JSON and on the page.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from itertools import groupby
+import re
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from pulsar_steward.model.finding import Outlook
-from pulsar_steward.outside_text import shown
+from pulsar_steward.model.finding import Outlook, Severity
 from pulsar_steward.report.checkup.document import Outcome
 from pulsar_steward.report.checkup.text import STYLES, bullets, count, fitting, heading, numbered, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pulsar_steward.report.checkup.document import About, CheckReport, Checkup, Counts, FindingReport, Planning
+    from pulsar_steward.report.checkup.document import About, CheckReport, Checkup, Counts, FindingReport
 
-MOST_LISTED = 5
-"""Findings of one check that are listed here; JSON and page have more."""
+MOST_LISTED = 3
+"""Findings of one check that are told here; a reader who asks for all of them, JSON and page have more."""
 
 MOST_UNREAD = 20
 """Brokers and namespaces that are named one by one when they could not be read."""
 
 SEVERITY_COLUMNS = 10
+SECTION_COLUMNS = 12
 
 
-def lines(checkup: Checkup, width: int) -> Iterator[Text]:
+def lines(checkup: Checkup, width: int, *, verbose: bool = False) -> Iterator[Text]:
     """The report, line by line.
 
     Args:
         checkup: What is said.
         width: Columns of the terminal.
+        verbose: Whether every finding, reason and source is told.
     """
     width = fitting(width)
     yield from _header(checkup.about, width)
     yield from _summary(checkup, width)
     if not checkup.about.complete:
         yield from _partial(checkup.about, width)
-    yield from _worst(checkup, width)
-    yield from _found(checkup, width)
-    yield from _quiet(checkup, Outlook.UNKNOWN, "Could not be judged", width)
-    yield from _quiet(checkup, Outlook.CLEAR, "Clear", width)
-    yield from _planning(checkup.planning, width)
+    yield from _found(checkup, width, verbose=verbose)
+    yield from _advice(checkup, width, verbose=verbose)
+    yield from _planning(checkup, width, verbose=verbose)
+    if verbose:
+        yield from _reasons(checkup, Outlook.UNKNOWN, "Could not be judged", width)
+        yield from _reasons(checkup, Outlook.CLEAR, "Clear", width)
+    else:
+        yield from _not_judged(checkup, width)
+        yield from _clear(checkup, width)
 
 
 def verdict(checkup: Checkup) -> str:
@@ -84,7 +94,8 @@ def _summary(checkup: Checkup, width: int) -> Iterator[Text]:
     style = "critical" if checkup.counts.critical else styles[checkup.outcome]
     yield Text()
     yield from wrapped(f"RESULT: {verdict(checkup)}", width, style=style)
-    yield from wrapped(tally(checkup.counts), width)
+    if checkup.worst_first():
+        yield from wrapped(tally(checkup.counts), width)
 
 
 def _partial(about: About, width: int) -> Iterator[Text]:
@@ -105,39 +116,49 @@ def _because(reason: str | None) -> str:
     return f": {reason}" if reason else ""
 
 
-def _worst(checkup: Checkup, width: int) -> Iterator[Text]:
-    """What was found in a line each, so that the length of what follows hides nothing."""
+def _found(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
+    """The checks that found something, the worst first, with their worst findings."""
     found = checkup.worst_first()
     if not found:
         return
     yield from heading("What was found, the worst first")
     for check in found:
         severity = check.severity.value if check.severity else "found"
-        words = f"{check.title} ({check.findings_in_all:,})"
-        first = Text.assemble("  ", (severity.upper(), STYLES.get(severity, "")))
-        yield from wrapped(words, width, first=first, indent=SEVERITY_COLUMNS + 2)
+        first = Text.assemble((severity.upper(), STYLES.get(severity, "")))
+        yield Text()
+        yield from wrapped(f"{check.title} [{check.check_id}]", width, first=first, indent=SEVERITY_COLUMNS)
+        told = check.findings if verbose else check.findings[:MOST_LISTED]
+        for finding in told:
+            yield from _finding(finding, check, checkup.about, width)
+        if more := len(check.findings) - len(told):
+            yield from wrapped(f"and {more:,} more, which --verbose, --html and --json list", width, indent=4)
+        if check.not_listed:
+            yield from wrapped(f"and {check.not_listed:,} less bad ones, which were only counted", width, indent=4)
 
 
-def _found(checkup: Checkup, width: int) -> Iterator[Text]:
-    for section, checks in groupby(checkup.with_outlook(Outlook.FOUND), key=lambda check: check.section):
-        yield from heading(section)
-        for check in checks:
-            yield from _check(check, width)
+def _advice(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
+    """What to do about each of them, in the same order; about information only where that is asked for."""
+    found = checkup.worst_first()
+    if not found:
+        return
+    told = [check for check in found if verbose or not _is_quiet(check)]
+    yield from heading("What to do")
+    for check in told:
+        helped = f": {remedy(check)}" if check.remedied_by else ""  # of the others the proposal says it, once
+        yield Text()
+        yield from wrapped(f"{check.check_id}{helped}", width)
+        yield from numbered(check.advice, width, indent=2)
+        if verbose:
+            yield from wrapped(f"Source: {check.source or 'none is known'}", width, indent=2, style="quiet")
+    if rest := [check.check_id for check in found if check not in told]:
+        if told:
+            yield Text()
+        yield from wrapped(f"Nothing at once about {', '.join(rest)}: --verbose has advice.", width)
 
 
-def _check(check: CheckReport, width: int) -> Iterator[Text]:
-    yield Text()
-    yield from wrapped(f"{check.title} [{check.check_id}]", width, style=check.severity or "")
-    for finding in check.findings[:MOST_LISTED]:
-        yield from _finding(finding, width)
-    if (more := len(check.findings) - MOST_LISTED) > 0:
-        yield from wrapped(f"and {more:,} more here: --html and --json list them", width, indent=4)
-    if check.not_listed:
-        yield from wrapped(f"and {check.not_listed:,} further ones that are less bad", width, indent=4)
-    yield from wrapped("What to do:", width, indent=4)
-    yield from numbered(check.advice, width, indent=6)
-    yield from wrapped(remedy(check), width, indent=4)
-    yield from wrapped(f"Source: {check.source or 'none is known'}", width, indent=4, style="quiet")
+def _is_quiet(check: CheckReport) -> bool:
+    """Whether a check found no trouble: nothing, or information."""
+    return check.outlook is not Outlook.FOUND or check.severity is Severity.INFO
 
 
 def remedy(check: CheckReport) -> str:
@@ -156,15 +177,46 @@ def standing(finding: FindingReport) -> str:
     )
 
 
-def _finding(finding: FindingReport, width: int) -> Iterator[Text]:
-    style = STYLES[finding.severity]
-    yield Text.assemble("  ", (finding.severity.upper().ljust(SEVERITY_COLUMNS), style), shown(finding.subject))
-    yield from wrapped(finding.evidence, width, indent=4)
-    if since := standing(finding):
-        yield from wrapped(since, width, indent=4)
+def _finding(finding: FindingReport, check: CheckReport, about: About, width: int) -> Iterator[Text]:
+    """One finding; its severity and subject are said where they are not those of the check and of the evidence."""
+    severity = "" if finding.severity is check.severity else f"{finding.severity.upper()} "
+    subject = "" if _is_named(finding, about) else f"{finding.subject}: "
+    since = f" {standing(finding)}" if standing(finding) else ""
+    yield from bullets([f"{severity}{subject}{finding.evidence}{since}"], width, indent=4)
 
 
-def _quiet(checkup: Checkup, outlook: Outlook, title: str, width: int) -> Iterator[Text]:
+def _is_named(finding: FindingReport, about: About) -> bool:
+    """Whether the subject is the cluster, which the first line names, or the evidence has topic and subscription."""
+    names = (re.escape(name) for name in finding.subject.split(" subscription ", 1))
+    whole = (rf"(?<![\w/:.-]){name}(?![\w/:-]|\.\w)" for name in names)
+    return finding.subject == about.cluster or all(re.search(name, finding.evidence) for name in whole)
+
+
+def _not_judged(checkup: Checkup, width: int) -> Iterator[Text]:
+    """Which checks could not judge, in a paragraph."""
+    checks = checkup.with_outlook(Outlook.UNKNOWN)
+    if not checks:
+        return
+    yield from heading(f"Could not be judged ({len(checks)})")
+    ids = ", ".join(check.check_id for check in checks)
+    yield from wrapped(f"{ids} (--verbose says why)", width, indent=2, style=Outlook.UNKNOWN)
+
+
+def _clear(checkup: Checkup, width: int) -> Iterator[Text]:
+    """How many checks of each part of the guide are clear, in a line each."""
+    clear = Counter(check.section for check in checkup.with_outlook(Outlook.CLEAR))
+    if not clear:
+        return
+    yield from heading(f"Clear ({clear.total()} of {len(checkup.checks)})")
+    every = Counter(check.section for check in checkup.checks)
+    for section, checks in every.items():
+        style = "clear" if clear[section] == checks else ""
+        first = Text(f"  {clear[section]:>2} of {checks:>2}", STYLES.get(style, ""))
+        yield from wrapped(section, width, first=first, indent=SECTION_COLUMNS, style=style)
+
+
+def _reasons(checkup: Checkup, outlook: Outlook, title: str, width: int) -> Iterator[Text]:
+    """Every check of an outlook with its reason; checks of one reason stand together."""
     checks = checkup.with_outlook(outlook)
     if not checks:
         return
@@ -177,12 +229,29 @@ def _quiet(checkup: Checkup, outlook: Outlook, title: str, width: int) -> Iterat
         yield from wrapped(reason, width, indent=4)
 
 
-def _planning(planning: Planning, width: int) -> Iterator[Text]:
+def _planning(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
+    """What would be proposed, and why it is no more."""
+    planning, reasons = checkup.planning, _why_no_more(checkup, verbose=verbose)
     yield from heading("What Steward would propose")
-    if not planning.batches:
-        yield from wrapped("Nothing, for these reasons:", width)
     for batch in planning.batches:
         back = "can be undone" if batch.undoable else "cannot be undone entirely"
         cost = f"{count(batch.steps, 'step')}, {count(batch.clients, 'client')} would reconnect; {back}"
-        yield from bullets([f"{batch.title} ({cost}). `steward plan` shows the steps."], width)
-    yield from bullets(planning.reasons, width)
+        yield from bullets([f"{batch.title} ({cost})"], width)
+    if not planning.batches:
+        nothing = "Nothing, for these reasons:" if reasons else "Nothing: no trouble was found that it could remedy."
+        yield from wrapped(nothing, width)
+    yield from bullets(reasons, width)
+    if planning.batches:
+        yield from wrapped("`steward plan` shows every step.", width)
+
+
+def _why_no_more(checkup: Checkup, *, verbose: bool) -> list[str]:
+    """Why no more is proposed, but for what only repeats what the report says of checks that are clear or unknown.
+
+    How far from its thresholds a check is, and that information asks for nothing, is told where it is asked for.
+    """
+    clear = ", ".join(check.check_id for check in checkup.with_outlook(Outlook.CLEAR))
+    unknown = checkup.with_outlook(Outlook.UNKNOWN)
+    told = unknown if verbose else tuple(check for check in checkup.checks if _is_quiet(check))
+    repeated = (f" {clear}.", *(check.reason for check in told if check.reason))
+    return [reason for reason in checkup.planning.reasons if not reason.endswith(repeated)]
