@@ -1,9 +1,8 @@
 """One diagnosis in a process of its own, so that what it takes is its own: made by `benchmarks.diagnose`.
 
-``python -m benchmarks.diagnose_one SNAPSHOT make TOPICS`` makes a snapshot; ``... SNAPSHOT diagnose [CHECK_ID ...]``
-diagnoses it, by all checks if none is named, and ``... SNAPSHOT apart`` then does so once more for each check alone.
-``... SNAPSHOT again`` does what a task does that is tried again after ``... diagnose``. The last line of the output is
-`One` as JSON. What Java takes is read from Linux's ``/proc``.
+``python -m benchmarks.diagnose_one SNAPSHOT make TOPICS`` makes a snapshot. ``... SNAPSHOT spark`` diagnoses it by
+Spark's tasks, ``... SNAPSHOT embedded`` on threads, and ``... SNAPSHOT direct`` only carries out all checks, on one
+thread, and then each alone. The last line of the output is `One` as JSON.
 """
 
 from __future__ import annotations
@@ -16,126 +15,105 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from benchmarks.bench.figures import Figures, Meter
 from benchmarks.large_snapshot import Cluster, write
-from pulsar_steward.model.tables import COLLECTED, FINDINGS
+from pulsar_steward.checks.registry import CHECKS, VIEWS
+from pulsar_steward.diagnose.asking import SnapshotSources
+from pulsar_steward.diagnose.diagnosing import diagnose
+from pulsar_steward.diagnose.runner import run_checks
+from pulsar_steward.model.tables import FINDINGS, SMALL
+from pulsar_steward.parallel import OnThreads, on_this_thread
 from pulsar_steward.policy.schema import Policy
-from steward_spark.checks.check import Check
-from steward_spark.checks.registry import CHECKS
-from steward_spark.diagnosing import diagnose, judged
-from steward_spark.holding import held
-from steward_spark.place import DIAGNOSED_NOTE, SnapshotPlace
+from pulsar_steward.snapshots.files import LocalFiles
+from pulsar_steward.snapshots.folder import SnapshotFolder
+from steward_spark.observing import diagnose_snapshot
 from steward_spark.session import spark_session
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import SparkSession
+    from pulsar_steward.checks.check import Check
+    from pulsar_steward.diagnose.runner import CheckResult
 
-    from steward_spark.checks.check import Judgement
-    from steward_spark.frames import Frames
-
-HEAP = "3g"
-"""Leaves a quarter of 4 GiB to what Java takes besides."""
+WHAT = "findings"
 
 
 class One(msgspec.Struct, frozen=True):
-    """What one diagnosis took, after Spark had started.
+    """What one diagnosis took, after Spark, if any, had started.
 
     Attributes:
-        seconds: Until all tables were written.
-        cpu_seconds: Of Java and Python, on all cores.
-        peak_memory_bytes: Most resident memory of Java since it started.
-        by_check: Seconds of each check. Several run at a time and wait for frames that another one derives: they add
-            up to more than `seconds`, and the first of those that share a frame pays for it.
+        figures: Until all tables were written; of ``direct`` until all checks were judged.
         subjects: Of the findings listed, by check.
-        counting_seconds: To count the rows of every table afterwards, in a Java that has got warm.
-        apart: Seconds of each check alone; empty where that was not asked for.
+        by_check: Seconds of each check alone; empty but for ``direct``.
     """
 
-    seconds: float
-    cpu_seconds: float
-    peak_memory_bytes: int
-    by_check: dict[str, float]
+    figures: Figures
     subjects: dict[str, list[str]]
-    counting_seconds: float
-    apart: dict[str, float]
+    by_check: dict[str, float] = {}
 
 
 def main(arguments: Sequence[str]) -> None:
     """Does what the arguments say."""
     uri, what, *rest = arguments
-    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f"--driver-memory {HEAP} pyspark-shell")
+    folder = SnapshotFolder(LocalFiles(), uri)
+    match what:
+        case "make":
+            write(Path(uri), Cluster(int(rest[0])))
+            return
+        case "spark":
+            one = _by_spark(folder)
+        case "embedded":
+            meter = Meter()
+            diagnose(folder, Policy(), OnThreads(os.cpu_count() or 1))
+            one = _of_folder(meter, folder)
+        case "direct":
+            one = _directly(folder)
+        case _:
+            raise SystemExit(f"{what}: give one of make, spark, embedded, direct")
+    sys.stdout.write(f"{msgspec.json.encode(one).decode()}\n")
+
+
+def _by_spark(folder: SnapshotFolder) -> One:
     spark = spark_session("benchmark")
+    # A worker process starts with the first job; the application that has collected has paid for it.
+    spark.sparkContext.parallelize(range(2), 2).map(lambda number: number).count()
     try:
-        if what == "make":
-            write(spark, uri, Cluster(int(rest[0])))
-        else:
-            if what != "again":
-                SnapshotPlace(spark, uri).remove_note(DIAGNOSED_NOTE)
-            one = _diagnosed(spark, uri, [check for check in CHECKS if not rest or check.info.check_id in rest])
-            told = msgspec.structs.replace(one, apart=_apart(spark, uri)) if what == "apart" else one
-            sys.stdout.write(f"{msgspec.json.encode(told).decode()}\n")
+        meter = Meter()
+        diagnose_snapshot(spark, folder.uri, Policy())
+        return _of_folder(meter, folder)
     finally:
         spark.stop()
 
 
-def _diagnosed(spark: SparkSession, uri: str, checks: Sequence[Check]) -> One:
-    place, seconds = SnapshotPlace(spark, uri), dict[str, float]()
-    spark.range(1).count()  # starts what Spark starts with its first job
-    java = java_of(spark)
-    cpu, began = cpu_seconds(java), time.perf_counter()
-    diagnose(spark, uri, Policy(), [_timed(check, seconds) for check in checks])
-    took, cpu = time.perf_counter() - began, cpu_seconds(java) - cpu
-    peak, began = _peak_memory_bytes(java), time.perf_counter()
-    for table in COLLECTED:
-        place.read(table).count()
-    counting = time.perf_counter() - began
+def _of_folder(meter: Meter, folder: SnapshotFolder) -> One:
+    figures = meter.figures(WHAT, 0)
+    found = folder.read(FINDINGS)
     subjects: dict[str, list[str]] = {}
-    for row in place.read(FINDINGS).select("check_id", "subject").collect():
-        subjects.setdefault(row["check_id"], []).append(row["subject"])
-    return One(took, cpu, peak, seconds, subjects, counting, {})
+    for check_id, subject in zip(found["check_id"].to_pylist(), found["subject"].to_pylist(), strict=True):
+        subjects.setdefault(check_id, []).append(subject)
+    return One(msgspec.structs.replace(figures, count=found.num_rows), subjects)
 
 
-def _timed(check: Check, seconds: dict[str, float]) -> Check:
-    """The check, which notes how long it took."""
-
-    def judge(frames: Frames, policy: Policy) -> Judgement:
-        began = time.perf_counter()
-        try:
-            return check.judge(frames, policy)
-        finally:
-            seconds[check.info.check_id] = time.perf_counter() - began
-
-    return Check(check.info, judge)
-
-
-def _apart(spark: SparkSession, uri: str) -> dict[str, float]:
-    """Each check alone, in a Java that has got warm; each derives for itself what it needs."""
-    seconds: dict[str, float] = {}
+def _directly(folder: SnapshotFolder) -> One:
+    """Nothing is read but what checks ask for, and nothing is written."""
+    snapshot = SnapshotSources({table.name: folder.source(table) for table in SMALL}, folder.shards())
+    meter = Meter()
+    results = _checked(snapshot, CHECKS)
+    subjects = {
+        each.check.check_id: [finding.subject for finding in each.judgement.findings]
+        for each in results
+        if each.judgement.findings
+    }
+    figures, by_check = meter.figures(WHAT, sum(map(len, subjects.values()))), dict[str, float]()
     for check in CHECKS:
-        with held(spark, SnapshotPlace(spark, uri), []) as frames:
-            judged(frames, Policy(), [_timed(check, seconds)])
-    return seconds
+        began = time.perf_counter()
+        _checked(snapshot, [check])
+        by_check[check.check_id] = time.perf_counter() - began
+    return One(figures, subjects, by_check)
 
 
-def java_of(spark: SparkSession) -> Path:
-    """Where Linux tells what the Java of a session takes."""
-    gateway = spark.sparkContext._gateway  # noqa: SLF001 - Spark does not tell which process it runs in
-    if gateway is None:
-        raise RuntimeError("Spark runs in no process of its own: start the benchmark without spark-submit")
-    return Path("/proc", str(gateway.proc.pid))
-
-
-def cpu_seconds(java: Path) -> float:
-    """Of Java, and of this process."""
-    fields = (java / "stat").read_text().rpartition(")")[2].split()
-    ticks = int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK") + time.process_time()
-
-
-def _peak_memory_bytes(java: Path) -> int:
-    lines = dict(line.split(":", 1) for line in (java / "status").read_text().splitlines())
-    return int(lines["VmHWM"].split()[0]) * 1024
+def _checked(snapshot: SnapshotSources, checks: Sequence[Check]) -> list[CheckResult]:
+    return run_checks(snapshot, Policy(), checks, VIEWS, on_this_thread)
 
 
 if __name__ == "__main__":

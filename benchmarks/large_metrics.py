@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
-
-from pyspark.sql import DataFrame
-
 RARE = 100_000
 
 _SUBSCRIPTION = (
@@ -38,51 +34,45 @@ _OF_BROKER = {
 """Series → labels and value, the same of each broker."""
 
 
-def metrics(topics: DataFrame, subscriptions: DataFrame, brokers: DataFrame) -> DataFrame:
-    """The samples that do not rest: those of topics, of namespaces and of brokers themselves.
+def metrics() -> str:
+    """A question for the samples of one shard: those of topics, of namespaces and of brokers themselves.
 
     Of every second topic the age of its backlog is told, of the subscriptions of every third the delayed messages and
     their index. Write latencies are told by bucket, of each namespace on each of its brokers.
     """
-    each = (_ages(topics), _delayed(subscriptions), _latencies(topics), _own(brokers))
-    return reduce(DataFrame.unionByName, each).selectExpr("*", "'broker' as source_kind")
+    parts = " union all by name ".join(f"({part})" for part in (_AGES, _DELAYED, _LATENCIES, _OWN))
+    return f"select *, 'broker' as source_kind from ({parts})"  # noqa: S608 - of this file's own words
 
 
-def _ages(topics: DataFrame) -> DataFrame:
-    return topics.where("i % 2 = 0").selectExpr(
-        "broker as source", "'pulsar_storage_backlog_age_seconds' as series", "topic", "null as subscription",
-        f"concat({_TOPIC}) as labels_json", "pmod(xxhash64(i, 'age'), 3600) + 0.0 as value",
-    )  # fmt: skip
+_AGES = f"""
+    select broker as source, 'pulsar_storage_backlog_age_seconds' as series, topic, concat({_TOPIC}) as labels_json,
+        (hash(i, 'age') % 3600)::double as value
+    from topics where i % 2 = 0
+"""  # noqa: S608 - as above
 
+_DELAYED = f"""
+    select broker as source, series, topic, subscription, concat({_SUBSCRIPTION}) as labels_json,
+        if(i % {RARE} = 6, 5000000.0, 1.0 + hash(i, 'delayed') % 50)::double * bytes as value
+    from subscriptions, (values ('pulsar_subscription_delayed', 1),
+        ('pulsar_subscription_delayed_message_index_size_bytes', 24)) as told(series, bytes)
+    where i % 3 = 0
+"""  # noqa: S608 - as above
+"""Delayed messages, and the bytes of their index, at 24 bytes each."""
 
-def _delayed(subscriptions: DataFrame) -> DataFrame:
-    """Delayed messages, and the bytes of their index, at 24 bytes each."""
-    messages = f"if(i % {RARE} = 6, 5000000.0, 1.0 + pmod(xxhash64(i, 'delayed'), 50))"
-    named = subscriptions.where("i % 3 = 0").selectExpr("*", f"{messages} as messages")
-    pairs = "'pulsar_subscription_delayed', messages, 'pulsar_subscription_delayed_message_index_size_bytes'"
-    told = named.selectExpr("*", f"explode(map({pairs}, messages * 24)) as (series, value)")
-    return told.selectExpr(
-        "broker as source", "series", "topic", "subscription", f"concat({_SUBSCRIPTION}) as labels_json", "value"
-    )
+_BUCKETS = ", ".join(f"('{bound}', {100.0 / (1 + place)}::double)" for place, bound in enumerate(_BOUNDS))
+_LATENCIES = f"""
+    select broker as source, series, concat('{{"cluster":"large","namespace":"', namespace,
+        '/persistent","quantile":"', quantile, '"}}') as labels_json, value
+    from (select distinct broker, namespace from topics),
+        (values ('pulsar_ml_LedgerAddEntryLatencyBuckets'), ('pulsar_ml_LedgerSwitchLatencyBuckets')) as told(series),
+        (values {_BUCKETS}) as buckets(quantile, value)
+    order by source, namespace, series, quantile
+"""  # noqa: S608 - as above
+"""About the same work of every namespace on a broker."""
 
-
-def _latencies(topics: DataFrame) -> DataFrame:
-    """About the same work of every namespace on a broker."""
-    buckets = ", ".join(f"'{bound}', {100.0 / (1 + place)}" for place, bound in enumerate(_BOUNDS))
-    series = "'pulsar_ml_LedgerAddEntryLatencyBuckets', 'pulsar_ml_LedgerSwitchLatencyBuckets'"
-    there = topics.select("broker", "namespace").distinct()
-    told = there.selectExpr("*", f"explode(array({series})) as series")
-    return told.selectExpr("*", f"explode(map({buckets})) as (quantile, value)").selectExpr(
-        "broker as source", "series", "null as topic", "null as subscription",
-        "concat('{\"cluster\":\"large\",\"namespace\":\"', namespace, '/persistent\",\"quantile\":\"', quantile, '\"}')"
-        " as labels_json", "value",
-    )  # fmt: skip
-
-
-def _own(brokers: DataFrame) -> DataFrame:
-    samples = ", ".join(f"struct('{name}', '{labels}', {value})" for name, (labels, value) in _OF_BROKER.items())
-    told = brokers.selectExpr("broker", f"inline(array({samples})) as (series, labels, value)")
-    return told.selectExpr(
-        "broker as source", "series", "null as topic", "null as subscription",
-        "concat('{\"cluster\":\"large\"', if(labels = '', '', ','), labels, '}') as labels_json", "value",
-    )  # fmt: skip
+_SAMPLES = ", ".join(f"('{name}', '{labels}', {value}::double)" for name, (labels, value) in _OF_BROKER.items())
+_OWN = f"""
+    select broker as source, series, concat('{{"cluster":"large"', if(labels = '', '', ','), labels, '}}')
+        as labels_json, value
+    from own_brokers, (values {_SAMPLES}) as told(series, labels, value)
+"""  # noqa: S608 - as above

@@ -1,4 +1,4 @@
-"""One look at a cluster as Steward takes it, `collect` and then `diagnose`, in a Spark session that is there."""
+"""One look at a cluster as `steward checkup` takes it: collected and diagnosed on threads of this process."""
 
 from __future__ import annotations
 
@@ -7,35 +7,22 @@ from typing import TYPE_CHECKING
 from pydantic import SecretStr
 
 from pulsar_steward.admin.settings import AdminSettings
-from steward_spark.checks.registry import CHECKS
-from steward_spark.collecting import Order, collect
-from steward_spark.diagnosing import diagnose
+from pulsar_steward.checks.registry import CHECKS
+from pulsar_steward.cli.looking import ASKED_AT_ONCE, SHARDS
+from pulsar_steward.collect.collecting import Order, collect
+from pulsar_steward.collect.reading import Division, WrittenByTasks
+from pulsar_steward.diagnose.diagnosing import diagnose
+from pulsar_steward.parallel import OnThreads
+from pulsar_steward.snapshots.files import LocalFiles
+from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import datetime
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
-
     from lab.target import PulsarTarget
     from pulsar_steward.policy.schema import Policy
-
-SMALL = {
-    "spark.sql.shuffle.partitions": "1",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-"""A lab's tables are small: to compile a query takes longer than to interpret it (measured: 35 s of CPU against 21)."""
-
-
-def for_small_tables(spark: SparkSession) -> SparkSession:
-    """A session on the same Spark whose queries start sooner; the given one stays as it is."""
-    session = spark.newSession()
-    for key, value in SMALL.items():
-        session.conf.set(key, value)
-    return session
 
 
 def settings_of(target: PulsarTarget, policy: Policy) -> AdminSettings:
@@ -45,7 +32,6 @@ def settings_of(target: PulsarTarget, policy: Policy) -> AdminSettings:
 
 
 def observe(
-    spark: SparkSession,
     target: PulsarTarget,
     policy: Policy,
     *,
@@ -57,7 +43,6 @@ def observe(
     """Takes a snapshot, diagnoses it, and returns its URI.
 
     Args:
-        spark: The session that both jobs run in.
         target: The cluster.
         policy: Thresholds and limits.
         cluster: Its name in Steward's connections; snapshots of that name are its past.
@@ -65,6 +50,22 @@ def observe(
         taken_at: When it counts as taken, with its time zone.
         checks: Ids of those to run; all of them by default.
     """
-    chosen = [check for check in CHECKS if not checks or check.info.check_id in checks]
-    order = Order(cluster=cluster, out=str(out), taken_at=taken_at, policy=policy.collect)
-    return diagnose(spark, collect(spark, settings_of(target, policy), order), policy, chosen)
+    chosen = [check for check in CHECKS if not checks or check.check_id in checks]
+    order = Order(cluster=cluster, taken_at=taken_at, policy=policy.collect)
+    folder = SnapshotFolder(LocalFiles(), snapshot_uri(str(out), cluster, taken_at))
+    collected_here(settings_of(target, policy), order, folder)
+    diagnose(folder, policy, OnThreads(SHARDS), chosen)
+    return folder.uri
+
+
+def collected_here(settings: AdminSettings, order: Order, folder: SnapshotFolder) -> None:
+    """Takes a snapshot on threads of this process.
+
+    Args:
+        settings: How to reach the cluster.
+        order: What is to be collected.
+        folder: The snapshot's.
+    """
+    on_threads = OnThreads(SHARDS)
+    reading = WrittenByTasks(settings, folder, on_threads, Division(SHARDS, ASKED_AT_ONCE))
+    collect(settings, order, folder, reading, on_threads)

@@ -6,7 +6,6 @@ Exit code 0 only when nothing was missed, nothing was found falsely, and every f
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 import time
@@ -14,18 +13,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyspark
+import duckdb
 from rich.console import Console
 
 from benchmarks.accuracy.document import Run, markdown
 from benchmarks.accuracy.outcome import scores
+from benchmarks.accuracy.running import Workbench
 from benchmarks.accuracy.table import checks_table, faults_table, found_of, wrongs
-from benchmarks.submit import SUBMIT
 from benchmarks.telling import sayer, versions
 from lab.faults.fault import RealFault, SimulatedFault
 from lab.faults.registry import FAULTS
 from lab.model import VERSIONS
-from steward_spark.session import spark_session
+from pulsar_steward.checks.registry import CHECKS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             outcomes,
             of_checks,
             datetime.now(UTC).date().isoformat(),
-            versions(Pulsar=VERSIONS[0], Spark=pyspark.__version__),
+            versions(Pulsar=VERSIONS[0], DuckDB=duckdb.__version__),
         )
         arguments.out.write_text(markdown(run), encoding="utf-8")
         console.print(f"written: {arguments.out}")
@@ -96,27 +95,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def check_ids() -> list[str]:
     """Of every check there is."""
-    from steward_spark.checks.registry import CHECKS  # noqa: PLC0415 - wrong arguments are told without Spark
-
-    return [check.info.check_id for check in CHECKS]
+    return [check.check_id for check in CHECKS]
 
 
 def _outcomes(faults: Sequence[AnyFault], home: Path, console: Console) -> list[Outcome]:
-    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", SUBMIT)
-    spark = spark_session("accuracy")
-    from benchmarks.accuracy.running import Workbench  # noqa: PLC0415 - as above
-    from benchmarks.observing import for_small_tables  # noqa: PLC0415 - as above
-
     say = sayer(console)
     began = time.monotonic()
-    try:
-        outcomes = []
-        for outcome in Workbench(for_small_tables(spark), home, say).outcomes(faults):
-            outcomes.append(outcome)
-            told = "\n  ".join([found_of(outcome), *wrongs(outcome)])
-            say(f"{len(outcomes)}/{len(faults)} {outcome.fault.name}, {outcome.seconds:.0f} s: {told}")
-    finally:
-        spark.stop()
+    outcomes = []
+    for outcome in Workbench(home, say).outcomes(faults):
+        outcomes.append(outcome)
+        told = "\n  ".join([found_of(outcome), *wrongs(outcome)])
+        say(f"{len(outcomes)}/{len(faults)} {outcome.fault.name}, {outcome.seconds:.0f} s: {told}")
     say(f"{time.monotonic() - began:.0f} s in all")
     return outcomes
 

@@ -1,4 +1,4 @@
-"""Makes a fault, looks at it as Steward does (`collect`, then `diagnose`), and judges what was found."""
+"""Makes a fault, looks at it as Steward does (collecting, then diagnosing), and judges what was found."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
-
     from lab.cluster import Lab
     from lab.faults.fault import SimulatedFault
     from lab.faults.registry import AnyFault
@@ -32,13 +30,11 @@ class Workbench:
     """Looks at one fault after another.
 
     Args:
-        spark: The session that both jobs run in.
         home: A folder for labs and snapshots.
         say: Told what happens, a line at a time.
     """
 
-    def __init__(self, spark: SparkSession, home: Path, say: Callable[[str], None]) -> None:
-        self._spark = spark
+    def __init__(self, home: Path, say: Callable[[str], None]) -> None:
         self._home = home
         self._say = say
 
@@ -97,4 +93,4 @@ class Workbench:
     def _observe(self, fault: AnyFault, cluster: PulsarTarget, taken_at: datetime) -> str:
         policy = parse_policy(fault.policy, name=f"the policy of {fault.name}")
         out = self._home / "snapshots"
-        return observe(self._spark, cluster, policy, cluster=fault.name, out=out, taken_at=taken_at)
+        return observe(cluster, policy, cluster=fault.name, out=out, taken_at=taken_at)

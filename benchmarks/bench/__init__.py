@@ -1,1 +1,1 @@
-"""How long Steward takes on clusters of three sizes, beside what it could be measured against: ``make bench``."""
+"""How long Steward takes on clusters of two sizes, beside what it could be measured against: ``make bench``."""

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.bench``: collects, diagnoses and plans at three sizes, and writes `docs/performance.md`."""
+"""``python -m benchmarks.bench``: collects, diagnoses and plans at two sizes, and writes `docs/performance.md`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 DOCUMENT = ROOT / "docs" / "performance.md"
-SIZES = (10_000, 100_000, 1_000_000)
+SIZES = (10_000, 1_000_000)
 PARTITIONS_A_BROKER = 10_000
 FEWEST_BROKERS = 3
 SAMPLE = 3_000
@@ -53,12 +53,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     say = sayer(console)
     with tempfile.TemporaryDirectory(prefix="bench-") as home:
         sizes = [measured(partitions, Path(home, str(partitions)), say) for partitions in arguments.sizes]
+        say("from a trigger to an approval, in an Airflow")
+        asking = told_by(Figures, "benchmarks.bench.asking", Path(home, "airflow"))
+        say(f"  {asking.seconds:.1f} s")
         say("the simulator beside real brokers")
         truth = compared(Path(home, "truth"), MEMORY, say) if _may_run_pulsar(say) else None
     planning = [told_by(Figures, "benchmarks.bench.planning", which) for which in ("coordinators", "bundles")]
     bench = Bench(
         sizes,
         planning,
+        asking,
         truth,
         where_the_time_goes() if arguments.profile else [],
         datetime.now(UTC).date().isoformat(),
@@ -83,14 +87,26 @@ def measured(partitions: int, home: Path, say: Callable[[str], None]) -> Size:
         say(f"{partitions:,} partitions on {brokers} brokers")
         floor = told_by(Figures, "benchmarks.bench.floor", home / "floor", *urls)
         say(f"  floor {floor.seconds:.1f} s, {floor.cpu_seconds:.1f} s of processor time")
-        collect = told_by(Figures, "benchmarks.bench.collecting", home / "snapshots", *urls, environment=MEMORY)
-        say(f"  collect {collect.seconds:.1f} s, {collect.cpu_seconds:.1f} s of processor time")
+        by_spark, embedded = (
+            told_by(Figures, "benchmarks.bench.collecting", how, home / how, *urls, environment=MEMORY)
+            for how in ("spark", "embedded")
+        )
+        checkup = told_by(Figures, "benchmarks.bench.checkup", *urls)
+        for what, each in {"collect by Spark": by_spark, "embedded": embedded, "checkup": checkup}.items():
+            say(f"  {what} {_took(each, floor)}")
         one_by_one = told_by(Figures, "benchmarks.bench.one_by_one", str(SAMPLE), *urls)
         say(f"  one by one {1000 * one_by_one.seconds / one_by_one.count:.2f} ms a topic")
     # The simulated brokers stand by no longer: a diagnosis asks nobody.
-    diagnose = measure(partitions)
-    say(f"  diagnose {diagnose.seconds:.1f} s, {diagnose.cpu_seconds:.1f} s of processor time")
-    return Size(partitions, brokers, collect, floor, one_by_one, diagnose)
+    diagnose = measure(partitions, environment=MEMORY)
+    ways = {"diagnose by Spark": diagnose.spark, "embedded": diagnose.embedded, "checks alone": diagnose.direct}
+    for what, each in ways.items():
+        say(f"  {what} {_took(each, floor)}")
+    return Size(partitions, brokers, by_spark, embedded, floor, one_by_one, checkup, diagnose)
+
+
+def _took(figures: Figures, floor: Figures) -> str:
+    floors = f"{figures.seconds / floor.seconds:.1f} floors"
+    return f"{figures.seconds:.1f} s ({floors}), {figures.cpu_seconds:.1f} s of processor time"
 
 
 def where_the_time_goes() -> list[tuple[str, float]]:

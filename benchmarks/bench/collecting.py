@@ -1,4 +1,4 @@
-"""Collecting, as the job does: ``python -m benchmarks.bench.collecting OUT URL...``, after Spark has started."""
+"""Collecting: ``python -m benchmarks.bench.collecting spark|embedded OUT URL...``, after Spark, if any, has started."""
 
 from __future__ import annotations
 
@@ -9,33 +9,53 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+import pyarrow.parquet as pq
 
-from benchmarks.bench.figures import Meter, told
+from benchmarks.bench.figures import Figures, Meter, told
+from benchmarks.observing import collected_here
 from pulsar_steward.admin.settings import AdminSettings
+from pulsar_steward.collect.collecting import Order, _Collecting
 from pulsar_steward.model.tables import TOPICS
 from pulsar_steward.policy.schema import Policy
-from steward_spark.collecting import Order, _Collecting, collect
-from steward_spark.place import SnapshotPlace
+from pulsar_steward.snapshots.files import LocalFiles
+from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
+from steward_spark.observing import Observation, collect_snapshot
 from steward_spark.session import spark_session
 
+CLUSTER = "bench"
 
-def main(out: str, *urls: str) -> None:
+
+def main(how: str, out: str, *urls: str) -> None:
     """Takes one snapshot of the cluster behind these URLs."""
-    spark = spark_session("bench")
+    parts = dict[str, float]()
+    timed(_Collecting, "brokers", "ask all brokers, and write what they answer", parts)
+    timed(_Collecting, "_namespaces_and_endpoints", "ask for all namespaces", parts)
+    timed(_Collecting, "_drilled", "find suspects, and ask their owners about them", parts)
+    timed(SnapshotFolder, "write", "write the small tables", parts)
+    policy, now = Policy(), datetime.now(UTC)
+    settings = AdminSettings(urls=urls, limits=policy.admin)
+    folder = SnapshotFolder(LocalFiles(), snapshot_uri(out, CLUSTER, now))
+    if how == "spark":
+        figures = _by_spark(settings, Observation(cluster=CLUSTER, out=out, taken_at=now, policy=policy), folder)
+    else:
+        meter = Meter()
+        collected_here(settings, Order(cluster=CLUSTER, taken_at=now, policy=policy.collect), folder)
+        figures = meter.figures("topics", 0)
+    files = [file for shard in folder.shards() for file in shard[TOPICS.name]]
+    count = sum(pq.read_metadata(file).num_rows for file in files)
+    told(msgspec.structs.replace(figures, count=count, parts=parts))
+
+
+def _by_spark(settings: AdminSettings, observation: Observation, folder: SnapshotFolder) -> Figures:
+    spark = spark_session(CLUSTER)
     # A worker process starts with the first job; the job of an hour's schedule pays for it just as once.
     spark.sparkContext.parallelize(range(2), 2).map(lambda number: number).count()
-    policy, parts = Policy(), dict[str, float]()
-    timed(_Collecting, "brokers", "ask all brokers, and write what they answer", parts)
-    timed(_Collecting, "_coordinators", "ask for all namespaces, and put all bundles together", parts)
-    timed(_Collecting, "_drilled", "find suspects", parts)
-    timed(SnapshotPlace, "write", "ask owners about suspects, and write the small tables", parts)
-    meter = Meter()
-    order = Order(cluster="bench", out=out, taken_at=datetime.now(UTC), policy=policy.collect)
-    uri = collect(spark, AdminSettings(urls=urls, limits=policy.admin), order)
-    figures = meter.figures("topics", 0, parts)
-    count = SnapshotPlace(spark, uri).read(TOPICS).count()
-    spark.stop()
-    told(msgspec.structs.replace(figures, count=count))
+    try:
+        meter = Meter()
+        collect_snapshot(spark, settings, observation, folder)
+        return meter.figures("topics", 0)
+    finally:
+        spark.stop()
 
 
 def timed(owner: type, method: str, words: str, parts: dict[str, float]) -> None:

@@ -26,17 +26,21 @@ class Size:
     Attributes:
         partitions: About so many.
         brokers: How many.
-        collect: Collecting, to Parquet.
+        collect: Collecting by Spark, to Parquet.
+        embedded: The same on threads of one process.
         floor: The same documents fetched, decoded and written, and nothing else.
         one_by_one: A sample of topics asked for one by one.
-        diagnose: All checks on a snapshot of that size, in which every check finds something.
+        checkup: `steward checkup`, from its start to its end.
+        diagnose: All checks on a snapshot of that size, which has trouble of many kinds.
     """
 
     partitions: int
     brokers: int
     collect: Figures
+    embedded: Figures
     floor: Figures
     one_by_one: Figures
+    checkup: Figures
     diagnose: DiagnoseFigures
 
     @property
@@ -53,6 +57,7 @@ class Bench:
     Attributes:
         sizes: Rising.
         planning: Measurements of planners.
+        asking: From a trigger to an approval that waits.
         truth: A real cluster and a simulated one of the same shape.
         profile: Functions by their own time, of reading one broker's documents.
         date: ISO.
@@ -62,6 +67,7 @@ class Bench:
 
     sizes: Sequence[Size]
     planning: Sequence[Figures]
+    asking: Figures
     truth: Truth | None
     profile: Sequence[tuple[str, float]]
     date: str
@@ -76,27 +82,28 @@ def markdown(bench: Bench) -> str:
         "# How long it takes",
         "",
         "Written by `make bench`, in one run on one machine: the simulated cluster runs beside what is measured, on",
-        "the same cores. Times begin when Spark has started; processor time is that of all processes that were",
-        "measured, the cluster's not included; memory is the most that the largest process ever held.",
+        "the same cores. Times begin when Spark has started, of a checkup when it is called; processor time is that",
+        "of all processes that were measured, the cluster's not included; memory is the most that the largest process",
+        "ever held.",
         "",
         f"{bench.date}, {bench.machine}, {versions}.",
         "",
         "## By size",
         "",
-        "| partitions, brokers | what | seconds | processor seconds | peak memory |",
-        "|---|---|---|---|---|",
+        "| partitions, brokers | what | seconds | in floors | processor seconds | in floors | peak memory |",
+        "|---|---|---|---|---|---|---|",
         *(line for size in bench.sizes for line in _size(size)),
         "",
         *_reached(bench),
         "## Ratios",
         "",
-        "| partitions | collect against the floor | a topic one by one against collecting | diagnose against DuckDB |",
+        "| partitions | collect against the floor | a topic one by one against collecting | diagnose, its checks |",
         "|---|---|---|---|",
         *(_ratios(size) for size in bench.sizes),
         "",
         "The floor: the same documents fetched from the same cluster, decoded by msgspec and written by pyarrow, and",
-        "nothing else. One by one: each topic's `/stats`, 32 at a time, of a sample. DuckDB: some of the same checks",
-        "on the same Parquet, against the same checks in Spark.",
+        "nothing else. One by one: each topic's `/stats`, 32 at a time, of a sample. The checks: all of them asked of",
+        "the same Parquet directly, on one thread, and nothing written, against the whole diagnosis by Spark.",
         "",
         "## Growth",
         "",
@@ -121,7 +128,7 @@ def markdown(bench: Bench) -> str:
 
 
 def _reached(bench: Bench) -> Iterator[str]:
-    if found := targets(bench.sizes, bench.planning):
+    if found := targets(bench.sizes, bench.planning, bench.asking):
         yield from ("## Targets", "", *lines(found), "")
 
 
@@ -150,43 +157,49 @@ def _functions(profile: Sequence[tuple[str, float]]) -> Iterator[str]:
 
 def _size(size: Size) -> Iterator[str]:
     where, found = f"{size.partitions:,}, {size.brokers}", size.diagnose
-    for what, figures in {"collect": size.collect, "the floor": size.floor}.items():
-        cells = f"{figures.seconds:.1f} | {figures.cpu_seconds:.1f} | {_memory(figures.peak_bytes)}"
-        yield f"| {where} | {what} | {cells} |"
-    cells = f"{found.seconds:.1f} | {found.cpu_seconds:.1f} | {_memory(found.peak_memory_bytes)}"
-    yield f"| {where} | diagnose | {cells} |"
+    measured = {
+        "the floor": size.floor,
+        "collect by Spark": size.collect,
+        "collect embedded": size.embedded,
+        "diagnose by Spark": found.spark,
+        "diagnose embedded": found.embedded,
+        "all checks directly, on one thread": found.direct,
+        "`steward checkup`": size.checkup,
+    }
+    for what, each in measured.items():
+        seconds = f"{each.seconds:.1f} | {each.seconds / size.floor.seconds:.1f}"
+        processors = f"{each.cpu_seconds:.1f} | {each.cpu_seconds / size.floor.cpu_seconds:.1f}"
+        yield f"| {where} | {what} | {seconds} | {processors} | {_memory(each.peak_bytes)} |"
 
 
 def _ratios(size: Size) -> str:
     floor, found = size.collect.seconds / size.floor.seconds, size.diagnose
-    duckdb = f"{found.compared_seconds:.1f} s against {found.duckdb_seconds:.1f} s: {found.times_duckdb:.1f} times"
-    return f"| {size.partitions:,} | {floor:.1f} times | {size.against_one_by_one:.0f} times | {duckdb} |"
+    alone = f"{found.spark.seconds:.1f} s against {found.direct.seconds:.1f} s: {found.times_direct:.1f} times"
+    return f"| {size.partitions:,} | {floor:.1f} times | {size.against_one_by_one:.0f} times | {alone} |"
 
 
 def _growth(small: Size, large: Size) -> str:
     partitions = large.partitions / small.partitions
     collect = large.collect.seconds / small.collect.seconds
-    diagnose = large.diagnose.seconds / small.diagnose.seconds
+    diagnose = large.diagnose.spark.seconds / small.diagnose.spark.seconds
     sizes = f"{small.partitions:,}, {large.partitions:,} ({partitions:.0f} times)"
     return f"| {sizes} | {collect:.1f} times | {diagnose:.1f} times |"
 
 
 def _profile(size: Size) -> Iterator[str]:
     """Parts of collecting, and the checks that take longest, at the largest size."""
-    yield f"Of collecting {size.partitions:,} partitions:"
+    yield f"Of collecting {size.partitions:,} partitions by Spark:"
     yield ""
     yield "| part | seconds |"
     yield "|---|---|"
     yield from (f"| {part} | {seconds:.1f} |" for part, seconds in size.collect.parts.items())
     yield ""
-    yield "Of the diagnosis; several checks run at a time, and the first of those that share a frame pays for it:"
+    yield "Of the checks, each alone on one thread; what several share, each computes for itself here:"
     yield ""
     yield "| check | seconds | findings |"
     yield "|---|---|---|"
     longest = sorted(size.diagnose.by_check.items(), key=lambda item: -item[1])[:LONGEST]
     yield from (f"| {check} | {seconds:.1f} | {size.diagnose.findings.get(check, 0):,} |" for check, seconds in longest)
-    yield ""
-    yield f"Counting the rows of every table alone takes {size.diagnose.counting_seconds:.1f} s."
 
 
 def _memory(count: int) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.bench.figures import Figures, Meter, told
 from pulsar_steward.model.bundles import FULL_RANGE, TC_NAMESPACE, BundleRange, position_of, ranges_of, tc_topic
+from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.planners.bundles.facts import BundleFacts, Crowd, Load, Suspect, TopicFact
 from pulsar_steward.planners.registry import make_plan
@@ -26,6 +27,7 @@ CROWD = 320
 """Topics of a bundle that is to be split."""
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+IDENTITY = ClusterIdentity(name="bench", metadata_id=None)
 
 
 def coordinators() -> Figures:
@@ -49,6 +51,7 @@ def coordinators() -> Figures:
     )
     scene = Scene(
         cluster="bench",
+        pulsar_cluster=IDENTITY,
         snapshot_id="bench-20260101T000000Z",
         taken_at=NOW,
         brokers=tuple(BrokerFact(broker=f"broker-{number:02d}:8080", read=True) for number in range(BROKERS)),
@@ -75,6 +78,7 @@ def bundles() -> Figures:
     )
     scene = Scene(
         cluster="bench",
+        pulsar_cluster=IDENTITY,
         snapshot_id="bench-20260101T000000Z",
         taken_at=NOW,
         brokers=tuple(BrokerFact(broker=f"broker-{number:02d}:8080", read=True) for number in range(BROKERS)),

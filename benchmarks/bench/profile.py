@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pulsar_steward.admin.settings import AdminSettings
-from pulsar_steward.collect.arrow import LARGE_TABLES
 from pulsar_steward.collect.broker import BrokerTask, Scope, read_brokers
 from pulsar_steward.collect.files import TableFiles
+from pulsar_steward.model.tables import SHARDED
 from pulsar_steward.policy.schema import Policy
 
 MOST = 12
@@ -35,7 +35,7 @@ def _read(url: str, folder: Path) -> None:
     policy = Policy()
     settings = AdminSettings(urls=(url,), limits=policy.admin)
     task = BrokerTask(url.partition("://")[2], "local", leader=False)
-    with TableFiles(folder, "part.parquet", LARGE_TABLES) as files:
+    with TableFiles(folder, "part.parquet", SHARDED) as files:
         for piece in read_brokers(settings, [task], Scope(datetime.now(UTC), policy.collect)):
             files.takes(piece)
         list(files.written())

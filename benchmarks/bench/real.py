@@ -83,7 +83,7 @@ def _measured(
 ) -> Cluster:
     sizes = _sizes(urls)
     floor = told_by(Figures, "benchmarks.bench.floor", home / f"{which}-floor", *urls)
-    collect = told_by(Figures, "benchmarks.bench.collecting", home / which, *urls, environment=environment)
+    collect = told_by(Figures, "benchmarks.bench.collecting", "spark", home / which, *urls, environment=environment)
     say(f"  {which}: {len(sizes):,} topics, collected in {collect.seconds:.1f} s, floor {floor.seconds:.1f} s")
     return Cluster(statistics.median(sizes), floor, collect)
 

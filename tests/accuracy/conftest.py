@@ -1,4 +1,4 @@
-"""What the measured faults need: a Spark session of their own settings, and one lab after the other."""
+"""What the measured faults need: somebody who looks at them, and one lab after the other."""
 
 from __future__ import annotations
 
@@ -8,18 +8,15 @@ import pytest
 
 from benchmarks.accuracy.labs import Labs
 from benchmarks.accuracy.running import Workbench
-from benchmarks.observing import for_small_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark.sql import SparkSession
-
 
 @pytest.fixture(scope="session")
-def workbench(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Workbench:
+def workbench(tmp_path_factory: pytest.TempPathFactory) -> Workbench:
     """Looks at faults as `make accuracy` does."""
-    return Workbench(for_small_tables(spark), tmp_path_factory.mktemp("accuracy"), print)
+    return Workbench(tmp_path_factory.mktemp("accuracy"), print)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 from benchmarks.accuracy.labs import in_order
 from lab.faults.fault import RealFault, SimulatedFault
 from lab.faults.registry import FAULTS
-from pulsar_steward.model.catalog import CHECKS
+from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.policy.load import parse_policy
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def test_names_are_unique() -> None:
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_labels_are_of_checks_and_of_policies_that_exist(fault: AnyFault) -> None:
     """A label that names no check could never be held, and one whose policy is unknown never be looked at."""
-    assert {expected.check_id for expected in fault.expected} | fault.allowed.keys() <= CHECKS.keys()
+    assert {expected.check_id for expected in fault.expected} | fault.allowed.keys() <= BY_ID.keys()
     for expected in fault.expected:
         re.compile(expected.subject)
     parse_policy(fault.policy, name=fault.name)

@@ -17,10 +17,7 @@ if TYPE_CHECKING:
     from benchmarks.accuracy.running import Workbench
     from lab.faults.registry import AnyFault
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.extended("tests/live/test_checkup.py::test_a_cluster_through_its_days", "tests/spark/checks"),
-]
+pytestmark = pytest.mark.extended("tests/live/test_checkup.py::test_a_cluster_through_its_days", "tests/checks")
 
 QUICK = in_order(fault for fault in FAULTS if fault.quick)
 

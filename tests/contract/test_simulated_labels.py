@@ -4,9 +4,9 @@ import pytest
 
 from lab.faults.fault import SimulatedFault
 from lab.faults.simulated import FAULTS
-from pulsar_steward.model.catalog import CHECKS
+from pulsar_steward.checks.registry import BY_ID
 
-IDS = CHECKS.keys()
+IDS = BY_ID.keys()
 NOT_TO_BE_HAD_FOR_REAL = {
     "backlog-growing",
     "bookie-thread-busy",
