@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.observing import observe
@@ -12,12 +13,16 @@ from pulsar_steward.model.finding import Severity
 from pulsar_steward.planners.from_snapshot import scene_of
 from pulsar_steward.planners.moves import moves_before
 from pulsar_steward.planners.registry import make_plan
+from pulsar_steward.snapshots.folder import snapshot_uri
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.live.hands import Hands
 
 if TYPE_CHECKING:
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.snapshots.read import Snapshot
+
+SECOND_S = 5.0
+"""Within which a second is over."""
 
 GONE_WITHIN_S = 90.0
 """Brokers renew the statistics that a snapshot is made of every five seconds in these labs."""
@@ -34,8 +39,14 @@ class Healer(Hands):
     checks: tuple[str, ...]
 
     def observe(self) -> Snapshot:
-        """Takes and diagnoses a snapshot."""
-        now, out = datetime.now(UTC), self.home / "snapshots"
+        """Takes and diagnoses a snapshot; as its name is its second, one of the same second is waited out."""
+        out = self.home / "snapshots"
+        wait_until(
+            lambda: not Path(snapshot_uri(str(out), self.cluster, datetime.now(UTC))).exists(),
+            "a second without a snapshot",
+            SECOND_S,
+        )
+        now = datetime.now(UTC)
         return open_snapshot(
             observe(self.lab, self.policy, cluster=self.cluster, out=out, taken_at=now, checks=self.checks)
         )
