@@ -20,6 +20,13 @@ HEARTBEAT = r"^pulsar/([^/]+/)?[^/]+:\d+$"
 """Namespaces in which brokers write to themselves."""
 
 
+STARTED = "process_start_time_seconds"
+"""When a process started, since the epoch."""
+
+DELAYED_SERIES = "pulsar_subscription_delayed"
+"""Messages of a subscription that wait for their time."""
+
+
 @dataclass(frozen=True)
 class View:
     """Something that questions select from.

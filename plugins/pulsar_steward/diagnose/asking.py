@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.views import View
     from pulsar_steward.diagnose.database import Sources
     from pulsar_steward.model.section import Section
+    from pulsar_steward.model.tables import Table
     from pulsar_steward.parallel import MapOver
 
 log = logging.getLogger(__name__)
@@ -180,8 +181,11 @@ def ask(
 
 def about_of(snapshot: SnapshotSources) -> About:
     """What a snapshot is, and those that it may be compared with."""
-    row, brokers = _snapshot_row(snapshot), _brokers(snapshot)
-    earlier = [_snapshot_row(each) for each in snapshot.earlier]
+    with connect(1) as connection:
+        snapshots = enumerate((snapshot, *snapshot.earlier))
+        (row,), *others = (_small_rows(connection, each, SNAPSHOT, number) for number, each in snapshots)
+        brokers = sorted(_small_rows(connection, snapshot, BROKERS), key=lambda each: each["broker"])
+    earlier = [each for (each,) in others]
     return About(
         cluster=row["cluster"],
         unread=(*(row["unread_brokers"] or ()), *(row["unread_namespaces"] or ())),
@@ -205,18 +209,13 @@ def reads(questions: Questions, table: str, views: Sequence[View]) -> bool:
     return any(table in _WORD.findall(text) for text in (*texts, *named))
 
 
-def _snapshot_row(snapshot: SnapshotSources) -> Mapping[str, Any]:
-    with connect(1) as connection:
-        add_table(connection, SNAPSHOT, snapshot.small.get(SNAPSHOT.name), SNAPSHOT.name)
-        (row,) = connection.sql("from snapshot").to_arrow_table().to_pylist()
-    return dict(row)
-
-
-def _brokers(snapshot: SnapshotSources) -> list[dict[str, Any]]:
-    with connect(1) as connection:
-        add_table(connection, BROKERS, snapshot.small.get(BROKERS.name), BROKERS.name)
-        rows = connection.sql("select broker, topics, metrics_read from brokers order by broker").to_arrow_table()
-    return [dict(row) for row in rows.to_pylist()]
+def _small_rows(
+    connection: duckdb.DuckDBPyConnection, snapshot: SnapshotSources, table: Table, number: int = 0
+) -> list[dict[str, Any]]:
+    """A small table's rows; of several snapshots, each has its number."""
+    name = f"{table.name}_{number}"
+    add_table(connection, table, snapshot.small.get(table.name), name)
+    return [dict(row) for row in connection.sql(f"from {name}").to_arrow_table().to_pylist()]
 
 
 def _asked(asker: Asker, name: str, question: Question | LookBack) -> _Asked:
@@ -392,6 +391,8 @@ def _looked_back(
 ) -> dict[Key, _Answered]:
     """What earlier snapshots answer; all of them are asked in one go."""
     looking = [each for each in askers if each.questions.earlier and not _failed(each, answers)]
+    if not looking:
+        return {}
     asked = {
         (each.name, name): _asked(each, name, question)
         for each in looking
@@ -401,13 +402,13 @@ def _looked_back(
     whose: list[datetime] = []
     for number, earlier in enumerate(snapshot.earlier):
         for small in (True, False):
-            wanted, taken_at = _wanted(looking, number, small=small)
+            wanted = _wanted(looking, number, small=small)
             given = {name: _rows_of(answers, name) for name, _ in wanted}
             questions = tuple(asked[key] for key in wanted)
             shards: Sequence[Sources] = ({},) if small else earlier.shards or ({},)
             for shard in shards if questions else ():
                 tasks.append(ShardTask(earlier.small, shard, questions, views, threads, given))
-                whose.append(taken_at)
+                whose.append(looking[0].context.about.earlier[number].taken_at)
     told = map_over(_answer_of_shard, tasks) if tasks else []
     dated = [{key: _dated(each, at) for key, each in answer.items()} for answer, at in zip(told, whose, strict=True)]
     found = {key: [answer[key] for answer in dated if key in answer] for key in asked}
@@ -428,16 +429,14 @@ def _of_nothing(
     }
 
 
-def _wanted(looking: Sequence[Asker], number: int, *, small: bool) -> tuple[list[Key], datetime]:
-    """Who asks what of an earlier snapshot, and when that was taken."""
-    taken_at = looking[0].context.about.earlier[number].taken_at if looking else None
-    wanted = [
+def _wanted(looking: Sequence[Asker], number: int, *, small: bool) -> list[Key]:
+    """Who asks what of an earlier snapshot."""
+    return [
         (each.name, name)
         for each in looking
         for name, question in each.questions.earlier.items()
         if question.small is small and _recent(each.context, question, number)
     ]
-    return wanted, taken_at  # type: ignore[return-value]  # nobody looks at it where nobody asks
 
 
 def _recent(context: CheckContext[Any], question: LookBack, number: int) -> bool:

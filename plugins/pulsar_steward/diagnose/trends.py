@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from pulsar_steward.checks.backlog.growth import reference, within
 from pulsar_steward.checks.check import CheckContext, LookBack, Question
-from pulsar_steward.checks.clients.connection_churn import STARTED, SUCCEEDED
+from pulsar_steward.checks.clients.connection_churn import SUCCEEDED
+from pulsar_steward.checks.views import STARTED
 from pulsar_steward.diagnose.asking import Asker
 from pulsar_steward.model.measures import (
     BROKER_CONNECTION_RATE,

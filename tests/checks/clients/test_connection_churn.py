@@ -9,7 +9,8 @@ import pytest
 
 from pulsar_steward.checks.check import MAX_FINDINGS
 from pulsar_steward.checks.clients import connection_churn as check
-from pulsar_steward.checks.clients.connection_churn import ACTIVE, FAILED, STARTED, SUCCEEDED
+from pulsar_steward.checks.clients.connection_churn import ACTIVE, FAILED, SUCCEEDED
+from pulsar_steward.checks.views import STARTED
 from pulsar_steward.model.finding import Severity
 
 if TYPE_CHECKING:

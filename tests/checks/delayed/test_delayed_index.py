@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_steward.checks.delayed import delayed_bucket_count, delayed_index_memory, delayed_index_multiplied
 from pulsar_steward.checks.delayed.trackers import BUCKET_TRACKER as BUCKET
-from pulsar_steward.checks.delayed.views import DELAYED_SERIES
+from pulsar_steward.checks.views import DELAYED_SERIES
 from pulsar_steward.model.finding import Severity
 
 if TYPE_CHECKING:

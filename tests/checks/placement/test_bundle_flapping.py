@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.checks.placement import bundle_flapping
-from pulsar_steward.checks.placement.moves import STARTED
+from pulsar_steward.checks.views import STARTED
 from pulsar_steward.model.finding import Severity
 from tests.builders import NOW, a_policy
 

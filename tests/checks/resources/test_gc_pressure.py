@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.checks.resources import gc_pressure
-from pulsar_steward.checks.resources.silence import STARTED
+from pulsar_steward.checks.views import STARTED
 from pulsar_steward.model.finding import Severity
 
 if TYPE_CHECKING:

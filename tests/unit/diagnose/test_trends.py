@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.clients.connection_churn import ACTIVE, STARTED, SUCCEEDED
+from pulsar_steward.checks.clients.connection_churn import ACTIVE, SUCCEEDED
+from pulsar_steward.checks.views import STARTED
 from pulsar_steward.diagnose.asking import NoAnswer, about_of, ask
 from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.diagnose.trends import FASTEST, NAME, trends, trends_asker

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
 from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
+from pulsar_steward.checks.views import STARTED
 from pulsar_steward.checks.words import duration, named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
@@ -38,7 +39,6 @@ class ConnectionChurnPolicy(Section):
     )
 
 
-STARTED = "process_start_time_seconds"
 ACTIVE = "pulsar_active_connections"
 SUCCEEDED = "pulsar_connection_create_success_count"
 FAILED = "pulsar_connection_create_fail_count"

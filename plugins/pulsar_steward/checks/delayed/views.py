@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pulsar_steward.checks.views import View
+from pulsar_steward.checks.views import DELAYED_SERIES, View
 
-DELAYED_SERIES = "pulsar_subscription_delayed"
 BUCKET_SERIES = "pulsar_delayed_message_index_bucket_total"
 BUCKET_PROPERTY = r"#pulsar\.internal\.delayed\.bucket"
 """How the names of the cursor's properties begin of which each is a bucket."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Question
-from pulsar_steward.checks.delayed.views import DELAYED_SERIES
+from pulsar_steward.checks.views import DELAYED_SERIES
 from pulsar_steward.checks.words import named
 
 if TYPE_CHECKING:

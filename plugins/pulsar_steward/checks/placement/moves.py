@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
+from pulsar_steward.checks.views import STARTED
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from pulsar_steward.checks.check import Row
 
-STARTED = "process_start_time_seconds"
 
 STARTS = f"""
 select source as broker, max(value) as started from metrics

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question
-from pulsar_steward.checks.resources.silence import STARTED, brokers_of, silent_in
+from pulsar_steward.checks.resources.silence import brokers_of, silent_in
+from pulsar_steward.checks.views import STARTED
 from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section

@@ -9,8 +9,6 @@ from pulsar_steward.checks.check import Question
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answer
 
-STARTED = "process_start_time_seconds"
-
 
 def silent_in(answer: str) -> Question:
     """The brokers that were read, but are no `source` in what shards answered.
