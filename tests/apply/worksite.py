@@ -71,7 +71,7 @@ SKEWED = ClusterSpec(
 def quick_policy(**sections: dict[str, Any]) -> Policy:
     """The default policy, with so little patience that a test need not wait."""
     quick = {
-        "admin": {"read_attempts": 1, "read_timeout_seconds": 5},
+        "admin": {"read_attempts": 1, "read_timeout_seconds": 15},
         "apply": {"proof_timeout_seconds": 1, "lease_seconds": 15, "lease_wait_seconds": 60},
     }
     return a_policy(**{name: {**quick.get(name, {}), **sections.get(name, {})} for name in {*quick, *sections}})
@@ -89,7 +89,7 @@ class Clock:
 
     def outlive_a_crash(self) -> None:
         """Until a dead writer's lease has run out, and its call can no longer take effect."""
-        self.advance(seconds=20)
+        self.advance(seconds=40)
 
     def advance(self, **by: float) -> None:
         """Lets so many ``minutes=`` or ``seconds=`` pass at once."""

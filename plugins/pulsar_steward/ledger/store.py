@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from sqlalchemy import Engine, create_engine, event, make_url
+from sqlalchemy import Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import SQLAlchemyError
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import URL
 
 _SQLITE_WAIT_SECONDS = 30
+
+MAX_IDLE_SECONDS, MAX_LOCK_SECONDS = 30, 60
+"""In a transaction of PostgreSQL: how long a writer may pause between two statements before the server ends it, and how
+long one waits for another's lock. A worker that was stopped in the middle would keep everybody out, halts included."""
 
 _BESIDE = ("-wal", "-shm", "-journal")
 """What SQLite keeps beside its file, with that file's mode."""
@@ -160,7 +164,14 @@ def transaction(engine: Engine) -> Iterator[Connection]:
         LedgerError: For whatever the database raised; nothing was kept then.
     """
     with in_words(engine), engine.begin() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execute(_BOUNDS, {"idle": f"{MAX_IDLE_SECONDS}s", "lock": f"{MAX_LOCK_SECONDS}s"})
         yield connection
+
+
+_BOUNDS = text(
+    "select set_config('idle_in_transaction_session_timeout', :idle, true), set_config('lock_timeout', :lock, true)"
+)
 
 
 @contextmanager

@@ -13,7 +13,10 @@ import pytest
 from sqlalchemy import inspect
 
 from pulsar_steward.errors import ConfigurationError, LedgerError
+from pulsar_steward.ledger import store
+from pulsar_steward.ledger.chain import appending
 from pulsar_steward.ledger.migrations.migrate import VERSIONS
+from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.tables import metadata
 from pulsar_steward.ledger.write import LedgerWriter
@@ -120,3 +123,28 @@ def test_a_ledger_that_lost_its_tables_is_an_error(engine: Engine) -> None:
         with pytest.raises(LedgerError, match=r"the ledger at .* failed: ") as caught:
             attempt()
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_a_writer_that_is_held_up_keeps_nobody_out(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that is stopped in a transaction holds the chain's end; the server gives it up, and it keeps nothing."""
+    monkeypatch.setattr(store, "MAX_IDLE_SECONDS", 1)
+    other = open_ledger(engine.url)
+
+    held_up = appending(engine)
+    held_up.__enter__()
+    LedgerWriter(other).record_plan(plan(), datetime.now(UTC))
+    with pytest.raises(LedgerError, match="failed: "):
+        held_up.__exit__(None, None, None)
+
+    other.dispose()
+    assert LedgerReader(engine).plan(plan().plan_id) == plan()
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_waiting_for_the_ledger_ends(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever finds it locked says so after a while, and does not wait for ever."""
+    monkeypatch.setattr(store, "MAX_LOCK_SECONDS", 1)
+
+    with appending(engine), pytest.raises(LedgerError, match="lock timeout"):
+        LedgerWriter(engine).record_plan(plan(), datetime.now(UTC))
