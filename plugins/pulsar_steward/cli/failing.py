@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import typer
+
 from pulsar_steward.errors import AdminError, StewardError
 
 if TYPE_CHECKING:
@@ -54,3 +56,10 @@ def told_wrong(error: Exception) -> str | None:
         return None
     words = say()
     return f"{words}; `steward --help` lists the commands, and each of them has a --help" if words else "see --help"
+
+
+def help_without_command(context: typer.Context) -> None:
+    """Lists the commands where none was given, which is an error all the same: nothing was looked at."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(COULD_NOT_LOOK)

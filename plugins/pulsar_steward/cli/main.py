@@ -12,38 +12,65 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from importlib import import_module
 from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
-from pulsar_steward.cli import checkup, explain, halt, ledger, plan, policy, schema, show
-from pulsar_steward.cli.failing import COULD_NOT_LOOK, INTERRUPTED, in_one_line, told_wrong
-from pulsar_steward.cli.options import help_without_command
+from pulsar_steward.cli.failing import COULD_NOT_LOOK, INTERRUPTED, help_without_command, in_one_line, told_wrong
 from pulsar_steward.cli.saying import tell
 from pulsar_steward.errors import StewardError
 from pulsar_steward.outside_text import shown_trace
-from pulsar_steward.report.checkup.compose import steward_version
 
-app = typer.Typer(
-    name="steward",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-app.command(name="checkup")(checkup.checkup)
-app.command(name="plan")(plan.plan)
-app.command(name="explain")(explain.explain)
-app.command(name="show")(show.show)
-app.command(name="halt")(halt.halt)
-app.command(name="resume")(halt.resume)
-app.command(name="schema")(schema.schema)
-app.add_typer(ledger.app, name="ledger")
-app.add_typer(policy.app, name="policy")
+COMMANDS = {
+    "checkup": "checkup:checkup",
+    "plan": "plan:plan",
+    "explain": "explain:explain",
+    "show": "show:show",
+    "halt": "halt:halt",
+    "resume": "halt:resume",
+    "schema": "schema:schema",
+    "ledger": "ledger:app",
+    "policy": "policy:app",
+}
+"""Each command's module here, and its function or its group of commands there."""
+
+
+class LazyCommands(TyperGroup):
+    """Imports a command's module when it is asked for: what one needs, another does not wait for."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        names: dict[str, Any] = dict.fromkeys(COMMANDS)
+        self.commands = names  # for the list of commands and for "Did you mean"
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - the same whatever the context
+        """The command of a name; None: there is none."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        found = getattr(import_module(f"pulsar_steward.cli.{module}"), name)
+        if not isinstance(found, typer.Typer):
+            alone = typer.Typer(**STYLE)
+            alone.command()(found)
+            found = alone
+        command = typer.main.get_command(found)
+        command.name = cmd_name
+        return command
+
+
+STYLE: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
+"""Of every application here: plain text, and errors as `run` tells them."""
+
+app = typer.Typer(name="steward", cls=LazyCommands, **STYLE)
 
 
 def _say_version(*, asked: bool) -> None:
     if asked:
+        from pulsar_steward.report.checkup.compose import steward_version  # noqa: PLC0415 - only this needs it
+
         typer.echo(f"steward {steward_version()}")
         raise typer.Exit
 
@@ -53,7 +80,13 @@ def _options(
     context: typer.Context,
     *,
     _version: Annotated[
-        bool, typer.Option("--version", callback=lambda asked: _say_version(asked=asked), is_eager=True, help="Say it.")
+        bool,
+        typer.Option(
+            "--version",
+            callback=lambda asked: _say_version(asked=asked),
+            is_eager=True,
+            help="Show the version and exit.",
+        ),
     ] = False,
 ) -> None:
     """Looks at a Pulsar cluster, says what is wrong and what would be proposed. Never changes a cluster."""

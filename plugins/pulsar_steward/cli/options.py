@@ -10,7 +10,6 @@ import msgspec
 import typer
 from pyarrow import fs
 
-from pulsar_steward.cli.failing import COULD_NOT_LOOK
 from pulsar_steward.cli.looking import Target, look
 from pulsar_steward.cli.places import JOB
 from pulsar_steward.cli.saying import progress, tell
@@ -74,13 +73,6 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str | None
     keep: Path | None
     master: str | None = None
-
-
-def help_without_command(context: typer.Context) -> None:
-    """Lists the commands where none was given, which is an error all the same: nothing was looked at."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help(), err=True)
-        raise typer.Exit(COULD_NOT_LOOK)
 
 
 def policy_of(file: Path | None) -> Policy:

@@ -144,9 +144,22 @@ def test_a_reader_that_goes_away_is_no_defect() -> None:
 
 def test_the_command_line_loads_neither_airflow_nor_spark_nor_a_writer() -> None:
     """What it imports cannot change a cluster, nor add to a ledger what would permit it to."""
-    names = "import json, sys, pulsar_steward.cli.main; print(json.dumps(list(sys.modules)))"
+    names = (
+        "import json, sys, pulsar_steward.cli.main as cli; group = cli.typer.main.get_command(cli.app);"
+        " [group.get_command(None, name) for name in cli.COMMANDS]; print(json.dumps(list(sys.modules)))"
+    )
     output = subprocess.run([sys.executable, "-c", names], check=True, capture_output=True, text=True).stdout  # noqa: S603 - fixed
     loaded = set(json.loads(output.splitlines()[-1]))
 
     forbidden = {"airflow", "pyspark", "steward_spark", "pulsar_steward.admin.writer", "pulsar_steward.ledger.write"}
     assert forbidden & loaded == set()
+
+
+def test_a_checkup_does_not_wait_for_what_only_the_ledgers_commands_need() -> None:
+    """Its first line is there within a second."""
+    names = (
+        "import json, sys, pulsar_steward.cli.main, pulsar_steward.cli.checkup; print(json.dumps(list(sys.modules)))"
+    )
+    output = subprocess.run([sys.executable, "-c", names], check=True, capture_output=True, text=True).stdout  # noqa: S603 - fixed
+
+    assert {"sqlalchemy", "alembic"} & set(json.loads(output.splitlines()[-1])) == set()
