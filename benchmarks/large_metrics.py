@@ -37,10 +37,10 @@ _OF_BROKER = {
 def metrics() -> str:
     """A question for the samples of one shard: those of topics, of namespaces and of brokers themselves.
 
-    Of every second topic the age of its backlog is told, of the subscriptions of every third the delayed messages and
-    their index. Write latencies are told by bucket, of each namespace on each of its brokers.
+    Of every second topic the age of its backlog is told, of every third the bytes of its delayed index and of its
+    subscriptions the delayed messages. Write latencies are told by bucket, of each namespace on each of its brokers.
     """
-    parts = " union all by name ".join(f"({part})" for part in (_AGES, _DELAYED, _LATENCIES, _OWN))
+    parts = " union all by name ".join(f"({part})" for part in (_AGES, _DELAYED, _INDEXES, _LATENCIES, _OWN))
     return f"select *, 'broker' as source_kind from ({parts})"  # noqa: S608 - of this file's own words
 
 
@@ -50,14 +50,19 @@ _AGES = f"""
     from topics where i % 2 = 0
 """  # noqa: S608 - as above
 
+_WAITING = f"if(i % {RARE} = 6, 5000000.0, 1.0 + hash(i, 'delayed') % 50)::double"
 _DELAYED = f"""
-    select broker as source, series, topic, subscription, concat({_SUBSCRIPTION}) as labels_json,
-        if(i % {RARE} = 6, 5000000.0, 1.0 + hash(i, 'delayed') % 50)::double * bytes as value
-    from subscriptions, (values ('pulsar_subscription_delayed', 1),
-        ('pulsar_subscription_delayed_message_index_size_bytes', 24)) as told(series, bytes)
-    where i % 3 = 0
+    select broker as source, 'pulsar_subscription_delayed' as series, topic, subscription,
+        concat({_SUBSCRIPTION}) as labels_json, {_WAITING} as value
+    from subscriptions where i % 3 = 0
 """  # noqa: S608 - as above
-"""Delayed messages, and the bytes of their index, at 24 bytes each."""
+
+_INDEXES = f"""
+    select broker as source, 'pulsar_delayed_message_index_size_bytes' as series, topic,
+        concat({_TOPIC}) as labels_json, 24 * {_WAITING} * subscriptions as value
+    from topics where i % 3 = 0
+"""  # noqa: S608 - as above
+"""At 24 bytes a delayed message."""
 
 _BUCKETS = ", ".join(f"('{bound}', {100.0 / (1 + place)}::double)" for place, bound in enumerate(_BOUNDS))
 _LATENCIES = f"""

@@ -35,8 +35,8 @@ def _lines(me: Here) -> Iterator[str]:
     spec, configuration = me.state.spec, configuration_of(me.state)
     load, by_namespace = spec.load_of(me.broker.number), _shown(me)
     shown = [topic for topics in by_namespace.values() for topic in topics]
-    yield from process.lines(spec.cluster, load, me.broker.started_ms / 1000, me.state.now_ms / 1000)
-    yield from broker.lines(spec.cluster, me.broker.host, spec.version, load, _totals(shown))
+    yield from process.lines(spec.cluster, load, me.broker.started_ms / 1000)
+    yield from broker.lines(spec.cluster, me.broker.host, load, _totals(shown))
     rates = {namespace: sum(topic.spec.rate_in for topic in topics) for namespace, topics in by_namespace.items()}
     yield from ledgers.lines(spec.cluster, load, rates)
     if configuration[TOPICS_TOO] == "true":
@@ -64,7 +64,6 @@ def _shown(me: Here) -> dict[str, list[Shown]]:
 def _totals(shown: list[Shown]) -> Totals:
     specs = [topic.spec for topic in shown]
     return Totals(
-        topics=len(specs),
         producers=sum(spec.producers for spec in specs),
         consumers=sum(spec.consumers for spec in specs),
         rate_in=sum(spec.rate_in for spec in specs),

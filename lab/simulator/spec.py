@@ -77,11 +77,6 @@ class SubscriptionSpec:
         return min(self.delayed, BUCKET_MESSAGES + self.delayed_buckets * SEGMENT_MESSAGES)
 
     @property
-    def sealed(self) -> int:
-        """Delayed messages in sealed buckets."""
-        return min(self.delayed, self.delayed_buckets * BUCKET_MESSAGES)
-
-    @property
     def index_bytes(self) -> int:
         """``delayedMessageIndexSizeInBytes``."""
         return max(SMALLEST_INDEX_BYTES, self.index_entries * INDEX_ENTRY_BYTES) if self.delayed else 0

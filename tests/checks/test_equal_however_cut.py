@@ -31,6 +31,7 @@ BROKERS = ("a:8080", "b:8080", "c:8080")
 ENDPOINTS = (("bookie-1:8000", "bookie"),)
 NAMESPACES = ("acme/orders", "acme/carts", "bank/ledger", "pulsar/system", "pulsar/a:8080")
 BUNDLES = ("0x00000000_0x80000000", "0x80000000_0xffffffff")
+HALF = "0x00000000_0x40000000"
 POLICIES = (
     Policy(),
     Policy.model_validate(
@@ -39,8 +40,10 @@ POLICIES = (
             "backlog_growing": {"warning_bytes_per_second": 1, "minimum_snapshots": 3},
             "bundle_topic_skew": {"warning_topics_per_bundle": 1},
             "connection_churn": {"minimum_clients": 1},
+            "delayed_holds_ledgers": {"warning_held_mebibytes_of_partitions": 1},
+            "delayed_index_multiplied": {"warning_extra_index_entries_of_partitions": 1},
             "consumer_fanout": {"warning_consumers": 1},
-            "subscription_stalled": {"minimum_backlog_messages": 1},
+            "subscription_stalled": {"minimum_due_messages": 1},
             "tenants": {"acme": {"consumer_fanout": {"warning_consumers": 7}}},
             "namespaces": {
                 "acme/carts": {
@@ -135,7 +138,7 @@ OF_TOPIC = a_row(
     producers_connected_recently=NUMBERS, storage_bytes=NUMBERS, backlog_bytes=NUMBERS,
 )  # fmt: skip
 OF_SUBSCRIPTION = a_row(
-    type=st.sampled_from((None, "Shared", "Exclusive", "Key_Shared")), consumers=NUMBERS, backlog_messages=NUMBERS,
+    type=st.sampled_from((None, "Shared", "Exclusive", "Key_Shared")), consumers=NUMBERS, backlog_entries=NUMBERS,
     unacked_messages=NUMBERS, blocked_on_unacked=FLAGS, ack_holes=NUMBERS, entries_since_first_gap=NUMBERS,
     consumers_blocked=NUMBERS, consumers_without_permits=NUMBERS, consumers_connected_recently=NUMBERS,
     message_rate_out=RATES, ack_rate=RATES, redeliver_rate=RATES, expired_rate=RATES,
@@ -146,7 +149,7 @@ OF_CLIENT = a_row(
     blocked=FLAGS, message_rate_out=RATES, ack_rate=RATES,
 )  # fmt: skip
 OF_DRILLED = a_row(
-    delayed_messages=NUMBERS, backlog_messages_not_delayed=NUMBERS, delayed_index_bytes=NUMBERS, delayed_buckets=COUNTS,
+    delayed_messages=NUMBERS, backlog_entries_not_delayed=NUMBERS, delayed_index_bytes=NUMBERS, delayed_buckets=COUNTS,
     ack_state_bytes=NUMBERS, ack_hole_ranges=NUMBERS, oldest_backlog_age_seconds=NUMBERS, quota_limit_bytes=LIMITS,
     quota_limit_seconds=LIMITS, slowest_subscription=st.sampled_from((None, "s0")),
     last_consumed_milliseconds=st.sampled_from((None, 0, 1_700_000_000_000, 2**53)),
@@ -203,7 +206,10 @@ def snapshots(draw: DrawFn, taken_at: datetime = TAKEN_AT) -> Rows:
 
 
 def _add_topics(draw: DrawFn, rows: Rows) -> None:
-    """Topics with their subscriptions and clients; some of them were asked for their own statistics."""
+    """Topics with their subscriptions and clients; some of them were asked for their own statistics.
+
+    A topic may be told by two brokers, each in its own words, as its bundle moved while they were asked.
+    """
     for number in range(draw(st.integers(0, 6))):
         namespace = draw(st.sampled_from((None, *NAMESPACES)))
         name = draw(st.sampled_from(("t", "__change_events", "ü x")))
@@ -211,19 +217,43 @@ def _add_topics(draw: DrawFn, rows: Rows) -> None:
             "topic": f"persistent://{namespace or 'acme/orders'}/{name}-partition-{number}",
             "namespace": namespace,
         }
-        rows["topics"].append(topic | draw(OF_TOPIC))
-        for subscription in range(draw(st.integers(0, 3))):
-            names = ("s0", "s1", "reader-0a1b2c3d4e", "__compaction")
-            mine = topic | {"subscription": names[draw(st.integers(0, 3))] + str(subscription) * (subscription > 0)}
-            rows["subscriptions"].append(mine | draw(OF_SUBSCRIPTION))
-            rows["clients"] += [mine | draw(OF_CLIENT) for _ in range(draw(st.integers(0, 2)))]
-            if draw(st.booleans()):
-                rows["drilled"].append({**mine, "namespace": namespace or "acme/orders"} | draw(OF_DRILLED))
+        first = topic | draw(OF_TOPIC)
+        _add_topic(draw, rows, first)
+        if namespace and draw(st.booleans()):
+            second = topic | draw(OF_TOPIC)
+            others = [broker for broker in BROKERS if broker != first["broker"]]
+            second["broker"] = draw(st.sampled_from(others))
+            _add_move(rows, first, second, was_split=draw(st.booleans()))
+            _add_topic(draw, rows, second, drilled=False)
+
+
+def _add_topic(draw: DrawFn, rows: Rows, topic: dict[str, Any], *, drilled: bool = True) -> None:
+    """A topic as one broker tells it."""
+    rows["topics"].append(topic)
+    named = {"topic": topic["topic"], "namespace": topic["namespace"], "told_by": topic["broker"]}
+    for subscription in range(draw(st.integers(0, 3))):
+        names = ("s0", "s1", "reader-0a1b2c3d4e", "__compaction")
+        mine = named | {"subscription": names[draw(st.integers(0, 3))] + str(subscription) * (subscription > 0)}
+        rows["subscriptions"].append(mine | draw(OF_SUBSCRIPTION))
+        rows["clients"] += [mine | draw(OF_CLIENT) for _ in range(draw(st.integers(0, 2)))]
+        if drilled and draw(st.booleans()):
+            rows["drilled"].append({**mine, "namespace": topic["namespace"] or "acme/orders"} | draw(OF_DRILLED))
+
+
+def _add_move(rows: Rows, first: dict[str, Any], second: dict[str, Any], *, was_split: bool) -> None:
+    """Bundles as collecting leaves them where two brokers named one, or one named a half of the other's."""
+    parent = BUNDLES[0]
+    first["bundle"], second["bundle"] = parent, HALF if was_split else parent
+    of_parent, of_half = (first["broker"], second["broker"]) if was_split else (None, None)
+    told = {"namespace": first["namespace"], "topics": 1}
+    others = [row for row in rows["bundles"] if (row["namespace"], row["bundle"]) != (told["namespace"], parent)]
+    rows["bundles"] = [*others, told | {"bundle": parent, "owner": of_parent, "owner_known": was_split}]
+    if was_split:
+        rows["bundles"].append(told | {"bundle": HALF, "owner": of_half, "owner_known": True})
 
 
 def _add_metrics(draw: DrawFn, rows: Rows) -> None:
-    """Samples of processes, and some of topics, told by their owners."""
-    owners = {row["topic"]: row["broker"] for row in rows["topics"]}
+    """Samples of processes, and some of topics, told by whoever tells of these."""
     sources = [*((name, "broker") for name in BROKERS), *ENDPOINTS]
     for source, kind in draw(st.lists(st.sampled_from(sources), unique=True)):
         for series in draw(st.lists(st.sampled_from(sorted(SERIES[kind])), unique=True, max_size=20)):  # type: ignore[index]
@@ -231,7 +261,7 @@ def _add_metrics(draw: DrawFn, rows: Rows) -> None:
                 text = json.dumps(labels, sort_keys=True)
                 sample = {"source": source, "source_kind": kind, "series": series, "labels_json": text}
                 rows["metrics"].append(sample | {"value": draw(SAMPLES)})
-        for each in (row for row in rows["subscriptions"] if owners[row["topic"]] == source):
+        for each in (row for row in rows["subscriptions"] if row["told_by"] == source):
             for series in draw(st.lists(st.sampled_from(OF_TOPICS), unique=True, max_size=2)):
                 sample = {"source": source, "source_kind": kind, "series": series, "labels_json": "{}"}
                 told = {"topic": each["topic"], "subscription": each["subscription"], "value": draw(SAMPLES)}
@@ -254,12 +284,12 @@ def histories(draw: DrawFn) -> list[Rows]:
 
 
 def sources_of(rows: Rows, shard_of: Callable[[str], int], earlier: Sequence[Rows] = ()) -> SnapshotSources:
-    """A snapshot in shards, by whoever the rows are of."""
-    owners = {row["topic"]: row["broker"] for row in rows["topics"]}
+    """A snapshot in shards, by whoever told the rows."""
+    teller = {"topics": "broker", "metrics": "source"}
     parts: dict[int, Rows] = {}
     for table in SHARDED:
         for row in rows[table.name]:
-            whose = row["source"] if table.name == "metrics" else owners[row["topic"]]
+            whose = row[teller.get(table.name, "told_by")]
             parts.setdefault(shard_of(whose), {}).setdefault(table.name, []).append(row)
     shards = [
         {table.name: arrow_of(table, parts[number].get(table.name, [])) for table in SHARDED}

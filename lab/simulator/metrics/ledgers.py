@@ -1,4 +1,4 @@
-"""The series of managed ledgers, by namespace: how much is written, and how long writes and ledger switches take."""
+"""The series of managed ledgers, by namespace: how long writes and switches to new ledgers take."""
 
 from collections.abc import Iterator, Mapping
 
@@ -26,12 +26,7 @@ def lines(cluster: str, load: LoadSpec, rates_in: Mapping[str, float]) -> Iterat
     users = [name for name in rates_in if not name.startswith("pulsar/")] or list(rates_in)
     writes = {name: _part(name, load.writes, users, rates_in[name]) for name in rates_in}
     switches = {name: _part(name, load.ledger_switches, users, 0.0) for name in rates_in}
-    for name, value in (("AddEntryErrors", 0), ("AddEntrySucceed", 1), ("MarkDeleteRate", 0), ("ReadEntriesErrors", 0)):
-        yield family(f"pulsar_ml_{name}", "gauge")
-        for space, labels in spaces.items():
-            yield sample(f"pulsar_ml_{name}", labels, value * writes[space].per_second, ", ")
     for name, usual, parts in (
-        ("AddEntryLatencyBuckets", USUAL_WRITE, writes),
         ("LedgerAddEntryLatencyBuckets", USUAL_WRITE, writes),
         ("LedgerSwitchLatencyBuckets", USUAL_SWITCH, switches),
     ):

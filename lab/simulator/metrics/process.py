@@ -3,56 +3,38 @@
 from collections.abc import Iterator
 
 from lab.simulator.load import LoadSpec
-from lab.simulator.metrics.text import counted, family, gauge, sample, total
+from lab.simulator.metrics.text import counted, family, gauge, sample
 
 MB = 1024 * 1024
 WAITING_THREADS = 35
 TIMED_WAITING_THREADS = 27
 RUNNABLE_THREADS = 10
-RESIDENT_OVERHEAD_MB = 200.0
 NO_LIMIT = -1.0
 
 
-def lines(cluster: str, load: LoadSpec, started_s: float, now_s: float) -> Iterator[str]:
+def lines(cluster: str, load: LoadSpec, started_s: float) -> Iterator[str]:
     """All of them.
 
     Args:
         cluster: The cluster's name, a label of every series.
         load: How busy the process is.
         started_s: When it started, seconds since 1970.
-        now_s: The time now.
     """
     labels = {"cluster": cluster}
     yield from _memory(labels, load)
     yield from _collections(labels, load)
     yield from _threads(labels, load)
     yield from gauge("process_start_time_seconds", labels, started_s)
-    busy = load.cpu_percent / 100 * (now_s - started_s)
-    yield from total("process_cpu_seconds", labels, round(busy, 2))
     yield from gauge("process_open_fds", labels, load.open_files)
     yield from gauge("process_max_fds", labels, load.most_files)
-    resident = (load.heap_mb + load.direct_mb + RESIDENT_OVERHEAD_MB) * MB
-    yield from gauge("process_resident_memory_bytes", labels, resident)
 
 
 def _memory(labels: dict[str, str], load: LoadSpec) -> Iterator[str]:
     areas = {"heap": (load.heap_mb * MB, load.heap_limit_mb * MB), "nonheap": (90 * MB, NO_LIMIT)}
-    pools = {
-        "Tenured Gen": (load.heap_mb * MB * 0.6, load.heap_limit_mb * MB * 0.7),
-        "Eden Space": (load.heap_mb * MB * 0.4, load.heap_limit_mb * MB * 0.27),
-        "Survivor Space": (0.0, load.heap_limit_mb * MB * 0.03),
-    }
     for index, end in enumerate(("used", "max")):
         yield family(f"jvm_memory_bytes_{end}", "gauge")
         for area, values in areas.items():
             yield sample(f"jvm_memory_bytes_{end}", {**labels, "area": area}, values[index])
-        yield family(f"jvm_memory_pool_bytes_{end}", "gauge")
-        for pool, values in pools.items():
-            yield sample(f"jvm_memory_pool_bytes_{end}", {**labels, "pool": pool}, values[index])
-    yield family("jvm_memory_pool_collection_used_bytes", "gauge")
-    for pool, (used, _) in pools.items():
-        after = used if pool == "Tenured Gen" else 0.0
-        yield sample("jvm_memory_pool_collection_used_bytes", {**labels, "pool": pool}, after)
     yield from gauge("jvm_memory_direct_bytes_used", labels, load.direct_mb * MB)
     yield from gauge("jvm_memory_direct_bytes_max", labels, load.direct_limit_mb * MB)
 
@@ -74,8 +56,6 @@ def _threads(labels: dict[str, str], load: LoadSpec) -> Iterator[str]:
         "TIMED_WAITING": TIMED_WAITING_THREADS,
         "UNKNOWN": 0,
     }
-    yield from gauge("jvm_threads_current", labels, sum(states.values()))
-    yield from gauge("jvm_threads_peak", labels, sum(states.values()))
     yield from gauge("jvm_threads_deadlocked", labels, load.deadlocked_threads)
     yield family("jvm_threads_state", "gauge")
     for state, threads in states.items():

@@ -23,12 +23,6 @@ def gauge(series: str, labels: Mapping[str, str], value: float) -> Iterator[str]
     yield sample(series, labels, value)
 
 
-def total(family_name: str, labels: Mapping[str, str], value: float) -> Iterator[str]:
-    """A counter of one sample, which ends in ``_total`` where its family does not."""
-    yield family(family_name, "counter")
-    yield sample(f"{family_name}_total", labels, value)
-
-
 def counted(series: str, labels: Mapping[str, str], count: float, total: float) -> Iterator[str]:
     """The count and the sum of a histogram or summary."""
     yield sample(f"{series}_count", labels, count)

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from lab.simulator.metrics.text import family
 from lab.simulator.spec import SubscriptionSpec, TopicSpec
 
-EVICTIONS = "pulsar_storage_backlog_quota_exceeded_evictions_total"
-
 
 @dataclass(frozen=True, slots=True)
 class Shown:
@@ -37,14 +35,9 @@ OF_TOPIC: dict[str, Callable[[Shown], float]] = {
     "pulsar_storage_backlog_quota_limit_time": lambda topic: topic.limits[1],
     "pulsar_msg_backlog": lambda topic: sum(each.backlog for each in topic.spec.subscriptions),
     "pulsar_delayed_message_index_size_bytes": lambda topic: topic.spec.index_bytes,
-    "pulsar_storage_write_latency_le_1000": lambda _: 0,
-    "pulsar_storage_write_latency_overflow": lambda _: 0,
-    "pulsar_storage_ledger_write_latency_le_1000": lambda _: 0,
-    "pulsar_storage_ledger_write_latency_overflow": lambda _: 0,
 }
 OF_SUBSCRIPTION: dict[str, Callable[[SubscriptionSpec], float]] = {
     "pulsar_subscription_back_log": lambda spec: spec.backlog,
-    "pulsar_subscription_back_log_no_delayed": lambda spec: spec.backlog - spec.delayed,
     "pulsar_subscription_delayed": lambda spec: spec.delayed,
     "pulsar_subscription_delayed_message_index_size_bytes": lambda spec: spec.index_bytes,
     "pulsar_subscription_unacked_messages": lambda spec: spec.unacked,
@@ -52,13 +45,7 @@ OF_SUBSCRIPTION: dict[str, Callable[[SubscriptionSpec], float]] = {
     "pulsar_subscription_msg_rate_out": lambda spec: spec.rate_out,
     "pulsar_subscription_msg_rate_redeliver": lambda spec: spec.redeliver_rate,
 }
-OF_BUCKETS: dict[str, Callable[[SubscriptionSpec], float]] = {
-    "pulsar_delayed_message_index_bucket_total": lambda spec: spec.delayed_buckets + 1,
-    "pulsar_delayed_message_index_loaded": lambda spec: spec.index_entries,
-    "pulsar_delayed_message_index_bucket_snapshot_size_bytes": lambda spec: spec.sealed * BYTES_IN_SNAPSHOT,
-}
-BYTES_IN_SNAPSHOT = 20
-"""Of a delayed message in a sealed bucket, about: three numbers of varying length."""
+BUCKETS = "pulsar_delayed_message_index_bucket_total"
 
 
 def lines(topics: list[Shown], *, buckets: bool) -> Iterator[str]:
@@ -66,9 +53,6 @@ def lines(topics: list[Shown], *, buckets: bool) -> Iterator[str]:
     for name, topic_value in OF_TOPIC.items():
         yield family(name, "gauge")
         yield from (f"{name}{{{topic.labels}}} {topic_value(topic)}\n" for topic in topics)
-    yield family(EVICTIONS, "gauge")
-    for kind in ("size", "time"):
-        yield from (f'{EVICTIONS}{{{topic.labels},quota_type="{kind}"}} 0\n' for topic in topics)
     for name, value in OF_SUBSCRIPTION.items():
         yield family(name, "gauge")
         for topic in topics:
@@ -80,14 +64,14 @@ def lines(topics: list[Shown], *, buckets: bool) -> Iterator[str]:
 
 def _of_buckets(topics: list[Shown]) -> Iterator[str]:
     """Only of those that have a tracker, of which there is one as soon as a message is delayed."""
-    with_tracker = {
-        topic.labels: [each for each in topic.spec.subscriptions if each.delayed or each.delayed_buckets]
-        for topic in topics
-    }
-    for name, value in OF_BUCKETS.items():
-        yield family(name, "gauge")
-        for labels, subscriptions in with_tracker.items():
-            if subscriptions:
-                yield f"{name}{{{labels}}} {sum(value(each) for each in subscriptions)}\n"
-            for each in subscriptions:
-                yield f'{name}{{{labels},subscription="{each.name}"}} {value(each)}\n'
+    yield family(BUCKETS, "gauge")
+    for topic in topics:
+        told = [(each.name, each.delayed_buckets + 1) for each in topic.spec.subscriptions if _has_tracker(each)]
+        if told:
+            yield f"{BUCKETS}{{{topic.labels}}} {sum(buckets for _, buckets in told)}\n"
+        for name, buckets in told:
+            yield f'{BUCKETS}{{{topic.labels},subscription="{name}"}} {buckets}\n'
+
+
+def _has_tracker(subscription: SubscriptionSpec) -> bool:
+    return bool(subscription.delayed or subscription.delayed_buckets)

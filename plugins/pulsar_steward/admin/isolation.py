@@ -9,6 +9,7 @@ primary for no policy. Where it is not certain what a broker would do, fewer bro
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -85,9 +86,12 @@ def _candidates(policy: IsolationPolicy, brokers: frozenset[str]) -> frozenset[s
 
 def _of_hosts(patterns: Iterable[str], brokers: Iterable[str], *, unreadable: bool = False) -> frozenset[str]:
     patterns = tuple(patterns)
+    if not patterns:
+        return frozenset()
     return frozenset(broker for broker in brokers if _matches(patterns, _host(broker), unreadable=unreadable))
 
 
+@lru_cache(maxsize=10_000)  # every namespace asks for the hosts of all brokers
 def _host(broker: str) -> str:
     # A Java URL keeps the brackets of an IPv6 host and the case of a name, which `hostname` would not.
     return urlsplit(f"//{broker}").netloc.rpartition(":")[0]

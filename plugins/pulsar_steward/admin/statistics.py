@@ -43,6 +43,7 @@ class ConsumerStatistics(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     client_version: str = ""
     msg_rate_out: Rate = 0.0
     message_ack_rate: Rate = 0.0
+    avg_messages_per_entry: Figure = 0
 
 
 class SubscriptionStatistics(msgspec.Struct, frozen=True, gc=False, rename="camel"):

@@ -88,7 +88,7 @@ def _figures(name: str, topic: TopicStatistics, more: Mapping[str, int]) -> Topi
     subscriptions = tuple(
         SubscriptionFigures(
             subscription=each,
-            backlog_messages=subscription.msg_backlog,
+            backlog_entries=subscription.msg_backlog,
             holes=subscription.total_non_contiguous_deleted_messages_range,
             entries_since_first_gap=subscription.number_of_entries_since_first_not_acked_message,
         )

@@ -31,6 +31,11 @@ def duration(seconds: float) -> str:
     return f"{seconds:,.0f} s"
 
 
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """A number of things, such as ``1 topic``, ``2,000 topics`` or ``3 entries``."""
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
 def named(names: Sequence[str]) -> str:
     """The first few of them, and how many more there are."""
     words = ", ".join(names[:MAX_NAMES])

@@ -176,7 +176,7 @@ def rows_of(wanted: Wanted, detail: TopicDetail, internals: InternalDetail | Non
         yield topic | {
             "subscription": name,
             "delayed_messages": each.msg_delayed,
-            "backlog_messages_not_delayed": each.msg_backlog_no_delayed,
+            "backlog_entries_not_delayed": each.msg_backlog_no_delayed,
             "delayed_index_bytes": each.delayed_message_index_size_in_bytes,
             "ack_state_bytes": each.non_contiguous_deleted_messages_ranges_serialized_size,
             "ack_hole_ranges": each.non_contiguous_deleted_messages_ranges,

@@ -33,20 +33,26 @@ class Recent:
 
     def __init__(self, taken_at: datetime, minutes: int) -> None:
         self._since = taken_at - timedelta(minutes=minutes)
+        self._utc = self._since.astimezone(UTC).isoformat()[:_SECONDS]
         self._limits: dict[str, str | None] = {}
 
     def among(self, clients: Iterable[Client]) -> int:
         """How many connected not before the limit; a text that is no time is not recent."""
-        count, limits = 0, self._limits
+        count = 0
         for client in clients:
-            written = client.connected_since
-            offset = "Z" if written[-1:] == "Z" else written[-6:]
-            if offset not in limits:
-                limits[offset] = self._limit(offset)
-            limit = limits[offset]
-            if limit is not None and written[:_SECONDS] >= limit:
+            if self.holds(client.connected_since):
                 count += 1
         return count
+
+    def holds(self, written: str) -> bool:
+        """Whether a time, as a broker writes it, is not before the limit."""
+        if written[-1:] == "Z":
+            return written >= self._utc
+        offset = written[-6:]
+        if offset not in self._limits:
+            self._limits[offset] = self._limit(offset)
+        limit = self._limits[offset]
+        return limit is not None and written >= limit
 
     def _limit(self, offset: str) -> str | None:
         try:

@@ -13,16 +13,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pulsar_steward.collect.arrow import SUSPECTS, Piece
-from pulsar_steward.model.tables import METRICS, SUBSCRIPTIONS
+from pulsar_steward.model.tables import BROKERS, METRICS, SUBSCRIPTIONS, TOPICS
 from pulsar_steward.snapshots.arrow import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 DELAYED_SERIES = "pulsar_subscription_delayed"
+SIZE_LIMIT, AGE_LIMIT = "pulsar_storage_backlog_quota_limit", "pulsar_storage_backlog_quota_limit_time"
+AGE = "pulsar_storage_backlog_age_seconds"
 
-SIGNS = ("ack_holes", "unacked", "backlog", "redelivery", "delayed")
-"""Kinds of trouble, in the order in which they take their turns."""
+SIGNS = ("ack_holes", "unacked", "size_quota", "age_quota", "backlog", "backlog_bytes", "redelivery", "delayed")
+"""Kinds of trouble, in the order in which they take their turns.
+
+`size_quota` and `age_quota` are shares of the quota in force, where brokers tell it of each topic: a backlog that fills
+a small quota is not among the largest.
+"""
+
+NEAR_A_QUOTA = 0.5
+"""From this share of a quota on a topic is worth asking."""
 
 _BLOCKED_FIRST = 1e15
 """More messages than any subscription has: blocked ones come before all that are only slow."""
@@ -47,27 +56,68 @@ class Worst:
     def __init__(self, most: int) -> None:
         self._most = most
         self._kept: dict[str, list[pa.Table]] = {sign: [] for sign in SIGNS}
+        self._shares = _Shares()
 
     def sees(self, piece: Piece) -> None:
-        """Looks through rows of any table."""
-        if self._most and piece.table in {SUBSCRIPTIONS, METRICS}:
-            scores = _of_subscriptions(piece.rows) if piece.table == SUBSCRIPTIONS else _of_metrics(piece.rows)
+        """Looks through rows of any table; those of one broker come one after the other, the broker's own row last."""
+        if not self._most:
+            return
+        rows = piece.rows
+        if piece.table == TOPICS:
+            backlogs = _positive(rows["topic"], rows["backlog_bytes"])
+            self._keep("backlog_bytes", backlogs)
+            self._shares.add(TOPICS.name, backlogs)
+        elif piece.table == BROKERS:
+            self._keep_shares()
+        elif piece.table in {SUBSCRIPTIONS, METRICS}:
+            scores = _of_subscriptions(rows) if piece.table == SUBSCRIPTIONS else _of_metrics(rows)
             for sign, score in scores.items():
-                self._keep(sign, _positive(piece.rows["topic"], score))
+                self._keep(sign, _positive(rows["topic"], score))
+        if piece.table == METRICS:
+            for series in (SIZE_LIMIT, AGE_LIMIT, AGE):
+                told = rows.filter(pc.equal(rows["series"], series))
+                self._shares.add(series, _positive(told["topic"], told["value"]))
 
     def found(self) -> Iterator[Piece]:
         """Rows of `SUSPECTS`."""
+        self._keep_shares()
         for sign, tables in self._kept.items():
             if tables:
                 worst = _worst(tables, self._most)
                 columns = [pa.array([sign] * worst.num_rows), *(each.combine_chunks() for each in worst.columns)]
                 yield Piece(SUSPECTS, pa.RecordBatch.from_arrays(columns, schema=schema_of(SUSPECTS)))
 
+    def _keep_shares(self) -> None:
+        for sign, shares in self._shares.taken().items():
+            self._keep(sign, shares)
+
     def _keep(self, sign: str, rows: pa.Table) -> None:
         if rows.num_rows:
             self._kept[sign].append(rows)
             if sum(table.num_rows for table in self._kept[sign]) > _ROWS_AT_ONCE:
                 self._kept[sign] = [_worst(self._kept[sign], self._most)]
+
+
+class _Shares:
+    """How full the quotas of a broker's topics are: what is used and what is allowed come in different rows."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, list[pa.Table]] = {}
+
+    def add(self, name: str, rows: pa.Table) -> None:
+        """Remembers figures by topic, of the table `topics` or of a series."""
+        if rows.num_rows:
+            self._seen.setdefault(name, []).append(rows)
+
+    def taken(self) -> dict[str, pa.Table]:
+        """`topic` and `score` of those that are near a quota, by sign; all is forgotten then."""
+        seen, self._seen = self._seen, {}
+        of = {"size_quota": (TOPICS.name, SIZE_LIMIT), "age_quota": (AGE, AGE_LIMIT)}
+        return {
+            sign: _shares(pa.concat_tables(seen[used]), pa.concat_tables(seen[allowed]))
+            for sign, (used, allowed) in of.items()
+            if used in seen and allowed in seen
+        }
 
 
 def worst_of(found: pa.Table, most: int) -> list[str]:
@@ -102,13 +152,22 @@ def _of_subscriptions(rows: pa.RecordBatch) -> Mapping[str, pa.Array]:
     return {
         "ack_holes": rows["ack_holes"],
         "unacked": pc.add(pc.cast(rows["unacked_messages"], pa.float64(), safe=False), first),
-        "backlog": rows["backlog_messages"],
+        "backlog": rows["backlog_entries"],
         "redelivery": rows["redeliver_rate"],
     }
 
 
 def _of_metrics(rows: pa.RecordBatch) -> Mapping[str, pa.Array]:
     return {"delayed": pc.if_else(pc.equal(rows["series"], DELAYED_SERIES), rows["value"], None)}
+
+
+def _shares(used: pa.Table, allowed: pa.Table) -> pa.Table:
+    """`topic` and `score` of those that use much of what they are allowed."""
+    most = used.group_by("topic").aggregate([("score", "max")])
+    least = allowed.group_by("topic").aggregate([("score", "min")])
+    both = most.join(least, "topic", join_type="inner")
+    shares = pa.table({"topic": both["topic"], "score": pc.divide(both["score_max"], both["score_min"])})
+    return shares.filter(pc.field("score") >= NEAR_A_QUOTA)
 
 
 def _positive(topics: pa.Array, scores: pa.Array) -> pa.Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heapq import nsmallest
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from pulsar_steward.collect.rows import Rows
@@ -38,8 +39,11 @@ class TopicRows:
     def add(self, namespace: str, bundle: str, topics: dict[str, TopicStatistics]) -> None:
         """Adds topics of one bundle, by their full names."""
         count, values = len(topics), topics.values()
+        subscriptions = [topic.subscriptions for topic in values]
+        consumers_of = [each.consumers for named in subscriptions for each in named.values()]
+        counts = iter(map(len, consumers_of))
         producers = [topic.producer_count for topic in values]
-        consumers = [topic.consumer_count for topic in values]
+        consumers = [sum(islice(counts, len(named))) for named in subscriptions]
         rates = (
             [topic.msg_rate_in for topic in values],
             [topic.msg_rate_out for topic in values],
@@ -54,7 +58,7 @@ class TopicRows:
             [self._broker] * count,
             producers,
             consumers,
-            [len(topic.subscriptions) for topic in values],
+            [len(named) for named in subscriptions],
             *rates,
             [topic.pending_add_entries_count for topic in values],
             [self._recent.among(topic.publishers) if topic.publishers else 0 for topic in values],
@@ -78,6 +82,7 @@ class TopicRows:
         names = [name for topic in topics.values() for name in topic.subscriptions]
         owners = [name for name, topic in topics.items() for _ in topic.subscriptions]
         values = [value for topic in topics.values() for value in topic.subscriptions.values()]
+        of_consumers = _OfConsumers(values, self._recent)
         self._subscriptions.add(
             owners,
             [namespace] * len(names),
@@ -85,11 +90,15 @@ class TopicRows:
             [value.type for value in values],
             [len(value.consumers) for value in values],
             [value.msg_backlog for value in values],
+            of_consumers.messages_per_entry,
             [value.unacked_messages for value in values],
             [value.blocked_subscription_on_unacked_msgs for value in values],
             [value.total_non_contiguous_deleted_messages_range for value in values],
             [value.number_of_entries_since_first_not_acked_message for value in values],
-            *self._of_consumers(values),
+            of_consumers.blocked,
+            of_consumers.without_permits,
+            of_consumers.stuck,
+            of_consumers.recent,
             [value.msg_rate_out for value in values],
             [value.message_ack_rate for value in values],
             [value.msg_rate_redeliver for value in values],
@@ -103,17 +112,6 @@ class TopicRows:
         ]
         if worst:
             self._clients.add(*zip(*worst, strict=True))
-
-    def _of_consumers(self, values: Sequence[SubscriptionStatistics]) -> tuple[list[int], list[int], list[int]]:
-        """By subscription, how many consumers are blocked, have no permits, and connected recently."""
-        count = len(values)
-        blocked, without_permits, recent = [0] * count, [0] * count, [0] * count
-        for number, value in enumerate(values):
-            if value.consumers:
-                blocked[number] = sum(each.blocked_consumer_on_unacked_msgs is True for each in value.consumers)
-                without_permits[number] = sum(each.available_permits <= 0 for each in value.consumers)
-                recent[number] = self._recent.among(value.consumers)
-        return blocked, without_permits, recent
 
     def _worst_clients(
         self, subscription: tuple[str, str, str], statistics: SubscriptionStatistics
@@ -134,6 +132,38 @@ class TopicRows:
                 each.msg_rate_out,
                 each.message_ack_rate,
             )
+
+
+class _OfConsumers:
+    """What the consumers of subscriptions come to: columns, a value a subscription.
+
+    Attributes:
+        messages_per_entry: Of what they got lately, the most; None where nobody knows.
+        blocked: How many get nothing for too many unacknowledged messages.
+        without_permits: How many have not asked for more.
+        stuck: Of these, those that got and acknowledged nothing lately.
+        recent: How many connected recently.
+    """
+
+    def __init__(self, subscriptions: Sequence[SubscriptionStatistics], recent: Recent) -> None:
+        count = len(subscriptions)
+        self.messages_per_entry: list[int | None] = [None] * count
+        self.blocked, self.without_permits, self.stuck, self.recent = ([0] * count for _ in range(4))
+        # One plain pass over the consumers: there are more of them than of anything else.
+        for number, subscription in enumerate(subscriptions):
+            most = 0
+            for each in subscription.consumers:
+                most = max(most, each.avg_messages_per_entry)  # brokers tell 0 or less of one that got nothing yet
+                if each.blocked_consumer_on_unacked_msgs:
+                    self.blocked[number] += 1
+                if each.available_permits <= 0:
+                    self.without_permits[number] += 1
+                    if each.msg_rate_out <= 0 and each.message_ack_rate <= 0:
+                        self.stuck[number] += 1
+                if recent.holds(each.connected_since):
+                    self.recent[number] += 1
+            if most:
+                self.messages_per_entry[number] = most
 
 
 def _badness(consumer: ConsumerStatistics) -> tuple[int, int, str, str]:

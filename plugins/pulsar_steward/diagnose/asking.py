@@ -21,7 +21,8 @@ import pyarrow.parquet as pq
 from pulsar_steward.checks.check import About, Answer, Earlier
 from pulsar_steward.checks.views import LARGE_TABLES, SHARED, TABLE_MACROS
 from pulsar_steward.diagnose.database import add_table, add_views, connect
-from pulsar_steward.model.tables import BROKERS, SHARDED, SMALL, SNAPSHOT
+from pulsar_steward.diagnose.moving import BUNDLES_GIVEN, IN_PLACE, MOVING, MOVING_BUNDLES, ROWS, settled_of
+from pulsar_steward.model.tables import BROKERS, BUNDLES, CONFIGURATION, SHARDED, SMALL, SNAPSHOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -127,6 +128,7 @@ class ShardTask:
         views: What questions may select from.
         threads: That its database may use.
         given: Of questions about an earlier snapshot, what this one's shards answered, by who asks.
+        settled: What is in place of its rows of topics that moved meanwhile; empty where none did.
     """
 
     small: Sources
@@ -135,6 +137,7 @@ class ShardTask:
     views: tuple[View, ...]
     threads: int
     given: Mapping[str, Mapping[str, pa.Table]] = field(default_factory=dict)
+    settled: Mapping[str, pa.Table] = field(default_factory=dict)
 
     def places(self) -> list[str]:
         """The files of the shard's own tables."""
@@ -168,14 +171,13 @@ def ask(
         threads: That one shard's database may use.
     """
     asked = [_asked(each, name, question) for each in askers for name, question in each.questions.shards.items()]
-    shards = snapshot.shards or ({},)
-    tasks = [ShardTask(snapshot.small, shard, tuple(asked), tuple(views), threads) for shard in shards]
-    of_shards = map_over(_answer_of_shard, tasks)
+    now, *before = _with_moves(snapshot, askers, map_over, threads)
+    of_shards = map_over(_answer_of_shard, [replace(each, questions=tuple(asked), views=tuple(views)) for each in now])
     answers = _all_together(asked, {each.key: [answer[each.key] for answer in of_shards] for each in asked})
-    answers |= _looked_back(snapshot, askers, tuple(views), answers, map_over, threads)
+    answers |= _looked_back(before, askers, tuple(views), answers, map_over)
     with connect(threads) as connection:
         last = [_text(question) for each in askers for question in each.questions.cluster.values()]
-        _prepare(connection, snapshot.small, {}, views, last)
+        _prepare(connection, ShardTask(snapshot.small, {}, (), tuple(views), threads), last)
         return {each.name: _concluded(connection, each, answers) for each in askers}
 
 
@@ -258,21 +260,53 @@ def _fields(section: Section) -> dict[str, Any]:
     return {name: value for name, value in section.model_dump().items() if isinstance(value, bool | int | float | str)}
 
 
-def _prepare(
-    connection: duckdb.DuckDBPyConnection,
-    small: Sources,
-    shard: Sources,
-    views: Sequence[View],
-    texts: Sequence[str],
-) -> None:
+def _with_moves(
+    snapshot: SnapshotSources, askers: Sequence[Asker], map_over: MapOver, threads: int
+) -> list[list[ShardTask]]:
+    """Tasks without questions: for each shard of the snapshot, and of the earlier ones that anybody asks about.
+
+    Where topics moved while brokers were asked, they have what counts of these: all such snapshots are asked in one go.
+    """
+    snapshots = [snapshot, *(snapshot.earlier if any(each.questions.earlier for each in askers) else ())]
+    tasks = [[ShardTask(each.small, shard, (), (), threads) for shard in each.shards or ({},)] for each in snapshots]
+    questions = tuple(_Asked((MOVING, table), sql, None, 0, None, {}, ()) for table, sql in ROWS.items())
+    asking: list[tuple[int, ShardTask]] = []
+    with connect(1) as connection:
+        for number, each in enumerate(snapshots):
+            add_table(connection, BUNDLES, each.small.get(BUNDLES.name), BUNDLES.name)
+            moving = connection.sql(MOVING_BUNDLES).to_arrow_table()
+            connection.execute(f"drop view {BUNDLES.name}")
+            if moving.num_rows:
+                given = {MOVING: {BUNDLES_GIVEN: moving}}
+                asking += [
+                    (number, replace(task, small={}, questions=questions, given=given)) for task in tasks[number]
+                ]
+    answers = map_over(_answer_of_shard, [task for _, task in asking]) if asking else []
+    told: dict[int, list[dict[str, pa.Table]]] = {}
+    for (number, _), answer in zip(asking, answers, strict=True):
+        read = {table: each.rows for (_, table), each in answer.items() if each.rows is not None}
+        told.setdefault(number, []).append(read)
+    for number, parts in told.items():
+        # What cannot be read here breaks the other questions as well, and these say so.
+        if all(len(each) == len(ROWS) for each in parts):
+            settled = zip(tasks[number], settled_of(parts), strict=True)
+            tasks[number] = [replace(task, settled=rows) for task, rows in settled]
+    return tasks
+
+
+def _prepare(connection: duckdb.DuckDBPyConnection, task: ShardTask, texts: Sequence[str]) -> None:
     """Makes the tables, and those views that any of the texts needs."""
     for table in SMALL:
-        add_table(connection, table, small.get(table.name), table.name)
+        add_table(connection, table, task.small.get(table.name), table.name)
+    for name, rows in task.settled.items():
+        connection.from_arrow(rows).create_view(name if name == MOVING else f"settled_{name}")
     for table in SHARDED:
-        add_table(connection, table, shard.get(table.name), f"raw_{table.name}")
+        add_table(connection, table, task.shard.get(table.name), f"{'told' if task.settled else 'raw'}_{table.name}")
+        if task.settled:
+            connection.execute(f"create temp view raw_{table.name} as {IN_PLACE[table.name]}")
     for macro in TABLE_MACROS:
         connection.execute(macro)
-    add_views(connection, _needed((*LARGE_TABLES, *SHARED, *views), texts))
+    add_views(connection, _needed((*LARGE_TABLES, *SHARED, *task.views), texts))
 
 
 def _needed(views: Sequence[View], texts: Sequence[str]) -> list[View]:
@@ -291,7 +325,7 @@ def _needed(views: Sequence[View], texts: Sequence[str]) -> list[View]:
 def _answer_of_shard(task: ShardTask) -> dict[Key, _Answered]:
     """What one shard answers to every question."""
     with connect(task.threads) as connection:
-        _prepare(connection, task.small, task.shard, task.views, [_text(asked) for asked in task.questions])
+        _prepare(connection, task, [_text(asked) for asked in task.questions])
         answers = {}
         for asked in task.questions:
             given = task.given.get(asked.key[0], {})
@@ -382,14 +416,13 @@ def _together(connection: duckdb.DuckDBPyConnection, asked: _Asked, parts: Seque
 
 
 def _looked_back(
-    snapshot: SnapshotSources,
+    before: Sequence[Sequence[ShardTask]],
     askers: Sequence[Asker],
     views: tuple[View, ...],
     answers: Mapping[Key, _Answered],
     map_over: MapOver,
-    threads: int,
 ) -> dict[Key, _Answered]:
-    """What earlier snapshots answer; all of them are asked in one go."""
+    """What earlier snapshots answer, the newest first; all of them are asked in one go."""
     looking = [each for each in askers if each.questions.earlier and not _failed(each, answers)]
     if not looking:
         return {}
@@ -400,14 +433,14 @@ def _looked_back(
     }
     tasks: list[ShardTask] = []
     whose: list[datetime] = []
-    for number, earlier in enumerate(snapshot.earlier):
+    for number, shards in enumerate(before):
         for small in (True, False):
             wanted = _wanted(looking, number, small=small)
             given = {name: _rows_of(answers, name) for name, _ in wanted}
             questions = tuple(asked[key] for key in wanted)
-            shards: Sequence[Sources] = ({},) if small else earlier.shards or ({},)
-            for shard in shards if questions else ():
-                tasks.append(ShardTask(earlier.small, shard, questions, views, threads, given))
+            for shard in ([replace(shards[0], shard={}, settled={})] if small else shards) if questions else ():
+                tables = _named_in(questions, views, shard.small)
+                tasks.append(replace(shard, small=tables, questions=questions, views=views, given=given))
                 whose.append(looking[0].context.about.earlier[number].taken_at)
     told = map_over(_answer_of_shard, tasks) if tasks else []
     dated = [{key: _dated(each, at) for key, each in answer.items()} for answer, at in zip(told, whose, strict=True)]
@@ -415,6 +448,16 @@ def _looked_back(
     unasked = [asked[key] for key, parts in found.items() if not parts]
     nothing = _of_nothing(unasked, views, {name: _rows_of(answers, name) for name, _ in asked}) if unasked else {}
     return nothing | _all_together(asked.values(), found)
+
+
+def _named_in(questions: Sequence[_Asked], views: Sequence[View], small: Sources) -> Sources:
+    """The small tables that questions need: where they are rows, they travel with every task."""
+    texts = [_text(each) for each in questions]
+    texts += [view.sql for view in _needed((*LARGE_TABLES, *SHARED, *views), texts)]
+    words = {word for text in texts for word in _WORD.findall(text)}
+    if "setting" in words:
+        words.add(CONFIGURATION.name)
+    return {name: source for name, source in small.items() if name in words}
 
 
 def _of_nothing(

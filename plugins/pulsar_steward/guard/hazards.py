@@ -73,7 +73,7 @@ class SubscriptionFigures(msgspec.Struct, frozen=True, kw_only=True):
     """A subscription, as far as hazards go."""
 
     subscription: str
-    backlog_messages: int
+    backlog_entries: int
     holes: int
     entries_since_first_gap: int
 
@@ -181,5 +181,5 @@ def _holey(topic: TopicFigures, each: SubscriptionFigures) -> HoleySubscription:
         topic=topic.topic,
         subscription=each.subscription,
         holes=each.holes,
-        may_come_again=max(each.entries_since_first_gap - each.backlog_messages, 0),
+        may_come_again=max(each.entries_since_first_gap - each.backlog_entries, 0),
     )

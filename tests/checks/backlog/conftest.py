@@ -21,12 +21,16 @@ TAKEN_AT = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 # What a broker of 4.0.7 answers with nothing configured.
 NOTHING_SET = {
     "backlogQuotaCheckEnabled": "true",
+    "backlogQuotaCheckIntervalInSeconds": "60",
     "backlogQuotaDefaultLimitGB": "-1.0",
     "backlogQuotaDefaultLimitBytes": "-1",
     "backlogQuotaDefaultLimitSecond": "-1",
     "backlogQuotaDefaultRetentionPolicy": "producer_request_hold",
     "defaultRetentionTimeInMinutes": "0",
     "defaultRetentionSizeInMB": "0",
+    "managedLedgerMaxLedgerRolloverTimeMinutes": "240",
+    "maxMessageSize": "5242880",
+    "preciseTimeBasedBacklogQuotaCheck": "false",
     "ttlDurationDefaultInSeconds": "0",
 }
 

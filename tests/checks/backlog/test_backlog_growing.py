@@ -8,51 +8,26 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.backlog import backlog_growing
+from pulsar_steward.checks.backlog import growing_topics
 from pulsar_steward.checks.backlog.backlog_growing import CHECK
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.load import parse_policy
 from tests.builders import a_policy
-from tests.checks.backlog.conftest import TAKEN_AT, Scene
 from tests.checks.backlog.documents import retention, size
+from tests.checks.backlog.histories import by_name, judged, scenes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    from pulsar_steward.checks.check import Check, Judgement
+    from pulsar_steward.checks.check import Check
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.policy.schema import Policy
+    from tests.checks.backlog.conftest import Scene
     from tests.checks.conftest import JudgeRows
 
 GIB = 1024**3
 MIB = 1024**2
-STEP = timedelta(minutes=15)
 WARNING, CRITICAL = Severity.WARNING, Severity.CRITICAL
-
-
-def scenes(judge_rows: JudgeRows, backlogs: Mapping[str, Sequence[int | None]], step: timedelta = STEP) -> list[Scene]:
-    """A scene for each backlog, the last one now; None: the topic was not loaded."""
-    count = max(map(len, backlogs.values()))
-    made = []
-    for number in range(count):
-        scene = Scene(judge_rows).configured().namespace("acme/bound", size(100 * GIB)).namespace("acme/free")
-        scene.rows["snapshot"][0]["taken_at"] = TAKEN_AT - (count - 1 - number) * step
-        for name, history in backlogs.items():
-            value = ([None] * (count - len(history)) + list(history))[number]
-            if value is not None:
-                scene.topic(f"acme/{name}", value)
-        made.append(scene)
-    return made
-
-
-def judged(made: Sequence[Scene], policy: Policy | None = None, check: Check = CHECK) -> Judgement:
-    """What is said of the last scene, which knows the earlier ones."""
-    return made[-1].judged(check, policy, [scene.rows for scene in made[-2::-1]])
-
-
-def by_name(judgement: Judgement) -> dict[str, Severity]:
-    """Severities by the topics' names without the tenant, in the findings' order."""
-    return {each.subject.removeprefix("persistent://acme/"): each.severity for each in judgement.findings}
 
 
 # Backlogs in GiB, 15 minutes apart; the quota, where there is one, is 100 GiB.
@@ -68,6 +43,8 @@ HISTORIES: dict[str, tuple[list[int | None], Severity | None]] = {
     "bound/shrank-again": ([60, 65, 70, 10, 20, 30, 40], None),
     "bound/to-and-fro": ([10, 50, 10, 50, 10, 50], None),
     "bound/sinks": ([80, 70, 60, 50], None),
+    "bound/consumed-in-batches": ([0, 20, 40, 60, 0, 20, 40, 60], None),
+    "free/consumed-in-batches": ([0, 2, 4, 6, 0, 2, 4, 6], None),
     "bound/unloaded-for-a-while": ([60, 60, None, None, 60, 60, 60], None),
     "bound/empty-while-loading": ([60, 60, 60, 0, 60, 60, 60], None),
     "bound/grows-past-a-gap": ([60, None, 66, 69, 72, 75], WARNING),
@@ -109,7 +86,7 @@ def found(made: Sequence[Scene]) -> Finding:
 def test_the_evidence_says_since_when_how_fast_and_until_when(judge_rows: JudgeRows) -> None:
     """And whose backlog it is, with the worst consumer."""
     made = scenes(judge_rows, {"bound/t": [66 * GIB, 66 * GIB, 69 * GIB, 72 * GIB, 75 * GIB]})
-    made[-1].add("subscriptions", "acme/bound/t", backlog_messages=900, consumers=2)
+    made[-1].add("subscriptions", "acme/bound/t", backlog_entries=900, consumers=2)
     made[-1].add("clients", "acme/bound/t", consumer="c", address="10.0.0.7:5", unacked_messages=50)
 
     finding = found(made)
@@ -118,7 +95,7 @@ def test_the_evidence_says_since_when_how_fast_and_until_when(judge_rows: JudgeR
         "Since 2026-11-21 08:15 UTC the backlog has grown from 66.0 GiB to 75.0 GiB, in 3 of 3 steps between"
         " snapshots, by 3.4 MiB/s at least; so it reaches the size quota of 100.0 GiB at 2026-11-21 11:05 UTC, in"
         " 2.1 h; then (producer_request_hold) all producers are cut off and new ones are refused until the backlog is"
-        " below it. Slowest is subscription s with 900 messages; of its 2 consumers, c at 10.0.0.7:5 holds 50"
+        " below it. Slowest is subscription s with 900 entries; of its 2 consumers, c at 10.0.0.7:5 holds 50"
         " unacknowledged."
     )
     assert finding.figures == {
@@ -263,7 +240,7 @@ def test_where_only_some_may_be_judged_it_says_which(judge_rows: JudgeRows) -> N
 
 def looking_up(most: int) -> Check:
     """The check, which looks up no more than so many topics."""
-    return replace(CHECK, shards={"possible": replace(CHECK.shards["possible"], most=most)})
+    return replace(CHECK, shards={**CHECK.shards, "possible": replace(CHECK.shards["possible"], most=most)})
 
 
 def test_what_is_produced_into_is_looked_up_first(judge_rows: JudgeRows) -> None:
@@ -282,7 +259,7 @@ def test_what_is_produced_into_is_looked_up_first(judge_rows: JudgeRows) -> None
 
 def test_more_suspects_than_are_looked_at_leave_it_open(judge_rows: JudgeRows, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that grew fast lately, but did not keep on, may have hidden one that did."""
-    monkeypatch.setattr(backlog_growing, "MAX_SUSPECTS", 1)
+    monkeypatch.setattr(growing_topics, "MAX_SUSPECTS", 1)
     shrank = [60 * GIB, 20 * GIB, 30 * GIB, 40 * GIB, 50 * GIB]
 
     judgement = judged(scenes(judge_rows, {"bound/t": shrank, "bound/u": shrank}))

@@ -185,7 +185,10 @@ TTLS: dict[str, tuple[int | None, dict[str, Any], Severity | None]] = {
     "no age quota": (60, size(GIB), None),
     "no time to live": (None, age(60), None),
     "a time to live of 0 is none": (0, age(60), None),
-    "expiry after the quota": (61, age(60), None),
+    # On a quiet topic it acts when its ledger was closed and is as old as that: up to four hours later.
+    "expiry on quiet topics": (61, age(60), INFO),
+    "expiry when a ledger is closed": (4 * 3600 + 60, age(60), INFO),
+    "expiry after the quota": (4 * 3600 + 61, age(60), None),
     "expiry at the quota": (60, age(60), WARNING),
     "the largest quota there is": (60, age(LARGEST), WARNING),
     "expiry before eviction": (60, age(61, EVICT), INFO),
@@ -215,13 +218,67 @@ def test_messages_that_expire_before_the_age_quota_are_found(scene: Scene) -> No
 )
 def test_the_default_of_most_brokers_counts(scene: Scene, told: list[str], severity: Severity | None) -> None:
     """Brokers may differ while a change is rolled out."""
-    scene.configured(ttlDurationDefaultInSeconds=None).namespace(quotas=age(60))
+    scene.configured(ttlDurationDefaultInSeconds=None, preciseTimeBasedBacklogQuotaCheck="true")
+    scene.namespace(quotas=age(60))
     scene.rows["configuration"] += [
         {"broker": f"{number}:8080", "key": "ttlDurationDefaultInSeconds", "value": value}
         for number, value in enumerate(told)
     ]
 
     assert scene.found(TTL_BEFORE_QUOTA) == ({"acme/orders": severity} if severity else {})
+
+
+@pytest.mark.parametrize(
+    ("precise", "rollover", "severity", "known"),
+    [
+        ("false", "240", INFO, True),
+        ("false", "1", None, True),
+        ("true", "240", None, True),
+        ("false", None, None, False),
+        (None, "240", None, False),
+    ],
+    ids=["ledgers are closed late", "soon", "the message itself is read", "nobody tells when", "nobody tells which"],
+)
+def test_an_age_quota_counts_from_when_a_ledger_was_closed(
+    scene: Scene, precise: str | None, rollover: str | None, severity: Severity | None, known: bool
+) -> None:
+    """Unless brokers read the oldest message, or close ledgers soon: what expires in between is lost first."""
+    told = {"preciseTimeBasedBacklogQuotaCheck": precise, "managedLedgerMaxLedgerRolloverTimeMinutes": rollover}
+    scene.configured(**told).namespace(quotas=age(3600), message_ttl_in_seconds=7200)
+
+    judgement = scene.judged(TTL_BEFORE_QUOTA)
+
+    assert [each.severity for each in judgement.findings] == ([severity] if severity else [])
+    assert all("up to 4.0 h later" in each.evidence for each in judgement.findings)
+    assert (judgement.cannot_tell is None) is known
+
+
+@pytest.mark.parametrize(
+    ("key", "values", "own", "unknown"),
+    [
+        ("defaultRetentionTimeInMinutes", ("0", "60"), {}, "retention_minutes"),
+        ("defaultRetentionTimeInMinutes", ("0", "0.0"), {}, None),
+        ("defaultRetentionTimeInMinutes", ("0", None), {}, None),
+        ("defaultRetentionTimeInMinutes", ("0", "60"), {"retention_policies": retention(0, 0)}, None),
+        ("backlogQuotaDefaultLimitBytes", ("-1", "100"), {}, "limit_bytes"),
+        ("backlogQuotaDefaultLimitBytes", ("-1", "-2"), {}, None),
+        ("ttlDurationDefaultInSeconds", ("0", "60"), {}, None),
+    ],
+    ids=["differ", "the same", "one is silent", "nobody rests on it", "sizes", "none is none", "not looked at"],
+)
+def test_where_brokers_differ_silence_is_unknown(
+    scene: Scene, key: str, values: tuple[str | None, ...], own: dict[str, Any], unknown: str | None
+) -> None:
+    """A topic is under what its own broker does, wherever it goes next."""
+    scene.configured(**{key: None}).namespace(**own).topic()
+    scene.rows["configuration"] += [
+        {"broker": broker, "key": key, "value": value}
+        for broker, value in zip(("a:8080", "b:8080"), values, strict=True)
+    ]
+
+    cannot_tell = scene.judged(QUOTA_OVER_RETENTION).cannot_tell
+
+    assert cannot_tell is None if unknown is None else f"({unknown})" in str(cannot_tell)
 
 
 @pytest.mark.parametrize("document", ["", "not JSON", "null", "[]", '{"message_ttl_in_seconds": "soon"}'])
@@ -259,10 +316,60 @@ def test_a_check_that_is_off_matters_under_a_quota(
 
 
 def test_a_broker_that_did_not_tell_is_unknown(scene: Scene) -> None:
-    """The setting of one broker says nothing of another."""
+    """The setting of one broker says nothing of another; it is named beside what was found too."""
     scene.rows["configuration"] = [row for row in scene.rows["configuration"] if row["broker"] == "a:8080"]
 
-    assert scene.judged(QUOTA_CHECK_DISABLED).cannot_tell == "backlogQuotaCheckEnabled was not read of b:8080."
+    assert "backlogQuotaCheckEnabled was not read of b:8080" in str(scene.judged(QUOTA_CHECK_DISABLED).cannot_tell)
+
+    for row in scene.rows["configuration"]:
+        row["value"] = "false" if row["key"] == "backlogQuotaCheckEnabled" else row["value"]
+    (finding,) = scene.judged(QUOTA_CHECK_DISABLED).findings
+    assert "false on 1 of 2 brokers (a:8080)" in finding.evidence
+    assert "backlogQuotaCheckEnabled was not read of b:8080" in finding.evidence
+
+
+@pytest.mark.parametrize(
+    ("seconds", "quotas", "severity"),
+    [
+        ("899", size(1), None),
+        ("900", size(1), WARNING),
+        ("86400", age(1), WARNING),
+        ("86400", {}, INFO),
+        ("nonsense", size(1), None),
+    ],
+)
+def test_a_check_that_hardly_ever_runs_is_as_good_as_off(
+    scene: Scene, seconds: str, quotas: dict[str, Any], severity: Severity | None
+) -> None:
+    """From a quarter of an hour on; what makes no sense was not told."""
+    scene.configured(backlogQuotaCheckIntervalInSeconds=seconds).namespace(quotas=quotas)
+
+    judgement = scene.judged(QUOTA_CHECK_DISABLED)
+
+    assert [each.severity for each in judgement.findings] == ([severity] if severity else [])
+    assert all("check quotas only every" in each.evidence for each in judgement.findings)
+    assert (judgement.cannot_tell is not None) is (seconds == "nonsense")
+
+
+def test_how_often_a_check_that_is_off_would_run_does_not_matter(scene: Scene) -> None:
+    """A broker is told of once."""
+    scene.configured(backlogQuotaCheckEnabled="false", backlogQuotaCheckIntervalInSeconds="86400")
+
+    (finding,) = scene.namespace(quotas=size(1)).judged(QUOTA_CHECK_DISABLED).findings
+
+    assert finding.figures == {
+        "brokers_disabled": 2,
+        "brokers_seldom": 0,
+        "brokers_told": 2,
+        "namespaces_under_quota": 1,
+    }
+
+
+def test_a_quota_of_a_topic_is_one_that_nobody_enforces(scene: Scene) -> None:
+    """As far as the topic was asked."""
+    scene.configured(backlogQuotaCheckEnabled="false").namespace().topic().add("drilled", quota_limit_bytes=1000)
+
+    assert scene.found(QUOTA_CHECK_DISABLED) == {"lab": WARNING}
 
 
 def test_a_fresh_cluster_is_quiet(scene: Scene) -> None:

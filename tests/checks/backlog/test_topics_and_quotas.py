@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.check import Check
     from tests.checks.backlog.conftest import Scene
 
-GIB = 1024**3
+MIB, GIB = 1024**2, 1024**3
 INFO, WARNING, CRITICAL = Severity.INFO, Severity.WARNING, Severity.CRITICAL
 ERROR = "producer_exception"
 
@@ -165,8 +166,8 @@ def test_pulsars_own_topics_are_left_alone(scene: Scene) -> None:
 def test_the_evidence_names_who_holds_the_backlog(scene: Scene) -> None:
     """Share, consequence, delayed messages, slowest subscription and its worst consumer."""
     scene.namespace(quotas=size(1000)).topic(backlog_bytes=970)
-    scene.add("subscriptions", subscription="big", backlog_messages=900, consumers=0)
-    scene.add("subscriptions", subscription="slow", backlog_messages=90, consumers=2)
+    scene.add("subscriptions", subscription="big", backlog_entries=900, consumers=0)
+    scene.add("subscriptions", subscription="slow", backlog_entries=90, consumers=2)
     scene.add("clients", subscription="slow", consumer="c1", address="10.0.0.1:4711", unacked_messages=5)
     scene.add("clients", subscription="slow", consumer="c2", address="10.0.0.2:4711", unacked_messages=50, blocked=True)
     scene.add("drilled", quota_limit_bytes=1000, slowest_subscription="slow", delayed_messages=7)
@@ -176,7 +177,7 @@ def test_the_evidence_names_who_holds_the_backlog(scene: Scene) -> None:
     assert finding.evidence == (
         "The backlog is 970 bytes, 97 % of the size quota of 1,000 bytes; once exceeded (producer_request_hold), all"
         " producers are cut off and new ones are refused until the backlog is below it. 7 delayed messages count as"
-        " backlog. Slowest is subscription slow with 90 messages; of its 2 consumers, c2 at 10.0.0.2:4711 holds 50"
+        " backlog. Slowest is subscription slow with 90 entries; of its 2 consumers, c2 at 10.0.0.2:4711 holds 50"
         " unacknowledged, blocked."
     )
     assert finding.figures == {
@@ -192,13 +193,13 @@ def test_the_evidence_names_who_holds_the_backlog(scene: Scene) -> None:
 def test_without_a_word_of_the_broker_the_largest_backlog_is_the_slowest(scene: Scene) -> None:
     """A subscription without consumers says so."""
     scene.namespace(quotas=size(1000)).topic(backlog_bytes=1000, producers=0)
-    scene.add("subscriptions", subscription="a", backlog_messages=2, consumers=1)
-    scene.add("subscriptions", subscription="b", backlog_messages=3, consumers=0)
+    scene.add("subscriptions", subscription="a", backlog_entries=2, consumers=1)
+    scene.add("subscriptions", subscription="b", backlog_entries=3, consumers=0)
 
     (finding,) = scene.judged(PRODUCER_HOLD_RESTART_RISK).findings
 
     assert "no producer is connected, and none can" in finding.evidence
-    assert "subscription b with 3 messages; no consumer is connected" in finding.evidence
+    assert "subscription b with 3 entries; no consumer is connected" in finding.evidence
 
 
 def test_the_worst_are_listed_and_the_rest_is_counted(scene: Scene) -> None:
@@ -264,18 +265,42 @@ def test_a_namespaces_backlog_is_that_of_all_brokers(scene: Scene) -> None:
 
 
 STUCK: dict[str, tuple[dict[str, Any], dict[str, Any], Severity | None]] = {
-    "a real backlog": ({}, {"backlog_messages": 2048, "ack_holes": 0}, None),
-    "none left, producers gone": ({"producers": 0}, {"backlog_messages": 0, "ack_holes": 0}, CRITICAL),
-    "none left, producers there": ({"producers": 1}, {"backlog_messages": 0, "ack_holes": 0}, WARNING),
-    "just plausible": ({"producers": 0}, {"backlog_messages": 205, "ack_holes": 0}, None),
-    "too few for the bytes": ({"producers": 0}, {"backlog_messages": 204, "ack_holes": 0}, CRITICAL),
-    "holes may explain it": ({"producers": 0}, {"backlog_messages": 1, "ack_holes": 3}, WARNING),
-    "under the quota": ({"producers": 0, "backlog_bytes": GIB - 1}, {"backlog_messages": 0, "ack_holes": 0}, None),
+    "a real backlog": ({}, {"backlog_entries": 2048}, None),
+    "none left, producers gone": ({"producers": 0}, {"backlog_entries": 0}, CRITICAL),
+    "none left, producers there": ({"producers": 1}, {"backlog_entries": 0}, WARNING),
+    "1 MiB an entry": ({"producers": 0}, {"backlog_entries": 1024}, None),
+    "more than 1 MiB": ({"producers": 0}, {"backlog_entries": 1023}, WARNING),
+    "as large as a message may be": ({"producers": 0}, {"backlog_entries": 205}, WARNING),
+    "larger than that": ({"producers": 0}, {"backlog_entries": 204}, CRITICAL),
+    "holes may explain it": ({"producers": 0}, {"backlog_entries": 1, "ack_holes": 3}, WARNING),
+    "under the quota": ({"producers": 0, "backlog_bytes": GIB - 1}, {"backlog_entries": 0}, None),
+    # Messages of 3 MiB, whichever way they flow.
+    "large messages come": (
+        {"message_rate_in": 2.0, "throughput_in_bytes": 6.0 * MIB},
+        {"backlog_entries": 400},
+        None,
+    ),
+    "large messages go": (
+        {"producers": 0, "message_rate_out": 2.0, "throughput_out_bytes": 6.0 * MIB},
+        {"backlog_entries": 400, "messages_per_entry": 1},
+        None,
+    ),
+    # Entries of 100 messages of 200 bytes, which makes 20 KB: that 5,000 of them take ten times as much is not likely.
+    "small batches": (
+        {"message_rate_out": 1.0, "throughput_out_bytes": 200.0},
+        {"backlog_entries": 5000, "messages_per_entry": 100},
+        WARNING,
+    ),
+    "enough small batches": (
+        {"message_rate_out": 1.0, "throughput_out_bytes": 200.0},
+        {"backlog_entries": 6000, "messages_per_entry": 100},
+        None,
+    ),
 }
 
 
 def test_a_quota_without_a_backlog_is_stuck(scene: Scene) -> None:
-    """More bytes a message than a broker takes, and neither holes nor producers against it, is critical."""
+    """Critical where entries would be larger than brokers take, and neither holes nor producers are against it."""
     for number, (topic, subscription, _) in enumerate(STUCK.values()):
         name = f"acme/n{number}/t"
         scene.namespace(f"acme/n{number}", size(GIB)).topic(name, **({"backlog_bytes": GIB} | topic))
@@ -284,12 +309,36 @@ def test_a_quota_without_a_backlog_is_stuck(scene: Scene) -> None:
     assert scene.found(QUOTA_STUCK) == expected([severity for *_, severity in STUCK.values()])
 
 
+def test_it_says_how_much_the_entries_explain(scene: Scene) -> None:
+    """As in apache/pulsar#8184: 90,000 messages against 350 GB."""
+    scene.namespace(quotas=size(300 * GIB)).topic(backlog_bytes=350 * GIB, producers=1)
+    scene.add("subscriptions", backlog_entries=90_000)
+
+    (finding,) = scene.judged(QUOTA_STUCK).findings
+
+    assert finding.severity is WARNING
+    assert "is 90,000 entries, which explains 87.9 GiB at 1.0 MiB an entry: more is unlikely" in finding.evidence
+    assert "1 producer is still connected" in finding.evidence
+    assert finding.figures["plausible_bytes_per_entry"] == MIB
+
+
+@pytest.mark.parametrize(("told", "severity"), [("104857600", None), ("1048576", CRITICAL), ("nonsense", None)])
+def test_no_entry_is_larger_than_a_message_may_be(scene: Scene, told: str, severity: Severity | None) -> None:
+    """As the brokers are set, whatever the rule of thumb: 1,000 entries of a gibibyte have 1.02 MiB each."""
+    scene.configured(maxMessageSize=told).namespace(quotas=size(GIB)).topic(backlog_bytes=GIB, producers=0)
+    scene.add("subscriptions", backlog_entries=1000)
+
+    found = scene.found(QUOTA_STUCK, a_policy(quota_stuck={"most_bytes_per_entry": 2 * MIB}))
+
+    assert list(found.values()) == ([severity] if severity else [])
+
+
 @pytest.mark.parametrize(("messages", "severity"), [(0, WARNING), (1, None)])
 def test_an_age_over_the_quota_needs_a_message(scene: Scene, messages: int, severity: Severity | None) -> None:
     """An age that is left over from a backlog that was consumed is said to be indirect."""
     scene.namespace(quotas=age(60, ERROR)).topic(producers=0)
     scene.add("drilled", quota_limit_seconds=60, oldest_backlog_age_seconds=90)
-    scene.add("subscriptions", backlog_messages=messages)
+    scene.add("subscriptions", backlog_entries=messages)
 
     findings = scene.judged(QUOTA_STUCK).findings
 
@@ -304,12 +353,36 @@ def test_a_topic_without_subscriptions_may_be_stuck(scene: Scene) -> None:
     assert list(scene.found(QUOTA_STUCK).values()) == [CRITICAL]
 
 
-def test_only_the_fullest_are_looked_at(scene: Scene) -> None:
-    """As many as the policy says, of the whole cluster."""
+def test_more_over_their_quota_than_are_looked_at_leave_it_open(scene: Scene) -> None:
+    """The fullest of the whole cluster come first; what is found among them is found."""
+    over = replace(QUOTA_STUCK.shards["over_quota"], most=2)
+    check = replace(QUOTA_STUCK, shards={**QUOTA_STUCK.shards, "over_quota": over})
     scene.namespace(quotas=size(GIB))
-    for name, backlog in (("t", GIB), ("u", 2 * GIB), ("v", GIB)):
-        scene.topic(f"acme/orders/{name}", backlog)
+    for name, backlog, entries in (("t", GIB, 0), ("u", 2 * GIB, 10_000), ("v", 3 * GIB, 10_000)):
+        scene.topic(f"acme/orders/{name}", backlog).add("subscriptions", f"acme/orders/{name}", backlog_entries=entries)
 
-    found = scene.found(QUOTA_STUCK, a_policy(quota_stuck={"suspects": 2}))
+    assert "Of 3 topics over a quota" in str(scene.judged(check).cannot_tell)
+    assert set(scene.found(QUOTA_STUCK)) == {"persistent://acme/orders/t"}
 
-    assert [subject[-1] for subject in found] == ["u", "t"]
+
+def test_one_of_a_kind_is_one(scene: Scene) -> None:
+    """Not 1 topics."""
+    scene.namespace(quotas=age(3600)).topic(backlog_bytes=9, producers=0)
+
+    assert str(scene.judged(BACKLOG_NEAR_QUOTA).cannot_tell).startswith("1 topic with an age quota has a backlog")
+    assert str(scene.judged(QUOTA_STUCK).cannot_tell).startswith("1 topic without producers is under an age quota")
+
+    scene.namespace("acme/free").topic("acme/free/t", 9).add("subscriptions", "acme/free/t", backlog_entries=1)
+    (finding,) = scene.judged(BACKLOG_QUOTA_MISSING).findings
+    assert "1 topic without one holds 9 bytes" in finding.evidence
+
+
+def test_a_batch_is_said_to_be_one_entry(scene: Scene) -> None:
+    """How many messages that may be is told where it is known."""
+    scene.namespace(quotas=size(1000)).topic(backlog_bytes=1000)
+    scene.add("subscriptions", backlog_entries=1, messages_per_entry=500, consumers=1)
+    scene.add("clients", consumer="c", address="10.0.0.1:1", unacked_messages=500)
+
+    (finding,) = scene.judged(BACKLOG_NEAR_QUOTA).findings
+
+    assert "with 1 entry (lately of up to 500 messages each); its only consumer, c at 10.0.0.1:1" in finding.evidence

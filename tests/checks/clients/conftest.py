@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import zlib
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pulsar_steward.checks.check import Check, Judgement
     from pulsar_steward.model.finding import Severity
@@ -27,13 +27,16 @@ SETTINGS = {
 BUSY = {
     "type": "Shared",
     "consumers": 3,
-    "backlog_messages": 50_000,
+    "backlog_entries": 50_000,
     "unacked_messages": 900,
     "blocked_on_unacked": False,
     "ack_holes": 40,
     "entries_since_first_gap": 1200,
     "consumers_blocked": 0,
     "consumers_without_permits": 1,
+    "consumers_stuck": 0,
+    "redeliver_rate": 0.0,
+    "expired_rate": 0.0,
     "consumers_connected_recently": 0,
     "message_rate_out": 900.0,
     "ack_rate": 890.0,
@@ -43,10 +46,11 @@ BUSY = {
 class Scene:
     """A snapshot that is put together step by step; everything of one name is on topic ``persistent://t/n/<name>``."""
 
-    def __init__(self, judge: Callable[..., Judgement]) -> None:
+    def __init__(self, judge: Callable[..., Judgement], minutes_ago: int = 0) -> None:
         self._judge = judge
+        taken_at = TAKEN_AT - timedelta(minutes=minutes_ago)
         self.rows: dict[str, list[dict[str, Any]]] = {
-            "snapshot": [{"cluster": "lab", "taken_at": TAKEN_AT, "unread_brokers": [], "unread_namespaces": []}],
+            "snapshot": [{"cluster": "lab", "taken_at": taken_at, "unread_brokers": [], "unread_namespaces": []}],
             "brokers": [{"broker": BROKER, "read": True, "topics": 1}],
         }
 
@@ -88,9 +92,14 @@ class Scene:
                 self.add("configuration", broker=broker, key=key, value=value)
         return self
 
-    def judged(self, check: Check, policy: Policy | None = None) -> Judgement:
-        """What a check says of it."""
-        return self._judge(check, self.rows, policy)
+    def partial(self) -> Scene:
+        """Some broker was not read."""
+        self.rows["snapshot"][0]["unread_brokers"] = ["away:8080"]
+        return self
+
+    def judged(self, check: Check, policy: Policy | None = None, earlier: Sequence[Scene] = ()) -> Judgement:
+        """What a check says of it; `earlier` scenes are the newest first."""
+        return self._judge(check, self.rows, policy, [each.rows for each in earlier])
 
 
 def full(name: str) -> str:
@@ -110,6 +119,34 @@ def found(judgement: Judgement) -> dict[str, Severity]:
 def scene(judge_rows: Callable[..., Judgement]) -> Scene:
     """A broker that was read and has nothing."""
     return Scene(judge_rows)
+
+
+@pytest.fixture
+def scene_before(judge_rows: Callable[..., Judgement]) -> Callable[[int], Scene]:
+    """Gives a scene of so many minutes before."""
+    return lambda minutes_ago: Scene(judge_rows, minutes_ago)
+
+
+MINUTES = 15
+"""Between the snapshots of `found_over_time`."""
+
+
+@pytest.fixture
+def found_over_time(scene_before: Callable[[int], Scene]) -> Callable[..., dict[str, Severity]]:
+    """What is found of subscriptions that were like this, by name: a list of likenesses each, the newest last."""
+
+    def judged(check: Check, histories: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Severity]:
+        scenes = [
+            scene_before(number * MINUTES).configured().measured({"pulsar_subscription_delayed": 0.0})
+            for number in range(max(map(len, histories.values())))
+        ]
+        for name, likes in histories.items():
+            for scene, like in zip(scenes, reversed(likes), strict=False):
+                scene.subscription(name, **like)
+        newest, *earlier = scenes
+        return found(newest.judged(check, earlier=earlier))
+
+    return judged
 
 
 @pytest.fixture

@@ -161,3 +161,53 @@ def test_without_any_broker_nothing_is_known(scene: Any) -> None:
     scene.rows["brokers"] = []
 
     assert scene.judged(check.CHECK).cannot_tell == "No broker was read."
+
+
+BATCH_ACKS, MAX_BATCHES = "acknowledgmentAtBatchIndexLevelEnabled", "managedLedgerMaxBatchDeletedIndexToPersist"
+OF_BATCHES = {"messages_per_entry": 640, "unacked_messages": 50_000, "entries_since_first_gap": 1200}
+# 30 bytes for its position and 110 for 640 bits, and so many of them that a third of the frame is left.
+EACH = 140
+MOST = FRAME // 3 // EACH
+
+BATCHES: dict[str, tuple[dict[str, Any], dict[str, str], int, bool]] = {
+    "off": ({}, {BATCH_ACKS: "false"}, FRAME * 2 // 5, False),
+    "not known": ({}, {}, FRAME * 2 // 5, False),
+    "on, and much is measured": ({}, {BATCH_ACKS: "true", MAX_BATCHES: str(MOST * 2)}, FRAME * 2 // 5, True),
+    "on, and few are persisted": ({}, {BATCH_ACKS: "true", MAX_BATCHES: str(MOST)}, FRAME * 2 // 5, False),
+    "on, but few are delivered": (
+        {"unacked_messages": MOST},
+        {BATCH_ACKS: "true", MAX_BATCHES: "100000"},
+        FRAME * 2 // 5,
+        False,
+    ),
+    "on, but without batches": ({"messages_per_entry": 1}, {BATCH_ACKS: "true"}, FRAME * 2 // 5, False),
+    "on, but little is measured": ({}, {BATCH_ACKS: "true"}, 2000, False),
+}
+
+
+def test_batches_that_are_acknowledged_in_part_come_on_top(scene: Any) -> None:
+    """They are in the same entry and not in what is measured; as how many there are is not known, it is information."""
+    for name, (changes, settings, measured, _) in BATCHES.items():
+        topic = f"persistent://t/n/{name}"
+        like = {"topic": topic, "subscription": "s", "ack_holes": 40, "backlog_entries": 50_000}
+        scene.add("brokers", broker=name, read=True).configured(name, **settings).topic(name, broker=name)
+        scene.add("subscriptions", **like | OF_BATCHES | changes).drilled(name, ack_state_bytes=measured)
+
+    (finding,) = scene.judged(check.CHECK).findings
+
+    assert [name for name, (*_, found) in BATCHES.items() if found] == [
+        finding.subject.removeprefix("persistent://t/n/").removesuffix(" subscription s")
+    ]
+    assert finding.severity is Severity.INFO
+    assert "batches that may be acknowledged in part" in finding.evidence
+
+
+def test_what_comes_on_top_is_told_of_a_large_state(scene: Any) -> None:
+    """Half of the frame is measured already."""
+    scene.configured(**{BATCH_ACKS: "true"}).subscription("t", **OF_BATCHES)
+    scene.drilled("t", ack_state_bytes=FRAME // 2)
+
+    (finding,) = scene.judged(check.CHECK).findings
+
+    assert finding.severity is Severity.WARNING
+    assert "up to 1.3 MiB more for 10,000 batches" in finding.evidence

@@ -25,10 +25,10 @@ SPAN = {"entries_since_first_gap": 10_000_000}
 
 # What two topics are like, the thresholds of one of their tenants, and whether they make it trouble.
 CASES: dict[str, tuple[Check, dict[str, Any], dict[str, int], bool]] = {
-    "stalled": (subscription_stalled.CHECK, STILL | {"backlog_messages": 500}, {"minimum_backlog_messages": 500}, True),
+    "stalled": (subscription_stalled.CHECK, STILL | {"backlog_entries": 500}, {"minimum_due_messages": 500}, True),
     "ack holes": (ack_holes.CHECK, {"ack_holes": 1000}, {"warning_percent": 10}, True),
     "not persistable": (cursor_not_persistable.CHECK, SPAN, {"warning_percent": 30}, True),
-    "stalled is usual": (subscription_stalled.CHECK, STILL, {"minimum_backlog_messages": 90_000}, False),
+    "stalled is usual": (subscription_stalled.CHECK, STILL, {"minimum_due_messages": 90_000}, False),
     "ack holes are usual": (ack_holes.CHECK, {"ack_holes": 6000}, {"warning_percent": 80}, False),
 }
 

@@ -51,16 +51,19 @@ def test_the_evidence_names_the_consumers(scene: Any) -> None:
     (finding,) = scene.judged(check.CHECK).findings
 
     assert finding.subject == "persistent://t/n/t subscription s"
-    assert finding.evidence == (
-        "Subscription s of persistent://t/n/t holds 100,900 unacknowledged messages, 2 of its 5 consumers are blocked"
-        " for it, nothing is acknowledged, and 50,000 messages are in its backlog; slowest of its 5 consumers:"
-        f" worst at {address(scene, 'worst')} (50,001 unacknowledged, no permits left, blocked);"
-        f" bad at {address(scene, 'bad')} (50,000 unacknowledged, no permits left, blocked);"
-        f" holds at {address(scene, 'holds')}"
-        " (connected since 2026-01-01T00:00:00Z, 800 unacknowledged, no permits left)."
-    )
+    for fragment in (
+        "holds 100,900 unacknowledged messages, 2 of its 5 consumers (40 %) are blocked for it",
+        (
+            "and 50,000 entries are in its backlog; slowest of its 5 consumers:"
+            f" worst at {address(scene, 'worst')} (50,001 unacknowledged, no permits left, blocked);"
+            f" bad at {address(scene, 'bad')} (50,000 unacknowledged, no permits left, blocked);"
+            f" holds at {address(scene, 'holds')}"
+            " (connected since 2026-01-01T00:00:00Z, 800 unacknowledged, no permits left)."
+        ),
+    ):
+        assert fragment in finding.evidence
     assert finding.figures == {
-        "backlog_messages": 50_000,
+        "backlog_entries": 50_000,
         "consumers": 5,
         "consumers_blocked": 2,
         "unacked_messages": 100_900,
@@ -125,3 +128,67 @@ def test_silence_means_health_only_where_a_broker_was_read(scene: Any, read: boo
     judgement = scene.judged(check.CHECK)
 
     assert (judgement.findings, judgement.cannot_tell is None) == ((), known)
+
+
+def test_since_when_and_how_old_is_told_where_it_is_known(scene: Any) -> None:
+    """The topic's own statistics, and what a backlog of batches is in messages."""
+    taken_at = scene.rows["snapshot"][0]["taken_at"].timestamp()
+    scene.subscription("t", blocked_on_unacked=True, ack_rate=0.0, messages_per_entry=500)
+    times = {"last_acked_milliseconds": int(taken_at - 2700) * 1000, "oldest_backlog_age_seconds": 10_800}
+    scene.drilled("t", slowest_subscription="s", **times).drilled("t", subscription="u", slowest_subscription="s")
+    scene.subscription("u", blocked_on_unacked=True, ack_rate=0.0)
+    scene.drilled("u", slowest_subscription="another", oldest_backlog_age_seconds=10_800, last_acked_milliseconds=0)
+
+    told, untold = scene.judged(check.CHECK).findings
+
+    assert "nothing is acknowledged (the last 45.0 min before)" in told.evidence
+    assert "50,000 entries (batches of about 500 messages) are in its backlog, the oldest 3.0 h old" in told.evidence
+    assert told.figures["since_seconds"] == 2700
+    assert "nothing is acknowledged, and 50,000 entries are in its backlog;" in untold.evidence
+
+
+OFF = {"maxUnackedMessagesPerConsumer": "0", "maxUnackedMessagesPerSubscription": "0"}
+OWN_OFF = '{"max_unacked_messages_per_consumer": 0, "max_unacked_messages_per_subscription": 0}'
+OWN_ON = '{"max_unacked_messages_per_consumer": 0, "max_unacked_messages_per_subscription": 900000}'
+UNSET = '{"max_unacked_messages_per_consumer": -1, "max_unacked_messages_per_subscription": null}'
+HELD: dict[str, tuple[dict[str, str], str | None, float, int, Severity | None]] = {
+    "no limits, nothing acknowledged": (OFF, None, 0.0, 200_000, Severity.WARNING),
+    "no limits, and it works": (OFF, None, 900.0, 200_000, Severity.INFO),
+    "no limits, and less": (OFF, None, 0.0, 199_999, None),
+    "unset in the namespace": (OFF, UNSET, 0.0, 200_000, Severity.WARNING),
+    "one limit": (OFF | {"maxUnackedMessagesPerSubscription": "900000"}, None, 0.0, 200_000, None),
+    "a limit of the namespace": (OFF, OWN_ON, 0.0, 200_000, None),
+    "no limits in the namespace": ({}, OWN_OFF, 0.0, 200_000, Severity.WARNING),
+    "limits are not known": ({}, "{", 0.0, 200_000, None),
+}
+
+
+@pytest.mark.parametrize(("settings", "policies", "ack_rate", "unacked", "severity"), HELD.values(), ids=HELD)
+def test_where_nothing_is_ever_blocked_what_is_held_counts(
+    scene: Any,
+    by_name: Callable[..., dict[str, Severity]],
+    settings: dict[str, str],
+    policies: str | None,
+    ack_rate: float,
+    unacked: int,
+    severity: Severity | None,
+) -> None:
+    """As much as would block it by default, and only where neither limit is in force."""
+    scene.configured(**settings).add("namespaces", namespace="t/n", policies_json=policies)
+    scene.subscription("t", unacked_messages=unacked, ack_rate=ack_rate)
+
+    judgement = scene.judged(check.CHECK)
+
+    assert by_name(judgement) == ({"t": severity} if severity else {})
+    if severity:
+        assert "which nothing limits" in judgement.findings[0].evidence
+
+
+def test_silence_tells_where_nothing_is_ever_blocked(scene: Any) -> None:
+    """A limit of 0 blocks nobody."""
+    scene.configured(**OFF).subscription("t").add("namespaces", namespace="t/free", policies_json=OWN_OFF)
+
+    quiet = scene.judged(check.CHECK).quiet
+
+    assert "Nothing ever is in b:8080, t/free" in quiet
+    assert "no subscription holds 200,000 without a limit" in quiet

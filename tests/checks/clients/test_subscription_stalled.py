@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
 STILL: dict[str, Any] = {"message_rate_out": 0.0, "ack_rate": 0.0, "consumers_without_permits": 3}
 DELIVERED: dict[str, Any] = {"ack_rate": 0.0}
-MILLION = {"backlog_messages": 1_000_000}
+MILLION = {"backlog_entries": 1_000_000}
 
 CASES: dict[str, tuple[dict[str, Any], Severity | None]] = {
     "busy": ({}, None),
     "nobody-there": (STILL | {"consumers": 0}, None),
-    "caught-up": (STILL | {"backlog_messages": 0}, None),
-    "just-below-the-least": (STILL | {"backlog_messages": 999}, None),
-    "just-the-least": (STILL | {"backlog_messages": 1000}, Severity.WARNING),
-    "still-nearly-a-million": (STILL | {"backlog_messages": 999_999}, Severity.WARNING),
+    "caught-up": (STILL | {"backlog_entries": 0}, None),
+    "just-below-the-least": (STILL | {"backlog_entries": 999}, None),
+    "just-the-least": (STILL | {"backlog_entries": 1000}, Severity.WARNING),
+    "still-nearly-a-million": (STILL | {"backlog_entries": 999_999}, Severity.WARNING),
     "still-a-million": (STILL | MILLION, Severity.CRITICAL),
     "blocked-is-another-check": (STILL | {"blocked_on_unacked": True}, None),
     "all-consumers-blocked-too": (STILL | {"consumers_blocked": 3}, None),
@@ -118,7 +118,8 @@ def test_a_backlog_of_which_more_may_be_delayed_is_never_critical_for_its_size(
     judgement = scene.judged(check.CHECK)
 
     assert by_name(judgement) == {"t": Severity.WARNING}
-    assert "1,000,000 messages to deliver (how many are delayed is not known)" in judgement.findings[0].evidence
+    assert "1,000,000 entries due" in judgement.findings[0].evidence
+    assert "how many are delayed is not known" in judgement.findings[0].evidence
 
 
 def test_the_evidence_names_the_slowest_consumers_and_since_when(scene: Any) -> None:
@@ -131,17 +132,22 @@ def test_the_evidence_names_the_slowest_consumers_and_since_when(scene: Any) -> 
 
     (finding,) = scene.judged(check.CHECK).findings
 
-    assert finding.evidence == (
-        "Subscription s of persistent://t/n/t has 50,000 messages to deliver, but nothing is delivered and nothing"
-        " acknowledged (last delivery or acknowledgement 45.0 min before); no consumer asks for more: look at the"
-        " clients; slowest of its 3 consumers: slow at 10.0.0.9:40002 (1,000 unacknowledged, no permits left);"
-        " quick at 10.0.0.8:40001 (0 unacknowledged, no permits left)."
-    )
+    for fragment in (
+        "has 50,000 entries due (1,000 messages are delivered and not acknowledged), but nothing is delivered",
+        "(last delivery or acknowledgement 45.0 min before); no consumer asks for more: look at the clients;",
+        (
+            "slowest of its 3 consumers: slow at 10.0.0.9:40002 (1,000 unacknowledged, no permits left);"
+            " quick at 10.0.0.8:40001 (0 unacknowledged, no permits left)."
+        ),
+    ):
+        assert fragment in finding.evidence
     assert finding.figures == {
         "consumers": 3,
         "consumers_without_permits": 3,
+        "due_entries": 50_000,
         "due_messages": 50_000,
         "since_seconds": 2700,
+        "unacked_messages": 1000,
     }
 
 
@@ -151,8 +157,8 @@ WORDS = {
         {"last_consumed_milliseconds": 0, "last_acked_milliseconds": 0},
         "(no delivery or acknowledgement",
     ),
-    "unasked": (STILL, {}, "(last delivery or acknowledgement not known)"),
-    "unacked": (DELIVERED, {}, "nothing is acknowledged of what is delivered (last acknowledgement not known)"),
+    "unasked": (STILL, {}, "(last delivery or acknowledgement not known, as its topic was not asked)"),
+    "unacked": (DELIVERED, {}, "nothing is acknowledged of what is delivered (last acknowledgement not known"),
     "asking": (STILL | {"consumers_without_permits": 1}, {}, "2 of its consumers ask for more"),
     "fresh": (STILL | {"consumers_connected_recently": 3}, {}, "all its consumers have just connected"),
 }
@@ -184,13 +190,13 @@ def test_readers_and_compaction_may_stand_still(scene: Any) -> None:
 def test_the_worst_are_listed_and_the_others_counted(scene: Any) -> None:
     """Of more findings than fit the largest backlogs are there."""
     for number in range(MAX_FINDINGS + 3):
-        scene.subscription(f"t{number}", **STILL | {"backlog_messages": 5000 + number})
+        scene.subscription(f"t{number}", **STILL | {"backlog_entries": 5000 + number})
 
     judgement = scene.judged(check.CHECK)
 
     assert len(judgement.findings) == MAX_FINDINGS
     assert judgement.more == 3
-    assert judgement.findings[0].figures["due_messages"] == 5000 + MAX_FINDINGS + 2
+    assert judgement.findings[0].figures["due_entries"] == 5000 + MAX_FINDINGS + 2
 
 
 @pytest.mark.parametrize(("read", "known"), [(True, True), (False, False)])

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.checks.delayed import cluster_placement, failover_time, partition_ceiling
-from pulsar_steward.checks.delayed.failover_time import FailoverTimePolicy, Load, estimated
+from pulsar_steward.checks.delayed.failover import Load, Takers, estimated
+from pulsar_steward.checks.delayed.failover_time import FailoverTimePolicy
 from pulsar_steward.checks.delayed.trackers import BUCKET_TRACKER
 from pulsar_steward.model.finding import Severity
 
@@ -47,6 +48,42 @@ CEILING_CASES: dict[str, tuple[list[int | None], int, dict[str, str | None], dic
     "subscriptions make nodes": ([10_000] * 100, 2_000_000, {}, {"lab": Severity.WARNING}),
     "an unread broker counts for nothing": ([100, None], 0, {}, {}),
 }
+
+MANY = [10_000] * 100
+NODES: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], Severity | None]] = {
+    # topics with 2,000,000 subscriptions each, what ZooKeeper and brokers tell; a million topics make two million nodes
+    "subscriptions make nodes": ([{"topic": "persistent://t/n/x"}], [], Severity.WARNING),
+    "those of topics that are not persistent do not": ([{"topic": "non-persistent://t/n/x"}], [], None),
+    "a count of half as many is believed": ([{"topic": "persistent://t/n/x"}], [{"value": 3e6}], None),
+    "a count of far fewer is another's": ([{"topic": "persistent://t/n/x"}], [{"value": 2.9e6}], Severity.WARNING),
+    "buckets are ledgers": (
+        [{"topic": "non-persistent://t/n/x"}],
+        [
+            {"source": "h0:8080", "source_kind": "broker", "series": "pulsar_delayed_message_index_bucket_total"}
+            | {"topic": "persistent://t/n/y", "subscription": "s", "value": 4.1e6}
+        ],
+        Severity.WARNING,
+    ),
+}
+
+
+@pytest.mark.parametrize(("topics", "metrics", "severity"), NODES.values(), ids=NODES)
+def test_what_is_in_the_metadata_store_is_judged(
+    cluster: Callable[..., Cluster],
+    topics: list[dict[str, Any]],
+    metrics: list[dict[str, Any]],
+    severity: Severity | None,
+) -> None:
+    """As ZooKeeper counts it, where that can be right, or else what all that is loaded needs."""
+    zookeeper = {"source": "z:8000", "source_kind": "zookeeper", "series": "znode_count"}
+    large = [{"broker": "h0:8080", "subscriptions": 2_000_000} | row for row in topics]
+    lab = cluster(instead={"brokers": brokers(*MANY), "topics": large, "metrics": [zookeeper | row for row in metrics]})
+
+    judgement = lab.judged(partition_ceiling.CHECK)
+
+    found = {finding.subject: finding.severity for finding in judgement.findings}
+    assert found == ({} if severity is None else {"lab": severity})
+    assert judgement.cannot_tell is None
 
 
 @pytest.mark.parametrize(("topics", "subscriptions", "settings", "expected"), CEILING_CASES.values(), ids=CEILING_CASES)
@@ -106,6 +143,26 @@ def test_without_a_broker_nothing_is_said(cluster: Callable[..., Cluster], check
 
 
 @pytest.mark.parametrize("check", [partition_ceiling.CHECK, failover_time.CHECK, cluster_placement.CHECK])
+def test_brokers_that_carry_nothing_are_no_health(cluster: Callable[..., Cluster], check: Any) -> None:
+    """After a restart of all, what they will carry again cannot be seen; one broker may be empty."""
+    nothing, little = (
+        cluster(
+            instead={
+                "brokers": [
+                    {"broker": f"{each}:8080", "read": True, "cpu_percent": 1.0} | {"topics": topics}
+                    for each, topics in zip("abc", counts, strict=True)
+                ]
+            }
+        ).judged(check)
+        for counts in ((0, 0, 0), (1, 0, 0))
+    )
+
+    assert not nothing.findings
+    assert "No topic is loaded" in (nothing.cannot_tell or "")
+    assert (little.findings, little.cannot_tell) == ((), None)
+
+
+@pytest.mark.parametrize("check", [partition_ceiling.CHECK, failover_time.CHECK, cluster_placement.CHECK])
 def test_a_healthy_cluster_is_quiet(cluster: Callable[..., Cluster], check: Any) -> None:
     """Three brokers with little to do give no finding."""
     judgement = cluster().judged(check)
@@ -122,13 +179,14 @@ ESTIMATES: dict[str, tuple[Load, int, int]] = {
     "delayed messages are shared by the others": (Load("a", 0, 0, 10_000_000, 1_000_000), 4, 80),
     "those of one subscription are not": (Load("a", 0, 0, 10_000_000, 10_000_000), 4, 230),
     "parts of seconds are rounded up": (Load("a", 1, 0, 0, 0), 2, 31),
+    "many brokers share one metadata store": (Load("a", 0, 30_000, 0, 0), 100, 60),
 }
 
 
 @pytest.mark.parametrize(("load", "others", "seconds"), ESTIMATES.values(), ids=ESTIMATES)
 def test_an_estimate_is_a_sum(load: Load, others: int, seconds: int) -> None:
     """Session, bundles, topics and delayed backlog, one after the other."""
-    assert estimated(load, others, 30, FailoverTimePolicy()).seconds == seconds
+    assert estimated(load, Takers(others), 30, FailoverTimePolicy()).seconds == seconds
 
 
 FAILOVER_CASES: dict[str, tuple[int, int, dict[str, str | None], Severity | None]] = {
@@ -136,7 +194,9 @@ FAILOVER_CASES: dict[str, tuple[int, int, dict[str, str | None], Severity | None
     "short of two minutes": (17_700, 0, {}, None),
     "two minutes": (17_920, 0, {}, Severity.WARNING),
     "a delayed backlog is read again": (0, 5_000_000, {}, Severity.WARNING),
-    "buckets are not": (0, 5_000_000, IN_BUCKETS, None),
+    "buckets are not": (100, 5_000_000, IN_BUCKETS, None),
+    "brokers load few at a time": (17_700, 0, {"maxConcurrentTopicLoadRequest": "40"}, Severity.WARNING),
+    "they load enough at a time": (17_700, 0, {"maxConcurrentTopicLoadRequest": "50"}, None),
     "ten minutes": (0, 28_500_000, {}, Severity.CRITICAL),
     "a longer session": (0, 0, {"metadataStoreSessionTimeoutMillis": "120000"}, Severity.WARNING),
 }
@@ -180,6 +240,19 @@ def test_the_formula_is_in_the_evidence(
         "Losing a:8080 would stop its last topic for about 3.5 min, an estimate: 30 s session + 10 bundles / 25 per s"
         " + 100 topics / (100 per s x 2 brokers) + 9,000,000 delayed messages of one subscription / 50,000 per s."
     )
+
+
+@pytest.mark.parametrize(("timeout", "said"), [("60", True), ("100", False), (None, True)])
+def test_loads_that_time_out_are_said(cluster: Callable[..., Cluster], timeout: str | None, said: bool) -> None:
+    """Topics that wait for their turn longer than a load may take fail first; the default is a minute."""
+    settings = {"topicLoadTimeoutSeconds": timeout, "metadataStoreSessionTimeoutMillis": "60000"}
+    held = [{"broker": each, "read": True, "bundles": 10, "topics": 100} for each in ("b:8080", "c:8080")]
+    fullest = {"broker": "a:8080", "read": True, "bundles": 10, "topics": 18_000}
+    lab = cluster(settings=settings, instead={"brokers": [*held, fullest]})
+
+    (finding,) = lab.judged(failover_time.CHECK).findings
+
+    assert ("topicLoadTimeoutSeconds" in finding.evidence) is said
 
 
 def test_an_unknown_delayed_backlog_is_no_short_failover(cluster: Callable[..., Cluster]) -> None:

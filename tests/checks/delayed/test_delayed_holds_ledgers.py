@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 GIB = 1024**3
 
 CASES: dict[str, tuple[int, int, int, Severity | None]] = {
-    # name: backlog in messages, entries that it spans, bytes that these have
+    # name: backlog in entries, entries that it spans, bytes that these have
     "all-wait": (1_000_000, 1_000_000, 500 * GIB, None),
     "just-too-many-wait": (1_001, 10_000, 50 * GIB, None),
     "one-in-ten-waits": (1_000, 10_000, 50 * GIB, Severity.WARNING),
     "little-is-held": (10, 10_000, 10 * GIB, None),
     "enough-is-held": (10, 10_000, 10 * GIB + GIB // 20, Severity.WARNING),
     "very-much-is-held": (10, 1_000_000, 101 * GIB, Severity.CRITICAL),
-    "batches-hide-it": (1_000_000, 10_000, 500 * GIB, None),
+    "far-behind-anyway": (1_000_000, 10_000, 500 * GIB, None),
     "nothing-was-read-yet": (10, 0, 500 * GIB, None),
 }
 
@@ -33,7 +33,7 @@ CASES: dict[str, tuple[int, int, int, Severity | None]] = {
 def rows(name: str, backlog: int, entries: int | None, held: int) -> dict[str, list[dict[str, Any]]]:
     """A topic and its subscription."""
     topic = f"persistent://t/n/{name}"
-    cursor = {"topic": topic, "subscription": "s", "backlog_messages": backlog, "entries_since_first_gap": entries}
+    cursor = {"topic": topic, "subscription": "s", "backlog_entries": backlog, "entries_since_first_gap": entries}
     stored = {"topic": topic, "broker": "a:8080", "storage_bytes": 2 * held, "backlog_bytes": held}
     return {"subscriptions": [cursor], "topics": [stored]}
 
@@ -71,7 +71,7 @@ def test_the_evidence_has_the_numbers(cluster: Callable[..., Cluster], delayed: 
     (finding,) = lab.judged(delayed_holds_ledgers.CHECK).findings
 
     assert finding.evidence == (
-        "Subscription s waits for 100 messages (90 delayed), but 1,000,000 entries follow its first unacknowledged one:"
+        "Subscription s waits for 100 entries (90 delayed), but 1,000,000 entries follow its first unacknowledged one:"
         " about 20.0 GiB of 40.0 GiB stored are consumed and cannot be deleted; the topic has 41 ledgers; its oldest"
         " message waits for 20.0 days."
     )

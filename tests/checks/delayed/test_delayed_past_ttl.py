@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pulsar_steward.checks.delayed import delayed_past_ttl
 from pulsar_steward.model.finding import Severity
+from tests.checks.delayed.conftest import TAKEN_AT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +51,7 @@ def test_every_namespace_is_judged(cluster: Callable[..., Cluster], delayed: Cal
         topics.append({"topic": topic, "broker": "a:8080", "subscriptions": 1})
         metrics.append(delayed(topic, case["delayed"]))
         drilled.append({"topic": topic, "subscription": "s", "oldest_backlog_age_seconds": int(case["age"])})
-        flow = {"backlog_messages": case["backlog"], "expired_rate": case["expired"]}
+        flow = {"backlog_entries": case["backlog"], "expired_rate": case["expired"]}
         subscriptions.append({"topic": topic, "subscription": "s"} | flow)
     lab = cluster(namespaces=namespaces, topics=topics, subscriptions=subscriptions, metrics=metrics, drilled=drilled)
 
@@ -71,15 +73,15 @@ def test_the_evidence_says_what_expires(
         namespaces=[{"namespace": "t/n", "policies_json": policies(None, None)}],
         topics=[{"topic": each, "broker": broker} for each, broker in ((topic, "a:8080"), (other, "b:8080"))],
         metrics=[delayed(topic, 900), delayed(other, 5000, source="b:8080")],
-        subscriptions=[{"topic": topic, "subscription": "s", "backlog_messages": 1000, "expired_rate": 1.5}],
+        subscriptions=[{"topic": topic, "subscription": "s", "backlog_entries": 1000, "expired_rate": 1.5}],
     )
 
     (finding,) = lab.judged(delayed_past_ttl.CHECK).findings
 
     assert finding.evidence == (
         "5,900 delayed messages of 2 subscriptions live under a time to live of 2.0 h that counts from publishing;"
-        f" subscription s of {topic} (900 delayed) expires 1.5 messages/s now, and nearly all of its backlog is"
-        " delayed: messages are deleted before they are due."
+        f" subscription s of {topic} (900 delayed) expires 1.5 entries/s now, and nearly all entries of its backlog are"
+        " delayed messages: messages are deleted before they are due."
     )
     assert finding.figures == {
         "delayed_messages": 5900,
@@ -87,6 +89,52 @@ def test_the_evidence_says_what_expires(
         "subscriptions": 2,
         "ttl_seconds": 7200,
     }
+
+
+BEFORE: dict[str, tuple[dict[str, Any], Severity | None]] = {
+    # minutes ago, what expired then, delayed then and now, the times to live then and now
+    "delayed messages expired lately": ({}, Severity.CRITICAL),
+    "others did too": ({"backlog": 5000}, Severity.WARNING),
+    "it was longer ago": ({"minutes": 61}, None),
+    "none expired": ({"expired": 0.0}, None),
+    "none was delayed then": ({"delayed_then": 0}, None),
+    "none is delayed now": ({"delayed": 0}, None),
+    "the time to live was raised since": ({"ttl_then": HOUR}, None),
+    "it was lowered since": ({"ttl_then": 3 * HOUR}, Severity.CRITICAL),
+    "it was removed since": ({"ttl": 0}, None),
+}
+
+
+@pytest.mark.parametrize(("given", "severity"), BEFORE.values(), ids=BEFORE)
+def test_what_expired_in_earlier_snapshots_counts(
+    cluster: Callable[..., Cluster],
+    delayed: Callable[..., dict[str, Any]],
+    given: dict[str, Any],
+    severity: Severity | None,
+) -> None:
+    """Brokers expire every five minutes, and tell the rate of the last minute: most snapshots show none."""
+    topic, bounded = "persistent://t/n/x", 2 * HOUR * 1000
+    usual = {"minutes": 10, "expired": 2.0, "backlog": 1000, "delayed": 1000, "ttl": 2 * HOUR}
+    case = usual | {"delayed_then": 1000, "ttl_then": 2 * HOUR} | given
+
+    def at(ttl: int, expired: float, waiting: int) -> Cluster:
+        flow = {"backlog_entries": case["backlog"], "expired_rate": expired}
+        return cluster(
+            namespaces=[{"namespace": "t/n", "policies_json": policies(ttl, bounded)}],
+            topics=[{"topic": topic, "broker": "a:8080", "subscriptions": 1}],
+            subscriptions=[{"topic": topic, "subscription": "s"} | flow],
+            metrics=[delayed(topic, waiting)],
+        )
+
+    now, before = at(case["ttl"], 0.0, case["delayed"]), at(case["ttl_then"], case["expired"], case["delayed_then"])
+    (about,) = before.rows["snapshot"]
+    then = about | {"taken_at": TAKEN_AT - timedelta(minutes=case["minutes"])}
+
+    judgement = now.judge_rows(delayed_past_ttl.CHECK, now.rows, None, [before.rows | {"snapshot": [then]}])
+
+    assert [finding.severity for finding in judgement.findings] == ([] if severity is None else [severity])
+    assert all("at 23:50 UTC" in finding.evidence for finding in judgement.findings)
+    assert judgement.cannot_tell is None
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def test_a_namespace_is_judged_by_its_own_thresholds(
     """One that is named, and those of a tenant that is; the others keep the cluster's."""
     names = {"t/own": "a:8080", "acme/any": "b:8080", "t/usual": "c:8080"}
     topics = {f"persistent://{name}/x": broker for name, broker in names.items()}
-    cursor = {"subscription": "s", "backlog_messages": 5_000, "entries_since_first_gap": 100_000, "expired_rate": 1.0}
+    cursor = {"subscription": "s", "backlog_entries": 5_000, "entries_since_first_gap": 100_000, "expired_rate": 1.0}
     lab = cluster(
         namespaces=[
             {"namespace": name, "policies_json": json.dumps({"message_ttl_in_seconds": 7200})} for name in names

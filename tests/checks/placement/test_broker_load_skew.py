@@ -47,6 +47,23 @@ CASES: dict[str, tuple[list[dict[str, Any]], list[tuple[str, Severity]]]] = {
     "fewer clients": (brokers_with("producers", 999, 100, 100), []),
     "a new broker": (brokers_with("topics", 1000, 1000, 50), [("c", Severity.WARNING)]),
     "a broker that is filling": (brokers_with("topics", 1000, 1000, 51), []),
+    "a newcomer does not make the others full": (
+        brokers_with("topics", 1000, 1000, 1000, 0, 0),
+        [("d", Severity.WARNING), ("e", Severity.WARNING)],
+    ),
+    "full brokers do not hide each other": (
+        brokers_with("throughput_in_bytes", 60e6, 60e6, 60e6, 25e6, 25e6, 25e6),
+        [(name, Severity.WARNING) for name in "abc"],
+    ),
+    "nor do they where the others carry half": (
+        brokers_with("throughput_in_bytes", 60e6, 60e6, 60e6, 31e6, 31e6, 31e6),
+        [],
+    ),
+    "half of the brokers idle": (
+        brokers_with("topics", 600, 600, 0, 0),
+        [(name, Severity.WARNING) for name in "abcd"],
+    ),
+    "half of a small cluster idle": (brokers_with("topics", 400, 400, 0, 0), []),
     "what is not known is left out": ([broker("a", topics=None), *brokers_with("topics", 900, 1000)[1:]], []),
     "full and hot": (
         [broker("a", topics=5000, cpu_percent=85.0), broker("b", topics=600, cpu_percent=90.0)],
@@ -63,7 +80,7 @@ CASES: dict[str, tuple[list[dict[str, Any]], list[tuple[str, Severity]]]] = {
 def test_brokers_are_compared(
     judged: JudgeRows, brokers: list[dict[str, Any]], expected: list[tuple[str, Severity]]
 ) -> None:
-    """Each kind of load by itself, with the mean of the other brokers."""
+    """Each kind of load by itself, with the median of the other brokers."""
     judgement = judged(broker_load_skew.CHECK, {"brokers": brokers})
 
     assert [(finding.subject, finding.severity) for finding in judgement.findings] == expected
@@ -111,19 +128,17 @@ def test_the_evidence_has_the_numbers(judged: JudgeRows) -> None:
     full, empty = judged(broker_load_skew.CHECK, {"brokers": brokers}).findings
 
     assert full.evidence == (
-        "a:1 carries 3,000 topics, the others 400 on average;"
-        " 3,000 producers and consumers, the others 250 on average; its CPU is at 60 %."
+        "a:1 carries 3,000 topics, the median of the others is 800;"
+        " 3,000 producers and consumers, the median of the others is 500; its CPU is at 60 %."
     )
     assert full.figures == {
         "clients": 3000,
         "cpu_percent": 60,
-        "others_mean_clients": 250,
-        "others_mean_topics": 400,
+        "others_median_clients": 500,
+        "others_median_topics": 800,
         "topics": 3000,
     }
-    assert empty.evidence == (
-        "c:1 holds 0 topics, the 2 other(s) hold 1,900 on average: it is new, or nothing has moved to it."
-    )
+    assert empty.evidence.startswith("c:1 holds 0 topics, and 3,000 are usual on the 2 other(s)")
 
 
 def test_only_the_worst_hundred_are_listed(judged: JudgeRows) -> None:

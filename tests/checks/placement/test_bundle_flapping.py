@@ -141,6 +141,57 @@ def test_one_restart_does_not_hide_the_other_moves(judge_rows: JudgeRows) -> Non
     assert finding.severity is Severity.WARNING
 
 
+def starting(count: int, snapshots: int = 8) -> list[Rows]:
+    """Snapshots in which broker a's bundle goes to b and comes back, and a has started anew in so many of them."""
+    found: list[Rows] = []
+    for number in range(snapshots):
+        ago = snapshots - 1 - number
+        began = (NOW - ago * STEP).timestamp() - 60 if number < count else None
+        last = max(
+            (row["value"] for rows in found for row in rows["metrics"] if row["source"] == "a:1"), default=LONG_AGO
+        )
+        here = "b" if number % 2 and number < count else "a"
+        found.append(a_snapshot({"x": here, "a's": "a", "b's": "b"}, ago, a=began or last))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("starts", "severity"),
+    [(3, None), (4, Severity.WARNING), (6, Severity.WARNING), (7, Severity.CRITICAL)],
+    ids=["a rolling restart, and another", "three", "five", "six"],
+)
+def test_a_broker_that_starts_again_and_again_is_named(
+    judge_rows: JudgeRows, starts: int, severity: Severity | None
+) -> None:
+    """It explains why its bundles move, and is the trouble; the first start may be none of it."""
+    findings = over_time(judge_rows, starting(starts)).findings
+
+    assert [(finding.subject, finding.severity) for finding in findings] == ([("a:1", severity)] if severity else [])
+    assert [finding.figures["restarts"] for finding in findings] == ([starts - 1] if severity else [])
+
+
+def test_brokers_whose_starts_are_not_known_are_not_said_to_restart(judge_rows: JudgeRows) -> None:
+    """Nor is a start that is told in every other snapshot another one each time."""
+    snapshots = starting(1)
+    for rows in snapshots[::2]:
+        rows["metrics"] = []
+
+    assert over_time(judge_rows, snapshots).findings == ()
+
+
+def test_a_broker_that_restarts_comes_before_what_moves(judge_rows: JudgeRows) -> None:
+    """It is the cause; how many bundles left it is said."""
+    snapshots = starting(4)
+    for number, rows in enumerate(snapshots):
+        rows["bundles"] += a_snapshot({"y": "cdcdaaaa"[number]})["bundles"]
+
+    broker, bundle = over_time(judge_rows, snapshots).findings
+
+    assert (broker.subject, bundle.subject) == ("a:1", "acme/orders/y")
+    assert broker.figures == {"moves_from_broker": 2, "restarts": 3}
+    assert "has restarted at least 3 times within 360 minutes" in broker.evidence
+
+
 def found(judge_rows: JudgeRows, **settings: str) -> Finding:
     """The finding of a bundle that went to and fro."""
     snapshots = owned("abab")

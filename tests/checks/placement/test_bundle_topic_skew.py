@@ -13,12 +13,18 @@ from pulsar_steward.policy.schema import Policy
 if TYPE_CHECKING:
     from tests.checks.conftest import JudgeRows, Rows
 
-RANGES = [str(each) for each in ranges_of(["0x0", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"])]
+BOUNDARIES = ["0x0", "0x40000000", "0x80000000", "0xc0000000", "0xe0000000", "0xffffffff"]
+RANGES = [str(each) for each in ranges_of(BOUNDARIES)]
 
 CASES: dict[str, tuple[list[int | None], int | None]] = {
     "even topics are fine": ([100, 100, 100, 100], None),
-    "three times the mean is found": ([300, 50, 30, 20], 300),
-    "less than that is not": ([299, 51, 30, 20], None),
+    "half of the topics in one of four is three times the others": ([200, 80, 70, 50], 200),
+    "less than that is not": ([199, 81, 70, 50], None),
+    "three quarters in one of two are": ([75, 25], 75),
+    "fewer in one of two are not": ([74, 26], None),
+    "of three, it takes more than half": ([60, 20, 20], 60),
+    "of more than four, the mean of all counts": ([120, 20, 20, 20, 20], 120),
+    "which takes more of them": ([119, 21, 20, 20, 20], None),
     "few topics are left alone": ([99, 0, 0, 0], None),
     "the fullest may be any bundle": ([0, 0, 10, 300], 300),
     "a thousand in one bundle are too many": ([1000, 999, 999, 999], 1000),
@@ -53,7 +59,7 @@ def test_the_evidence_names_the_fullest_bundle(judged: JudgeRows) -> None:
 
     assert (first.subject, second.subject) == ("a/a", "b/b")
     assert first.evidence == (
-        "Bundle 0x40000000_0x80000000 holds 2,000 of 2,012 topics in 4 bundles; the mean is 503.0."
+        "Bundle 0x40000000_0x80000000 holds 2,000 of 2,012 topics in 4 bundles; the mean of the others is 4.0."
     )
     assert "Bundle 0x00000000_0x40000000 holds 1,000" in second.evidence
 
@@ -73,6 +79,22 @@ def test_namespaces_may_have_thresholds_of_their_own(judged: JudgeRows) -> None:
     found = judged(bundle_topic_skew.CHECK, snapshot, Policy.model_validate(own)).findings
 
     assert [finding.subject for finding in found] == ["big/b", "unread/d", "usual/c"]
+
+
+@pytest.mark.parametrize(("most", "found"), [(49, False), (50, True)])
+def test_a_few_topics_are_no_crowd(judged: JudgeRows, most: int, *, found: bool) -> None:
+    """Of a hundred topics in 64 bundles, five are in one by chance, which is three times the others."""
+    rows = [
+        {
+            "namespace": "acme/orders",
+            "bundle": f"0x{number:08x}_0x{number + 1:08x}",
+            "topics": count,
+            "owner_known": True,
+        }
+        for number, count in enumerate([most, *[1] * 63])
+    ]
+
+    assert bool(judged(bundle_topic_skew.CHECK, {"bundles": rows}).findings) is found
 
 
 def test_only_the_worst_hundred_are_listed(judged: JudgeRows) -> None:

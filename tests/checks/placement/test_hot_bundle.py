@@ -65,16 +65,27 @@ def snapshot(bundles: list[Row], topics: list[Row] | None = None, cpu: float = 3
     }
 
 
-def quiet_ones(count: int) -> list[Row]:
+def quiet_ones(count: int, megabytes: float = 1) -> list[Row]:
     """Bundles that carry little, and one that carries nothing and so does not lower the mean."""
     idle = bundle(15, megabytes=0, clients=0, rate=0)
-    return [*(bundle(number) for number in range(1, count + 1)), idle]
+    return [*(bundle(number, megabytes) for number in range(1, count + 1)), idle]
+
+
+def several(hot: int, busy: int, megabytes: float = 100, others: float = 1) -> list[Row]:
+    """Bundles of which a few are hot."""
+    return [
+        bundle(0, megabytes if number < hot else others, namespace=f"acme/n{number:03}") for number in range(hot + busy)
+    ]
 
 
 CASES: dict[str, tuple[Any, Severity | None]] = {
     "even and busy": (snapshot([bundle(number, megabytes=90, clients=900) for number in range(4)]), None),
-    "ten times the mean": (snapshot([bundle(0, megabytes=90), *quiet_ones(13)]), Severity.WARNING),
-    "less than that": (snapshot([bundle(0, megabytes=30), *quiet_ones(13)]), None),
+    "ten times the mean of the others": (
+        snapshot([bundle(0, megabytes=30), *quiet_ones(13, megabytes=3)]),
+        Severity.WARNING,
+    ),
+    "less than that": (snapshot([bundle(0, megabytes=29.9), *quiet_ones(13, megabytes=3)]), None),
+    "too few are busy to compare with": (snapshot([bundle(0, megabytes=90), *quiet_ones(8)]), None),
     "of little, ten times is little": (snapshot([bundle(0, megabytes=19.9), *quiet_ones(14)], limits={}), None),
     "clients": (snapshot([bundle(0, clients=1000), *quiet_ones(13)]), Severity.WARNING),
     "fewer clients": (snapshot([bundle(0, clients=999), *quiet_ones(13)]), None),
@@ -100,6 +111,30 @@ def test_bundles_are_judged(judged: JudgeRows, rows: Any, severity: Severity | N
     judgement = judged(hot_bundle.CHECK, rows)
 
     assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
+
+
+@pytest.mark.parametrize(
+    ("bundles", "found"),
+    [
+        (several(3, 27), 3),
+        (several(4, 27), 0),
+        (several(60, 140, megabytes=0.001, others=25), 0),
+    ],
+    ids=["three of thirty", "four of 31 are more than a tenth", "most bundles are nearly idle"],
+)
+def test_a_few_hot_bundles_do_not_hide_each_other(judged: JudgeRows, bundles: list[Row], found: int) -> None:
+    """Nor are usual ones hot where most carry next to nothing: a median would be next to nothing, too."""
+    assert len(judged(hot_bundle.CHECK, snapshot(bundles, limits={})).findings) == found
+
+
+@pytest.mark.parametrize(("brokers", "found"), [(5, True), (1, False)])
+def test_what_a_broker_hardly_notices_is_not_hot(judged: JudgeRows, brokers: int, *, found: bool) -> None:
+    """A bundle of 25 MB/s is a quarter of what each of five brokers carries, and little to one that carries all."""
+    bundles = [bundle(0, megabytes=25), *several(0, 230, others=2)]
+    for number, row in enumerate(bundles):
+        row["owner"] = f"{'abcde'[number % brokers]}:1"
+
+    assert bool(judged(hot_bundle.CHECK, snapshot(bundles, limits={})).findings) is found
 
 
 HOT_BYTES = [bundle(0, megabytes=90), *quiet_ones(13)]
@@ -141,7 +176,7 @@ def test_the_evidence_has_the_numbers(judged: JudgeRows) -> None:
     assert finding.subject == "acme/orders/0x00000000_0x10000000"
     assert finding.evidence.startswith(
         "Bundle 0x00000000_0x10000000 of acme/orders on a:1 carries 120.0 MB/s, 500 messages/s and 8,000 clients"
-        " in 4 topics: 13 times the mean throughput of busy bundles, 14 times their mean of clients,"
+        " in 4 topics: 120 times the mean throughput of the others that are busy, 800 times their mean of clients,"
         " over what its broker would split. "
     )
     assert finding.figures == {

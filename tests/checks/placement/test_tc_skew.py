@@ -40,6 +40,11 @@ def rows(held: Counts, unowned: int = 0, bundle: str = "", **meta: Any) -> dict[
     }
 
 
+def alike(brokers: str, count: int) -> Counts:
+    """So many coordinators on each of these."""
+    return dict.fromkeys(brokers, count)
+
+
 CASES: dict[str, tuple[Counts, int, Severity | None]] = {
     "a fresh cluster is fine": ({"a": 6, "b": 6, "c": 4}, 0, None),
     "a spread of three is looked at": ({"a": 7, "b": 5, "c": 4}, 0, Severity.WARNING),
@@ -53,6 +58,15 @@ CASES: dict[str, tuple[Counts, int, Severity | None]] = {
     "nobody knows what an unread broker holds": ({"a": 8, "b": None}, 8, None),
     "a skew among those read stands": ({"a": 9, "b": 2, "c": None}, 5, Severity.WARNING),
     "a broker that holds nearly all stands": ({"a": 14, "b": None}, 2, Severity.CRITICAL),
+    "half on each of two of twenty brokers": (
+        alike("ab", 8) | alike("cdefghijklmnopqrst", 0),
+        0,
+        Severity.WARNING,
+    ),
+    "fewer than brokers, one on each": (alike("abcdefghijklmnop", 1) | alike("qrst", 0), 0, None),
+    "fewer than brokers, three on one": (alike("a", 3) | alike("bcdef", 1) | alike("g", 0), 0, Severity.WARNING),
+    "a single one cannot be spread": ({"a": 1, "b": 0, "c": 0}, 0, None),
+    "two on one of three can": ({"a": 2, "b": 0, "c": 0}, 0, Severity.CRITICAL),
 }
 
 
@@ -110,6 +124,18 @@ def test_the_evidence_has_the_numbers(judge_rows: JudgeRows) -> None:
         "share_percent": 45,
         "spread_coordinators": 9,
     }
+
+
+def test_coordinators_that_nobody_has_are_told_from_those_that_an_unread_broker_may_have(judge_rows: JudgeRows) -> None:
+    """Either way they are not said to be well."""
+    held = rows({"a": 5, "b": 5, "c": None}, unowned=6)
+    for number, row in enumerate(held["transaction_coordinators"]):
+        row["broker_known"] = number < 14
+
+    judgement = judge_rows(tc_skew.CHECK, held)
+
+    assert judgement.findings == ()
+    assert "; nobody has 4, which load when a client asks for them; 2 are on no broker" in str(judgement.cannot_tell)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,13 +10,24 @@ import pytest
 from tests.builders import NOW
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pulsar_steward.checks.check import Check, Judgement
     from pulsar_steward.policy.schema import Policy
     from tests.checks.conftest import JudgeRows, Rows
 
 ABOUT: Rows = {"snapshot": [{"cluster": "lab", "taken_at": NOW, "unread_brokers": [], "unread_namespaces": []}]}
+
+
+@pytest.fixture
+def minutes_ago() -> Callable[[float, Rows], Rows]:
+    """Rows as those of a snapshot that was taken so many minutes before."""
+
+    def taken(minutes: float, rows: Rows) -> Rows:
+        about = {"cluster": "lab", "taken_at": NOW - timedelta(minutes=minutes), "unread_brokers": []}
+        return {"snapshot": [about | {"unread_namespaces": []}]} | rows
+
+    return taken
 
 
 @pytest.fixture

@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.checks.resources import bookie_thread_busy as check
+from pulsar_steward.checks.resources.queues import BOOKIE_QUEUE
 from pulsar_steward.checks.resources.views import WRITES
 from pulsar_steward.model.finding import Severity
 
 if TYPE_CHECKING:
-    from tests.checks.conftest import JudgeRows
+    from collections.abc import Callable
+
+    from tests.checks.conftest import JudgeRows, Rows
+
+    MinutesAgo = Callable[[float, Rows], Rows]
 
 BROKERS = [{"broker": "a:1", "read": True}]
 
@@ -47,7 +52,7 @@ def bookie_queue(pool: str, thread: int, queued: int) -> dict[str, Any]:
     return {
         "source": "k:1",
         "source_kind": "bookie",
-        "series": check.BOOKIE_QUEUE,
+        "series": BOOKIE_QUEUE,
         "labels_json": labels,
         "value": float(queued),
     }
@@ -59,6 +64,10 @@ CASES: dict[str, tuple[list[dict[str, Any]], Severity | None, bool]] = {
     "5 % over 200 ms": (writes(950, 50), Severity.WARNING, False),
     "a quarter over 200 ms": (writes(750, 150, 100), Severity.CRITICAL, False),
     "few writes say little": (writes(4, 5), None, False),
+    "a single hiccup among few": (writes(15, 2), Severity.INFO, False),
+    "stalls of who waits for each write, once": (writes(50, 0, 0.1), Severity.INFO, False),
+    "as many stalls among many writes": (writes(1000, 0, 0.1), None, False),
+    "two stalls in a minute": (writes(1, 0, 2 / 60), None, False),
     "no metrics": ([], None, True),
     "no writes": (writes(0, 0), None, True),
     "no writes, but a queue": ([*writes(0, 0), bookie_queue("BookieWriteThreadPool", 0, 0)], None, False),
@@ -101,8 +110,8 @@ def test_a_busy_thread_is_told_from_a_busy_pool(judged: JudgeRows) -> None:
         " for the others of its pool 30 on average."
     )
     assert of_writes == (
-        "Of 100 writes a second from broker a:1 to bookies in the last minute, 20 % took over 200 ms and 0 % over"
-        " a second: indirect evidence of a busy thread, a slow disk or the network."
+        "Of 100 writes a second from broker a:1 to bookies in the last minute, 20 % took over 200 ms and 0.0 % over"
+        " a second; no other snapshot shows it yet: indirect evidence of a busy thread, a slow disk or the network."
     )
 
 
@@ -125,3 +134,119 @@ def test_only_the_worst_hundred_are_listed(judged: JudgeRows) -> None:
     assert (len(judgement.findings), judgement.more) == (100, 24)
     assert [finding.subject for finding in judgement.findings[:5]] == ["c:1", "k:1", "b:1", "a:1", "k:1"]
     assert judgement.findings[4].figures == {"queued_tasks": 1119}
+
+
+def snapshot(metrics: list[dict[str, Any]], topics: list[dict[str, Any]] | None = None) -> Rows:
+    """One broker with these latencies and topics."""
+    return {"brokers": BROKERS, "metrics": metrics, "topics": topics or []}
+
+
+AGAIN: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], Severity | None]] = {
+    "stalls of who waits for each write": (writes(50, 0, 0.1), writes(60, 0, 0.1), Severity.WARNING),
+    "a stall before, and none now": (writes(60, 0, 0), writes(60, 0, 0.1), None),
+    "a stall now, and none before": (writes(50, 0, 0.1), writes(60, 0, 0), Severity.INFO),
+    "hardly anything but stalls": (writes(10, 0, 0.5), writes(10, 0, 0.5), Severity.CRITICAL),
+    "as many stalls among many writes": (writes(1000, 0, 0.1), writes(1000, 0, 0.1), None),
+    "few that are slow": (writes(15, 2), writes(15, 2), Severity.WARNING),
+    "few that are very slow": (writes(12, 5), writes(15, 2), Severity.CRITICAL),
+    "few that are slow, and none before": (writes(15, 2), writes(17, 0), Severity.INFO),
+}
+
+
+@pytest.mark.parametrize(("now", "before", "severity"), AGAIN.values(), ids=AGAIN)
+def test_what_two_snapshots_show_is_no_hiccup(
+    judged: JudgeRows,
+    minutes_ago: MinutesAgo,
+    now: list[dict[str, Any]],
+    before: list[dict[str, Any]],
+    severity: Severity | None,
+) -> None:
+    """0.2 % of the writes, which take a second or more, are most of the time of a producer that waits for each."""
+    judgement = judged(check.CHECK, snapshot(now), earlier=[minutes_ago(15, snapshot(before))])
+
+    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
+
+
+@pytest.mark.parametrize(
+    ("minutes", "period", "severity"),
+    [
+        ((1.5,), "60", Severity.INFO),
+        ((2,), "60", Severity.WARNING),
+        ((5,), "300", Severity.INFO),
+        ((6,), "300", Severity.WARNING),
+        ((15, 30), "60", Severity.INFO),
+        ((130,), "60", Severity.INFO),
+    ],
+    ids=["the same minute", "another", "the same five", "other five", "quiet in between", "too long ago"],
+)
+def test_the_snapshot_before_is_of_another_time(
+    judged: JudgeRows, minutes_ago: MinutesAgo, minutes: tuple[float, ...], period: str, severity: Severity
+) -> None:
+    """Rates are of the last statistics period; of several snapshots, the last before this one counts."""
+    now, *quiet = snapshot(writes(50, 0, 0.1)), *(snapshot(writes(60, 0, 0)) for _ in minutes[1:])
+    now["configuration"] = [{"broker": "a:1", "key": "managedLedgerStatsPeriodSeconds", "value": period}]
+    before = [*quiet, snapshot(writes(60, 0, 0.1))]
+
+    (finding,) = judged(
+        check.CHECK, now, earlier=[minutes_ago(*each) for each in zip(minutes, before, strict=True)]
+    ).findings
+
+    assert finding.severity is severity
+    assert finding.figures["over_second_per_minute"] == 6
+
+
+def topics(waiting: int, well: int = 0, rate: float = 10, entries: int = 40) -> list[dict[str, Any]]:
+    """Topics that are produced to, of which so many have entries that wait for so long."""
+    return [
+        {
+            "topic": f"persistent://acme/orders/t{number:03}",
+            "broker": "a:1",
+            "producers": 1,
+            "message_rate_in": float(rate),
+            "pending_add_entries": entries if number < waiting else 0,
+        }
+        for number in range(waiting + well)
+    ]
+
+
+WELL = writes(1000, 0)
+STUCK: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], Severity | None]] = {
+    "one topic in both": (topics(1, 99), topics(1, 99), Severity.WARNING),
+    "one topic now": (topics(1, 99), topics(0, 100), None),
+    "another one before": (topics(1, 99), topics(2, 98)[1:], None),
+    "busy ones always have some on their way": (topics(100, rate=10_000), topics(100, rate=10_000), None),
+    "nothing comes in any more": (topics(1, 99, rate=0, entries=1), topics(1, 99, rate=0, entries=1), Severity.WARNING),
+    "half of all at once": (topics(50, 50), topics(0, 100), Severity.INFO),
+    "fewer at once": (topics(49, 51), topics(0, 100), None),
+    "half of a few": (topics(19, 0), topics(0, 19), None),
+    "half of all in both": (topics(50, 50), topics(50, 50), Severity.CRITICAL),
+}
+
+
+@pytest.mark.parametrize(("now", "before", "severity"), STUCK.values(), ids=STUCK)
+def test_writes_that_do_not_end_are_found(
+    judged: JudgeRows,
+    minutes_ago: MinutesAgo,
+    now: list[dict[str, Any]],
+    before: list[dict[str, Any]],
+    severity: Severity | None,
+) -> None:
+    """They are in no latency; entries of the same topic that wait in two snapshots are stuck."""
+    judgement = judged(check.CHECK, snapshot(WELL, now), earlier=[minutes_ago(15, snapshot(WELL, before))])
+
+    assert [(finding.subject, finding.severity) for finding in judgement.findings] == (
+        [("a:1", severity)] if severity else []
+    )
+
+
+def test_stuck_writes_are_told_with_a_topic(judged: JudgeRows, minutes_ago: MinutesAgo) -> None:
+    """That with most entries; topics whose rate is not known say nothing."""
+    now = topics(3, 97)
+    now[1]["pending_add_entries"] = 900
+    now[2]["message_rate_in"] = None
+    before = [minutes_ago(15, snapshot(WELL, topics(3, 97)))]
+
+    (finding,) = judged(check.CHECK, snapshot(WELL, now), earlier=before).findings
+
+    assert finding.figures == {"entries_stuck": 940, "topics_stuck": 2, "topics_waiting": 2, "topics_written_to": 100}
+    assert "(940 entries, most of them of persistent://acme/orders/t001): these writes are stuck." in finding.evidence

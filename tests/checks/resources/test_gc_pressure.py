@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.checks.resources import gc_pressure
+from pulsar_steward.checks.resources import gc_collections, gc_pressure
 from pulsar_steward.checks.views import STARTED
 from pulsar_steward.model.finding import Severity
 
 if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Judgement
     from tests.checks.conftest import JudgeRows
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -24,7 +25,7 @@ def process(
     source: str, collectors: Collectors, age: float | None = 3600, kind: str = "broker"
 ) -> list[dict[str, Any]]:
     """The samples of a process."""
-    by_series = {gc_pressure.SECONDS: 0, gc_pressure.COLLECTIONS: 1}
+    by_series = {gc_collections.SECONDS: 0, gc_collections.COLLECTIONS: 1}
     rows = [
         {"series": series, "labels_json": json.dumps({"gc": name}), "value": float(values[column])}
         for name, values in collectors.items()
@@ -133,3 +134,93 @@ def test_the_quiet_word_says_what_was_looked_at(judge_rows: JudgeRows) -> None:
     judgement = judge_rows(gc_pressure.CHECK, snapshot(process("a:1", {"Copy": (36, 10)})))
 
     assert judgement.quiet == "Since their start, garbage collection took at most 1.0 % of the time of 1 broker(s)."
+
+
+DAYS = 10 * 86_400
+"""How long a process has run."""
+
+
+def over_time(judge_rows: JudgeRows, *histories: Collectors, started: float = DAYS, apart: int = 15) -> Judgement:
+    """What is said of a broker; its counters, the newest first, at snapshots so many minutes apart."""
+    snapshots = []
+    for number, collectors in enumerate(histories):
+        rows = snapshot(process("a:1", collectors, started))
+        rows["snapshot"][0]["taken_at"] = NOW - number * timedelta(minutes=apart)
+        snapshots.append(rows)
+    now, *earlier = snapshots
+    return judge_rows(gc_pressure.CHECK, now, earlier=earlier)
+
+
+def young(seconds: float) -> Collectors:
+    """Short collections that took so long in all."""
+    return {"G1 Young Generation": (seconds, 1000)}
+
+
+def full(seconds: float, count: int) -> Collectors:
+    """Full collections besides the usual ones."""
+    return {"G1 Young Generation": (1000, 100_000), "G1 Old Generation": (seconds, count)}
+
+
+HISTORIES: dict[str, tuple[tuple[Collectors, ...], Severity | None]] = {
+    "a bad quarter of an hour in ten days": ((young(1060), young(1000)), Severity.WARNING),
+    "a very bad one": ((young(1140), young(1000)), Severity.CRITICAL),
+    "a usual one": ((young(1040), young(1000)), None),
+    "bad days long ago": ((young(200_005), young(200_000)), None),
+    "no full one in the last quarter of an hour, but before": (
+        (full(1025, 41), full(1025, 41), full(1000, 40), full(1000, 40)),
+        Severity.CRITICAL,
+    ),
+    "a long one among short ones": ((full(106, 404), full(103, 402), full(100, 400)), None),
+    "and where it is the only one": ((full(105, 410), full(102.5, 409), full(102.5, 409)), Severity.WARNING),
+    "full ones long ago": ((full(1000, 40), full(1000, 40)), None),
+    "a dozen full ones an hour": (
+        (full(9, 120), full(8, 117), full(7, 114), full(6, 111), full(5, 108)),
+        Severity.WARNING,
+    ),
+    "fewer": ((full(9, 119), full(8, 117), full(7, 114), full(6, 111), full(5, 108)), None),
+}
+
+
+@pytest.mark.parametrize(("histories", "severity"), HISTORIES.values(), ids=HISTORIES)
+def test_what_collections_took_lately_counts(
+    judge_rows: JudgeRows, histories: tuple[Collectors, ...], severity: Severity | None
+) -> None:
+    """Since the snapshot before, and full ones within the window; not what was in the days before."""
+    judgement = over_time(judge_rows, *histories)
+
+    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
+    assert judgement.cannot_tell is None
+
+
+@pytest.mark.parametrize("apart", [4, 400], ids=["too near", "too long ago"])
+def test_other_snapshots_are_not_compared_with(judge_rows: JudgeRows, apart: int) -> None:
+    """A burst of minutes is no measure: then what is since the start counts."""
+    assert over_time(judge_rows, young(1060), young(1000), apart=apart).findings == ()
+
+
+def test_a_restart_begins_anew(judge_rows: JudgeRows) -> None:
+    """Counters of the process before are none of this one's, even where they are lower."""
+    now, before = snapshot(process("a:1", young(60), 1000)), snapshot(process("a:1", young(1), 1000.5))
+    before["snapshot"][0]["taken_at"] = NOW - timedelta(minutes=15)
+
+    (finding,) = judge_rows(gc_pressure.CHECK, now, earlier=[before]).findings
+
+    assert "6.0 % of the 17 minutes since its start (60.0 s)" in finding.evidence
+
+
+def test_the_longest_full_collection_is_told(judge_rows: JudgeRows) -> None:
+    """It was no shorter than their mean where that was longest."""
+    (finding,) = over_time(judge_rows, full(1030, 44), full(1028, 42), full(1000, 40)).findings
+
+    assert (
+        "; 4 full collections (8.0 an hour) in the last 30.0 min, the longest of 14,000 ms at least."
+        in finding.evidence
+    )
+    assert finding.figures["full_pause_milliseconds"] == 14_000
+
+
+def test_the_quiet_word_says_since_when(judge_rows: JudgeRows) -> None:
+    """Lately, where there is a snapshot to compare with."""
+    quiet = over_time(judge_rows, young(1009), young(1000)).quiet
+
+    assert quiet == "Since the snapshot before, garbage collection took at most 1.0 % of the time of 1 broker(s)."

@@ -12,7 +12,9 @@ from pulsar_steward.checks.resources.views import SWITCHES
 from pulsar_steward.model.finding import Severity
 
 if TYPE_CHECKING:
-    from tests.checks.conftest import JudgeRows
+    from collections.abc import Callable
+
+    from tests.checks.conftest import JudgeRows, Rows
 
 BROKERS = [{"broker": "a:1", "read": True}]
 NAMESPACE = "acme/orders/persistent"
@@ -67,11 +69,36 @@ def test_the_evidence_names_the_namespace(judged: JudgeRows) -> None:
     (finding,) = judged(check.CHECK, {"brokers": BROKERS, "metrics": rows}).findings
 
     assert finding.evidence == (
-        "Of about 50 ledger switches a minute on broker a:1, 20 took over 200 ms (40 %) and 10 over a second;"
-        " most of the slow ones in acme/orders/persistent (18)."
+        "Of about 50 ledger switches a minute on broker a:1, 20 took over 200 ms (40 %) and 10 over a second,"
+        " 49 % of the time that topics waited at least; most of the slow ones in acme/orders/persistent (18)."
     )
     assert finding.figures == {
+        "lost_percent": 48,
         "over_200_milliseconds_per_minute": 20,
         "over_second_per_minute": 10,
         "switches_per_minute": 50,
     }
+
+
+LOST: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], Severity | None]] = {
+    "half of the time in both": (switches(200, 0, 5), switches(200, 0, 5), Severity.WARNING),
+    "half of the time once": (switches(200, 0, 5), switches(200, 0, 0), Severity.INFO),
+    "less of the time": (switches(260, 0, 5), switches(260, 0, 5), Severity.INFO),
+    "a single one in both": (switches(10, 0, 1), switches(10, 0, 1), Severity.INFO),
+}
+
+
+@pytest.mark.parametrize(("now", "before", "severity"), LOST.values(), ids=LOST)
+def test_few_among_many_are_judged_by_the_time_that_they_take(
+    judged: JudgeRows,
+    minutes_ago: Callable[[float, Rows], Rows],
+    now: list[dict[str, Any]],
+    before: list[dict[str, Any]],
+    severity: Severity | None,
+) -> None:
+    """Five of 205 are 2 % of the switches, and more than half of the time, in two snapshots."""
+    earlier = [minutes_ago(15, {"brokers": BROKERS, "metrics": before})]
+
+    judgement = judged(check.CHECK, {"brokers": BROKERS, "metrics": now}, earlier=earlier)
+
+    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])

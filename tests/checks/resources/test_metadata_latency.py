@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.checks.resources import metadata_latency as check
+from pulsar_steward.checks.resources import metadata_operations as series
+from pulsar_steward.checks.views import STARTED
 from pulsar_steward.model.finding import Severity
+from tests.builders import NOW
 
 if TYPE_CHECKING:
-    from tests.checks.conftest import JudgeRows
+    from collections.abc import Callable
+
+    from tests.checks.conftest import JudgeRows, Rows
 
 BROKERS = [{"broker": "a:1", "read": True}]
 
@@ -23,15 +28,17 @@ def sample(series: str, value: float, **labels: str) -> dict[str, Any]:
 
 
 def timed(
-    operation: str, count: int, mean: float, slow: int | None = 0, status: str = "success"
+    operation: str, count: int, mean: float, slow: int | None = 0, status: str = "success", stalled: int = 0
 ) -> list[dict[str, Any]]:
-    """One kind of operation; slow ones took over a second, None: the buckets are missing."""
+    """One kind of operation; slow ones took over a second, stalled ones of them over 5 s; None: without buckets."""
     labels = {"type": operation, "status": status}
-    rows = [sample(check.OPERATIONS, count, **labels), sample(check.MILLISECONDS, count * mean, **labels)]
+    rows = [sample(series.OPERATIONS, count, **labels), sample(series.MILLISECONDS, count * mean, **labels)]
     if slow is not None:
         rows += [
-            sample(check.BUCKETS, count - slow, le="1000.0", **labels),
-            sample(check.BUCKETS, count, le="+Inf", **labels),
+            sample(series.BUCKETS, count - slow, le="1000.0", **labels),
+            sample(series.BUCKETS, count - stalled, le="2000.0", **labels),
+            sample(series.BUCKETS, count - stalled, le="5000.0", **labels),
+            sample(series.BUCKETS, count, le="+Inf", **labels),
         ]
     return rows
 
@@ -46,7 +53,20 @@ CASES: dict[str, tuple[list[dict[str, Any]], Severity | None, bool]] = {
     "less than that": (timed("put", 1001, 20, slow=10), None, False),
     "few of few": (timed("put", 100, 20, slow=9), None, False),
     "without buckets the mean is left": (timed("put", 1000, 20, slow=None), None, False),
-    "failures are another matter": (timed("get", 50, 5) + timed("put", 500, 900, status="fail"), None, False),
+    "quick failures of writes are another matter": (
+        timed("get", 50, 5) + timed("put", 500, 900, status="fail"),
+        None,
+        False,
+    ),
+    "writes that failed after a second are slow": (
+        timed("put", 900, 5) + timed("put", 100, 30_000, slow=10, status="fail"),
+        Severity.WARNING,
+        False,
+    ),
+    "reads that failed": (timed("get", 990, 5) + timed("get", 10, 5, status="fail"), Severity.WARNING, False),
+    "fewer reads that failed": (timed("get", 991, 5) + timed("get", 9, 5, status="fail"), None, False),
+    "few of many reads": (timed("get", 991, 5) + timed("get", 10, 5, status="fail"), None, False),
+    "nothing but failures": (timed("get", 20, 5, status="fail"), Severity.WARNING, False),
     "too few say nothing": (timed("get", 19, 2), None, True),
     "nothing says nothing": ([], None, True),
 }
@@ -68,18 +88,99 @@ def test_a_broker_is_judged(
 
 def test_the_evidence_tells_the_store_from_the_broker(judged: JudgeRows) -> None:
     """The slowest kind is named, with the time that it waited in the broker."""
-    waits = [sample(check.WAITED, 900), sample(check.WAITS, 10)]
+    waits = [sample(series.WAITED, 900), sample(series.WAITS, 10)]
     rows = timed("get", 100, 110) + timed("put", 2000, 140, slow=30) + waits
 
     (finding,) = judged(check.CHECK, {"brokers": BROKERS, "metrics": rows}).findings
 
     assert finding.evidence == (
         "Operations `put` on the metadata-store took 140 ms on average, as the broker a:1 saw 2,000 of them since its"
-        " start; 30 (1.5 %) took over a second; before they are sent, they wait 90 ms on average in the broker itself."
+        " start; 30 (1.5 %) took over a second, together at least 30 s; before they are sent, they wait 90 ms on"
+        " average in the broker itself."
     )
     assert finding.figures == {
+        "failed_operations": 0,
+        "lost_seconds": 30,
         "mean_milliseconds": 140,
         "operations": 2000,
+        "over_5_seconds_operations": 0,
         "slow_operations": 30,
         "waiting_milliseconds": 90,
     }
+
+
+START = NOW.timestamp() - 30 * 86_400
+MONTH = 50_000_000
+"""Operations of a broker within a month."""
+
+
+def counted(
+    count: int, mean: float = 5, slow: int = 0, stalled: int = 0, lost: int = 0, started: float = START
+) -> Rows:
+    """A broker that has run for a month: its reads of so many milliseconds, and besides what slow ones took."""
+    reads = timed("get", count, mean, slow, stalled=stalled)
+    reads[1]["value"] += lost * 1000
+    return {"brokers": BROKERS, "metrics": [*reads, sample(STARTED, started)]}
+
+
+OLD = {"slow": 600_000, "stalled": 9000, "lost": 9_000_000}
+HISTORIES: dict[str, tuple[tuple[Rows, ...], Severity | None]] = {
+    "a stall of a minute": (
+        (counted(MONTH + 100_000, slow=40, stalled=40, lost=800), counted(MONTH)),
+        Severity.WARNING,
+    ),
+    "a stall of a second for many": ((counted(MONTH + 100_000, slow=60, lost=70), counted(MONTH)), Severity.INFO),
+    "a stall of a second for some": ((counted(MONTH + 100_000, slow=40, lost=50), counted(MONTH)), None),
+    "a single one that hung": (
+        (counted(MONTH + 1000, slow=1, stalled=1, lost=9), counted(MONTH)),
+        Severity.INFO,
+    ),
+    "stalls of a second again and again": (
+        (counted(MONTH + 200_000, slow=120, lost=140), counted(MONTH + 100_000, slow=60, lost=70), counted(MONTH)),
+        Severity.WARNING,
+    ),
+    "stalls of long ago": ((counted(MONTH + 3000, **OLD), counted(MONTH + 2000, **OLD)), None),
+    "slow only now": ((counted(MONTH + 1000, lost=150), counted(MONTH)), Severity.WARNING),
+    "slow, and restarted since": ((counted(1000, 200, started=START + 1), counted(MONTH)), Severity.WARNING),
+    "well, and restarted since": ((counted(1000, started=START + 1), counted(MONTH, 500)), None),
+    "counters began anew without a restart": ((counted(1000, 200), counted(MONTH)), Severity.WARNING),
+    "next to nothing to do since": ((counted(MONTH + 5, lost=4), counted(MONTH)), None),
+}
+
+
+@pytest.mark.parametrize(("snapshots", "severity"), HISTORIES.values(), ids=HISTORIES)
+def test_what_happened_since_the_snapshot_before_counts(
+    judged: JudgeRows,
+    minutes_ago: Callable[[float, Rows], Rows],
+    snapshots: tuple[Rows, ...],
+    severity: Severity | None,
+) -> None:
+    """In a month of counters a stall of a minute is nothing, and an old one would be found for ever."""
+    now, *before = snapshots
+    earlier = [minutes_ago(15 * (number + 1), rows) for number, rows in enumerate(before)]
+
+    judgement = judged(check.CHECK, now, earlier=earlier)
+
+    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
+    assert judgement.cannot_tell is None
+
+
+def test_the_time_lost_is_told(judged: JudgeRows, minutes_ago: Callable[[float, Rows], Rows]) -> None:
+    """What was slow, for how long at least, and since when."""
+    now = counted(MONTH + 100_000, slow=40, stalled=30, lost=800)
+
+    (finding,) = judged(check.CHECK, now, earlier=[minutes_ago(15, counted(MONTH))]).findings
+
+    assert "100,000 of them since the snapshot 15.0 min before; 40 (0.0 %) took over a second" in finding.evidence
+    assert finding.figures["lost_seconds"] == 10 + 30 * 5
+    assert finding.figures["seconds"] == 900
+
+
+@pytest.mark.parametrize("minutes", [1, 130], ids=["too near", "too long ago"])
+def test_other_snapshots_are_not_compared_with(
+    judged: JudgeRows, minutes_ago: Callable[[float, Rows], Rows], minutes: int
+) -> None:
+    """Then what is since the start counts: the old stall is found."""
+    old = counted(MONTH, **OLD)
+
+    assert judged(check.CHECK, old, earlier=[minutes_ago(minutes, old)]).findings != ()

@@ -135,7 +135,7 @@ def test_names_that_yaml_would_misread_are_quoted(steward: Steward, tmp_path: Pa
     ("cluster", "namespace", "section", "key", "line"),
     [
         (
-            *("east", "iot/alarms", "subscription_stalled", "minimum_backlog_messages"),
+            *("east", "iot/alarms", "subscription_stalled", "minimum_due_messages"),
             "100  # namespace iot/alarms; tenant iot 100000, default 1000",
         ),
         (

@@ -202,7 +202,7 @@ def test_endpoints_of_the_policy_are_asked_without_the_token(cluster: Simulator,
     assert [record.path for record in heard] == ["/metrics/"]
     found = snapshot.table(METRICS, filters=[("source_kind", "=", "bookie")]).to_pylist()
     assert {row["source"] for row in found} == {url.split("/")[2]}
-    assert "jvm_memory_bytes_used" in {row["series"] for row in found}
+    assert "jvm_memory_direct_bytes_used" in {row["series"] for row in found}
     assert {row["source_kind"] for row in snapshot.table(METRICS).to_pylist()} == {"broker", "bookie"}
 
 

@@ -50,7 +50,7 @@ def test_a_suspects_own_statistics_are_read(cluster: Simulator) -> None:
     (row,) = drilled(cluster, 1, Wanted(WHOLE, PARTITION, internals=True))["drilled"]
 
     assert (row["topic"], row["namespace"], row["subscription"]) == (PARTITION, "acme/orders", "s")
-    assert (row["delayed_messages"], row["backlog_messages_not_delayed"]) == (4, 6)
+    assert (row["delayed_messages"], row["backlog_entries_not_delayed"]) == (4, 6)
     assert (row["ack_hole_ranges"], row["ack_state_bytes"], row["delayed_index_bytes"]) == (3, 36, 768)
     assert (row["ledgers"], row["cursor_properties_json"]) == (1, "[]")
     assert row["quota_limit_bytes"] is row["quota_limit_seconds"] is row["oldest_backlog_age_seconds"] is None

@@ -9,7 +9,7 @@ import pytest
 
 from pulsar_steward.collect.arrow import Piece
 from pulsar_steward.collect.suspects import Worst, base_of, in_turn, worst_of
-from pulsar_steward.model.tables import METRICS, SUBSCRIPTIONS, TOPICS
+from pulsar_steward.model.tables import BROKERS, METRICS, SUBSCRIPTIONS, TOPICS
 from pulsar_steward.snapshots.arrow import schema_of
 
 if TYPE_CHECKING:
@@ -26,6 +26,11 @@ def topic(name: str, namespace: str = "acme/orders") -> str:
 def delayed(name: str, messages: float) -> dict[str, Any]:
     """A sample."""
     return {"series": "pulsar_subscription_delayed", "topic": topic(name), "subscription": "s", "value": messages}
+
+
+def told(name: str, figure: str, value: float) -> dict[str, Any]:
+    """A sample of a topic's backlog."""
+    return {"series": f"pulsar_storage_backlog_{figure}", "topic": topic(name), "value": value}
 
 
 def piece(table: Table, rows: Sequence[dict[str, Any]]) -> Piece:
@@ -45,12 +50,12 @@ def suspects(most: int, *tasks: Sequence[Piece]) -> list[str]:
 
 
 ROWS: list[dict[str, Any]] = [
-    *({"topic": topic(f"late-{n}"), "backlog_messages": 1000 - n} for n in range(4)),
-    {"topic": topic("late-0"), "backlog_messages": 3, "redeliver_rate": 0.5},
-    {"topic": topic("holes"), "ack_holes": 1, "backlog_messages": 1},
+    *({"topic": topic(f"late-{n}"), "backlog_entries": 1000 - n} for n in range(4)),
+    {"topic": topic("late-0"), "backlog_entries": 3, "redeliver_rate": 0.5},
+    {"topic": topic("holes"), "ack_holes": 1, "backlog_entries": 1},
     {"topic": topic("slow"), "unacked_messages": 900_000},
     {"topic": topic("stuck"), "unacked_messages": 5, "consumers_blocked": 1, "blocked_on_unacked": False},
-    {"topic": topic("well"), "backlog_messages": 0, "unacked_messages": 0, "ack_holes": 0},
+    {"topic": topic("well"), "backlog_entries": 0, "unacked_messages": 0, "ack_holes": 0},
 ]
 SAMPLES = [delayed("waiting", 9.0), delayed("well", 0.0), {"series": "other", "topic": topic("well"), "value": 9.0}]
 
@@ -67,9 +72,51 @@ def test_the_worst_of_each_sign_take_their_turns(divided: int) -> None:
     assert suspects(0, *tasks) == []
 
 
+def test_the_largest_backlogs_in_bytes_are_suspects() -> None:
+    """Few large messages hold more than many small ones; an empty topic and one that told nothing are none."""
+    rows = [("few-large", 10**12), ("many-small", 10**6), ("empty", 0), ("silent", None)]
+    topics = piece(TOPICS, [{"topic": topic(name), "backlog_bytes": size} for name, size in rows])
+    entries = piece(SUBSCRIPTIONS, [{"topic": topic("many-small"), "backlog_entries": 10**6}])
+
+    assert suspects(9, [topics, entries]) == [topic("many-small"), topic("few-large")]
+
+
+def of_broker(*backlogs: tuple[str, int], samples: Sequence[dict[str, Any]] = ()) -> list[Piece]:
+    """What comes of one broker, itself last."""
+    return [
+        piece(TOPICS, [{"topic": topic(name), "backlog_bytes": size} for name, size in backlogs]),
+        piece(METRICS, samples),
+        piece(BROKERS, [{"broker": "a:8080"}]),
+    ]
+
+
+@pytest.mark.parametrize("divided", [True, False])
+def test_a_small_quota_that_is_nearly_full_makes_a_suspect(divided: bool) -> None:
+    """However large other backlogs are; half of a quota is room enough, and no quota is never full."""
+    large = [(f"large-{number}", 10**12 + number) for number in range(3)]
+    limits = [told(name, "quota_limit", 1e13) for name, _ in large]
+    one = of_broker(*large, ("free", 10**9), samples=[*limits, told("free", "quota_limit", -1.0)])
+    small = [("nearly-full", 95), ("over", 120), ("half-empty", 49)]
+    other = of_broker(*small, samples=[told(name, "quota_limit", 100.0) for name, _ in small])
+
+    assert suspects(2, *([one, other] if divided else [[*one, *other]])) == [topic("over"), topic("large-2")]
+    assert set(suspects(99, one, other)) == {topic(name) for name, _ in (*large, ("free", 0), *small)}
+
+
+def test_an_old_backlog_under_a_quota_makes_a_suspect() -> None:
+    """By the share of the age quota; a young one, one without such a quota and one of nobody's are none."""
+    names = ("old", "older", "young", "unlimited", "__change_events")
+    ages = [told(name, "age_seconds", age) for name, age in zip(names, (80, 90, 4, 90, 99), strict=True)]
+    limits = [
+        told(name, "quota_limit_time", limit) for name, limit in zip(names, (100, 100, 100, -1, 100), strict=True)
+    ]
+
+    assert suspects(9, of_broker(samples=[*ages, *limits])) == [topic("older"), topic("old")]
+
+
 def test_of_many_the_worst_are_kept() -> None:
     """However many come, and of topics that are equally bad the first by name."""
-    rows = [{"topic": topic(f"t-{number:06d}"), "backlog_messages": number // 2} for number in range(120_000)]
+    rows = [{"topic": topic(f"t-{number:06d}"), "backlog_entries": number // 2} for number in range(120_000)]
     pieces = [piece(SUBSCRIPTIONS, rows[first : first + 10_000]) for first in range(0, len(rows), 10_000)]
 
     assert suspects(3, pieces) == [topic("t-119998"), topic("t-119999"), topic("t-119996")]
@@ -86,7 +133,7 @@ def test_of_many_the_worst_are_kept() -> None:
 )
 def test_pulsars_own_topics_are_no_suspects(name: str) -> None:
     """Nobody could do anything about them, and what is not persistent has no backlog to look at."""
-    assert suspects(5, [piece(SUBSCRIPTIONS, [{"topic": name, "backlog_messages": 9, "ack_holes": 9}])]) == []
+    assert suspects(5, [piece(SUBSCRIPTIONS, [{"topic": name, "backlog_entries": 9, "ack_holes": 9}])]) == []
 
 
 def test_a_partition_is_of_its_topic() -> None:

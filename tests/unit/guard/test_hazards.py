@@ -90,7 +90,7 @@ def test_the_worst_are_named_and_all_are_counted() -> None:
 def test_what_may_be_delivered_again(holes: int, entries: int, backlog: int, again: int | None) -> None:
     """At most what is acknowledged behind the first gap."""
     figures = SubscriptionFigures(
-        subscription="s", backlog_messages=backlog, holes=holes, entries_since_first_gap=entries
+        subscription="s", backlog_entries=backlog, holes=holes, entries_since_first_gap=entries
     )
 
     found = seen(Surroundings(persisted_holes=10_000), subscriptions=(figures,))

@@ -176,7 +176,7 @@ def test_how_old_backlogs_are(
 def test_the_largest_backlogs_are_given_with_their_messages() -> None:
     """By size, then by name, whatever the order of rows; what is empty is left out."""
     table = topics(("b", 5, 0.0), ("a", 5, 0.0), ("c", 9, 0.0), ("d", 0, 0.0), ("e", None, 0.0))
-    waiting = pa.table({"topic": ["c", "a", "c", "z"], "backlog_messages": pa.array([7, 1, 3, 9], pa.int64())})
+    waiting = pa.table({"topic": ["c", "a", "c", "z"], "backlog_entries": pa.array([7, 1, 3, 9], pa.int64())})
 
     assert backlogs_of(table, waiting, 2) == (
         Backlog(topic="c", bytes=9, messages=(3, 7)),

@@ -46,7 +46,7 @@ TABLES: dict[str, Rows] = {
         a_topic("__change_events", 10**9, 10**9),
     ],
     "subscriptions": [
-        named(name) | {"subscription": subscription, "backlog_messages": messages}
+        named(name) | {"subscription": subscription, "backlog_entries": messages}
         for name, subscription, messages in (("u", "s1", 30), ("u", "s2", 10), ("t", "s", 4), ("v", "s", 0))
     ],
     "drilled": [

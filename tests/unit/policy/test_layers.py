@@ -297,9 +297,9 @@ def test_the_example_of_the_documentation_holds_up() -> None:
     east = load_policy(EXAMPLE).for_cluster("east")
 
     assert east.brokers.draining == ("broker-7:8080",)
-    assert east.for_namespace("iot/alarms").subscription_stalled.minimum_backlog_messages == 100
+    assert east.for_namespace("iot/alarms").subscription_stalled.minimum_due_messages == 100
     assert east.for_namespace("iot/alarms").consumer_fanout.warning_consumers == 6000
-    assert east.for_namespace("iot/sensors").subscription_stalled.minimum_backlog_messages == 100_000
+    assert east.for_namespace("iot/sensors").subscription_stalled.minimum_due_messages == 100_000
     assert east.for_namespace("payments/live").backlog_near_quota.critical_percent == 70
     assert east.for_namespace("a/b").consumer_fanout.warning_consumers == 4000
 

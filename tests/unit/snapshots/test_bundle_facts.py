@@ -114,7 +114,7 @@ def test_crowded_bundles_with_their_topics_and_positions(folder: Path) -> None:
 
 
 def test_a_hot_bundle_with_what_it_is_compared_with(folder: Path) -> None:
-    """The means of all owned bundles, heartbeats aside, and its owner's own limits."""
+    """What all owned bundles carry, heartbeats aside, and its owner's own limits."""
     limits = [
         {"broker": "a:1", "key": "loadBalancerNamespaceBundleMaxBandwidthMbytes", "value": "100"},
         {"broker": "a:1", "key": "loadBalancerNamespaceBundleMaxSessions", "value": "1000"},
@@ -125,7 +125,8 @@ def test_a_hot_bundle_with_what_it_is_compared_with(folder: Path) -> None:
     facts = scene(place).bundles
 
     assert [suspect.bundle for suspect in facts.crowds[0].suspects] == [UPPER]
-    assert facts.busy == Busy(bytes=602, with_bytes=2, clients=10, with_clients=2)
+    of_all = {"all_bytes": 602, "all_clients": 10, "brokers": 2}
+    assert facts.busy == Busy(bytes=602, with_bytes=2, clients=10, with_clients=2, **of_all)
     assert facts.limits == {"b:1": BrokerLimits(clients=7)}
 
 
@@ -240,7 +241,7 @@ def test_only_topics_with_a_hazard_are_told_of(
 ) -> None:
     """By their own quota where metrics tell it, and by the namespace's else."""
     subscriptions = [
-        {"topic": TOPICS[0], "namespace": NAMESPACE, "subscription": "s", "backlog_messages": 1} | row
+        {"topic": TOPICS[0], "namespace": NAMESPACE, "subscription": "s", "backlog_entries": 1} | row
         for row in rows.get("subscriptions", [])
     ]
     namespaces = [USUAL["namespaces"][0] | {"policies_json": msgspec.json.encode(QUOTA).decode()}]

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.backlog.policies import DEFAULTS, Defaults
+from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
 from pulsar_steward.checks.check import Check, Judgement, Question, Scope
-from pulsar_steward.checks.words import size
+from pulsar_steward.checks.words import counted, size
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 
@@ -64,7 +64,8 @@ def _finding(row: Row) -> Finding:
         subject=row["namespace"],
         evidence=(
             "Neither the namespace nor the brokers' default sets a backlog quota, and"
-            f" {row['topics']:,} topics without one hold {size(row['backlog_bytes'])} of backlog,"
+            f" {counted(row['topics'], 'topic')} without one {'holds' if row['topics'] == 1 else 'hold'}"
+            f" {size(row['backlog_bytes'])} of backlog,"
             f" {row['topic']} the most ({size(row['most_bytes'])})."
         ),
         figures={

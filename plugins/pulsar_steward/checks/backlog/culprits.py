@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pulsar_steward.checks.words import counted
+
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Row
 
 CULPRITS = """
 with slowest as (
     select topic, list({
-            'subscription': s.subscription, 'messages': coalesce(s.backlog_messages, 0),
-            'consumers': coalesce(s.consumers, 0)}
-        order by coalesce(s.subscription = w.slowest_subscription, false) desc, coalesce(s.backlog_messages, 0) desc,
+            'subscription': s.subscription, 'entries': coalesce(s.backlog_entries, 0),
+            'messages_per_entry': coalesce(s.messages_per_entry, 0), 'consumers': coalesce(s.consumers, 0)}
+        order by coalesce(s.subscription = w.slowest_subscription, false) desc, coalesce(s.backlog_entries, 0) desc,
             s.subscription desc)[1] as slowest
     from subscriptions s join worst w using (topic) group by topic),
 consumers as (
@@ -29,14 +31,23 @@ where the topic has no subscription, and `slowest_consumer`, null where none of 
 
 
 def slowest_words(row: Row) -> str:
-    """A further sentence, such as `` Slowest is subscription s with 12 messages; no consumer is connected to it.``."""
+    """A further sentence, such as `` Slowest is subscription s with 12 entries; no consumer is connected to it.``."""
     slowest, consumer = row["slowest"], row["slowest_consumer"]
     if slowest is None:
         return ""
-    words = f"Slowest is subscription {slowest['subscription']} with {slowest['messages']:,} messages"
+    words = f"Slowest is subscription {slowest['subscription']} with {_backlog_words(slowest)}"
     if slowest["consumers"] == 0:
         return f" {words}; no consumer is connected to it."
-    return f" {words}; of its {slowest['consumers']:,} consumers, {_in_words(consumer)}." if consumer else f" {words}."
+    if consumer is None:
+        return f" {words}."
+    whose = "its only consumer" if slowest["consumers"] == 1 else f"of its {slowest['consumers']:,} consumers"
+    return f" {words}; {whose}, {_in_words(consumer)}."
+
+
+def _backlog_words(slowest: Row) -> str:
+    """What it has not acknowledged: brokers count entries, and a batch of messages is one."""
+    entries, batch = counted(slowest["entries"], "entry", "entries"), slowest["messages_per_entry"]
+    return f"{entries} (lately of up to {batch:,} messages each)" if batch > 1 else entries
 
 
 def _in_words(consumer: Row) -> str:

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pulsar_steward.checks.backlog.backlog_growing import BacklogGrowingPolicy
-    from pulsar_steward.checks.check import About, Earlier
+    from pulsar_steward.checks.backlog.growing_sums import Sum
+    from pulsar_steward.checks.check import About, Earlier, Row
+
+HOUR = 3600
 
 
 def within(about: About, minutes: int) -> tuple[Earlier, ...]:
@@ -105,3 +108,29 @@ class Rise:
             and self.rising * 100 >= (self.snapshots - 1) * enough.rising_percent
             and self.shrunk_bytes * 100 <= grown * enough.most_shrunk_percent
         )
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How something grows that has a backlog.
+
+    Attributes:
+        row: The topic, of `POSSIBLE`; of a sum `topic`, its name, `namespace`, `backlog_bytes` and `limit_bytes`.
+        rise: Its latest rise.
+        rate: Bytes per second: the lower one of that since the low and that lately.
+        seconds_left: Until it reaches its size quota at that rate; None where there is none.
+        critical: Whether that is soon.
+        together: Whose backlogs grow together; None: it is one topic.
+    """
+
+    row: Row
+    rise: Rise
+    rate: float
+    seconds_left: float | None
+    critical: bool
+    together: Sum | None = None
+
+
+def utc(moment: datetime) -> str:
+    """A moment as evidence writes it."""
+    return f"{moment:%Y-%m-%d %H:%M} UTC"

@@ -9,89 +9,8 @@ is none.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
-
-from pulsar_steward.checks.check import Question
+from pulsar_steward.checks.backlog.defaults import FIRST_VIEWS, LAST_VIEWS
 from pulsar_steward.checks.views import View
-
-if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answer
-
-DEFAULTS = Question("select * from broker_defaults")
-"""For `cluster`: the answer goes to `Defaults.of`."""
-
-
-@dataclass(frozen=True)
-class Defaults:
-    """What brokers do where nothing is set; None: it was not read.
-
-    Attributes:
-        limit_bytes: Size quota; under 0: none.
-        limit_seconds: Age quota; 0 or under: none.
-        policy: What happens when a quota is exceeded.
-        retention_minutes: Retention in time; -1: unlimited.
-        retention_megabytes: Retention in size; -1: unlimited. Both 0: nothing is retained.
-        ttl_seconds: Time to live; 0: none.
-    """
-
-    limit_bytes: int | None = None
-    limit_seconds: int | None = None
-    policy: str | None = None
-    retention_minutes: int | None = None
-    retention_megabytes: int | None = None
-    ttl_seconds: int | None = None
-
-    @classmethod
-    def of(cls, answer: Answer) -> Defaults:
-        """What was answered to `DEFAULTS`."""
-        return cls(**answer.one)
-
-    def unknown(self, *names: str) -> str | None:
-        """Why nothing can be said of namespaces that rest on these defaults; None where all are known."""
-        missing = [each.name for each in fields(self) if each.name in names and getattr(self, each.name) is None]
-        if not missing:
-            return None
-        return f"What brokers do where a namespace sets nothing was not read: {', '.join(missing)}."
-
-
-GIGABYTES, BYTES = "backlogQuotaDefaultLimitGB", "backlogQuotaDefaultLimitBytes"
-SECONDS, POLICY = "backlogQuotaDefaultLimitSecond", "backlogQuotaDefaultRetentionPolicy"
-RETENTION_MINUTES, RETENTION_MB = "defaultRetentionTimeInMinutes", "defaultRetentionSizeInMB"
-TTL = "ttlDurationDefaultInSeconds"
-
-
-def _value(key: str) -> str:
-    return f"max(value) filter (where key = '{key}')"
-
-
-def _number(key: str) -> str:
-    return f"try_cast(trim({_value(key)}) as double)"
-
-
-def _whole(key: str) -> str:
-    return f"try_cast(trunc({_number(key)}) as bigint)"
-
-
-BROKER_DEFAULTS = f"""
-with told as (
-    select key, value, count(*) as brokers from configuration
-    where value is not null and key in (
-        '{GIGABYTES}', '{BYTES}', '{SECONDS}', '{POLICY}', '{RETENTION_MINUTES}', '{RETENTION_MB}', '{TTL}')
-    group by key, value),
-usual as (select key, first(value order by brokers desc, value) as value from told group by key)
-select
-    -- The size in gigabytes, where it is above 0, goes before that in bytes.
-    case when {_number(GIGABYTES)} > 0 then try_cast(trunc({_number(GIGABYTES)} * 1024 ** 3) as bigint)
-        else {_whole(BYTES)} end as limit_bytes,
-    {_whole(SECONDS)} as limit_seconds,
-    {_value(POLICY)} as policy,
-    {_whole(RETENTION_MINUTES)} as retention_minutes,
-    {_whole(RETENTION_MB)} as retention_megabytes,
-    {_whole(TTL)} as ttl_seconds
-from usual
-"""
-"""One row, the columns of `Defaults`: the values of most brokers, of equally frequent ones the lowest text."""
 
 _QUOTA = '{"limit": "BIGINT", "limitSize": "BIGINT", "limitTime": "BIGINT", "policy": "VARCHAR"}'
 _QUOTAS = f'{{"destination_storage": {_QUOTA}, "message_age": {_QUOTA}}}'
@@ -171,8 +90,9 @@ and `topic_retention_megabytes`: what it sets, null where it sets none.
 """
 
 VIEWS = (
-    View("broker_defaults", BROKER_DEFAULTS),
+    *FIRST_VIEWS,
     View("namespace_policies", NAMESPACE_POLICIES, kept=True),
+    *LAST_VIEWS,
     View("drilled_topics", DRILLED_TOPICS, kept=True),
 )
 """What the checks of backlog select from."""

@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.backlog.culprits import CULPRITS, slowest_words
-from pulsar_steward.checks.backlog.policies import DEFAULTS, Defaults
+from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
 from pulsar_steward.checks.backlog.quota_words import age_quota, capitalised, figures, size_quota
-from pulsar_steward.checks.backlog.quotas import ages_not_read, holds_producers, unknown_ages
+from pulsar_steward.checks.backlog.quotas import (
+    ages_not_read,
+    holds_producers,
+    policies_not_read,
+    unknown_ages,
+    unknown_policies,
+)
 from pulsar_steward.checks.check import Check, Judgement, Question, Scope
+from pulsar_steward.checks.words import counted
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 
@@ -52,7 +59,9 @@ def judge(answers: Answers, _context: CheckContext[ProducerHoldRestartRiskPolicy
     return Judgement(
         quiet="No topic is near a quota that shuts producers out.",
         cannot_tell=(
-            defaults.unknown("limit_bytes", "limit_seconds", "policy") or unknown_ages(answers["ages_unread"])
+            defaults.unknown("limit_bytes", "limit_seconds", "policy")
+            or unknown_policies(answers["policies_unread"])
+            or unknown_ages(answers["ages_unread"])
         ),
     )
 
@@ -73,10 +82,12 @@ def _finding(row: Row) -> Finding:
 def _outlook(row: Row) -> str:
     producers = row["producers"] or 0
     if row["percent"] < 100:  # noqa: PLR2004 - all of the quota
-        return f"if it is exceeded by then, an unload or restart leaves its {producers:,} producers unable to connect"
+        whose = counted(producers, "producer")
+        return f"if it is exceeded by then, an unload or restart leaves its {whose} unable to connect"
     if producers == 0:
         return "no producer is connected, and none can until the backlog is down; an unload does not change that"
-    return f"its {producers:,} producers cannot connect again after an unload or restart until the backlog is down"
+    whose = counted(producers, "producer")
+    return f"its {whose} cannot connect again after an unload or restart until the backlog is down"
 
 
 CHECK = Check(
@@ -95,7 +106,9 @@ CHECK = Check(
     policy=ProducerHoldRestartRiskPolicy,
     shards={
         "found": Question(FOUND, worst_first="critical desc, percent desc, producers desc, topic", detail=CULPRITS),
-        "ages_unread": ages_not_read(holds_producers("seconds_policy")),
+        "policies_unread": policies_not_read("warning_percent"),
+        # The policy of an age quota that a topic sets itself is not known here either.
+        "ages_unread": ages_not_read(f"({holds_producers('seconds_policy')} or seconds_policy is null)"),
     },
     cluster={"defaults": DEFAULTS},
     judge=judge,

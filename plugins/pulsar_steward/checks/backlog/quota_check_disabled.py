@@ -1,4 +1,4 @@
-"""Brokers that do not check backlog quotas: nothing is evicted, no connected producer is stopped, nobody is told."""
+"""Brokers that check no backlog quotas, or hardly ever: nothing is evicted, no connected producer is stopped."""
 
 from __future__ import annotations
 
@@ -7,65 +7,120 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question
-from pulsar_steward.checks.words import named
+from pulsar_steward.checks.words import counted, duration, named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext
+    from collections.abc import Sequence
+
+    from pulsar_steward.checks.check import Answers, CheckContext, Row
 
 
 class QuotaCheckDisabledPolicy(Section):
-    """When a check that is off is trouble."""
+    """When a check that is off, or hardly ever runs, is trouble."""
 
     warning_namespaces: int = Field(
         1, ge=1, description="namespaces under a quota that nobody enforces; with fewer it is only information"
     )
+    warning_interval_minutes: int = Field(
+        15, ge=1, description="between two checks of a broker, 1 by default: until the next one a quota stops nobody"
+    )
 
 
-ENABLED = "backlogQuotaCheckEnabled"
+ENABLED, INTERVAL = "backlogQuotaCheckEnabled", "backlogQuotaCheckIntervalInSeconds"
 
-TOLD = f"select broker, bool_and(lower(value) = 'true') as enabled from setting('{ENABLED}') group by broker"
-SILENT = f"select broker from brokers anti join setting('{ENABLED}') using (broker) where read"
-UNDER_QUOTA = "select count(*) as namespaces from namespace_policies where limit_bytes >= 0 or limit_seconds > 0"
+# Of every broker that was read; null: it did not tell.
+TOLD = f"""
+with told as (
+    select broker, bool_and(lower(trim(value)) = 'true') filter (key = '{ENABLED}') as enabled,
+        max(try_cast(trim(value) as double)) filter (key = '{INTERVAL}') as seconds
+    from configuration where key in ('{ENABLED}', '{INTERVAL}') and value is not null group by broker)
+select broker, enabled, try_cast(trunc(seconds) as bigint) as seconds
+from (select distinct broker from brokers where read) left join told using (broker)
+"""
+
+UNDER_QUOTA = """
+select count(*) as namespaces from (
+    select namespace from namespace_policies where limit_bytes >= 0 or limit_seconds > 0
+    union select namespace from drilled_topics where topic_limit_bytes >= 0 or topic_limit_seconds > 0)
+"""
 
 
 def judge(answers: Answers, context: CheckContext[QuotaCheckDisabledPolicy]) -> Judgement:
     """A warning where there is a quota that is not enforced."""
-    told = answers["told"].rows
-    disabled = [row["broker"] for row in told if not row["enabled"]]
-    if not disabled:
-        silent = [row["broker"] for row in answers["silent"].rows]
-        if silent or not told:
-            return Judgement(cannot_tell=f"{ENABLED} was not read of {named(silent) or 'any broker'}.")
-        return Judgement(quiet=f"All {len(told)} brokers check backlog quotas.")
+    brokers, most = answers["told"].rows, context.limits.warning_interval_minutes
+    disabled = [row for row in brokers if row["enabled"] is False]
+    seldom = [row for row in brokers if row["enabled"] and (row["seconds"] or 0) >= most * 60]
+    silent = {
+        name: [row["broker"] for row in brokers if row[column] is None and row["enabled"] is not False]
+        for name, column in ((ENABLED, "enabled"), (INTERVAL, "seconds"))
+    }
+    not_told = [f"{name} was not read of {named(names)}" for name, names in silent.items() if names]
+    if not disabled and not seldom:
+        if not brokers:
+            return Judgement(cannot_tell=f"{ENABLED} was not read of any broker.")
+        return Judgement(
+            quiet=f"All {counted(len(brokers), 'broker')} check backlog quotas at least every {most} minutes.",
+            cannot_tell=f"{'; '.join(not_told)}." if not_told else None,
+        )
     namespaces = answers["under_quota"].one["namespaces"]
-    trouble = namespaces >= context.limits.warning_namespaces
+    words = [*_off(disabled, len(brokers)), *_seldom(seldom, len(brokers))]
     finding = Finding(
         check_id=CHECK.check_id,
-        severity=Severity.WARNING if trouble else Severity.INFO,
+        severity=Severity.WARNING if namespaces >= context.limits.warning_namespaces else Severity.INFO,
         subject=context.about.cluster,
         evidence=(
-            f"{ENABLED} is false on {len(disabled)} of {len(told)} brokers ({named(disabled)}) while {namespaces:,}"
-            " namespaces are under a quota: there nothing is evicted and connected producers are not stopped, yet new"
-            " ones are refused over a producer_* quota."
+            f"{'; '.join([*words, *not_told])}; {counted(namespaces, 'namespace')} {'is' if namespaces == 1 else 'are'}"
+            " under a quota."
         ),
-        figures={"brokers_disabled": len(disabled), "brokers_told": len(told), "namespaces_under_quota": namespaces},
+        figures={
+            "brokers_disabled": len(disabled),
+            "brokers_seldom": len(seldom),
+            "brokers_told": sum(row["enabled"] is not None for row in brokers),
+            "namespaces_under_quota": namespaces,
+        },
     )
     return Judgement(findings=(finding,))
+
+
+def _off(rows: Sequence[Row], brokers: int) -> list[str]:
+    if not rows:
+        return []
+    who = named([row["broker"] for row in rows])
+    return [
+        (
+            f"{ENABLED} is false on {len(rows)} of {counted(brokers, 'broker')} ({who}): there nothing is evicted and"
+            " connected producers are not stopped, yet new ones are refused over a producer_* quota"
+        )
+    ]
+
+
+def _seldom(rows: Sequence[Row], brokers: int) -> list[str]:
+    if not rows:
+        return []
+    longest = max(row["seconds"] for row in rows)
+    who = named([row["broker"] for row in rows])
+    return [
+        (
+            f"{len(rows)} of {counted(brokers, 'broker')} ({who}) {'checks' if len(rows) == 1 else 'check'} quotas only"
+            f" every {duration(longest)} ({INTERVAL}): for so long a backlog grows past its quota"
+        )
+    ]
 
 
 CHECK = Check(
     check_id="quota-check-disabled",
     order=50,
-    title="Brokers do not check backlog quotas",
+    title="Brokers do not check backlog quotas, or hardly ever",
     advice=(
         "Look for topics that are over their quota first: turning the check on cuts their producers off.",
         "Bring these backlogs down, or raise the quotas.",
-        "Set backlogQuotaCheckEnabled=true in broker.conf and restart the brokers one at a time.",
+        "Set backlogQuotaCheckEnabled=true and backlogQuotaCheckIntervalInSeconds=60 in broker.conf.",
+        "Then restart the brokers one at a time.",
     ),
     source="docs/checks/quota-check-disabled.md",
     policy=QuotaCheckDisabledPolicy,
-    cluster={"told": Question(TOLD), "silent": Question(SILENT), "under_quota": Question(UNDER_QUOTA)},
+    cluster={"told": Question(TOLD), "under_quota": Question(UNDER_QUOTA)},
     judge=judge,
 )

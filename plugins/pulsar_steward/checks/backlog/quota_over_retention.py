@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.backlog.policies import DEFAULTS, Defaults
+from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
 from pulsar_steward.checks.backlog.quota_words import set_by
 from pulsar_steward.checks.backlog.retention import MIB, MINUTE
 from pulsar_steward.checks.check import Check, Judgement, Question, Scope

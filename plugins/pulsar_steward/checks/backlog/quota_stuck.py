@@ -10,75 +10,102 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.backlog.policies import DEFAULTS, Defaults
+from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
 from pulsar_steward.checks.backlog.quota_words import age_quota, capitalised, figures, size_quota
-from pulsar_steward.checks.backlog.quotas import holds_producers
+from pulsar_steward.checks.backlog.quotas import holds_producers, policies_not_read, unknown_policies
 from pulsar_steward.checks.check import Check, Judgement, Question, Scope
+from pulsar_steward.checks.words import counted, size
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answer, Answers, CheckContext, Row
 
-MAX_SUSPECTS = 100_000
-"""Topics over their quota that any policy may have looked at."""
+MAX_OVER = 10_000
+"""Topics over their quota that are looked at, the fullest first."""
+
+MAX_MESSAGE = "maxMessageSize"
+
+_DEFAULT_MAX_MESSAGE_BYTES = 5 * 1024**2
+_BATCH_BYTES = 128 * 1024
+"""At which clients close a batch by default (`batchingMaxBytes`)."""
+
+_MARGIN = 10
+"""How much larger than now the entries of a backlog may have been."""
 
 
 class QuotaStuckPolicy(Section):
     """When a quota counts a backlog that is not there."""
 
-    most_bytes_per_message: int = Field(
-        5 * 1024**2, ge=1, description="a backlog with more a message is implausible: the default maxMessageSize"
-    )
-    suspects: int = Field(
-        10_000, ge=1, le=MAX_SUSPECTS, description="topics over their quota that are looked at, the fullest first"
+    most_bytes_per_entry: int = Field(
+        1024**2,
+        ge=1,
+        description="a backlog with more an entry is implausible, where the topic's own figures do not tell better",
     )
 
 
 OVER = f"""
 with compared as (
-    select *, greatest(bytes_percent, seconds_percent) as percent,
+    select * replace (told_seconds as oldest_seconds, told_percent as seconds_percent),
+        greatest(bytes_percent, told_percent) as percent,
         coalesce({holds_producers("bytes_policy")} and bytes_percent >= 100 and limit_bytes > 0, false) as over_size,
-        coalesce({holds_producers("seconds_policy")} and seconds_percent >= 100, false) as over_age
+        coalesce({holds_producers("seconds_policy")} and told_percent >= 100, false) as over_age
     from pressed)
 select * from compared where over_size or over_age
 """
 
-# The largest backlog of a subscription, and the ack holes of all.
+# The largest backlog of a subscription in entries, how many messages one holds at most, and the ack holes of all.
 SUBSCRIBED = """
 with subscribed as (
-    select topic, max(backlog_messages) as messages, sum(ack_holes)::bigint as ack_holes
+    select topic, max(backlog_entries) as entries, max(messages_per_entry) as messages_per_entry,
+        sum(ack_holes)::bigint as ack_holes
     from subscriptions semi join worst using (topic) group by topic)
-select worst.* replace (coalesce(producers, 0) as producers),
-    coalesce(messages, 0) as messages, coalesce(ack_holes, 0) as ack_holes
+select worst.* replace (coalesce(producers, 0) as producers), messages_per_entry,
+    greatest(coalesce(entries, 0), 0) as entries, coalesce(ack_holes, 0) as ack_holes
 from worst left join subscribed using (topic)
 """
 
-# In trouble: neither holes nor producers speak against it.
-FOUND = """
-with fullest as (select *, row_number() over (order by percent desc, topic) as place from over_quota),
+# An entry is a message or a batch, and never larger than `maxMessageSize`: of all brokers' the largest, as topics move.
+# What one takes is told by what comes and goes now, with a margin; where that is not known, by a rule of thumb.
+FOUND = f"""
+with largest as (
+    select trunc(greatest(1, least(1e15, coalesce(
+        max(try_cast(trim(value) as double)), {_DEFAULT_MAX_MESSAGE_BYTES}))))::bigint as possible_bytes
+    from setting('{MAX_MESSAGE}')),
+sized as (
+    select over_quota.*, possible_bytes, coalesce(messages_per_entry > 0 and message_bytes > 0, false) as told,
+        trunc(least(possible_bytes, case when told
+            then greatest({_MARGIN} * messages_per_entry * message_bytes, {_BATCH_BYTES})
+            else greatest(most_bytes_per_entry, 2 * coalesce(message_bytes, 0)) end))::bigint as plausible_bytes
+    from over_quota join limits using (namespace) cross join largest),
 compared as (
-    select fullest.*, over_size and backlog_bytes > messages::hugeint * most_bytes_per_message as by_size,
-        over_age and messages = 0 as by_age
-    from fullest join limits using (namespace) where place <= suspects)
-select *, by_size and ack_holes = 0 and producers = 0 as trouble from compared where by_size or by_age
+    select *, over_size and backlog_bytes > entries::hugeint * plausible_bytes as by_size,
+        over_size and backlog_bytes > entries::hugeint * possible_bytes as impossible,
+        over_age and entries = 0 as by_age
+    from sized)
+select *, impossible and ack_holes = 0 and producers = 0 as trouble from compared where by_size or by_age
 """
 
 SHUT_OUT = f"""
 select count(*) as topics from ages_not_read
-where {holds_producers("seconds_policy")} and coalesce(producers, 0) = 0
+where ({holds_producers("seconds_policy")} or seconds_policy is null) and coalesce(producers, 0) = 0
 """
 
 
 def judge(answers: Answers, _context: CheckContext[QuotaStuckPolicy]) -> Judgement:
-    """Critical where nothing speaks against it."""
+    """Critical where it cannot be otherwise, and nothing speaks against it."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
     defaults = Defaults.of(answers["defaults"])
     return Judgement(
         quiet="No quota shuts producers out without a backlog.",
-        cannot_tell=defaults.unknown("limit_bytes", "limit_seconds", "policy") or _not_drilled(answers["shut_out"]),
+        cannot_tell=(
+            defaults.unknown("limit_bytes", "limit_seconds", "policy")
+            or unknown_policies(answers["policies_unread"])
+            or _not_drilled(answers["shut_out"])
+            or _too_many(answers["over_quota"])
+        ),
     )
 
 
@@ -87,7 +114,17 @@ def _not_drilled(answer: Answer) -> str | None:
     count = sum(row["topics"] for row in answer.rows)
     if not count:
         return None
-    return f"{count:,} topics without producers are under an age quota that shuts them out, and their age was not read."
+    one = count == 1
+    return (
+        f"{counted(count, 'topic')} without producers {'is' if one else 'are'} under an age quota that shuts them out,"
+        f" and {'its' if one else 'their'} age was not read."
+    )
+
+
+def _too_many(answer: Answer) -> str | None:
+    if not answer.more:
+        return None
+    return f"Of {answer.count:,} topics over a quota that shuts producers out the fullest {MAX_OVER:,} were looked at."
 
 
 def _finding(row: Row) -> Finding:
@@ -97,16 +134,38 @@ def _finding(row: Row) -> Finding:
         severity=Severity.CRITICAL if row["trouble"] else Severity.WARNING,
         subject=row["topic"],
         evidence=(
-            f"{capitalised(quota)}, but the largest backlog of a subscription is {row['messages']:,} messages, which"
-            f" does not explain it; {_likely(row)}. {_producers(row['producers'])} Indirect: see stats-internal."
+            f"{capitalised(quota)}, but the largest backlog of a subscription is"
+            f" {counted(row['entries'], 'entry', 'entries')}, which {_explained(row)}; {_likely(row)}."
+            f" {_producers(row['producers'])} Indirect: see stats-internal."
         ),
-        figures=figures(row) | {"ack_holes": row["ack_holes"], "backlog_messages": row["messages"]},
+        figures=figures(row)
+        | {
+            "ack_holes": row["ack_holes"],
+            "backlog_entries": row["entries"],
+            "plausible_bytes_per_entry": row["plausible_bytes"],
+        },
     )
+
+
+def _explained(row: Row) -> str:
+    """How much of the size so many entries explain, and why no more."""
+    if not row["by_size"] or not row["entries"]:
+        return "does not explain it"
+    each, told = row["plausible_bytes"], row["told"]
+    if row["impossible"]:
+        each, why = row["possible_bytes"], f"more is not possible ({MAX_MESSAGE})"
+    elif told and each > _BATCH_BYTES:
+        why = f"{_MARGIN} times what one takes now"
+    else:
+        why = "more is unlikely, unless its messages were much larger before"
+    return f"explains {size(row['entries'] * each)} at {size(each)} an entry: {why}"
 
 
 def _likely(row: Row) -> str:
     if row["ack_holes"]:
-        return f"{row['ack_holes']:,} ack holes: a message that is not acknowledged may hold all that follow it"
+        return (
+            f"{counted(row['ack_holes'], 'ack hole')}: a message that is not acknowledged may hold all that follow it"
+        )
     if row["by_size"]:
         return "another cursor (deduplication, replication) may hold it, or the quota is stuck"
     return "the broker's figure may be left over from before the backlog was consumed"
@@ -115,7 +174,7 @@ def _likely(row: Row) -> str:
 def _producers(count: int) -> str:
     if count == 0:
         return "No producer is connected, as after being shut out."
-    return f"{count:,} producers are still connected."
+    return f"{counted(count, 'producer')} {'is' if count == 1 else 'are'} still connected."
 
 
 CHECK = Check(
@@ -132,7 +191,8 @@ CHECK = Check(
     scope=Scope.NAMESPACE,
     policy=QuotaStuckPolicy,
     shards={
-        "over_quota": Question(OVER, worst_first="percent desc, topic", most=MAX_SUSPECTS, detail=SUBSCRIBED),
+        "over_quota": Question(OVER, worst_first="percent desc, topic", most=MAX_OVER, detail=SUBSCRIBED),
+        "policies_unread": policies_not_read("100"),
         "shut_out": Question(SHUT_OUT),
     },
     cluster={

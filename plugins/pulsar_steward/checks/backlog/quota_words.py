@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.words import duration, size
+from pulsar_steward.checks.words import counted, duration, size
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Row
@@ -66,4 +66,5 @@ def set_by(who: str) -> str:
 
 def delayed_words(row: Row) -> str:
     """A further sentence about delayed messages; nothing where there are none, or it is not known."""
-    return f" {row['delayed_messages']:,} delayed messages count as backlog." if row["delayed_messages"] else ""
+    count = row["delayed_messages"]
+    return f" {counted(count, 'delayed message')} {'counts' if count == 1 else 'count'} as backlog." if count else ""

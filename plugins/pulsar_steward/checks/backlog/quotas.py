@@ -1,6 +1,7 @@
 """The quotas in force for each loaded topic, and how full they are.
 
-A topic's own quota goes before its namespace's. It is known of drilled topics only; elsewhere the namespace's counts.
+A topic's own quota goes before its namespace's. Its limits are known of drilled topics, and of all topics of brokers
+that tell series of topics; its policy of drilled topics only. Elsewhere the namespace's count.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Question
 from pulsar_steward.checks.views import View
+from pulsar_steward.checks.words import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answer
@@ -19,56 +21,133 @@ def holds_producers(policy: str) -> str:
     return f"coalesce(starts_with({policy}, 'producer_'), false)"
 
 
-TOPICS_UNDER_POLICIES = """
-select t.topic, t.namespace, t.producers, t.storage_bytes, t.backlog_bytes, t.throughput_in_bytes,
-    d.topic is not null as drilled, d.oldest_seconds, d.slowest_subscription, d.delayed_messages,
-    case when d.topic is null then p.limit_bytes else coalesce(d.topic_limit_bytes, -1) end as limit_bytes,
-    case when d.topic is null then p.limit_seconds else coalesce(d.topic_limit_seconds, -1) end as limit_seconds,
-    coalesce(d.topic_bytes_policy, p.bytes_policy) as bytes_policy,
-    coalesce(d.topic_seconds_policy, p.seconds_policy) as seconds_policy,
-    coalesce(d.topic_retention_minutes, p.retention_minutes) as retention_minutes,
-    coalesce(d.topic_retention_megabytes, p.retention_megabytes) as retention_megabytes
-from user_topics t join namespace_policies p using (namespace) left join drilled_topics d using (topic)
+SIZE_LIMIT, AGE_LIMIT = "pulsar_storage_backlog_quota_limit", "pulsar_storage_backlog_quota_limit_time"
+AGE = "pulsar_storage_backlog_age_seconds"
+
+_MOST_BYTES, _MOST_SECONDS = "9e18", "1e12"
+
+QUOTAS_TOLD = f"""
+with told as (
+    select topic, source as broker, namespace_of(topic) as namespace,
+        max(value) filter (series = '{SIZE_LIMIT}') as told_bytes,
+        max(value) filter (series = '{AGE_LIMIT}') as told_seconds,
+        max(value) filter (series = '{AGE}') as age_seconds
+    from metrics
+    where series in ('{SIZE_LIMIT}', '{AGE_LIMIT}', '{AGE}') and source_kind = 'broker' and topic is not null
+        and isfinite(value)
+    group by topic, source),
+apart as (
+    select topic, broker,
+        case when told_bytes is not null and if(told_bytes < 0, -1, told_bytes)
+                is distinct from if(limit_bytes < 0, -1, limit_bytes)::double
+            then trunc(greatest(least(told_bytes, {_MOST_BYTES}), -1))::bigint end as limit_bytes,
+        case when told_seconds is not null and if(told_seconds < 0, 0, told_seconds)
+                is distinct from if(limit_seconds < 0, 0, limit_seconds)::double
+            then trunc(greatest(least(told_seconds, {_MOST_SECONDS}), -1))::bigint end as limit_seconds,
+        case when age_seconds >= 0 then trunc(least(age_seconds, {_MOST_SECONDS}))::bigint end as age_seconds
+    from told join namespace_policies using (namespace))
+from apart where limit_bytes is not null or limit_seconds is not null or age_seconds is not null
+"""
+"""What brokers' series tell of topics that is not as their namespace says, or not known there.
+
+`topic`, `broker`; `limit_bytes` and `limit_seconds`, where the topic itself is set apart; `age_seconds`, how old the
+broker takes its oldest message for. Each null where there is nothing to tell.
+"""
+
+AGE_TELLERS = f"""
+select source as broker from metrics join (select broker as source from brokers where metrics_read) using (source)
+where series = '{AGE}' and source_kind = 'broker' and topic is not null
+group by source having not bool_or(coalesce(contains(labels_json, '"partition":'), false))
+"""
+"""Brokers that tell the age of each of their topics' backlogs: of a topic that they do not tell, they know none.
+
+Where partitions have a label of their own (`splitTopicAndPartitionLabelInPrometheus`) no sample has a partition's name.
+"""
+
+_DOUBTFUL = 20
+"""A backlog is not as old as the broker says where what comes in would make it so many times as large by then.
+
+Brokers before apache/pulsar#24915 keep the age of a message that was consumed long ago, and add to it.
+"""
+
+TOPICS_UNDER_POLICIES = f"""
+with told as (
+    select t.topic, t.namespace, t.producers, t.storage_bytes, t.backlog_bytes, t.throughput_in_bytes,
+        case when t.message_rate_in > 0 and t.throughput_in_bytes > 0 then t.throughput_in_bytes / t.message_rate_in
+            when t.message_rate_out > 0 and t.throughput_out_bytes > 0 then t.throughput_out_bytes / t.message_rate_out
+            end as message_bytes,
+        d.topic is not null as drilled, d.slowest_subscription, d.delayed_messages,
+        d.topic is not null or q.age_seconds is not null or a.broker is not null as age_asked,
+        case when d.topic is null then q.age_seconds else d.oldest_seconds end as told_seconds,
+        case when d.topic is null then coalesce(q.limit_bytes, p.limit_bytes)
+            else coalesce(d.topic_limit_bytes, -1) end as limit_bytes,
+        case when d.topic is null then coalesce(q.limit_seconds, p.limit_seconds)
+            else coalesce(d.topic_limit_seconds, -1) end as limit_seconds,
+        case when d.topic is null and q.limit_bytes is not null then null
+            else coalesce(d.topic_bytes_policy, p.bytes_policy) end as bytes_policy,
+        case when d.topic is null and q.limit_seconds is not null then null
+            else coalesce(d.topic_seconds_policy, p.seconds_policy) end as seconds_policy,
+        coalesce(d.topic_retention_minutes, p.retention_minutes) as retention_minutes,
+        coalesce(d.topic_retention_megabytes, p.retention_megabytes) as retention_megabytes
+    from user_topics t join namespace_policies p using (namespace) left join drilled_topics d using (topic)
+        left join quotas_told q on q.topic = t.topic and q.broker = t.broker
+        left join age_tellers a on a.broker = t.broker)
+select *, case when backlog_bytes > 0
+        and not coalesce(throughput_in_bytes * told_seconds > {_DOUBTFUL} * backlog_bytes::double, false)
+    then told_seconds end as oldest_seconds
+from told
 """
 """Ordinary loaded topics of namespaces whose policies are known.
 
-Of the table `topics`: `topic`, `namespace`, `producers`, `storage_bytes`, `backlog_bytes`, `throughput_in_bytes`;
-`drilled`, whether its own statistics were read, and of these `oldest_seconds`, `slowest_subscription` and
-`delayed_messages`, null elsewhere; in force, as of `namespace_policies`: `limit_bytes`, `bytes_policy`,
-`limit_seconds`, `seconds_policy`, `retention_minutes`, `retention_megabytes`.
+Of the table `topics`: `topic`, `namespace`, `producers`, `storage_bytes`, `backlog_bytes`, `throughput_in_bytes`, and
+`message_bytes`, the mean size of its messages now, null where none come or go; `drilled`, whether its own statistics
+were read, and of these `slowest_subscription` and `delayed_messages`, null elsewhere; `told_seconds`, how old the
+broker says that the backlog is, null where it says nothing, and `age_asked`, whether it was asked; `oldest_seconds`,
+the same where the size of the backlog does not belie it; in force, as of `namespace_policies`: `limit_bytes`,
+`bytes_policy`, `limit_seconds`, `seconds_policy`, `retention_minutes`, `retention_megabytes`. The policy of a quota
+that a topic sets itself is null where it was not drilled.
 """
 
 QUOTAS_IN_FORCE = """
 select *,
     -- A limit of 0 is full at all times: the broker compares with `>=`.
-    case when limit_bytes = 0 then 100 when limit_bytes > 0
+    case when limit_bytes = 0 and backlog_bytes is not null then 100 when limit_bytes > 0
         then floor(backlog_bytes * 100::double / limit_bytes)::bigint end as bytes_percent,
     case when limit_seconds > 0
-        then floor(oldest_seconds * 100::double / limit_seconds)::bigint end as seconds_percent
+        then floor(oldest_seconds * 100::double / limit_seconds)::bigint end as seconds_percent,
+    case when limit_seconds > 0 and drilled
+        then floor(told_seconds * 100::double / limit_seconds)::bigint end as told_percent
 from topics_under_policies
 """
-"""The same, with how full their quotas are: null where there is no limit or the age is not known."""
+"""The same, with how full their quotas are: null where there is no limit or the age is not known.
+
+`told_percent` is by what the broker told of a drilled topic, whether there is a backlog or not.
+"""
 
 PRESSED = """
-select * from quotas_in_force where greatest(bytes_percent, seconds_percent) >= 1
+select * from quotas_in_force where greatest(bytes_percent, seconds_percent, told_percent) >= 1
 """
 """Those of the same whose backlog takes any of a quota: 1 % or more, which is the least that a threshold may be."""
 
 AGES_NOT_READ = """
+with under as (
+    select topic from user_topics semi join (from namespace_policies where limit_seconds > 0) using (namespace)
+    union select topic from quotas_told where limit_seconds > 0)
 select topic, namespace, producers, backlog_bytes, seconds_policy
-from user_topics join (from namespace_policies where limit_seconds > 0) using (namespace)
-    anti join drilled_topics using (topic)
+from topics_under_policies semi join under using (topic) where limit_seconds > 0 and not age_asked
 """
-"""Topics under an age quota that nobody asked how old their backlog is.
+"""Topics under an age quota, their namespace's or their own, that nobody asked how old their backlog is.
 
-Where a drilled topic tells no age, the broker does not know it either, and so does not act on it.
+Where a topic was asked and tells no age, the broker does not know it either, and so does not act on it.
 """
 
 VIEWS = (
+    View("quotas_told", QUOTAS_TOLD, kept=True),
+    View("age_tellers", AGE_TELLERS, kept=True),
     View("topics_under_policies", TOPICS_UNDER_POLICIES),
     View("quotas_in_force", QUOTAS_IN_FORCE),
     View("pressed", PRESSED, kept=True),
-    View("ages_not_read", AGES_NOT_READ),
+    View("ages_not_read", AGES_NOT_READ, kept=True),
 )
 """They need those of `pulsar_steward.checks.backlog.policies`."""
 
@@ -85,12 +164,41 @@ def ages_not_read(of: str = "true") -> Question:
 
 
 def unknown_ages(answer: Answer) -> str | None:
-    """Why silence about age quotas is no health; None where every topic with such a quota and a backlog was drilled."""
-    topics = sum(row["topics"] for row in answer.rows)
+    """Why silence about age quotas is no health; None where every topic with such a quota and a backlog was asked."""
+    topics, first = _counted(answer)
     if not topics:
         return None
-    first = min(row["topic"] for row in answer.rows if row["topics"])
     return (
-        f"{topics:,} topics with an age quota have a backlog whose age was not read, {first} among"
-        " them (collect.drilled_topics bounds how many are asked)."
+        f"{counted(topics, 'topic')} with an age quota {'has' if topics == 1 else 'have'} a backlog whose age was not"
+        f" read, such as {first} (collect.drilled_topics bounds how many are asked)."
     )
+
+
+def policies_not_read(percent: str) -> Question:
+    """How many topics have so much of a quota whose policy is not known, for `unknown_policies`.
+
+    Args:
+        percent: SQL: from which share of a quota on its policy matters.
+    """
+    return Question(f"""
+        select count(*) as topics, min(topic) as topic from pressed join limits using (namespace)
+        where (bytes_policy is null and bytes_percent >= {percent})
+            or (seconds_policy is null and seconds_percent >= {percent})
+    """)
+
+
+def unknown_policies(answer: Answer) -> str | None:
+    """Why silence about what a quota does is no health; None where it is known of every topic that is near one."""
+    topics, first = _counted(answer)
+    if not topics:
+        return None
+    return (
+        f"{counted(topics, 'topic')} {'is' if topics == 1 else 'are'} near a quota whose policy was not read, such as"
+        f" {first} (collect.drilled_topics bounds how many are asked)."
+    )
+
+
+def _counted(answer: Answer) -> tuple[int, str]:
+    """How many topics all shards have together, and the first by name."""
+    rows = [row for row in answer.rows if row["topics"]]
+    return sum(row["topics"] for row in rows), min((row["topic"] for row in rows), default="")

@@ -11,6 +11,14 @@ UNBOUNDED = "retention_minutes < 0 and retention_megabytes < 0"
 BOUNDED = "retention_minutes <> 0 and retention_megabytes <> 0 and (retention_minutes > 0 or retention_megabytes > 0)"
 """Zero in both keeps nothing; brokers refuse it in one alone."""
 
+RETAINED_TOPICS = """
+select t.topic, t.namespace, t.storage_bytes, t.backlog_bytes, t.throughput_in_bytes,
+    coalesce(d.topic_retention_minutes, p.retention_minutes) as retention_minutes,
+    coalesce(d.topic_retention_megabytes, p.retention_megabytes) as retention_megabytes
+from user_topics t join namespace_policies p using (namespace) left join drilled_topics d using (topic)
+"""
+"""Ordinary loaded topics of namespaces whose policies are known, with the retention in force as far as it is known."""
+
 QUOTAS_BESIDE_RETENTION = f"""
 with each as (
     select namespace as subject, namespace, limit_bytes, limit_seconds, retention_minutes, retention_megabytes,
@@ -44,5 +52,8 @@ select *, greatest(size_percent, time_percent) as percent from shares
 quota as a share of the retention, null where one of them has no limit, and `percent`, the larger one.
 """
 
-VIEWS = (View("quotas_beside_retention", QUOTAS_BESIDE_RETENTION),)
+VIEWS = (
+    View("retained_topics", RETAINED_TOPICS),
+    View("quotas_beside_retention", QUOTAS_BESIDE_RETENTION),
+)
 """They need those of `pulsar_steward.checks.backlog.policies`."""

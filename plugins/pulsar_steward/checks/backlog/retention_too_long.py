@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.backlog.policies import DEFAULTS, Defaults
+from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
 from pulsar_steward.checks.backlog.quota_words import set_by
 from pulsar_steward.checks.backlog.retention import BOUNDED, MIB, MINUTE
 from pulsar_steward.checks.check import Check, Judgement, Question, Scope
-from pulsar_steward.checks.words import duration, size
+from pulsar_steward.checks.words import counted, duration, size
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 
@@ -42,7 +42,7 @@ with bounded as (select namespace, retention_minutes, retention_megabytes from n
 consumed as (
     select namespace, topic, storage_bytes, backlog_bytes, throughput_in_bytes,
         coalesce(greatest(storage_bytes - coalesce(backlog_bytes, 0), 0), 0) as consumed
-    from topics_under_policies join bounded using (namespace, retention_minutes, retention_megabytes))
+    from retained_topics join bounded using (namespace, retention_minutes, retention_megabytes))
 select namespace, count(*) as topics, sum(storage_bytes)::bigint as storage_bytes,
     sum(consumed)::bigint as consumed_bytes, max(consumed) as most_consumed,
     arg_max(topic, (consumed, topic)) as topic,
@@ -116,10 +116,11 @@ def _finding(row: Row) -> Finding:
         severity=Severity.INFO if row["offloaded"] else Severity.WARNING,
         subject=row["namespace"],
         evidence=(
-            f"Over the cluster, {row['topics']:,} loaded topics store {size(row['consumed_bytes'])} that every"
-            f" subscription has consumed, of {size(row['storage_bytes'])} in all and before copies, {row['topic']} the"
-            f" most: retention is {_kept(row)} ({who}), {row['percent'] / 100:,.0f} times what quota and outage need"
-            f" ({duration(row['needed_seconds'])}, {size(row['needed_bytes'])} a topic){offload}."
+            f"Over the cluster, {counted(row['topics'], 'loaded topic')} {'stores' if row['topics'] == 1 else 'store'}"
+            f" {size(row['consumed_bytes'])} that every subscription has consumed, of {size(row['storage_bytes'])} in"
+            f" all and before copies, {row['topic']} the most: retention is {_kept(row)} ({who}),"
+            f" {row['percent'] / 100:,.0f} times what quota and outage need ({duration(row['needed_seconds'])},"
+            f" {size(row['needed_bytes'])} a topic){offload}."
         ),
         figures={name: row[name] for name in FIGURES},
     )

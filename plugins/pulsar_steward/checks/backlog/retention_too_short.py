@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.backlog.policies import DEFAULTS, Defaults
+from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
 from pulsar_steward.checks.backlog.retention import MIB, MINUTE
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question, Scope
-from pulsar_steward.checks.words import duration, size
+from pulsar_steward.checks.words import counted, duration, size
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 
@@ -52,7 +52,8 @@ select *, greatest(size_percent, time_percent) as percent from shares where perc
 
 # Of a topic that was drilled and tells no age, the broker does not know it either.
 BLIND = """
-select count(*) as topics from topics_under_policies where not drilled and retention_minutes > 0 and backlog_bytes > 0
+select count(*) as topics from topics_under_policies
+where retention_minutes > 0 and backlog_bytes > 0 and not drilled and told_seconds is null
 """
 
 # From which share on `quota-over-retention` speaks is not among this check's limits: that is for `judge` to leave out.
@@ -92,7 +93,10 @@ def _without_room(quotas: Answer, context: CheckContext[RetentionTooShortPolicy]
 
 def _unknown_ages(blind: Answer) -> str | None:
     topics = sum(row["topics"] for row in blind.rows)
-    return f"{topics:,} topics under a retention in time have a backlog whose age was not read." if topics else None
+    if not topics:
+        return None
+    have = "has" if topics == 1 else "have"
+    return f"{counted(topics, 'topic')} under a retention in time {have} a backlog whose age was not read."
 
 
 def _backlog_finding(row: Row) -> Finding:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.backlog.policies import DEFAULTS, Defaults
+from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
 from pulsar_steward.checks.backlog.quota_words import set_by
 from pulsar_steward.checks.backlog.retention import UNBOUNDED
 from pulsar_steward.checks.check import Check, Judgement, Question, Scope
-from pulsar_steward.checks.words import size
+from pulsar_steward.checks.words import counted, size
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 
@@ -32,7 +32,7 @@ class RetentionUnboundedPolicy(Section):
 STORED = f"""
 select namespace, count(*) as topics, sum(storage_bytes)::bigint as storage_bytes, max(storage_bytes) as most_bytes,
     arg_max(topic, (coalesce(storage_bytes, -1), topic)) as topic
-from topics_under_policies where {UNBOUNDED} group by namespace
+from retained_topics where {UNBOUNDED} group by namespace
 """
 
 FOUND = f"""
@@ -63,8 +63,8 @@ def judge(answers: Answers, _context: CheckContext[RetentionUnboundedPolicy]) ->
 def _finding(row: Row) -> Finding:
     who = set_by("namespace" if row["retention_own"] else "default") if row["unbounded"] else "set on topics"
     stored = (
-        f"{row['topics']:,} loaded topics store {size(row['storage_bytes'])} under it, {row['topic']} the most"
-        f" ({size(row['most_bytes'])})"
+        f"{counted(row['topics'], 'loaded topic')} {'stores' if row['topics'] == 1 else 'store'}"
+        f" {size(row['storage_bytes'])} under it, {row['topic']} the most ({size(row['most_bytes'])})"
         if row["topics"]
         else "no topic under it is loaded"
     )

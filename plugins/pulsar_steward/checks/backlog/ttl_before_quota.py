@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.backlog.policies import DEFAULTS, Defaults
+from pulsar_steward.checks.backlog.defaults import DEFAULTS, PRECISE, ROLLOVER, Defaults
 from pulsar_steward.checks.backlog.quota_words import set_by
 from pulsar_steward.checks.backlog.quotas import holds_producers
 from pulsar_steward.checks.check import Check, Judgement, Question, Scope
-from pulsar_steward.checks.words import duration
+from pulsar_steward.checks.words import counted, duration
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 
@@ -22,27 +22,49 @@ class TtlBeforeQuotaPolicy(Section):
     """When messages expire before their age quota acts."""
 
     warning_percent: int = Field(
-        100, ge=1, description="TTL as a share of the age quota: at or below it, the quota is never reached"
+        100, ge=1, description="TTL as a share of when the age quota acts: at or below it, the quota is never reached"
     )
 
 
+# At its time, or only on quiet topics, whose ledgers are closed late.
 FOUND = f"""
-select p.namespace, ttl_seconds, ttl_own, limit_seconds, seconds_own, seconds_policy,
-    {holds_producers("seconds_policy")} as held
-from namespace_policies p join limits using (namespace)
-where ttl_seconds > 0 and limit_seconds > 0
-    and ttl_seconds::hugeint * 100 <= limit_seconds::hugeint * warning_percent
+with compared as (
+    select p.namespace, ttl_seconds, ttl_own, limit_seconds, seconds_own, seconds_policy, delay_seconds,
+        {holds_producers("seconds_policy")} as held,
+        ttl_seconds::hugeint * 100 <= limit_seconds::hugeint * warning_percent as always,
+        ttl_seconds::hugeint * 100 <= (limit_seconds::hugeint + coalesce(delay_seconds, 0)) * warning_percent as late
+    from namespace_policies p join limits using (namespace) cross join age_quota_delays
+    where ttl_seconds > 0 and limit_seconds > 0)
+select * from compared where always or late
+"""
+
+DELAY_UNKNOWN = """
+select count(*) as namespaces from namespace_policies cross join age_quota_delays
+where ttl_seconds > 0 and limit_seconds > 0 and delay_seconds is null
 """
 
 
 def judge(answers: Answers, _context: CheckContext[TtlBeforeQuotaPolicy]) -> Judgement:
-    """A warning where the quota was to stop producers so that nothing is lost."""
+    """A warning where the quota was to stop producers so that nothing is lost; what may come first is worth a word."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
     return Judgement(
-        quiet="No namespace has a TTL below its age quota.",
-        cannot_tell=Defaults.of(answers["defaults"]).unknown("limit_seconds", "ttl_seconds"),
+        quiet="No namespace has a TTL before its age quota acts.",
+        cannot_tell=(
+            Defaults.of(answers["defaults"]).unknown("limit_seconds", "ttl_seconds")
+            or _unknown_delay(answers["delay_unknown"].one["namespaces"])
+        ),
+    )
+
+
+def _unknown_delay(namespaces: int) -> str | None:
+    if not namespaces:
+        return None
+    have = "has" if namespaces == 1 else "have"
+    return (
+        f"{counted(namespaces, 'namespace')} {have} a TTL above an age quota, and how much later than its time that one"
+        f" acts was not read ({PRECISE}, {ROLLOVER})."
     )
 
 
@@ -52,15 +74,28 @@ def _finding(row: Row) -> Finding:
         if row["held"]
         else "the TTL drops messages for every subscription, and the quota's eviction has nothing left to do"
     )
+    figures = {"limit_seconds": row["limit_seconds"], "ttl_seconds": row["ttl_seconds"]}
+    if row["delay_seconds"] is not None:
+        figures["age_quota_delay_seconds"] = row["delay_seconds"]
     return Finding(
         check_id=CHECK.check_id,
-        severity=Severity.WARNING if row["held"] else Severity.INFO,
+        severity=Severity.WARNING if row["held"] and row["always"] else Severity.INFO,
         subject=row["namespace"],
         evidence=(
             f"Messages expire after {duration(row['ttl_seconds'])} ({_by(own=row['ttl_own'])}), the age quota acts"
-            f" at {duration(row['limit_seconds'])} ({_by(own=row['seconds_own'])}): {meant}."
+            f" at {duration(row['limit_seconds'])} ({_by(own=row['seconds_own'])}){_when(row)} {meant}."
         ),
-        figures={"limit_seconds": row["limit_seconds"], "ttl_seconds": row["ttl_seconds"]},
+        figures=figures,
+    )
+
+
+def _when(row: Row) -> str:
+    """On which topics it is so, where it is not so on all."""
+    if row["always"]:
+        return ":"
+    return (
+        f", counted from when the ledger of the oldest message was closed, up to {duration(row['delay_seconds'])} later"
+        f" ({ROLLOVER}): where little is produced,"
     )
 
 
@@ -81,6 +116,10 @@ CHECK = Check(
     scope=Scope.NAMESPACE,
     remedied_by="retention",
     policy=TtlBeforeQuotaPolicy,
-    cluster={"found": Question(FOUND, worst_first="held desc, namespace"), "defaults": DEFAULTS},
+    cluster={
+        "found": Question(FOUND, worst_first="held and always desc, held desc, always desc, namespace"),
+        "delay_unknown": Question(DELAY_UNKNOWN),
+        "defaults": DEFAULTS,
+    },
     judge=judge,
 )

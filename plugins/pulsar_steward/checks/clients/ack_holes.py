@@ -1,4 +1,4 @@
-"""Subscriptions with so many ack holes that acknowledgements are lost when their topic is loaded anew."""
+"""Subscriptions with so many ack holes that acknowledgements are lost, or that one message holds back."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question, Scope
+from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, LookBack, Question, Scope
+from pulsar_steward.checks.clients import held_entries
 from pulsar_steward.checks.clients.consumers import SLOWEST, slowest_words, subject_of
+from pulsar_steward.checks.clients.held_entries import HeldEntries
+from pulsar_steward.checks.clients.in_a_row import EarlierRows
 from pulsar_steward.checks.unread import BROKERS_READ, not_telling, nothing_read, setting_unread
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pulsar_steward.checks.check import Answers, CheckContext, Row
 
 
@@ -21,6 +26,14 @@ class AckHolesPolicy(Section):
 
     warning_percent: int = Field(
         50, ge=1, le=100, description="ack holes of `managedLedgerMaxUnackedRangesToPersist`: time to act is left"
+    )
+    warning_held_entries: int = Field(
+        1_000_000,
+        ge=1,
+        description="entries from the first that is not acknowledged to what is read next, nine in ten acknowledged",
+    )
+    warning_held_minutes: int = Field(
+        60, ge=1, description="for which they became no fewer in any snapshot; shorter: information"
     )
 
 
@@ -38,17 +51,34 @@ where ack_holes > 0 and ack_holes * 100 >= most * warning_percent
 """
 
 
+def _looked_back_minutes(limits: AckHolesPolicy) -> int:
+    """Snapshots do not come to the minute."""
+    return limits.warning_held_minutes * 3 // 2
+
+
 def judge(answers: Answers, context: CheckContext[AckHolesPolicy]) -> Judgement:
-    """Near what a broker persists is a warning, beyond it critical."""
-    found = answers["found"]
-    if found.rows:
-        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
+    """Near what a broker persists is a warning, beyond it critical; and what a single message holds back."""
+    findings = [_finding(row) for row in answers["found"].rows]
+    subjects = {finding.subject for finding in findings}
+    findings += [finding for finding in _held(answers, context) if finding.subject not in subjects]
+    if findings:
+        findings.sort(key=lambda finding: -finding.severity.rank)
+        more = answers["found"].more + answers["held"].more + max(0, len(findings) - MAX_FINDINGS)
+        return Judgement(findings=tuple(findings[:MAX_FINDINGS]), more=more)
     return Judgement(
         quiet=context.in_each_part(
             lambda limits: f"No subscription has {limits.warning_percent} % of the ack holes that its broker persists."
         ),
         cannot_tell=nothing_read(answers["read"]) or setting_unread(answers["silent"], MAX_RANGES),
     )
+
+
+def _held(answers: Answers, context: CheckContext[AckHolesPolicy]) -> Iterator[Finding]:
+    minutes = max(map(_looked_back_minutes, [limits for limits, _ in context.parts] or [context.limits]))
+    before = EarlierRows.of(answers["held_before"], context.about, minutes, "topic", "subscription")
+    for row in answers["held"].rows:
+        if finding := HeldEntries(row, context.limits_of(row["namespace"]), before).finding(CHECK.check_id):
+            yield finding
 
 
 def _finding(row: Row) -> Finding:
@@ -87,6 +117,7 @@ CHECK = Check(
     advice=(
         "Beyond the limit: do not unload or restart anything of this topic before the holes are fewer.",
         "Find who holds the first message that is not acknowledged: `pulsar-admin topics stats-internal TOPIC`.",
+        "Held back by one message: let it be acknowledged, or skip it: `pulsar-admin topics skip TOPIC -s SUB -n 1`.",
         "Use fewer consumers on the subscription, and quicker ones; acknowledge failures negatively, not never.",
         "Raise `managedLedgerMaxUnackedRangesToPersist` (brokers restart for it); 10,000 is low for Shared and delays.",
         "Send messages with long delays to a topic of their own: each of them is a hole.",
@@ -99,8 +130,15 @@ CHECK = Check(
             FOUND,
             worst_first="beyond desc, ack_holes / greatest(most, 1) desc, topic, subscription",
             detail=SLOWEST,
-        )
+        ),
+        "held": Question(
+            held_entries.HELD,
+            worst_first=held_entries.MOST_FIRST,
+            most=held_entries.MAX_SUBSCRIPTIONS,
+            detail=SLOWEST,
+        ),
     },
+    earlier={"held_before": LookBack(minutes=_looked_back_minutes, sql=held_entries.BEFORE)},
     cluster={"read": BROKERS_READ, "silent": not_telling(MAX_RANGES)},
     judge=judge,
 )

@@ -1,24 +1,31 @@
-"""Clients that come and go: topics whose clients are mostly new, and brokers whose connections do not last.
+"""Clients that come and go: topics and namespaces with mostly new clients, and brokers with short connections.
 
-One snapshot cannot tell a deployment from clients that reconnect for ever: that a finding stands in the next one does.
+One snapshot cannot tell a deployment from clients that reconnect for ever; those before it do.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
+from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, LookBack, Question
+from pulsar_steward.checks.clients import churn_brokers, churn_namespaces, churn_topics
+from pulsar_steward.checks.clients.churn_brokers import ACTIVE, FAILED, SERIES, SUCCEEDED
+from pulsar_steward.checks.clients.churn_namespaces import NewClientsOfNamespace
+from pulsar_steward.checks.clients.churn_topics import NewClients
+from pulsar_steward.checks.clients.in_a_row import EarlierRows
 from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
-from pulsar_steward.checks.views import STARTED
-from pulsar_steward.checks.words import duration, named
-from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.checks.words import named
 from pulsar_steward.model.section import Section
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answer, Answers, CheckContext, Row
+    from collections.abc import Iterator
+
+    from pulsar_steward.checks.check import Answer, Answers, CheckContext
+    from pulsar_steward.model.finding import Finding
+
+__all__ = ["ACTIVE", "CHECK", "FAILED", "SUCCEEDED", "ConnectionChurnPolicy"]
 
 
 class ConnectionChurnPolicy(Section):
@@ -37,84 +44,34 @@ class ConnectionChurnPolicy(Section):
     minimum_replaced_per_minute: int = Field(
         60, ge=1, description="connections of a broker; fewer are command-line tools and short jobs"
     )
+    warning_burst_turnovers: int = Field(
+        3,
+        ge=1,
+        description="how often a broker's connections were replaced as a whole since a snapshot of the window; a"
+        " deployment replaces them once",
+    )
+    minimum_clients_of_namespace: int = Field(
+        1000, ge=1, description="on topics with fewer than `minimum_clients`, together; with fewer it is left"
+    )
+    window_minutes: int = Field(60, ge=1, description="earlier snapshots that are looked at")
 
 
-ACTIVE = "pulsar_active_connections"
-SUCCEEDED = "pulsar_connection_create_success_count"
-FAILED = "pulsar_connection_create_fail_count"
-
-SERIES = (STARTED, ACTIVE, SUCCEEDED)
-"""Without these nothing can be said of a broker's connections."""
-
-YOUNG_SECONDS = "2 * 60 * $collect__recent_minutes"
-"""For so long after a broker's start clients are naturally new."""
-
-# Handshakes are counted, not sockets: probes of the port open sockets all the time and shake no hands.
-COUNTED = f"""
-select source as broker, $now - max(value) filter (series = '{STARTED}') as uptime_seconds,
-    max(value) filter (series = '{ACTIVE}') as active, max(value) filter (series = '{SUCCEEDED}') as succeeded,
-    coalesce(max(value) filter (series = '{FAILED}'), 0.0) as failed
-from metrics
-where source_kind = 'broker' and series in {(*SERIES, FAILED)} and isfinite(value)
-group by source
-"""
-
-# Only where some client is older it is sure that the topic was not just loaded, which makes all of them new.
-NEW_CLIENTS = f"""
-with counted as ({COUNTED}),
-large as (
-    select topic, broker, coalesce(producers, 0) + coalesce(consumers, 0) as clients,
-        coalesce(producers_connected_recently, 0) as new_producers
-    from user_topics anti join (from counted where uptime_seconds < {YOUNG_SECONDS}) using (broker)
-    where clients >= $minimum_clients),
-new_consumers as (
-    select topic, sum(consumers_connected_recently)::bigint as new_consumers
-    from subscriptions semi join large using (topic) where consumers_connected_recently > 0 group by topic)
-select topic, broker, clients, new_producers + coalesce(new_consumers, 0) as recent, recent < clients as settled,
-    case when not settled then 0 when recent >= $critical_recent_clients then 2 else 1 end as rank
-from large left join new_consumers using (topic)
-where recent * 100 >= clients * $warning_recent_percent
-"""
-
-# Of equals, the last by name; null where no consumer is new.
-BUSIEST = """
-with busiest as (
-    select topic, list(subscription order by consumers_connected_recently desc, subscription desc)[1] as busiest
-    from subscriptions semi join worst using (topic) where consumers_connected_recently > 0 group by topic)
-select worst.*, busiest from worst left join busiest using (topic)
-"""
-
-CONNECTIONS = """
-select broker, uptime_seconds, active, failed, succeeded,
-    case when active is not null and succeeded is not null then greatest(succeeded - active, 0.0) end as replaced,
-    replaced * 60 / nullif(uptime_seconds, 0.0) as replaced_per_minute,
-    replaced * 3600 / nullif(uptime_seconds, 0.0) / greatest(active, 1.0) as turnovers_per_hour
-from brokers left join counted using (broker) where read
-"""
-"""Of every broker that was read what it tells of its connections, and how many of them since its start are no longer
-there; null where it does not."""
-
-SHORT_LIVED = f"""
-from connections
-where turnovers_per_hour >= $warning_turnovers_per_hour and replaced_per_minute >= $minimum_replaced_per_minute
-    and uptime_seconds >= {YOUNG_SECONDS}
-"""
-
-SILENT = """
-select broker from connections where uptime_seconds is null or active is null or succeeded is null
-"""
+def _looked_back_minutes(limits: ConnectionChurnPolicy) -> int:
+    return limits.window_minutes
 
 
 def judge(answers: Answers, context: CheckContext[ConnectionChurnPolicy]) -> Judgement:
-    """Brokers and topics share the room, the worst severity first."""
-    topics, brokers = answers["new_clients"], answers["short_lived"]
-    of_topic = partial(_of_topic, recent_minutes=context.policy.collect.recent_minutes)
-    found = [*map(_of_broker, brokers.rows), *map(of_topic, topics.rows)]
+    """Brokers, topics and namespaces share the room, the worst severity first."""
+    found = [*_of_brokers(answers), *_of_topics(answers, context), *_of_namespaces(answers, context)]
     found.sort(key=lambda finding: -finding.severity.rank)
+    beyond = sum(answers[name].more for name in ("bursts", "short_lived", "new_clients", "crowds"))
     return Judgement(
         findings=tuple(found[:MAX_FINDINGS]),
-        more=brokers.more + topics.more + max(0, len(found) - MAX_FINDINGS),
-        quiet="Clients stay: on no larger topic are most of them new, and no broker's connections are short.",
+        more=max(0, len(found) - MAX_FINDINGS) + beyond if found else 0,
+        quiet=(
+            "Clients stay: on no larger topic and in no larger namespace do most of them come and go, and no broker's"
+            " connections are short."
+        ),
         cannot_tell=None if found else nothing_read(answers["read"]) or _missing(answers["silent"]),
     )
 
@@ -126,41 +83,30 @@ def _missing(silent: Answer) -> str | None:
     return f"On no larger topic are most clients new; but {', '.join(SERIES)} are not in the snapshot for {names}."
 
 
-def _of_topic(row: Row, recent_minutes: int) -> Finding:
-    share = f"{row['recent']:,} of the {row['clients']:,} clients of {row['topic']} on {row['broker']}"
-    most = f", most of the consumers in subscription {row['busiest']}" if row["busiest"] is not None else ""
-    doubt = (
-        "others are older, so it was not just loaded; a deployment would look the same"
-        if row["settled"]
-        else "none is older, as when it was just loaded or moved"
-    )
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=tuple(Severity)[row["rank"]],
-        subject=row["topic"],
-        evidence=f"{share} connected in the last {recent_minutes} min{most}; {doubt}.",
-        figures={"clients": row["clients"], "clients_connected_recently": row["recent"]},
-    )
+def _before(answer: Answer, context: CheckContext[ConnectionChurnPolicy], column: str) -> EarlierRows:
+    return EarlierRows.of(answer, context.about, _looked_back_minutes(context.limits), column)
 
 
-def _of_broker(row: Row) -> Finding:
-    failed = f"; {row['failed']:,.0f} handshakes failed" if row["failed"] else ""
-    return Finding(
-        check_id=CHECK.check_id,
-        severity=Severity.WARNING,
-        subject=row["broker"],
-        evidence=(
-            f"Broker {row['broker']} has {row['active']:,.0f} connections, and {row['replaced']:,.0f} others came and"
-            f" went in the {duration(row['uptime_seconds'])} since it started: {row['replaced_per_minute']:,.0f} a"
-            f" minute, all of them {row['turnovers_per_hour']:,.1f} times an hour{failed}."
-        ),
-        figures={
-            "connections_active": int(row["active"]),
-            "connections_failed": int(row["failed"]),
-            "connections_replaced": int(row["replaced"]),
-            "uptime_seconds": int(row["uptime_seconds"]),
-        },
-    )
+def _of_brokers(answers: Answers) -> Iterator[Finding]:
+    for row in answers["bursts"].rows:
+        yield churn_brokers.burst_of(row, CHECK.check_id)
+    for row in answers["short_lived"].rows:
+        yield churn_brokers.average_of(row, CHECK.check_id)
+
+
+def _of_topics(answers: Answers, context: CheckContext[ConnectionChurnPolicy]) -> Iterator[Finding]:
+    before = _before(answers["topics_before"], context, "topic")
+    for row in answers["new_clients"].rows:
+        if finding := NewClients(row, context.policy.collect.recent_minutes, before).finding(CHECK.check_id):
+            yield finding
+
+
+def _of_namespaces(answers: Answers, context: CheckContext[ConnectionChurnPolicy]) -> Iterator[Finding]:
+    before = _before(answers["crowds_before"], context, "namespace")
+    for row in answers["crowds"].rows:
+        crowd = NewClientsOfNamespace(row, context.policy.collect.recent_minutes, before)
+        if finding := crowd.finding(CHECK.check_id, context.limits.minimum_clients):
+            yield finding
 
 
 CHECK = Check(
@@ -176,14 +122,31 @@ CHECK = Check(
     source="docs/knowledge.md C; docs/checks/connection-churn.md",
     policy=ConnectionChurnPolicy,
     shards={
-        "counted": Question(COUNTED),
-        "new_clients": Question(NEW_CLIENTS, worst_first="rank desc, recent desc, topic", detail=BUSIEST),
+        "counted": Question(churn_brokers.COUNTED),
+        "new_clients": Question(
+            churn_topics.NEW_CLIENTS,
+            worst_first=churn_topics.MOST_FIRST,
+            most=churn_topics.MAX_TOPICS,
+            detail=churn_topics.BUSIEST,
+        ),
+        "in_small": Question(churn_namespaces.SMALL_TOPICS),
+    },
+    earlier={
+        "counted_before": LookBack(minutes=_looked_back_minutes, sql=churn_brokers.COUNTED),
+        "topics_before": LookBack(minutes=_looked_back_minutes, sql=churn_topics.BEFORE),
+        "in_small_before": LookBack(minutes=_looked_back_minutes, sql=churn_namespaces.BEFORE),
     },
     cluster={
         "read": BROKERS_READ,
-        "connections": Question(CONNECTIONS),
-        "short_lived": Question(SHORT_LIVED, worst_first="turnovers_per_hour desc, broker"),
-        "silent": Question(SILENT),
+        "connections": Question(churn_brokers.CONNECTIONS),
+        "lately": Question(churn_brokers.LATELY),
+        "bursts": Question(churn_brokers.BURSTS, worst_first="turnovers desc, broker"),
+        "short_lived": Question(
+            churn_brokers.SHORT_LIVED, worst_first="storming desc, turnovers_per_hour desc, broker"
+        ),
+        "silent": Question(churn_brokers.SILENT),
+        "crowds": Question(churn_namespaces.CROWDS, worst_first="recent desc, namespace"),
+        "crowds_before": Question(churn_namespaces.BEFORE_TOGETHER),
     },
     judge=judge,
 )

@@ -5,21 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pulsar_steward.checks.check import Row
 
-SLOWEST = """
+MAX_NAMED = 3
+"""Consumers that one sentence can name before nobody reads it."""
+
+SLOWEST = f"""
 with slowest as (
-    select topic, subscription, list({
+    select topic, subscription, list({{
             'consumer': consumer, 'address': address, 'connected_since': connected_since,
             'unacked_messages': unacked_messages, 'permits': coalesce(available_permits, 0),
-            'blocked': coalesce(blocked, false)}
+            'blocked': coalesce(blocked, false)}}
         order by coalesce(blocked, false) desc, coalesce(unacked_messages, 0) desc, coalesce(available_permits, 0),
-            consumer, address, connected_since)[1:3] as slowest
+            consumer, address, connected_since)[1:{MAX_NAMED}] as slowest
     from clients semi join worst using (topic, subscription) group by topic, subscription)
 select worst.*, slowest from worst left join slowest using (topic, subscription)
 """
-"""Adds `slowest` to rows with `topic` and `subscription`: blocked consumers first, then by what they hold; three of
-them, which is what one sentence can name before nobody reads it. Null where none is in the snapshot."""
+"""Adds `slowest` to rows with `topic` and `subscription`: blocked consumers first, then by what they hold. Null
+where none is in the snapshot."""
 
 
 def subject_of(row: Row) -> str:
@@ -31,10 +36,17 @@ def slowest_words(row: Row) -> str:
     """A clause about a row with `consumers` and `slowest`."""
     if not row["consumers"]:
         return "no consumer is connected"
+    if not row["slowest"] and row["consumers"] == 1:
+        return "its only consumer is not named in the snapshot"
     if not row["slowest"]:
         return f"which of its {row['consumers']:,} consumers is the slowest is not in the snapshot"
     whose = "its only consumer" if row["consumers"] == 1 else f"slowest of its {row['consumers']:,} consumers"
-    return f"{whose}: {'; '.join(map(_in_words, row['slowest']))}"
+    return f"{whose}: {consumers_words(row['slowest'])}"
+
+
+def consumers_words(consumers: Sequence[Row]) -> str:
+    """The first few consumers, with their addresses and what they hold."""
+    return "; ".join(map(_in_words, consumers[:MAX_NAMED]))
 
 
 def _in_words(consumer: Row) -> str:

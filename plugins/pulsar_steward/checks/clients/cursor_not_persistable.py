@@ -27,6 +27,8 @@ class CursorNotPersistablePolicy(Section):
 
 
 MAX_MESSAGE = "maxMessageSize"
+BATCH_ACKS, MAX_BATCHES = "acknowledgmentAtBatchIndexLevelEnabled", "managedLedgerMaxBatchDeletedIndexToPersist"
+USUAL_BATCHES = 10_000
 USUAL_MESSAGE_BYTES = 5 * 1024 * 1024
 FRAME_PADDING_BYTES = 10 * 1024
 """What a broker allows an entry beyond `maxMessageSize` (`Commands.MESSAGE_SIZE_FRAME_PADDING`)."""
@@ -37,13 +39,21 @@ LONG_BYTES, LONG_ENTRIES = 11, 64
 RANGE_BYTES = 30
 """Two positions as the persisted ranges hold them, at most; 14 were measured on a broker with small numbers."""
 
-# The state is estimated as the most that it can be: as an array of longs where how it is persisted is not known.
+MOST_BATCHES, MOST_MESSAGES = 10**6, 10**6
+"""More is taken for as many, so that their product is a number."""
+
+# The state is estimated as the most that it can be: as an array of longs where how it is persisted is not known. Of a
+# batch that is acknowledged in part, a bit a message is in the same entry, and not in what is measured: for as many
+# batches as are delivered and not acknowledged, at most.
 STATES = f"""
 with settings as (
     select broker, max(try_cast(trim(value) as boolean)) filter (key = '{LONG_ARRAY}') as long_array,
         max(try_cast(trim(value) as bigint)) filter (key = '{MAX_RANGES}') as max_ranges,
-        max(try_cast(trim(value) as bigint)) filter (key = '{MAX_MESSAGE}') as message_bytes
-    from configuration where key in ('{LONG_ARRAY}', '{MAX_RANGES}', '{MAX_MESSAGE}') group by broker),
+        max(try_cast(trim(value) as bigint)) filter (key = '{MAX_MESSAGE}') as message_bytes,
+        max(try_cast(trim(value) as boolean)) filter (key = '{BATCH_ACKS}') as batch_acks,
+        max(try_cast(trim(value) as bigint)) filter (key = '{MAX_BATCHES}') as max_batches
+    from configuration where key in ('{LONG_ARRAY}', '{MAX_RANGES}', '{MAX_MESSAGE}', '{BATCH_ACKS}', '{MAX_BATCHES}')
+    group by broker),
 measured as (
     select topic, subscription, max(ack_state_bytes) as measured_bytes
     from drilled where subscription is not null group by topic, subscription),
@@ -51,7 +61,12 @@ states as (
     select topic, subscription, ack_holes, entries_since_first_gap as entries, measured_bytes, long_array,
         warning_percent, coalesce(message_bytes, {USUAL_MESSAGE_BYTES}) + {FRAME_PADDING_BYTES} as frame_bytes,
         case when not long_array then least(ack_holes, max_ranges) * {RANGE_BYTES}
-            else (entries + {LONG_ENTRIES - 1}) // {LONG_ENTRIES} * {LONG_BYTES} end as estimated_bytes
+            else (entries + {LONG_ENTRIES - 1}) // {LONG_ENTRIES} * {LONG_BYTES} end as estimated_bytes,
+        messages_per_entry, case when batch_acks and messages_per_entry > 1 then greatest(
+            least(coalesce(max_batches, {USUAL_BATCHES}), backlog_entries, unacked_messages, {MOST_BATCHES}), 0)
+            end as batches,
+        batches * ({RANGE_BYTES} + (least(messages_per_entry, {MOST_MESSAGES}) + {LONG_ENTRIES - 1}) // {LONG_ENTRIES}
+            * {LONG_BYTES}) as batch_bytes
     from user_subscriptions join limits using (namespace) left join measured using (topic, subscription)
         left join settings using (broker)
     where ack_holes > 0 or measured_bytes > 0)
@@ -61,14 +76,15 @@ states as (
 # too large, a shorter one is persisted elsewhere, and measured.
 FOUND = f"""
 {STATES}
-select topic, subscription, ack_holes, entries, measured_bytes, estimated_bytes, frame_bytes,
+select topic, subscription, ack_holes, entries, measured_bytes, estimated_bytes, frame_bytes, batches, batch_bytes,
     coalesce(measured_bytes, estimated_bytes) as largest_bytes,
     coalesce(measured_bytes * 100 >= frame_bytes * warning_percent, false) as by_measure,
     case when measured_bytes >= frame_bytes then 2
         when by_measure then 1
         when long_array is null then null
         when estimated_bytes >= frame_bytes then if(measured_bytes is null, 1, 0)
-        when measured_bytes is null and estimated_bytes * 100 >= frame_bytes * warning_percent then 0 end as rank
+        when measured_bytes is null and estimated_bytes * 100 >= frame_bytes * warning_percent then 0
+        when coalesce(measured_bytes, estimated_bytes) + batch_bytes >= frame_bytes then 0 end as rank
 from states where rank is not null
 """
 
@@ -119,9 +135,18 @@ def _finding(row: Row) -> Finding:
         evidence=(
             f"The cursor of subscription {row['subscription']} of {row['topic']} spans {row['entries'] or 0:,} entries"
             f" with {row['ack_holes'] or 0:,} ack holes: {_state(row)} of the {size(row['frame_bytes'])} that one entry"
-            f" of a cursor ledger holds; what does not fit is delivered again after a restart or move."
+            f" of a cursor ledger holds{_batches(row)}; what does not fit is delivered again after a restart or move."
         ),
         figures=figures,
+    )
+
+
+def _batches(row: Row) -> str:
+    if not row["batch_bytes"]:
+        return ""
+    return (
+        f", and up to {size(row['batch_bytes'])} more for {row['batches']:,} batches that may be acknowledged in part"
+        f" ({BATCH_ACKS})"
     )
 
 

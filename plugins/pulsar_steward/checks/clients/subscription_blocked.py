@@ -9,6 +9,7 @@ from pydantic import Field
 from pulsar_steward.checks.check import Check, Judgement, Question, Scope
 from pulsar_steward.checks.clients.consumers import SLOWEST, slowest_words, subject_of
 from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
+from pulsar_steward.checks.words import duration, named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 
@@ -22,63 +23,132 @@ class SubscriptionBlockedPolicy(Section):
     warning_blocked_percent: int = Field(
         50, ge=1, le=100, description="consumers of a subscription that are blocked; fewer: information"
     )
+    unlimited_unacked_messages: int = Field(
+        200_000,
+        ge=1,
+        description="unacknowledged messages of a subscription where the limits are 0 and nothing is ever blocked; by"
+        " default as many block it",
+    )
 
 
-# Nothing frees a subscription that is blocked as a whole and of which nothing is acknowledged: it is the worst.
-FOUND = """
-select topic, subscription, coalesce(consumers, 0) as consumers, coalesce(backlog_messages, 0) as backlog,
-    coalesce(unacked_messages, 0) as unacked, coalesce(s.consumers_blocked, 0) as consumers_blocked, ack_rate,
-    coalesce(blocked_on_unacked, false) as by_subscription,
-    by_subscription or (coalesce(s.consumers, 0) > 0 and s.consumers_blocked >= s.consumers) as whole,
-    case when whole and ack_rate <= 0 then 2
-        when whole or s.consumers_blocked * 100 >= coalesce(s.consumers, 0) * warning_blocked_percent then 1
-        else 0 end as rank
-from user_subscriptions s join limits using (namespace)
-where blocked_on_unacked or s.consumers_blocked > 0
+PER_CONSUMER, PER_SUBSCRIPTION = "maxUnackedMessagesPerConsumer", "maxUnackedMessagesPerSubscription"
+
+# 0 is no limit. A namespace's own limit counts before the broker's; in older versions -1 is none of its own.
+_LIMITS = f"""
+of_brokers as (
+    select broker, max(try_cast(trim(value) as bigint)) filter (key = '{PER_CONSUMER}') as per_consumer,
+        max(try_cast(trim(value) as bigint)) filter (key = '{PER_SUBSCRIPTION}') as per_subscription
+    from configuration where key in ('{PER_CONSUMER}', '{PER_SUBSCRIPTION}') group by broker),
+documents as (
+    select namespace, case when json_valid(policies_json) then policies_json end as document from namespaces),
+own as (
+    select namespace, try_cast(document->>'max_unacked_messages_per_consumer' as bigint) as per_consumer,
+        try_cast(document->>'max_unacked_messages_per_subscription' as bigint) as per_subscription
+    from documents)
 """
 
+# Nothing frees a subscription that is blocked as a whole and of which nothing is acknowledged: it is the worst. Where
+# nothing is ever blocked, what is held is looked at itself.
+FOUND = f"""
+with {_LIMITS},
+holding as (
+    select s.*, warning_blocked_percent,
+        case when of_namespace.per_consumer >= 0 then of_namespace.per_consumer else of_brokers.per_consumer end = 0
+            and case when of_namespace.per_subscription >= 0 then of_namespace.per_subscription
+                else of_brokers.per_subscription end = 0 as without_limits
+    from user_subscriptions s join limits using (namespace) left join of_brokers using (broker)
+        left join own of_namespace using (namespace)
+    where (blocked_on_unacked or s.consumers_blocked > 0
+            or unacked_messages >= (select min(unlimited_unacked_messages) from limits))
+        and (blocked_on_unacked or s.consumers_blocked > 0
+            or (unacked_messages >= unlimited_unacked_messages and without_limits))),
+last as (
+    select topic, subscription, max(last_acked_milliseconds) as acked,
+        max(oldest_backlog_age_seconds) filter (slowest_subscription = subscription) as oldest_seconds
+    from drilled semi join holding using (topic, subscription) group by topic, subscription)
+select topic, subscription, coalesce(s.consumers, 0) as consumers, coalesce(s.backlog_entries, 0) as backlog,
+    s.messages_per_entry, coalesce(s.unacked_messages, 0) as unacked,
+    coalesce(s.consumers_blocked, 0) as consumers_blocked, s.ack_rate,
+    coalesce(s.blocked_on_unacked, false) as by_subscription, oldest_seconds,
+    case when acked > 0 then greatest(floor($now)::bigint - acked // 1000, 0) end as since_seconds,
+    not coalesce(s.blocked_on_unacked, false) and coalesce(s.consumers_blocked, 0) <= 0 as unlimited,
+    by_subscription or (coalesce(s.consumers, 0) > 0 and s.consumers_blocked >= s.consumers) as whole,
+    case when unlimited then if(s.ack_rate <= 0, 1, 0)
+        when whole and s.ack_rate <= 0 then 2
+        when whole or s.consumers_blocked * 100 >= coalesce(s.consumers, 0) * warning_blocked_percent then 1
+        else 0 end as rank
+from holding s left join last using (topic, subscription)
+"""
 
-def judge(answers: Answers, context: CheckContext[SubscriptionBlockedPolicy]) -> Judgement:  # noqa: ARG001 - every judge is given it
+UNLIMITED = f"""
+with {_LIMITS}
+select broker as name from of_brokers semi join (from brokers where read) using (broker)
+where per_consumer = 0 and per_subscription = 0
+union all
+select namespace as name from own where per_consumer = 0 and per_subscription = 0
+"""
+"""Brokers and namespaces where nothing is ever blocked."""
+
+
+def judge(answers: Answers, context: CheckContext[SubscriptionBlockedPolicy]) -> Judgement:
     """Blocked as a whole and nothing acknowledged is critical, few blocked consumers are information."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
-    return Judgement(
-        quiet="No subscription and no consumer is blocked for too many unacknowledged messages.",
-        cannot_tell=nothing_read(answers["read"]),
-    )
+    quiet = "No subscription and no consumer is blocked for too many unacknowledged messages."
+    if names := [row["name"] for row in answers["unlimited"].rows]:
+        quiet += f" Nothing ever is in {named(names)}, as the limits are 0 there; "
+        quiet += context.in_each_part(
+            lambda limits: f"no subscription holds {limits.unlimited_unacked_messages:,} without a limit."
+        )
+    return Judgement(quiet=quiet, cannot_tell=nothing_read(answers["read"]))
 
 
 def _finding(row: Row) -> Finding:
+    figures = {
+        "backlog_entries": row["backlog"],
+        "consumers": row["consumers"],
+        "consumers_blocked": row["consumers_blocked"],
+        "unacked_messages": row["unacked"],
+    }
+    if row["since_seconds"] is not None:
+        figures["since_seconds"] = row["since_seconds"]
     return Finding(
         check_id=CHECK.check_id,
         severity=tuple(Severity)[row["rank"]],
         subject=subject_of(row),
         evidence=(
             f"Subscription {row['subscription']} of {row['topic']} holds {row['unacked']:,} unacknowledged messages,"
-            f" {_who(row)} for it, {_freeing(row)}, and {row['backlog']:,} messages are in its backlog;"
+            f" {_who(row)}, {_freeing(row)}, and {_backlog(row)};"
             f" {slowest_words(row)}."
         ),
-        figures={
-            "backlog_messages": row["backlog"],
-            "consumers": row["consumers"],
-            "consumers_blocked": row["consumers_blocked"],
-            "unacked_messages": row["unacked"],
-        },
+        figures=figures,
     )
 
 
 def _who(row: Row) -> str:
+    if row["unlimited"]:
+        return f"which nothing limits ({PER_CONSUMER} and {PER_SUBSCRIPTION} are 0)"
     if row["by_subscription"]:
-        return "is blocked as a whole"
-    return f"{row['consumers_blocked']:,} of its {row['consumers']:,} consumers are blocked"
+        return "is blocked as a whole for it"
+    share = row["consumers_blocked"] * 100 // max(row["consumers"], 1)
+    return f"{row['consumers_blocked']:,} of its {row['consumers']:,} consumers ({share} %) are blocked for it"
+
+
+def _backlog(row: Row) -> str:
+    """Brokers count entries; what they are in messages is an estimate."""
+    each = row["messages_per_entry"] or 0
+    batches = f" (batches of about {each:,} messages)" if each > 1 else ""
+    oldest = "" if row["oldest_seconds"] is None else f", the oldest {duration(row['oldest_seconds'])} old"
+    return f"{row['backlog']:,} entries{batches} are in its backlog{oldest}"
 
 
 def _freeing(row: Row) -> str:
     if row["ack_rate"] is None:
         return "how much is acknowledged is not known"
     if row["ack_rate"] <= 0:
-        return "nothing is acknowledged"
+        last = "" if row["since_seconds"] is None else f" (the last {duration(row['since_seconds'])} before)"
+        return f"nothing is acknowledged{last}"
     return f"{row['ack_rate']:,.1f} messages/s are acknowledged"
 
 
@@ -97,6 +167,6 @@ CHECK = Check(
     scope=Scope.NAMESPACE,
     policy=SubscriptionBlockedPolicy,
     shards={"found": Question(FOUND, worst_first="rank desc, unacked desc, topic, subscription", detail=SLOWEST)},
-    cluster={"read": BROKERS_READ},
+    cluster={"read": BROKERS_READ, "unlimited": Question(UNLIMITED)},
     judge=judge,
 )

@@ -6,135 +6,111 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question, Scope
-from pulsar_steward.checks.clients.consumers import SLOWEST, slowest_words, subject_of
+from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, LookBack, Question, Scope
+from pulsar_steward.checks.clients import standstill_rows, standstill_words, stuck_consumers
+from pulsar_steward.checks.clients.consumers import SLOWEST, subject_of
+from pulsar_steward.checks.clients.in_a_row import EarlierRows
+from pulsar_steward.checks.clients.standstill import Standstill
 from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
-from pulsar_steward.checks.words import duration
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 
 if TYPE_CHECKING:
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from collections.abc import Iterator
+
+    from pulsar_steward.checks.check import Answer, Answers, CheckContext, Row
 
 
 class SubscriptionStalledPolicy(Section):
     """When a subscription stands still though there is something to consume and somebody to consume it."""
 
-    minimum_backlog_messages: int = Field(
-        1000, ge=1, description="messages that are due; as many fit into one client's receiver queue by default"
+    minimum_due_messages: int = Field(
+        1000,
+        ge=1,
+        description="messages that are due or held: entries times messages per entry where known, an entry being one"
+        " message at least; as many fit into one client's receiver queue by default",
     )
     warning_minutes: int = Field(
         10, ge=1, description="since the last delivery or acknowledgement, where known; shorter: information"
     )
     critical_minutes: int = Field(60, ge=1, description="the same, when no pause of a healthy application explains it")
-    critical_backlog_messages: int = Field(
+    critical_due_messages: int = Field(
         1_000_000, ge=1, description="due messages that make a standstill critical even where its age is not known"
+    )
+    minimum_held_messages: int = Field(
+        100,
+        ge=1,
+        description="unacknowledged messages of one consumer that is stuck while others are not; with a smaller"
+        " receiver queue one that is slow looks the same",
+    )
+    warning_stuck_percent: int = Field(
+        50, ge=1, le=100, description="consumers of a subscription that are stuck; fewer: information for longer"
     )
 
 
-STILL, FULL, UNACKED = "still", "full", "unacked"
-"""Nothing moves at all; consumers work on what they hold; what is delivered is not acknowledged."""
-
-_WORDS = {
-    STILL: "nothing is delivered and nothing acknowledged",
-    FULL: "nothing is delivered, though some of what they hold is acknowledged",
-    UNACKED: "nothing is acknowledged of what is delivered",
-}
-_LAST = {
-    STILL: "last delivery or acknowledgement",
-    FULL: "last delivery",
-    UNACKED: "last acknowledgement",
-}
-
-# What is blocked for unacknowledged messages is left to the check for it. Delayed messages count as backlog, and are
-# not due; where nobody tells how many they are, all of the backlog counts as due. Pauses of a minute are usual:
-# applications acknowledge in batches, at checkpoints, or have just started.
-FOUND = f"""
-with standing as (
-    select topic, subscription, broker, consumers, backlog_messages, minimum_backlog_messages, warning_minutes,
-        critical_minutes, critical_backlog_messages, coalesce(consumers_without_permits, 0) as without_permits,
-        coalesce(consumers_connected_recently >= consumers, false) as fresh,
-        case when ack_rate > 0 then '{FULL}' when message_rate_out > 0 then '{UNACKED}' else '{STILL}' end as kind
-    from user_subscriptions join limits using (namespace)
-    where consumers > 0 and backlog_messages >= minimum_backlog_messages and (message_rate_out <= 0 or ack_rate <= 0)
-        and not coalesce(blocked_on_unacked, false) and coalesce(consumers_blocked, 0) < consumers),
-delayed as (
-    select topic, subscription, max(told.messages) as delayed
-    from clients_delayed told join standing using (topic, subscription)
-    where told_by is null or told_by = broker group by topic, subscription),
-last as (
-    select topic, subscription, max(last_consumed_milliseconds) as consumed, max(last_acked_milliseconds) as acked
-    from drilled where subscription is not null group by topic, subscription),
-due as (
-    select standing.*, greatest(backlog_messages - coalesce(delayed, 0), 0) as due,
-        delayed is not null or told.broker is not null as delayed_known,
-        case kind when '{STILL}' then greatest(consumed, acked) when '{FULL}' then consumed else acked end as moved_at,
-        case when moved_at > 0 then greatest(floor($now)::bigint - moved_at // 1000, 0) end as since_seconds,
-        coalesce(moved_at = 0, false) as never
-    from standing left join delayed using (topic, subscription) left join last using (topic, subscription)
-        left join clients_delayed_told told on told.broker = standing.broker
-    where due >= minimum_backlog_messages)
-select topic, subscription, consumers, due, delayed_known, without_permits, fresh, kind, since_seconds, never,
-    case when fresh or kind = '{FULL}' then 0
-        when since_seconds >= 60 * critical_minutes then 2
-        when kind = '{STILL}' and (since_seconds is null or since_seconds >= 60 * warning_minutes)
-            and delayed_known and due >= critical_backlog_messages then 2
-        when since_seconds >= 60 * warning_minutes or (kind = '{STILL}' and since_seconds is null) then 1
-        else 0 end as rank
-from due
-"""
+def _looked_back_minutes(limits: SubscriptionStalledPolicy) -> int:
+    """Snapshots do not come to the minute."""
+    return limits.critical_minutes * 3 // 2
 
 
 def judge(answers: Answers, context: CheckContext[SubscriptionStalledPolicy]) -> Judgement:
-    """What neither is delivered nor acknowledged is a warning, for long or with a huge backlog critical."""
-    found = answers["found"]
-    if found.rows:
-        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
+    """By since when nothing moves: as the topic's own statistics tell it, or earlier snapshots."""
+    found = list(_standing_still(answers, context))
+    subjects = {finding.subject for finding, _ in found}
+    found += [each for each in _stuck(answers, context) if each[0].subject not in subjects]
+    found.sort(key=lambda each: (-each[0].severity.rank, -each[1], each[0].subject))
+    if found:
+        more = answers["standing"].more + max(0, len(found) - MAX_FINDINGS)
+        return Judgement(findings=tuple(finding for finding, _ in found[:MAX_FINDINGS]), more=more)
     return Judgement(
         quiet=context.in_each_part(
             lambda limits: (
-                f"No subscription with consumers and {limits.minimum_backlog_messages:,} or more due"
-                " messages stands still."
+                f"No subscription with consumers and {limits.minimum_due_messages:,} or more due messages stands still."
             )
         ),
-        cannot_tell=nothing_read(answers["read"]),
+        cannot_tell=nothing_read(answers["read"]) or _too_many(answers["possible"]),
     )
 
 
-def _finding(row: Row) -> Finding:
-    figures = {
-        "consumers": row["consumers"],
-        "consumers_without_permits": row["without_permits"],
-        "due_messages": row["due"],
-    }
-    if row["since_seconds"] is not None:
-        figures["since_seconds"] = row["since_seconds"]
+def _before(answer: Answer, context: CheckContext[SubscriptionStalledPolicy], *columns: str) -> EarlierRows:
+    minutes = max(map(_looked_back_minutes, [limits for limits, _ in context.parts] or [context.limits]))
+    return EarlierRows.of(answer, context.about, minutes, *columns)
+
+
+def _standing_still(
+    answers: Answers, context: CheckContext[SubscriptionStalledPolicy]
+) -> Iterator[tuple[Finding, int]]:
+    """Findings, and how many messages each is about."""
+    before = _before(answers["before"], context, "topic", "subscription")
+    recent_minutes = context.policy.collect.recent_minutes
+    for row in (*answers["standing"].rows, *answers["possible"].rows):
+        each = Standstill(row, context.limits_of(row["namespace"]), recent_minutes, before)
+        if each.severity is not None:
+            evidence, figures = standstill_words.evidence_of(each), standstill_words.figures_of(each)
+            yield _finding(row, each.severity, evidence, figures), row["messages"]
+
+
+def _stuck(answers: Answers, context: CheckContext[SubscriptionStalledPolicy]) -> Iterator[tuple[Finding, int]]:
+    before = _before(answers["stuck_before"], context, *stuck_consumers.COLUMNS)
+    for each in stuck_consumers.by_subscription(answers["stuck"].rows, context.limits_of, before):
+        if each.severity is not None:
+            evidence, figures = stuck_consumers.evidence_of(each), stuck_consumers.figures_of(each)
+            yield _finding(each.rows[0], each.severity, evidence, figures), each.held
+
+
+def _finding(row: Row, severity: Severity, evidence: str, figures: dict[str, int]) -> Finding:
     return Finding(
-        check_id=CHECK.check_id,
-        severity=tuple(Severity)[row["rank"]],
-        subject=subject_of(row),
-        evidence=(
-            f"Subscription {row['subscription']} of {row['topic']} has {row['due']:,} messages to deliver"
-            f"{'' if row['delayed_known'] else ' (how many are delayed is not known)'}, but {_WORDS[row['kind']]}"
-            f" ({_since(row)}); {_permits(row)}; {slowest_words(row)}."
-        ),
-        figures=figures,
+        check_id=CHECK.check_id, severity=severity, subject=subject_of(row), evidence=evidence, figures=figures
     )
 
 
-def _since(row: Row) -> str:
-    last = _LAST[row["kind"]]
-    if row["since_seconds"] is not None:
-        return f"{last} {duration(row['since_seconds'])} before"
-    return f"no {last.removeprefix('last ')} since it was loaded" if row["never"] else f"{last} not known"
-
-
-def _permits(row: Row) -> str:
-    if row["fresh"]:
-        return "all its consumers have just connected"
-    if row["without_permits"] >= row["consumers"]:
-        return "no consumer asks for more: look at the clients"
-    return f"{row['consumers'] - row['without_permits']:,} of its consumers ask for more"
+def _too_many(possible: Answer) -> str | None:
+    if not possible.more:
+        return None
+    return (
+        f"More than {standstill_rows.MAX_ROWS:,} subscriptions may stand still with few entries due; the"
+        f" {standstill_rows.MAX_ROWS:,} that were looked up do not."
+    )
 
 
 CHECK = Check(
@@ -145,12 +121,34 @@ CHECK = Check(
         "Look at the consumers that the evidence names, on their hosts: a thread dump shows where their handlers hang.",
         "No permits left: the client is not asking for more, its handlers are stuck or its receiver queue is full.",
         "Permits left: the broker does not dispatch; see `pulsar-admin topics stats-internal TOPIC` and its log.",
+        "Delivered again and again: give the consumer a dead letter topic, and read why its handler fails.",
+        "Consumers that come and go: look at their hosts for restarts, and at the message that ends them.",
         "Restart the consumer that is stuck first; unload the topic only when its ack holes are few (ack-holes).",
     ),
     source="docs/knowledge.md C; docs/checks/subscription-stalled.md; apache/pulsar#14337",
     scope=Scope.NAMESPACE,
     policy=SubscriptionStalledPolicy,
-    shards={"found": Question(FOUND, worst_first="rank desc, due desc, topic, subscription", detail=SLOWEST)},
+    shards={
+        "standing": Question(
+            standstill_rows.STANDING,
+            worst_first=standstill_rows.LONGEST_FIRST,
+            most=standstill_rows.MAX_ROWS,
+            detail=SLOWEST,
+        ),
+        "possible": Question(
+            standstill_rows.POSSIBLE,
+            worst_first=standstill_rows.LONGEST_FIRST,
+            most=standstill_rows.MAX_ROWS,
+            detail=SLOWEST,
+        ),
+        "stuck": Question(
+            stuck_consumers.STUCK, worst_first=stuck_consumers.MOST_FIRST, most=stuck_consumers.MAX_CONSUMERS
+        ),
+    },
+    earlier={
+        "before": LookBack(minutes=_looked_back_minutes, sql=standstill_rows.BEFORE),
+        "stuck_before": LookBack(minutes=_looked_back_minutes, sql=stuck_consumers.BEFORE),
+    },
     cluster={"read": BROKERS_READ},
     judge=judge,
 )

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
+from pulsar_steward.checks.delayed.broker_groups import Broker, Group
+from pulsar_steward.checks.delayed.hosts import NOTHING_LOADED, all_on_one_host
 from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pulsar_steward.checks.check import Answers, CheckContext, Row
 
 
@@ -54,110 +57,50 @@ where topics >= $minimum_topics_per_namespace and bundles < room and not is_hear
 """
 
 
-@dataclass(frozen=True)
-class Broker:
-    """A broker that was read."""
-
-    name: str
-    topics: int
-    cpu_percent: float | None
-
-    @property
-    def host(self) -> str:
-        """Its host: brokers on the same one report the same CPU."""
-        return self.name.rpartition(":")[0]
-
-
-@dataclass(frozen=True)
-class Group:
-    """The brokers that some namespaces may be on.
-
-    Attributes:
-        subject: What a finding is about: the cluster, or the first of the namespaces.
-        isolated: False for the whole cluster.
-        namespaces: How many namespaces may be on these brokers only; 0 for the whole cluster.
-        brokers: Those that were read, by name.
-    """
-
-    subject: str
-    isolated: bool
-    namespaces: int
-    brokers: tuple[Broker, ...]
-
-    @property
-    def words(self) -> str:
-        """The group as the beginning of a sentence."""
-        if not self.isolated:
-            return "Everything"
-        others = f" and {self.namespaces - 1:,} more namespaces with the same brokers" if self.namespaces > 1 else ""
-        return f"{self.subject}{others}"
-
-    @property
-    def topics(self) -> int:
-        """Topics that are loaded on these brokers."""
-        return sum(broker.topics for broker in self.brokers)
-
-    @property
-    def topics_after_loss(self) -> int:
-        """Topics for each broker if there were one fewer."""
-        return self.topics // (len(self.brokers) - 1)
-
-    @property
-    def known_cpus(self) -> int:
-        """Hosts that told their CPU."""
-        return len(self._cpu_by_host())
-
-    @property
-    def cpu_percent(self) -> int:
-        """Mean use of the hosts' CPUs."""
-        by_host = self._cpu_by_host()
-        return int(sum(by_host.values()) / len(by_host))
-
-    @property
-    def cpu_percent_after_loss(self) -> int | None:
-        """Mean use if there were one host fewer; None where all brokers share one, or not all have told."""
-        by_host = self._cpu_by_host()
-        if len(by_host) < 2 or any(broker.cpu_percent is None for broker in self.brokers):  # noqa: PLR2004 - one lost, one left
-            return None
-        return int(sum(by_host.values()) / (len(by_host) - 1))
-
-    def _cpu_by_host(self) -> dict[str, float]:
-        by_host: dict[str, float] = {}
-        for broker in self.brokers:
-            if broker.cpu_percent is not None:
-                by_host[broker.host] = max(by_host.get(broker.host, 0.0), broker.cpu_percent)
-        return by_host
-
-
 def judge(answers: Answers, context: CheckContext[ClusterPlacementPolicy]) -> Judgement:
     """What is left has to carry all topics, and the work of the CPUs; and everything has to be where it may be."""
     limits, ceiling = context.limits, context.policy.partition_ceiling.critical_topics_per_broker
     whole, isolated = _groups(answers, context.about.cluster)
     if not whole.brokers:
         return Judgement(cannot_tell="No broker was read.")
-    of_groups = [finding for group in (whole, *isolated) if (finding := _of_group(group, ceiling, limits)) is not None]
+    hosts = len(whole.hosts)
+    of_groups = [each for group in (whole, *isolated) if (each := _of_group(group, hosts, ceiling, limits)) is not None]
     outside, cramped = answers["outside"], answers["cramped"]
     found = [*of_groups, *map(_outside, outside.rows), *map(_cramped, cramped.rows)]
     found.sort(key=lambda finding: -finding.severity.rank)
     quiet = _headroom(whole, ceiling)
-    silent = [broker.name for broker in whole.brokers if broker.cpu_percent is None]
-    if not found and silent:
-        return Judgement(cannot_tell=f"{quiet} But brokers did not tell their CPU: {named(silent)}.")
     return Judgement(
         findings=tuple(found[:MAX_FINDINGS]),
         more=max(len(found) - MAX_FINDINGS, 0) + outside.more + cramped.more,
         quiet=quiet,
+        cannot_tell=None if found else _unknown(whole, quiet),
     )
+
+
+def _unknown(whole: Group, quiet: str) -> str | None:
+    """Why finding nothing means nothing."""
+    if len(whole.brokers) == 1 and whole.unread:
+        return f"Only {whole.brokers[0].name} was read; what else there is did not answer: {named(whole.unread)}."
+    if not whole.topics:
+        return NOTHING_LOADED
+    silent = [broker.name for broker in whole.brokers if broker.cpu_percent is None]
+    return f"{quiet} But brokers did not tell their CPU: {named(silent)}." if silent else None
 
 
 def _groups(answers: Answers, cluster: str) -> tuple[Group, list[Group]]:
     """The whole cluster, and each set of brokers that isolation policies leave to some namespaces."""
-    known = {row["broker"]: Broker(row["broker"], row["topics"], row["cpu_percent"]) for row in answers["known"].rows}
+    rows = answers["known"].rows
+    known = {row["broker"]: Broker(row["broker"], row["topics"], row["cpu_percent"]) for row in rows if row["read"]}
+
+    def group(subject: str, names: Sequence[str], namespaces: int, *, isolated: bool) -> Group:
+        read = tuple(known[name] for name in names if name in known)
+        return Group(subject, isolated, namespaces, read, tuple(name for name in names if name not in known))
+
     isolated = [
-        Group(row["first"], True, row["namespaces"], tuple(known[each] for each in row["brokers"] if each in known))
+        group(row["first"], row["brokers"], row["namespaces"], isolated=True)
         for row in sorted(answers["isolated"].rows, key=lambda row: str(row["first"]))
     ]
-    return Group(cluster, False, 0, tuple(known[name] for name in sorted(known))), isolated
+    return group(cluster, sorted(row["broker"] for row in rows), 0, isolated=False), isolated
 
 
 def _headroom(group: Group, ceiling: int) -> str:
@@ -168,26 +111,43 @@ def _headroom(group: Group, ceiling: int) -> str:
     if fullest.cpu_percent is not None:
         words += f" and {100 - fullest.cpu_percent:,.0f} % of its CPU"
     if len(group.brokers) > 1:
-        words += f"; after the loss of one, each would have {group.topics_after_loss:,} topics on average"
-    return words + "."
+        words += f"; after the loss of one, each would have {group.topics_after_loss():,} topics on average"
+    return words + "." + all_on_one_host([broker.name for broker in group.brokers])
 
 
-def _of_group(group: Group, ceiling: int, policy: ClusterPlacementPolicy) -> Finding | None:
+def _of_group(group: Group, hosts: int, ceiling: int, policy: ClusterPlacementPolicy) -> Finding | None:
     """At most one finding a group: none left, none to take over, or too little room to take over."""
-    if not group.brokers:
-        return _finding(group, Severity.CRITICAL, f"{group.words} may be on no broker that was read.")
-    if len(group.brokers) == 1:
-        if not group.isolated:
-            return _finding(
-                group, Severity.INFO, f"{group.brokers[0].name} is the only broker: its loss stops everything."
-            )
-        words = f"{group.words} may be on {group.brokers[0].name} only: its loss stops them until it is back."
-        return _finding(group, Severity.WARNING, words)
+    if len(group.brokers) <= 1:
+        return _few_left(group)
+    if group.isolated and hosts > 1 and len(group.hosts) == 1:
+        words = f"{group.words} may be on brokers of one host only: {named([each.name for each in group.brokers])}"
+        return _finding(group, Severity.WARNING, f"{words}; its loss stops them until it is back.")
     return _after_loss(group, ceiling, policy)
 
 
+def _few_left(group: Group) -> Finding | None:
+    """A group of one broker, or of none, as far as they answered."""
+    names, unread = [broker.name for broker in group.brokers], named(group.unread)
+    if not group.isolated:
+        # Of several that are listed, only one answered: no more is known than that.
+        words = f"{names[0]} is the only broker: its loss stops everything."
+        return None if group.unread else _finding(group, Severity.INFO, words)
+    if not names and not group.unread:
+        return _finding(group, Severity.CRITICAL, f"{group.words} may be on no broker that is there.")
+    if not names:
+        words = f"{group.words} may be on no other brokers than {unread}, and of these none answered."
+    elif group.unread:
+        words = f"Of the brokers that {group.words} may be on, only {names[0]} answered, and not {unread}."
+    else:
+        words = f"{group.words} may be on {names[0]} only: its loss stops them until it is back."
+    return _finding(group, Severity.WARNING, words)
+
+
 def _after_loss(group: Group, ceiling: int, policy: ClusterPlacementPolicy) -> Finding | None:
-    topics, cpu = group.topics_after_loss, group.cpu_percent_after_loss
+    """Of one broker, or of the host that has most of them, where there are others."""
+    host, brokers = group.fullest_host
+    lost = brokers if len(group.hosts) > 1 else 1
+    topics, cpu = group.topics_after_loss(lost), group.cpu_percent_after_loss
     troubles = []
     if topics >= ceiling:
         troubles.append(f"{topics:,} topics on average (ceiling {ceiling:,})")
@@ -196,16 +156,18 @@ def _after_loss(group: Group, ceiling: int, policy: ClusterPlacementPolicy) -> F
         troubles.append(f"{cpu:,} % CPU on average, from {group.cpu_percent:,} % on {hosts:,} hosts")
     if not troubles:
         return None
-    severe = topics >= ceiling or (cpu is not None and cpu >= policy.critical_cpu_percent_after_loss)
-    lost = f"{group.words} would not fit after the loss of one of {len(group.brokers):,} brokers"
-    words = f"{lost}: {' and '.join(troubles)}."
-    return _finding(group, Severity.CRITICAL if severe else Severity.WARNING, words)
+    # A single broker is lost with every restart; a host with several of them is not.
+    severe = group.topics_after_loss() >= ceiling or (cpu is not None and cpu >= policy.critical_cpu_percent_after_loss)
+    who = f"host {host} with {lost:,}" if lost > 1 else "one"
+    words = f"{group.words} would not fit after the loss of {who} of {len(group.brokers):,} brokers"
+    severity = Severity.CRITICAL if severe else Severity.WARNING
+    return _finding(group, severity, f"{words}: {' and '.join(troubles)}.", brokers_lost=lost)
 
 
-def _finding(group: Group, severity: Severity, words: str) -> Finding:
+def _finding(group: Group, severity: Severity, words: str, brokers_lost: int = 1) -> Finding:
     figures = {"brokers": len(group.brokers), "namespaces": group.namespaces, "topics": group.topics}
-    if len(group.brokers) > 1:
-        figures["topics_per_broker_after_loss"] = group.topics_after_loss
+    if len(group.brokers) > brokers_lost:
+        figures |= {"brokers_lost": brokers_lost, "topics_per_broker_after_loss": group.topics_after_loss(brokers_lost)}
         if group.cpu_percent_after_loss is not None:
             figures["cpu_percent_after_loss"] = group.cpu_percent_after_loss
     return Finding(check_id=CHECK.check_id, severity=severity, subject=group.subject, evidence=words, figures=figures)
@@ -252,7 +214,7 @@ CHECK = Check(
     source="docs/checks/cluster-placement.md; docs/knowledge.md E",
     policy=ClusterPlacementPolicy,
     cluster={
-        "known": Question("select broker, coalesce(topics, 0) as topics, cpu_percent from brokers where read"),
+        "known": Question("select broker, read, coalesce(topics, 0) as topics, cpu_percent from brokers"),
         "isolated": Question(ISOLATED),
         "outside": Question(OUTSIDE, worst_first="outside desc, namespace"),
         "cramped": Question(CRAMPED, worst_first="topics desc, namespace"),

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question, Scope
+from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question, Scope
+from pulsar_steward.checks.delayed.views import BASE, PARTITIONS_KEPT
 from pulsar_steward.checks.delayed.waiting import GAP_CLUSTER, GAP_SHARDS, TALLY, gap, tally
 from pulsar_steward.checks.words import duration, size
 from pulsar_steward.model.finding import Finding, Severity
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 class DelayedHoldsLedgersPolicy(Section):
     """When few delayed messages keep too much stored."""
 
-    warning_entries_per_backlog_message: int = Field(
+    warning_entries_per_backlog_entry: int = Field(
         10, ge=2, description="entries behind the first unacknowledged one, for each that is waited for: nine are done"
     )
     warning_held_mebibytes: int = Field(
@@ -28,31 +29,72 @@ class DelayedHoldsLedgersPolicy(Section):
     critical_held_mebibytes: int = Field(
         100 * 1024, ge=1, description="the same, where few such topics fill a bookie's disk"
     )
+    warning_held_mebibytes_of_partitions: int = Field(
+        100 * 1024,
+        ge=1,
+        description="consumed bytes that partitions of one topic keep together, each less than the above; those that"
+        " keep less than a thousandth of this are not added up",
+    )
+    critical_held_mebibytes_of_partitions: int = Field(
+        1024 * 1024, ge=1, description="the same: a terabyte, ten bookies' share of 100 GiB"
+    )
 
 
 MIB = 1024 * 1024
 
-# Of the bytes from the first message that is not acknowledged on, the backlog explains as many as its share of the
-# entries there; an entry holds one message or more, so what is held is rather more than this. Of each topic, the
-# subscription that holds most.
-HOLDING = f"""
-with sizes as (
-    select topic, storage_bytes, backlog_bytes, warning_entries_per_backlog_message,
-        warning_held_mebibytes * {MIB}::bigint as least, critical_held_mebibytes * {MIB}::bigint as much
-    from topics join limits using (namespace)
-    where backlog_bytes >= {MIB} and backlog_bytes >= warning_held_mebibytes * {MIB}::bigint),
+# Both figures count entries. Of the bytes from the first entry that is not acknowledged on, the backlog explains as
+# many as its share of the entries there. A delayed message is an entry of its own, where others may be large batches:
+# what is held is rather more than this.
+_HELD = f"""
+sizes as (
+    select topic, broker, namespace, storage_bytes, backlog_bytes, warning_entries_per_backlog_entry,
+        warning_held_mebibytes * {MIB}::bigint as least, critical_held_mebibytes * {MIB}::bigint as much,
+        warning_held_mebibytes_of_partitions * {MIB}::bigint as least_together,
+        critical_held_mebibytes_of_partitions * {MIB}::bigint as much_together
+    from topics semi join delayed_waiting using (topic, broker) join limits using (namespace) where backlog_bytes > 0),
 spans as (
-    select topic, subscription, backlog_messages, entries_since_first_gap as entries
-    from subscriptions where entries_since_first_gap > 0),
+    select topic, broker, subscription, backlog_entries, entries_since_first_gap as entries
+    from subscriptions semi join delayed_waiting using (topic, broker, subscription)
+    where entries_since_first_gap > 0 and entries_since_first_gap >= backlog_entries),
 held as (
-    select topic, storage_bytes, least, much, subscription, delayed_messages, backlog_messages, entries,
-        try_cast(floor(backlog_bytes * (1 - greatest(backlog_messages, 0) / entries)) as bigint) as held_bytes
-    from sizes join spans using (topic) join delayed_waiting using (topic, subscription)
-    where entries >= warning_entries_per_backlog_message * backlog_messages)
+    select sizes.*, subscription, delayed_messages, backlog_entries, entries,
+        try_cast(floor(backlog_bytes * (1 - greatest(backlog_entries, 0) / entries)) as bigint) as held_bytes
+    from sizes join spans using (topic, broker) join delayed_waiting using (topic, broker, subscription)
+    where (backlog_bytes >= least or backlog_bytes >= least_together // 1000)
+        and entries >= warning_entries_per_backlog_entry * backlog_entries)
+"""
+
+# Of each topic, the subscription that holds most.
+HOLDING = f"""
+with {_HELD}
 select topic, storage_bytes, max(held_bytes) as held_bytes, max(held_bytes) >= any_value(much) as critical,
     max({{'held_bytes': held_bytes, 'delayed_messages': delayed_messages, 'subscription': subscription,
-        'backlog_messages': backlog_messages, 'entries': entries}}) as most
+        'backlog_entries': backlog_entries, 'entries': entries}}) as most
 from held where held_bytes >= least group by topic, storage_bytes
+"""
+
+# What partitions hold of which each holds too little to be found. Which of them count does not depend on the others, so
+# that the sum is the same whatever shards they are in.
+IN_PARTS = f"""
+with {_HELD},
+parts as (
+    select topic, max(storage_bytes) as storage_bytes, max(held_bytes) as held_bytes,
+        any_value(least) as least, any_value(least_together) as least_together,
+        any_value(much_together) as much_together
+    from held group by topic),
+based as (
+    select {BASE} as base, * from parts where held_bytes < least and held_bytes >= greatest(least_together // 1000, 1))
+select base, least_together, much_together, count(*) as partitions, sum(held_bytes)::bigint as held_bytes,
+    sum(storage_bytes)::bigint as storage_bytes, max({{'held_bytes': held_bytes, 'topic': topic}}) as most
+from based where base <> topic group by base, least_together, much_together
+"""
+
+TOGETHER = """
+select base, least_together, sum(partitions)::bigint as partitions, sum(held_bytes)::bigint as held_bytes,
+    sum(storage_bytes)::bigint as storage_bytes, max(most) as most,
+    sum(held_bytes) >= any_value(much_together) as critical
+from in_parts group by base, least_together
+having sum(held_bytes) >= any_value(least_together) and sum(partitions) > 1
 """
 
 DETAIL = """
@@ -65,20 +107,24 @@ select worst.*, ledgers, age_seconds from worst left join counted using (topic) 
 
 # Without its topic or its cursor, nothing is known of what a subscription keeps.
 UNKNOWN = """
-with sized as (select topic from topics semi join delayed_waiting using (topic) where backlog_bytes is not null),
+with sized as (
+    select topic, broker from topics semi join delayed_waiting using (topic, broker) where backlog_bytes is not null),
 known as (
-    select topic, subscription from subscriptions semi join delayed_waiting using (topic, subscription)
-    semi join sized using (topic)
-    where entries_since_first_gap is not null and backlog_messages is not null)
-select count(*) as count from delayed_waiting anti join known using (topic, subscription)
+    select topic, broker, subscription from subscriptions semi join delayed_waiting using (topic, broker, subscription)
+    semi join sized using (topic, broker)
+    where entries_since_first_gap is not null and backlog_entries is not null)
+select count(*) as count from delayed_waiting anti join known using (topic, broker, subscription)
 """
 
 
 def judge(answers: Answers, context: CheckContext[DelayedHoldsLedgersPolicy]) -> Judgement:  # noqa: ARG001 - the questions know the limits
     """What is kept for nothing counts, whatever share of the storage it is."""
-    holding = answers["holding"]
-    if holding.rows:
-        return Judgement(findings=tuple(map(_finding, holding.rows)), more=holding.more)
+    holding, together = answers["holding"], answers["together"]
+    found = [*map(_finding, holding.rows), *map(_of_partitions, together.rows)]
+    if found:
+        found.sort(key=lambda each: (-each.severity.rank, -each.figures["held_bytes"], each.subject))
+        more = holding.more + together.more + max(len(found) - MAX_FINDINGS, 0)
+        return Judgement(findings=tuple(found[:MAX_FINDINGS]), more=more)
     unknown = gap(answers) or _unknown_spans(sum(row["count"] for row in answers["unknown"].rows))
     if unknown:
         return Judgement(cannot_tell=unknown)
@@ -97,12 +143,12 @@ def _unknown_spans(count: int) -> str | None:
 def _finding(row: Row) -> Finding:
     most = row["most"]
     words = (
-        f"Subscription {most['subscription']} waits for {most['backlog_messages']:,} messages"
+        f"Subscription {most['subscription']} waits for {most['backlog_entries']:,} entries"
         f" ({most['delayed_messages']:,} delayed), but {most['entries']:,} entries follow its first unacknowledged one:"
         f" about {size(row['held_bytes'])} of {size(row['storage_bytes'])} stored are consumed and cannot be deleted"
     )
     figures = {
-        "backlog_messages": most["backlog_messages"],
+        "backlog_entries": most["backlog_entries"],
         "delayed_messages": most["delayed_messages"],
         "entries_since_first_gap": most["entries"],
         "held_bytes": row["held_bytes"],
@@ -123,6 +169,24 @@ def _finding(row: Row) -> Finding:
     )
 
 
+def _of_partitions(row: Row) -> Finding:
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=Severity.CRITICAL if row["critical"] else Severity.WARNING,
+        subject=row["base"],
+        evidence=(
+            f"{row['partitions']:,} partitions together keep about {size(row['held_bytes'])} of"
+            f" {size(row['storage_bytes'])} stored that are consumed and cannot be deleted, as delayed messages wait"
+            f" before them; {row['most']['topic']} keeps most of it, {size(row['most']['held_bytes'])}."
+        ),
+        figures={
+            "held_bytes": row["held_bytes"],
+            "partitions": row["partitions"],
+            "storage_bytes": row["storage_bytes"],
+        },
+    )
+
+
 CHECK = Check(
     check_id="delayed-holds-ledgers",
     order=20,
@@ -139,10 +203,11 @@ CHECK = Check(
     policy=DelayedHoldsLedgersPolicy,
     shards={
         "holding": Question(HOLDING, worst_first="critical desc, held_bytes desc, topic", detail=DETAIL),
+        "in_parts": Question(IN_PARTS, worst_first="held_bytes desc, base, most.topic", most=PARTITIONS_KEPT),
         "unknown": Question(UNKNOWN),
         "tally": TALLY,
         **GAP_SHARDS,
     },
-    cluster=GAP_CLUSTER,
+    cluster={"together": Question(TOGETHER, worst_first="critical desc, held_bytes desc, base"), **GAP_CLUSTER},
     judge=judge,
 )

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question, Scope
+from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question, Scope
+from pulsar_steward.checks.delayed.views import BASE, PARTITIONS_KEPT
 from pulsar_steward.checks.delayed.waiting import GAP_CLUSTER, GAP_SHARDS, TALLY, gap, tally
 from pulsar_steward.checks.words import size
 from pulsar_steward.model.finding import Finding, Severity
@@ -28,16 +29,50 @@ class DelayedIndexMultipliedPolicy(Section):
     critical_extra_index_entries: int = Field(
         20_000_000, ge=1, description="the same: half a gigabyte, and as many entries to read at each load"
     )
+    warning_extra_index_entries_of_partitions: int = Field(
+        20_000_000,
+        ge=1,
+        description="the same of partitions of one topic together, each of fewer than the above; those of less than a"
+        " thousandth of this are not added up",
+    )
+    critical_extra_index_entries_of_partitions: int = Field(
+        200_000_000, ge=1, description="the same: five gigabytes over the brokers that hold them"
+    )
 
 
-MULTIPLIED = """
-with sums as (
+_SUMS = """
+sums as (
     select topic, namespace, broker, count(*) as subscriptions, sum(delayed_messages)::bigint as entries,
         max(delayed_messages) as most, entries - most as extra
     from delayed_waiting group by topic, namespace, broker having count(*) > 1)
+"""
+
+MULTIPLIED = f"""
+with {_SUMS}
 select topic, broker, subscriptions, entries, most, extra, extra >= critical_extra_index_entries as critical
 from sums join limits using (namespace)
 where subscriptions >= minimum_subscriptions and extra >= warning_extra_index_entries
+"""
+
+# Partitions of which each repeats too little to be found. Which of them count does not depend on the others, so that
+# the sum is the same whatever shards they are in.
+IN_PARTS = f"""
+with {_SUMS},
+based as (
+    select {BASE} as base, topic, subscriptions, entries, extra,
+        warning_extra_index_entries_of_partitions as many, critical_extra_index_entries_of_partitions as too_many
+    from sums join limits using (namespace)
+    where subscriptions >= minimum_subscriptions and extra < warning_extra_index_entries
+        and extra >= greatest(warning_extra_index_entries_of_partitions // 1000, 1))
+select base, many, too_many, min(topic) as first, count(*) as partitions, max(subscriptions) as subscriptions,
+    sum(entries)::bigint as entries, sum(extra)::bigint as extra
+from based where base <> topic group by base, many, too_many
+"""
+
+TOGETHER = """
+select base, many, sum(partitions)::bigint as partitions, max(subscriptions) as subscriptions,
+    sum(entries)::bigint as entries, sum(extra)::bigint as extra, sum(extra) >= any_value(too_many) as critical
+from in_parts group by base, many having sum(extra) >= any_value(many) and sum(partitions) > 1
 """
 
 # Names are only looked at where there is something to say.
@@ -51,10 +86,14 @@ select worst.*, subscription from worst join fullest using (topic, broker)
 
 def judge(answers: Answers, context: CheckContext[DelayedIndexMultipliedPolicy]) -> Judgement:
     """Entries beyond those of the fullest subscription count, topic by topic."""
-    multiplied = answers["multiplied"]
-    if multiplied.rows:
-        per_entry = context.policy.delayed_index_memory.index_bytes_per_message
-        return Judgement(findings=tuple(_finding(row, per_entry) for row in multiplied.rows), more=multiplied.more)
+    multiplied, together = answers["multiplied"], answers["together"]
+    per_entry = context.policy.delayed_index_memory.index_bytes_per_message
+    found = [_finding(row, per_entry) for row in multiplied.rows]
+    found += [_of_partitions(row, per_entry) for row in together.rows]
+    if found:
+        found.sort(key=lambda each: (-each.severity.rank, -each.figures["extra_index_entries"], each.subject))
+        more = multiplied.more + together.more + max(len(found) - MAX_FINDINGS, 0)
+        return Judgement(findings=tuple(found[:MAX_FINDINGS]), more=more)
     unknown = gap(answers)
     if unknown:
         return Judgement(cannot_tell=unknown)
@@ -83,6 +122,26 @@ def _finding(row: Row, bytes_per_entry: int) -> Finding:
     )
 
 
+def _of_partitions(row: Row, bytes_per_entry: int) -> Finding:
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=Severity.CRITICAL if row["critical"] else Severity.WARNING,
+        subject=row["base"],
+        evidence=(
+            f"Up to {row['subscriptions']:,} subscriptions of {row['partitions']:,} partitions index"
+            f" {row['entries']:,} delayed messages, {row['extra']:,} more than the fullest of each partition alone:"
+            f" about {size(row['extra'] * bytes_per_entry)} of index more on their brokers together, at"
+            f" {bytes_per_entry} bytes an entry."
+        ),
+        figures={
+            "extra_index_entries": row["extra"],
+            "index_entries": row["entries"],
+            "partitions": row["partitions"],
+            "subscriptions": row["subscriptions"],
+        },
+    )
+
+
 CHECK = Check(
     check_id="delayed-index-multiplied",
     order=40,
@@ -97,9 +156,10 @@ CHECK = Check(
     policy=DelayedIndexMultipliedPolicy,
     shards={
         "multiplied": Question(MULTIPLIED, worst_first="critical desc, extra desc, topic, broker", detail=FULLEST),
+        "in_parts": Question(IN_PARTS, worst_first="extra desc, base, first", most=PARTITIONS_KEPT),
         "tally": TALLY,
         **GAP_SHARDS,
     },
-    cluster=GAP_CLUSTER,
+    cluster={"together": Question(TOGETHER, worst_first="critical desc, extra desc, base"), **GAP_CLUSTER},
     judge=judge,
 )

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import Check, Judgement, Question, Scope
+from pulsar_steward.checks.check import Check, Judgement, LookBack, Question, Scope
 from pulsar_steward.checks.delayed.waiting import GAP_CLUSTER, GAP_SHARDS, gap, tally
+from pulsar_steward.checks.views import DELAYED_SERIES
 from pulsar_steward.checks.words import duration
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
@@ -20,14 +21,24 @@ class DelayedPastTtlPolicy(Section):
     """When a time to live endangers delayed messages."""
 
     critical_delayed_percent_of_backlog: int = Field(
-        90, ge=1, le=100, description="share of delayed messages in a backlog that expires: what goes are these, then"
+        90, ge=1, le=100, description="share of delayed entries in a backlog that expires: what goes are these, then"
     )
     warning_age_percent_of_ttl: int = Field(
         80, ge=1, le=100, description="age of a topic's oldest message: leaves a fifth of the time to act"
     )
+    expired_within_minutes: int = Field(
+        60,
+        ge=0,
+        description="what expired in earlier snapshots counts as well: brokers let messages expire every five minutes,"
+        " and tell the rate of the last minute only",
+    )
 
 
 _RANKED = (Severity.INFO, Severity.WARNING, Severity.CRITICAL)
+
+NEARLY_ALL = "nearly all entries of its backlog are delayed messages"
+DELETED_EARLY = "messages are deleted before they are due"
+NOT_ONLY_DELAYED = "its backlog is not only delayed messages, so it cannot be seen which of them expire"
 
 # Of each namespace, what its worst subscription in the shard suffers: deleted now ('eating'), perhaps so ('expiring'),
 # about to ('old'), or that it might be.
@@ -36,17 +47,18 @@ with under as (
     select * from delayed_waiting
     join (from delayed_bounds where ttl_seconds > 0) using (namespace) join limits using (namespace)),
 cursors as (
-    select topic, subscription, max(backlog_messages) as backlog_messages, max(expired_rate) as expired_rate
+    select topic, subscription, max(backlog_entries) as backlog_entries, max(expired_rate) as expired_rate
     from subscriptions semi join under using (topic, subscription) group by topic, subscription),
 ages as (
     select topic, max(age_seconds) as age_seconds from delayed_backlog_ages semi join under using (topic)
     group by topic),
 told as (
     select *, case
-        when expired_rate > 0 and delayed_messages * 100 >= critical_delayed_percent_of_backlog * backlog_messages
+        when expired_rate > 0
+            and delayed_messages::hugeint * 100 >= critical_delayed_percent_of_backlog::hugeint * backlog_entries
             then 'eating'
         when expired_rate > 0 then 'expiring'
-        when age_seconds * 100 >= warning_age_percent_of_ttl * ttl_seconds then 'old'
+        when age_seconds::hugeint * 100 >= warning_age_percent_of_ttl::hugeint * ttl_seconds then 'old'
         when longest_delay_seconds > ttl_seconds then 'allowed'
         when longest_delay_seconds <= 0 then 'unbounded' end as why
     from under left join cursors using (topic, subscription) left join ages using (topic)),
@@ -59,10 +71,53 @@ select namespace, ttl_seconds, longest_delay_seconds, max(rank) as rank, count(*
 from ranked group by namespace, ttl_seconds, longest_delay_seconds
 """
 
+# What expired in an earlier snapshot of subscriptions that had delayed messages then; of each namespace, where the
+# share of these was highest. A delayed message is an entry of its own, as clients do not put it into a batch.
+EXPIRED_BEFORE = f"""
+with expiring as (
+    select topic, subscription, max(backlog_entries) as backlog_entries, max(expired_rate) as expired_rate
+    from raw_subscriptions where expired_rate > 0 group by topic, subscription),
+waiting as (
+    select topic, subscription, max(try_cast(trunc(value) as bigint)) as delayed
+    from raw_metrics where series = '{DELAYED_SERIES}' and value > 0 and subscription is not null
+    group by topic, subscription)
+select namespace_of(topic) as namespace,
+    max({{'share_percent': (delayed::hugeint * 100 // greatest(backlog_entries, 1, delayed))::bigint,
+        'delayed': delayed, 'topic': topic, 'subscription': subscription, 'expired_rate': expired_rate}}) as expired
+from expiring join waiting using (topic, subscription)
+where delayed > 0 and of_users(topic) group by namespace_of(topic)
+"""
+
+TTL_BEFORE = """
+select namespace, case when json_valid(policies_json)
+    then try_cast(policies_json->>'message_ttl_in_seconds' as bigint) end as ttl_then
+from namespaces semi join tally using (namespace)
+"""
+
+# A time to live that was shorter then has been raised: what expired then would not any more.
 FOUND = """
-select namespace, ttl_seconds, longest_delay_seconds, max(rank) as rank, sum(subscriptions)::bigint as subscriptions,
-    sum(delayed_messages)::bigint as delayed_messages, max(worst) as worst
-from endangered group by namespace, ttl_seconds, longest_delay_seconds
+with now as (
+    select namespace, max(rank) as rank, sum(subscriptions)::bigint as subscriptions,
+        sum(delayed_messages)::bigint as delayed_messages, max(worst) as worst
+    from endangered group by namespace),
+waiting as (
+    select namespace, sum(subscriptions)::bigint as subscriptions, sum(messages)::bigint as delayed_messages
+    from tally group by namespace),
+before as (
+    select namespace, case when max(expired).share_percent >= any_value(critical_delayed_percent_of_backlog)
+        then 2 else 1 end as rank, max(expired) as expired, max_by(taken_at, expired) as expired_at
+    from expired_before left join ttl_before using (namespace, taken_at)
+        join delayed_bounds using (namespace) join limits using (namespace)
+    where coalesce(ttl_then, ttl_seconds) >= ttl_seconds
+        and taken_at >= to_timestamp($now) - to_minutes(expired_within_minutes::integer)
+    group by namespace)
+select namespace, ttl_seconds, longest_delay_seconds, greatest(now.rank, before.rank) as rank,
+    coalesce(now.subscriptions, waiting.subscriptions) as subscriptions,
+    coalesce(now.delayed_messages, waiting.delayed_messages) as delayed_messages, worst,
+    case when before.rank > coalesce(now.rank, -1) then expired end as expired, expired_at
+from waiting join (from delayed_bounds where ttl_seconds > 0) using (namespace)
+    left join now using (namespace) left join before using (namespace)
+where now.rank is not null or before.rank is not null
 """
 
 BLIND = """
@@ -97,14 +152,15 @@ def _unknown_ttl(blind: Row) -> str | None:
 
 
 def _finding(row: Row) -> Finding:
+    expired = row["expired"]
+    why = _why(row["worst"], row["longest_delay_seconds"]) if expired is None else _expired(row)
     return Finding(
         check_id=CHECK.check_id,
         severity=_RANKED[row["rank"]],
         subject=row["namespace"],
         evidence=(
             f"{row['delayed_messages']:,} delayed messages of {row['subscriptions']:,} subscriptions live under a time"
-            f" to live of {duration(row['ttl_seconds'])} that counts from publishing;"
-            f" {_why(row['worst'], row['longest_delay_seconds'])}."
+            f" to live of {duration(row['ttl_seconds'])} that counts from publishing; {why}."
         ),
         figures={
             "delayed_messages": row["delayed_messages"],
@@ -115,19 +171,23 @@ def _finding(row: Row) -> Finding:
     )
 
 
+def _expired(row: Row) -> str:
+    """What expired in an earlier snapshot; now none does."""
+    expired = row["expired"]
+    where = f"subscription {expired['subscription']} of {expired['topic']} ({expired['delayed']:,} delayed)"
+    words = f"at {row['expired_at']:%H:%M} UTC {where} expired {expired['expired_rate']:,.1f} entries/s"
+    if row["rank"] == _RANKED.index(Severity.CRITICAL):
+        return f"{words}, and {NEARLY_ALL}: {DELETED_EARLY}"
+    return f"{words}; {NOT_ONLY_DELAYED}"
+
+
 def _why(worst: Row, longest_delay_seconds: int) -> str:
     where = f"subscription {worst['subscription']} of {worst['topic']} ({worst['delayed']:,} delayed)"
     match worst["why"]:
         case "eating":
-            return (
-                f"{where} expires {worst['expired_rate']:,.1f} messages/s now, and nearly all of its backlog is"
-                " delayed: messages are deleted before they are due"
-            )
+            return f"{where} expires {worst['expired_rate']:,.1f} entries/s now, and {NEARLY_ALL}: {DELETED_EARLY}"
         case "expiring":
-            return (
-                f"{where} expires {worst['expired_rate']:,.1f} messages/s now; its backlog is not only delayed"
-                " messages, so it cannot be seen which of them expire"
-            )
+            return f"{where} expires {worst['expired_rate']:,.1f} entries/s now; {NOT_ONLY_DELAYED}"
         case "old":
             age = duration(worst["age_seconds"])
             return f"the oldest message in the backlog of {worst['topic']} is {age} old; {where}"
@@ -158,6 +218,10 @@ CHECK = Check(
             from delayed_waiting group by namespace
         """),
         **GAP_SHARDS,
+    },
+    earlier={
+        "expired_before": LookBack(minutes=lambda limits: limits.expired_within_minutes, sql=EXPIRED_BEFORE),
+        "ttl_before": LookBack(minutes=lambda limits: limits.expired_within_minutes, sql=TTL_BEFORE, small=True),
     },
     cluster={
         "found": Question(FOUND, worst_first="rank desc, delayed_messages desc, namespace"),

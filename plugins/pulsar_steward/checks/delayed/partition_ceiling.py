@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
+from pulsar_steward.checks.delayed.hosts import NOTHING_LOADED
 from pulsar_steward.checks.words import size
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
@@ -56,38 +57,65 @@ where source_kind = 'zookeeper' and series = 'znode_count'
 """
 
 
+# Topics that are not persistent, and their subscriptions, leave nothing in the metadata store.
+SUBSCRIBED = """
+select sum(case when starts_with(topic, 'non-persistent://') then subscriptions * 0 else subscriptions end)::bigint
+        as subscriptions,
+    count(*) filter (starts_with(topic, 'non-persistent://')) as not_persistent
+from topics
+"""
+
+BUCKETS = "select sum(buckets)::bigint as buckets from delayed_buckets"
+
+
 @dataclass(frozen=True)
 class Metadata:
     """What the metadata store holds.
 
     Attributes:
         topics: Loaded topics.
-        subscriptions: Their subscriptions; None where not known.
+        not_persistent: Of them, those that leave nothing in it.
+        subscriptions: Those of the others; None where not known.
+        buckets: Sealed buckets of delayed messages, each a ledger.
         counted_nodes: As ZooKeeper counts them; None where it was not asked.
     """
 
     topics: int
+    not_persistent: int
     subscriptions: int | None
+    buckets: int
     counted_nodes: int | None
+
+    def estimated_nodes(self, policy: PartitionCeilingPolicy) -> int:
+        """What all this needs at least."""
+        of_subscriptions = (self.subscriptions or 0) * policy.metadata_nodes_per_subscription
+        of_topics = max(self.topics - self.not_persistent, 0) * policy.metadata_nodes_per_topic
+        return of_topics + of_subscriptions + self.buckets
+
+    def is_counted(self, policy: PartitionCeilingPolicy) -> bool:
+        """Whether ZooKeeper's count is believed: far fewer than are needed are those of another ensemble."""
+        return self.counted_nodes is not None and self.counted_nodes * 2 >= self.estimated_nodes(policy)
 
     def nodes(self, policy: PartitionCeilingPolicy) -> int:
         """Nodes, counted or else estimated."""
-        if self.counted_nodes is not None:
-            return self.counted_nodes
-        of_subscriptions = (self.subscriptions or 0) * policy.metadata_nodes_per_subscription
-        return self.topics * policy.metadata_nodes_per_topic + of_subscriptions
+        counted = self.counted_nodes if self.is_counted(policy) else None
+        return self.estimated_nodes(policy) if counted is None else counted
 
     def in_words(self, policy: PartitionCeilingPolicy) -> str:
         """The nodes, whence the figure is, and what they make of a snapshot."""
         nodes = self.nodes(policy)
         snapshot = f"a snapshot of about {size(nodes * policy.metadata_bytes_per_node)}"
-        if self.counted_nodes is not None:
+        if self.is_counted(policy):
             return f"ZooKeeper counts {nodes:,} nodes, {snapshot}"
-        return (
-            f"with their {self.subscriptions or 0:,} subscriptions they make about {nodes:,} metadata nodes"
+        buckets = f" and {self.buckets:,} buckets of delayed messages" if self.buckets else ""
+        words = (
+            f"with their {self.subscriptions or 0:,} subscriptions{buckets} they make about {nodes:,} metadata nodes"
             f" ({policy.metadata_nodes_per_topic} a topic and {policy.metadata_nodes_per_subscription} a subscription),"
             f" {snapshot}"
         )
+        if self.counted_nodes is not None:
+            words += f" (a ZooKeeper that counts {self.counted_nodes:,} nodes cannot be the one that holds these)"
+        return words
 
 
 def judge(answers: Answers, context: CheckContext[PartitionCeilingPolicy]) -> Judgement:
@@ -96,15 +124,22 @@ def judge(answers: Answers, context: CheckContext[PartitionCeilingPolicy]) -> Ju
     loaded = sorted(answers["loaded"].rows, key=lambda row: (-row["topics"], row["broker"]))
     if not loaded:
         return Judgement(cannot_tell="No broker told how many topics it has loaded.")
-    subscriptions = [row["subscriptions"] for row in answers["subscribed"].rows if row["subscriptions"] is not None]
+    subscribed = answers["subscribed"].rows
+    subscriptions = [row["subscriptions"] for row in subscribed if row["subscriptions"] is not None]
     counted = [row["nodes"] for row in answers["counted"].rows if row["nodes"] is not None]
     metadata = Metadata(
-        sum(row["topics"] for row in loaded), sum(subscriptions) if subscriptions else None, max(counted, default=None)
+        topics=sum(row["topics"] for row in loaded),
+        not_persistent=sum(row["not_persistent"] for row in subscribed),
+        subscriptions=sum(subscriptions) if subscriptions else None,
+        buckets=sum(row["buckets"] or 0 for row in answers["buckets"].rows),
+        counted_nodes=max(counted, default=None),
     )
     of_brokers = (finding for row in loaded if (finding := _broker(row, limits)) is not None)
     found = [*_cluster(context.about.cluster, metadata, limits), *of_brokers]
     found.sort(key=lambda finding: -finding.severity.rank)
-    if not found and metadata.topics and metadata.subscriptions is None and metadata.counted_nodes is None:
+    if not found and not metadata.topics:
+        return Judgement(cannot_tell=NOTHING_LOADED)
+    if not found and metadata.subscriptions is None and not metadata.is_counted(limits):
         return Judgement(cannot_tell="How many subscriptions the topics have was not read, nor did ZooKeeper tell.")
     fullest = loaded[0]
     return Judgement(
@@ -155,7 +190,7 @@ def _cluster(name: str, metadata: Metadata, policy: PartitionCeilingPolicy) -> l
             ),
             figures={
                 "metadata_nodes": metadata.nodes(policy),
-                "metadata_nodes_counted": int(metadata.counted_nodes is not None),
+                "metadata_nodes_counted": int(metadata.is_counted(policy)),
                 "subscriptions": metadata.subscriptions or 0,
                 "topics": metadata.topics,
             },
@@ -182,7 +217,8 @@ CHECK = Check(
     source="docs/checks/partition-ceiling.md; docs/knowledge.md E",
     policy=PartitionCeilingPolicy,
     shards={
-        "subscribed": Question("select sum(subscriptions)::bigint as subscriptions from topics"),
+        "subscribed": Question(SUBSCRIBED),
+        "buckets": Question(BUCKETS),
         "counted": Question(COUNTED),
     },
     cluster={"loaded": Question(LOADED)},

@@ -8,6 +8,12 @@ BUCKET_SERIES = "pulsar_delayed_message_index_bucket_total"
 BUCKET_PROPERTY = r"#pulsar\.internal\.delayed\.bucket"
 """How the names of the cursor's properties begin of which each is a bucket."""
 
+BASE = "regexp_replace(topic, '-partition-[0-9]+$', '')"
+"""The partitioned topic that a partition is of; any other topic itself. It takes long: not for a million topics."""
+
+PARTITIONS_KEPT = 10_000
+"""Partitioned topics of one shard whose parts are added up, the largest: partitions are on many brokers."""
+
 _AGE_SERIES = "pulsar_storage_backlog_age_seconds"
 
 # A tracker knows what its dispatcher has read: figures are lower bounds (one in memory stops reading at

@@ -1,8 +1,13 @@
-"""Brokers that carry far more than the others, and brokers that carry next to nothing, such as new ones."""
+"""Brokers that carry far more than the others, and brokers that carry next to nothing, such as new ones.
+
+What a full broker is compared with is the median of the others: idle brokers, as after a scale-out, do not make all
+others full, and several full brokers do not hide each other.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import fmean, median_high
 from typing import TYPE_CHECKING
 
 from pydantic import Field
@@ -21,14 +26,14 @@ class BrokerLoadSkewPolicy(Section):
     """When a broker carries far more than the others, or nothing at all."""
 
     warning_times_others: int = Field(
-        2, ge=2, description="what a broker carries, as a multiple of the mean of the others; shedders bear less too"
+        2, ge=2, description="what a broker carries, as a multiple of the median of the others; shedders bear less too"
     )
     minimum_topics: int = Field(500, ge=1, description="topics on a broker; one with fewer is not full")
     minimum_bundles: int = Field(50, ge=1, description="bundles on a broker, its heartbeats among them; the same")
     minimum_throughput_megabytes: int = Field(20, ge=1, description="bytes in and out, 10^6 a second; the same")
     minimum_clients: int = Field(1000, ge=1, description="producers and consumers on a broker; the same")
     empty_percent: int = Field(
-        5, ge=0, le=100, description="a broker with at most this share of the others' mean topics counts as empty"
+        5, ge=0, le=100, description="a broker with at most this share of the others' topics counts as empty"
     )
     critical_cpu_percent: int = Field(
         85, ge=1, le=100, description="CPU of a full broker; as `loadBalancerBrokerOverloadedThresholdPercentage`"
@@ -63,11 +68,11 @@ class _Excess:
 
     name: str
     value: float
-    others_mean: float
+    others_median: float
 
     @property
     def words(self) -> str:
-        return f"{self.value:,.0f} {UNITS[self.name]}, the others {self.others_mean:,.0f} on average"
+        return f"{self.value:,.0f} {UNITS[self.name]}, the median of the others is {self.others_median:,.0f}"
 
 
 def judge(answers: Answers, context: CheckContext[BrokerLoadSkewPolicy]) -> Judgement:
@@ -93,9 +98,8 @@ def _load(row: Row) -> _Load:
     return _Load(row["broker"], row["cpu_percent"], known)
 
 
-def _others_mean(load: _Load, loads: Sequence[_Load], name: str) -> float | None:
-    values = [each.carries[name] for each in loads if each is not load and name in each.carries]
-    return sum(values) / len(values) if values else None
+def _of_others(load: _Load, loads: Sequence[_Load], name: str) -> list[float]:
+    return [each.carries[name] for each in loads if each is not load and name in each.carries]
 
 
 def _excesses(load: _Load, loads: Sequence[_Load], limits: BrokerLoadSkewPolicy) -> list[_Excess]:
@@ -107,9 +111,11 @@ def _excesses(load: _Load, loads: Sequence[_Load], limits: BrokerLoadSkewPolicy)
     }
     found = []
     for name, value in load.carries.items():
-        mean = _others_mean(load, loads, name)
-        if mean is not None and value >= max(least[name], limits.warning_times_others * mean):
-            found.append(_Excess(name, value, mean))
+        if not (others := _of_others(load, loads, name)):
+            continue
+        middle = median_high(others)
+        if value >= max(least[name], limits.warning_times_others * middle):
+            found.append(_Excess(name, value, middle))
     return found
 
 
@@ -120,7 +126,7 @@ def _full(load: _Load, loads: Sequence[_Load], limits: BrokerLoadSkewPolicy) -> 
     hot = load.cpu_percent is not None and load.cpu_percent >= limits.critical_cpu_percent
     cpu = "" if load.cpu_percent is None else f"; its CPU is at {load.cpu_percent:.0f} %"
     figures = {each.name: int(each.value) for each in excesses}
-    figures |= {f"others_mean_{each.name}": int(each.others_mean) for each in excesses}
+    figures |= {f"others_median_{each.name}": int(each.others_median) for each in excesses}
     return Finding(
         check_id=CHECK.check_id,
         severity=Severity.CRITICAL if hot else Severity.WARNING,
@@ -131,18 +137,22 @@ def _full(load: _Load, loads: Sequence[_Load], limits: BrokerLoadSkewPolicy) -> 
 
 
 def _empty(load: _Load, loads: Sequence[_Load], limits: BrokerLoadSkewPolicy) -> Finding | None:
-    topics, mean = load.carries.get("topics"), _others_mean(load, loads, "topics")
-    if topics is None or mean is None or mean < limits.minimum_topics or topics * 100 > limits.empty_percent * mean:
+    topics, others = load.carries.get("topics"), _of_others(load, loads, "topics")
+    if topics is None or not others:
+        return None
+    # The mean where most of the others are empty too, or else the median: other empty ones do not make it less.
+    usual = max(fmean(others), median_high(others))
+    if usual < limits.minimum_topics or topics * 100 > limits.empty_percent * usual:
         return None
     return Finding(
         check_id=CHECK.check_id,
         severity=Severity.WARNING,
         subject=load.broker,
         evidence=(
-            f"{load.broker} holds {topics:,.0f} topics, the {len(loads) - 1} other(s) hold {mean:,.0f} on average:"
+            f"{load.broker} holds {topics:,.0f} topics, and {usual:,.0f} are usual on the {len(others)} other(s):"
             " it is new, or nothing has moved to it."
         ),
-        figures={"others_mean_topics": int(mean), "topics": int(topics)},
+        figures={"others_usual_topics": int(usual), "topics": int(topics)},
     )
 
 

@@ -1,4 +1,7 @@
-"""Bundles that change their owner again and again, each time with all their clients, and no restart explains it."""
+"""Bundles that change their owner again and again, each time with all their clients.
+
+Either no restart explains it, or restarts do: then the broker is named that starts again and again.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, LookBack, Question
-from pulsar_steward.checks.placement.moves import OWNERS, STARTS, away, by_time, journeys
+from pulsar_steward.checks.placement.moves import OWNERS, STARTS, away, by_time, journeys, restarts
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pulsar_steward.checks.check import Answer, Answers, CheckContext, Earlier
-    from pulsar_steward.checks.placement.moves import Journey
+    from pulsar_steward.checks.placement.moves import Journey, Restarts
 
 
 class BundleFlappingPolicy(Section):
@@ -28,6 +31,10 @@ class BundleFlappingPolicy(Section):
         4, ge=2, description="within the window; 3 are a move and its undoing, which Steward may have done itself"
     )
     critical_moves: int = Field(8, ge=2, description="the same; there and back three times are 9")
+    warning_broker_restarts: int = Field(
+        3, ge=2, description="of a broker within the window; a rolling restart is one, and two where it is repeated"
+    )
+    critical_broker_restarts: int = Field(6, ge=2, description="the same: it hardly serves anybody in between")
 
 
 MIN_SNAPSHOTS = 3
@@ -44,30 +51,32 @@ def needed_snapshots(limits: BundleFlappingPolicy) -> int:
 
 
 def judge(answers: Answers, context: CheckContext[BundleFlappingPolicy]) -> Judgement:
-    """By what a bundle's moves weigh together; with too few snapshots nothing can be said."""
+    """By what a bundle's moves weigh together, and by a broker's starts; with too few snapshots nothing can be said."""
     limits, about = context.limits, context.about
     since = about.taken_at - timedelta(minutes=limits.window_minutes)
     earlier = [each for each in reversed(about.earlier) if each.taken_at >= since]
+    found = _found(answers, [*(each.taken_at for each in earlier), about.taken_at], limits)
+    if found:
+        return Judgement(findings=tuple(found[:MAX_FINDINGS]), more=max(0, len(found) - MAX_FINDINGS))
     needed = needed_snapshots(limits)
     if len(earlier) + 1 < needed:
         return Judgement(cannot_tell=_too_few(len(earlier) + 1, needed, limits.window_minutes))
-    flapping = _flapping(answers, [*(each.taken_at for each in earlier), about.taken_at], limits)
-    if flapping:
-        shedding = _shedding_words(answers["settings"])
-        return Judgement(
-            findings=tuple(_finding(each, limits, shedding) for each in flapping[:MAX_FINDINGS]),
-            more=max(0, len(flapping) - MAX_FINDINGS),
-        )
     return _quiet(earlier)
 
 
-def _flapping(answers: Answers, times: Sequence[datetime], limits: BundleFlappingPolicy) -> list[Journey]:
-    """The bundles that moved so much, the worst first."""
+def _found(answers: Answers, times: Sequence[datetime], limits: BundleFlappingPolicy) -> list[Finding]:
+    """What is critical first; of equals, brokers that start again and again, then bundles that moved."""
     owners = {**by_time(answers["owners_before"].rows), times[-1]: answers["owners"].rows}
     starts = {**by_time(answers["starts_before"].rows), times[-1]: answers["starts"].rows}
-    moved = journeys(times, owners, away(times, owners, starts))
-    found = [each for each in moved if each.weight >= limits.warning_moves]
-    return sorted(found, key=lambda each: (-each.weight, each.namespace, each.bundle))
+    moved = list(journeys(times, owners, away(times, owners, starts)))
+    restarting = [each for each in restarts(times, starts, moved) if len(each.seen) >= limits.warning_broker_restarts]
+    restarting.sort(key=lambda each: (-len(each.seen), each.broker))
+    flapping = [each for each in moved if each.weight >= limits.warning_moves]
+    flapping.sort(key=lambda each: (-each.weight, each.namespace, each.bundle))
+    shedding = _shedding_words(answers["settings"])
+    found = [_of_broker(each, limits) for each in restarting]
+    found += [_finding(each, limits, shedding) for each in flapping]
+    return sorted(found, key=lambda finding: -finding.severity.rank)
 
 
 def _too_few(found: int, needed: int, minutes: int) -> str:
@@ -97,6 +106,21 @@ def _shedding_words(settings: Answer) -> str:
     return f"the brokers' own shedding is off ({SHEDDING}), so somebody or something else moves it"
 
 
+def _of_broker(found: Restarts, limits: BundleFlappingPolicy) -> Finding:
+    count, moved = len(found.seen), f"{found.left:,} moves of bundles away from it are among the snapshots"
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=Severity.CRITICAL if count >= limits.critical_broker_restarts else Severity.WARNING,
+        subject=found.broker,
+        evidence=(
+            f"Broker {found.broker} has restarted at least {count} times within {limits.window_minutes:,} minutes;"
+            f" its start was a new one at {', '.join(map(_utc, found.seen))}: it crashes again and again, or is ended."
+            f" Each time its bundles go to others, with all their clients; {moved}."
+        ),
+        figures={"moves_from_broker": found.left, "restarts": count},
+    )
+
+
 def _finding(journey: Journey, limits: BundleFlappingPolicy, shedding: str) -> Finding:
     explained = f", {journey.explained} more as their owner was away" if journey.explained else ""
     stays = " → ".join(f"{stay.owner} ({_utc(stay.at)})" for stay in journey.stays)
@@ -124,8 +148,9 @@ def _utc(moment: datetime) -> str:
 CHECK = Check(
     check_id="bundle-flapping",
     order=50,
-    title="A bundle changes its owner again and again",
+    title="A bundle changes its owner again and again, or a broker restarts again and again",
     advice=(
+        "Where a broker restarts: read the end of its log, and see what ends it (out of memory, a failing probe).",
         "See who moved it: the leader's log names what shedding unloaded; Steward's own moves are in its ledger.",
         "Make shedding calmer: a larger threshold, longer `loadBalancerSheddingGracePeriodMinutes`, another strategy.",
         "Turn shedding off (`loadBalancerSheddingEnabled`) while you look: each move reconnects all clients.",

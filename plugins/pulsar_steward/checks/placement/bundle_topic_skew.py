@@ -18,15 +18,26 @@ class BundleTopicSkewPolicy(Section):
     """When topics crowd in few bundles of a namespace."""
 
     minimum_topics: int = Field(100, ge=1, description="namespaces with fewer topics are left alone")
-    warning_times_mean: int = Field(3, ge=2, description="topics in the fullest bundle, as a multiple of the mean")
+    warning_times_mean: int = Field(
+        3,
+        ge=2,
+        description="topics in the fullest bundle, as a multiple of the mean; where a namespace has four bundles or"
+        " fewer, of the mean of the others: none can have more than four times the mean of all",
+    )
+    minimum_bundle_topics: int = Field(
+        50, ge=1, description="topics in the fullest bundle; fewer are no crowd, whatever the others have by chance"
+    )
     warning_topics_per_bundle: int = Field(1000, ge=1, description="topics in one bundle that are too many anywhere")
 
 
+FEW_BUNDLES = 4
+"""As many as namespaces have by default."""
+
 # What an unread broker may own counts for nothing. The mean is only looked at where every bundle is known, as it would
-# be too low otherwise; a bundle that is too full for itself is so in any case. Of equally full bundles the lowest is
-# named: ranges are written with leading zeros, so that text is in order. A namespace that could not be read has bundles
-# all the same, and the cluster's thresholds.
-FOUND = """
+# be too low otherwise; a bundle that is too full for itself is so in any case. Of few bundles it is the mean of the
+# others. Of equally full bundles the lowest is named: ranges are written with leading zeros, so that text is in order.
+# A namespace that could not be read has bundles all the same, and the cluster's thresholds.
+FOUND = f"""
 with crowds as (
     select namespace, count(*) as bundles, sum(topics)::bigint as topics, bool_and(owner_known) as whole,
         first(bundle order by topics desc, bundle) as bundle, max(topics) as most
@@ -35,7 +46,10 @@ select namespace, bundle, bundles, topics, most
 from crowds left join limits using (namespace)
 where topics >= coalesce(minimum_topics, $minimum_topics)
     and (most >= coalesce(warning_topics_per_bundle, $warning_topics_per_bundle)
-        or (whole and bundles > 1 and most * bundles >= coalesce(warning_times_mean, $warning_times_mean) * topics))
+        or (whole and bundles > 1 and most >= coalesce(minimum_bundle_topics, $minimum_bundle_topics)
+            and if(bundles <= {FEW_BUNDLES}, most * (bundles - 1), most * bundles)
+                >= coalesce(warning_times_mean, $warning_times_mean)
+                    * if(bundles <= {FEW_BUNDLES}, topics - most, topics)))
 """
 
 
@@ -50,17 +64,26 @@ def judge(answers: Answers, _: CheckContext[BundleTopicSkewPolicy]) -> Judgement
 
 
 def _finding(row: Row) -> Finding:
-    mean = row["topics"] / row["bundles"]
     return Finding(
         check_id=CHECK.check_id,
         severity=Severity.WARNING,
         subject=row["namespace"],
         evidence=(
             f"Bundle {row['bundle']} holds {row['most']:,} of {row['topics']:,} topics"
-            f" in {row['bundles']:,} bundles; the mean is {mean:,.1f}."
+            f" in {row['bundles']:,} bundle{_mean_words(row)}."
         ),
         figures={"bundles": row["bundles"], "most_topics": row["most"], "topics": row["topics"]},
     )
+
+
+def _mean_words(row: Row) -> str:
+    """What the bundle is compared with; the only one with nothing."""
+    bundles, topics = row["bundles"], row["topics"]
+    if bundles == 1:
+        return ""
+    if bundles <= FEW_BUNDLES:
+        return f"s; the mean of the others is {(topics - row['most']) / (bundles - 1):,.1f}"
+    return f"s; the mean is {topics / bundles:,.1f}"
 
 
 CHECK = Check(

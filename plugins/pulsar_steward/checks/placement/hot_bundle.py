@@ -18,7 +18,17 @@ class HotBundlePolicy(Section):
     """When one bundle is too much for the broker that has to take it as a whole."""
 
     warning_times_mean: int = Field(
-        10, ge=2, description="throughput or clients of a bundle, as a multiple of the mean of bundles that have any"
+        10,
+        ge=2,
+        description="throughput or clients of a bundle, as a multiple of the mean of bundles that have any, without the"
+        " busiest tenth of these",
+    )
+    minimum_broker_share_percent: int = Field(
+        25,
+        ge=0,
+        le=100,
+        description="throughput or clients of a bundle, of what a broker carries on average; with less it is balanced"
+        " like any other",
     )
     minimum_throughput_megabytes: int = Field(20, ge=1, description="10^6 bytes a second; less is not hot")
     minimum_clients: int = Field(1000, ge=1, description="producers and consumers; fewer are not hot")
@@ -32,14 +42,15 @@ class HotBundlePolicy(Section):
 
 MEGABYTE = 1_000_000
 
-# Why a bundle is named: by the mean, or by its broker. What made it hot is what its topics are measured by. A bundle
-# with too many topics is a matter of bundle-topic-skew.
+# Why a bundle is named: by the mean of the others, or by its broker. What made it hot is what its topics are measured
+# by. A bundle with too many topics is a matter of bundle-topic-skew.
 SUSPECTS = f"""
 with marked as (
     select *,
-        coalesce(bytes >= $minimum_throughput_megabytes * {MEGABYTE} and bytes >= $warning_times_mean * mean_bytes,
-            false) as hot_bytes,
-        coalesce(clients >= $minimum_clients and clients >= $warning_times_mean * mean_clients, false) as hot_clients,
+        coalesce(bytes >= $minimum_throughput_megabytes * {MEGABYTE} and bytes >= $warning_times_mean * mean_bytes
+            and bytes * 100 >= $minimum_broker_share_percent * broker_bytes, false) as hot_bytes,
+        coalesce(clients >= $minimum_clients and clients >= $warning_times_mean * mean_clients
+            and clients * 100.0 >= $minimum_broker_share_percent * broker_clients, false) as hot_clients,
         coalesce(most_clients > 0 and clients > most_clients, false) as over_clients,
         coalesce(most_messages > 0 and messages > most_messages, false) as over_messages,
         coalesce(most_mebibytes > 0 and bytes > most_mebibytes * 1024 * 1024, false) as over_bytes
@@ -128,7 +139,7 @@ def _load_words(row: Row) -> str:
 def _reason_words(row: Row) -> str:
     reasons = []
     if row["hot_bytes"]:
-        reasons.append(f"{row['bytes'] / row['mean_bytes']:,.0f} times the mean throughput of busy bundles")
+        reasons.append(f"{row['bytes'] / row['mean_bytes']:,.0f} times the mean throughput of the others that are busy")
     if row["hot_clients"]:
         reasons.append(f"{row['clients'] / row['mean_clients']:,.0f} times their mean of clients")
     if row["over_limits"]:

@@ -1,8 +1,8 @@
-"""Bundles' owners over the snapshots of a window, and the moves between them that no restart explains."""
+"""Bundles' owners over the snapshots of a window, the moves between them that no restart explains, and the restarts."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
@@ -91,8 +91,27 @@ class Journey:
         return self.moves + self.returns
 
 
+@dataclass(frozen=True)
+class Restarts:
+    """A broker whose process started anew again and again.
+
+    Attributes:
+        broker: Which.
+        seen: When the snapshots were taken that show a later start than the one before, in order; a snapshot shows the
+            last start only, so there may have been more.
+        left: Moves of bundles away from it while it was away.
+    """
+
+    broker: str
+    seen: tuple[datetime, ...]
+    left: int
+
+
 Owners: TypeAlias = "Mapping[datetime, Sequence[Row]]"
 """The rows of `OWNERS` by the time of their snapshot."""
+
+Starts: TypeAlias = "Mapping[datetime, Sequence[Row]]"
+"""The rows of `STARTS` by the time of their snapshot."""
 
 Gone: TypeAlias = "Mapping[str, Sequence[datetime]]"
 """Brokers that were away at some time since the snapshot before, with the times of all snapshots that show it."""
@@ -131,7 +150,7 @@ def journeys(times: Sequence[datetime], owners: Owners, gone: Gone) -> Iterator[
             yield Journey(namespace, bundle, tuple(its_stays))
 
 
-def away(times: Sequence[datetime], owners: Owners, starts: Mapping[datetime, Sequence[Row]]) -> Gone:
+def away(times: Sequence[datetime], owners: Owners, starts: Starts) -> Gone:
     """Who was away at some time since the snapshot before: restarted, or not listed, or not read.
 
     A broker whose start is not known counts as away when it has no bundle left.
@@ -156,3 +175,22 @@ def away(times: Sequence[datetime], owners: Owners, starts: Mapping[datetime, Se
             elif row["bundles"] is None:
                 gone[broker].append(after)
     return gone
+
+
+def restarts(times: Sequence[datetime], starts: Starts, journeys: Iterable[Journey]) -> list[Restarts]:
+    """Brokers that started anew between snapshots, in order of their names; starts that nobody knows are passed over.
+
+    Args:
+        times: When the snapshots were taken, the oldest first.
+        starts: What they say.
+        journeys: Of the bundles that moved meanwhile.
+    """
+    last: dict[str, float] = {}
+    seen: dict[str, list[datetime]] = defaultdict(list)
+    for at in times:
+        for row in starts.get(at, ()):
+            if row["started"] > last.get(row["broker"], row["started"]):
+                seen[row["broker"]].append(at)
+            last[row["broker"]] = row["started"]
+    left = Counter(before.owner for journey in journeys for before, after in pairwise(journey.stays) if after.restart)
+    return [Restarts(broker, tuple(seen[broker]), left[broker]) for broker in sorted(seen)]

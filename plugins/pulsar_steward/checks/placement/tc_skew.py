@@ -13,9 +13,9 @@ from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection
 
-    from pulsar_steward.checks.check import Answers, CheckContext, Row
+    from pulsar_steward.checks.check import Answers, CheckContext
 
 
 class TcSkewPolicy(Section):
@@ -51,11 +51,16 @@ from brokers left join held_by using (broker)
 them are in one bundle, and few. `set_apart`: isolation policies keep the coordinators' namespace from it."""
 
 
+NOWHERE = "select count(*) as coordinators from transaction_coordinators where broker is null and broker_known"
+"""Those of which it is known that nobody has them."""
+
+
 @dataclass(frozen=True)
 class _Spread:
     """Coordinators by broker, as far as was read."""
 
     total: int
+    nowhere: int
     listed: int
     held: tuple[tuple[str, int], ...]
     """Brokers that were read and their coordinators, the fullest first; of equals, the lowest id."""
@@ -92,7 +97,7 @@ def judge(answers: Answers, context: CheckContext[TcSkewPolicy]) -> Judgement:
         return Judgement(cannot_tell="This version of Pulsar does not place coordinators by bundles alone.")
     if not about.coordinators:
         return Judgement(quiet="Transactions are off: there are no coordinators.")
-    spread = _spread(answers["holders"].rows, about.coordinators, context.policy.brokers.draining)
+    spread = _spread(answers, about.coordinators, context.policy.brokers.draining)
     if not spread.held:
         return Judgement(cannot_tell="No broker that may hold coordinators was read.")
     severity = _severity(spread, context.limits)
@@ -102,12 +107,13 @@ def judge(answers: Answers, context: CheckContext[TcSkewPolicy]) -> Judgement:
     return Judgement(findings=(_finding(about.cluster, severity, spread),))
 
 
-def _spread(rows: Sequence[Row], total: int, draining: Collection[str]) -> _Spread:
+def _spread(answers: Answers, total: int, draining: Collection[str]) -> _Spread:
     """An empty broker that drains, or that is set apart, is meant to be empty, and left out."""
+    rows = answers["holders"].rows
     listed = [row for row in rows if row["held"] or not (row["set_apart"] or row["broker"] in draining)]
     held = sorted(((row["broker"], row["held"]) for row in listed if row["read"]), key=_fullest_first)
     settled = frozenset(row["broker"] for row in listed if row["settled"])
-    return _Spread(total, len(listed), tuple(held), settled)
+    return _Spread(total, answers["nowhere"].one["coordinators"], len(listed), tuple(held), settled)
 
 
 def _fullest_first(held: tuple[str, int]) -> tuple[int, str]:
@@ -115,7 +121,8 @@ def _fullest_first(held: tuple[str, int]) -> tuple[int, str]:
 
 
 def _severity(spread: _Spread, limits: TcSkewPolicy) -> Severity | None:
-    if spread.listed > 1 and spread.most * 100 >= limits.critical_share_percent * spread.total:
+    # A single coordinator is always all of them on one broker.
+    if min(spread.listed, spread.total) > 1 and spread.most * 100 >= limits.critical_share_percent * spread.total:
         return Severity.CRITICAL
     if spread.spread >= limits.warning_spread_coordinators:
         return Severity.WARNING
@@ -145,8 +152,10 @@ def _sentence(spread: _Spread) -> str:
     words = f"{fullest} holds {most} of {spread.total} transaction coordinators ({spread.share_percent} %)"
     if len(spread.held) > 1:
         words += f", {emptiest} holds {fewest}"
-    if spread.elsewhere:
-        words += f"; {spread.elsewhere} are on no broker that was read"
+    if spread.nowhere:
+        words += f"; nobody has {spread.nowhere}, which load when a client asks for them"
+    if unread := spread.elsewhere - spread.nowhere:
+        words += f"; {unread} are on no broker that was read"
     return words + "."
 
 
@@ -162,6 +171,6 @@ CHECK = Check(
     source="docs/knowledge.md A; apache/pulsar#22953",
     remedied_by="tc_balance",
     policy=TcSkewPolicy,
-    cluster={"holders": Question(HOLDERS)},
+    cluster={"holders": Question(HOLDERS), "nowhere": Question(NOWHERE)},
     judge=judge,
 )

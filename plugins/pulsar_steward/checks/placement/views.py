@@ -17,7 +17,9 @@ _MOST = ", ".join(
 
 VIEWS = (
     # Of each owned bundle, without the brokers' heartbeats, which belong to them by name: what it carries, the means of
-    # those that carry anything, its owner's CPU, and what the owner would split. Null: the snapshot does not have it.
+    # those that carry anything, what a broker carries on average, its owner's CPU, and what the owner would split.
+    # Null: the snapshot does not have it. The busiest tenth is left out of the means, or a few hot bundles would hide
+    # each other; a median would not do, as where most bundles are nearly idle it is next to nothing.
     # A mean of floating point would depend on the order, so it is one of decimals.
     View(
         "bundle_loads",
@@ -26,13 +28,28 @@ VIEWS = (
             select namespace, bundle, owner, topics, throughput_in_bytes + throughput_out_bytes as bytes,
                 message_rate_in + message_rate_out as messages, producers + consumers as clients
             from bundles where owner is not null and not is_heartbeat(namespace)),
-        means as (
-            select sum(exactly)::double / count(exactly) as mean_bytes,
-                avg(clients) filter (clients > 0) as mean_clients
-            from (select clients, try_cast(if(bytes > 0, bytes, null) as decimal(38, 6)) as exactly from weighed)),
+        exact as (
+            select owner, clients, try_cast(if(bytes > 0, bytes, null) as decimal(38, 6)) as exactly from weighed),
+        mean_of_bytes as (
+            select sum(exactly)::double / count(*) as mean_bytes
+            from (
+                select exactly, row_number() over (order by exactly desc) as place, count(*) over () as busy
+                from exact where exactly > 0)
+            where place > busy // 10),
+        mean_of_clients as (
+            select avg(clients) as mean_clients
+            from (
+                select clients, row_number() over (order by clients desc) as place, count(*) over () as busy
+                from exact where clients > 0)
+            where place > busy // 10),
+        of_brokers as (
+            select sum(exactly)::double / count(distinct owner) as broker_bytes,
+                (sum(clients) filter (clients > 0))::double / count(distinct owner) as broker_clients
+            from exact),
         most as (select broker as owner, {_MOST} from configuration group by broker)
-        select weighed.*, mean_bytes, mean_clients, cpu_percent, most_clients, most_messages, most_mebibytes
-        from weighed cross join means
+        select weighed.*, mean_bytes, mean_clients, broker_bytes, broker_clients, cpu_percent, most_clients,
+            most_messages, most_mebibytes
+        from weighed cross join mean_of_bytes cross join mean_of_clients cross join of_brokers
             left join (select broker as owner, cpu_percent from brokers) using (owner)
             left join most using (owner)
         """,

@@ -1,7 +1,7 @@
 """Threads of BookKeeper that cannot keep up: by their queues where these are shown, else by how long writes take.
 
 A queue is direct evidence, and names the thread. Slow writes are indirect: a busy thread, a slow disk and the network
-look the same from the broker.
+look the same from the broker. Writes that never end are in no latency: entries that wait in two snapshots show them.
 """
 
 from __future__ import annotations
@@ -12,8 +12,20 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.resources.looking_back import LOOKS, WINDOW, WINDOW_MINUTES, looking_back
+from pulsar_steward.checks.resources.queues import BUSY, SHOWN
 from pulsar_steward.checks.resources.silence import brokers_of, silent_in
-from pulsar_steward.checks.resources.views import WRITES
+from pulsar_steward.checks.resources.writes import (
+    LONGEST_FIRST,
+    MOST_TOPICS,
+    OF_BROKERS,
+    SLOW,
+    SLOW_BEFORE,
+    STUCK,
+    WAITING,
+    WAITING_BEFORE,
+    WRITTEN_TO,
+)
 from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
@@ -25,58 +37,63 @@ if TYPE_CHECKING:
 class BookieThreadBusyPolicy(Section):
     """When a thread of BookKeeper, at a bookie or in a broker, cannot keep up."""
 
+    window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
     warning_queued_tasks: int = Field(
         1000, ge=1, description="tasks that wait for one thread; bookies reject from 10,000 on (as configured there)"
     )
     critical_queued_tasks: int = Field(5000, ge=1, description="the same, at half of that")
     minimum_writes_per_second: int = Field(
-        10, ge=1, description="writes of a broker to bookies; the latency of fewer is not judged"
+        10, ge=1, description="writes of a broker to bookies; the share of slow ones among fewer is not judged"
+    )
+    single_look_writes_per_second: int = Field(
+        100,
+        ge=1,
+        description="the same; of fewer, a single hiccup is a large share, so it is information until two snapshots in"
+        " a row show it",
     )
     warning_slow_percent: int = Field(
         5, ge=1, le=100, description="writes to bookies over 200 ms; an overloaded test machine shows 1"
     )
     critical_slow_percent: int = Field(25, ge=1, le=100, description="the same, when producers time out")
+    minimum_stalled_writes_per_minute: int = Field(3, ge=1, description="writes over a second; fewer are left alone")
+    warning_lost_percent: int = Field(
+        5,
+        ge=1,
+        le=100,
+        description="time in writes over a second, of all the time that writes took: information, and a warning where"
+        " two snapshots in a row show it",
+    )
+    critical_lost_percent: int = Field(50, ge=1, le=100, description="the same: producers stand still more than not")
+    minimum_waiting_seconds: int = Field(
+        1, ge=1, description="entries of a topic that wait to be written, as seconds of what is produced to it"
+    )
+    minimum_waiting_topics: int = Field(
+        20, ge=1, description="topics of a broker with such entries at once, for information; critical if they stay"
+    )
+    waiting_percent: int = Field(
+        50, ge=1, le=100, description="of a broker's topics that are written to, that these have to be besides"
+    )
 
-
-BOOKIE_QUEUE = "bookkeeper_server_thread_executor_queue"
-"""Of a bookie; the thread is in the label `thread`, as ``BookieWriteThreadPool-OrderedExecutor-0-0``."""
-
-BROKER_QUEUE = "^pulsar_managedLedger_client_thread_(.+)_thread_executor_queue$"
-"""Of a broker's BookKeeper client, where `bookkeeperClientExposeStatsToPrometheus` is on: the thread is in the name."""
-
-QUEUES = f"""
-with shown as (
-    select source, source_kind, value as queued,
-        coalesce(if(series = '{BOOKIE_QUEUE}', labels_json->>'thread', null),
-            regexp_extract(series, '{BROKER_QUEUE}', 1)) as thread
-    from process_samples where series = '{BOOKIE_QUEUE}' or regexp_matches(series, '{BROKER_QUEUE}')),
-pooled as (
-    select *, sum(queued) over pool as all_queued, count(*) over pool as threads
-    from (select *, regexp_replace(thread, '[-_]OrderedExecutor.*$', '') as pool from shown)
-    window pool as (partition by source, pool))
-select source, source_kind, thread, queued,
-    if(threads > 1, (all_queued - queued) / (threads - 1), null) as others_mean
-from pooled
-"""
-"""Tasks that wait for each thread, and what waits for the others of its pool: whole numbers, in whatever order."""
-
-LONGEST_FIRST = "queued desc, source, thread, source_kind"
-
-BUSY = f"with queues as ({QUEUES}) select * from queues where queued >= $warning_queued_tasks"
-SHOWN = f"with queues as ({QUEUES}) select count(*) as threads, max(queued) as most from queues"
-OF_BROKERS = f"select * from ledger_latencies where event = '{WRITES}'"
 
 FOUND = """
-select *, queued >= $critical_queued_tasks as critical from busy
+select *, 'queue' as kind, if(queued >= $critical_queued_tasks, 2, 1) as rank from busy
 union all by name
-select source, rate, slow_percent, stalled_percent, slow_percent >= $critical_slow_percent as critical from writes
-where rate >= $minimum_writes_per_second and slow_percent >= $warning_slow_percent
+select *, 'slow' as kind from slow
+union all by name
+select *, 'stuck' as kind from stuck
 """
-"""Busy threads, of which each shard gave the worst, and brokers whose writes are slow; the latter are listed first."""
+"""Busy threads, of which each shard gave the worst, and brokers whose writes are slow or do not end."""
+
+# Of equally bad ones writes that do not end first, the most topics before the others; then slow writes, the slowest
+# before the others; then the longest queues.
+WORST_FIRST = """
+rank desc, stuck desc nulls last, waiting desc nulls last, lost_percent + slow_percent desc nulls last,
+    queued desc nulls last, source, thread, source_kind
+"""
 
 
 def judge(answers: Answers, _: CheckContext[BookieThreadBusyPolicy]) -> Judgement:
-    """By the queue of each thread where it is shown, and by how long writes to bookies take."""
+    """By the queue of each thread where it is shown, by how long writes to bookies take, and by those that wait."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more + answers["busy"].more)
@@ -108,38 +125,53 @@ def _quiet(answers: Answers) -> str:
 
 
 def _finding(row: Row) -> Finding:
+    words, figures = {"queue": _of_queue, "slow": _of_slow_writes, "stuck": _of_stuck_writes}[row["kind"]](row)
     return Finding(
         check_id=CHECK.check_id,
-        severity=Severity.CRITICAL if row["critical"] else Severity.WARNING,
+        severity=tuple(Severity)[row["rank"]],
         subject=row["source"],
-        evidence=_queue_words(row) if row["thread"] is not None else _latency_words(row),
-        figures=_figures(row),
+        evidence=words,
+        figures=figures,
     )
 
 
-def _queue_words(row: Row) -> str:
+def _of_queue(row: Row) -> tuple[str, dict[str, int]]:
     words = f"{row['queued']:,.0f} tasks wait for thread {row['thread']} of the {row['source_kind']} {row['source']}"
+    figures = {"queued_tasks": int(row["queued"])}
     if row["others_mean"] is None:
-        return f"{words}, the only one of its pool."
-    return f"{words}; for the others of its pool {row['others_mean']:,.0f} on average."
+        return f"{words}, the only one of its pool.", figures
+    return f"{words}; for the others of its pool {row['others_mean']:,.0f} on average.", figures
 
 
-def _latency_words(row: Row) -> str:
-    return (
+def _of_slow_writes(row: Row) -> tuple[str, dict[str, int]]:
+    lost = f", {row['lost_percent']:.0f} % of the time that writes took at least" if row["stalled_rate"] else ""
+    again = "; the snapshot before shows it too" if row["again"] else "; no other snapshot shows it yet"
+    words = (
         f"Of {row['rate']:,.0f} writes a second from broker {row['source']} to bookies in the last minute,"
-        f" {row['slow_percent']:.0f} % took over 200 ms and {row['stalled_percent']:.0f} % over a second:"
+        f" {row['slow_percent']:.0f} % took over 200 ms and {row['stalled_percent']:.1f} % over a second{lost}{again}:"
         " indirect evidence of a busy thread, a slow disk or the network."
     )
-
-
-def _figures(row: Row) -> dict[str, int]:
-    if row["thread"] is not None:
-        return {"queued_tasks": int(row["queued"])}
-    return {
+    figures = {
+        "lost_percent": int(row["lost_percent"]),
         "over_200_milliseconds_percent": int(row["slow_percent"]),
+        "over_second_per_minute": round(row["stalled_rate"] * 60),
         "over_second_percent": int(row["stalled_percent"]),
         "writes_per_second": int(row["rate"]),
     }
+    return words, figures
+
+
+def _of_stuck_writes(row: Row) -> tuple[str, dict[str, int]]:
+    figures = {"topics_stuck": row["stuck"], "topics_waiting": row["waiting"], "topics_written_to": row["topics"]}
+    words = (
+        f"On broker {row['source']} entries of {row['waiting']:,} of {row['topics']:,} topics that are written to wait"
+        " for bookies, for longer than writes usually take"
+    )
+    if not row["stuck"]:
+        return f"{words}; none of them did in the snapshot before.", figures
+    figures["entries_stuck"] = row["entries"]
+    still = f"those of {row['stuck']:,} did in the snapshot before too ({row['entries']:,} entries"
+    return f"{words}; {still}, most of them of {row['topic']}): these writes are stuck.", figures
 
 
 CHECK = Check(
@@ -152,19 +184,26 @@ CHECK = Check(
         "One ledger is always served by one thread: give the busiest topics more partitions.",
         "Give more threads: `bookkeeperClientNumWorkerThreads`, `bookkeeperClientNumIoThreads`.",
         "At bookies: `numAddWorkerThreads`, `numJournalCallbackThreads`; and look at E, QW and QA.",
+        "Where writes are stuck: `pulsar-admin topics stats-internal TOPIC` (state, pendingAddEntriesCount).",
     ),
-    source="docs/knowledge.md C: one busy bookkeeper-io thread",
+    source="docs/knowledge.md C: one busy bookkeeper-io thread; apache/pulsar#3347",
     policy=BookieThreadBusyPolicy,
     shards={
-        "busy": Question(BUSY, worst_first=LONGEST_FIRST),
+        "busy": Question(BUSY, worst_first="queued desc, source, thread, source_kind"),
         "shown": Question(SHOWN),
         "writes": Question(OF_BROKERS),
+        "waiting": Question(WAITING, worst_first=LONGEST_FIRST, most=MOST_TOPICS),
+        "written_to": Question(WRITTEN_TO),
+    },
+    earlier={
+        "looks": LOOKS,
+        "slow_before": looking_back(SLOW_BEFORE),
+        "waiting_before": looking_back(WAITING_BEFORE),
     },
     cluster={
-        # Slow writes first, the slowest of them before the others; then the longest queues.
-        "found": Question(
-            FOUND, worst_first="critical desc, slow_percent desc, queued desc, source, thread, source_kind"
-        ),
+        "slow": Question(SLOW),
+        "stuck": Question(STUCK),
+        "found": Question(FOUND, worst_first=WORST_FIRST),
         "silent": silent_in("writes"),
     },
     judge=judge,

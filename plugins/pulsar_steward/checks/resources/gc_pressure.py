@@ -1,4 +1,7 @@
-"""Garbage collection of brokers and bookies: how much of their time it takes, and how long full collections last."""
+"""Garbage collection of brokers and bookies: how much of their time it takes, and how long full collections last.
+
+Judged is what it took since the snapshot before, or since the process's start where there is none.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,10 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.resources.gc_collections import JUDGED, collections_in
+from pulsar_steward.checks.resources.looking_back import WINDOW, looking_back
 from pulsar_steward.checks.resources.silence import brokers_of, silent_in
-from pulsar_steward.checks.views import STARTED
-from pulsar_steward.checks.words import named
+from pulsar_steward.checks.words import duration, named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
 class GcPressurePolicy(Section):
     """When garbage collection takes too much of a process."""
 
+    window_minutes: int = Field(360, ge=1, description=f"{WINDOW}: full collections are rare, so this is long")
     minimum_age_seconds: int = Field(
         60,
         ge=1,
@@ -29,7 +34,7 @@ class GcPressurePolicy(Section):
         5,
         ge=1,
         le=100,
-        description="time stood still for collections, of the process's lifetime; a healthy one: below 1",
+        description="time stood still for collections, of that since the snapshot before; a healthy process: below 1",
     )
     critical_share_percent: int = Field(15, ge=1, le=100, description="the same, when clients time out")
     minimum_full_collections: int = Field(
@@ -37,58 +42,31 @@ class GcPressurePolicy(Section):
     )
     warning_full_collections_per_hour: int = Field(12, ge=1, description="full collections: one in five minutes")
     warning_full_pause_milliseconds: int = Field(
-        2000, ge=1, description="mean length of a full collection; producers time out after 30 s, many callers sooner"
+        2000, ge=1, description="length of a full collection; producers time out after 30 s, many callers sooner"
     )
     critical_full_pause_milliseconds: int = Field(
         10_000, ge=1, description="the same; a third of the 30 s after which the metadata session ends"
     )
 
 
-SECONDS = "jvm_gc_collection_seconds_sum"
-COLLECTIONS = "jvm_gc_collection_seconds_count"
-
-CONCURRENT = "(Cycles|Concurrent GC)$"
-"""Collectors (ZGC, Shenandoah, G1's concurrent part) that work while the process does: their time is no pause."""
-
-FULL = "^(G1 Old Generation|MarkSweepCompact|PS MarkSweep)$"
-"""Collectors that stop the process for the whole heap; ZGC and Shenandoah have none."""
-
-COSTS = f"""
-with marked as (
-    select *, regexp_matches(coalesce(labels_json->>'gc', ''), '{CONCURRENT}') as beside,
-        regexp_matches(coalesce(labels_json->>'gc', ''), '{FULL}') as of_all
-    from process_samples where series in ('{SECONDS}', '{COLLECTIONS}', '{STARTED}')),
-summed as (
-    select source, source_kind, $now - max(value) filter (series = '{STARTED}') as age_seconds,
-        coalesce(sum(value order by value) filter (series = '{SECONDS}' and not beside), 0) as paused_seconds,
-        coalesce(sum(value order by value) filter (series = '{SECONDS}' and of_all), 0) as full_seconds,
-        coalesce(sum(value order by value) filter (series = '{COLLECTIONS}' and of_all), 0) as full_collections
-    from marked group by source, source_kind having bool_or(series = '{COLLECTIONS}'))
-select *, if(age_seconds > 0, paused_seconds * 100 / age_seconds, null) as share_percent,
-    if(age_seconds > 0, full_collections * 3600 / age_seconds, null) as full_per_hour,
-    if(full_collections > 0, full_seconds * 1000 / full_collections, 0) as full_pause_ms
-from summed
-"""
-"""What collections cost each process since it started."""
-
 FOUND = """
 select *, share_percent >= $critical_share_percent or full_pause_ms >= $critical_full_pause_milliseconds as critical
-from costs
+from judged
 where age_seconds >= $minimum_age_seconds
     and (share_percent >= $warning_share_percent or full_pause_ms >= $warning_full_pause_milliseconds
-        or (full_collections >= $minimum_full_collections and full_per_hour >= $warning_full_collections_per_hour))
+        or (fulls >= $minimum_full_collections and fulls_per_hour >= $warning_full_collections_per_hour))
 """
 
 KINDS = """
-select source_kind, count(*) as processes, max(share_percent) as most from costs
-where age_seconds >= $minimum_age_seconds group by source_kind
+select source_kind, count(*) as processes, max(share_percent) as most, bool_or(since is not null) as compared
+from judged where age_seconds >= $minimum_age_seconds group by source_kind
 """
 
-YOUNG = "select source from costs where not coalesce(age_seconds >= $minimum_age_seconds, false)"
+YOUNG = "select source from judged where not coalesce(age_seconds >= $minimum_age_seconds, false)"
 
 
 def judge(answers: Answers, context: CheckContext[GcPressurePolicy]) -> Judgement:
-    """By the share of the lifetime, and by how often and how long the whole heap is collected."""
+    """By the share of the time, and by how often and how long the whole heap is collected."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
@@ -108,32 +86,41 @@ def _quiet(kinds: Answer) -> str:
     parts = [
         f"at most {row['most']:.1f} % of the time of {row['processes']:,} {row['source_kind']}(s)" for row in kinds.rows
     ]
-    return f"Since their start, garbage collection took {', '.join(parts)}." if parts else "Nothing was judged."
+    since = "the snapshot before" if any(row["compared"] for row in kinds.rows) else "their start"
+    return f"Since {since}, garbage collection took {', '.join(parts)}." if parts else "Nothing was judged."
 
 
 def _finding(row: Row) -> Finding:
-    minutes = row["age_seconds"] / 60
-    full = (
-        f"; {row['full_collections']:,.0f} full collections ({row['full_per_hour']:,.1f} an hour)"
-        f" of {row['full_pause_ms']:,.0f} ms on average"
-        if row["full_collections"]
-        else ""
-    )
+    since = "its start" if row["since"] is None else "the snapshot before"
     return Finding(
         check_id=CHECK.check_id,
         severity=Severity.CRITICAL if row["critical"] else Severity.WARNING,
         subject=row["source"],
         evidence=(
             f"{row['source']} ({row['source_kind']}) stood still for garbage collection {row['share_percent']:.1f} %"
-            f" of the {minutes:,.0f} minutes since its start ({row['paused_seconds']:,.1f} s){full}."
+            f" of the {row['seconds'] / 60:,.0f} minutes since {since} ({row['paused_seconds']:,.1f} s)"
+            f"{_full_words(row)}."
         ),
         figures={
             "age_seconds": int(row["age_seconds"]),
-            "full_collections": int(row["full_collections"]),
+            "full_collections": int(row["fulls"]),
             "full_pause_milliseconds": int(row["full_pause_ms"]),
             "paused_milliseconds": int(row["paused_seconds"] * 1000),
+            "seconds": int(row["seconds"]),
             "share_percent": int(row["share_percent"]),
         },
+    )
+
+
+def _full_words(row: Row) -> str:
+    if not row["fulls"]:
+        return ""
+    full = f"; {row['fulls']:,.0f} full collections ({row['fulls_per_hour']:,.1f} an hour)"
+    if row["since"] is None:
+        return f"{full} of {row['full_pause_ms']:,.0f} ms on average"
+    return (
+        f"{full} in the last {duration(row['full_within_seconds'])}, the longest of"
+        f" {row['full_pause_ms']:,.0f} ms at least"
     )
 
 
@@ -142,15 +129,17 @@ CHECK = Check(
     order=10,
     title="Garbage collection takes too much of a process's time",
     advice=(
-        "Look whether it still does, as the figures are since its start: `jstat -gcutil PID 1000 10` on that machine.",
+        "Look whether it still does: `jstat -gcutil PID 1000 10` on that machine.",
         "Look at what fills the heap (`jmap -histo PID | head -30`): delayed messages kept in memory, cursors, topics.",
         "Give the process a larger heap, or spread its topics over more brokers.",
         "Restart it outside peak hours when full collections no longer free anything; its clients reconnect.",
     ),
     source="docs/knowledge.md C, step 1: resources and GC",
     policy=GcPressurePolicy,
-    shards={"costs": Question(COSTS)},
+    shards={"costs": Question(collections_in("process_samples"))},
+    earlier={"costs_before": looking_back(collections_in("metrics"))},
     cluster={
+        "judged": Question(JUDGED),
         "found": Question(FOUND, worst_first="critical desc, share_percent desc, source, source_kind"),
         "kinds": Question(KINDS),
         "silent": silent_in("costs"),

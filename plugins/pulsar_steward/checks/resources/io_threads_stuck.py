@@ -1,4 +1,8 @@
-"""Signs that a broker's threads are stuck. No interface of Pulsar shows its IO threads, so all but one are indirect."""
+"""Signs that a broker's threads are stuck. No interface of Pulsar shows its IO threads, so all but one are indirect.
+
+One stuck thread of sixteen serves a sixteenth of the connections: what it does is small, but it does not go away. So
+what waits in every snapshot of a window is a sign, too, even where it is little.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,10 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.resources.looking_back import WINDOW, WINDOW_MINUTES, looking_back
 from pulsar_steward.checks.resources.silence import brokers_of
+from pulsar_steward.checks.resources.thread_gauges import GAUGES, GAUGES_BEFORE, PRODUCERS, VITALS
 from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
-from pulsar_steward.checks.views import STARTED
 from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
@@ -21,11 +26,21 @@ if TYPE_CHECKING:
 class IoThreadsStuckPolicy(Section):
     """Which signs, none of them a proof, point to stuck threads of a broker."""
 
+    window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
     blocked_threads: int = Field(10, ge=1, description="threads that wait for a lock at one moment; usual: 0 to 2")
     pending_requests: int = Field(
         1000,
         ge=1,
         description="lookups and topic loads under way at one moment; usual: near 0, also with 10,000 clients",
+    )
+    steady_snapshots: int = Field(
+        4, ge=3, le=13, description="in which threads or requests have to wait, this one and all others of the window"
+    )
+    steady_blocked_threads: int = Field(
+        1, ge=1, description="threads that wait for a lock in each of them: one may be an IO thread"
+    )
+    steady_pending_requests: int = Field(
+        10, ge=1, description="lookups and topic loads under way in each of them: some of them may never end"
     )
     open_files_percent: int = Field(80, ge=1, le=100, description="open files, sockets among them, of the limit")
     minimum_producers: int = Field(100, ge=1, description="brokers with fewer producers are not judged by reconnects")
@@ -35,52 +50,20 @@ class IoThreadsStuckPolicy(Section):
     warning_signs: int = Field(2, ge=1, le=4, description="signs at one broker that make a warning; fewer: information")
 
 
-DEADLOCKED = "jvm_threads_deadlocked"
-STATES = "jvm_threads_state"
-LOOKUPS = "pulsar_broker_lookup_pending_requests"
-LOADS = "pulsar_broker_topic_load_pending_requests"
-OPEN_FILES = "process_open_fds"
-MOST_FILES = "process_max_fds"
-SERIES = (DEADLOCKED, STATES, LOOKUPS, LOADS, OPEN_FILES, MOST_FILES, STARTED)
-
-
-def _highest(series: str, also: str = "") -> str:
-    return f"max(value) filter (series = '{series}'{also})"
-
-
-BLOCKED = " and labels_json->>'state' = 'BLOCKED'"
-
-GAUGES = f"""
-select source, {_highest(DEADLOCKED)} as deadlocked, {_highest(STATES, BLOCKED)} as blocked,
-    {_highest(LOOKUPS)} + {_highest(LOADS)} as pending, {_highest(OPEN_FILES)} as open_files,
-    {_highest(OPEN_FILES)} * 100 / {_highest(MOST_FILES)} as files_percent, $now - {_highest(STARTED)} as age_seconds
-from process_samples where source_kind = 'broker' and series in {SERIES} group by source
-"""
-
-PRODUCERS = """
-select broker, sum(producers)::bigint as producers, sum(producers_connected_recently)::bigint as recent
-from topics where broker is not null group by broker
-"""
-
-VITALS = """
-with of_brokers as (
-    select broker as source, sum(producers)::bigint as producers, sum(recent)::bigint as recent
-    from connected group by broker)
-select gauges.*, producers, if(producers > 0, recent * 100 / producers, null) as reconnected_percent
-from gauges left join of_brokers using (source)
-"""
-"""What is known of each broker's threads and sockets at one moment; null where it is not known."""
-
 FOUND = """
 with marked as (
     select *, coalesce(blocked >= $blocked_threads, false) as many_blocked,
         coalesce(pending >= $pending_requests, false) as many_pending,
+        not many_blocked and coalesce(steady_blocked >= $steady_blocked_threads, false) as always_blocked,
+        not many_pending and coalesce(steady_pending >= $steady_pending_requests, false) as always_pending,
         coalesce(files_percent >= $open_files_percent, false) as many_files,
         coalesce(age_seconds >= 2 * 60 * $collect__recent_minutes and reconnected_percent >= $reconnected_percent
             and producers >= $minimum_producers, false) as many_reconnected
     from vitals),
 counted as (
-    select *, many_blocked::int + many_pending::int + many_files::int + many_reconnected::int as signs from marked)
+    select *, (many_blocked or always_blocked)::int + (many_pending or always_pending)::int + many_files::int
+        + many_reconnected::int as signs
+    from marked)
 select * from counted where signs > 0 or deadlocked > 0
 """
 """Brokers with any sign; a deadlock is none but the thing itself."""
@@ -128,6 +111,8 @@ def _finding(row: Row, warning_signs: int) -> Finding:
 _FIGURES = {
     "many_blocked": ("blocked", "blocked_threads"),
     "many_pending": ("pending", "pending_requests"),
+    "always_blocked": ("steady_blocked", "always_blocked_threads"),
+    "always_pending": ("steady_pending", "always_pending_requests"),
     "many_files": ("open_files", "open_files"),
     "many_reconnected": ("reconnected_percent", "reconnected_percent"),
 }
@@ -144,7 +129,14 @@ def _sentence(row: Row) -> str:
     if row["deadlocked"]:
         dead = f"{row['deadlocked']:,.0f} threads of broker {row['source']} are in a deadlock"
         return f"{dead}; besides, {signs}." if signs else f"{dead}."
-    return f"Indirect signs of stuck threads at broker {row['source']}: {signs}; a thread dump would tell."
+    return f"Indirect signs of stuck threads at broker {row['source']}: {signs}{_share(row)}; a thread dump would tell."
+
+
+def _share(row: Row) -> str:
+    """What a single stuck thread means: connections are dealt out to all IO threads alike."""
+    if (threads := row["io_threads"]) is None:
+        return ""
+    return f"; one stuck thread of its {threads:,} for IO would be {100 / threads:.0f} % of its connections"
 
 
 def _words(row: Row, sign: str) -> str:
@@ -153,6 +145,13 @@ def _words(row: Row, sign: str) -> str:
             return f"{row['blocked']:,.0f} threads wait for a lock"
         case "many_pending":
             return f"{row['pending']:,.0f} lookups and topic loads wait"
+        case "always_blocked":
+            return (
+                f"{row['steady_blocked']:,.0f} or more threads wait for a lock in each of {row['snapshots']} snapshots"
+            )
+        case "always_pending":
+            waiting = f"{row['steady_pending']:,.0f} or more lookups and topic loads"
+            return f"{waiting} wait in each of {row['snapshots']} snapshots"
         case "many_files":
             return f"{row['open_files']:,.0f} files and sockets are open ({row['files_percent']:.0f} % of the limit)"
         case _:
@@ -173,6 +172,7 @@ CHECK = Check(
     source="docs/knowledge.md C: pulsar-io threads stuck",
     policy=IoThreadsStuckPolicy,
     shards={"gauges": Question(GAUGES), "connected": Question(PRODUCERS)},
+    earlier={"gauges_before": looking_back(GAUGES_BEFORE)},
     cluster={
         "vitals": Question(VITALS),
         "found": Question(FOUND, worst_first="coalesce(deadlocked, 0) desc, signs desc, source"),

@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.resources.looking_back import (
+    LOOKS,
+    PREVIOUS,
+    WINDOW,
+    WINDOW_MINUTES,
+    looking_back,
+    of_sources,
+)
 from pulsar_steward.checks.resources.silence import brokers_of, silent_in
-from pulsar_steward.checks.resources.views import SWITCHES
+from pulsar_steward.checks.resources.views import SWITCHES, latencies_of
 from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
@@ -23,6 +31,7 @@ class LedgerSwitchSlowPolicy(Section):
 
     UNORDERED = frozenset({"share_percent"})
 
+    window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
     minimum_switches_per_minute: int = Field(
         5, ge=1, description="slow switches of a broker in the last statistics period, as a rate; fewer are information"
     )
@@ -30,25 +39,45 @@ class LedgerSwitchSlowPolicy(Section):
         20, ge=1, le=100, description="switches over 200 ms; usual are 10 to 100 ms each"
     )
     critical_share_percent: int = Field(20, ge=1, le=100, description="switches over a second")
+    warning_lost_percent: int = Field(
+        50,
+        ge=1,
+        le=100,
+        description="time in switches over a second, of all the time that switches took, where two snapshots in a row"
+        " show it: among thousands of quick ones, slow ones are a small share of the number",
+    )
 
 
 OF_BROKERS = f"select * from ledger_latencies where event = '{SWITCHES}'"
 
-FOUND = """
-with ranked as (
+STALLED_BEFORE = f"""
+select source, stalled_rate, lost_percent
+from ({latencies_of(of_sources("switches where stalled_rate > 0"))}) where event = '{SWITCHES}' and stalled_rate > 0
+"""
+
+_LOST = "round(stalled_rate * 60) >= $minimum_switches_per_minute and lost_percent >= $warning_lost_percent"
+
+FOUND = f"""
+with previous as ({PREVIOUS}),
+before as (select source, {_LOST} as lost_before from stalled_before semi join previous using (taken_at)),
+judged as (
+    select switches.*, {_LOST} and coalesce(lost_before, false) as lost
+    from switches left join before using (source)),
+ranked as (
     select *, case
         when round(stalled_rate * 60) >= $minimum_switches_per_minute and stalled_percent >= $critical_share_percent
             then 2
         when round(slow_rate * 60) >= $minimum_switches_per_minute and slow_percent >= $warning_share_percent then 1
+        when lost then 1
         when stalled_rate > 0 then 0 end as rank
-    from switches)
+    from judged)
 select * from ranked where rank is not null
 """
 """Brokers with slow switches; `rank`: 2 critical, 1 warning, 0 information (any one over a second)."""
 
 
 def judge(answers: Answers, _: CheckContext[LedgerSwitchSlowPolicy]) -> Judgement:
-    """By how many of a broker's switches are slow."""
+    """By how many of a broker's switches are slow, and by how much of their time is lost in the slowest."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
@@ -81,15 +110,23 @@ def _finding(row: Row) -> Finding:
         subject=row["source"],
         evidence=(
             f"Of about {a_minute['']:,.0f} ledger switches a minute on broker {row['source']}, {a_minute['slow_']:,.0f}"
-            f" took over 200 ms ({row['slow_percent']:.0f} %) and {a_minute['stalled_']:,.0f} over a second;"
-            f" most of the slow ones in {row['namespace']} ({a_minute['namespace_']:,.0f})."
+            f" took over 200 ms ({row['slow_percent']:.0f} %) and {a_minute['stalled_']:,.0f} over a second"
+            f"{_lost(row)}; most of the slow ones in {row['namespace']} ({a_minute['namespace_']:,.0f})."
         ),
         figures={
+            "lost_percent": int(row["lost_percent"]),
             "over_200_milliseconds_per_minute": round(a_minute["slow_"]),
             "over_second_per_minute": round(a_minute["stalled_"]),
             "switches_per_minute": round(a_minute[""]),
         },
     )
+
+
+def _lost(row: Row) -> str:
+    if not row["stalled_rate"]:
+        return ""
+    again = ", as in the snapshot before" if row["lost"] else ""
+    return f", {row['lost_percent']:.0f} % of the time that topics waited at least{again}"
 
 
 CHECK = Check(
@@ -104,6 +141,7 @@ CHECK = Check(
     source="docs/knowledge.md C: slow ledger switch",
     policy=LedgerSwitchSlowPolicy,
     shards={"switches": Question(OF_BROKERS)},
+    earlier={"looks": LOOKS, "stalled_before": looking_back(STALLED_BEFORE)},
     cluster={
         "found": Question(FOUND, worst_first="rank desc, stalled_rate desc, slow_rate desc, source"),
         "silent": silent_in("switches"),

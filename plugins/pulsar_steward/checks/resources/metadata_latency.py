@@ -1,4 +1,7 @@
-"""How long the metadata store takes to answer brokers and bookies, since their start."""
+"""How long the metadata store takes to answer brokers and bookies, and how much time its stalls cost them.
+
+Judged is what happened since the snapshot before, or since the process's start where there is none.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,10 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.resources.looking_back import WINDOW, WINDOW_MINUTES, looking_back
+from pulsar_steward.checks.resources.metadata_operations import OPERATIONS, SPANS, WAITING, operations_in
 from pulsar_steward.checks.resources.silence import brokers_of, silent_in
-from pulsar_steward.checks.words import named
+from pulsar_steward.checks.words import duration, named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 
@@ -19,77 +24,76 @@ if TYPE_CHECKING:
 class MetadataLatencyPolicy(Section):
     """When the metadata store answers slowly, as brokers and bookies see it."""
 
-    minimum_operations: int = Field(20, ge=1, description="operations of a kind since the start; fewer say nothing")
+    window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
+    minimum_operations: int = Field(
+        20, ge=1, description="operations of a kind since the snapshot before; the mean of fewer says nothing"
+    )
     warning_mean_milliseconds: int = Field(
         100,
         ge=1,
         description="mean of a kind of operation; 2 to 7 on a busy machine, 25 in the first seconds of a broker",
     )
     critical_mean_milliseconds: int = Field(1000, ge=1, description="the same, when every topic load is felt")
-    minimum_slow_operations: int = Field(10, ge=1, description="operations over a second; fewer are left alone")
+    minimum_slow_operations: int = Field(
+        10, ge=1, description="operations over a second, or reads that failed; fewer are left alone"
+    )
     warning_slow_percent: int = Field(1, ge=1, le=100, description="operations over a second, of all of a kind")
+    warning_lost_percent: int = Field(
+        5,
+        ge=1,
+        description="time that operations over a second took, of the time between two snapshots (many may wait at once,"
+        " so it may be over 100): a warning where some took over 5 s, or where two snapshots in a row show it",
+    )
+    warning_failed_percent: int = Field(
+        1, ge=1, le=100, description="reads that failed, of all; one of a node that is not there does not fail"
+    )
 
-
-MILLISECONDS = "pulsar_metadata_store_ops_latency_ms_sum"
-OPERATIONS = "pulsar_metadata_store_ops_latency_ms_count"
-BUCKETS = "pulsar_metadata_store_ops_latency_ms_bucket"
-WAITED = "pulsar_batch_metadata_store_queue_wait_time_ms_sum"
-WAITS = "pulsar_batch_metadata_store_queue_wait_time_ms_count"
-SECOND = 1000
-"""The bound of the bucket, in milliseconds, beyond which an operation is slow."""
-
-TIMED = f"""
-with samples as (
-    select source, source_kind, labels_json->>'name' as store, labels_json->>'type' as operation, series, value,
-        try_cast(labels_json->>'le' as double) as milliseconds
-    from process_samples
-    where series in ('{MILLISECONDS}', '{OPERATIONS}', '{BUCKETS}') and labels_json->>'status' = 'success'),
-summed as (
-    select source, source_kind, store, operation,
-        sum(value order by value) filter (series = '{OPERATIONS}') as operations,
-        sum(value order by value) filter (series = '{MILLISECONDS}') as milliseconds,
-        sum(value order by value) filter (series = '{BUCKETS}' and milliseconds = {SECOND}) as quick
-    from samples group by source, source_kind, store, operation)
-select source, source_kind, store, operation, operations, milliseconds / operations as mean_ms,
-    operations - quick as slow, coalesce((operations - quick) * 100 / operations, 0) as slow_percent
-from summed where operations > 0 and milliseconds is not null
-"""
-"""Operations that succeeded, by process, store and kind; `slow` is null without buckets."""
-
-WAITING = f"""
-with sums as (
-    select source, labels_json->>'name' as store, sum(value order by value) filter (series = '{WAITED}') as waited,
-        sum(value order by value) filter (series = '{WAITS}') as waits
-    from process_samples where series in ('{WAITED}', '{WAITS}') group by source, store)
-select source, store, waited / waits as wait_ms from sums where waits > 0
-"""
-"""How long an operation waits in the process itself before it is sent."""
 
 HEARD = f"select distinct source from process_samples where series = '{OPERATIONS}'"
 
 FOUND = """
-with late as (
-    select *, mean_ms >= $critical_mean_milliseconds as critical from timed
-    where operations >= $minimum_operations and (mean_ms >= $warning_mean_milliseconds
-        or (slow >= $minimum_slow_operations and slow_percent >= $warning_slow_percent))
-    qualify row_number() over (partition by source, source_kind, store order by mean_ms desc, operation desc) = 1)
-select late.*, wait_ms from late left join waiting using (source, store)
+with judged as (
+    select *, coalesce(grown_operations >= $minimum_operations and mean_ms >= $critical_mean_milliseconds, false)
+            as standing,
+        coalesce(grown_operations >= $minimum_operations and mean_ms >= $warning_mean_milliseconds, false) as late,
+        coalesce(grown_over_1000 >= $minimum_slow_operations and slow_percent >= $warning_slow_percent, false)
+            as many_slow,
+        coalesce(grown_over_1000 >= $minimum_slow_operations and lost_percent >= $warning_lost_percent, false) as lost,
+        slow_before >= $minimum_slow_operations and lost_percent_before >= $warning_lost_percent as lost_before,
+        coalesce(since is not null and grown_over_5000 >= 1, false) as stalled,
+        operation = 'get' and grown_failed >= $minimum_slow_operations
+            and grown_failed * 100 >= $warning_failed_percent * (grown_operations + grown_failed) as failing
+    from spans),
+ranked as (
+    select *, case when standing then 2
+        when late or many_slow or failing or (lost and (stalled or lost_before)) then 1
+        when lost or stalled then 0 end as rank
+    from judged),
+worst as (
+    select * from ranked where rank is not null
+    qualify row_number() over (
+        partition by source, source_kind, store
+        order by rank desc, mean_ms desc nulls last, lost_seconds desc, operation desc) = 1)
+select worst.*, wait_ms from worst left join waiting using (source, store)
 """
-"""The slowest kind of operation of each process and store that is slow."""
+"""The worst kind of operation of each process and store that is slow; `rank`: 2 critical, 1 warning, 0 information."""
+
+WORST_FIRST = "rank desc, mean_ms desc nulls last, lost_seconds desc, source, store, source_kind"
 
 JUDGED = """
-select count(distinct source) as sources, max(mean_ms) as most from timed where operations >= $minimum_operations
+select count(distinct source) as sources, max(mean_ms) filter (grown_operations >= $minimum_operations) as most
+from spans where operations >= $minimum_operations
 """
 
 TOO_FEW = "select source from timed group by source having max(operations) < $minimum_operations"
 
 
 def judge(answers: Answers, context: CheckContext[MetadataLatencyPolicy]) -> Judgement:
-    """By the mean of each kind of operation, and by those that took over a second."""
+    """By the mean of each kind of operation, by the time lost in those over a second, and by reads that failed."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
-    return Judgement(quiet=_quiet(answers["judged"].one), cannot_tell=_missing(answers, context.limits))
+    return Judgement(quiet=_quiet(answers["judged"].one, context.limits), cannot_tell=_missing(answers, context.limits))
 
 
 def _missing(answers: Answers, limits: MetadataLatencyPolicy) -> str | None:
@@ -100,40 +104,63 @@ def _missing(answers: Answers, limits: MetadataLatencyPolicy) -> str | None:
     return None if answers["timed"].rows else "The snapshot has no metadata latencies."
 
 
-def _quiet(row: Row) -> str:
-    if row["most"] is None:
+def _quiet(row: Row, limits: MetadataLatencyPolicy) -> str:
+    if not row["sources"]:
         return "Nothing was judged."
+    if row["most"] is None:
+        return (
+            f"Since the snapshot before, {row['sources']:,} process(es) had fewer than {limits.minimum_operations}"
+            " metadata operations of a kind, and none that stalled."
+        )
     return f"Metadata operations of {row['sources']:,} process(es) take {row['most']:.0f} ms on average at most."
 
 
 def _finding(row: Row) -> Finding:
-    figures = {"mean_milliseconds": int(row["mean_ms"]), "operations": int(row["operations"])}
-    slow = ""
-    if row["slow"] is not None:
-        slow = f"; {row['slow']:,.0f} ({row['slow_percent']:.1f} %) took over a second"
-        figures |= {"slow_operations": int(row["slow"])}
-    waits = ""
-    if row["wait_ms"] is not None:
-        waits = (
-            f"; before they are sent, they wait {row['wait_ms']:,.0f} ms on average in the {row['source_kind']} itself"
-        )
-        figures |= {"waiting_milliseconds": int(row["wait_ms"])}
+    figures = {
+        "failed_operations": int(row["grown_failed"]),
+        "operations": int(row["grown_operations"]),
+    }
+    optional = {
+        "mean_milliseconds": row["mean_ms"],
+        "seconds": row["seconds"],
+        "slow_operations": row["grown_over_1000"],
+        "over_5_seconds_operations": row["grown_over_5000"],
+        "waiting_milliseconds": row["wait_ms"],
+    }
+    figures |= {name: int(value) for name, value in optional.items() if value is not None}
+    if row["grown_over_1000"] is not None:
+        figures["lost_seconds"] = int(row["lost_seconds"])
     return Finding(
         check_id=CHECK.check_id,
-        severity=Severity.CRITICAL if row["critical"] else Severity.WARNING,
+        severity=tuple(Severity)[row["rank"]],
         subject=row["source"],
-        evidence=(
-            f"Operations `{row['operation']}` on the {row['store']} took {row['mean_ms']:,.0f} ms on average, as the"
-            f" {row['source_kind']} {row['source']} saw {row['operations']:,.0f} of them since its start{slow}{waits}."
-        ),
+        evidence=_sentence(row),
         figures=figures,
     )
+
+
+def _sentence(row: Row) -> str:
+    since = "its start" if row["since"] is None else f"the snapshot {duration(row['seconds'])} before"
+    seen = f"as the {row['source_kind']} {row['source']} saw {row['grown_operations']:,.0f} of them since {since}"
+    took = "failed" if row["mean_ms"] is None else f"took {row['mean_ms']:,.0f} ms on average"
+    parts = [f"Operations `{row['operation']}` on the {row['store']} {took}, {seen}"]
+    if row["grown_over_1000"] is not None:
+        share = f"{row['grown_over_1000']:,.0f} ({row['slow_percent']:.1f} %) took over a second"
+        lost = f", together at least {duration(row['lost_seconds'])}" if row["grown_over_1000"] else ""
+        stalls = f", {row['grown_over_5000']:,.0f} of them over 5 s" if row["grown_over_5000"] else ""
+        parts.append(share + stalls + lost)
+    if row["grown_failed"]:
+        parts.append(f"{row['grown_failed']:,.0f} failed")
+    if row["wait_ms"] is not None:
+        waits = f"before they are sent, they wait {row['wait_ms']:,.0f} ms on average"
+        parts.append(f"{waits} in the {row['source_kind']} itself")
+    return "; ".join(parts) + "."
 
 
 CHECK = Check(
     check_id="metadata-latency",
     order=30,
-    title="The metadata store answers slowly",
+    title="The metadata store answers slowly, stalls, or fails",
     advice=(
         "Ask each ZooKeeper server: `echo mntr | nc HOST 2181` (zk_avg_latency, zk_outstanding_requests, zk_fsync...).",
         "Give ZooKeeper's transaction log a disk of its own, and look at the collector pauses of its process.",
@@ -142,9 +169,15 @@ CHECK = Check(
     ),
     source="docs/knowledge.md C; ZOOKEEPER-2044",
     policy=MetadataLatencyPolicy,
-    shards={"timed": Question(TIMED), "waiting": Question(WAITING), "heard": Question(HEARD)},
+    shards={
+        "timed": Question(operations_in("process_samples")),
+        "waiting": Question(WAITING),
+        "heard": Question(HEARD),
+    },
+    earlier={"timed_before": looking_back(operations_in("metrics"))},
     cluster={
-        "found": Question(FOUND, worst_first="mean_ms desc, source, store, source_kind"),
+        "spans": Question(SPANS),
+        "found": Question(FOUND, worst_first=WORST_FIRST),
         "judged": Question(JUDGED),
         "silent": silent_in("heard"),
         "too_few": Question(TOO_FEW),

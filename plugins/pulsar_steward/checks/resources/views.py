@@ -23,6 +23,46 @@ _OF_TOPICS = ("pulsar_compaction_", "pulsar_delayed_message_index_", "pulsar_sto
 
 _SERIES = ", ".join(f"'{name}{end}'" for name in (SWITCHES, WRITES) for end in ("", OVERFLOW))
 
+
+def latencies_of(samples: str) -> str:
+    """A select of how long ledgers took, by broker and event (`SWITCHES` or `WRITES`).
+
+    How many there were a second, how many took over 200 ms (slow) and over a second (stalled), and the namespace with
+    most slow ones and how many these are a second. `lost_percent`: of all the time that writers waited, how much they
+    waited in those over a second, at least: such ones are taken for a second, all others for the upper bound of their
+    bucket. Who waits for each write writes little while it stands still, so that shares of the number hide it.
+
+    Args:
+        samples: Where to look.
+    """
+    return f"""
+    with samples as (
+        select source, replace(series, '{OVERFLOW}', '') as event, labels_json->>'namespace' as namespace, value,
+            ends_with(series, '{OVERFLOW}') as stalled,
+            try_cast(split_part(labels_json->>'quantile', '_', 1) as double) as milliseconds,
+            try_cast(split_part(labels_json->>'quantile', '_', 2) as double) as most_milliseconds
+        from {samples} where series in ({_SERIES}) and isfinite(value)),
+    of_namespaces as (
+        select event, source, namespace, sum(value order by value) as rate,
+            coalesce(sum(value order by value) filter (stalled or milliseconds >= {SLOW_MILLISECONDS}), 0) as slow,
+            coalesce(sum(value order by value) filter (stalled), 0) as stalled,
+            coalesce(sum(value * most_milliseconds order by value * most_milliseconds) filter (not stalled), 0)
+                as others_waited
+        from samples group by event, source, namespace),
+    of_brokers as (
+        select event, source, sum(rate order by rate) as rate, sum(slow order by slow) as slow_rate,
+            sum(stalled order by stalled) as stalled_rate, max(slow) as namespace_rate,
+            sum(others_waited order by others_waited) as others_waited,
+            first(namespace order by slow desc, namespace desc nulls last) as namespace
+        from of_namespaces group by event, source)
+    select * exclude (others_waited), if(rate > 0, slow_rate * 100 / rate, 0) as slow_percent,
+        if(rate > 0, stalled_rate * 100 / rate, 0) as stalled_percent,
+        if(stalled_rate > 0, stalled_rate * 100000 / (stalled_rate * 1000 + greatest(others_waited, 0)), 0)
+            as lost_percent
+    from of_brokers
+    """
+
+
 VIEWS = (
     # The samples that are numbers, without those of topics and namespaces, which are nearly all.
     View(
@@ -34,30 +74,6 @@ VIEWS = (
         """,
         kept=True,
     ),
-    # By broker and event (`SWITCHES` or `WRITES`): how many there were a second, how many took over 200 ms (slow) and
-    # over a second (stalled), and the namespace with most slow ones and how many these are a second.
-    View(
-        "ledger_latencies",
-        f"""
-        with samples as (
-            select source, replace(series, '{OVERFLOW}', '') as event, labels_json->>'namespace' as namespace, value,
-                ends_with(series, '{OVERFLOW}') as stalled,
-                try_cast(split_part(labels_json->>'quantile', '_', 1) as double) as milliseconds
-            from metrics where series in ({_SERIES}) and isfinite(value)),
-        of_namespaces as (
-            select event, source, namespace, sum(value order by value) as rate,
-                coalesce(sum(value order by value) filter (stalled or milliseconds >= {SLOW_MILLISECONDS}), 0) as slow,
-                coalesce(sum(value order by value) filter (stalled), 0) as stalled
-            from samples group by event, source, namespace),
-        of_brokers as (
-            select event, source, sum(rate order by rate) as rate, sum(slow order by slow) as slow_rate,
-                sum(stalled order by stalled) as stalled_rate, max(slow) as namespace_rate,
-                first(namespace order by slow desc, namespace desc nulls last) as namespace
-            from of_namespaces group by event, source)
-        select *, if(rate > 0, slow_rate * 100 / rate, 0) as slow_percent,
-            if(rate > 0, stalled_rate * 100 / rate, 0) as stalled_percent
-        from of_brokers
-        """,
-        kept=True,
-    ),
+    # What `latencies_of` says of each broker of the shard.
+    View("ledger_latencies", latencies_of("metrics"), kept=True),
 )

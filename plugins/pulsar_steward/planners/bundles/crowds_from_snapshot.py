@@ -68,11 +68,15 @@ def busy_bundles(snapshot: Snapshot) -> Busy:
     owned = table.filter(pc.is_valid(table["owner"]))
     flow = whole(owned, "throughput_in_bytes", "throughput_out_bytes")
     clients = whole(owned, "producers", "consumers")
+    (bytes_, with_bytes), (clients_, with_clients) = map(_without_busiest, (flow, clients))
     return Busy(
-        bytes=_sum(flow),
-        with_bytes=_sum(pc.greater(flow, 0)),
-        clients=_sum(clients),
-        with_clients=_sum(pc.greater(clients, 0)),
+        bytes=bytes_,
+        with_bytes=with_bytes,
+        clients=clients_,
+        with_clients=with_clients,
+        all_bytes=_sum(flow),
+        all_clients=_sum(clients),
+        brokers=len(set(owned["owner"].to_pylist())),
     )
 
 
@@ -179,6 +183,13 @@ def _rising(positions: list[int] | None) -> tuple[int, ...] | None:
 
 def _plain(column: pa.ChunkedArray) -> list[int]:
     return list(column.to_pylist())
+
+
+def _without_busiest(column: pa.ChunkedArray) -> tuple[int, int]:
+    """The sum of those that carry anything, without the busiest tenth of them, and how many it is of."""
+    busy = sorted(value for value in column.to_pylist() if value and value > 0)
+    rest = busy[: len(busy) - len(busy) // 10]
+    return sum(rest), len(rest)
 
 
 def _sum(column: pa.ChunkedArray) -> int:

@@ -148,7 +148,7 @@ def _holey(
 ) -> dict[str, tuple[SubscriptionFigures, ...]]:
     """Subscriptions with more ack holes than are persisted, by topic."""
     least = min(each.persisted_holes for each in around.values())
-    columns = ["topic", "namespace", "subscription", "backlog_messages", "ack_holes", "entries_since_first_gap"]
+    columns = ["topic", "namespace", "subscription", "backlog_entries", "ack_holes", "entries_since_first_gap"]
     wanted = [("ack_holes", ">", least), ("namespace", "in", sorted(around))]
     table = snapshot.table(SUBSCRIPTIONS, columns, wanted)
     ours = table.filter(pc.is_in(table["topic"], value_set=topics["topic"]))
@@ -157,7 +157,7 @@ def _holey(
         found[row["topic"]].append(
             SubscriptionFigures(
                 subscription=row["subscription"],
-                backlog_messages=row["backlog_messages"] or 0,
+                backlog_entries=row["backlog_entries"] or 0,
                 holes=row["ack_holes"],
                 entries_since_first_gap=row["entries_since_first_gap"] or 0,
             )

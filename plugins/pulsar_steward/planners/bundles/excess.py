@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.checks.placement.bundle_topic_skew import FEW_BUNDLES
 from pulsar_steward.planners.bundles.facts import MEGABYTE, BrokerLimits, Busy, Crowd, Load, TopicFact
 from pulsar_steward.policy.schema import Policy
 
@@ -96,7 +97,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     def topics(self, more: int) -> int:
         """Topics from which on `bundle-topic-skew` warns, once there are so many bundles more."""
         skew = self.policy.bundle_topic_skew
-        by_mean = -(-skew.warning_times_mean * self.crowd.topics // (self.crowd.bundles + more))
+        bundles = self.crowd.bundles + more
+        # Of few bundles, so many times the mean of the others: most * (bundles - 1) >= times * (topics - most).
+        parts = bundles - 1 + skew.warning_times_mean if 1 < bundles <= FEW_BUNDLES else bundles
+        by_mean = -(-skew.warning_times_mean * self.crowd.topics // parts)
         return int(min(skew.warning_topics_per_bundle, by_mean))
 
     def excesses(self, piece: Piece, more: int) -> tuple[Excess, ...]:
@@ -127,8 +131,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         policy, busy, own = self.cluster.hot_bundle, self.busy, self.brokers.get(owner, BrokerLimits())
         by_bytes = policy.warning_times_mean * busy.bytes // max(busy.with_bytes + more, 1)
         by_clients = policy.warning_times_mean * busy.clients // max(busy.with_clients + more, 1)
-        hot_bytes = max(policy.minimum_throughput_megabytes * MEGABYTE, by_bytes)
-        hot_clients = max(policy.minimum_clients, by_clients)
+        share, brokers = policy.minimum_broker_share_percent, 100 * max(busy.brokers, 1)
+        hot_bytes = max(policy.minimum_throughput_megabytes * MEGABYTE, by_bytes, share * busy.all_bytes // brokers)
+        hot_clients = max(policy.minimum_clients, by_clients, share * busy.all_clients // brokers)
         return [
             (THROUGHPUT, min(hot_bytes, own.bytes + 1) if own.bytes else hot_bytes),
             (CLIENTS, min(hot_clients, own.clients + 1) if own.clients else hot_clients),

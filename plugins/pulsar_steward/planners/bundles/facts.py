@@ -110,12 +110,18 @@ class Crowd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Busy(msgspec.Struct, frozen=True, kw_only=True):
-    """What `hot-bundle` compares with: sums over all owned bundles, and how many of them carry anything."""
+    """What `hot-bundle` compares with: sums over owned bundles that carry anything, without the busiest tenth of these.
+
+    And how many these are, beside the sums over all owned bundles, and how many brokers own them.
+    """
 
     bytes: int = 0
     with_bytes: int = 0
     clients: int = 0
     with_clients: int = 0
+    all_bytes: int = 0
+    all_clients: int = 0
+    brokers: int = 0
 
 
 class BrokerLimits(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,13 +22,13 @@ WHY_UNKNOWN = "brokers tell it only where an age quota is set, and nothing comes
 
 
 def waiting_subscriptions(snapshot: Snapshot, namespaces: Sequence[str]) -> pa.Table:
-    """Subscriptions with a backlog of these namespaces: `topic` and `backlog_messages`.
+    """Subscriptions with a backlog of these namespaces: `topic` and `backlog_entries`.
 
     Raises:
         SnapshotError: If the table cannot be read.
     """
-    filters = [("namespace", "in", namespaces), ("backlog_messages", ">", 0)]
-    return snapshot.table(SUBSCRIPTIONS, ["topic", "backlog_messages"], filters)
+    filters = [("namespace", "in", namespaces), ("backlog_entries", ">", 0)]
+    return snapshot.table(SUBSCRIPTIONS, ["topic", "backlog_entries"], filters)
 
 
 def drilled_ages(snapshot: Snapshot, namespaces: Sequence[str]) -> dict[str, int]:
@@ -83,7 +83,7 @@ def backlogs_of(topics: pa.Table, subscriptions: pa.Table, most: int) -> tuple[B
     messages: dict[str, list[int]] = {name: [] for name in largest["topic"].to_pylist()}
     ours = subscriptions.filter(pc.is_in(subscriptions["topic"], largest["topic"].combine_chunks()))
     for row in ours.to_pylist():
-        messages[row["topic"]].append(row["backlog_messages"])
+        messages[row["topic"]].append(row["backlog_entries"])
     return tuple(
         Backlog(topic=row["topic"], bytes=row["backlog_bytes"], messages=tuple(sorted(messages[row["topic"]])))
         for row in largest.to_pylist()

@@ -73,7 +73,7 @@ def test_a_split_is_described_and_cannot_be_undone() -> None:
     assert (step.change.bundle, step.change.algorithm) == (str(FIRST), "topic_count_equally_divide")
     assert step.undo is None
     assert "cannot be undone" in step.undo_note
-    assert step.why == f"It carries 1,500 topics, of which 900 topics are too many in one bundle of {NAMESPACE}"
+    assert step.why == f"It carries 1,500 topics, of which 688 topics are too many in one bundle of {NAMESPACE}"
     assert step.effect.count("750 topics, 0.0 MB/s and 0 clients") == 2
     assert step.touched.topics == 1500
     assert step.guards

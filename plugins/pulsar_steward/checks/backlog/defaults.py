@@ -1,0 +1,147 @@
+"""What brokers do where a namespace sets nothing about quotas, retention and expiry, and whether they agree on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+from pulsar_steward.checks.check import Question
+from pulsar_steward.checks.views import View
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Answer
+
+DEFAULTS = Question("select * from broker_defaults cross join defaults_that_differ")
+"""For `cluster`: the answer goes to `Defaults.of`."""
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """What brokers do where nothing is set; None: it was not read.
+
+    Attributes:
+        limit_bytes: Size quota; under 0: none.
+        limit_seconds: Age quota; 0 or under: none.
+        policy: What happens when a quota is exceeded.
+        retention_minutes: Retention in time; -1: unlimited.
+        retention_megabytes: Retention in size; -1: unlimited. Both 0: nothing is retained.
+        ttl_seconds: Time to live; 0: none.
+        differing: Names of those that brokers do not agree on, and that some namespace rests on.
+    """
+
+    limit_bytes: int | None = None
+    limit_seconds: int | None = None
+    policy: str | None = None
+    retention_minutes: int | None = None
+    retention_megabytes: int | None = None
+    ttl_seconds: int | None = None
+    differing: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, answer: Answer) -> Defaults:
+        """What was answered to `DEFAULTS`."""
+        return cls(**{**answer.one, "differing": tuple(answer.one["differing"])})
+
+    def unknown(self, *names: str) -> str | None:
+        """Why nothing can be said of namespaces that rest on these defaults; None where all are known."""
+        missing = [each.name for each in fields(self) if each.name in names and getattr(self, each.name) is None]
+        if missing:
+            return f"What brokers do where a namespace sets nothing was not read: {', '.join(missing)}."
+        differing = [name for name in names if name in self.differing]
+        if not differing:
+            return None
+        return (
+            f"Brokers differ in what they do where a namespace sets nothing ({', '.join(differing)}): what most of them"
+            " do was looked at, and a topic is under what its own broker does."
+        )
+
+
+GIGABYTES, BYTES = "backlogQuotaDefaultLimitGB", "backlogQuotaDefaultLimitBytes"
+SECONDS, POLICY = "backlogQuotaDefaultLimitSecond", "backlogQuotaDefaultRetentionPolicy"
+RETENTION_MINUTES, RETENTION_MB = "defaultRetentionTimeInMinutes", "defaultRetentionSizeInMB"
+TTL = "ttlDurationDefaultInSeconds"
+
+
+def _value(key: str) -> str:
+    return f"max(value) filter (where key = '{key}')"
+
+
+def _number(key: str) -> str:
+    return f"try_cast(trim({_value(key)}) as double)"
+
+
+def _whole(key: str) -> str:
+    return f"try_cast(trunc({_number(key)}) as bigint)"
+
+
+_DEFAULTS = f"""
+    -- The size in gigabytes, where it is above 0, goes before that in bytes.
+    case when {_number(GIGABYTES)} > 0 then try_cast(trunc({_number(GIGABYTES)} * 1024 ** 3) as bigint)
+        else {_whole(BYTES)} end as limit_bytes,
+    {_whole(SECONDS)} as limit_seconds,
+    {_value(POLICY)} as policy,
+    {_whole(RETENTION_MINUTES)} as retention_minutes,
+    {_whole(RETENTION_MB)} as retention_megabytes,
+    {_whole(TTL)} as ttl_seconds
+"""
+
+BROKER_DEFAULTS = f"""
+with told as (
+    select key, value, count(*) as brokers from configuration
+    where value is not null and key in (
+        '{GIGABYTES}', '{BYTES}', '{SECONDS}', '{POLICY}', '{RETENTION_MINUTES}', '{RETENTION_MB}', '{TTL}')
+    group by key, value),
+usual as (select key, first(value order by brokers desc, value) as value from told group by key)
+select {_DEFAULTS} from usual
+"""
+"""One row, columns of `Defaults`: the values of most brokers, of equally frequent ones the lowest text."""
+
+DIFFERING = f"""
+with told as (select broker, {_DEFAULTS} from configuration where value is not null group by broker),
+differ as (
+    -- Limits that are none are all the same.
+    select count(distinct if(limit_bytes < 0, -1, limit_bytes)) > 1 as limit_bytes,
+        count(distinct if(limit_seconds < 0, 0, limit_seconds)) > 1 as limit_seconds,
+        count(distinct policy) > 1 as policy,
+        count(distinct retention_minutes) > 1 as retention_minutes,
+        count(distinct retention_megabytes) > 1 as retention_megabytes, count(distinct ttl_seconds) > 1 as ttl_seconds
+    from told),
+rest as (
+    select coalesce(bool_or(not bytes_own), false) as on_bytes, coalesce(bool_or(not seconds_own), false) as on_seconds,
+        coalesce(bool_or(not retention_own), false) as on_retention, coalesce(bool_or(not ttl_own), false) as on_ttl
+    from namespace_policies)
+select list_filter([
+    case when limit_bytes and on_bytes then 'limit_bytes' end,
+    case when limit_seconds and on_seconds then 'limit_seconds' end,
+    case when policy and (on_bytes or on_seconds) then 'policy' end,
+    case when retention_minutes and on_retention then 'retention_minutes' end,
+    case when retention_megabytes and on_retention then 'retention_megabytes' end,
+    case when ttl_seconds and on_ttl then 'ttl_seconds' end], lambda name: name is not null) as differing
+from differ cross join rest
+"""
+"""One row: `differing`, a list of those of these columns in which brokers differ while a namespace rests on them."""
+
+PRECISE, ROLLOVER = "preciseTimeBasedBacklogQuotaCheck", "managedLedgerMaxLedgerRolloverTimeMinutes"
+
+_A_CENTURY_MINUTES = 52_600_000
+
+AGE_QUOTA_DELAYS = f"""
+with told as (
+    select broker, lower(trim({_value(PRECISE)})) as precise, {_whole(ROLLOVER)} as minutes
+    from configuration where key in ('{PRECISE}', '{ROLLOVER}') group by broker)
+select max(case when precise = 'true' then 0
+    when precise is not null and minutes is not null then least(greatest(minutes, 0), {_A_CENTURY_MINUTES}) * 60
+    end)::bigint as delay_seconds
+from told
+"""
+"""One row: how much later than its time an age quota may act, on the broker where that is the most; null: not known.
+
+Unless a broker reads the oldest message itself (`preciseTimeBasedBacklogQuotaCheck`), it counts from when the ledger of
+that message was closed, which on a quiet topic is when it has been open for the longest that ledgers are.
+"""
+
+FIRST_VIEWS = (View("broker_defaults", BROKER_DEFAULTS), View("age_quota_delays", AGE_QUOTA_DELAYS))
+"""What policies of namespaces are read with."""
+
+LAST_VIEWS = (View("defaults_that_differ", DIFFERING),)
+"""They need `namespace_policies`."""

@@ -1,0 +1,127 @@
+"""How long the connections of brokers last: since their start, and since the snapshots of the last hour."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.checks.views import STARTED
+from pulsar_steward.checks.words import duration
+from pulsar_steward.model.finding import Finding, Severity
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Row
+
+ACTIVE = "pulsar_active_connections"
+SUCCEEDED = "pulsar_connection_create_success_count"
+FAILED = "pulsar_connection_create_fail_count"
+
+SERIES = (STARTED, ACTIVE, SUCCEEDED)
+"""Without these nothing can be said of a broker's connections."""
+
+YOUNG_SECONDS = "2 * 60 * $collect__recent_minutes"
+"""For so long after a broker's start clients are naturally new."""
+
+# Handshakes are counted, not sockets: probes of the port open sockets all the time and shake no hands.
+COUNTED = f"""
+select source as broker, $now - max(value) filter (series = '{STARTED}') as uptime_seconds,
+    max(value) filter (series = '{ACTIVE}') as active, max(value) filter (series = '{SUCCEEDED}') as succeeded,
+    coalesce(max(value) filter (series = '{FAILED}'), 0.0) as failed
+from metrics
+where source_kind = 'broker' and series in {(*SERIES, FAILED)} and isfinite(value)
+group by source
+"""
+"""Asked of an earlier snapshot, the uptime is as of now too, and so is the same as long as the process is."""
+
+CONNECTIONS = """
+select broker, uptime_seconds, active, failed, succeeded,
+    case when active is not null and succeeded is not null then greatest(succeeded - active, 0.0) end as replaced,
+    replaced * 60 / nullif(uptime_seconds, 0.0) as replaced_per_minute,
+    replaced * 3600 / nullif(uptime_seconds, 0.0) / greatest(active, 1.0) as turnovers_per_hour
+from brokers left join counted using (broker) where read
+"""
+"""Of every broker that was read what it tells of its connections, and how many of them since its start are no longer
+there; null where it does not."""
+
+# What opened and what closed: clients that leave for good, or that come from a broker that restarts, replace nobody.
+LATELY = """
+select broker, now.active, now.failed - counted_before.failed as failed, $now - epoch(taken_at) as seconds,
+    least(now.succeeded - counted_before.succeeded,
+        now.succeeded - counted_before.succeeded - now.active + counted_before.active) as replaced,
+    replaced / greatest(now.active, counted_before.active, 1.0) as turnovers
+from counted now join counted_before using (broker)
+where abs(now.uptime_seconds - counted_before.uptime_seconds) < 2 and now.succeeded >= counted_before.succeeded
+    and now.active is not null and counted_before.active is not null and seconds > 0
+"""
+"""What each broker's connections did since earlier snapshots of the same process: a new one counts from 0."""
+
+BURSTS = f"""
+select broker, lately.active, lately.failed, lately.seconds, lately.replaced, turnovers,
+    lately.replaced * 60 / seconds as replaced_per_minute
+from lately join connections using (broker)
+where turnovers >= $warning_burst_turnovers and lately.replaced * 60 / seconds >= $minimum_replaced_per_minute
+    and uptime_seconds >= {YOUNG_SECONDS}
+qualify row_number() over (partition by broker order by turnovers / seconds desc, seconds) = 1
+"""
+"""The worst of these of each broker."""
+
+# A storm of last week is in the average for weeks.
+SHORT_LIVED = f"""
+with since as (
+    select broker, max(seconds) as seconds, arg_max(turnovers * 3600 / seconds, seconds) as turnovers_per_hour
+    from lately group by broker)
+select connections.*,
+    if(since.turnovers_per_hour < $warning_turnovers_per_hour, since.seconds, null) as calm_seconds,
+    calm_seconds is null as storming
+from connections anti join bursts using (broker) left join since using (broker)
+where connections.turnovers_per_hour >= $warning_turnovers_per_hour
+    and replaced_per_minute >= $minimum_replaced_per_minute and uptime_seconds >= {YOUNG_SECONDS}
+"""
+
+SILENT = """
+select broker from connections where uptime_seconds is null or active is null or succeeded is null
+"""
+
+
+def burst_of(row: Row, check_id: str) -> Finding:
+    """A finding about a row of `BURSTS`."""
+    return Finding(
+        check_id=check_id,
+        severity=Severity.WARNING,
+        subject=row["broker"],
+        evidence=(
+            f"Broker {row['broker']} has {row['active']:,.0f} connections, and in the last {duration(row['seconds'])}"
+            f" {row['replaced']:,.0f} others were replaced: {row['replaced_per_minute']:,.0f} a minute, all of them"
+            f" {row['turnovers']:,.1f} times; a deployment replaces them once{_failed(row)}."
+        ),
+        figures={
+            "connections_active": int(row["active"]),
+            "connections_failed": max(0, int(row["failed"])),
+            "connections_replaced": int(row["replaced"]),
+            "seconds": int(row["seconds"]),
+        },
+    )
+
+
+def average_of(row: Row, check_id: str) -> Finding:
+    """A finding about a row of `SHORT_LIVED`."""
+    calm = "" if row["storming"] else f"; but not in the last {duration(row['calm_seconds'])}"
+    return Finding(
+        check_id=check_id,
+        severity=Severity.WARNING if row["storming"] else Severity.INFO,
+        subject=row["broker"],
+        evidence=(
+            f"Broker {row['broker']} has {row['active']:,.0f} connections, and {row['replaced']:,.0f} others came and"
+            f" went in the {duration(row['uptime_seconds'])} since it started: {row['replaced_per_minute']:,.0f} a"
+            f" minute, all of them {row['turnovers_per_hour']:,.1f} times an hour{_failed(row)}{calm}."
+        ),
+        figures={
+            "connections_active": int(row["active"]),
+            "connections_failed": int(row["failed"]),
+            "connections_replaced": int(row["replaced"]),
+            "uptime_seconds": int(row["uptime_seconds"]),
+        },
+    )
+
+
+def _failed(row: Row) -> str:
+    return f"; {row['failed']:,.0f} handshakes failed" if row["failed"] > 0 else ""

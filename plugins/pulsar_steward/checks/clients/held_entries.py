@@ -1,0 +1,107 @@
+"""Cursors that one message holds back: nearly all that follows it is acknowledged, and none of it can be deleted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pulsar_steward.checks.clients.consumers import slowest_words, subject_of
+from pulsar_steward.checks.clients.in_a_row import each_since
+from pulsar_steward.model.finding import Finding, Severity
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Row
+    from pulsar_steward.checks.clients.ack_holes import AckHolesPolicy
+    from pulsar_steward.checks.clients.in_a_row import EarlierRows
+
+MAX_SUBSCRIPTIONS = 1000
+"""That are looked at, those with most entries first."""
+
+ACKNOWLEDGED_SHARE = 10
+"""At most one in so many of the entries waits; of a backlog that is only long, nearly all do."""
+
+# A message that waits for its time holds as much, and is left to the check for that.
+HELD = f"""
+with spans as (
+    select topic, subscription, s.namespace, broker, consumers, ack_holes, backlog_entries,
+        entries_since_first_gap as entries
+    from user_subscriptions s join limits using (namespace)
+    where entries_since_first_gap >= warning_held_entries and ack_holes > 0
+        and backlog_entries <= entries_since_first_gap // {ACKNOWLEDGED_SHARE}),
+delayed as (
+    select topic, subscription from clients_delayed told join spans using (topic, subscription)
+    where told.messages > 0 and (told_by is null or told_by = broker))
+select * from spans anti join delayed using (topic, subscription)
+"""
+
+MOST_FIRST = "entries desc, topic, subscription"
+
+BEFORE = """
+select topic, subscription, max(entries_since_first_gap) as entries
+from raw_subscriptions semi join held using (topic, subscription) group by topic, subscription
+"""
+"""The same subscriptions in an earlier snapshot."""
+
+
+@dataclass(frozen=True)
+class HeldEntries:
+    """A cursor that a message holds back.
+
+    Attributes:
+        row: A row of `HELD`.
+        limits: Those in force for it.
+        before: What earlier snapshots say.
+    """
+
+    row: Row
+    limits: AckHolesPolicy
+    before: EarlierRows
+
+    @cached_property
+    def alike(self) -> list[Row]:
+        """Earlier snapshots in a row since which the first entry may have been the same, the newest first."""
+        return self.before.in_a_row(self.row, _no_fewer)
+
+    @property
+    def severity(self) -> Severity | None:
+        """By for how long; None: a short while ago there were more, so the first entry is another one by now."""
+        if not self.alike:
+            return Severity.INFO if next(self.before.told(self.row), None) is None else None
+        long = self.before.seconds_since(self.alike[-1]["taken_at"]) >= 60 * self.limits.warning_held_minutes
+        return Severity.WARNING if long else Severity.INFO
+
+    def finding(self, check_id: str) -> Finding | None:
+        """What is found, if anything is."""
+        row, severity = self.row, self.severity
+        if severity is None:
+            return None
+        holes = "1 ack hole" if row["ack_holes"] == 1 else f"{row['ack_holes']:,} ack holes"
+        return Finding(
+            check_id=check_id,
+            severity=severity,
+            subject=subject_of(row),
+            evidence=(
+                f"{row['entries']:,} entries of {row['topic']} follow the first one that subscription"
+                f" {row['subscription']} has not acknowledged, and only {row['backlog_entries']:,} of them wait"
+                f" ({holes}): what nobody acknowledges holds the cursor back, and no ledger from"
+                f" there on is deleted ({self._since}); {slowest_words(row)}."
+            ),
+            figures={
+                "ack_holes": row["ack_holes"],
+                "backlog_entries": row["backlog_entries"],
+                "entries_since_first_gap": row["entries"],
+            },
+        )
+
+    @property
+    def _since(self) -> str:
+        if not self.alike:
+            return "since when is not known; a message that takes long, or waits for its time, would look the same"
+        return (
+            f"{self.row['entries'] - self.alike[-1]['entries']:,} more by now; it was so {each_since(self.alike)} too"
+        )
+
+
+def _no_fewer(newer: Row, older: Row) -> bool:
+    return bool(older["entries"] is not None and 0 < older["entries"] <= newer["entries"])

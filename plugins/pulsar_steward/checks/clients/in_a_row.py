@@ -1,0 +1,97 @@
+"""What earlier snapshots say of a subscription, topic or consumer: in how many in a row it has shown the same."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import UTC, timedelta
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from pulsar_steward.checks.check import About, Answer, Earlier, Row
+
+MIN_EARLIER = 2
+"""Earlier snapshots in which clients had just connected as well; with this one that makes three."""
+
+Key: TypeAlias = "tuple[str, ...]"
+
+
+@dataclass(frozen=True)
+class EarlierRows:
+    """The rows of a look-back, by what they are about.
+
+    Attributes:
+        taken_at: When this snapshot was taken.
+        snapshots: Earlier ones that were asked, the newest first.
+        columns: Those that say what a row is about.
+        rows: What was answered, by these columns and by the time of the snapshot.
+    """
+
+    taken_at: datetime
+    snapshots: tuple[Earlier, ...]
+    columns: tuple[str, ...]
+    rows: Mapping[Key, Mapping[datetime, Row]]
+
+    @classmethod
+    def of(cls, answer: Answer, about: About, minutes: int, *columns: str) -> EarlierRows:
+        """The answer to a look-back of so many minutes."""
+        since = about.taken_at - timedelta(minutes=minutes)
+        rows: dict[Key, dict[datetime, Row]] = defaultdict(dict)
+        for row in answer.rows:
+            rows[tuple(row[name] for name in columns)][row["taken_at"]] = row
+        snapshots = tuple(each for each in about.earlier if each.taken_at >= since)
+        return cls(about.taken_at, snapshots, columns, rows)
+
+    def told(self, row: Row, until: datetime | None = None) -> Iterator[tuple[datetime, Row | None]]:
+        """What each earlier snapshot says of what a row is about, the newest first; None: it is not in the answer.
+
+        A snapshot that is partial and says nothing may not have seen it, and is passed over.
+
+        Args:
+            row: A row of this snapshot.
+            until: Later snapshots are left out.
+        """
+        theirs = self.rows.get(tuple(row[name] for name in self.columns), {})
+        for each in self.snapshots:
+            older = theirs.get(each.taken_at)
+            if (older is not None or not each.partial) and (until is None or each.taken_at <= until):
+                yield each.taken_at, older
+
+    def in_a_row(self, row: Row, same: Callable[[Row, Row], bool], until: datetime | None = None) -> list[Row]:
+        """The rows of those snapshots right before this one that show the same, the newest first.
+
+        Args:
+            row: A row of this snapshot.
+            same: Whether a row and the one before it show the same.
+            until: As of `told`.
+        """
+        found: list[Row] = []
+        newer = row
+        for _, older in self.told(row, until):
+            if older is None or not same(newer, older):
+                break
+            found.append(older)
+            newer = older
+        return found
+
+    def keep_on(self, rows: Sequence[Row], minutes: int) -> bool:
+        """Whether rows of `in_a_row` are so many, over so long, that neither one start nor one move explains them."""
+        return len(rows) >= MIN_EARLIER and self.seconds_since(rows[-1]["taken_at"]) >= 60 * minutes
+
+    def seconds_since(self, moment: datetime) -> int:
+        """From then until this snapshot."""
+        return int((self.taken_at - moment).total_seconds())
+
+
+def each_since(rows: list[Row]) -> str:
+    """In which earlier snapshots it was the same, for rows of `EarlierRows.in_a_row`."""
+    since = utc(rows[-1]["taken_at"])
+    return f"in the snapshot of {since}" if len(rows) == 1 else f"in each of {len(rows)} snapshots since {since}"
+
+
+def utc(moment: datetime) -> str:
+    """A time as a person reads it."""
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"

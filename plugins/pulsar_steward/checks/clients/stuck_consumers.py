@@ -1,0 +1,146 @@
+"""Some of a subscription's consumers are stuck and hold messages, while the others work."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pulsar_steward.checks.clients.consumers import consumers_words
+from pulsar_steward.checks.clients.in_a_row import each_since
+from pulsar_steward.model.finding import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from pulsar_steward.checks.check import Row
+    from pulsar_steward.checks.clients.in_a_row import EarlierRows
+    from pulsar_steward.checks.clients.subscription_stalled import SubscriptionStalledPolicy
+
+MAX_CONSUMERS = 1000
+"""That are looked at, those that hold most first."""
+
+COLUMNS = ("topic", "subscription", "consumer", "address", "connected_since", "unacked_messages")
+"""What makes it the same consumer that holds the same messages: one that works holds other ones, and seldom as many."""
+
+# Only consumers that the snapshot names. Of Exclusive and Failover subscriptions one consumer gets everything: if it is
+# stuck, all stands still.
+STUCK = """
+select topic, subscription, consumer, address, connected_since, c.unacked_messages, s.namespace,
+    coalesce(c.available_permits, 0) as permits, false as blocked, s.consumers, s.consumers_stuck,
+    s.entries_since_first_gap as entries
+from clients c join user_subscriptions s using (topic, subscription) join limits on limits.namespace = s.namespace
+where c.unacked_messages >= minimum_held_messages and c.available_permits <= 0 and c.message_rate_out <= 0
+    and c.ack_rate <= 0 and not coalesce(c.blocked, false) and s.consumers_stuck > 0 and s.consumers_stuck < s.consumers
+    and coalesce(s.type, 'Shared') not in ('Exclusive', 'Failover')
+"""
+
+MOST_FIRST = "unacked_messages desc, topic, subscription, consumer, address, connected_since"
+
+BEFORE = """
+with gaps as (
+    select topic, subscription, max(entries_since_first_gap) as entries
+    from raw_subscriptions semi join stuck using (topic, subscription) group by topic, subscription)
+select topic, subscription, consumer, address, connected_since, unacked_messages, entries
+from raw_clients
+    semi join stuck using (topic, subscription, consumer, address, connected_since, unacked_messages)
+    left join gaps using (topic, subscription)
+where available_permits <= 0 and message_rate_out <= 0 and ack_rate <= 0
+"""
+"""Those that were stuck in an earlier snapshot already, with as many messages."""
+
+
+@dataclass(frozen=True)
+class StuckConsumers:
+    """Those of one subscription.
+
+    Attributes:
+        rows: Rows of `STUCK`, those that hold most first.
+        limits: Those in force for it.
+        before: What earlier snapshots say.
+    """
+
+    rows: tuple[Row, ...]
+    limits: SubscriptionStalledPolicy
+    before: EarlierRows
+
+    @property
+    def count(self) -> int:
+        """How many are stuck, whether they are named or not."""
+        return max(int(self.rows[0]["consumers_stuck"]), len(self.rows))
+
+    @property
+    def held(self) -> int:
+        """Unacknowledged messages of those that are named."""
+        return sum(row["unacked_messages"] for row in self.rows)
+
+    @cached_property
+    def alike(self) -> list[Row]:
+        """Of the one that has been stuck the longest, the snapshots in a row that show it, the newest first."""
+        return max((self.before.in_a_row(row, _holds_back) for row in self.rows), key=len)
+
+    @property
+    def since_seconds(self) -> int | None:
+        """For how long that one has been stuck, at least; None: not known."""
+        return self.before.seconds_since(self.alike[-1]["taken_at"]) if self.alike else None
+
+    @property
+    def severity(self) -> Severity | None:
+        """By how long and how many; None: it was not so a short while ago, as when a consumer pauses."""
+        since = self.since_seconds
+        if since is None:
+            return None if self._seen_lately else Severity.INFO
+        many = self.count * 100 >= self.rows[0]["consumers"] * self.limits.warning_stuck_percent
+        least = self.limits.warning_minutes if many else self.limits.critical_minutes
+        return Severity.WARNING if since >= 60 * least else Severity.INFO
+
+    @property
+    def _seen_lately(self) -> bool:
+        short_while = self.before.taken_at - timedelta(minutes=2 * self.limits.warning_minutes)
+        return any(at >= short_while for at, _ in self.before.told(self.rows[0]))
+
+
+def by_subscription(
+    rows: Iterable[Row], limits_of: Callable[[str], SubscriptionStalledPolicy], before: EarlierRows
+) -> Iterator[StuckConsumers]:
+    """Rows of `STUCK` by subscription, with the limits of its namespace."""
+    found: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        found[row["topic"], row["subscription"]].append(row)
+    for theirs in found.values():
+        yield StuckConsumers(tuple(theirs), limits_of(theirs[0]["namespace"]), before)
+
+
+def evidence_of(stuck: StuckConsumers) -> str:
+    """The trouble in a sentence."""
+    row = stuck.rows[0]
+    named = consumers_words(stuck.rows)
+    are = "is" if stuck.count == 1 else "are"
+    return (
+        f"{stuck.count:,} of the {row['consumers']:,} consumers of subscription {row['subscription']} of {row['topic']}"
+        f" {are} stuck, holding {stuck.held:,} unacknowledged messages: no permits left, nothing delivered and nothing"
+        f" acknowledged in the last minute ({_since(stuck)}): {named}."
+    )
+
+
+def figures_of(stuck: StuckConsumers) -> dict[str, int]:
+    """The same numbers by name."""
+    figures = {
+        "consumers": stuck.rows[0]["consumers"],
+        "consumers_stuck": stuck.count,
+        "unacked_messages": stuck.held,
+    }
+    return figures if stuck.since_seconds is None else figures | {"since_seconds": stuck.since_seconds}
+
+
+def _since(stuck: StuckConsumers) -> str:
+    if not stuck.alike:
+        return "since when is not known; a pause would look the same"
+    return f"with as many messages {each_since(stuck.alike)} too"
+
+
+def _holds_back(newer: Row, older: Row) -> bool:
+    """Whether the first entry that is not acknowledged may be the same: what is read behind it only becomes more."""
+    return newer["entries"] is None or older["entries"] is None or newer["entries"] >= older["entries"]

@@ -1,0 +1,146 @@
+"""The estimate of how long a failover takes: what is lost, who takes it over, and the formula in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pulsar_steward.checks.words import duration
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.delayed.failover_time import FailoverTimePolicy
+
+
+@dataclass(frozen=True)
+class Load:
+    """What the others have to take over.
+
+    Attributes:
+        lost: Who is lost: a broker, ``host:webport``, or a host with all of its brokers.
+        bundles: Bundles that it owns.
+        topics: Topics that are loaded on it.
+        delayed: Delayed messages that are read anew, of all its subscriptions.
+        most_delayed: Of them, those of one subscription, which one reader reads.
+        brokers: How many brokers are lost.
+    """
+
+    lost: str
+    bundles: int
+    topics: int
+    delayed: int
+    most_delayed: int
+    brokers: int = 1
+
+    @property
+    def words(self) -> str:
+        """Who is lost, in a sentence."""
+        return self.lost if self.brokers == 1 else f"host {self.lost} with its {self.brokers:,} brokers"
+
+
+@dataclass(frozen=True)
+class Takers:
+    """Who takes over.
+
+    Attributes:
+        others: Brokers that are left; where there is none, the broker itself after its restart.
+        loads_at_once: Topics that each of them loads at a time, at most; None: not known.
+        load_timeout_seconds: After which the load of a topic fails, the time that it waits for its turn included.
+    """
+
+    others: int
+    loads_at_once: int | None = None
+    load_timeout_seconds: int = 60
+
+    @property
+    def brokers(self) -> int:
+        """At least one."""
+        return max(self.others, 1)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Seconds until everything is served again, by part."""
+
+    load: Load
+    takers: Takers
+    session: float
+    assigning: float
+    loading: float
+    reading: float
+
+    @property
+    def seconds(self) -> int:
+        """All parts, one after the other, rounded up."""
+        return -int(-(self.session + self.assigning + self.loading + self.reading) // 1)
+
+    @property
+    def times_out(self) -> bool:
+        """Whether topics wait longer for their turn than a load may take."""
+        return self.loading > self.takers.load_timeout_seconds
+
+
+def rate_of_one(takers: Takers, policy: FailoverTimePolicy) -> int:
+    """Topics that one broker loads in a second."""
+    rate = policy.topics_loaded_per_second_per_broker
+    if takers.loads_at_once is None:
+        return rate
+    return min(rate, max(takers.loads_at_once * 1000 // policy.milliseconds_per_topic_load, 1))
+
+
+def estimated(load: Load, takers: Takers, session_seconds: float, policy: FailoverTimePolicy) -> Estimate:
+    """What the loss takes.
+
+    The session ends; the leader assigns the bundles one after the other; the other brokers load the topics, each its
+    part, as fast as the metadata store lets them; then the delayed backlog is read, by as many brokers, but that of one
+    subscription by one reader.
+
+    Args:
+        load: What is lost.
+        takers: Who takes over.
+        session_seconds: Until the metadata store lets go of it.
+        policy: The rates.
+    """
+    rate = policy.delayed_messages_read_per_second
+    loaded = min(rate_of_one(takers, policy) * takers.brokers, policy.topics_loaded_per_second_in_all)
+    return Estimate(
+        load=load,
+        takers=takers,
+        session=session_seconds,
+        assigning=load.bundles / policy.bundles_assigned_per_second,
+        loading=load.topics / loaded,
+        reading=max(load.delayed / (rate * takers.brokers), load.most_delayed / rate),
+    )
+
+
+def sentence(estimate: Estimate, policy: FailoverTimePolicy) -> str:
+    """The estimate with everything that it is made of."""
+    load, takers = estimate.load, estimate.takers
+    rate = policy.delayed_messages_read_per_second
+    if load.most_delayed * takers.brokers > load.delayed:
+        reading = f"{load.most_delayed:,} delayed messages of one subscription / {rate:,} per s"
+    else:
+        reading = f"{load.delayed:,} delayed messages / ({rate:,} per s x {takers.brokers})"
+    words = (
+        f"Losing {load.words} would stop its last topic for about {duration(estimate.seconds)}, an estimate:"
+        f" {estimate.session:,.0f} s session"
+        f" + {load.bundles:,} bundles / {policy.bundles_assigned_per_second:,} per s"
+        f" + {load.topics:,} topics / {_loading(takers, policy)}"
+        f" + {reading}."
+    )
+    if estimate.times_out:
+        words += (
+            f" Topics wait up to {estimate.loading:,.0f} s for their turn, though a load fails after"
+            f" {takers.load_timeout_seconds:,} s (topicLoadTimeoutSeconds): clients then see errors and try again."
+        )
+    return words
+
+
+def _loading(takers: Takers, policy: FailoverTimePolicy) -> str:
+    """The rate at which topics are loaded."""
+    rate, in_all = rate_of_one(takers, policy), policy.topics_loaded_per_second_in_all
+    if rate * takers.brokers > in_all:
+        return f"{in_all:,} per s of all {takers.brokers:,} brokers together"
+    if rate < policy.topics_loaded_per_second_per_broker:
+        held_back = f", as maxConcurrentTopicLoadRequest is {takers.loads_at_once:,}"
+        return f"({rate:,} per s x {takers.brokers:,} brokers{held_back})"
+    return f"({rate:,} per s x {takers.brokers:,} brokers)"

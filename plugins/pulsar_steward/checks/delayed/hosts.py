@@ -1,0 +1,36 @@
+"""Which brokers share a host, and so are lost together."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+NOTHING_LOADED = (
+    "No topic is loaded on any broker that was read: what this cluster carries, and would have to load again, cannot be"
+    " seen at the moment."
+)
+"""Where brokers carry nothing: after a restart of all, or before anybody uses them."""
+
+
+def host_of(broker: str) -> str:
+    """The host of ``host:webport``. Brokers in containers have names of their own wherever they run."""
+    return broker.rpartition(":")[0]
+
+
+def brokers_by_host(brokers: Iterable[str]) -> Mapping[str, Sequence[str]]:
+    """The brokers of each host, in order."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for broker in sorted(brokers):
+        found[host_of(broker)].append(broker)
+    return found
+
+
+def all_on_one_host(brokers: Sequence[str]) -> str:
+    """That several brokers have one host in common, as a sentence to be added; empty where they have more."""
+    by_host = brokers_by_host(brokers)
+    if len(brokers) == 1 or len(by_host) > 1:
+        return ""
+    return f" All {len(brokers):,} brokers are on one host, {next(iter(by_host))}: its loss stops everything."

@@ -1,0 +1,79 @@
+"""Writes to bookies: how long those took that are done, and those that are not."""
+
+from __future__ import annotations
+
+from pulsar_steward.checks.resources.looking_back import PREVIOUS, of_sources
+from pulsar_steward.checks.resources.views import WRITES, latencies_of
+
+OF_BROKERS = f"select * from ledger_latencies where event = '{WRITES}'"
+SLOW_BEFORE = f"""
+select source, rate, slow_percent, stalled_rate, lost_percent
+from ({latencies_of(of_sources("writes where slow_rate > 0"))}) where event = '{WRITES}' and slow_rate > 0
+"""
+"""Of brokers with slow writes now: where all are quick, there is next to nothing to do."""
+
+_MANY = "rate >= $minimum_writes_per_second and slow_percent >= $warning_slow_percent"
+_STALLED = """
+round(stalled_rate * 60) >= $minimum_stalled_writes_per_minute and lost_percent >= $warning_lost_percent
+"""
+
+SLOW = f"""
+with previous as ({PREVIOUS}),
+before as (
+    select source, {_MANY} as many_before, {_STALLED} as stalled_before, lost_percent as lost_percent_before
+    from slow_before semi join previous using (taken_at)),
+judged as (
+    select writes.*, {_MANY} as many, {_STALLED} as stalled, coalesce(many_before, false) as many_again,
+        coalesce(stalled_before, false) as stalled_again, lost_percent_before
+    from writes left join before using (source))
+select *, many_again or stalled_again as again, case
+    when many and slow_percent >= $critical_slow_percent
+        and (rate >= $single_look_writes_per_second or many_again) then 2
+    when stalled and stalled_again and least(lost_percent, lost_percent_before) >= $critical_lost_percent then 2
+    when many and (rate >= $single_look_writes_per_second or many_again) then 1
+    when stalled and stalled_again then 1
+    else 0 end as rank
+from judged where many or stalled
+"""
+"""Brokers whose writes are slow; `rank`: 2 critical, 1 warning, 0 information, as one minute may be a single hiccup."""
+
+# As many as are produced in so many seconds: a busy topic always has some on their way. Rates count messages, of which
+# an entry has one or more, so that it is longer rather than shorter. A rate that is not known says nothing.
+_WAITING = """
+raw_topics.pending_add_entries > 0
+    and raw_topics.pending_add_entries >= raw_topics.message_rate_in * $minimum_waiting_seconds
+"""
+
+MOST_TOPICS = 10_000
+"""Topics that are looked up in the snapshot before, those with most entries that wait."""
+
+WAITING = f"select topic, broker, pending_add_entries from raw_topics where {_WAITING}"
+LONGEST_FIRST = "pending_add_entries desc, topic, broker"
+
+WAITING_BEFORE = f"select topic from raw_topics semi join waiting using (topic) where {_WAITING}"
+
+WRITTEN_TO = f"""
+select broker, count_if(producers > 0 or message_rate_in > 0 or coalesce({_WAITING}, false))::bigint as topics,
+    count_if(coalesce({_WAITING}, false))::bigint as waiting
+from raw_topics where broker is not null group by broker
+"""
+
+STUCK = f"""
+with previous as ({PREVIOUS}),
+still as (
+    select broker, count(*) as stuck, sum(pending_add_entries)::bigint as entries,
+        first(topic order by {LONGEST_FIRST}) as topic
+    from waiting semi join (from waiting_before semi join previous using (taken_at)) using (topic) group by broker),
+of_brokers as (
+    select broker, sum(topics)::bigint as topics, sum(waiting)::bigint as waiting from written_to group by broker),
+judged as (
+    select broker as source, topics, waiting, coalesce(stuck, 0) as stuck, entries, topic,
+        waiting >= $minimum_waiting_topics and waiting * 100 >= $waiting_percent * topics as many
+    from of_brokers left join still using (broker))
+select *, case when stuck >= $minimum_waiting_topics and stuck * 100 >= $waiting_percent * topics then 2
+    when stuck > 0 then 1 else 0 end as rank
+from judged where stuck > 0 or many
+"""
+"""Brokers with topics whose entries wait to be written: `stuck` topics in the snapshot before too, and `waiting` now.
+
+`rank`: 2 critical, 1 warning, 0 information, as one moment may be a single hiccup."""

@@ -1,0 +1,113 @@
+"""Backlogs that grow too slowly to matter, but together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pulsar_steward.model.finding import Severity
+from tests.builders import a_policy
+from tests.checks.backlog.histories import by_name, judged, scenes
+
+if TYPE_CHECKING:
+    from tests.checks.conftest import JudgeRows
+
+MIB, GIB = 1024**2, 1024**3
+WARNING = Severity.WARNING
+SLOW = 800 * MIB
+"""In a quarter of an hour: 0.9 MiB/s."""
+
+
+def growing(count: int, name: str = "free/t-partition-{0}", steps: int = 4, by: int = SLOW) -> dict[str, list[int]]:
+    """Backlogs of so many topics, each of which grows by as much from one snapshot to the next."""
+    return {name.format(number): [step * by for step in range(steps)] for number in range(count)}
+
+
+def test_partitions_that_each_grow_slowly_are_found_together(judge_rows: JudgeRows) -> None:
+    """None of them is found by itself, and the namespace has no further growth to tell of."""
+    (finding,) = judged(scenes(judge_rows, growing(10))).findings
+
+    assert (finding.subject, finding.severity) == ("persistent://acme/free/t", WARNING)
+    assert (
+        "the backlogs of 10 partitions of this topic together have grown from 0 bytes to 23.4 GiB" in finding.evidence
+    )
+    assert "no size quota" in finding.evidence
+    assert finding.figures["topics"] == 10
+    assert finding.figures["growth_bytes_per_second"] == 10 * (SLOW - MIB // 3) // 900
+
+
+def test_topics_of_a_namespace_are_found_together(judge_rows: JudgeRows) -> None:
+    """Those that are no partitions, or partitions of too many topics."""
+    topics = growing(6, "free/t{0}") | growing(6, "free/{0}-partition-0")
+
+    (finding,) = judged(scenes(judge_rows, topics)).findings
+
+    assert finding.subject == "acme/free"
+    assert "12 topics of this namespace" in finding.evidence
+    assert "the largest is persistent://acme/free/t5 with 2.3 GiB" in finding.evidence
+
+
+HEALTHY: dict[str, dict[str, list[int]]] = {
+    "too few": growing(5),
+    "under a size quota": growing(10, "bound/t-partition-{0}"),
+    "of Pulsar's own": growing(10, "free/__t-partition-{0}"),
+    "consumed in batches, every hour": {name: [2 * GIB * (step % 4) for step in range(12)] for name in growing(10)},
+    "each consumed in batches at another time": {
+        f"free/t-partition-{number}": [2 * GIB * ((step + number) % 4) for step in range(12)] for number in range(12)
+    },
+    "to and fro about a mebibyte": {name: [MIB - 9, MIB + 9] * 3 for name in growing(1000)},
+    "grew in one step": {name: [0, 0, 0, 4 * SLOW] for name in growing(10)},
+    "shrinks": {name: [4 * SLOW, 3 * SLOW, 2 * SLOW, SLOW] for name in growing(10)},
+    "a single topic": {"free/t-partition-0": [0, SLOW, 2 * SLOW, 3 * SLOW]},
+}
+
+
+@pytest.mark.parametrize("backlogs", HEALTHY.values(), ids=HEALTHY)
+def test_what_is_well_is_not_found(judge_rows: JudgeRows, backlogs: dict[str, list[int]]) -> None:
+    """Each looks like growth, and is none."""
+    judgement = judged(scenes(judge_rows, backlogs))
+
+    assert judgement.findings == ()
+    assert judgement.cannot_tell is None
+
+
+@pytest.mark.parametrize(("seconds", "found"), [(60, True), (61, False)])
+def test_what_is_hardly_behind_is_to_and_fro(judge_rows: JudgeRows, seconds: int, found: bool) -> None:
+    """Where gigabytes are produced a second, a minute's worth of them says nothing."""
+    made = scenes(judge_rows, growing(10))
+    for row in made[-1].rows["topics"]:
+        row["throughput_in_bytes"] = 3 * SLOW // 60
+
+    judgement = judged(made, a_policy(backlog_growing={"minimum_seconds_behind": seconds - 1}))
+
+    assert bool(judgement.findings) is found
+
+
+def test_what_grows_by_itself_is_not_told_again(judge_rows: JudgeRows) -> None:
+    """Neither by its partitioned topic nor by its namespace, but what else grows there is."""
+    fast = {"free/t-partition-0": [0, 10 * GIB, 20 * GIB, 30 * GIB]}
+
+    assert by_name(judged(scenes(judge_rows, fast | growing(3, "free/t-partition-1{0}")))) == {
+        "free/t-partition-0": WARNING
+    }
+    assert set(by_name(judged(scenes(judge_rows, fast | growing(8, "free/t-partition-1{0}"))))) == {
+        "free/t-partition-0",
+        "free/t",
+    }
+
+
+def test_a_snapshot_that_is_partial_makes_no_sum(judge_rows: JudgeRows) -> None:
+    """Half of a namespace's topics are missing there, which is no fall."""
+    made = scenes(judge_rows, growing(10, steps=6))
+    made[3].rows["snapshot"][0]["unread_brokers"] = ["b:8080"]
+    made[3].rows["topics"] = made[3].rows["topics"][::2]
+
+    assert list(by_name(judged(made))) == ["free/t"]
+
+
+def test_a_namespace_has_its_own_threshold(judge_rows: JudgeRows) -> None:
+    """For one it is much, for another it is not."""
+    policy = a_policy(namespaces={"acme/free": {"backlog_growing": {"warning_bytes_per_second_together": 10 * MIB}}})
+
+    assert judged(scenes(judge_rows, growing(10)), policy).findings == ()

@@ -1,0 +1,205 @@
+"""Clients that come and go, as several snapshots tell: a start, a deployment or a move is no churn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.clients import connection_churn as check
+from pulsar_steward.checks.clients.connection_churn import ACTIVE, SUCCEEDED
+from pulsar_steward.checks.views import STARTED
+from pulsar_steward.model.finding import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MINUTES = 15
+START = 1_767_355_200.0 - 86_400
+"""When the broker started: a day before the snapshot."""
+
+Clients = tuple[int, int] | None
+"""Producers, and of them new ones; None: the topic is not there."""
+
+NEW, CALM, SOME_NEW = (1000, 1000), (1000, 10), (1000, 600)
+TOPICS: dict[str, tuple[list[Clients], Severity | None]] = {
+    "a new topic": ([None, None, NEW], None),
+    "moved or restarted once": ([CALM, CALM, NEW], Severity.INFO),
+    "moved or restarted twice": ([CALM, NEW, NEW], Severity.INFO),
+    "all new again and again": ([CALM, NEW, NEW, NEW], Severity.WARNING),
+    "a deployment": ([CALM, SOME_NEW], Severity.INFO),
+    "mostly new again": ([CALM, SOME_NEW, SOME_NEW], Severity.WARNING),
+    "a new topic that fills": ([None, SOME_NEW], Severity.INFO),
+    "very many at once": ([(9000, 10), (9000, 6000)], Severity.CRITICAL),
+}
+
+
+def test_a_topics_clients_are_compared_with_earlier_snapshots(
+    scene_before: Callable[[int], Any], by_name: Callable[..., dict[str, Severity]]
+) -> None:
+    """Every quarter of an hour, the newest last."""
+    scenes = [calm(scene_before(number * MINUTES)) for number in range(4)]
+    for name, (history, _) in TOPICS.items():
+        for scene, clients in zip(scenes, reversed(history), strict=False):
+            a_topic(scene, clients, name=name)
+    newest, *earlier = scenes
+
+    found = by_name(newest.judged(check.CHECK, earlier=earlier))
+
+    assert found == {name: severity for name, (_, severity) in TOPICS.items() if severity}
+
+
+@pytest.mark.parametrize(
+    ("clients", "partial", "severity"),
+    [(NEW, False, Severity.INFO), (NEW, True, Severity.INFO), (SOME_NEW, False, Severity.WARNING)],
+)
+def test_where_nothing_can_be_compared_it_is_told(
+    scene_before: Callable[[int], Any], clients: Clients, partial: bool, severity: Severity
+) -> None:
+    """There is no earlier snapshot, or one that may not have seen it."""
+    earlier = [calm(scene_before(MINUTES)).partial()] if partial else []
+
+    (finding,) = a_topic(calm(scene_before(0)), clients).judged(check.CHECK, earlier=earlier).findings
+
+    assert finding.severity is severity
+
+
+def calm(scene: Any) -> Any:
+    """A broker whose connections last."""
+    return scene.measured({STARTED: START, ACTIVE: 1000, SUCCEEDED: 1300})
+
+
+def a_topic(scene: Any, clients: Clients, broker: str = "b:8080", name: str = "t") -> Any:
+    """A topic like that."""
+    if clients is not None:
+        producers, new = clients
+        scene.topic(name, producers=producers, consumers=0, producers_connected_recently=new, broker=broker)
+    return scene
+
+
+def test_a_topic_that_moves_each_time_is_another_checks(scene_before: Callable[[int], Any]) -> None:
+    """Its clients are new wherever it is; bundle-flapping tells of the moves."""
+    owners = ("b:8080", "c:8080", "b:8080", "c:8080")
+    scene, *earlier = [a_topic(calm(scene_before(number * MINUTES)), NEW, owner) for number, owner in enumerate(owners)]
+
+    (finding,) = scene.judged(check.CHECK, earlier=earlier).findings
+
+    assert finding.severity is Severity.INFO
+    assert "just loaded or moved" in finding.evidence
+
+
+def test_the_same_new_clients_seen_twice_are_no_second_time(scene_before: Callable[[int], Any]) -> None:
+    """Five minutes ago they were new as well: within ten minutes, they are the same ones."""
+    scene, *earlier = [
+        a_topic(calm(scene_before(minutes)), clients)
+        for minutes, clients in ((0, NEW), (5, NEW), (11, CALM), (16, CALM), (21, CALM))
+    ]
+
+    (finding,) = scene.judged(check.CHECK, earlier=earlier).findings
+
+    assert finding.severity is Severity.INFO
+
+
+# Connections now and handshakes since the start: a quarter of an hour ago, and now.
+BROKERS: dict[str, tuple[tuple[int, int], tuple[int, int], Severity | None]] = {
+    "calm": ((1000, 1300), (1000, 1310), None),
+    "a deployment": ((1000, 1300), (1000, 2300), None),
+    "a burst after weeks of calm": ((1000, 1300), (1000, 4300), Severity.WARNING),
+    "just no burst": ((1000, 1300), (1000, 4299), None),
+    "clients that only came": ((1000, 1300), (9000, 9300), None),
+    "clients that only left": ((9000, 9300), (1000, 9400), None),
+    "few connections": ((10, 1300), (10, 1300 + 60 * MINUTES - 1), None),
+    "a storm that is over": ((5000, 150_000), (5000, 150_010), Severity.INFO),
+    "a storm that goes on": ((5000, 150_000), (5000, 152_000), Severity.WARNING),
+}
+
+
+def test_a_burst_shows_between_snapshots(
+    scene_before: Callable[[int], Any], by_name: Callable[..., dict[str, Severity]]
+) -> None:
+    """The average since a broker's start hides it, and keeps what is over."""
+    scene, earlier = scene_before(0), scene_before(MINUTES)
+    for broker, (*counts, _) in BROKERS.items():
+        for each, (active, succeeded) in zip((earlier, scene), counts, strict=True):
+            each.add("brokers", broker=broker, read=True)
+            each.measured({STARTED: START, ACTIVE: active, SUCCEEDED: succeeded}, broker)
+
+    found = by_name(scene.judged(check.CHECK, earlier=[earlier]))
+
+    assert found == {broker: severity for broker, (*_, severity) in BROKERS.items() if severity}
+
+
+def test_the_evidence_of_a_burst_has_its_counts(scene_before: Callable[[int], Any]) -> None:
+    """What came and went in which time."""
+    scene, earlier = (
+        scene_before(minutes).measured({STARTED: START, ACTIVE: 500, SUCCEEDED: succeeded})
+        for minutes, succeeded in ((0, 8000), (MINUTES, 2000))
+    )
+
+    (finding,) = scene.judged(check.CHECK, earlier=[earlier]).findings
+
+    assert "in the last 15.0 min 6,000 others were replaced: 400 a minute, all of them 12.0 times" in finding.evidence
+    assert finding.figures["connections_replaced"] == 6000
+
+
+def test_counters_of_another_process_are_not_compared(scene_before: Callable[[int], Any]) -> None:
+    """A broker that restarted in between counts from 0."""
+    scene = scene_before(0).measured({STARTED: START, ACTIVE: 1000, SUCCEEDED: 9000})
+    earlier = scene_before(MINUTES).measured({STARTED: START - 3600, ACTIVE: 1000, SUCCEEDED: 3000})
+
+    assert not scene.judged(check.CHECK, earlier=[earlier]).findings
+
+
+Namespace = tuple[int, int, int] | None
+"""Small topics, clients on each and new ones among them; None: not there."""
+
+QUIET, CHURN = (300, 4, 0), (300, 4, 3)
+NAMESPACES: dict[str, tuple[list[Namespace], Severity | None]] = {
+    "t/quiet": ([QUIET], None),
+    "t/deployment": ([QUIET, QUIET, CHURN], None),
+    "t/new": ([None, None, CHURN], None),
+    "t/again": ([QUIET, CHURN, CHURN], Severity.INFO),
+    "t/again-and-again": ([CHURN, CHURN, CHURN], Severity.WARNING),
+    "t/few-clients": ([(200, 4, 4)] * 3, None),
+    "t/fewer-than-half": ([(300, 4, 1)] * 3, None),
+}
+
+
+def test_small_topics_count_together(
+    scene_before: Callable[[int], Any], by_name: Callable[..., dict[str, Severity]]
+) -> None:
+    """None of them has clients enough to be looked at alone."""
+    scenes = [calm(scene_before(number * MINUTES)) for number in range(3)]
+    for name, (history, _) in NAMESPACES.items():
+        for scene, like in zip(scenes, reversed(history), strict=False):
+            a_namespace(scene, like, name)
+    newest, *earlier = scenes
+
+    found = by_name(newest.judged(check.CHECK, earlier=earlier))
+
+    assert found == {name: severity for name, (_, severity) in NAMESPACES.items() if severity}
+
+
+def a_namespace(scene: Any, like: Namespace, name: str = "t/n", subscription: str = "s") -> Any:
+    """Topics on two brokers with a producer and consumers, some of which are new."""
+    topics, clients, new = like or (0, 0, 0)
+    for number in range(topics):
+        topic = f"persistent://{name}/t{number}"
+        consumers = {"producers": 1, "producers_connected_recently": min(new, 1), "consumers": clients - 1}
+        scene.topic(topic, namespace=name, broker=("b:8080", "c:8080")[number % 2], **consumers)
+        scene.add("subscriptions", topic=topic, subscription=subscription, consumers_connected_recently=max(0, new - 1))
+    return scene
+
+
+def test_readers_come_and_go_by_nature(scene: Any) -> None:
+    """A page that somebody opens reads with a reader of its own."""
+    assert not a_namespace(calm(scene), CHURN, subscription="reader-1a2b3c4d5e").judged(check.CHECK).findings
+
+
+def test_the_evidence_of_a_namespace_counts_its_topics(scene: Any) -> None:
+    """How many clients on how many topics; with nothing to compare with, it is information."""
+    (finding,) = a_namespace(calm(scene), CHURN).judged(check.CHECK).findings
+
+    assert finding.severity is Severity.INFO
+    assert "900 of the 1,200 clients of 300 topics of t/n" in finding.evidence
+    assert finding.figures == {"clients": 1200, "clients_connected_recently": 900, "topics": 300}

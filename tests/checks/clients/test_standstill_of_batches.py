@@ -1,0 +1,176 @@
+"""Subscriptions that stand still with few entries due: each may be a batch of a thousand messages."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.clients import subscription_stalled as check
+from pulsar_steward.model.finding import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
+
+# As it was on a real broker: 8,000 messages in 9 entries, and a client that hung.
+HUNG: dict[str, Any] = {
+    "consumers": 1,
+    "backlog_entries": 9,
+    "messages_per_entry": 847,
+    "unacked_messages": 4166,
+    "consumers_without_permits": 1,
+    "consumers_stuck": 1,
+    "message_rate_out": 0.0,
+    "ack_rate": 0.0,
+}
+# A receiver queue of one, and a handler that takes its time.
+SLOW = HUNG | {"backlog_entries": 40, "messages_per_entry": 1, "unacked_messages": 2}
+ONE_OF_THREE = {"consumers": 3, "consumers_stuck": 1, "consumers_without_permits": 1}
+
+
+def ago(**time: int) -> int:
+    """That long before the snapshot, in milliseconds since the epoch."""
+    return int((NOW - timedelta(**time)).timestamp() * 1000)
+
+
+@pytest.fixture
+def still(scene: Any) -> Any:
+    """A broker that tells of delayed messages."""
+    return scene.measured({"pulsar_subscription_delayed": 0.0})
+
+
+KNOWN: dict[str, tuple[dict[str, Any], timedelta, Severity | None]] = {
+    "hung-for-seconds": (HUNG, timedelta(seconds=70), None),
+    "hung-for-ten-minutes": (HUNG, timedelta(minutes=10), Severity.WARNING),
+    "hung-for-an-hour": (HUNG, timedelta(hours=1), Severity.CRITICAL),
+    "batches-of-an-exclusive-consumer": (HUNG | {"unacked_messages": 0}, timedelta(minutes=10), Severity.WARNING),
+    "held-though-no-size-is-known": (HUNG | {"messages_per_entry": None}, timedelta(minutes=10), Severity.WARNING),
+    "nine-messages": (HUNG | {"messages_per_entry": 1, "unacked_messages": 9}, timedelta(minutes=10), None),
+    "slow-with-a-queue-of-one": (SLOW, timedelta(minutes=50), None),
+    "few-that-nobody-takes-for-an-hour": (SLOW, timedelta(hours=1), Severity.WARNING),
+    "few-with-permits-left-for-an-hour": (SLOW | {"consumers_stuck": 0}, timedelta(hours=1), Severity.INFO),
+    "nothing-due": (HUNG | {"backlog_entries": 0, "unacked_messages": 0}, timedelta(days=3), None),
+    "delivered-but-not-acknowledged": (HUNG | {"message_rate_out": 5.0}, timedelta(minutes=10), None),
+    "working-on-what-it-holds": (HUNG | {"ack_rate": 5.0}, timedelta(hours=1), None),
+}
+
+
+def test_where_it_is_known_since_when_that_decides(still: Any, by_name: Callable[..., dict[str, Severity]]) -> None:
+    """Messages count, not entries; and few of them only after an hour, as a slow consumer looks the same until then."""
+    for name, (like, since, _) in KNOWN.items():
+        last = ago(seconds=int(since.total_seconds()))
+        still.subscription(name, **like).drilled(name, last_consumed_milliseconds=last, last_acked_milliseconds=0)
+
+    assert by_name(still.judged(check.CHECK)) == {name: found for name, (_, _, found) in KNOWN.items() if found}
+
+
+def test_the_evidence_tells_entries_from_messages(still: Any) -> None:
+    """Nine entries, what they are in messages, and what else would look like it."""
+    still.subscription("t", **HUNG).drilled("t", last_consumed_milliseconds=ago(minutes=30), last_acked_milliseconds=0)
+
+    (finding,) = still.judged(check.CHECK).findings
+
+    for fragment in ("9 entries due (about 7,623 messages, at 847 an entry; 4,166 messages are delivered", "30.0 min"):
+        assert fragment in finding.evidence
+    assert "a batch is acknowledged as a whole" in finding.evidence
+    assert finding.figures == {
+        "consumers": 1,
+        "consumers_without_permits": 1,
+        "due_entries": 9,
+        "due_messages": 7623,
+        "since_seconds": 1800,
+        "unacked_messages": 4166,
+    }
+
+
+def test_where_its_topic_was_not_asked_it_is_information(
+    still: Any, by_name: Callable[..., dict[str, Severity]]
+) -> None:
+    """The size of a batch is an estimate, and since when it stands still is not known: the evidence says so."""
+    still.subscription("hung", **HUNG).subscription("slow", **SLOW)
+
+    judgement = still.judged(check.CHECK)
+
+    assert by_name(judgement) == {"hung": Severity.INFO}
+    assert "not known, as its topic was not asked" in judgement.findings[0].evidence
+
+
+def test_a_consumer_that_never_acknowledged_has_hung_since_it_connected(
+    still: Any, by_name: Callable[..., dict[str, Severity]]
+) -> None:
+    """Brokers tell the times of connected consumers: 0 is since they connected."""
+    like = HUNG | {"message_rate_out": 3.0}
+    for name, since in (("old", "2026-01-02T10:59:00.123456789Z"), ("new", "2026-01-02T12:55:00+01:00"), ("odd", "?")):
+        still.subscription(name, **like).consumer(name, "c", connected_since=since, unacked_messages=4166)
+        still.drilled(name, last_consumed_milliseconds=ago(seconds=5), last_acked_milliseconds=0)
+
+    judgement = still.judged(check.CHECK)
+
+    assert by_name(judgement) == {"old": Severity.CRITICAL}
+    assert "no acknowledgement since its consumers connected, 61.0 min before" in judgement.findings[0].evidence
+
+
+def test_standby_consumers_keep_their_permits(still: Any, by_name: Callable[..., dict[str, Severity]]) -> None:
+    """On a Failover subscription one that is stuck is all that works; on a Shared one others may take the rest."""
+    for kind in ("Failover", "Shared"):
+        name = kind.lower()
+        still.subscription(name, **SLOW | ONE_OF_THREE, type=kind)
+        still.drilled(name, last_consumed_milliseconds=ago(hours=2), last_acked_milliseconds=0)
+
+    judgement = still.judged(check.CHECK)
+
+    assert by_name(judgement) == {"failover": Severity.WARNING, "shared": Severity.INFO}
+    assert "its active consumer asks for no more" in judgement.findings[0].evidence
+    assert "2 of its consumers ask for more" in judgement.findings[1].evidence
+
+
+AGAIN: dict[str, Any] = {"backlog_entries": 3, "redeliver_rate": 2.5, "message_rate_out": 2.5, "ack_rate": 0.0}
+MANY = {"backlog_entries": 5000}
+REDELIVERED: dict[str, tuple[dict[str, Any], timedelta | None, Severity | None]] = {
+    "again-since-when-is-not-known": (AGAIN, None, Severity.INFO),
+    "again-for-a-minute": (AGAIN, timedelta(minutes=1), None),
+    "again-for-ten-minutes": (AGAIN, timedelta(minutes=10), Severity.INFO),
+    "again-for-an-hour": (AGAIN, timedelta(hours=1), Severity.WARNING),
+    "many-again-for-a-minute": (AGAIN | MANY, timedelta(minutes=1), Severity.INFO),
+    "many-again-for-ten-minutes": (AGAIN | MANY, timedelta(minutes=10), Severity.WARNING),
+    "many-again-for-hours": (AGAIN | MANY, timedelta(hours=5), Severity.WARNING),
+    "some-again-others-acknowledged": (AGAIN | MANY | {"ack_rate": 0.1}, timedelta(hours=5), None),
+}
+
+
+def test_the_same_messages_again_and_again(still: Any, by_name: Callable[..., dict[str, Severity]]) -> None:
+    """What is delivered again and never acknowledged is no movement; a warning where it stands."""
+    for name, (like, since, _) in REDELIVERED.items():
+        still.subscription(name, **like)
+        if since is not None:
+            acked = ago(seconds=int(since.total_seconds()))
+            still.drilled(name, last_consumed_milliseconds=ago(seconds=1), last_acked_milliseconds=acked)
+
+    judgement = still.judged(check.CHECK)
+
+    assert by_name(judgement) == {name: found for name, (_, _, found) in REDELIVERED.items() if found}
+    assert all("2.5 messages/s are delivered again" in each.evidence for each in judgement.findings)
+
+
+def test_impossible_numbers_break_nothing(still: Any) -> None:
+    """Whatever a broker tells, the product of entries and messages is a number."""
+    still.subscription("t", **HUNG | {"backlog_entries": 2**53, "messages_per_entry": 2**53})
+
+    (finding,) = still.judged(check.CHECK).findings
+
+    assert finding.severity is Severity.CRITICAL
+
+
+def test_more_possible_ones_than_are_looked_up_are_no_health(still: Any) -> None:
+    """Those that pause are found only later; that others were not looked at is said."""
+    for number in range(1001):
+        still.subscription(f"t{number}", **SLOW)
+
+    judgement = still.judged(check.CHECK)
+
+    assert not judgement.findings
+    assert judgement.cannot_tell is not None
+    assert "1,000 that were looked up do not" in judgement.cannot_tell

@@ -1,0 +1,177 @@
+"""Subscriptions of which earlier snapshots tell since when they stand still, where nobody asked their topics."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.clients import subscription_stalled as check
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.policy.schema import Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+STILL: dict[str, Any] = {"message_rate_out": 0.0, "ack_rate": 0.0, "consumers_without_permits": 3}
+UNACKED: dict[str, Any] = {"ack_rate": 0.0}
+AGAIN = UNACKED | {"redeliver_rate": 3.0}
+BATCHES = STILL | {"backlog_entries": 9, "messages_per_entry": 847, "unacked_messages": 4166, "consumers_stuck": 3}
+FEW = BATCHES | {"messages_per_entry": 1, "unacked_messages": 9}
+NEW = UNACKED | {"consumers_connected_recently": 3}
+NOBODY = STILL | {"consumers": 0}
+BUSY: dict[str, Any] = {}
+MINUTES = 15
+ALWAYS = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def scenes(scene_before: Callable[[int], Any], likes: Sequence[dict[str, Any] | None]) -> list[Any]:
+    """A scene for each of them."""
+    made = []
+    for number, like in enumerate(likes):
+        scene = scene_before((len(likes) - 1 - number) * MINUTES).measured({"pulsar_subscription_delayed": 0.0})
+        made.append(scene.partial() if like is None else scene.subscription("t", **like))
+    return made
+
+
+def backlog(entries: int) -> dict[str, int]:
+    """That many entries."""
+    return {"backlog_entries": entries}
+
+
+STANDING: dict[str, tuple[list[dict[str, Any]], Severity | None]] = {
+    "it moved a quarter of an hour ago": ([BUSY, STILL], Severity.INFO),
+    "and few entries may just be a pause": ([BUSY, BATCHES], None),
+    "for a quarter of an hour": ([BUSY, STILL, STILL], Severity.WARNING),
+    "batches for a quarter of an hour": ([BUSY, BATCHES, BATCHES], Severity.WARNING),
+    "for an hour": ([STILL] * 5, Severity.CRITICAL),
+    "with batches that expire": (
+        [BATCHES | backlog(20) | {"expired_rate": 1.0}, BATCHES | {"expired_rate": 1.0}],
+        Severity.WARNING,
+    ),
+    "but it consumed in between": ([STILL | backlog(60_000), STILL], Severity.INFO),
+    "nobody was there before": ([NOBODY, STILL], Severity.INFO),
+    "few for three quarters of an hour": ([FEW] * 4, None),
+    "few for an hour": ([FEW] * 5, Severity.WARNING),
+    "few, but the backlog came and went": ([FEW, FEW | backlog(40), FEW, FEW | backlog(40), FEW], None),
+    "not acknowledged for a while": ([UNACKED] * 4, Severity.INFO),
+    "not acknowledged for an hour": ([UNACKED] * 5, Severity.WARNING),
+    "not acknowledged, as at checkpoints": ([UNACKED, UNACKED, BUSY, UNACKED, UNACKED], Severity.INFO),
+    "delivered again": ([BUSY, AGAIN, AGAIN], Severity.WARNING),
+    "delivered again once": ([BUSY, AGAIN | backlog(9)], None),
+    "a few delivered again for an hour": ([AGAIN | backlog(9)] * 5, Severity.WARNING),
+}
+
+
+def test_snapshots_tell_since_when(found_over_time: Callable[..., dict[str, Severity]]) -> None:
+    """As long as each shows the same and nothing was consumed in between."""
+    histories = {name: likes for name, (likes, _) in STANDING.items()}
+
+    assert found_over_time(check.CHECK, histories) == {name: each for name, (_, each) in STANDING.items() if each}
+
+
+def test_a_snapshot_that_did_not_see_it_is_passed_over(scene_before: Callable[[int], Any]) -> None:
+    """The broker was not read, so it may have been the same."""
+    *earlier, scene = scenes(scene_before, [BUSY, STILL, None, STILL])
+
+    (finding,) = scene.judged(check.CHECK, earlier=earlier[::-1]).findings
+
+    assert (finding.severity, finding.figures["since_seconds"]) == (Severity.WARNING, 1800)
+
+
+def test_what_a_topic_tells_of_itself_counts_more(scene_before: Callable[[int], Any]) -> None:
+    """It moved five minutes ago, whatever the snapshots happened to see."""
+    *earlier, scene = scenes(scene_before, [BATCHES] * 5)
+    scene.drilled("t", last_consumed_milliseconds=int(scene.rows["snapshot"][0]["taken_at"].timestamp() - 300) * 1000)
+
+    assert not scene.judged(check.CHECK, earlier=earlier[::-1]).findings
+
+
+COMING: dict[str, tuple[list[dict[str, Any]], Severity | None]] = {
+    "a start": ([BUSY, NEW], Severity.INFO),
+    "a second one": ([BUSY, NEW, NEW], Severity.INFO),
+    "again and again": ([BUSY, NEW, NEW, NEW], Severity.WARNING),
+    "and at times nobody is there": ([NEW, NOBODY, NEW, NOBODY, NEW], Severity.CRITICAL),
+    "for an hour": ([NEW] * 5, Severity.CRITICAL),
+    "after nobody was there for hours": ([NOBODY, NOBODY, NOBODY, NOBODY, NOBODY, NEW], Severity.INFO),
+    "but some is consumed each time": ([NEW | backlog(70_000), NEW | backlog(60_000), NEW], Severity.INFO),
+    "but some is acknowledged": ([NEW, NEW, NEW, NEW | {"ack_rate": 0.5}], None),
+    "and some are older": ([NEW, NEW, NEW, NEW | {"consumers_connected_recently": 2}], Severity.INFO),
+    "one message that ends its consumer": ([NEW | backlog(1) | {"unacked_messages": 0}] * 5, Severity.WARNING),
+    "one message, for half an hour": ([NEW | backlog(1) | {"unacked_messages": 0}] * 3, None),
+}
+
+
+def test_consumers_that_come_and_go_are_no_start(found_over_time: Callable[..., dict[str, Severity]]) -> None:
+    """In three snapshots, over twice what is recent, and nothing is ever acknowledged."""
+    histories = {name: likes for name, (likes, _) in COMING.items()}
+
+    assert found_over_time(check.CHECK, histories) == {name: each for name, (_, each) in COMING.items() if each}
+
+
+def test_the_evidence_tells_in_which_snapshots(scene_before: Callable[[int], Any]) -> None:
+    """When it was first seen so."""
+    *earlier, scene = scenes(scene_before, [BUSY, BATCHES, BATCHES, BATCHES])
+    *earlier_starts, start = scenes(scene_before, [NEW] * 4)
+
+    (still,) = scene.judged(check.CHECK, earlier=earlier[::-1]).findings
+    (coming,) = start.judged(check.CHECK, earlier=earlier_starts[::-1]).findings
+
+    assert "it was so in each of 2 snapshots since 2026-01-02 11:30 UTC too" in still.evidence
+    assert still.figures["since_seconds"] == 1800
+    assert "in each of 3 snapshots since 2026-01-02 11:15 UTC other consumers were connected" in coming.evidence
+
+
+def test_a_tenant_may_wait_longer(scene_before: Callable[[int], Any]) -> None:
+    """The thresholds of its own."""
+    *earlier, scene = scenes(scene_before, [STILL] * 5)
+    patient = Policy.model_validate(
+        {"tenants": {"t": {"subscription_stalled": {"warning_minutes": 90, "critical_minutes": 120}}}}
+    )
+
+    (finding,) = scene.judged(check.CHECK, patient, earlier[::-1]).findings
+
+    assert finding.severity is Severity.INFO
+
+
+REPLACED: dict[str, tuple[dict[str, Any], int, Severity | None]] = {
+    "other ones each time": (UNACKED, 14, Severity.CRITICAL),
+    "the same one": (UNACKED, 100, Severity.WARNING),
+    "other ones that acknowledge": (UNACKED | {"ack_rate": 3.0}, 14, None),
+}
+
+
+def test_consumers_that_live_longer_than_what_is_recent_come_and_go_too(
+    scene_before: Callable[[int], Any], by_name: Callable[..., dict[str, Severity]]
+) -> None:
+    """Where all of them are named, their connections tell whether they are the same."""
+    snapshots = [scene_before(number * MINUTES).measured({"pulsar_subscription_delayed": 0.0}) for number in range(5)]
+    for name, (like, lives, _) in REPLACED.items():
+        for scene in snapshots:
+            taken_at = scene.rows["snapshot"][0]["taken_at"]
+            since = taken_at - timedelta(minutes=(taken_at.hour * 60 + taken_at.minute) % 15 + lives)
+            scene.subscription(name, consumers=1, **like)
+            scene.consumer(name, "c", connected_since=(ALWAYS if lives > MINUTES else since).isoformat())
+    newest, *earlier = snapshots
+
+    found = by_name(newest.judged(check.CHECK, earlier=earlier))
+
+    assert found == {name: severity for name, (*_, severity) in REPLACED.items() if severity}
+
+
+@pytest.mark.parametrize(("rate_in", "severity"), [(0.0, Severity.CRITICAL), (1.0, Severity.INFO)])
+def test_a_job_that_runs_whenever_a_snapshot_is_taken_consumes(
+    scene_before: Callable[[int], Any], rate_in: float, severity: Severity
+) -> None:
+    """Had it consumed nothing, what was published since would be due as well."""
+    newest, *earlier = [
+        scene_before(number * MINUTES).measured({"pulsar_subscription_delayed": 0.0}) for number in range(5)
+    ]
+    for scene in (newest, *earlier):
+        scene.topic("t", message_rate_in=rate_in).subscription("t", **NEW, messages_per_entry=1)
+        scene.rows["topics"].pop()
+
+    (finding,) = newest.judged(check.CHECK, earlier=earlier).findings
+
+    assert finding.severity is severity

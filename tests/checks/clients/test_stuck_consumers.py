@@ -1,0 +1,83 @@
+"""Some consumers of a subscription that are stuck, while the others work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.clients import subscription_stalled as check
+from pulsar_steward.model.finding import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MINUTES = 15
+HELD: dict[str, Any] = {"unacked_messages": 1034, "available_permits": -34, "message_rate_out": 0.0, "ack_rate": 0.0}
+HELD |= {"connected_since": "2026-01-01T00:00:00Z"}
+OTHERS: dict[str, dict[str, Any]] = {
+    "stuck": {},
+    "holds other messages": {"unacked_messages": 990},
+    "has come back since": {"connected_since": "2026-01-02T11:58:00Z"},
+    "asks for more": {"available_permits": 3},
+    "acknowledges": {"ack_rate": 1.0},
+    "is blocked": {"blocked": True},
+    "is slow with a small queue": {"unacked_messages": 20},
+}
+
+
+def crowd(scene: Any, consumers: int = 10, entries: int = 5000, kind: str = "Shared", **changes: Any) -> Any:
+    """A busy subscription of which one consumer is stuck, the snapshot before included in its span."""
+    like = {"consumers": consumers, "consumers_stuck": 1, "entries_since_first_gap": entries, "type": kind}
+    return scene.subscription("t", **like).consumer("t", "hung", **HELD | changes)
+
+
+@pytest.mark.parametrize(
+    ("snapshots", "consumers", "severity"),
+    [
+        (1, 10, Severity.INFO),
+        (2, 10, Severity.INFO),
+        (5, 10, Severity.WARNING),
+        (2, 2, Severity.WARNING),
+    ],
+)
+def test_one_stuck_consumer_of_many_is_found_by_how_long_and_how_many(
+    scene_before: Callable[[int], Any], snapshots: int, consumers: int, severity: Severity
+) -> None:
+    """The others take what comes, but what it holds is consumed by nobody."""
+    scene, *earlier = [crowd(scene_before(number * MINUTES), consumers) for number in range(snapshots)]
+
+    (finding,) = scene.judged(check.CHECK, earlier=earlier).findings
+
+    assert finding.severity is severity
+    assert f"1 of the {consumers} consumers of subscription s" in finding.evidence
+    assert "holding 1,034 unacknowledged messages" in finding.evidence
+    assert "hung at 10.0.0.7:" in finding.evidence
+    assert finding.figures["unacked_messages"] == 1034
+
+
+@pytest.mark.parametrize("before", [name for name in OTHERS if name not in {"stuck", "is blocked"}])
+def test_a_consumer_that_pauses_is_not_stuck(scene_before: Callable[[int], Any], before: str) -> None:
+    """A quarter of an hour ago it was not so, or it held other messages."""
+    scene, earlier = crowd(scene_before(0)), crowd(scene_before(MINUTES), **OTHERS[before])
+
+    assert not scene.judged(check.CHECK, earlier=[earlier]).findings
+
+
+@pytest.mark.parametrize("now", ["asks for more", "acknowledges", "is blocked", "is slow with a small queue"])
+def test_nor_is_one_that_works(scene: Any, now: str) -> None:
+    """Whatever others do; what is blocked is another check's."""
+    assert not crowd(scene, **OTHERS[now]).judged(check.CHECK).findings
+
+
+def test_consumers_that_commit_together_hold_nothing_back(scene_before: Callable[[int], Any]) -> None:
+    """Each holds as many as fit, time and again, but what is read beyond the first one becomes less in between."""
+    spans = (4000, 5000, 3000, 6000, 2000)
+    scene, *earlier = [crowd(scene_before(number * MINUTES), entries=span) for number, span in enumerate(spans)]
+
+    assert not scene.judged(check.CHECK, earlier=earlier).findings
+
+
+def test_a_standby_consumer_is_no_stuck_one(scene: Any) -> None:
+    """On a Failover subscription the active one works, whatever the others have left of their permits."""
+    assert not crowd(scene, kind="Failover").judged(check.CHECK).findings
