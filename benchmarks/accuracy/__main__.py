@@ -1,4 +1,4 @@
-"""``python -m benchmarks.accuracy``: makes labelled faults, looks at them, and says how well the checks find.
+"""``python -m benchmarks.accuracy``: makes labelled faults, many at a time, and says how well the checks find them.
 
 Exit code 0 only when nothing was missed, nothing was found falsely, and every fault could be made.
 """
@@ -19,17 +19,18 @@ from rich.console import Console
 from benchmarks.accuracy.document import Run, markdown
 from benchmarks.accuracy.outcome import scores
 from benchmarks.accuracy.running import Workbench
-from benchmarks.accuracy.table import checks_table, faults_table, found_of, wrongs
+from benchmarks.accuracy.table import checks_table, faults_table, found_of, strays_of, wrongs
 from benchmarks.telling import sayer, versions
+from lab.faults.clients.languages import unavailable
 from lab.faults.fault import RealFault, SimulatedFault
 from lab.faults.registry import FAULTS
 from lab.model import VERSIONS
 from pulsar_steward.checks.registry import CHECKS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from benchmarks.accuracy.outcome import Outcome
+    from benchmarks.accuracy.outcome import SceneOutcome
     from lab.faults.registry import AnyFault
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "accuracy.md"
@@ -74,19 +75,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
     faults = chosen(arguments)
     console = Console()
+    say = sayer(console)
+    possible = [fault for fault in faults if _can_be_made(fault, say)]
+    began = time.monotonic()
     if arguments.home is not None:
-        outcomes = _outcomes(faults, arguments.home, console)
+        outcomes = _outcomes(possible, arguments.home, say)
     else:
         with tempfile.TemporaryDirectory(prefix="accuracy-") as home:
-            outcomes = _outcomes(faults, Path(home), console)
+            outcomes = _outcomes(possible, Path(home), say)
+    seconds = time.monotonic() - began
     of_checks = scores(outcomes, check_ids())
     console.print(faults_table(outcomes), checks_table(of_checks))
-    if len(faults) == len(FAULTS):
+    say(f"{seconds:.0f} s in all")
+    if len(possible) == len(FAULTS):
         run = Run(
             outcomes,
             of_checks,
             datetime.now(UTC).date().isoformat(),
             versions(Pulsar=VERSIONS[0], DuckDB=duckdb.__version__),
+            seconds,
         )
         arguments.out.write_text(markdown(run), encoding="utf-8")
         console.print(f"written: {arguments.out}")
@@ -98,15 +105,25 @@ def check_ids() -> list[str]:
     return [check.check_id for check in CHECKS]
 
 
-def _outcomes(faults: Sequence[AnyFault], home: Path, console: Console) -> list[Outcome]:
-    say = sayer(console)
-    began = time.monotonic()
+def _can_be_made(fault: AnyFault, say: Callable[[str], None]) -> bool:
+    """Whether there are clients in its language here."""
+    why = unavailable(fault.client) if isinstance(fault, RealFault) and fault.client is not None else None
+    if why is not None:
+        say(f"{fault.name} is left out: {why}")
+    return why is None
+
+
+def _outcomes(faults: Sequence[AnyFault], home: Path, say: Callable[[str], None]) -> list[SceneOutcome]:
     outcomes = []
-    for outcome in Workbench(home, say).outcomes(faults):
-        outcomes.append(outcome)
-        told = "\n  ".join([found_of(outcome), *wrongs(outcome)])
-        say(f"{len(outcomes)}/{len(faults)} {outcome.fault.name}, {outcome.seconds:.0f} s: {told}")
-    say(f"{time.monotonic() - began:.0f} s in all")
+    for scene in Workbench(home, say).outcomes(faults):
+        outcomes.append(scene)
+        done = sum(len(each.outcomes) for each in outcomes)
+        say(f"{done}/{len(faults)} {scene.scene.name}, {scene.seconds:.0f} s")
+        for outcome in scene.outcomes:
+            told = "\n    ".join([found_of(outcome), *wrongs(outcome)])
+            say(f"  {outcome.fault.name}, {outcome.seconds:.0f} s: {told}")
+        for stray in strays_of(scene):
+            say(f"  of none: {stray}")
     return outcomes
 
 

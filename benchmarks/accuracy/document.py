@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from benchmarks.accuracy.outcome import total
-from benchmarks.accuracy.table import figures, found_of, percent, wrongs
-from lab.faults.fault import SimulatedFault
+from benchmarks.accuracy.table import figures, found_of, percent, strays_of, wrongs
+from lab.faults.fault import RealFault, SimulatedFault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from benchmarks.accuracy.outcome import Outcome, Score
+    from benchmarks.accuracy.outcome import Outcome, SceneOutcome, Score
+    from lab.faults.clients.work import Language
 
 CLOCK_MINUTE = 60
+TITLES: dict[Language, str] = {"python": "Python", "java": "Java", "go": "Go"}
 
 
 @dataclass(frozen=True)
@@ -22,24 +25,33 @@ class Run:
     """All of one run.
 
     Attributes:
-        outcomes: One for each fault there is.
+        scenes: With an outcome for each fault there is.
         scores: Of each check there is, by its id.
         date: ISO.
         versions: Of what took part, by name.
+        seconds: That it took, the starts of labs included.
     """
 
-    outcomes: Sequence[Outcome]
+    scenes: Sequence[SceneOutcome]
     scores: Mapping[str, Score]
     date: str
     versions: Mapping[str, str]
+    seconds: float
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """Of all faults."""
+        return [outcome for scene in self.scenes for outcome in scene.outcomes]
 
 
 def markdown(run: Run) -> str:
     """The document."""
-    real = [outcome for outcome in run.outcomes if outcome.kind == "real"]
-    simulated = [outcome for outcome in run.outcomes if outcome.kind == "simulated"]
-    sections = [_summary(run, len(real), len(simulated)), _checks(run.scores)]
-    sections.append(_faults("Made for real", real))
+    real = [outcome for outcome in run.outcomes if isinstance(outcome.fault, RealFault)]
+    simulated = [outcome for outcome in run.outcomes if isinstance(outcome.fault, SimulatedFault)]
+    sections = [_summary(run, len(real), len(simulated))]
+    if real:
+        sections.append(_clients([outcome.fault for outcome in real if isinstance(outcome.fault, RealFault)]))
+    sections += [_checks(run.scores), _scenes(run.scenes), _faults("Made for real", real)]
     if simulated:
         sections.append(_faults("Simulated", simulated))
     return "\n\n".join(sections) + "\n"
@@ -48,8 +60,8 @@ def markdown(run: Run) -> str:
 def _summary(run: Run, real: int, simulated: int) -> str:
     score = total(run.scores.values())
     silent = [check_id for check_id, each in run.scores.items() if each.recall is None]
-    healthy = sum(not outcome.fault.expected for outcome in run.outcomes)
-    minutes = sum(outcome.seconds for outcome in run.outcomes) / CLOCK_MINUTE
+    healthy = [outcome.fault for outcome in run.outcomes if not outcome.fault.expected]
+    twins = sum(bool(fault.twin_of) for fault in healthy)
     versions = ", ".join(f"{name} {version}" for name, version in run.versions.items())
     lines = [
         "# How well the checks find",
@@ -57,13 +69,16 @@ def _summary(run: Run, real: int, simulated: int) -> str:
         "Written by `make accuracy`. Each fault is made, looked at with `collect` and `diagnose` at the default policy",
         "(or with the differences that its row tells), and held against its label: what has to be found, at warning or",
         "critical. Anything else that is reported at warning or critical is false, unless the label says why it is no",
-        "mistake.",
+        "mistake. Faults of one scene are in a cluster at the same time, each in a namespace of its own, and are",
+        "looked at together: what is reported of a namespace counts for its fault, what is reported of brokers or the",
+        "cluster for the faults that expect or allow it, and what then belongs to none is false.",
         "",
-        f"{run.date}, {versions}, {minutes:.0f} minutes.",
+        f"{run.date}, {versions}, {run.seconds / CLOCK_MINUTE:.0f} minutes.",
         "",
         "| | |",
         "|---|---|",
-        f"| faults | {len(run.outcomes)}: {real} on real brokers, {simulated} simulated; {healthy} of them healthy |",
+        f"| faults | {len(run.outcomes)}: {real} on real brokers, {simulated} simulated |",
+        f"| of these healthy | {len(healthy)}, {twins} of them the twin of a trouble that looks alike |",
         f"| expected findings | {score.found + score.missed}: {score.found} found, {score.missed} missed |",
         f"| false findings | {score.false} |",
         f"| precision, recall | {percent(score.precision)}, {percent(score.recall)} |",
@@ -78,10 +93,56 @@ def _summary(run: Run, real: int, simulated: int) -> str:
     return "\n".join(lines)
 
 
+def _clients(faults: Sequence[RealFault]) -> str:
+    counts = Counter((fault.client, fault.batches) for fault in faults)
+    rows = [
+        f"| {title} | {counts[language, True]} | {counts[language, False]} |"
+        for language, title in TITLES.items()
+        if counts[language, True] + counts[language, False]
+    ]
+    if without := counts[None, None]:
+        rows.append(f"| none, as there are no messages | {without} | |")
+    return "\n".join(
+        [
+            "## Clients",
+            "",
+            "Real faults by the library that sends and takes their messages, and by whether its producers batch. All",
+            "other settings are the library's defaults where a row does not say otherwise. The Python client batches",
+            "only when it is told to, the Java and the Go client unless they are told not to. The Node client is",
+            "missing: its package holds no binary, and downloads one while it is installed.",
+            "",
+            "| client | batching | not batching |",
+            "|---|---|---|",
+            *rows,
+        ]
+    )
+
+
 def _checks(scores: Mapping[str, Score]) -> str:
     rows = [f"| `{check_id}` | {' | '.join(figures(score))} |" for check_id, score in scores.items()]
     head = ["## Checks", "", "| check | found | missed | false | precision | recall |", "|---|---|---|---|---|---|"]
     return "\n".join([*head, *rows])
+
+
+def _scenes(scenes: Iterable[SceneOutcome]) -> str:
+    """Those of real faults; a simulated one is a scene of its own."""
+    head = [
+        "## Scenes",
+        "",
+        "| scene | brokers' settings | faults | looks | false of no fault | seconds |",
+        "|---|---|---|---|---|---|",
+    ]
+    rows = [
+        f"| {each.scene.name} | {_settings(each)} | {len(each.outcomes)} | {each.scene.observations} |"
+        f" {_cell('; '.join(strays_of(each)) or '-')} | {each.seconds:.0f} |"
+        for each in scenes
+        if isinstance(each.scene.first, RealFault)
+    ]
+    return "\n".join([*head, *rows])
+
+
+def _settings(outcome: SceneOutcome) -> str:
+    return ", ".join(f"`{name}={value.rpartition('.')[2]}`" for name, value in outcome.scene.settings) or "-"
 
 
 def _faults(title: str, outcomes: Iterable[Outcome]) -> str:
@@ -97,6 +158,10 @@ def _faults(title: str, outcomes: Iterable[Outcome]) -> str:
 def _about(outcome: Outcome) -> str:
     fault = outcome.fault
     parts = [fault.about]
+    if fault.twin_of:
+        parts.append(f"Looks like {', '.join(f'`{name}`' for name in fault.twin_of)}.")
+    if isinstance(fault, RealFault) and fault.client is not None:
+        parts.append(f"{TITLES[fault.client]}, {'batching' if fault.batches else 'not batching'}.")
     if isinstance(fault, SimulatedFault):
         parts.append(f"Simulated: {fault.why}")
     if fault.policy:

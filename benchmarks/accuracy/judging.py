@@ -1,4 +1,4 @@
-"""Holds what was found against what a fault is labelled with; no cluster and no Spark in here."""
+"""Holds what was found against what faults are labelled with; no cluster in here."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lab.faults.fault import RealFault
 from pulsar_steward.model.finding import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from lab.faults.fault import Expected, Fault
     from pulsar_steward.model.finding import Finding, Verdict
@@ -50,8 +51,47 @@ def judge(fault: Fault, findings: Sequence[Finding], verdicts: Sequence[Verdict]
 
     A finding of an expected check about another subject is false: it is not what the label says.
     """
+    judged, strays = judge_together((fault,), findings, verdicts)
+    own = judged[fault.name]
+    return Judgement(own.found, own.missed, (*own.false, *strays), own.allowed)
+
+
+def judge_together(
+    faults: Sequence[Fault], findings: Iterable[Finding], verdicts: Iterable[Verdict]
+) -> tuple[dict[str, Judgement], tuple[Finding, ...]]:
+    """The same of faults that were looked at together, each by its name; and what is false though it is none's.
+
+    A finding about something in a fault's namespace is that fault's. Any other, about a broker or the cluster, is that
+    of each fault that expects it, or else of the first that allows it.
+    """
     serious = [finding for finding in findings if finding.severity is not Severity.INFO]
     said = {verdict.check_id: f"{verdict.outlook.value}: {verdict.reason}" for verdict in verdicts}
+    of_namespaces = {fault.namespace: fault for fault in faults if isinstance(fault, RealFault)}
+    own: dict[str, list[Finding]] = {fault.name: [] for fault in faults}
+    strays = []
+    for finding in serious:
+        owners = _owners(finding, faults, of_namespaces)
+        for owner in owners:
+            own[owner.name].append(finding)
+        if not owners:
+            strays.append(finding)
+    return {fault.name: _judged(fault, own[fault.name], said) for fault in faults}, tuple(strays)
+
+
+def _owners(finding: Finding, faults: Sequence[Fault], of_namespaces: Mapping[str, Fault]) -> list[Fault]:
+    if (owner := of_namespaces.get(namespace_of(finding.subject))) is not None:
+        return [owner]
+    expecting = [fault for fault in faults if any(_fits(expected, finding) for expected in fault.expected)]
+    return expecting or [fault for fault in faults if finding.check_id in fault.allowed][:1]
+
+
+def namespace_of(subject: str) -> str:
+    """The namespace that a topic, subscription or bundle is in, or the subject itself."""
+    found = re.match(r"(?:(?:non-)?persistent://)?([^/\s]+/[^/\s]+)", subject)
+    return found[1] if found else subject
+
+
+def _judged(fault: Fault, serious: Sequence[Finding], said: Mapping[str, str]) -> Judgement:
     there = [expected for expected in fault.expected if any(_fits(expected, finding) for finding in serious)]
     others = [finding for finding in serious if not any(_fits(expected, finding) for expected in fault.expected)]
     return Judgement(

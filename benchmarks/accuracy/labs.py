@@ -1,35 +1,24 @@
-"""One lab at a time: faults with the same settings share it, and one that needs its own gets it."""
+"""One lab at a time: scenes with the same settings share it, and one that needs its own gets it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lab.faults.fault import RealFault
 from lab.faults.real.ground import COMMON_SETTINGS
 from lab.pool import LabPool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from pathlib import Path
     from types import TracebackType
     from typing import Self
 
+    from benchmarks.accuracy.scenes import Scene
     from lab.cluster import Lab
-    from lab.faults.registry import AnyFault
-
-
-def in_order(faults: Iterable[AnyFault]) -> list[AnyFault]:
-    """Simulated faults first, then the real ones so that as few labs as possible are started."""
-    faults = list(faults)
-    real = [fault for fault in faults if isinstance(fault, RealFault)]
-    return [
-        *(fault for fault in faults if not isinstance(fault, RealFault)),
-        *sorted(real, key=lambda fault: (fault.settings, fault.own_lab)),
-    ]
 
 
 class Labs:
-    """Labs as faults need them, one at a time; use it in a ``with`` statement.
+    """Labs as scenes need them, one at a time; use it in a ``with`` statement.
 
     Args:
         home: The folder of the labs.
@@ -48,16 +37,16 @@ class Labs:
     ) -> None:
         self.end()
 
-    def lab_for(self, fault: RealFault) -> Lab:
-        """A running lab with the fault's settings: the one that runs, if it will do, or a new one."""
-        if fault.own_lab:
+    def lab_for(self, scene: Scene) -> Lab:
+        """A running lab with the scene's settings: the one that runs, if it will do, or a new one."""
+        if scene.own_lab:
             self.end()
-        self._say(f"a lab with {', '.join(f'{key}={value}' for key, value in fault.settings) or 'no further settings'}")
-        return self._pool.lab(broker_settings=dict(COMMON_SETTINGS) | dict(fault.settings))
+        self._say(f"a lab with {', '.join(f'{key}={value}' for key, value in scene.settings) or 'no further settings'}")
+        return self._pool.lab(broker_settings=dict(COMMON_SETTINGS) | dict(scene.settings))
 
-    def done_with(self, fault: RealFault) -> None:
-        """Ends the lab if it was the fault's own."""
-        if fault.own_lab:
+    def done_with(self, scene: Scene) -> None:
+        """Ends the lab if it was the scene's own."""
+        if scene.own_lab:
             self.end()
 
     def end(self) -> None:

@@ -12,7 +12,9 @@ from lab.faults.fault import SimulatedFault
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from benchmarks.accuracy.scenes import Scene
     from lab.faults.fault import Fault
+    from pulsar_steward.model.finding import Finding
 
 
 @dataclass(frozen=True)
@@ -20,8 +22,9 @@ class Outcome:
     """What came of one fault.
 
     Attributes:
+        fault: What was made.
         judgement: Empty where it could not be made or looked at.
-        seconds: From making it to having cleared it away, without the lab's start.
+        seconds: Until brokers showed it; of a simulated one, until it was judged.
         failure: Why it could not be made or looked at.
     """
 
@@ -42,13 +45,35 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class SceneOutcome:
+    """What came of the faults that were looked at together.
+
+    Attributes:
+        scene: Which ones.
+        outcomes: One for each of them.
+        strays: What was found at warning or critical of no fault, and is allowed by none: false.
+        seconds: From making them to having cleared them away, without the lab's start.
+    """
+
+    scene: Scene
+    outcomes: tuple[Outcome, ...]
+    strays: tuple[Finding, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def right(self) -> bool:
+        """Whether every fault is right, and nothing else was found falsely."""
+        return not self.strays and all(outcome.right for outcome in self.outcomes)
+
+
+@dataclass(frozen=True)
 class Score:
     """How often a check, or all of them, found what was expected.
 
     Attributes:
         found: Expected findings that were there.
         missed: Expected findings that were not.
-        false: Faults, or healthy clusters, of which it reported what is not so.
+        false: Faults, healthy namespaces or scenes of which it reported what is not so.
     """
 
     found: int = 0
@@ -66,12 +91,15 @@ class Score:
         return _share(self.found, self.missed)
 
 
-def scores(outcomes: Iterable[Outcome], check_ids: Sequence[str] = ()) -> dict[str, Score]:
+def scores(scenes: Iterable[SceneOutcome], check_ids: Sequence[str] = ()) -> dict[str, Score]:
     """Each check's score, by its id; those in ``check_ids`` are there also when no fault speaks of them."""
     found: Counter[str] = Counter()
     missed: Counter[str] = Counter()
     false: Counter[str] = Counter()
-    for outcome in outcomes:
+    together = list(scenes)
+    for scene in together:
+        false.update({finding.check_id for finding in scene.strays})
+    for outcome in (outcome for scene in together for outcome in scene.outcomes):
         judgement = outcome.judgement
         found.update(expected.check_id for expected in judgement.found)
         missed.update(each.expected.check_id for each in judgement.missed)

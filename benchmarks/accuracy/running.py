@@ -1,4 +1,4 @@
-"""Makes a fault, looks at it as Steward does (collecting, then diagnosing), and judges what was found."""
+"""Makes faults, looks at them as Steward does (collecting, then diagnosing), and judges what was found."""
 
 from __future__ import annotations
 
@@ -6,28 +6,35 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from benchmarks.accuracy.judging import judge
-from benchmarks.accuracy.labs import Labs, in_order
+from benchmarks.accuracy.judging import Judgement, judge, judge_together
+from benchmarks.accuracy.labs import Labs
 from benchmarks.accuracy.made_up import MadeUp
-from benchmarks.accuracy.outcome import Outcome
+from benchmarks.accuracy.outcome import Outcome, SceneOutcome
+from benchmarks.accuracy.scenes import scenes
+from benchmarks.accuracy.stage import Stage
 from benchmarks.observing import observe
-from lab.errors import LabError
-from lab.faults.fault import RealFault
+from lab.faults.fault import RealFault, SimulatedFault
 from pulsar_steward.policy.load import parse_policy
+from pulsar_steward.snapshots.folder import stamp_of
 from pulsar_steward.snapshots.read import open_snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from benchmarks.accuracy.scenes import Scene
+    from benchmarks.accuracy.stage import Actor
     from lab.cluster import Lab
-    from lab.faults.fault import SimulatedFault
     from lab.faults.registry import AnyFault
     from lab.target import PulsarTarget
+    from pulsar_steward.model.finding import Finding
+
+
+A_SECOND_S = 1.0
 
 
 class Workbench:
-    """Looks at one fault after another.
+    """Looks at one scene after another.
 
     Args:
         home: A folder for labs and snapshots.
@@ -36,61 +43,92 @@ class Workbench:
 
     def __init__(self, home: Path, say: Callable[[str], None]) -> None:
         self._home = home
+        self._snapshots = home / "snapshots" / stamp_of(datetime.now(UTC))  # those of another run are no scene's past
         self._say = say
 
-    def outcomes(self, faults: Iterable[AnyFault]) -> Iterator[Outcome]:
-        """What came of each fault, as soon as it is known; labs are started and ended on the way."""
+    def outcomes(self, faults: Iterable[AnyFault]) -> Iterator[SceneOutcome]:
+        """What came of each scene, as soon as it is known; labs are started and ended on the way."""
         with Labs(self._home / "labs", self._say) as labs:
-            for fault in in_order(faults):
-                self._say(f"{fault.name}: {fault.about}")
-                yield self.outcome(fault, labs)
+            for scene in scenes(faults):
+                self._say(f"{scene.name}: {', '.join(fault.name for fault in scene.faults)}")
+                yield self.outcome(scene, labs)
 
-    def outcome(self, fault: AnyFault, labs: Labs) -> Outcome:
-        """What came of one fault; whatever goes wrong with making it or looking at it is told in there."""
-        began = time.monotonic()
+    def outcome(self, scene: Scene, labs: Labs) -> SceneOutcome:
+        """What came of one scene; whatever goes wrong with making it or looking at it is told in there."""
+        if isinstance(scene.first, SimulatedFault):
+            return self._simulated(scene, scene.first)
         try:
-            if isinstance(fault, RealFault):
-                lab = labs.lab_for(fault)
-                began = time.monotonic()  # starting a lab is no part of a fault
-                uri = self._real(fault, lab, labs)
-            else:
-                uri = self._simulated(fault)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the other faults are looked at all the same
+            lab = labs.lab_for(scene)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other scenes are looked at all the same
             labs.end()
-            return Outcome(fault, seconds=time.monotonic() - began, failure=f"{type(error).__name__}: {error}")
-        snapshot = open_snapshot(uri)
-        judgement = judge(fault, snapshot.findings(), snapshot.verdicts())
-        return Outcome(fault, judgement, time.monotonic() - began)
+            return _failed(scene, f"{type(error).__name__}: {error}", 0.0)
+        outcome = self._real(scene, lab, labs)
+        labs.done_with(scene)
+        return outcome
 
-    def _real(self, fault: RealFault, lab: Lab, labs: Labs) -> str:
-        """What was seen counts also where the fault cannot be cleared away: the next one gets another lab then."""
-        uri = None
+    def _real(self, scene: Scene, lab: Lab, labs: Labs) -> SceneOutcome:
+        """What was seen counts also where a fault cannot be cleared away: the next scene gets another lab then.
+
+        Many faults are made in a burst, and some checks judge what brokers did since the snapshot before: one is taken
+        after the burst, as scheduled ones would be there.
+        """
+        began, uri, failure = time.monotonic(), None, ""
+        stage = Stage([fault for fault in scene.faults if isinstance(fault, RealFault)], lab)
         try:
-            with fault.made(lab):
-                seen = self._observe(fault, lab, datetime.now(UTC))
-                for observed in range(1, fault.observations):
-                    fault.between(lab, observed)
-                    seen = self._observe(fault, lab, datetime.now(UTC))
-                uri = seen
-        except LabError as error:
-            if uri is None:
-                raise
-            self._say(f"  {fault.name} could not be cleared away: {error}")
+            stage.make()
+            if len(scene.faults) > 1 and scene.observations == 1:
+                self._observe(scene, lab, datetime.now(UTC))
+            for observed in range(scene.observations):
+                time.sleep(A_SECOND_S)  # a snapshot's name is the second that it was taken at
+                stage.change(observed)
+                uri = self._observe(scene, lab, datetime.now(UTC))
+        except Exception as error:  # noqa: BLE001 - as above
+            uri, failure = None, f"{type(error).__name__}: {error}"
+        finally:
+            left = stage.clear()
+        if left or failure:
+            for sentence in left:
+                self._say(f"  {sentence}")
             labs.end()
-            return uri
-        labs.done_with(fault)
-        return uri
+        seconds = time.monotonic() - began
+        if uri is None:
+            return _failed(scene, failure, seconds)
+        judged, strays = _judged(uri, scene.faults)
+        return SceneOutcome(scene, tuple(_outcome(actor, judged) for actor in stage.actors), strays, seconds)
 
-    def _simulated(self, fault: SimulatedFault) -> str:
+    def _simulated(self, scene: Scene, fault: SimulatedFault) -> SceneOutcome:
         """The last observation is of now, and the others of as long ago as the fault says."""
-        made_up, now = MadeUp(fault), datetime.now(UTC)
-        for number in range(fault.observations):
-            ago = timedelta(minutes=fault.minutes_apart * (fault.observations - 1 - number))
-            with made_up.cluster(number) as cluster:
-                uri = self._observe(fault, cluster, now - ago)
-        return uri
+        began, made_up, now = time.monotonic(), MadeUp(fault), datetime.now(UTC)
+        try:
+            for number in range(fault.observations):
+                ago = timedelta(minutes=fault.minutes_apart * (fault.observations - 1 - number))
+                with made_up.cluster(number) as cluster:
+                    uri = self._observe(scene, cluster, now - ago)
+        except Exception as error:  # noqa: BLE001 - as above
+            return _failed(scene, f"{type(error).__name__}: {error}", time.monotonic() - began)
+        judged, strays = _judged(uri, [fault])
+        seconds = time.monotonic() - began
+        return SceneOutcome(scene, (Outcome(fault, judged[fault.name], seconds),), strays, seconds)
 
-    def _observe(self, fault: AnyFault, cluster: PulsarTarget, taken_at: datetime) -> str:
-        policy = parse_policy(fault.policy, name=f"the policy of {fault.name}")
-        out = self._home / "snapshots"
-        return observe(cluster, policy, cluster=fault.name, out=out, taken_at=taken_at)
+    def _observe(self, scene: Scene, cluster: PulsarTarget, taken_at: datetime) -> str:
+        policy = parse_policy(dict(scene.policy), name=f"the policy of {scene.name}")
+        return observe(cluster, policy, cluster=scene.name, out=self._snapshots, taken_at=taken_at)
+
+
+def _outcome(actor: Actor, judged: Mapping[str, Judgement]) -> Outcome:
+    """Of one that could not be made nothing counts that was found or was not."""
+    judgement = judged[actor.fault.name] if actor.failure is None else Judgement()
+    return Outcome(actor.fault, judgement, actor.seconds, actor.failure)
+
+
+def _failed(scene: Scene, failure: str, seconds: float) -> SceneOutcome:
+    return SceneOutcome(scene, tuple(Outcome(fault, failure=failure) for fault in scene.faults), seconds=seconds)
+
+
+def _judged(uri: str, faults: Sequence[AnyFault]) -> tuple[dict[str, Judgement], tuple[Finding, ...]]:
+    """Where there is a single fault, everything that was found is about it."""
+    snapshot = open_snapshot(uri)
+    findings, verdicts = snapshot.findings(), snapshot.verdicts()
+    if len(faults) == 1:
+        return {faults[0].name: judge(faults[0], findings, verdicts)}, ()
+    return judge_together(faults, findings, verdicts)

@@ -12,17 +12,19 @@ from benchmarks.accuracy.outcome import total
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from benchmarks.accuracy.outcome import Outcome, Score
+    from benchmarks.accuracy.outcome import Outcome, SceneOutcome, Score
+    from pulsar_steward.model.finding import Finding
 
 
-def faults_table(outcomes: Iterable[Outcome]) -> Table:
-    """A row for each fault."""
-    table = Table("fault", "kind", "found", "wrong", "seconds", title="Faults")
-    for outcome in outcomes:
-        wrong = wrongs(outcome)
-        style = "green" if outcome.right else "red"
-        told = Text("\n".join(wrong) or "-", style)
-        table.add_row(outcome.fault.name, outcome.kind, found_of(outcome), told, f"{outcome.seconds:.0f}")
+def faults_table(scenes: Iterable[SceneOutcome]) -> Table:
+    """A row for each fault, and one for what was found falsely of none."""
+    table = Table("fault", "scene", "found", "wrong", "seconds", title="Faults")
+    for scene in scenes:
+        for outcome in scene.outcomes:
+            told = Text("\n".join(wrongs(outcome)) or "-", "green" if outcome.right else "red")
+            table.add_row(outcome.fault.name, scene.scene.name, found_of(outcome), told, f"{outcome.seconds:.0f}")
+        if scene.strays:
+            table.add_row("none", scene.scene.name, "-", Text("\n".join(strays_of(scene)), "red"), "")
     return table
 
 
@@ -54,11 +56,20 @@ def found_of(outcome: Outcome) -> str:
     return ", ".join([*names, *(f"({name})" for name in allowed if name not in names)]) or "-"
 
 
+def strays_of(scene: SceneOutcome) -> list[str]:
+    """What was found falsely that is no fault's, one thing each."""
+    return [_false(finding) for finding in scene.strays]
+
+
 def wrongs(outcome: Outcome) -> Sequence[str]:
     """What went wrong, one thing each."""
     judgement = outcome.judgement
     return [
         *([f"failed: {outcome.failure}"] if outcome.failure else []),
         *(f"missed {each.expected.check_id}: {each.said}" for each in judgement.missed),
-        *(f"false {each.check_id} of {each.subject}: {each.evidence}" for each in judgement.false),
+        *map(_false, judgement.false),
     ]
+
+
+def _false(finding: Finding) -> str:
+    return f"false {finding.check_id} of {finding.subject}: {finding.evidence}"

@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from typing import Any
 
 from lab.cluster import Lab
+from lab.faults.clients.work import BATCHED_BY_DEFAULT, Language
 from lab.simulator import ClusterSpec
 
 
@@ -34,6 +36,7 @@ class Fault:
         observations: Snapshots that are taken one after another; only the last one is judged.
         policy: Sections of the policy that differ from the defaults, as its file would have them; not for moving a
             threshold to where the fault happens to be.
+        twin_of: Of a healthy one, the names of the troubles that it looks like.
     """
 
     name: str
@@ -43,32 +46,59 @@ class Fault:
     quick: bool = False
     observations: int = 1
     policy: dict[str, object] = field(default_factory=dict)
+    twin_of: tuple[str, ...] = ()
 
 
-def _nothing(_lab: Lab) -> AbstractContextManager[None]:
+Change = Callable[[int], None]
+"""What happens before a look, told how many there were."""
+
+Making = AbstractContextManager[Any]
+"""Makes a fault, waits until brokers show it, and clears it away at the end.
+
+What it gives is None or a `Change`, which is called before each look, the first one included.
+"""
+
+
+def _nothing(_lab: Lab) -> Making:
     return nullcontext()
-
-
-def _no_change(_lab: Lab, _observed: int) -> None:
-    """Nothing happens between two observations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealFault(Fault):
     """Trouble on real brokers, made with clients and the admin API.
 
+    Those that can are made side by side in one lab, each in a namespace of its own.
+
     Attributes:
-        made: Makes it for a ``with`` block, waits until the brokers show it, and clears it away at the end.
-        between: Told the lab and how many observations are done; what happens before the next one.
+        made: Makes it for a ``with`` block.
         settings: Of ``broker.conf``, by name; faults with the same settings share a lab.
         own_lab: Whether it needs brokers that nothing was done to, or leaves traces in what they count since their
             start.
+        alone: Whether it concerns the whole cluster, so that no other fault may be there at the same time.
+        among: The name of the company it needs: those of one name are made side by side, and no others with them.
+        client: The library that its messages are sent and taken with; None: there are none.
+        batched: Whether its producers batch; None: as that library does by default.
     """
 
-    made: Callable[[Lab], AbstractContextManager[None]] = _nothing
-    between: Callable[[Lab, int], None] = _no_change
+    made: Callable[[Lab], Making] = _nothing
     settings: tuple[tuple[str, str], ...] = ()
     own_lab: bool = False
+    alone: bool = False
+    among: str = ""
+    client: Language | None = None
+    batched: bool | None = None
+
+    @property
+    def namespace(self) -> str:
+        """Where it is made: a finding about anything in there is its own."""
+        return f"public/{self.name}"
+
+    @property
+    def batches(self) -> bool | None:
+        """Whether its producers batch; None: it has none."""
+        if self.client is None:
+            return None
+        return BATCHED_BY_DEFAULT[self.client] if self.batched is None else self.batched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,6 @@ def workbench(tmp_path_factory: pytest.TempPathFactory) -> Workbench:
 
 @pytest.fixture(scope="module")
 def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Labs]:
-    """Starts labs as faults need them; the last one ends with the module."""
+    """Starts labs as scenes need them; the last one ends with the module."""
     with Labs(tmp_path_factory.mktemp("labs"), print) as running:
         yield running

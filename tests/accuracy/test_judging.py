@@ -1,11 +1,11 @@
-"""What counts as found, missed and false."""
+"""What counts as found, missed and false, and whose a finding is."""
 
 from __future__ import annotations
 
 import pytest
 
-from benchmarks.accuracy.judging import judge
-from lab.faults.fault import Expected, Fault
+from benchmarks.accuracy.judging import judge, judge_together, namespace_of
+from lab.faults.fault import Expected, Fault, RealFault
 from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
 
 SKEW = Expected("tc-skew", r"^acme/")
@@ -59,3 +59,59 @@ def test_a_check_that_does_not_exist_is_missed() -> None:
     """A label that no check can meet is not passed over in silence."""
     missed = judge(Fault(name="f", about="f", expected=(Expected("no-such-check"),)), [], []).missed
     assert [each.said for each in missed] == ["there is no such check"]
+
+
+SUBJECTS = {
+    "persistent://public/full/t-partition-3": "public/full",
+    "persistent://public/full/t subscription a/b c": "public/full",
+    "public/full/0x00000000_0x40000000": "public/full",
+    "public/full": "public/full",
+    "127.0.0.1:8080": "127.0.0.1:8080",
+    "east": "east",
+}
+
+
+@pytest.mark.parametrize(("subject", "namespace"), SUBJECTS.items())
+def test_the_namespace_is_taken_from_any_subject(subject: str, namespace: str) -> None:
+    """Topics, subscriptions, bundles and namespaces; brokers and clusters are in none."""
+    assert namespace_of(subject) == namespace
+
+
+FULL = RealFault(name="full", about="Full.", expected=(Expected("backlog-near-quota"),))
+HALF = RealFault(name="half", about="Healthy: half full.", twin_of=("full",))
+BUSY = RealFault(name="busy", about="Busy.", expected=(Expected("broker-load-skew"),), allowed={"gc-pressure": "it is"})
+
+
+def together(*findings: Finding) -> tuple[dict[str, tuple[int, int, int, int]], list[str]]:
+    """Found, missed, false and allowed of each fault; the subjects of what is none's."""
+    judged, strays = judge_together((FULL, HALF, BUSY), findings, [])
+    counts = {
+        name: (len(each.found), len(each.missed), len(each.false), len(each.allowed)) for name, each in judged.items()
+    }
+    return counts, [stray.subject for stray in strays]
+
+
+def test_each_finding_is_of_the_fault_whose_namespace_it_is_about() -> None:
+    """A finding in another fault's namespace meets no expectation, and is false there."""
+    near = finding("backlog-near-quota", "persistent://public/full/t")
+    assert together(near) == ({"full": (1, 0, 0, 0), "half": (0, 0, 0, 0), "busy": (0, 1, 0, 0)}, [])
+    elsewhere = finding("backlog-near-quota", "persistent://public/half/t")
+    assert together(elsewhere) == ({"full": (0, 1, 0, 0), "half": (0, 0, 1, 0), "busy": (0, 1, 0, 0)}, [])
+
+
+def test_what_is_said_of_brokers_is_of_the_fault_that_expects_or_allows_it() -> None:
+    """Neither found nor false of any other one."""
+    counts, strays = together(finding("broker-load-skew", "127.0.0.1:1"), finding("gc-pressure", "127.0.0.1:1"))
+    assert (counts["busy"], counts["half"], strays) == ((1, 0, 0, 1), (0, 0, 0, 0), [])
+
+
+def test_what_is_of_no_fault_is_told() -> None:
+    """A broker's trouble that nobody made, and a namespace that is no fault's."""
+    counts, strays = together(finding("clock-skew", "east"), finding("ack-holes", "public/default"))
+    assert strays == ["east", "public/default"]
+    assert all(count[2] == 0 for count in counts.values())
+
+
+def test_where_a_single_fault_is_looked_at_everything_is_about_it() -> None:
+    """There is nothing else in the cluster."""
+    assert [stray.subject for stray in judge(HALF, [finding("clock-skew", "east")], []).false] == ["east"]

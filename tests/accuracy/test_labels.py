@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks.accuracy.labs import in_order
 from lab.faults.fault import RealFault, SimulatedFault
 from lab.faults.registry import FAULTS
 from pulsar_steward.checks.registry import BY_ID
@@ -50,8 +48,34 @@ def test_healthy_clusters_are_among_both_kinds() -> None:
     assert {RealFault, SimulatedFault} == set(healthy)
 
 
-def test_faults_with_the_same_settings_follow_each_other() -> None:
-    """Each kind of lab is started once, but for the faults that want one of their own."""
-    shared = [fault.settings for fault in in_order(FAULTS) if isinstance(fault, RealFault) and not fault.own_lab]
-    changes = sum(before != after for before, after in pairwise(shared))
-    assert changes == len(set(shared)) - 1
+def test_twins_are_healthy_and_of_troubles_that_exist() -> None:
+    """A twin shows that its trouble is not found by its looks."""
+    troubles = {fault.name for fault in FAULTS if fault.expected}
+    twins = [fault for fault in FAULTS if fault.twin_of]
+    assert [fault.name for fault in twins if fault.expected or not set(fault.twin_of) <= troubles] == []
+
+
+def test_every_trouble_that_is_made_has_a_twin() -> None:
+    """Without one, a check that finds it by something that healthy clusters show as well would pass."""
+    twins = {name for fault in FAULTS for name in fault.twin_of}
+    assert [fault.name for fault in FAULTS if fault.expected and fault.name not in twins] == []
+
+
+def test_there_are_enough_of_them() -> None:
+    """Two in three on real brokers, in every language that clients can be had in here."""
+    real = [fault for fault in FAULTS if isinstance(fault, RealFault)]
+    assert (len(FAULTS) >= 150, len(real) >= 100) == (True, True)
+    assert {fault.client for fault in real} == {"python", "java", "go", None}
+    assert {fault.batches for fault in real} == {True, False, None}
+
+
+def test_what_is_expected_in_a_namespace_is_expected_in_its_own() -> None:
+    """A finding in another namespace would be another fault's."""
+    named = [
+        (fault.name, expected.subject)
+        for fault in FAULTS
+        if isinstance(fault, RealFault)
+        for expected in fault.expected
+        if "public/" in expected.subject and fault.namespace not in expected.subject
+    ]
+    assert named == []

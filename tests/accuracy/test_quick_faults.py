@@ -1,4 +1,4 @@
-"""The faults that are quickly made: the checks find each of them, and nothing else."""
+"""The faults that are quickly made, real ones side by side: the checks find each of them, and nothing else."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks.accuracy.labs import in_order
-from benchmarks.accuracy.table import wrongs
+from benchmarks.accuracy.scenes import scenes
+from benchmarks.accuracy.table import strays_of, wrongs
+from lab.faults.clients.languages import unavailable
 from lab.faults.fault import RealFault
 from lab.faults.registry import FAULTS
 from lab.testing import need_lab
@@ -15,22 +16,36 @@ from lab.testing import need_lab
 if TYPE_CHECKING:
     from benchmarks.accuracy.labs import Labs
     from benchmarks.accuracy.running import Workbench
+    from benchmarks.accuracy.scenes import Scene
     from lab.faults.registry import AnyFault
 
 pytestmark = pytest.mark.extended("tests/live/test_checkup.py::test_a_cluster_through_its_days", "tests/checks")
 
-QUICK = in_order(fault for fault in FAULTS if fault.quick)
+
+def can_be_made(fault: AnyFault) -> bool:
+    """Whether its clients can be had here."""
+    return not isinstance(fault, RealFault) or fault.client is None or unavailable(fault.client) is None
 
 
-def marked(fault: AnyFault) -> object:
-    """The fault as a parameter, marked as live where it is made on real brokers."""
-    marks = [pytest.mark.live] if isinstance(fault, RealFault) else []
-    return pytest.param(fault, id=fault.name, marks=marks)
+QUICK = scenes(fault for fault in FAULTS if fault.quick and can_be_made(fault))
 
 
-@pytest.mark.parametrize("fault", [marked(fault) for fault in QUICK])
-def test_the_checks_find_what_the_fault_is_labelled_with(fault: AnyFault, workbench: Workbench, labs: Labs) -> None:
+def marked(scene: Scene) -> object:
+    """The scene as a parameter, marked as live where it is on real brokers."""
+    marks = [pytest.mark.live] if isinstance(scene.first, RealFault) else []
+    return pytest.param(scene, id=scene.name, marks=marks)
+
+
+def test_the_real_ones_are_one_scene() -> None:
+    """One lab is started for them, and looked at once."""
+    assert len([scene for scene in QUICK if isinstance(scene.first, RealFault)]) == 1
+
+
+@pytest.mark.parametrize("scene", [marked(scene) for scene in QUICK])
+def test_the_checks_find_what_the_faults_are_labelled_with(scene: Scene, workbench: Workbench, labs: Labs) -> None:
     """Everything that is expected is found, and nothing at warning or critical that is not."""
-    if isinstance(fault, RealFault):
+    if isinstance(scene.first, RealFault):
         need_lab()
-    assert not wrongs(workbench.outcome(fault, labs))
+    seen = workbench.outcome(scene, labs)
+    wrong = {outcome.fault.name: wrongs(outcome) for outcome in seen.outcomes if not outcome.right}
+    assert (wrong, strays_of(seen)) == ({}, [])

@@ -9,7 +9,8 @@ from rich.console import Console
 
 from benchmarks.accuracy.document import Run, markdown
 from benchmarks.accuracy.judging import Judgement, Missed
-from benchmarks.accuracy.outcome import Outcome, Score, scores, total
+from benchmarks.accuracy.outcome import Outcome, SceneOutcome, Score, scores, total
+from benchmarks.accuracy.scenes import Scene
 from benchmarks.accuracy.table import checks_table, faults_table
 from lab.faults.fault import Expected, RealFault, SimulatedFault
 from lab.simulator import ClusterSpec
@@ -30,19 +31,30 @@ HOLED = Outcome(
     Judgement(found=(SKEW,), missed=(Missed(HOLES, "clear: all is well"),), false=FALSE),
     3.0,
 )
-BROKEN = Outcome(RealFault(name="broken", about="It cannot be made."), seconds=1.0, failure="NotReachedError: in vain")
+BROKEN = Outcome(
+    RealFault(name="broken", about="It cannot be made.", client="java", twin_of=("piled",)),
+    seconds=1.0,
+    failure="NotReachedError: in vain",
+)
+STRAY = Finding(check_id="gc-pressure", severity=Severity.WARNING, subject="b:1", evidence="It collects.")
+
+
+def scene(*outcomes: Outcome, strays: tuple[Finding, ...] = ()) -> SceneOutcome:
+    """These together."""
+    faults = tuple(outcome.fault for outcome in outcomes)
+    return SceneOutcome(Scene("together", faults, {}), outcomes, strays, 60.0)  # type: ignore[arg-type]
 
 
 def test_what_could_not_be_made_counts_as_missed() -> None:
     """A fault that failed must not make the checks look better than they are."""
     fault = RealFault(name="broken", about="It cannot be made.", expected=(SKEW, HOLES))
     failed = Outcome(fault, failure="NotReachedError: in vain")
-    assert scores([failed]) == {"ack-holes": Score(missed=1), "tc-skew": Score(missed=1)}
+    assert scores([scene(failed)]) == {"ack-holes": Score(missed=1), "tc-skew": Score(missed=1)}
 
 
 def test_each_check_has_its_score() -> None:
     """A check is false once for a fault, however often it says so there; checks without a fault are told as well."""
-    assert scores([PILED, HOLED], ["clock-skew"]) == {
+    assert scores([scene(PILED), scene(HOLED)], ["clock-skew"]) == {
         "ack-holes": Score(missed=1),
         "clock-skew": Score(),
         "hot-bundle": Score(false=1),
@@ -61,7 +73,7 @@ def test_precision_and_recall_are_shares(score: Score, precision: float | None, 
 
 def test_the_total_adds_up() -> None:
     """All checks together."""
-    assert total(scores([PILED, HOLED]).values()) == Score(found=2, missed=1, false=1)
+    assert total(scores([scene(PILED), scene(HOLED)]).values()) == Score(found=2, missed=1, false=1)
 
 
 @pytest.mark.parametrize(("outcome", "right"), [(PILED, True), (HOLED, False), (BROKEN, False)])
@@ -74,19 +86,32 @@ def test_the_tables_tell_what_went_wrong_in_words() -> None:
     """Evidence is shown as it is, brackets included."""
     shown = io.StringIO()
     console = Console(file=shown, width=300)
-    outcomes = [PILED, HOLED, BROKEN]
+    outcomes = [scene(PILED, BROKEN, strays=(STRAY,)), scene(HOLED)]
     console.print(faults_table(outcomes), checks_table(scores(outcomes)))
-    for words in ("tc-skew, (hot-bundle)", "It is [hot].", "clear: all is well", "NotReachedError: in vain", "67 %"):
+    said = ("tc-skew, (hot-bundle)", "It is [hot].", "clear: all is well", "NotReachedError: in vain", "67 %")
+    for words in (*said, "It collects."):
         assert words in shown.getvalue()
+
+
+def test_what_is_no_faults_is_false_once_a_scene() -> None:
+    """And its scene is not right, though all of its faults are."""
+    strays = (STRAY, STRAY)
+    assert scores([scene(PILED, strays=strays), scene(strays=strays)])["gc-pressure"] == Score(false=2)
+    assert scene(PILED).right
+    assert not scene(PILED, strays=strays).right
 
 
 def test_the_document_tells_faults_labels_and_versions() -> None:
     """What was simulated says why, what was lowered says so, and no text breaks the table."""
-    outcomes = [PILED, HOLED, BROKEN]
-    text = markdown(Run(outcomes, scores(outcomes, ["clock-skew"]), "2026-01-31", {"Pulsar": "4.0.7"}))
-    assert "2026-01-31, Pulsar 4.0.7" in text
-    assert "| faults | 3: 2 on real brokers, 1 simulated; 1 of them healthy |" in text
+    outcomes = [scene(PILED, BROKEN, strays=(STRAY,)), scene(HOLED)]
+    text = markdown(Run(outcomes, scores(outcomes, ["clock-skew"]), "2026-01-31", {"Pulsar": "4.0.7"}, 120.0))
+    assert "2026-01-31, Pulsar 4.0.7, 2 minutes." in text
+    assert "| faults | 3: 2 on real brokers, 1 simulated |" in text
+    assert "| of these healthy | 1, 1 of them the twin" in text
     assert "One \\| two. Policy: `{'tc_skew': {'warning_spread': 2}}`." in text
+    assert "It cannot be made. Looks like `piled`. Java, batching." in text
     assert "Simulated: too large" in text
-    assert "No fault expects `clock-skew`, `hot-bundle`." in text
+    assert "No fault expects `clock-skew`, `gc-pressure`, `hot-bundle`." in text
     assert "| `tc-skew` | 2 | 0 | 0 | 100 % | 100 % |" in text
+    assert "| Java | 1 | 0 |" in text
+    assert "| together | - | 2 | 1 | false gc-pressure of b:1: It collects. | 60 |" in text

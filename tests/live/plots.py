@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lab.errors import NotReachedError
 from lab.faults.real.ground import ground
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def plot(lab: Lab, name: str, bundles: int = 4, **policies: object) -> Iterator[Ground]:
+def plot(lab: Lab, name: str, bundles: int = 4, **policies: Any) -> Iterator[Ground]:
     """As `ground`; what brokers do not delete for minutes (docs/findings.md) stays behind, as it is nobody's test."""
     stack = contextlib.ExitStack()
     here = stack.enter_context(ground(lab, name, bundles, **policies))

@@ -26,9 +26,12 @@ pytestmark = pytest.mark.live
 BROKERS = 4
 AT_ONCE = ("piled-up-coordinators", "never-acknowledged", "ttl-before-quota")
 BUSY_MACHINE = """
-metadata_latency: {warning_mean_milliseconds: 60000, critical_mean_milliseconds: 60000, warning_slow_percent: 100}
-ledger_switch_slow: {warning_share_percent: 100, critical_share_percent: 100}
-bookie_thread_busy: {warning_slow_percent: 100, critical_slow_percent: 100}
+metadata_latency:
+  {warning_mean_milliseconds: 60000, critical_mean_milliseconds: 60000, warning_slow_percent: 100,
+   warning_lost_percent: 100}
+ledger_switch_slow: {warning_share_percent: 100, critical_share_percent: 100, warning_lost_percent: 100}
+bookie_thread_busy:
+  {warning_slow_percent: 100, critical_slow_percent: 100, warning_lost_percent: 100, critical_lost_percent: 100}
 gc_pressure: {warning_share_percent: 100, critical_share_percent: 100}
 """
 """The brokers are as slow as the machine is busy with other tests: which is true, and not what this is about."""

@@ -3,19 +3,19 @@
 import contextlib
 import itertools
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 
 from lab import placement
 from lab.cluster import Lab
 from lab.faults.fault import Expected, RealFault
-from lab.faults.real.ground import SHOWN_WITHIN_S, Ground, ground
-from lab.faults.real.operator import operator_of, shown_topics
+from lab.faults.real.ground import SHOWN_WITHIN_S, Ground, fault_on_ground, ground
+from lab.faults.real.operator import operator_of, recently_shown, shown_topics
 from lab.waiting import wait_until
 
 CROWD = 500
 FULL, PARTITIONS = 1800, 30
-HOT, CONSUMERS = 25, 50
+HOT = 25
 BUNDLES = 16
+PLACES = "places"
 NOWHERE = r"192\.0\.2\.1"
 """An address that is reserved for documentation: no broker is there."""
 
@@ -34,40 +34,48 @@ def place_evenly(here: Ground) -> None:
         here.admin.unload(here.namespace, bundle, brokers[number % len(brokers)])
 
 
-def _topics(name: str, bundles: int, crowded: int) -> Callable[[Lab], AbstractContextManager[None]]:
-    @contextlib.contextmanager
-    def made(lab: Lab) -> Iterator[None]:
-        with ground(lab, name, bundles) as here:
-            place_evenly(here)
-            names = crowd(here, crowded) if crowded else [here.topic(f"t{number}") for number in range(CROWD)]
-            for topic in names:
-                here.shared(topic, receiver_queue_size=1)  # without a subscription brokers delete it after a minute
-            wait_until(
-                lambda: set(names) <= shown_topics(lab).keys(), f"{len(names)} topics are loaded", SHOWN_WITHIN_S, 1.0
-            )
-            yield
+def _topics(count: int, *, crowded: bool) -> Callable[[Ground], None]:
+    """So many topics with a consumer each, all in one bundle or as their names have it."""
 
-    return made
+    def arrange(here: Ground) -> None:
+        place_evenly(here)
+        names = crowd(here, count) if crowded else [here.topic(f"t{number}") for number in range(count)]
+        for topic in names:
+            here.shared(topic, receiver_queue_size=1)  # without a subscription brokers delete it after a minute
+        wait_until(
+            lambda: set(names) <= recently_shown(here.lab).keys(),
+            f"{len(names)} topics are loaded",
+            SHOWN_WITHIN_S,
+            1.0,
+        )
+
+    return arrange
 
 
-@contextlib.contextmanager
-def _hot(lab: Lab) -> Iterator[None]:
-    """1,250 consumers on 25 topics of one bundle, while the topics of the others have one each."""
-    with ground(lab, "hot-bundle", BUNDLES) as here:
+def _busy_bundle(consumers: int) -> Callable[[Ground], None]:
+    """So many consumers on each of 25 topics of one bundle, while the topics of the others have one each."""
+
+    def arrange(here: Ground) -> None:
+        place_evenly(here)
         busy = crowd(here, HOT)
         others = [name for name in (here.topic(f"quiet{number}") for number in range(60)) if name not in busy]
         for topic in others:
             here.shared(topic, receiver_queue_size=1)
         for topic in busy:
-            for _ in range(CONSUMERS):
-                here.shared(topic, receiver_queue_size=1)
-        wait_until(lambda: _all_have(lab, busy, CONSUMERS), "all consumers are connected", SHOWN_WITHIN_S, 1.0)
-        yield
+            here.crowd(topic, consumers=consumers)
+        wait_until(lambda: _all_have(here.lab, busy, consumers), "all consumers are connected", SHOWN_WITHIN_S, 1.0)
+
+    return arrange
 
 
 def _all_have(lab: Lab, topics: list[str], consumers: int) -> bool:
-    shown = shown_topics(lab)
-    return all(topic in shown and len(shown[topic]["subscriptions"]["s"]["consumers"]) == consumers for topic in topics)
+    shown = recently_shown(lab)
+    return all(
+        topic in shown
+        and "s" in shown[topic]["subscriptions"]
+        and len(shown[topic]["subscriptions"]["s"]["consumers"]) == consumers
+        for topic in topics
+    )
 
 
 @contextlib.contextmanager
@@ -93,27 +101,91 @@ def _of(here: Ground, lab: Lab) -> list[str]:
 
 @contextlib.contextmanager
 def _nowhere_to_be(lab: Lab) -> Iterator[None]:
-    admin = operator_of(lab)
-    with ground(lab, "nowhere") as here:
+    name, admin = "nowhere-to-be", operator_of(lab)
+    with ground(lab, name) as here:
         try:
-            admin.set_isolation("nowhere", here.namespace, NOWHERE)
+            admin.set_isolation(name, here.namespace, NOWHERE)
             yield
         finally:
-            admin.drop_isolation("nowhere")
+            admin.drop_isolation(name)
 
+
+PLACED = (
+    fault_on_ground(
+        "crowded-bundle",
+        "500 topics in one of a namespace's 16 bundles.",
+        _topics(CROWD, crowded=True),
+        expected=(Expected("bundle-topic-skew", r"public/crowded-bundle"),),
+        allowed={"broker-load-skew": "the bundle's broker has 500 topics more than the others"},
+        client=None,
+        bundles=BUNDLES,
+        among=PLACES,
+    ),
+    fault_on_ground(
+        "crowded-half",
+        "150 topics in one of a namespace's two bundles.",
+        _topics(150, crowded=True),
+        expected=(Expected("bundle-topic-skew", r"public/crowded-half"),),
+        client=None,
+        bundles=2,
+        among=PLACES,
+    ),
+    fault_on_ground(
+        "even-bundles",
+        "Healthy: 500 topics all over a namespace's 16 bundles.",
+        _topics(CROWD, crowded=False),
+        client=None,
+        bundles=BUNDLES,
+        among=PLACES,
+        twin_of=("crowded-bundle", "newcomer"),
+    ),
+    fault_on_ground(
+        "even-halves",
+        "Healthy: 150 topics all over a namespace's two bundles.",
+        _topics(150, crowded=False),
+        client=None,
+        bundles=2,
+        among=PLACES,
+        twin_of=("crowded-half",),
+    ),
+    fault_on_ground(
+        "few-topics-in-one-bundle",
+        "Healthy enough: all 40 topics of a namespace in one of its 16 bundles.",
+        _topics(40, crowded=True),
+        client=None,
+        bundles=BUNDLES,
+        among=PLACES,
+        twin_of=("crowded-bundle",),
+    ),
+    fault_on_ground(
+        "hot-bundle",
+        "1,250 consumers on 25 topics in one of 16 bundles; each other bundle has a few.",
+        _busy_bundle(50),
+        expected=(Expected("hot-bundle", r"public/hot-bundle"),),
+        allowed={"broker-load-skew": "the bundle's broker has most of the clients"},
+        client="java",
+        bundles=BUNDLES,
+        among=PLACES,
+    ),
+    fault_on_ground(
+        "warm-bundle",
+        "Healthy enough: 750 consumers on 25 topics in one of 16 bundles; each other bundle has a few.",
+        _busy_bundle(30),
+        client="java",
+        bundles=BUNDLES,
+        among=PLACES,
+        twin_of=("hot-bundle",),
+    ),
+)
 
 FAULTS = (
+    *PLACED,
     RealFault(
-        name="crowded-bundle",
-        about="500 topics in one of a namespace's 16 bundles.",
-        expected=(Expected("bundle-topic-skew", r"public/crowded-bundle"),),
-        allowed={"broker-load-skew": "the bundle's broker has 500 topics and the others none"},
-        made=_topics("crowded-bundle", BUNDLES, CROWD),
-    ),
-    RealFault(
-        name="even-bundles",
-        about="Healthy: 500 topics all over a namespace's 16 bundles.",
-        made=_topics("even-bundles", BUNDLES, 0),
+        name="nowhere-to-be",
+        about="An isolation policy that lets a namespace be on no broker that there is.",
+        expected=(Expected("cluster-placement"),),
+        alone=True,
+        made=_nowhere_to_be,
     ),
     RealFault(
         name="newcomer",
@@ -121,18 +193,5 @@ FAULTS = (
         expected=(Expected("broker-load-skew"), Expected("tc-skew")),
         own_lab=True,
         made=_newcomer,
-    ),
-    RealFault(
-        name="hot-bundle",
-        about="1,250 consumers on 25 topics in one of 16 bundles; each other bundle has a few.",
-        expected=(Expected("hot-bundle", r"public/hot-bundle"),),
-        allowed={"broker-load-skew": "the bundle's broker has most of the clients"},
-        made=_hot,
-    ),
-    RealFault(
-        name="nowhere-to-be",
-        about="An isolation policy that lets a namespace be on no broker that there is.",
-        expected=(Expected("cluster-placement"),),
-        made=_nowhere_to_be,
     ),
 )

@@ -1,19 +1,19 @@
 """Messages that are to be delivered later, on both of the brokers' trackers."""
 
-import contextlib
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from datetime import timedelta
+from collections.abc import Callable
+from typing import Any
 
-from lab.cluster import Lab
-from lab.faults.fault import Expected, RealFault
-from lab.faults.real.ages import PRECISE, until_old
-from lab.faults.real.ground import Ground, ground
-from lab.faults.real.traffic import publish, receive
+from lab.faults.clients.work import Language
+from lab.faults.fault import Change, Expected, RealFault
+from lab.faults.real.ages import OLD_S, PRECISE, age_of, until_old
+from lab.faults.real.ground import Ground, fault_on_ground
 
 INDEXED_WITHIN_S = 120.0
 MESSAGES = 50_000
-DAY_S = 24 * 3600
+HOUR_S, DAY_S = 3600, 86_400
+MONTH_S = 30 * DAY_S
+DELAYED = "delayed"
+OF_BROKERS = ("delayed-index-memory",)
 
 IN_MEMORY = (
     (
@@ -30,16 +30,13 @@ SMALL_BUCKETS = (
 )
 
 
-def _waiting(name: str, subscriptions: int, messages: int = MESSAGES) -> Callable[[Lab], AbstractContextManager[None]]:
+def _waiting(subscriptions: int, messages: int = MESSAGES) -> Callable[[Ground], None]:
     """Messages that are due in an hour and later, a second apart, indexed for every subscription."""
 
-    @contextlib.contextmanager
-    def made(lab: Lab) -> Iterator[None]:
-        with ground(lab, name) as here:
-            delay(here, messages, subscriptions)
-            yield
+    def arrange(here: Ground) -> None:
+        delay(here, messages, subscriptions)
 
-    return made
+    return arrange
 
 
 def delay(here: Ground, messages: int, subscriptions: int = 1) -> str:
@@ -47,7 +44,7 @@ def delay(here: Ground, messages: int, subscriptions: int = 1) -> str:
     topic = here.topic()
     for number in range(subscriptions):
         here.shared(topic, f"s{number}", receiver_queue_size=10)
-    publish(here.producer(topic, batched=False), messages, 20, lambda number: timedelta(hours=1, seconds=number))
+    here.send(topic, messages, 20, delay_s=HOUR_S)
     here.until_metric("pulsar_subscription_delayed", topic, subscriptions * messages, INDEXED_WITHIN_S)
     here.until(topic, lambda shown: _backlog(shown) >= messages, "all of them are in the backlog")
     return topic
@@ -57,94 +54,226 @@ def _backlog(shown: dict[str, dict[str, dict[str, int]]]) -> int:
     return min(each["msgBacklog"] for each in shown["subscriptions"].values())
 
 
-@contextlib.contextmanager
-def _delays_beyond_ttl(lab: Lab) -> Iterator[None]:
-    with ground(lab, "delays-beyond-ttl") as here:
-        here.admin.set_policy(here.namespace, "messageTTL", DAY_S)
-        week = {"active": True, "tickTime": 1000, "maxDeliveryDelayInMillis": 7 * DAY_S * 1000}
-        here.admin.set_policy(here.namespace, "delayedDelivery", week)
+def _allowed(longest_s: int, ttl_s: int) -> Callable[[Ground], None]:
+    """The longest delay that the namespace allows, and its time to live."""
+
+    def arrange(here: Ground) -> None:
+        here.admin.set_policy(here.namespace, "messageTTL", ttl_s)
+        longest = {"active": True, "tickTime": 1000, "maxDeliveryDelayInMillis": longest_s * 1000}
+        here.admin.set_policy(here.namespace, "delayedDelivery", longest)
         delay(here, 1000)
-        yield
+
+    return arrange
 
 
-@contextlib.contextmanager
-def _about_to_expire(lab: Lab) -> Iterator[None]:
-    with ground(lab, "delayed-about-to-expire") as here:
-        here.admin.set_policy(here.namespace, "messageTTL", 60)
-        until_old(here, delay(here, 1000), 50)
-        yield
+def _living(percent_of_ttl: int) -> Callable[[Ground], Change]:
+    """Messages whose age comes to that share of their time to live when they are looked at."""
+
+    def arrange(here: Ground) -> Change:
+        topic = delay(here, 1000)
+        until_old(here, topic, OLD_S)
+
+        def limit(_observed: int) -> None:
+            here.admin.set_policy(here.namespace, "messageTTL", age_of(here, topic) * 100 // percent_of_ttl)
+
+        return limit
+
+    return arrange
 
 
-@contextlib.contextmanager
-def _front_of_the_topic(lab: Lab) -> Iterator[None]:
-    """One message that is due in a month, and 40 MB behind it that are long consumed."""
+def _consumed_beside_one(*, first: bool) -> Callable[[Ground], None]:
+    """40 MB that are consumed, and one message that is due in a month, before or behind all of them."""
     messages = 4000
-    with ground(lab, "delayed-holds-ledgers") as here:
+
+    def arrange(here: Ground) -> None:
         topic = here.topic()
-        consumer = here.shared(topic)
-        producer = here.producer(topic, batched=False)
-        publish(producer, 1, 20, lambda _number: timedelta(days=30))
-        publish(producer, messages, 10_000)
-        for message in receive(consumer, messages):
-            consumer.acknowledge(message)
-        here.until(topic, lambda shown: _backlog(shown) == 1, "all else is consumed")
+        here.take(topic)
+        if first:
+            here.send(topic, 1, 20, delay_s=MONTH_S)
+        here.send(topic, messages, 10_000)
+        here.until(
+            topic, lambda shown: shown["msgInCount"] >= messages and _backlog(shown) <= 1, "all else is consumed"
+        )
+        if not first:
+            here.send(topic, 1, 20, delay_s=MONTH_S)
         here.until_quiet(topic)
         here.until_metric("pulsar_subscription_delayed", topic, 1)
-        yield
+
+    return arrange
 
 
-FAULTS = (
-    RealFault(
-        name="delayed-for-22-in-memory",
-        about="50,000 delayed messages that 22 subscriptions wait for, indexed in memory: 1.1 million entries.",
-        expected=(Expected("delayed-index-multiplied"), Expected("delayed-index-memory")),
+def _delayed(
+    name: str,
+    about: str,
+    arrange: Callable[[Ground], Change | None],
+    *checks: str,
+    client: Language = "python",
+    batched: bool | None = None,
+    **label: Any,
+) -> RealFault:
+    """A fault about delayed messages, which no client batches; checks that look at brokers are of any subject."""
+    expected = tuple(Expected(check, "" if check in OF_BROKERS else rf"public/{name}\b") for check in checks)
+    return fault_on_ground(name, about, arrange, expected=expected, client=client, batched=batched, **label)
+
+
+FILLED = {"delayed-index-memory": "the buckets that are being filled take their share of a small lab's memory"}
+SMALL_DISK = "The threshold is lowered, as a lab's disk is no place for its default."
+MUCH_HELD: dict[str, object] = {"delayed_holds_ledgers": {"warning_held_mebibytes": 16}}
+
+MULTIPLIED = (
+    _delayed(
+        "delayed-for-22-in-memory",
+        "50,000 delayed messages that 22 subscriptions wait for, indexed in memory: 1.1 million entries.",
+        _waiting(22),
+        "delayed-index-multiplied",
+        "delayed-index-memory",
         settings=IN_MEMORY,
-        made=_waiting("delayed-for-22-in-memory", 22),
     ),
-    RealFault(
-        name="delayed-for-3-in-memory",
-        about="Healthy: 50,000 delayed messages that three subscriptions wait for, indexed in memory.",
+    _delayed(
+        "delayed-for-3-in-memory",
+        "Healthy: 50,000 delayed messages that three subscriptions wait for, indexed in memory.",
+        _waiting(3),
         settings=IN_MEMORY,
-        made=_waiting("delayed-for-3-in-memory", 3),
+        twin_of=("delayed-for-22-in-memory",),
     ),
-    RealFault(
-        name="delayed-for-22-in-buckets",
-        about="50,000 delayed messages that 22 subscriptions wait for, indexed in buckets.",
-        expected=(Expected("delayed-index-multiplied"),),
-        allowed={"delayed-index-memory": "the buckets that are being filled take their share of a small lab's memory"},
-        made=_waiting("delayed-for-22-in-buckets", 22),
+    _delayed(
+        "delayed-for-1-in-memory",
+        "Healthy: 45,000 delayed messages of a single subscription, indexed in memory.",
+        _waiting(1, 45_000),
+        settings=IN_MEMORY,
+        client="java",
+        twin_of=("delayed-for-22-in-memory",),
     ),
-    RealFault(
-        name="delayed-for-3-in-buckets",
-        about="Healthy: 50,000 delayed messages that three subscriptions wait for, indexed in buckets.",
-        made=_waiting("delayed-for-3-in-buckets", 3),
+    _delayed(
+        "delayed-for-22-in-buckets",
+        "50,000 delayed messages that 22 subscriptions wait for, indexed in buckets.",
+        _waiting(22),
+        "delayed-index-multiplied",
+        allowed=FILLED,
+        among=DELAYED,
     ),
-    RealFault(
-        name="too-many-buckets",
-        about="10,500 delayed messages in buckets of 1,000, where ten buckets are the limit.",
-        expected=(Expected("delayed-bucket-count"),),
-        settings=SMALL_BUCKETS,
-        made=_waiting("too-many-buckets", 1, 10_500),
+    _delayed(
+        "delayed-for-30-in-buckets",
+        "40,000 delayed messages that 30 subscriptions wait for, indexed in buckets.",
+        _waiting(30, 40_000),
+        "delayed-index-multiplied",
+        allowed=FILLED,
+        client="java",
+        among=DELAYED,
     ),
-    RealFault(
-        name="delays-beyond-ttl",
-        about="Delays of a week are allowed where messages live for a day.",
-        expected=(Expected("delayed-past-ttl", r"public/delays-beyond-ttl"),),
-        made=_delays_beyond_ttl,
+    _delayed(
+        "delayed-for-3-in-buckets",
+        "Healthy: 50,000 delayed messages that three subscriptions wait for, indexed in buckets.",
+        _waiting(3),
+        among=DELAYED,
+        twin_of=("delayed-for-22-in-buckets",),
     ),
-    RealFault(
-        name="delayed-about-to-expire",
-        about="Messages delayed by an hour and more, which will have lived for their minute before that.",
-        expected=(Expected("delayed-past-ttl", r"public/delayed-about-to-expire"),),
-        settings=PRECISE,
-        made=_about_to_expire,
-    ),
-    RealFault(
-        name="delayed-holds-ledgers",
-        about="One message that is delayed by a month, and 40 MB behind it that nobody needs any more. The threshold is"
-        " lowered, as a lab's disk is no place for its default.",
-        expected=(Expected("delayed-holds-ledgers"),),
-        policy={"delayed_holds_ledgers": {"warning_held_mebibytes": 16}},
-        made=_front_of_the_topic,
+    _delayed(
+        "delayed-for-30-but-few",
+        "Healthy: 1,000 delayed messages that 30 subscriptions wait for, indexed in buckets.",
+        _waiting(30, 1_000),
+        client="go",
+        among=DELAYED,
+        twin_of=("delayed-for-30-in-buckets",),
     ),
 )
+
+BUCKETS = (
+    _delayed(
+        "too-many-buckets",
+        "10,500 delayed messages in buckets of 1,000, where ten buckets are the limit.",
+        _waiting(1, 10_500),
+        "delayed-bucket-count",
+        settings=SMALL_BUCKETS,
+    ),
+    _delayed(
+        "too-many-buckets-java",
+        "12,500 delayed messages in buckets of 1,000, where ten buckets are the limit.",
+        _waiting(1, 12_500),
+        "delayed-bucket-count",
+        settings=SMALL_BUCKETS,
+        client="java",
+    ),
+    _delayed(
+        "few-buckets",
+        "Healthy: 4,500 delayed messages in buckets of 1,000, where ten buckets are the limit.",
+        _waiting(1, 4_500),
+        settings=SMALL_BUCKETS,
+        client="go",
+        twin_of=("too-many-buckets", "too-many-buckets-java"),
+    ),
+)
+
+EXPIRING = (
+    _delayed(
+        "delays-beyond-ttl",
+        "Delays of a week are allowed where messages live for a day.",
+        _allowed(7 * DAY_S, DAY_S),
+        "delayed-past-ttl",
+        among=DELAYED,
+    ),
+    _delayed(
+        "delays-within-ttl",
+        "Healthy: delays of a day are allowed where messages live for a week.",
+        _allowed(DAY_S, 7 * DAY_S),
+        client="java",
+        among=DELAYED,
+        twin_of=("delays-beyond-ttl",),
+    ),
+    _delayed(
+        "delayed-about-to-expire",
+        "Messages delayed by an hour and more, which will have lived for their minute before that.",
+        _living(90),
+        "delayed-past-ttl",
+        settings=PRECISE,
+    ),
+    _delayed(
+        "delayed-about-to-expire-go",
+        "Messages delayed by an hour and more, which will have lived for their minute before that.",
+        _living(85),
+        "delayed-past-ttl",
+        settings=PRECISE,
+        client="go",
+    ),
+    _delayed(
+        "delayed-with-time-to-live",
+        "Healthy: messages delayed by an hour and more, of which the oldest has lived for a fraction of its time.",
+        _allowed(DAY_S, 2 * DAY_S),
+        settings=PRECISE,
+        client="java",
+        twin_of=("delayed-about-to-expire", "delayed-about-to-expire-go"),
+    ),
+)
+
+HOLDING = (
+    _delayed(
+        "delayed-holds-ledgers",
+        f"One message that is delayed by a month, and 40 MB behind it that nobody needs any more. {SMALL_DISK}",
+        _consumed_beside_one(first=True),
+        "delayed-holds-ledgers",
+        policy=MUCH_HELD,
+        among=DELAYED,
+        batched=False,
+    ),
+    _delayed(
+        "delayed-holds-ledgers-java",
+        f"One message that is delayed by a month, and 40 MB behind it that nobody needs any more. {SMALL_DISK}",
+        _consumed_beside_one(first=True),
+        "delayed-holds-ledgers",
+        policy=MUCH_HELD,
+        among=DELAYED,
+        client="java",
+    ),
+    _delayed(
+        "delayed-holds-nothing",
+        f"Healthy: 40 MB that are consumed, and behind them one message that is delayed by a month. {SMALL_DISK}",
+        _consumed_beside_one(first=False),
+        policy=MUCH_HELD,
+        among=DELAYED,
+        client="go",
+        batched=False,
+        twin_of=("delayed-holds-ledgers", "delayed-holds-ledgers-java"),
+    ),
+)
+
+FAULTS = (*MULTIPLIED, *BUCKETS, *EXPIRING, *HOLDING)

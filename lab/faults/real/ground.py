@@ -1,7 +1,7 @@
 """Where a fault is made: a namespace of its own with a client, and all of it gone afterwards, seen by the brokers."""
 
 import contextlib
-import os
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,12 +9,19 @@ import pulsar
 
 from lab.cluster import Lab
 from lab.errors import AdminCallError, NotReachedError
-from lab.faults.real.operator import Operator, operator_of, operators_of, shown_topics
+from lab.faults.clients.languages import clients
+from lab.faults.clients.python import quiet_client
+from lab.faults.clients.work import Clients, Crowd, Flowing, Language, Sending, Taking, Work
+from lab.faults.fault import Change, Making, RealFault
+from lab.faults.real.operator import Operator, metrics_of, operator_of, recently_shown
 from lab.waiting import wait_until
 
 SHOWN_WITHIN_S = 90.0
-GONE_WITHIN_S = 120.0
+GONE_WITHIN_S = 180.0
 EVERY_S = 0.5
+
+CLEARING = threading.Semaphore(6)
+"""Namespaces that are deleted at one time: each of their topics is work for the brokers' metadata store."""
 
 COMMON_SETTINGS = (
     # The brokers' statistics are a document that they renew once a minute; nobody waits for that with fifty faults.
@@ -27,20 +34,73 @@ COMMON_SETTINGS = (
 
 
 class Ground:
-    """A namespace on a lab, and a client.
+    """A namespace on a lab, and clients.
 
-    Attributes:
+    Args:
         lab: The cluster.
         namespace: ``public/NAME``.
-        client: Connected to all brokers; closed with the block.
+        client: In Python, connected to all brokers; None: one is made when it is wanted.
         admin: An operator's calls.
+        language: Of the clients that `do` work.
+        batched: Whether their producers batch; None: as that library does by default.
     """
 
-    def __init__(self, lab: Lab, namespace: str, client: pulsar.Client, admin: Operator) -> None:
+    def __init__(
+        self,
+        lab: Lab,
+        namespace: str,
+        client: pulsar.Client | None,
+        admin: Operator,
+        *,
+        language: Language = "python",
+        batched: bool | None = None,
+    ) -> None:
         self.lab = lab
         self.namespace = namespace
-        self.client = client
         self.admin = admin
+        self.language: Language = language
+        self.batched = batched
+        self._client = client
+        self._workers: list[Clients] = []
+
+    @property
+    def client(self) -> pulsar.Client:
+        """The one in Python; closed with the block."""
+        if self._client is None:
+            self._client = connected(self.lab)
+        return self._client
+
+    def do(self, work: Work) -> None:
+        """Has work done by the client in this ground's language; what goes on does so until the block ends."""
+        if not self._workers:
+            log = self.lab.home / "log" / f"{self.namespace.rpartition('/')[2]}-{self.language}.log"
+            worker = clients(self.language, self.lab.service_url, self.lab.token, log)
+            self._workers.append(worker.__enter__())
+        self._workers[0].do(work)
+
+    def send(self, topic: str, count: int, size: int = 100, **more: Any) -> None:
+        """Sends so many messages of so many bytes; ``more`` is of `Sending`."""
+        self.do(Sending(topic=topic, count=count, size=size, **{"batched": self.batched} | more))
+
+    def flow(self, topic: str, rate: int, size: int = 100, **more: Any) -> None:
+        """Sends so many messages a second from now on; ``more`` is of `Flowing`."""
+        self.do(Flowing(topic=topic, rate=rate, size=size, **{"batched": self.batched} | more))
+
+    def take(self, topic: str, **more: Any) -> None:
+        """Has an application take messages; ``more`` is of `Taking`."""
+        self.do(Taking(topic=topic, **more))
+
+    def crowd(self, topic: str, *, producers: int = 0, consumers: int = 0) -> None:
+        """Connects so many clients that do nothing."""
+        self.do(Crowd(topic=topic, producers=producers, consumers=consumers))
+
+    def close(self) -> None:
+        """Ends all clients."""
+        while self._workers:
+            self._workers.pop().__exit__(None, None, None)
+        if self._client is not None:
+            with contextlib.suppress(Exception):  # it raises bare errors of what a quota cut off; all of it goes
+                self._client.close()
 
     def topic(self, name: str = "t") -> str:
         """The full name of a topic here."""
@@ -81,8 +141,11 @@ class Ground:
         last: dict[str, Any] = {}
 
         def reached() -> bool:
-            last.update(shown_topics(self.lab).get(topic, {}))
-            return bool(last) and shows(last)
+            try:
+                last.update(recently_shown(self.lab).get(topic, {}))
+                return bool(last) and shows(last)
+            except (KeyError, AdminCallError):  # a subscription that is not told of yet; a broker that is too busy
+                return False
 
         try:
             wait_until(reached, what, within_s, EVERY_S)
@@ -100,34 +163,75 @@ class Ground:
             NotReachedError: It was not, in time.
         """
 
-        def total() -> float:
-            rows = (row for operator in operators_of(self.lab) for row in operator.metrics())
-            return sum(value for name, value in rows if name.startswith(f"{series}{{") and f'"{topic}"' in name)
+        def reached() -> bool:
+            try:
+                rows = metrics_of(self.lab)
+            except AdminCallError:  # a broker that is too busy
+                return False
+            of_topic = (value for name, value in rows if name.startswith(f"{series}{{") and f'"{topic}"' in name)
+            return sum(of_topic) >= least
 
-        wait_until(lambda: total() >= least, f"{series} of {topic} is {least:,.0f}", within_s, EVERY_S)
+        wait_until(reached, f"{series} of {topic} is {least:,.0f}", within_s, EVERY_S)
 
 
 @contextlib.contextmanager
-def ground(lab: Lab, name: str, bundles: int = 4, **policies: object) -> Iterator[Ground]:
-    """A namespace ``public/NAME``, made with these policies, and a client for the length of a block."""
+def ground(
+    lab: Lab,
+    name: str,
+    bundles: int = 4,
+    *,
+    language: Language = "python",
+    batched: bool | None = None,
+    **policies: object,
+) -> Iterator[Ground]:
+    """A namespace ``public/NAME``, made with these policies, and clients for the length of a block."""
     namespace = f"public/{name}"
     admin = operator_of(lab)
     admin.create_namespace(namespace, bundles, **policies)
-    client = connected(lab)
+    here = Ground(lab, namespace, None, admin, language=language, batched=batched)
     try:
-        yield Ground(lab, namespace, client, admin)
+        yield here
     finally:
-        with contextlib.suppress(Exception):  # the client raises bare errors of what a quota cut off; all of it goes
-            client.close()
+        here.close()
         clear(lab, namespace)
+
+
+def fault_on_ground(
+    name: str,
+    about: str,
+    arrange: Callable[[Ground], Change | None],
+    *,
+    client: Language | None = "python",
+    batched: bool | None = None,
+    bundles: int = 4,
+    **label: Any,
+) -> RealFault:
+    """A fault in a namespace of its own.
+
+    Args:
+        name: The fault's.
+        about: As of `RealFault`.
+        arrange: Makes the trouble and waits until brokers show it; may return what happens before each look.
+        client: Of its messages; None: there are none.
+        batched: As of `RealFault`.
+        bundles: Of its namespace.
+        **label: All else that a `RealFault` has.
+    """
+
+    @contextlib.contextmanager
+    def making(lab: Lab) -> Iterator[Change | None]:
+        with ground(lab, name, bundles, language=client or "python", batched=batched) as here:
+            yield arrange(here)
+
+    def made(lab: Lab) -> Making:
+        return making(lab)
+
+    return RealFault(name=name, about=about, made=made, client=client, batched=batched, **label)
 
 
 def connected(lab: Lab, **options: Any) -> pulsar.Client:
     """A client of all brokers; close it. ``options`` are those of `pulsar.Client`."""
-    # It tells every retry as an error; what a fault needs is waited for, and said when it does not come.
-    quiet = pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull)
-    authentication = pulsar.AuthenticationToken(lab.token) if lab.token else None
-    return pulsar.Client(lab.service_url, authentication=authentication, logger=quiet, **options)
+    return quiet_client(lab.service_url, lab.token, **options)
 
 
 def clear(lab: Lab, namespace: str) -> None:
@@ -149,14 +253,15 @@ def clear(lab: Lab, namespace: str) -> None:
                 admin.unload_namespace(namespace)
         return not admin.exists(namespace)
 
-    wait_until(gone, f"{namespace} is deleted", GONE_WITHIN_S, EVERY_S)
+    with CLEARING:
+        wait_until(gone, f"{namespace} is deleted", GONE_WITHIN_S, EVERY_S)
     prefix = f"persistent://{namespace}/"
 
     def unseen() -> bool:
         # A client that a quota cut off may have had its topic made anew while the namespace went.
         # Topics of Pulsar's own do not count: a broker's reader may leave a deleted one in the statistics for good.
         left = [
-            topic for topic in shown_topics(lab) if topic.startswith(prefix) and not topic.startswith(f"{prefix}__")
+            topic for topic in recently_shown(lab) if topic.startswith(prefix) and not topic.startswith(f"{prefix}__")
         ]
         for topic in left:
             with contextlib.suppress(AdminCallError):

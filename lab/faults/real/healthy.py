@@ -1,13 +1,10 @@
 """Clusters that nothing is wrong with: whatever is found there is a mistake."""
 
-import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable
 
-from lab.cluster import Lab
 from lab.faults.fault import RealFault
-from lab.faults.real.ground import Ground, ground
+from lab.faults.real.ground import Ground, fault_on_ground
 from lab.faults.real.operator import AGE, EVICTION, HOLD, SIZE
-from lab.faults.real.traffic import steady
 
 TOPICS = 6
 
@@ -20,41 +17,59 @@ def well_kept(here: Ground) -> None:
     here.admin.set_policy(here.namespace, "messageTTL", 7 * 24 * 3600)
 
 
-@contextlib.contextmanager
-def _busy(lab: Lab) -> Iterator[None]:
-    with ground(lab, "busy") as here:
+def _busy(topics: int = TOPICS, partitions: int = 0) -> Callable[[Ground], None]:
+    """Topics with two subscriptions each, produced to and consumed steadily."""
+
+    def arrange(here: Ground) -> None:
         well_kept(here)
-        topics = [here.topic(f"t{number}") for number in range(TOPICS)]
-        consumers = [here.shared(topic, name) for topic in topics for name in ("orders", "audit")]
-        with steady([here.producer(topic) for topic in topics], consumers):
-            for topic in topics:
-                here.until(topic, lambda shown: shown["msgRateOut"] > shown["msgRateIn"] > 0, "it is consumed")
-            yield
+        names = [here.topic(f"t{number}") for number in range(topics)]
+        for topic in names:
+            if partitions:
+                here.admin.create_partitions(topic, partitions)
+            for subscription in ("orders", "audit"):
+                here.take(topic, subscription=subscription)
+            here.flow(topic, 50)
+        for topic in names:
+            part = f"{topic}-partition-0" if partitions else topic
+            here.until(part, lambda shown: shown["msgRateOut"] > shown["msgRateIn"] > 0, "it is consumed")
+
+    return arrange
 
 
-@contextlib.contextmanager
-def _well_kept(lab: Lab) -> Iterator[None]:
-    with ground(lab, "well-kept") as here:
-        well_kept(here)
-        topic = here.topic()
-        here.shared(topic)
-        here.producer(topic)
-        here.until(topic, lambda shown: bool(shown["publishers"]), "it has a producer")
-        yield
+def _well_kept(here: Ground) -> None:
+    well_kept(here)
+    topic = here.topic()
+    here.shared(topic)
+    here.producer(topic)
+    here.until(topic, lambda shown: bool(shown["publishers"]), "it has a producer")
 
 
 FAULTS = (
     RealFault(name="just-booted", about="Healthy: three brokers that started a moment ago.", own_lab=True),
-    RealFault(name="idle", about="Healthy: three brokers that nobody uses."),
-    RealFault(
-        name="busy",
-        about="Healthy: six topics with two subscriptions each, produced and consumed steadily.",
+    RealFault(name="idle", about="Healthy: three brokers that nobody uses.", alone=True),
+    fault_on_ground(
+        "busy",
+        "Healthy: six topics with two subscriptions each, produced and consumed steadily.",
+        _busy(),
         quick=True,
-        made=_busy,
     ),
-    RealFault(
-        name="well-kept",
-        about="Healthy: quotas, retention and a time to live that leave each other room.",
-        made=_well_kept,
+    fault_on_ground(
+        "busy-java",
+        "Healthy: six topics with two subscriptions each, produced and consumed steadily.",
+        _busy(),
+        client="java",
+        quick=True,
+    ),
+    fault_on_ground(
+        "busy-partitions",
+        "Healthy: two topics of five partitions with two subscriptions each, produced and consumed steadily.",
+        _busy(2, 5),
+        client="go",
+    ),
+    fault_on_ground(
+        "well-kept",
+        "Healthy: quotas, retention and a time to live that leave each other room.",
+        _well_kept,
+        batched=True,
     ),
 )

@@ -1,12 +1,17 @@
 """What an operator does to a namespace by the admin API, and what brokers show of it: the calls that faults need."""
 
-from collections.abc import Iterator
-from typing import Any, Literal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from lab.admin import Admin
 from lab.cluster import Lab
 from lab.model import CLUSTER
 from lab.process import condition
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HOLD = "producer_request_hold"
 EXCEPTION = "producer_exception"
@@ -16,8 +21,11 @@ SIZE: Literal["destination_storage"] = "destination_storage"
 AGE: Literal["message_age"] = "message_age"
 QuotaKind = Literal["destination_storage", "message_age"]
 
+FRESH_S = 1.0
 SLOW_CALL_S = 60.0
 """Deleting a namespace of a thousand topics is one call."""
+
+T = TypeVar("T")
 
 Shown = dict[str, dict[str, Any]]
 """Topics by their full names, as the brokers' own statistics show them."""
@@ -37,6 +45,40 @@ def operators_of(lab: Lab) -> "list[Operator]":
 def shown_topics(lab: Lab) -> Shown:
     """All topics as the brokers' cached statistics have them, which is what a snapshot is made of."""
     return {name: topic for operator in operators_of(lab) for name, topic in operator.topics()}
+
+
+class _Recent(Generic[T]):
+    """What brokers were asked last, for all threads that ask the same at about the same time.
+
+    Args:
+        ask: Asks them.
+    """
+
+    def __init__(self, ask: "Callable[[Lab], T]") -> None:
+        self._ask = ask
+        self._lock = threading.Lock()
+        self._of: Path | None = None
+        self._at = 0.0
+        self._answer: T | None = None
+
+    def __call__(self, lab: Lab) -> T:
+        with self._lock:
+            if self._answer is None or self._of != lab.home or time.monotonic() - self._at > FRESH_S:
+                self._answer = self._ask(lab)
+                self._of, self._at = lab.home, time.monotonic()
+            return self._answer
+
+
+recently_shown = _Recent(shown_topics)
+"""As `shown_topics`, up to a second ago."""
+
+
+def _asked_metrics(lab: Lab) -> list[tuple[str, float]]:
+    return [row for operator in operators_of(lab) for row in operator.metrics()]
+
+
+metrics_of = _Recent(_asked_metrics)
+"""The Prometheus series of all brokers, up to a second ago."""
 
 
 class Operator(Admin):

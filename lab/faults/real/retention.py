@@ -1,123 +1,232 @@
-"""Quotas, retention and times to live that do not go together."""
+"""Quotas, retention and times to live that do not go together, and such as do."""
 
-import contextlib
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable
+from typing import Any
 
-from lab.cluster import Lab
+from lab.faults.clients.work import Language
 from lab.faults.fault import Expected, RealFault
-from lab.faults.real.ground import SHOWN_WITHIN_S, Ground, ground
-from lab.faults.real.operator import AGE, EVICTION, HOLD, SIZE
-from lab.faults.real.traffic import publish
-from lab.waiting import wait_until
+from lab.faults.real.ground import Ground, fault_on_ground
+from lab.faults.real.operator import AGE, EVICTION, HOLD, SIZE, QuotaKind
+from lab.faults.real.quotas import backlog, until_own_quota
 
 MEBIBYTE = 1024 * 1024
+HOUR_S, DAY_S = 3600, 86_400
+
+Setting = Callable[[Ground, str], None]
+"""Sets something on a namespace and its topic, by its full name."""
+
+Arrange = Callable[[Ground], None]
 
 
-@contextlib.contextmanager
-def _quota_of_a_topic(lab: Lab) -> Iterator[None]:
-    """A topic's quota is compared with its namespace's retention when it is set, but not the other way round."""
-    with ground(lab, "quota-over-retention") as here:
-        topic = _backlog(here, 1000)
-        here.admin.set_quota(topic, SIZE, 200 * MEBIBYTE, HOLD)
-        wait_until(
-            lambda: here.admin.has_policy(topic, "backlogQuotaMap"), f"{topic} has its own quota", SHOWN_WITHIN_S
+def _retention(minutes: int, megabytes: int) -> Setting:
+    return lambda here, _topic: here.admin.set_retention(here.namespace, minutes, megabytes)
+
+
+def _own_retention(minutes: int, megabytes: int) -> Setting:
+    return lambda here, topic: here.admin.set_retention(topic, minutes, megabytes)
+
+
+def _quota(kind: QuotaKind, limit: int, policy: str) -> Setting:
+    return lambda here, _topic: here.admin.set_quota(here.namespace, kind, limit, policy)
+
+
+def _own_quota(kind: QuotaKind, limit: int, policy: str) -> Setting:
+    def set_it(here: Ground, topic: str) -> None:
+        here.admin.set_quota(topic, kind, limit, policy)
+        until_own_quota(here, topic)
+
+    return set_it
+
+
+def _ttl(seconds: int) -> Setting:
+    return lambda here, _topic: here.admin.set_policy(here.namespace, "messageTTL", seconds)
+
+
+def _small(*settings: Setting) -> Arrange:
+    """A topic with a small backlog, and then these settings, one after the other."""
+    return _stored(1, *settings)
+
+
+def _stored(megabytes: int, *settings: Setting) -> Arrange:
+    """A backlog of so many megabytes, and then these settings."""
+
+    def arrange(here: Ground) -> None:
+        topic = here.topic()
+        backlog(here, topic, megabytes * 100, 10_000)
+        for setting in settings:
+            setting(here, topic)
+
+    return arrange
+
+
+def _consumed(megabytes: int, *settings: Setting) -> Arrange:
+    """So many megabytes that are consumed, after these settings."""
+
+    def arrange(here: Ground) -> None:
+        topic = here.topic()
+        here.take(topic)
+        for setting in settings:
+            setting(here, topic)
+        here.send(topic, megabytes * 100, 10_000)
+        here.until(
+            topic,
+            lambda shown: shown["storageSize"] >= megabytes * 1_000_000 and shown["backlogSize"] < 100_000,  # noqa: PLR2004
+            "all is consumed",
         )
-        here.admin.set_retention(here.namespace, minutes=60, megabytes=100)
-        yield
+        here.until_quiet(topic)
+
+    return arrange
 
 
-@contextlib.contextmanager
-def _age_of_a_namespace(lab: Lab) -> Iterator[None]:
-    """A quota of age is compared with no retention at all."""
-    with ground(lab, "age-over-retention") as here:
-        here.admin.set_retention(here.namespace, minutes=60, megabytes=10_000)
-        here.admin.set_quota(here.namespace, AGE, 2 * 3600, EVICTION)
-        _backlog(here, 1000)
-        yield
-
-
-@contextlib.contextmanager
-def _ttl_first(lab: Lab) -> Iterator[None]:
-    with ground(lab, "ttl-before-quota") as here:
-        here.admin.set_retention(here.namespace, minutes=24 * 60, megabytes=10_000)
-        here.admin.set_quota(here.namespace, AGE, 3600, HOLD)
-        here.admin.set_policy(here.namespace, "messageTTL", 600)
-        _backlog(here, 1000)
-        yield
-
-
-def _stored(
-    name: str, megabytes: int, retention: tuple[int, int] | None = None
-) -> Callable[[Lab], AbstractContextManager[None]]:
-    """A backlog of so many megabytes, without a quota; retention in minutes and megabytes."""
-
-    @contextlib.contextmanager
-    def made(lab: Lab) -> Iterator[None]:
-        with ground(lab, name) as here:
-            if retention:
-                here.admin.set_retention(here.namespace, *retention)
-            _backlog(here, megabytes * 1000, 1000)
-            yield
-
-    return made
-
-
-def _backlog(here: Ground, messages: int, size: int = 100) -> str:
-    topic = here.topic()
-    here.subscription(topic)
-    publish(here.producer(topic), messages, size)
-    here.until(topic, lambda shown: shown["backlogSize"] >= messages * size, "the backlog is there")
-    here.until_quiet(topic)
-    return topic
+def _kept(
+    name: str,
+    about: str,
+    arrange: Arrange,
+    *checks: str,
+    client: Language = "python",
+    batched: bool | None = None,
+    **label: Any,
+) -> RealFault:
+    """A fault about what is kept, and for how long; everything is found of its namespace."""
+    expected = tuple(Expected(check, rf"public/{name}\b") for check in checks)
+    return fault_on_ground(name, about, arrange, expected=expected, client=client, batched=batched, **label)
 
 
 SMALL_DISK = "The threshold is lowered, as a lab's disk is no place for its default."
+MUCH_BACKLOG: dict[str, object] = {"backlog_quota_missing": {"warning_backlog_bytes": 32_000_000}}
+MUCH_STORED: dict[str, object] = {"retention_unbounded": {"warning_storage_bytes": 32_000_000}}
+MUCH_TO_KEEP: dict[str, object] = {"retention_too_short": {"minimum_backlog_bytes": 32_000_000}}
 
-FAULTS = (
-    RealFault(
-        name="quota-over-retention",
-        about="A topic's own quota over the retention that its namespace got later, which brokers let in.",
-        expected=(Expected("quota-over-retention", r"public/quota-over-retention"),),
-        made=_quota_of_a_topic,
+AGAINST_EACH_OTHER = (
+    _kept(
+        "quota-over-retention",
+        "A topic's own quota over the retention that its namespace got later, which brokers let in.",
+        _small(_own_quota(SIZE, 200 * MEBIBYTE, HOLD), _retention(60, 100)),
+        "quota-over-retention",
+        batched=True,
     ),
-    RealFault(
-        name="age-over-retention",
-        about="An age quota over the retained time, which brokers let in.",
-        expected=(Expected("quota-over-retention", r"public/age-over-retention"),),
-        made=_age_of_a_namespace,
+    _kept(
+        "own-age-quota-over-retention",
+        "A topic's own age quota of a day over the hour that its namespace retains since.",
+        _small(_own_quota(AGE, DAY_S, EVICTION), _retention(60, 1000)),
+        "quota-over-retention",
+        client="java",
     ),
-    RealFault(
-        name="ttl-before-quota",
-        about="A time to live of ten minutes under an age quota of an hour that is to hold producers.",
-        expected=(Expected("ttl-before-quota", r"public/ttl-before-quota"),),
+    _kept(
+        "quota-below-retention",
+        "Healthy: a topic's own quota of a fifth of what its namespace retains.",
+        _small(_own_quota(SIZE, 20 * MEBIBYTE, HOLD), _retention(60, 100)),
+        twin_of=("quota-over-retention", "own-age-quota-over-retention"),
+        client="java",
+    ),
+    _kept(
+        "age-over-retention",
+        "An age quota over the retained time, which brokers let in.",
+        _small(_retention(60, 10_000), _quota(AGE, 2 * HOUR_S, EVICTION)),
+        "quota-over-retention",
+        batched=True,
+    ),
+    _kept(
+        "age-below-retention",
+        "Healthy: an age quota of half the retained time.",
+        _small(_retention(240, 10_000), _quota(AGE, 2 * HOUR_S, EVICTION)),
+        twin_of=("age-over-retention",),
+    ),
+    _kept(
+        "ttl-before-quota",
+        "A time to live of ten minutes under an age quota of an hour that is to hold producers.",
+        _small(_retention(24 * 60, 10_000), _quota(AGE, HOUR_S, HOLD), _ttl(600)),
+        "ttl-before-quota",
+        batched=True,
         quick=True,
-        made=_ttl_first,
     ),
-    RealFault(
-        name="no-quota",
-        about=f"A backlog of 40 MB that no quota bounds. {SMALL_DISK}",
-        expected=(Expected("backlog-quota-missing", r"public/no-quota"),),
-        policy={"backlog_quota_missing": {"warning_backlog_bytes": 32_000_000}},
-        made=_stored("no-quota", 40),
+    _kept(
+        "ttl-as-long-as-quota",
+        "A time to live of an hour, as long as the age quota that is to refuse producers.",
+        _small(_retention(24 * 60, 10_000), _quota(AGE, HOUR_S, "producer_exception"), _ttl(HOUR_S)),
+        "ttl-before-quota",
+        client="go",
     ),
-    RealFault(
-        name="small-backlog-without-quota",
-        about="Healthy enough: a backlog of a megabyte without a quota.",
-        made=_stored("small-backlog-without-quota", 1),
-    ),
-    RealFault(
-        name="retained-for-ever",
-        about=f"40 MB in a namespace that retains everything for ever. {SMALL_DISK}",
-        expected=(Expected("retention-unbounded", r"public/retained-for-ever"),),
-        policy={"retention_unbounded": {"warning_storage_bytes": 32_000_000}},
-        made=_stored("retained-for-ever", 40, (-1, -1)),
-    ),
-    RealFault(
-        name="retention-too-short",
-        about=f"A backlog of 40 MB where 10 MB are retained. {SMALL_DISK}",
-        expected=(Expected("retention-too-short", r"public/retention-too-short"),),
-        policy={"retention_too_short": {"minimum_backlog_bytes": 32_000_000}},
-        made=_stored("retention-too-short", 40, (60, 10)),
+    _kept(
+        "ttl-after-quota",
+        "Healthy: a time to live of a day over an age quota of an hour that holds producers.",
+        _small(_retention(7 * 24 * 60, 10_000), _quota(AGE, HOUR_S, HOLD), _ttl(DAY_S)),
+        twin_of=("ttl-before-quota", "ttl-as-long-as-quota"),
+        quick=True,
     ),
 )
+
+TOO_MUCH_OR_TOO_LITTLE = (
+    _kept(
+        "no-quota",
+        f"A backlog of 40 MB that no quota bounds. {SMALL_DISK}",
+        _stored(40),
+        "backlog-quota-missing",
+        policy=MUCH_BACKLOG,
+        batched=True,
+    ),
+    _kept(
+        "quota-with-room",
+        f"Healthy: a backlog of 40 MB under a quota of a gigabyte. {SMALL_DISK}",
+        _stored(40, _quota(SIZE, 1_000_000_000, HOLD)),
+        twin_of=("no-quota",),
+        policy=MUCH_BACKLOG,
+        client="java",
+    ),
+    _kept(
+        "small-backlog-without-quota",
+        "Healthy enough: a backlog of a megabyte without a quota.",
+        _stored(1),
+        twin_of=("no-quota",),
+    ),
+    _kept(
+        "retained-for-ever",
+        f"40 MB in a namespace that retains everything for ever. {SMALL_DISK}",
+        _stored(40, _retention(-1, -1)),
+        "retention-unbounded",
+        policy=MUCH_STORED,
+        batched=True,
+    ),
+    _kept(
+        "topic-retained-for-ever",
+        f"40 MB that are consumed, of a topic that itself retains everything for ever. {SMALL_DISK}",
+        _consumed(40, _own_retention(-1, -1)),
+        "retention-unbounded",
+        policy=MUCH_STORED,
+        client="java",
+    ),
+    _kept(
+        "retained-up-to-a-size",
+        f"Healthy: 40 MB in a namespace that retains everything for ever, but a gigabyte at most. {SMALL_DISK}",
+        _stored(40, _retention(-1, 1000)),
+        twin_of=("retained-for-ever",),
+        policy=MUCH_STORED,
+        batched=True,
+    ),
+    _kept(
+        "little-retained-for-ever",
+        f"Healthy enough: a megabyte in a namespace that retains everything for ever. {SMALL_DISK}",
+        _stored(1, _retention(-1, -1)),
+        twin_of=("retained-for-ever", "topic-retained-for-ever"),
+        policy=MUCH_STORED,
+        client="go",
+    ),
+    _kept(
+        "retention-too-short",
+        f"A backlog of 40 MB where 10 MB are retained. {SMALL_DISK}",
+        _stored(40, _retention(60, 10)),
+        "retention-too-short",
+        policy=MUCH_TO_KEEP,
+        batched=True,
+    ),
+    _kept(
+        "retention-long-enough",
+        f"Healthy: a backlog of 40 MB where 200 MB are retained. {SMALL_DISK}",
+        _stored(40, _retention(60, 200)),
+        twin_of=("retention-too-short",),
+        policy=MUCH_TO_KEEP,
+        client="go",
+    ),
+)
+
+FAULTS = (*AGAINST_EACH_OTHER, *TOO_MUCH_OR_TOO_LITTLE)

@@ -2,69 +2,18 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from datetime import timedelta
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pulsar
 
-from lab.errors import NotReachedError
+from lab.faults.clients.python import publish
 
-SEND_WITHIN_S = 120.0
+__all__ = ["publish", "receive", "steady"]
+
 RECEIVE_WITHIN_MS = 20_000
 TURN_S = 0.1
 """A steady flow sends and takes ten times a second."""
-
-
-def publish(
-    producer: pulsar.Producer, count: int, size: int = 100, delay: Callable[[int], timedelta] | None = None
-) -> None:
-    """Sends so many messages of so many bytes, and returns once the broker has all of them.
-
-    Args:
-        producer: Sends them.
-        count: Of messages.
-        size: Of each, in bytes.
-        delay: Of the message of that number; None: none is delayed.
-
-    Raises:
-        NotReachedError: Not all were taken.
-    """
-    receipt = _Receipt(count)
-    content = bytes(size)
-    for number in range(count):
-        later = {} if delay is None else {"deliver_after": delay(number)}
-        producer.send_async(content, receipt.taken, **later)
-    producer.flush()
-    receipt.require_all(producer.topic())
-
-
-class _Receipt:
-    """Counts what the broker said of single messages; the client calls it from a thread of its own."""
-
-    def __init__(self, count: int) -> None:
-        self._open = count
-        self._refused: list[str] = []
-        self._done = threading.Event()
-
-    def taken(self, result: Any, _message_id: Any) -> None:
-        """One message was taken or refused."""
-        if result != pulsar.Result.Ok:
-            self._refused.append(str(result))
-        self._open -= 1
-        if not self._open:
-            self._done.set()
-
-    def require_all(self, topic: str) -> None:
-        """Waits for the last answer."""
-        if not self._done.wait(SEND_WITHIN_S):
-            raise NotReachedError(
-                f"{topic}: {self._open:,} messages were not acknowledged within {SEND_WITHIN_S:.0f} s"
-            )
-        if self._refused:
-            raise NotReachedError(
-                f"{topic}: {len(self._refused):,} messages were refused, the first with {self._refused[0]}"
-            )
 
 
 def receive(consumer: pulsar.Consumer, count: int) -> Iterator[pulsar.Message]:

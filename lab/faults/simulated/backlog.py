@@ -11,9 +11,9 @@ def _held_at(gibibytes: int) -> dict[str, object]:
     return {"backlog_quota_map": {"destination_storage": quota}}
 
 
-def _stuck() -> NamespaceSpec:
+def _stuck(backlog_bytes: int = 2 * GIB) -> NamespaceSpec:
     reader = SubscriptionSpec("archive", kind="Failover", consumers=2, backlog=0, rate_out=0.0)
-    topic = TopicSpec("events", subscriptions=(reader,), backlog_bytes=2 * GIB, storage_bytes=2 * GIB)
+    topic = TopicSpec("events", subscriptions=(reader,), backlog_bytes=backlog_bytes, storage_bytes=2 * GIB)
     return NamespaceSpec("shop/audit", topics=(topic,), policies=_held_at(1))
 
 
@@ -66,6 +66,7 @@ FAULTS = (
         about="The same 2 TiB, kept for a week: usual, and no trouble.",
         specs=(cluster(_history(days=7)),),
         why="terabytes do not fit on the lab's disk",
+        twin_of=("retained-far-too-long",),
     ),
     SimulatedFault(
         name="growing-backlog",
@@ -74,5 +75,27 @@ FAULTS = (
         specs=tuple(_growing(millions * 1_000_000) for millions in (1, 2, 3, 4)),
         observations=4,
         why="millions of messages take longer to write than the lab may run",
+    ),
+    SimulatedFault(
+        name="clock-a-little-ahead",
+        about="Healthy: the clock of one of three brokers is half a second ahead.",
+        specs=(cluster(broker_1=strained(clock_ahead_s=0.5)),),
+        why="all brokers of the lab read the clock of one machine",
+        twin_of=("clock-ahead",),
+    ),
+    SimulatedFault(
+        name="quota-that-counts-nothing",
+        about="Healthy: a topic under a quota that holds producers, of which everything is consumed.",
+        specs=(cluster(_stuck(backlog_bytes=0)),),
+        why="apache/pulsar#15609 comes by chance after weeks",
+        twin_of=("quota-that-counts-a-consumed-backlog",),
+    ),
+    SimulatedFault(
+        name="shrinking-backlog",
+        about="Healthy: a subscription catches up, by a million messages in ten minutes.",
+        specs=tuple(_growing(millions * 1_000_000) for millions in (7, 6, 5, 4)),
+        observations=4,
+        why="millions of messages take longer to write than the lab may run",
+        twin_of=("growing-backlog",),
     ),
 )

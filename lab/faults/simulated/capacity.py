@@ -38,8 +38,22 @@ def _isolated() -> ClusterSpec:
     )
 
 
-def _waits_for_long() -> NamespaceSpec:
-    mail = SubscriptionSpec("mail", consumers=2, backlog=8_000_000, delayed=8_000_000, rate_out=10.0)
+def _isolated_with_room() -> ClusterSpec:
+    """Two brokers for the bank alone, and two for all others."""
+    transfers = TopicSpec("transfers", partitions=12, producers=1, rate_in=5.0)
+    bank = NamespaceSpec("bank/money", topics=(transfers,), owners=(0, 1, 0, 1))
+    views = NamespaceSpec("shop/web", bundles=8, topics=(busy_topic("views", 40),), owners=(2, 3) * 4)
+    return ClusterSpec(
+        brokers=4,
+        hosts="distinct",
+        namespaces=(bank, views),
+        loads=(EIGHT_GIB,) * 4,
+        isolation_policies=_isolated_on(r"127\.0\.0\.[12]"),
+    )
+
+
+def _waits_for_long(messages: int = 8_000_000) -> NamespaceSpec:
+    mail = SubscriptionSpec("mail", consumers=2, backlog=messages, delayed=messages, rate_out=10.0)
     topic = TopicSpec("campaign", producers=1, subscriptions=(mail,), rate_in=10.0)
     return NamespaceSpec("shop/reminders", topics=(topic,), owner=1)
 
@@ -88,5 +102,33 @@ FAULTS = (
         expected=(Expected("cluster-placement", "^bank/money$"),),
         specs=(_isolated(),),
         why="setting a policy unloads at once what it matches: a real cluster is in this state for a moment only",
+    ),
+    SimulatedFault(
+        name="many-topics-with-room",
+        about="Healthy: each of three brokers has 2,000 topics loaded where its configuration says 3,500 at most.",
+        specs=(cluster(_many(6_000, 48, 3), configuration={"loadBalancerBrokerMaxTopics": "3500"}),),
+        why=NO_ROOM,
+        twin_of=("too-many-topics-on-a-broker", "over-the-configured-ceiling", "long-failover-for-topics"),
+    ),
+    SimulatedFault(
+        name="short-failover-for-delayed-messages",
+        about="Healthy: 300,000 delayed messages of one subscription would be read anew by whoever takes it over.",
+        specs=(cluster(_waits_for_long(300_000), configuration=IN_MEMORY),),
+        why="hundreds of thousands of delayed messages take longer to write than the lab may run",
+        twin_of=("long-failover-for-delayed-messages",),
+    ),
+    SimulatedFault(
+        name="room-to-lose-a-broker",
+        about="Healthy: three brokers on hosts of their own use 40 % of their CPUs.",
+        specs=(cluster(usual=strained(cpu_percent=80.0)),),
+        why="brokers of the lab share one host's CPUs",
+        twin_of=("no-room-to-lose-a-broker",),
+    ),
+    SimulatedFault(
+        name="isolated-on-two-brokers",
+        about="Healthy: a namespace's isolation policy leaves it two brokers, and all of its bundles are there.",
+        specs=(_isolated_with_room(),),
+        why="setting a policy unloads at once what it matches: a real cluster is in this state for a moment only",
+        twin_of=("isolated-on-one-broker", "nowhere-to-be"),
     ),
 )

@@ -7,29 +7,32 @@ from lab.simulator import NamespaceSpec, SubscriptionSpec, TopicSpec
 ONE_CROWD = "all clients are those of one partition, which makes its bundle and broker stand out"
 
 
-def _crowd() -> NamespaceSpec:
-    """A partition as those of knowledge.md C: 100 producers, 10,000 consumers, and a few ack holes."""
-    feed = SubscriptionSpec("feed", consumers=10_000, backlog=2_000, unacked=1_500, ack_holes=800, rate_out=900.0)
-    topic = TopicSpec("updates", partitions=1, producers=100, subscriptions=(feed,), message_bytes=300, rate_in=900.0)
+def _crowd(partitions: int = 1) -> NamespaceSpec:
+    """As those of knowledge.md C: 100 producers a partition, 10,000 consumers in all, and a few ack holes."""
+    consumers, rate = 10_000 // partitions, 900.0 / partitions
+    feed = SubscriptionSpec("feed", consumers=consumers, backlog=2_000, unacked=1_500, ack_holes=800, rate_out=rate)
+    topic = TopicSpec(
+        "updates", partitions=partitions, producers=100, subscriptions=(feed,), message_bytes=300, rate_in=rate
+    )
     return NamespaceSpec("shop/push", topics=(topic,))
 
 
-def _reconnecting(settled: int) -> NamespaceSpec:
+def _reconnecting(settled: int, new_producers: int = 180) -> NamespaceSpec:
     app = SubscriptionSpec("app", consumers=600, new_consumers=600 - settled, backlog=50, rate_out=100.0)
-    topic = TopicSpec("sessions", producers=200, new_producers=180, subscriptions=(app,), rate_in=100.0)
+    topic = TopicSpec("sessions", producers=200, new_producers=new_producers, subscriptions=(app,), rate_in=100.0)
     return NamespaceSpec("shop/app", topics=(topic,))
 
 
-def _wide_cursor() -> NamespaceSpec:
+def _wide_cursor(spans: int = 40_000_000, ack_state_bytes: int = 6_900_000, backlog: int = 3_000_000) -> NamespaceSpec:
     """A message that is never acknowledged, and 40 million behind it of which most are."""
     reader = SubscriptionSpec(
         "ledger",
         consumers=4,
-        backlog=3_000_000,
+        backlog=backlog,
         unacked=900,
         ack_holes=900,
-        spans=40_000_000,
-        ack_state_bytes=6_900_000,
+        spans=spans,
+        ack_state_bytes=ack_state_bytes,
         rate_out=700.0,
     )
     topic = TopicSpec("payments", producers=2, subscriptions=(reader,), message_bytes=200, rate_in=600.0)
@@ -72,5 +75,39 @@ FAULTS = (
             ),
         ),
         why="30 million messages take longer to write than the lab may run",
+    ),
+    SimulatedFault(
+        name="ten-thousand-consumers-over-partitions",
+        about="Healthy: 10,000 consumers, 500 on each of 20 partitions.",
+        specs=(cluster(_crowd(partitions=20)),),
+        why="10,000 consumers need more memory than the lab's machine has",
+        twin_of=("ten-thousand-consumers",),
+    ),
+    SimulatedFault(
+        name="some-clients-reconnect",
+        about="Healthy: of 800 clients of a topic 200 connected within the last minute.",
+        specs=(cluster(_reconnecting(settled=500, new_producers=100)),),
+        why="clients on one machine share their connections, and a broker of the lab has only just started",
+        twin_of=("clients-reconnect",),
+    ),
+    SimulatedFault(
+        name="long-connections",
+        about="Healthy: a broker has opened and closed 20,000 connections in a day, for the thousand that it has.",
+        specs=(cluster(broker_1=strained(connections=1_000, connections_replaced=20_000)),),
+        why="a day of short connections",
+        twin_of=("short-connections",),
+    ),
+    SimulatedFault(
+        name="cursor-that-can-be-persisted",
+        about="Healthy: the ack state of a cursor over a million entries.",
+        specs=(
+            cluster(
+                _wide_cursor(spans=1_000_000, ack_state_bytes=170_000, backlog=80_000),
+                version="4.2.4",
+                configuration={"managedLedgerPersistIndividualAckAsLongArray": "true"},
+            ),
+        ),
+        why="30 million messages take longer to write than the lab may run",
+        twin_of=("cursor-too-large-to-persist",),
     ),
 )

@@ -21,18 +21,18 @@ def _topic(name: str, *subscriptions: SubscriptionSpec, partitions: int = 0) -> 
     return TopicSpec(name, partitions=partitions, producers=2, subscriptions=subscriptions, rate_in=10.0)
 
 
-def _few_hold_much() -> TopicSpec:
+def _few_hold_much(gibibytes: int = 60) -> TopicSpec:
     """Two hundred messages for next month, and what came and went behind the first of them since."""
     monthly = SubscriptionSpec(
-        "invoices", consumers=2, backlog=200, delayed=200, ack_holes=180, spans=120_000_000, rate_out=900.0
+        "invoices", consumers=2, backlog=200, delayed=200, ack_holes=180, spans=2_000_000 * gibibytes, rate_out=900.0
     )
     return TopicSpec(
         "monthly",
         producers=2,
         subscriptions=(monthly,),
         message_bytes=550,
-        backlog_bytes=60 * GIB,
-        storage_bytes=61 * GIB,
+        backlog_bytes=gibibytes * GIB,
+        storage_bytes=(gibibytes + 1) * GIB,
         rate_in=900.0,
     )
 
@@ -85,5 +85,40 @@ FAULTS = (
             ),
         ),
         why=NO_MILLIONS,
+    ),
+    SimulatedFault(
+        name="buckets-are-merged",
+        about="Healthy: a subscription has 20 buckets of delayed messages where 50 are allowed.",
+        specs=(
+            cluster(
+                _namespace(_topic("carts", _delayed("mail", 1_000_000, buckets=20))),
+                configuration={"delayedDeliveryMaxNumBuckets": "50"},
+            ),
+        ),
+        why=NO_MILLIONS,
+        twin_of=("buckets-pile-up",),
+    ),
+    SimulatedFault(
+        name="few-delayed-messages-hold-little",
+        about="Healthy: 200 messages that wait for a month keep 2 GiB of consumed ones from deletion.",
+        specs=(cluster(_namespace(_few_hold_much(2))),),
+        why="gigabytes of messages",
+        twin_of=("few-delayed-messages-hold-much",),
+    ),
+    SimulatedFault(
+        name="delayed-index-with-room",
+        about="Healthy: the in-memory index of 240,000 delayed messages, two of whose subscriptions repeat 50,000.",
+        specs=(
+            cluster(
+                _namespace(
+                    _topic("trials", _delayed("mail", 30_000), partitions=8),
+                    _topic("offers", *(_delayed(f"shard-{number}", 50_000) for number in range(2))),
+                    owner=0,
+                ),
+                configuration=IN_MEMORY,
+            ),
+        ),
+        why=NO_MILLIONS,
+        twin_of=("delayed-index-fills-memory", "delayed-index-for-each-subscription"),
     ),
 )

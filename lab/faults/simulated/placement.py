@@ -1,7 +1,7 @@
 """Brokers and bundles that carry too much or nothing, and bundles that do not stay."""
 
 from lab.faults.fault import Expected, SimulatedFault
-from lab.faults.simulated._clusters import at, busy_topic, cluster, spread
+from lab.faults.simulated._clusters import EIGHT_GIB, at, busy_topic, cluster, spread
 from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
 
 NO_ROOM = "more topics and traffic than the lab's machine has room for"
@@ -15,10 +15,10 @@ def _uneven(topics: dict[int, int]) -> tuple[NamespaceSpec, ...]:
     )
 
 
-def _one_hot() -> tuple[NamespaceSpec, ...]:
+def _one_hot(rate: float = 30_000.0) -> tuple[NamespaceSpec, ...]:
     """60 MB/s in and out of one topic, and as much for each other broker in many bundles."""
-    out = SubscriptionSpec("index", consumers=4, backlog=100, unacked=80, rate_out=30_000.0)
-    hot = TopicSpec("clicks", producers=8, subscriptions=(out,), message_bytes=1_000, rate_in=30_000.0)
+    out = SubscriptionSpec("index", consumers=4, backlog=100, unacked=80, rate_out=rate)
+    hot = TopicSpec("clicks", producers=8, subscriptions=(out,), message_bytes=1_000, rate_in=rate)
     usual = busy_topic("views", 200, rate=560.0)
     return (
         NamespaceSpec("shop/search", bundles=4, topics=(hot,), owner=0),
@@ -67,5 +67,34 @@ FAULTS = (
         specs=tuple(_flapping(owner) for owner in (0, 1, 0, 1, 0)),
         observations=5,
         why="a broker's own shedder takes hours to go in circles",
+    ),
+    SimulatedFault(
+        name="equally-full-brokers",
+        about="Healthy: four brokers hold 500 topics each, give or take some.",
+        specs=(
+            ClusterSpec(
+                brokers=4,
+                hosts="distinct",
+                namespaces=_uneven({0: 520, 1: 480, 2: 500, 3: 450}),
+                loads=(EIGHT_GIB,) * 4,
+            ),
+        ),
+        why=NO_ROOM,
+        twin_of=("one-full-broker", "new-broker-stays-empty"),
+    ),
+    SimulatedFault(
+        name="busy-bundles",
+        about="Healthy: a topic carries 2 MB/s, and so do many bundles.",
+        specs=(cluster(*_one_hot(rate=1_000.0)),),
+        why=NO_ROOM,
+        twin_of=("one-hot-bundle",),
+    ),
+    SimulatedFault(
+        name="bundle-that-moved-once",
+        about="Healthy: a bundle went from one broker to another, and stays there.",
+        specs=tuple(_flapping(owner) for owner in (0, 0, 1, 1, 1)),
+        observations=5,
+        why="a broker's own shedder takes hours to go in circles",
+        twin_of=("bundle-goes-to-and-fro",),
     ),
 )

@@ -91,4 +91,59 @@ FAULTS = (
         specs=(cluster(broker_0=strained(deadlocked_threads=2, blocked_threads=3)),),
         why="no deadlock of a broker can be had at will",
     ),
+    SimulatedFault(
+        name="collecting-now-and-then",
+        about="Healthy: a broker spends one second in fifty in short collections, and collected its heap three times.",
+        specs=(
+            cluster(broker_1=strained(gc_seconds=DAY_S / 50, gc_count=40_000, full_gc_seconds=2.4, full_gc_count=3)),
+        ),
+        why=NO_CHOKING,
+        twin_of=("collecting-a-quarter-of-the-time", "full-collections-of-half-a-minute"),
+    ),
+    SimulatedFault(
+        name="direct-memory-half-used",
+        about="Healthy: a broker has 55 % of its direct memory in use.",
+        specs=(cluster(broker_0=strained(direct_mb=4500)),),
+        why="filling direct memory for real makes a broker refuse connections, and with it the snapshot",
+        twin_of=("direct-memory-used-up",),
+    ),
+    SimulatedFault(
+        name="quick-metadata-store",
+        about="Healthy: the metadata store takes 20 ms on average, and a second or more once in many thousand times.",
+        specs=(cluster(usual=strained(metadata_reads=40_000, metadata_read_ms=20.0, metadata_slow_reads=5)),),
+        why=NO_SLOW_DISK,
+        twin_of=("slow-metadata-store", "metadata-store-with-a-long-tail"),
+    ),
+    SimulatedFault(
+        name="quick-bookies",
+        about="Healthy: one write to bookies in a hundred takes over 200 ms, and one ledger switch in fifty.",
+        specs=(
+            cluster(
+                usual=strained(
+                    writes=LatencySpec(800.0, slow_percent=1), ledger_switches=LatencySpec(0.5, slow_percent=2)
+                )
+            ),
+        ),
+        why=NO_SLOW_DISK,
+        twin_of=("slow-ledger-switches", "slow-bookie"),
+    ),
+    SimulatedFault(
+        name="busy-client-threads",
+        about="Healthy: both threads of a broker's BookKeeper client have some tasks waiting.",
+        specs=(
+            cluster(
+                broker_0=strained(client_queues=(40, 35)),
+                configuration={"bookkeeperClientExposeStatsToPrometheus": "true"},
+            ),
+        ),
+        why="which thread a topic is with is up to its name, and none can be slowed down",
+        twin_of=("busy-client-thread",),
+    ),
+    SimulatedFault(
+        name="busy-io-threads",
+        about="Healthy: two threads of a broker wait for locks, a few lookups are pending, a thousand files are open.",
+        specs=(cluster(broker_2=strained(blocked_threads=2, pending_lookups=5, open_files=1_000)),),
+        why="no call makes a broker's IO threads hang; a paused process does not answer the collector either",
+        twin_of=("stuck-io-threads", "deadlock"),
+    ),
 )
