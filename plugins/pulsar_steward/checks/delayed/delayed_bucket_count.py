@@ -39,7 +39,7 @@ MAX_BUCKETS = "delayedDeliveryMaxNumBuckets"
 # The tightest of the brokers' limits; zero and below is none.
 ALLOWED = f"""
 select min(number) filter (number > 0) as allowed
-from (select try_cast(trim(value) as bigint) as number from setting('{MAX_BUCKETS}'))
+from (select try_cast(trim(value) as integer)::bigint as number from setting('{MAX_BUCKETS}'))
 """
 
 CROWDED = f"""
