@@ -2,13 +2,17 @@
 
 from lab.faults.fault import RealFault, SimulatedFault
 from lab.faults.real import (
+    ack_holes,
     acks,
     ages,
     bundles,
     clients,
+    consumed,
     coordinators,
     delayed,
+    delayed_lives,
     healthy,
+    moves,
     quotas,
     retention,
     subscriptions,
@@ -26,10 +30,14 @@ REAL = (
     *ages.FAULTS,
     *retention.FAULTS,
     *delayed.FAULTS,
+    *delayed_lives.FAULTS,
+    *ack_holes.FAULTS,
     *acks.FAULTS,
     *subscriptions.FAULTS,
+    *consumed.FAULTS,
     *clients.FAULTS,
     *trends.FAULTS,
+    *moves.FAULTS,
 )
 
 FAULTS: tuple[AnyFault, ...] = (*REAL, *SIMULATED)

@@ -10,9 +10,9 @@ import pulsar
 import pytest
 
 from lab.errors import NotReachedError
+from lab.faults.clients.handling import Handler
 from lab.faults.clients.helper import HelperProcess
 from lab.faults.clients.languages import unavailable
-from lab.faults.clients.python import Handler
 from lab.faults.clients.work import Sending, Taking
 
 if TYPE_CHECKING:

@@ -4,31 +4,22 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
 
 import pulsar
 
-from lab.errors import NotReachedError
+from lab.faults.clients.handling import Handler, subscribed
+from lab.faults.clients.publishing import publish
 from lab.faults.clients.work import Crowd, Flowing, Sending, Taking, Work
 
-BUSY = threading.Semaphore(3)
-"""How many threads send or take as fast as they can at one time: more only wait for each other on two cores."""
-
-SEND_WITHIN_S = 120.0
 TURN_S = 0.1
 """A steady flow sends ten times a second."""
-RECEIVE_MS = 200
+
 QUEUED = 5000
 KEYS = 64
-KINDS = {
-    "Exclusive": pulsar.ConsumerType.Exclusive,
-    "Shared": pulsar.ConsumerType.Shared,
-    "Failover": pulsar.ConsumerType.Failover,
-    "Key_Shared": pulsar.ConsumerType.KeyShared,
-}
 
 
 def quiet_client(service_url: str, token: str | None, **options: Any) -> pulsar.Client:
@@ -36,65 +27,6 @@ def quiet_client(service_url: str, token: str | None, **options: Any) -> pulsar.
     authentication = pulsar.AuthenticationToken(token) if token else None
     quiet = pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull)
     return pulsar.Client(service_url, authentication=authentication, logger=quiet, **options)
-
-
-def publish(
-    producer: pulsar.Producer,
-    count: int,
-    size: int = 100,
-    delay: Callable[[int], timedelta] | None = None,
-    keys: int = 0,
-) -> None:
-    """Sends so many messages of so many bytes, and returns once the broker has all of them.
-
-    Args:
-        producer: Sends them.
-        count: Of messages.
-        size: Of each, in bytes.
-        delay: Of the message of that number; None: none is delayed.
-        keys: As many keys as messages have in turn; 0: they have none.
-
-    Raises:
-        NotReachedError: Not all were taken.
-    """
-    receipt = _Receipt(count)
-    content = bytes(size)
-    with BUSY:
-        for number in range(count):
-            more: dict[str, Any] = {} if delay is None else {"deliver_after": delay(number)}
-            if keys:
-                more["partition_key"] = f"key-{number % keys}"
-            producer.send_async(content, receipt.taken, **more)
-        producer.flush()
-    receipt.require_all(producer.topic())
-
-
-class _Receipt:
-    """Counts what the broker said of single messages; the client calls it from a thread of its own."""
-
-    def __init__(self, count: int) -> None:
-        self._open = count
-        self._refused: list[str] = []
-        self._done = threading.Event()
-
-    def taken(self, result: Any, _message_id: Any) -> None:
-        """One message was taken or refused."""
-        if result != pulsar.Result.Ok:
-            self._refused.append(str(result))
-        self._open -= 1
-        if not self._open:
-            self._done.set()
-
-    def require_all(self, topic: str) -> None:
-        """Waits for the last answer."""
-        if not self._done.wait(SEND_WITHIN_S):
-            raise NotReachedError(
-                f"{topic}: {self._open:,} messages were not acknowledged within {SEND_WITHIN_S:.0f} s"
-            )
-        if self._refused:
-            raise NotReachedError(
-                f"{topic}: {len(self._refused):,} messages were refused, the first with {self._refused[0]}"
-            )
 
 
 class PythonClients:
@@ -185,86 +117,6 @@ class PythonClients:
                     Handler(subscribed(client, work), work, self._over, time.monotonic() + work.lives_s).run()
                 finally:
                     client.close()
-
-
-class Handler:
-    """What an application does with messages; see `Taking`.
-
-    Args:
-        consumer: Of the subscription.
-        work: How messages are treated.
-        over: Set when it is to end.
-        until: By the monotonic clock, when it ends in any case; None: never.
-    """
-
-    def __init__(
-        self, consumer: pulsar.Consumer, work: Taking, over: threading.Event, until: float | None = None
-    ) -> None:
-        self._consumer = consumer
-        self._work = work
-        self._over = over
-        self._until = until
-        self._taken: list[pulsar.Message] = []
-        self._acknowledged_at = time.monotonic()
-
-    def run(self) -> None:
-        """Until it is over."""
-        for number, message in enumerate(self._messages()):
-            self._treat(number, message)
-            if self._work.pause_s:
-                self._over.wait(self._work.pause_s)
-
-    def _messages(self) -> Iterator[pulsar.Message]:
-        count = 0
-        while not self._ended():
-            if self._work.most is not None and count >= self._work.most:
-                self._over.wait(RECEIVE_MS / 1000)
-                continue
-            self._acknowledge_what_is_due()
-            with contextlib.suppress(pulsar.Timeout):
-                message = self._consumer.receive(timeout_millis=RECEIVE_MS)
-                count += 1
-                yield message
-
-    def _ended(self) -> bool:
-        return self._over.is_set() or (self._until is not None and time.monotonic() > self._until)
-
-    def _treat(self, number: int, message: pulsar.Message) -> None:
-        match self._work.acknowledge:
-            case "each":
-                self._consumer.acknowledge(message)
-            case "every-other" if number % 2:
-                self._consumer.acknowledge(message)
-            case "later":
-                self._taken.append(message)
-            case "negatively":
-                self._consumer.negative_acknowledge(message)
-            case "once-again" if message.redelivery_count():
-                self._consumer.acknowledge(message)
-            case "once-again":
-                self._consumer.negative_acknowledge(message)
-            case _:
-                pass
-
-    def _acknowledge_what_is_due(self) -> None:
-        if self._taken and time.monotonic() - self._acknowledged_at >= self._work.every_s:
-            for message in self._taken:
-                self._consumer.acknowledge(message)
-            self._taken.clear()
-            self._acknowledged_at = time.monotonic()
-
-
-def subscribed(client: pulsar.Client, work: Taking) -> pulsar.Consumer:
-    """A consumer as its work wants it."""
-    queue = {} if work.queue is None else {"receiver_queue_size": work.queue}
-    return client.subscribe(
-        work.topic,
-        work.subscription,
-        consumer_type=KINDS[work.kind],
-        initial_position=pulsar.InitialPosition.Earliest,
-        negative_ack_redelivery_delay_ms=int(1000 * work.redelivery_s),
-        **queue,
-    )
 
 
 def _heedless(_result: Any, _message_id: Any) -> None:

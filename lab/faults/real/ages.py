@@ -4,9 +4,10 @@ from typing import Any
 
 from lab.faults.clients.work import Language
 from lab.faults.fault import Change, Expected, RealFault
-from lab.faults.real.ground import Ground, fault_on_ground
+from lab.faults.real.backlogs import Arrange, Level, until_own_quota
+from lab.faults.real.ground import Ground
+from lab.faults.real.on_ground import fault_on_ground
 from lab.faults.real.operator import AGE, EVICTION, EXCEPTION, HOLD
-from lab.faults.real.quotas import Arrange, Level, until_own_quota
 from lab.waiting import wait_until
 
 OLD_S = 45

@@ -5,9 +5,10 @@ from typing import Any
 
 from lab.faults.clients.work import Language
 from lab.faults.fault import Expected, RealFault
-from lab.faults.real.ground import Ground, fault_on_ground
+from lab.faults.real.backlogs import backlog, until_own_quota
+from lab.faults.real.ground import Ground
+from lab.faults.real.on_ground import fault_on_ground
 from lab.faults.real.operator import AGE, EVICTION, HOLD, SIZE, QuotaKind
-from lab.faults.real.quotas import backlog, until_own_quota
 
 MEBIBYTE = 1024 * 1024
 HOUR_S, DAY_S = 3600, 86_400

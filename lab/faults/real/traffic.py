@@ -7,7 +7,7 @@ from typing import Any
 
 import pulsar
 
-from lab.faults.clients.python import publish
+from lab.faults.clients.publishing import publish
 
 __all__ = ["publish", "receive", "steady"]
 

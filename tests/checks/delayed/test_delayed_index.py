@@ -164,6 +164,7 @@ BUCKET_CASES: dict[str | None, dict[int, Severity | None]] = {
     "50": {44: None, 45: Severity.WARNING, 74: Severity.WARNING, 75: Severity.CRITICAL},
     "-1": {999: None, 1_000: Severity.WARNING, 4_999: Severity.WARNING, 5_000: Severity.CRITICAL},
     None: {999: None, 1_000: Severity.WARNING},
+    str(2**63 - 1): {5_000: None},
 }
 
 
