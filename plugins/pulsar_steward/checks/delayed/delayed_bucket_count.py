@@ -46,9 +46,9 @@ CROWDED = f"""
 with counted as (
     select topic, broker, subscription, buckets, allowed,
         case when allowed is null then warning_buckets_unlimited
-            else (allowed::hugeint * warning_percent_of_limit + 99) // 100 end as warning,
+            else (allowed * warning_percent_of_limit + 99) // 100 end as warning,
         case when allowed is null then critical_buckets_unlimited
-            else (allowed::hugeint * critical_percent_of_limit + 99) // 100 end as too_many
+            else (allowed * critical_percent_of_limit + 99) // 100 end as too_many
     from delayed_buckets join limits using (namespace) cross join ({ALLOWED}))
 select topic, broker, allowed, count(*) as subscriptions, max(buckets) as buckets,
     max(buckets) >= any_value(too_many) as critical,
