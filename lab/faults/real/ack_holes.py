@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from lab.faults.real.acks import Arrange, about_acks
+from lab.faults.real.acks import Arrange
 from lab.faults.real.ground import Ground
+from lab.faults.real.on_ground import fault_of_namespace
 
 
 def _holes(holes: int, **sending: Any) -> Arrange:
@@ -64,21 +65,21 @@ def _closed_again(here: Ground) -> None:
 
 
 FAULTS = (
-    about_acks(
+    fault_of_namespace(
         "ack-holes-near-limit",
         "7,000 ack holes, of 10,000 that a broker persists.",
         _holes(7_000),
         "ack-holes",
         quick=True,
     ),
-    about_acks(
+    fault_of_namespace(
         "ack-holes-near-limit-batched",
         "6,000 ack holes, of 10,000 that a broker persists, each a batch of two messages.",
         _batches_in_turn(6_000),
         "ack-holes",
         batched=True,
     ),
-    about_acks(
+    fault_of_namespace(
         "ack-holes-near-limit-java",
         "9,000 ack holes, of 10,000 that a broker persists.",
         _holes(9_000),
@@ -86,13 +87,13 @@ FAULTS = (
         client="java",
         batched=False,
     ),
-    about_acks(
+    fault_of_namespace(
         "ack-holes-beyond-limit",
         "12,000 ack holes, of 10,000 that a broker persists: the rest comes again after a restart.",
         _holes(12_000),
         "ack-holes",
     ),
-    about_acks(
+    fault_of_namespace(
         "ack-holes-beyond-limit-go",
         "11,000 ack holes, of 10,000 that a broker persists.",
         _holes(11_000),
@@ -100,14 +101,14 @@ FAULTS = (
         client="go",
         batched=False,
     ),
-    about_acks(
+    fault_of_namespace(
         "few-ack-holes",
         "Healthy: 500 ack holes.",
         _holes(500),
         twin_of=("ack-holes-near-limit", "ack-holes-near-limit-java", "ack-holes-beyond-limit-go"),
         quick=True,
     ),
-    about_acks(
+    fault_of_namespace(
         "ack-holes-closed-again",
         "Healthy: 6,000 ack holes that were there and are acknowledged by now.",
         _closed_again,

@@ -1,31 +1,15 @@
 """Acknowledgements that do not come."""
 
 from collections.abc import Callable
-from typing import Any
 
-from lab.faults.clients.work import Kind, Language
-from lab.faults.fault import Expected, RealFault
+from lab.faults.clients.work import Kind
 from lab.faults.real.ground import Ground
-from lab.faults.real.on_ground import fault_on_ground
+from lab.faults.real.on_ground import fault_of_namespace
 
 MOST_UNACKED = 50_000
 """``maxUnackedMessagesPerConsumer`` of Pulsar."""
 
 Arrange = Callable[[Ground], None]
-
-
-def about_acks(
-    name: str,
-    about: str,
-    arrange: Arrange,
-    *checks: str,
-    client: Language = "python",
-    batched: bool | None = None,
-    **label: Any,
-) -> RealFault:
-    """A fault about acknowledgements."""
-    expected = tuple(Expected(check, rf"public/{name}\b") for check in checks)
-    return fault_on_ground(name, about, arrange, expected=expected, client=client, batched=batched, **label)
 
 
 def _never_acknowledged(most: int | None = None, kind: Kind = "Shared", consumers: int = 1) -> Arrange:
@@ -90,21 +74,21 @@ def _until_blocked(here: Ground, topic: str, consumers: int) -> None:
 
 
 FAULTS = (
-    about_acks(
+    fault_of_namespace(
         "never-acknowledged",
         "The only consumer of a subscription took 50,000 messages and acknowledged none: it gets no more.",
         _never_acknowledged(),
         "subscription-blocked",
         batched=True,
     ),
-    about_acks(
+    fault_of_namespace(
         "never-acknowledged-java",
         "The only consumer of a subscription holds the 2,000 messages that its namespace allows.",
         _never_acknowledged(2_000),
         "subscription-blocked",
         client="java",
     ),
-    about_acks(
+    fault_of_namespace(
         "never-acknowledged-key-shared",
         "Three consumers of a Key_Shared subscription hold the 1,000 messages each that their namespace allows.",
         _never_acknowledged(1_000, "Key_Shared", 3),
@@ -112,20 +96,20 @@ FAULTS = (
         client="go",
         batched=False,
     ),
-    about_acks(
+    fault_of_namespace(
         "subscription-full",
         "Three consumers hold as many messages as their namespace lets a subscription have: nobody gets more.",
         _subscription_blocked,
         "subscription-blocked",
         batched=True,
     ),
-    about_acks(
+    fault_of_namespace(
         "one-of-four-blocked",
         "Healthy enough: one of four consumers is blocked, the others work.",
         _one_of_four_blocked,
         twin_of=("subscription-full", "never-acknowledged-key-shared"),
     ),
-    about_acks(
+    fault_of_namespace(
         "acknowledged-every-second",
         "Healthy: a consumer that acknowledges all it holds once a second.",
         _acknowledged_late,

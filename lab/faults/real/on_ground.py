@@ -6,7 +6,7 @@ from typing import Any
 
 from lab.cluster import Lab
 from lab.faults.clients.work import Language
-from lab.faults.fault import Change, Making, RealFault
+from lab.faults.fault import Change, Expected, Making, RealFault
 from lab.faults.real.ground import Ground, ground
 
 
@@ -41,3 +41,19 @@ def fault_on_ground(
         return making(lab)
 
     return RealFault(name=name, about=about, made=made, client=client, batched=batched, **label)
+
+
+def fault_of_namespace(
+    name: str, about: str, arrange: Callable[[Ground], Change | None], *checks: str, **label: Any
+) -> RealFault:
+    """A fault of which everything is found of its own namespace.
+
+    Args:
+        name: The fault's.
+        about: As of `RealFault`.
+        arrange: As of `fault_on_ground`.
+        *checks: Ids of the checks that find it; none: it is healthy.
+        **label: All else that `fault_on_ground` takes.
+    """
+    expected = tuple(Expected(check, rf"public/{name}\b") for check in checks)
+    return fault_on_ground(name, about, arrange, expected=expected, **label)

@@ -1,13 +1,10 @@
 """Quotas, retention and times to live that do not go together, and such as do."""
 
 from collections.abc import Callable
-from typing import Any
 
-from lab.faults.clients.work import Language
-from lab.faults.fault import Expected, RealFault
 from lab.faults.real.backlogs import backlog, until_own_quota
 from lab.faults.real.ground import Ground
-from lab.faults.real.on_ground import fault_on_ground
+from lab.faults.real.on_ground import fault_of_namespace
 from lab.faults.real.operator import AGE, EVICTION, HOLD, SIZE, QuotaKind
 
 MEBIBYTE = 1024 * 1024
@@ -79,61 +76,47 @@ def _consumed(megabytes: int, *settings: Setting) -> Arrange:
     return arrange
 
 
-def _kept(
-    name: str,
-    about: str,
-    arrange: Arrange,
-    *checks: str,
-    client: Language = "python",
-    batched: bool | None = None,
-    **label: Any,
-) -> RealFault:
-    """A fault about what is kept, and for how long; everything is found of its namespace."""
-    expected = tuple(Expected(check, rf"public/{name}\b") for check in checks)
-    return fault_on_ground(name, about, arrange, expected=expected, client=client, batched=batched, **label)
-
-
 SMALL_DISK = "The threshold is lowered, as a lab's disk is no place for its default."
 MUCH_BACKLOG: dict[str, object] = {"backlog_quota_missing": {"warning_backlog_bytes": 32_000_000}}
 MUCH_STORED: dict[str, object] = {"retention_unbounded": {"warning_storage_bytes": 32_000_000}}
 MUCH_TO_KEEP: dict[str, object] = {"retention_too_short": {"minimum_backlog_bytes": 32_000_000}}
 
 AGAINST_EACH_OTHER = (
-    _kept(
+    fault_of_namespace(
         "quota-over-retention",
         "A topic's own quota over the retention that its namespace got later, which brokers let in.",
         _small(_own_quota(SIZE, 200 * MEBIBYTE, HOLD), _retention(60, 100)),
         "quota-over-retention",
         batched=True,
     ),
-    _kept(
+    fault_of_namespace(
         "own-age-quota-over-retention",
         "A topic's own age quota of a day over the hour that its namespace retains since.",
         _small(_own_quota(AGE, DAY_S, EVICTION), _retention(60, 1000)),
         "quota-over-retention",
         client="java",
     ),
-    _kept(
+    fault_of_namespace(
         "quota-below-retention",
         "Healthy: a topic's own quota of a fifth of what its namespace retains.",
         _small(_own_quota(SIZE, 20 * MEBIBYTE, HOLD), _retention(60, 100)),
         twin_of=("quota-over-retention", "own-age-quota-over-retention"),
         client="java",
     ),
-    _kept(
+    fault_of_namespace(
         "age-over-retention",
         "An age quota over the retained time, which brokers let in.",
         _small(_retention(60, 10_000), _quota(AGE, 2 * HOUR_S, EVICTION)),
         "quota-over-retention",
         batched=True,
     ),
-    _kept(
+    fault_of_namespace(
         "age-below-retention",
         "Healthy: an age quota of half the retained time.",
         _small(_retention(240, 10_000), _quota(AGE, 2 * HOUR_S, EVICTION)),
         twin_of=("age-over-retention",),
     ),
-    _kept(
+    fault_of_namespace(
         "ttl-before-quota",
         "A time to live of ten minutes under an age quota of an hour that is to hold producers.",
         _small(_retention(24 * 60, 10_000), _quota(AGE, HOUR_S, HOLD), _ttl(600)),
@@ -141,14 +124,14 @@ AGAINST_EACH_OTHER = (
         batched=True,
         quick=True,
     ),
-    _kept(
+    fault_of_namespace(
         "ttl-as-long-as-quota",
         "A time to live of an hour, as long as the age quota that is to refuse producers.",
         _small(_retention(24 * 60, 10_000), _quota(AGE, HOUR_S, "producer_exception"), _ttl(HOUR_S)),
         "ttl-before-quota",
         client="go",
     ),
-    _kept(
+    fault_of_namespace(
         "ttl-after-quota",
         "Healthy: a time to live of a day over an age quota of an hour that holds producers.",
         _small(_retention(7 * 24 * 60, 10_000), _quota(AGE, HOUR_S, HOLD), _ttl(DAY_S)),
@@ -158,7 +141,7 @@ AGAINST_EACH_OTHER = (
 )
 
 TOO_MUCH_OR_TOO_LITTLE = (
-    _kept(
+    fault_of_namespace(
         "no-quota",
         f"A backlog of 40 MB that no quota bounds. {SMALL_DISK}",
         _stored(40),
@@ -166,7 +149,7 @@ TOO_MUCH_OR_TOO_LITTLE = (
         policy=MUCH_BACKLOG,
         batched=True,
     ),
-    _kept(
+    fault_of_namespace(
         "quota-with-room",
         f"Healthy: a backlog of 40 MB under a quota of a gigabyte. {SMALL_DISK}",
         _stored(40, _quota(SIZE, 1_000_000_000, HOLD)),
@@ -174,13 +157,13 @@ TOO_MUCH_OR_TOO_LITTLE = (
         policy=MUCH_BACKLOG,
         client="java",
     ),
-    _kept(
+    fault_of_namespace(
         "small-backlog-without-quota",
         "Healthy enough: a backlog of a megabyte without a quota.",
         _stored(1),
         twin_of=("no-quota",),
     ),
-    _kept(
+    fault_of_namespace(
         "retained-for-ever",
         f"40 MB in a namespace that retains everything for ever. {SMALL_DISK}",
         _stored(40, _retention(-1, -1)),
@@ -188,7 +171,7 @@ TOO_MUCH_OR_TOO_LITTLE = (
         policy=MUCH_STORED,
         batched=True,
     ),
-    _kept(
+    fault_of_namespace(
         "topic-retained-for-ever",
         f"40 MB that are consumed, of a topic that itself retains everything for ever. {SMALL_DISK}",
         _consumed(40, _own_retention(-1, -1)),
@@ -196,7 +179,7 @@ TOO_MUCH_OR_TOO_LITTLE = (
         policy=MUCH_STORED,
         client="java",
     ),
-    _kept(
+    fault_of_namespace(
         "retained-up-to-a-size",
         f"Healthy: 40 MB in a namespace that retains everything for ever, but a gigabyte at most. {SMALL_DISK}",
         _stored(40, _retention(-1, 1000)),
@@ -204,7 +187,7 @@ TOO_MUCH_OR_TOO_LITTLE = (
         policy=MUCH_STORED,
         batched=True,
     ),
-    _kept(
+    fault_of_namespace(
         "little-retained-for-ever",
         f"Healthy enough: a megabyte in a namespace that retains everything for ever. {SMALL_DISK}",
         _stored(1, _retention(-1, -1)),
@@ -212,7 +195,7 @@ TOO_MUCH_OR_TOO_LITTLE = (
         policy=MUCH_STORED,
         client="go",
     ),
-    _kept(
+    fault_of_namespace(
         "retention-too-short",
         f"A backlog of 40 MB where 10 MB are retained. {SMALL_DISK}",
         _stored(40, _retention(60, 10)),
@@ -220,7 +203,7 @@ TOO_MUCH_OR_TOO_LITTLE = (
         policy=MUCH_TO_KEEP,
         batched=True,
     ),
-    _kept(
+    fault_of_namespace(
         "retention-long-enough",
         f"Healthy: a backlog of 40 MB where 200 MB are retained. {SMALL_DISK}",
         _stored(40, _retention(60, 200)),

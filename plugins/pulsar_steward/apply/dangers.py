@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.guard.hazards import Hazards, SubscriptionFigures, Surroundings, TopicFigures, hazards_of
+from pulsar_steward.model.series import AGE, AGE_LIMIT, SIZE_LIMIT
 from pulsar_steward.model.setting import BacklogQuota
 
 if TYPE_CHECKING:
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from pulsar_steward.apply.look import Look
     from pulsar_steward.policy.guards import GuardsPolicy
 
-SIZE_LIMIT = "pulsar_storage_backlog_quota_limit"
-AGE_LIMIT = "pulsar_storage_backlog_quota_limit_time"
-AGE = "pulsar_storage_backlog_age_seconds"
 INDEX = "pulsar_delayed_message_index_size_bytes"
 RESTING = {SIZE_LIMIT: -1.0, AGE_LIMIT: -1.0, AGE: -1.0, INDEX: 0.0}
 

@@ -12,6 +12,7 @@ from pulsar_steward.guard.clocks import BY_AGE
 from pulsar_steward.guard.delayed_kept import concerns_delayed
 from pulsar_steward.guard.losses import Backlog, loss_of
 from pulsar_steward.guard.view import SettingView
+from pulsar_steward.model.series import DELAYED_SERIES
 from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from pulsar_steward.model.loss import Loss
     from pulsar_steward.model.step import ChangeSetting
     from pulsar_steward.policy.schema import Policy
-
-DELAYED = "pulsar_subscription_delayed"
 
 
 def setting_now(look: Look, change: ChangeSetting, brokers: Collection[str], policy: Policy) -> SettingView:
@@ -108,7 +107,7 @@ def _delayed(look: Look, namespace: str, owners: Sequence[str]) -> int | None:
     """None where an owner tells nothing of any topic."""
     total = 0
     for broker in owners:
-        samples = look.samples(broker, {DELAYED: 0})
+        samples = look.samples(broker, {DELAYED_SERIES: 0})
         if not samples:
             return None
         total += sum(int(each.value) for each in samples if each.labels.get("namespace") == namespace)

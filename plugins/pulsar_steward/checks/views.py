@@ -23,9 +23,6 @@ HEARTBEAT = r"^pulsar/([^/]+/)?[^/]+:\d+$"
 STARTED = "process_start_time_seconds"
 """When a process started, since the epoch."""
 
-DELAYED_SERIES = "pulsar_subscription_delayed"
-"""Messages of a subscription that wait for their time."""
-
 
 @dataclass(frozen=True)
 class View:

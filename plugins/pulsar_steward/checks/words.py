@@ -1,11 +1,13 @@
-"""Sizes, durations and lists of names as a person reads them."""
+"""Sizes, durations, times and lists of names as a person reads them."""
 
 from __future__ import annotations
 
+from datetime import UTC
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
 MAX_NAMES = 5
 """Names in a sentence before it only counts."""
@@ -29,6 +31,11 @@ def duration(seconds: float) -> str:
         if seconds >= 2 * length:
             return f"{seconds / length:,.1f} {unit}"
     return f"{seconds:,.0f} s"
+
+
+def utc(moment: datetime) -> str:
+    """A time, such as ``2026-01-31 12:00 UTC``."""
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:

@@ -13,15 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pulsar_steward.collect.arrow import SUSPECTS, Piece
+from pulsar_steward.model.series import AGE, AGE_LIMIT, DELAYED_SERIES, SIZE_LIMIT
 from pulsar_steward.model.tables import BROKERS, METRICS, SUBSCRIPTIONS, TOPICS
 from pulsar_steward.snapshots.arrow import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-DELAYED_SERIES = "pulsar_subscription_delayed"
-SIZE_LIMIT, AGE_LIMIT = "pulsar_storage_backlog_quota_limit", "pulsar_storage_backlog_quota_limit_time"
-AGE = "pulsar_storage_backlog_age_seconds"
 
 SIGNS = ("ack_holes", "unacked", "size_quota", "age_quota", "backlog", "backlog_bytes", "redelivery", "delayed")
 """Kinds of trouble, in the order in which they take their turns.

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from pulsar_steward.checks.check import About, Answer, Earlier
 from pulsar_steward.checks.views import LARGE_TABLES, SHARED, TABLE_MACROS
 from pulsar_steward.diagnose.database import add_table, add_views, connect
+from pulsar_steward.diagnose.limits import limits_select
 from pulsar_steward.diagnose.moving import BUNDLES_GIVEN, IN_PLACE, MOVING, MOVING_BUNDLES, ROWS, settled_of
 from pulsar_steward.model.tables import BROKERS, BUNDLES, CONFIGURATION, SHARDED, SMALL, SNAPSHOT
 
@@ -352,7 +353,7 @@ def _answer(connection: duckdb.DuckDBPyConnection, asked: _Asked) -> _Answered:
 
 def _statement(asked: _Asked) -> str:
     """The whole select of a question."""
-    parts = [f"limits as ({_limits_select(asked.limits)})"] if asked.limits else []
+    parts = [f"limits as ({limits_select(asked.limits)})"] if asked.limits else []
     if asked.worst_first is None:
         return f"with {', '.join([*parts, f'found as ({asked.sql})'])} select * from found order by all"
     listed = f"select *, count(*) over () as {_FOUND} from found order by {asked.worst_first} limit {asked.most}"
@@ -361,37 +362,6 @@ def _statement(asked: _Asked) -> str:
         parts.append(f"detailed as ({asked.detail})")
         return f"with {', '.join(parts)} select * from detailed order by {asked.worst_first}"
     return f"with {', '.join(parts)} select * from worst order by {asked.worst_first}"
-
-
-def _limits_select(limits: Sequence[Mapping[str, Any]]) -> str:
-    """The limits of every namespace that the shard has."""
-    usual, *others = limits
-    names = [name for name in usual if name not in {"tenant", "namespace"}]
-    if not others:
-        columns = [f"{_literal(usual[name])} as {name}" for name in names]
-        return f"select namespace, {', '.join(columns)} from namespaces_seen"
-    columns = []
-    for name in names:
-        nearest_first = sorted(others, key=lambda each: each["namespace"] is None)
-        cases = [f"when {_whose(each)} then {_literal(each[name])}" for each in nearest_first]
-        columns.append(f"case {' '.join(cases)} else {_literal(usual[name])} end as {name}")
-    return f"select namespace, {', '.join(columns)} from namespaces_seen"
-
-
-def _whose(limits: Mapping[str, Any]) -> str:
-    if limits["namespace"] is not None:
-        return f"namespace = {_literal(limits['namespace'])}"
-    return f"split_part(namespace, '/', 1) = {_literal(limits['tenant'])}"
-
-
-def _literal(value: object) -> str:
-    match value:
-        case bool():
-            return str(value).lower()
-        case int() | float():
-            return repr(value)
-        case _:
-            return "'" + str(value).replace("'", "''") + "'"
 
 
 def _all_together(asked: Iterable[_Asked], parts: Mapping[Key, Sequence[_Answered]]) -> dict[Key, _Answered]:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.backlog.culprits import slowest_words
 from pulsar_steward.checks.backlog.growing_sums import FLOOR_BYTES
-from pulsar_steward.checks.backlog.growth import utc
 from pulsar_steward.checks.backlog.quota_words import consequence, delayed_words
-from pulsar_steward.checks.words import duration, size
+from pulsar_steward.checks.words import duration, size, utc
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.backlog.growing_sums import Sum

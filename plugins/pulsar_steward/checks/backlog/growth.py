@@ -129,8 +129,3 @@ class Growth:
     seconds_left: float | None
     critical: bool
     together: Sum | None = None
-
-
-def utc(moment: datetime) -> str:
-    """A moment as evidence writes it."""
-    return f"{moment:%Y-%m-%d %H:%M} UTC"

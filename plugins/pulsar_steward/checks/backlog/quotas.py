@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.checks.check import Question
 from pulsar_steward.checks.views import View
 from pulsar_steward.checks.words import counted
+from pulsar_steward.model.series import AGE, AGE_LIMIT, SIZE_LIMIT
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answer
@@ -20,9 +21,6 @@ def holds_producers(policy: str) -> str:
     """SQL: whether a column's policy shuts producers out; `producer_request_hold` and `producer_exception` both do."""
     return f"coalesce(starts_with({policy}, 'producer_'), false)"
 
-
-SIZE_LIMIT, AGE_LIMIT = "pulsar_storage_backlog_quota_limit", "pulsar_storage_backlog_quota_limit_time"
-AGE = "pulsar_storage_backlog_age_seconds"
 
 _MOST_BYTES, _MOST_SECONDS = "9e18", "1e12"
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from datetime import UTC, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, TypeAlias
+
+from pulsar_steward.checks.words import utc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -90,8 +92,3 @@ def each_since(rows: list[Row]) -> str:
     """In which earlier snapshots it was the same, for rows of `EarlierRows.in_a_row`."""
     since = utc(rows[-1]["taken_at"])
     return f"in the snapshot of {since}" if len(rows) == 1 else f"in each of {len(rows)} snapshots since {since}"
-
-
-def utc(moment: datetime) -> str:
-    """A time as a person reads it."""
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"

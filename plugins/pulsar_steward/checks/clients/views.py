@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pulsar_steward.checks.views import DELAYED_SERIES, View
+from pulsar_steward.checks.views import View
+from pulsar_steward.model.series import DELAYED_SERIES
 
 DELAYED = View(
     "clients_delayed",

@@ -8,10 +8,10 @@ from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, LookBack, Question, Scope
 from pulsar_steward.checks.delayed.waiting import GAP_CLUSTER, GAP_SHARDS, gap, tally
-from pulsar_steward.checks.views import DELAYED_SERIES
 from pulsar_steward.checks.words import duration
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.series import DELAYED_SERIES
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row

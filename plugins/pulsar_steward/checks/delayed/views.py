@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pulsar_steward.checks.views import DELAYED_SERIES, View
+from pulsar_steward.checks.views import View
+from pulsar_steward.model.series import AGE, DELAYED_SERIES
 
 BUCKET_SERIES = "pulsar_delayed_message_index_bucket_total"
 BUCKET_PROPERTY = r"#pulsar\.internal\.delayed\.bucket"
@@ -13,8 +14,6 @@ BASE = "regexp_replace(topic, '-partition-[0-9]+$', '')"
 
 PARTITIONS_KEPT = 10_000
 """Partitioned topics of one shard whose parts are added up, the largest: partitions are on many brokers."""
-
-_AGE_SERIES = "pulsar_storage_backlog_age_seconds"
 
 # A tracker knows what its dispatcher has read: figures are lower bounds (one in memory stops reading at
 # `delayedDeliveryFixedDelayDetectionLookahead` messages of one fixed delay). While a topic moves, two brokers tell of
@@ -55,7 +54,7 @@ VIEWS = (
     View(
         "delayed_backlog_ages",
         f"""select topic, try_cast(trunc(value) as bigint) as age_seconds
-            from metrics where series = '{_AGE_SERIES}' and value >= 0 and topic is not null
+            from metrics where series = '{AGE}' and value >= 0 and topic is not null
         union all select topic, oldest_backlog_age_seconds from drilled where oldest_backlog_age_seconds >= 0""",
     ),
     # The time to live (0: none; null: not known) and the longest delay (0: unbounded) of each namespace: its own or

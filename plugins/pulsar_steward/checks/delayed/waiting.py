@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Question
-from pulsar_steward.checks.views import DELAYED_SERIES
 from pulsar_steward.checks.words import named
+from pulsar_steward.model.series import DELAYED_SERIES
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers

@@ -5,13 +5,14 @@ Either no restart explains it, or restarts do: then the broker is named that sta
 
 from __future__ import annotations
 
-from datetime import UTC, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, LookBack, Question
 from pulsar_steward.checks.placement.moves import OWNERS, STARTS, away, by_time, journeys, restarts
+from pulsar_steward.checks.words import utc
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 
@@ -85,7 +86,7 @@ def _too_few(found: int, needed: int, minutes: int) -> str:
 
 
 def _quiet(earlier: Sequence[Earlier]) -> Judgement:
-    since, snapshots = _utc(earlier[0].taken_at), len(earlier) + 1
+    since, snapshots = utc(earlier[0].taken_at), len(earlier) + 1
     partial = sum(each.partial for each in earlier)
     return Judgement(
         quiet=f"No bundle moved to and fro in the {snapshots} snapshots since {since}.",
@@ -114,7 +115,7 @@ def _of_broker(found: Restarts, limits: BundleFlappingPolicy) -> Finding:
         subject=found.broker,
         evidence=(
             f"Broker {found.broker} has restarted at least {count} times within {limits.window_minutes:,} minutes;"
-            f" its start was a new one at {', '.join(map(_utc, found.seen))}: it crashes again and again, or is ended."
+            f" its start was a new one at {', '.join(map(utc, found.seen))}: it crashes again and again, or is ended."
             f" Each time its bundles go to others, with all their clients; {moved}."
         ),
         figures={"moves_from_broker": found.left, "restarts": count},
@@ -123,7 +124,7 @@ def _of_broker(found: Restarts, limits: BundleFlappingPolicy) -> Finding:
 
 def _finding(journey: Journey, limits: BundleFlappingPolicy, shedding: str) -> Finding:
     explained = f", {journey.explained} more as their owner was away" if journey.explained else ""
-    stays = " → ".join(f"{stay.owner} ({_utc(stay.at)})" for stay in journey.stays)
+    stays = " → ".join(f"{stay.owner} ({utc(stay.at)})" for stay in journey.stays)
     return Finding(
         check_id=CHECK.check_id,
         severity=Severity.CRITICAL if journey.weight >= limits.critical_moves else Severity.WARNING,
@@ -139,10 +140,6 @@ def _finding(journey: Journey, limits: BundleFlappingPolicy, shedding: str) -> F
             "owners": len({stay.owner for stay in journey.stays}),
         },
     )
-
-
-def _utc(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 CHECK = Check(

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from pulsar_steward.admin.own_settings import NamespaceDocument, defaults_in, own_settings_in
 from pulsar_steward.checks.backlog.retention_too_short import CHECK as RETENTION_TOO_SHORT
 from pulsar_steward.errors import SnapshotError
+from pulsar_steward.model.series import DELAYED_SERIES
 from pulsar_steward.model.tables import BROKERS, CONFIGURATION, DRILLED, METRICS, NAMESPACES, TOPICS
 from pulsar_steward.planners.settings.backlogs import (
     ages_of,
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from pulsar_steward.model.setting import Setting, SettingName
     from pulsar_steward.snapshots.read import Snapshot
 
-DELAYED_SERIES = "pulsar_subscription_delayed"
 
 _PARTITION = re.compile(r"-partition-\d+$")
 
