@@ -103,6 +103,8 @@ OF_TOPICS = (
     "pulsar_delayed_message_index_bucket_total",
     "pulsar_delayed_message_index_size_bytes",
     "pulsar_storage_backlog_age_seconds",
+    "pulsar_storage_backlog_quota_limit",
+    "pulsar_storage_backlog_quota_limit_time",
     "pulsar_subscription_delayed",
 )
 LABELS = st.sampled_from(
@@ -139,13 +141,16 @@ OF_TOPIC = a_row(
 )  # fmt: skip
 OF_SUBSCRIPTION = a_row(
     type=st.sampled_from((None, "Shared", "Exclusive", "Key_Shared")), consumers=NUMBERS, backlog_entries=NUMBERS,
+    messages_per_entry=st.sampled_from((None, 1, 100, 5_000)), consumers_stuck=COUNTS,
     unacked_messages=NUMBERS, blocked_on_unacked=FLAGS, ack_holes=NUMBERS, entries_since_first_gap=NUMBERS,
     consumers_blocked=NUMBERS, consumers_without_permits=NUMBERS, consumers_connected_recently=NUMBERS,
     message_rate_out=RATES, ack_rate=RATES, redeliver_rate=RATES, expired_rate=RATES,
 )  # fmt: skip
 OF_CLIENT = a_row(
     consumer=st.sampled_from((None, "", "one", "two")), address=st.sampled_from(("10.0.0.1:1", "10.0.0.2:2")),
-    client_version=st.sampled_from((None, "Pulsar-Java-v4.0.7")), unacked_messages=NUMBERS, available_permits=NUMBERS,
+    client_version=st.sampled_from((None, "Pulsar-Java-v4.0.7")),
+    connected_since=st.sampled_from((None, "", "2026-03-01T11:59:00Z", "2026-03-01T11:00:00.123+01:00", "yesterday")),
+    unacked_messages=NUMBERS, available_permits=NUMBERS,
     blocked=FLAGS, message_rate_out=RATES, ack_rate=RATES,
 )  # fmt: skip
 OF_DRILLED = a_row(

@@ -78,7 +78,10 @@ def _consumed(megabytes: int, *settings: Setting) -> Arrange:
 
 SMALL_DISK = "The threshold is lowered, as a lab's disk is no place for its default."
 MUCH_BACKLOG: dict[str, object] = {"backlog_quota_missing": {"warning_backlog_bytes": 32_000_000}}
-MUCH_STORED: dict[str, object] = {"retention_unbounded": {"warning_storage_bytes": 32_000_000}}
+MUCH_STORED: dict[str, object] = {
+    "retention_unbounded": {"warning_storage_bytes": 32_000_000},
+    "collect": {"drilled_from_consumed_bytes": 16_000_000},
+}
 MUCH_TO_KEEP: dict[str, object] = {"retention_too_short": {"minimum_backlog_bytes": 32_000_000}}
 
 AGAINST_EACH_OTHER = (

@@ -154,7 +154,7 @@ def pieces_of(
         at_once: Brokers asked at the same time, at most.
         waiting: Told which are waited for.
     """
-    worst = Worst(scope.policy.drilled_topics)
+    worst = Worst(scope.policy.drilled_topics, scope.policy.drilled_from_consumed_bytes)
     for piece in read_brokers(settings, tasks, scope, at_once, waiting):
         worst.sees(piece)
         yield piece

@@ -20,9 +20,21 @@ from pulsar_steward.snapshots.arrow import schema_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-SIGNS = ("ack_holes", "unacked", "size_quota", "age_quota", "backlog", "backlog_bytes", "redelivery", "delayed")
+SIGNS = (
+    "ack_holes",
+    "unacked",
+    "size_quota",
+    "age_quota",
+    "backlog",
+    "backlog_bytes",
+    "redelivery",
+    "delayed",
+    "consumed_bytes",
+)
 """Kinds of trouble, in the order in which they take their turns.
 
+`consumed_bytes` are what a topic stores beyond its backlog: it may retain for ever by a policy of its own, which
+neither its namespace nor a metric tells.
 `size_quota` and `age_quota` are shares of the quota in force, where brokers tell it of each topic: a backlog that fills
 a small quota is not among the largest.
 """
@@ -48,10 +60,12 @@ class Worst:
 
     Args:
         most: Topics of each sign, at most.
+        from_consumed_bytes: What a topic has to store beyond its backlog to be a suspect.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, from_consumed_bytes: int) -> None:
         self._most = most
+        self._from_consumed_bytes = from_consumed_bytes
         self._kept: dict[str, list[pa.Table]] = {sign: [] for sign in SIGNS}
         self._shares = _Shares()
 
@@ -64,6 +78,9 @@ class Worst:
             backlogs = _positive(rows["topic"], rows["backlog_bytes"])
             self._keep("backlog_bytes", backlogs)
             self._shares.add(TOPICS.name, backlogs)
+            consumed = pc.subtract(rows["storage_bytes"], pc.fill_null(rows["backlog_bytes"], 0))
+            much = pc.greater_equal(consumed, self._from_consumed_bytes)
+            self._keep("consumed_bytes", _positive(rows["topic"], pc.if_else(much, consumed, None)))
         elif piece.table == BROKERS:
             self._keep_shares()
         elif piece.table in {SUBSCRIPTIONS, METRICS}:

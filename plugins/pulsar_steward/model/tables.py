@@ -165,7 +165,7 @@ SUBSCRIPTIONS = Table(
         Column("message_rate_out", Kind.DOUBLE, "messages per second to consumers"),
         Column("ack_rate", Kind.DOUBLE, "acknowledgements per second"),
         Column("redeliver_rate", Kind.DOUBLE, "messages per second that are delivered again"),
-        Column("expired_rate", Kind.DOUBLE, "messages per second that expire (TTL)"),
+        Column("expired_rate", Kind.DOUBLE, "entries per second that expire (TTL)"),
     ),
 )
 

@@ -102,6 +102,9 @@ class CollectPolicy(Section):
     clients_per_subscription: int = Field(3, ge=0, le=100, description="worst consumers that are named, each")
     recent_minutes: int = Field(10, ge=1, le=1440, description="a client that connected since then is a recent one")
     drilled_topics: int = Field(200, ge=0, le=10_000, description="suspects asked for their own statistics, at most")
+    drilled_from_consumed_bytes: int = Field(
+        10 * 1024**3, ge=1, description="kept by a topic though it is consumed; from here on it is asked why"
+    )
     drill_calls_per_second: int = Field(50, ge=1, le=1000, description="that one broker is asked about suspects")
     drill_seconds: int = Field(60, ge=1, le=3600, description="for the suspects of one broker; then the rest is left")
     positions_bundles: int = Field(

@@ -42,7 +42,7 @@ def suspects(most: int, *tasks: Sequence[Piece]) -> list[str]:
     """The worst of what several tasks read."""
     found = []
     for pieces in tasks:
-        worst = Worst(most)
+        worst = Worst(most, from_consumed_bytes=10**9)
         for each in pieces:
             worst.sees(each)
         found += [each.rows for each in worst.found()]
@@ -70,6 +70,16 @@ def test_the_worst_of_each_sign_take_their_turns(divided: int) -> None:
     assert suspects(6, *tasks) == [topic(name) for name in names]
     assert suspects(2, *tasks) == [topic("holes"), topic("stuck")]
     assert suspects(0, *tasks) == []
+
+
+def test_what_is_consumed_and_still_stored_is_a_suspect() -> None:
+    """A topic without a backlog may retain for ever by itself; of little nobody asks, and a backlog is a sign alone."""
+    rows = [("kept", 10**12, 5), ("told-no-backlog", 10**10, None), ("waits", 10**11, 10**11 - 1), ("little", 10**8, 0)]
+    topics = [
+        {"topic": topic(name), "storage_bytes": stored, "backlog_bytes": backlog} for name, stored, backlog in rows
+    ]
+
+    assert suspects(9, [piece(TOPICS, topics)]) == [topic(name) for name in ("waits", "kept", "told-no-backlog")]
 
 
 def test_the_largest_backlogs_in_bytes_are_suspects() -> None:

@@ -24,6 +24,9 @@ MIB, GIB = 1 << 20, 1 << 30
 DAY = 24 * 60
 
 
+OF_NAMESPACE = ("age_quota_delay_seconds", "ages", "backlogs", "consumed_bytes", "topic_quotas")
+
+
 def size(limit: int, policy: QuotaPolicy = QuotaPolicy.HOLD) -> BacklogQuota:
     """A quota by size."""
     return BacklogQuota(limit_bytes=limit, policy=policy)
@@ -51,7 +54,7 @@ def proposed(
         stored_bytes=backlog,
         outgrown=outgrown,
         delayed_messages=fields.pop("delayed_messages", 0),
-        **{name: fields.pop(name) for name in ("ages", "backlogs", "consumed_bytes", "topic_quotas") if name in fields},
+        **{name: fields.pop(name) for name in OF_NAMESPACE if name in fields},
     )
     known = {"quotas_are_checked": True, "clocks_differ_milliseconds": 0}
     return propose(a_scene(3, **{"findings": findings, "namespaces": (fact,), **known, **fields}))
@@ -133,6 +136,18 @@ def test_a_time_to_live_is_raised_beyond_the_age_quota() -> None:
         SettingName.TTL: TimeToLive(seconds=600),
     }
     assert changes(proposed(own, "ttl-before-quota")) == [(SettingName.TTL, TimeToLive(seconds=43_200))]
+
+
+def test_a_time_to_live_outlasts_an_age_quota_that_acts_late() -> None:
+    """On a quiet topic the quota waits for the oldest ledger to be closed; a TTL in between would come first again."""
+    own: dict[SettingName, Setting] = {
+        SettingName.AGE_QUOTA: BacklogQuota(limit_seconds=36_000, policy=QuotaPolicy.HOLD),
+        SettingName.TTL: TimeToLive(seconds=36_600),
+    }
+    proposal = proposed(own, "ttl-before-quota", age_quota_delay_seconds=4 * 3600)
+
+    assert changes(proposal) == [(SettingName.TTL, TimeToLive(seconds=57_600))]
+    assert "up to 4 h later" in proposal.batches[0].steps[0].why
 
 
 def test_what_would_have_happened_is_said() -> None:

@@ -1,4 +1,4 @@
-"""How long the metadata store takes to answer brokers and bookies, and how much time its stalls cost them.
+"""How long the metadata store takes to answer brokers, and how much time its stalls cost them.
 
 Judged is what happened since the snapshot before, or since the process's start where there is none.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class MetadataLatencyPolicy(Section):
-    """When the metadata store answers slowly, as brokers and bookies see it."""
+    """When the metadata store answers slowly, as brokers see it."""
 
     window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
     minimum_operations: int = Field(

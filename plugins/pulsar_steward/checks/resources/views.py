@@ -18,7 +18,7 @@ OVERFLOW = "_OVERFLOW"
 SLOW_MILLISECONDS = 200
 """From this bound on, an event is slow."""
 
-_OF_TOPICS = ("pulsar_compaction_", "pulsar_delayed_message_index_", "pulsar_storage_", "pulsar_subscription_")
+_OF_TOPICS = ("pulsar_delayed_message_index_", "pulsar_storage_", "pulsar_subscription_")
 """How the series begin of which each topic may have a sample."""
 
 _SERIES = ", ".join(f"'{name}{end}'" for name in (SWITCHES, WRITES) for end in ("", OVERFLOW))

@@ -87,6 +87,7 @@ class NamespaceFact(msgspec.Struct, frozen=True, kw_only=True):
         backlogs: The largest of this snapshot, falling, by topic; at most `MOST_BACKLOGS`.
         ages: How old its backlogs are in this snapshot, as far as it tells.
         outgrown: Of topics whose backlog is larger or older than the namespace retains: bytes and seconds of the worst.
+        age_quota_delay_seconds: How much later than its time an age quota may act, as the oldest ledger closes late.
         delayed_messages: Of all its subscriptions; None: brokers' metrics tell nothing of topics.
         topic_quotas: The largest limits in bytes and in seconds that its topics set themselves, as far as they were
             drilled; 0: none.
@@ -101,6 +102,7 @@ class NamespaceFact(msgspec.Struct, frozen=True, kw_only=True):
     backlogs: tuple[Backlog, ...] = ()
     ages: BacklogAges = BacklogAges()
     outgrown: tuple[int, int] = (0, 0)
+    age_quota_delay_seconds: int = 0
     delayed_messages: int | None = None
     topic_quotas: tuple[int, int] = (0, 0)
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from pulsar_steward.admin.own_settings import NamespaceDocument, defaults_in, own_settings_in
 from pulsar_steward.checks.backlog.retention_too_short import CHECK as RETENTION_TOO_SHORT
+from pulsar_steward.checks.backlog.ttl_before_quota import CHECK as TTL_BEFORE_QUOTA
 from pulsar_steward.errors import SnapshotError
 from pulsar_steward.model.series import DELAYED_SERIES
 from pulsar_steward.model.tables import BROKERS, CONFIGURATION, DRILLED, METRICS, NAMESPACES, TOPICS
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
+    from pulsar_steward.checks.check import Check
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.model.setting import Setting, SettingName
     from pulsar_steward.snapshots.read import Snapshot
@@ -68,6 +70,7 @@ def namespace_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[Na
             backlogs=backlogs_of(_of(now, name), subscriptions, MOST_BACKLOGS),
             ages=ages_of(_of(now, name), drilled),
             outgrown=_outgrown(findings, name),
+            age_quota_delay_seconds=_largest(findings, name, TTL_BEFORE_QUOTA, "age_quota_delay_seconds"),
             delayed_messages=_delayed(delayed, name),
             topic_quotas=own_quotas.get(name, (0, 0)),
         )
@@ -78,11 +81,16 @@ def namespace_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[Na
 
 def _outgrown(findings: Iterable[Finding], name: str) -> tuple[int, int]:
     """Bytes and age in seconds of the worst backlogs that a namespace retains too little for."""
-    ours = [each for each in findings if each.check_id == RETENTION_TOO_SHORT.check_id and namespace_of(each) == name]
-    sizes, ages = (
-        [each.figures.get(key, 0) for each in ours] for key in ("backlog_bytes", "oldest_backlog_age_seconds")
+    return (
+        _largest(findings, name, RETENTION_TOO_SHORT, "backlog_bytes"),
+        _largest(findings, name, RETENTION_TOO_SHORT, "oldest_backlog_age_seconds"),
     )
-    return max(sizes, default=0), max(ages, default=0)
+
+
+def _largest(findings: Iterable[Finding], name: str, check: Check, figure: str) -> int:
+    """Of a figure of what a check found in a namespace; 0: it found nothing, or does not tell."""
+    ours = [each for each in findings if each.check_id == check.check_id and namespace_of(each) == name]
+    return max((each.figures.get(figure, 0) for each in ours), default=0)
 
 
 def topic_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[TopicFact, ...]:

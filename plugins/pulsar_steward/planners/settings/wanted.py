@@ -117,7 +117,7 @@ def wanted(
     if RETENTION_TOO_LONG.check_id in checks:
         _shorten_retention(decided, fact, policy)
     if TTL_BEFORE_QUOTA.check_id in checks:
-        _raise_ttl(decided, policy)
+        _raise_ttl(decided, fact.age_quota_delay_seconds, policy)
     if BACKLOG_QUOTA_MISSING.check_id in checks:
         _add_age_quota(decided, fact, {**defaults, **fact.own}, policy)
     return decided
@@ -238,15 +238,18 @@ def _note_on_age_quota(decided: Wanted) -> None:
     )
 
 
-def _raise_ttl(decided: Wanted, policy: Policy) -> None:
+def _raise_ttl(decided: Wanted, delay_seconds: int, policy: Policy) -> None:
     quota, ttl = decided.target.get(SettingName.AGE_QUOTA), decided.target.get(SettingName.TTL)
     if not isinstance(quota, BacklogQuota) or not isinstance(ttl, TimeToLive):
         return
-    seconds = -(-above(quota.limit_seconds, policy.backlog_quota_remedy.retention_margin_percent) // HOUR) * HOUR
+    acts_after = quota.limit_seconds + delay_seconds
+    seconds = -(-above(acts_after, policy.backlog_quota_remedy.retention_margin_percent) // HOUR) * HOUR
     why = (
         f"messages expire after {in_words(SettingName.TTL, ttl)}, before the age quota of"
         f" {seconds_in_words(quota.limit_seconds)} can act"
     )
+    if delay_seconds:
+        why += f", up to {seconds_in_words(delay_seconds)} later where little is produced (a ledger has to close first)"
     decided.put(SettingName.TTL, TimeToLive(seconds=seconds), why)
 
 
