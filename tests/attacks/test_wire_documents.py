@@ -131,7 +131,7 @@ def overview(known: Recorded) -> Read:
 def brokers(known: Recorded) -> Read:
     """Two brokers, as a task of Spark's reads them: rows by broker."""
     tasks = [BrokerTask(name, known.cluster, leader=False) for name in known.brokers[1:]]
-    worst, rows, unread = Worst(20), defaultdict[str, list[Any]](list), set[str]()
+    worst, rows, unread = Worst(20, from_consumed_bytes=1), defaultdict[str, list[Any]](list), set[str]()
     for piece in read_brokers(known.settings, tasks, Scope(TAKEN_AT, POLICY)):
         worst.sees(piece)
         for row in checked(piece, BROKER_TABLES):
