@@ -44,6 +44,7 @@ _REST = (
     '"auth_policies":{"namespaceAuth":{"app":["produce","consume"]},"destinationAuth":{},"subscriptionAuth":{}},'
     '"subscription_auth_mode":"None","encryption_required":false,"max_producers_per_topic":0}'
 )
+# All that is collected, as 4.0.7 has them by default.
 _SETTINGS = {
     "backlogQuotaCheckEnabled": "true",
     "backlogQuotaDefaultLimitGB": "-1.0",
@@ -60,6 +61,22 @@ _SETTINGS = {
     "delayedDeliveryTrackerFactoryClassName": (
         "org.apache.pulsar.broker.delayed.InMemoryDelayedDeliveryTrackerFactory"
     ),
+    "acknowledgmentAtBatchIndexLevelEnabled": "false",
+    "backlogQuotaCheckIntervalInSeconds": "60",
+    "delayedDeliveryMaxNumBuckets": "-1",
+    "loadBalancerBrokerMaxTopics": "50000",
+    "loadBalancerLoadSheddingStrategy": "org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder",
+    "loadBalancerSheddingEnabled": "true",
+    "managedLedgerMaxBatchDeletedIndexToPersist": "10000",
+    "managedLedgerMaxLedgerRolloverTimeMinutes": "240",
+    "managedLedgerStatsPeriodSeconds": "60",
+    "maxConcurrentTopicLoadRequest": "5000",
+    "maxUnackedMessagesPerConsumer": "50000",
+    "maxUnackedMessagesPerSubscription": "200000",
+    "metadataStoreSessionTimeoutMillis": "30000",
+    "numIOThreads": "16",
+    "preciseTimeBasedBacklogQuotaCheck": "false",
+    "topicLoadTimeoutSeconds": "60",
     "loadBalancerNamespaceBundleMaxSessions": "1000",
     "loadBalancerNamespaceBundleMaxMsgRate": "30000",
     "loadBalancerNamespaceBundleMaxBandwidthMbytes": "100",
