@@ -11,12 +11,15 @@ import argparse
 import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.bench.median import median
+from benchmarks.bench.workers import diagnosed_on
 from benchmarks.diagnose_one import One
 from benchmarks.processes import output_of, told_by
 from pulsar_steward.snapshots.folder import SUCCESS
@@ -27,6 +30,9 @@ if TYPE_CHECKING:
     from benchmarks.bench.figures import Figures
 
 MEBIBYTE = 1024 * 1024
+
+TIMES = 3
+"""Measurements of each kind, of which the one in the middle counts."""
 
 _ONE = "benchmarks.diagnose_one"
 
@@ -42,6 +48,7 @@ class DiagnoseFigures:
         direct: All checks and nothing else, on one thread.
         by_check: Seconds of each check alone, on one thread; what several share each computes for itself.
         findings: Findings listed, by check.
+        workers: By one and by two workers of a Spark cluster, each with a core; empty: not measured.
     """
 
     topics: int
@@ -50,6 +57,7 @@ class DiagnoseFigures:
     direct: Figures
     by_check: Mapping[str, float]
     findings: Mapping[str, int]
+    workers: Sequence[Figures] = ()
 
     @property
     def times_direct(self) -> float:
@@ -61,13 +69,22 @@ class DifferentFindingsError(Exception):
     """Not everybody finds the same: then their times cannot be compared."""
 
 
-def measure(topics: int, folder: Path | None = None, environment: Mapping[str, str] | None = None) -> DiagnoseFigures:
-    """Diagnoses the snapshot of a cluster of a hundred brokers.
+def measure(
+    topics: int,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    *,
+    on_workers: bool = False,
+    times: int = TIMES,
+) -> DiagnoseFigures:
+    """Diagnoses the snapshot of a cluster of a hundred brokers, each way; what counts is the median.
 
     Args:
         topics: Partitions of the cluster.
         folder: Where snapshots are kept; None: it is removed again.
         environment: Further variables for whoever diagnoses.
+        times: How often each way.
+        on_workers: Whether to do it on one and on two workers of a Spark cluster as well.
 
     Raises:
         DifferentFindingsError: If not all of them find the same.
@@ -78,10 +95,13 @@ def measure(topics: int, folder: Path | None = None, environment: Mapping[str, s
         if not (snapshot / SUCCESS).exists():
             output_of(_ONE, snapshot, "make", str(topics))
         spark, embedded, direct = (
-            told_by(One, _ONE, snapshot, way, environment=environment) for way in ("spark", "embedded", "direct")
+            median(partial(told_by, One, _ONE, snapshot, way, environment=environment), lambda one: one.figures, times)
+            for way in ("spark", "embedded", "direct")
         )
-    if not spark.subjects == embedded.subjects == direct.subjects:
-        raise DifferentFindingsError(f"of {topics:,} topics: look at all three by hand")
+        counts = (1, 2) if on_workers else ()
+        workers = [diagnosed_on(count, snapshot, kept / f"{topics}-on-{count}", times) for count in counts]
+    if any(each.subjects != spark.subjects for each in (embedded, direct, *workers)):
+        raise DifferentFindingsError(f"of {topics:,} topics: look at all of them by hand")
     return DiagnoseFigures(
         topics=topics,
         spark=spark.figures,
@@ -89,6 +109,7 @@ def measure(topics: int, folder: Path | None = None, environment: Mapping[str, s
         direct=direct.figures,
         by_check=direct.by_check,
         findings={check_id: len(subjects) for check_id, subjects in direct.subjects.items()},
+        workers=[each.figures for each in workers],
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import subprocess
 import sys
@@ -21,16 +22,17 @@ from rich.console import Console
 
 from benchmarks.bench.document import Bench, Size, markdown
 from benchmarks.bench.figures import Figures
+from benchmarks.bench.median import median
 from benchmarks.bench.profile import profiled
 from benchmarks.bench.real import compared
-from benchmarks.diagnose import measure
+from benchmarks.diagnose import TIMES, measure
 from benchmarks.processes import ROOT, told_by
 from benchmarks.telling import sayer, versions
 from lab.prerequisites import missing
 from pulsar_steward.admin.statistics import PATH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 DOCUMENT = ROOT / "docs" / "performance.md"
 SIZES = (10_000, 1_000_000)
@@ -46,19 +48,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     made = argparse.ArgumentParser(prog="python -m benchmarks.bench", description=__doc__)
     made.add_argument("--sizes", type=int, nargs="+", default=SIZES, metavar="PARTITIONS", help="of the clusters")
     made.add_argument("--out", type=Path, default=DOCUMENT, metavar="FILE", help="written when all of it was measured")
+    made.add_argument("--times", type=int, default=TIMES, help="of each measurement; the one in the middle counts")
     made.add_argument("--profile", action="store_true", help="say where the time goes as well")
     arguments = made.parse_args(argv)
+    times: int = arguments.times
     console = Console()
 
     say = sayer(console)
     with tempfile.TemporaryDirectory(prefix="bench-") as home:
-        sizes = [measured(partitions, Path(home, str(partitions)), say) for partitions in arguments.sizes]
+        sizes = [measured(partitions, Path(home, str(partitions)), times, say) for partitions in arguments.sizes]
         say("from a trigger to an approval, in an Airflow")
-        asking = told_by(Figures, "benchmarks.bench.asking", Path(home, "airflow"))
+        homes = (Path(home, f"airflow-{number}") for number in itertools.count())
+        asking = median(lambda: told_by(Figures, "benchmarks.bench.asking", next(homes)), _itself, times)
         say(f"  {asking.seconds:.1f} s")
         say("the simulator beside real brokers")
         truth = compared(Path(home, "truth"), MEMORY, say) if _may_run_pulsar(say) else None
-    planning = [told_by(Figures, "benchmarks.bench.planning", which) for which in ("coordinators", "bundles")]
+    planning = [_median(times, "benchmarks.bench.planning", which) for which in ("coordinators", "bundles")]
     bench = Bench(
         sizes,
         planning,
@@ -70,13 +75,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         versions(Spark=pyspark.__version__, DuckDB=duckdb.__version__),
     )
     console.print(markdown(bench), markup=False, highlight=False)
-    if tuple(arguments.sizes) == SIZES and truth is not None:
+    if tuple(arguments.sizes) == SIZES and times == TIMES and truth is not None:
         arguments.out.write_text(markdown(bench), encoding="utf-8")
         say(f"written: {arguments.out}")
     return 0
 
 
-def measured(partitions: int, home: Path, say: Callable[[str], None]) -> Size:
+def measured(partitions: int, home: Path, times: int, say: Callable[[str], None]) -> Size:
     """Everything at one size."""
     brokers = max(partitions // PARTITIONS_A_BROKER, FEWEST_BROKERS)
     home.mkdir()
@@ -85,23 +90,32 @@ def measured(partitions: int, home: Path, say: Callable[[str], None]) -> Size:
             for path in (PATH, "/admin/v2/broker-stats/load-report", "/metrics/"):
                 urllib.request.urlopen(url + path).read()  # noqa: S310 - the simulator's, which keeps its answers
         say(f"{partitions:,} partitions on {brokers} brokers")
-        floor = told_by(Figures, "benchmarks.bench.floor", home / "floor", *urls)
+        floor = _median(times, "benchmarks.bench.floor", home / "floor", *urls)
         say(f"  floor {floor.seconds:.1f} s, {floor.cpu_seconds:.1f} s of processor time")
         by_spark, embedded = (
-            told_by(Figures, "benchmarks.bench.collecting", how, home / how, *urls, environment=MEMORY)
+            _median(times, "benchmarks.bench.collecting", how, home / how, *urls, environment=MEMORY)
             for how in ("spark", "embedded")
         )
-        checkup = told_by(Figures, "benchmarks.bench.checkup", *urls)
+        checkup = _median(times, "benchmarks.bench.checkup", *urls)
         for what, each in {"collect by Spark": by_spark, "embedded": embedded, "checkup": checkup}.items():
             say(f"  {what} {_took(each, floor)}")
-        one_by_one = told_by(Figures, "benchmarks.bench.one_by_one", str(SAMPLE), *urls)
+        one_by_one = _median(times, "benchmarks.bench.one_by_one", str(SAMPLE), *urls)
         say(f"  one by one {1000 * one_by_one.seconds / one_by_one.count:.2f} ms a topic")
     # The simulated brokers stand by no longer: a diagnosis asks nobody.
-    diagnose = measure(partitions, environment=MEMORY)
+    diagnose = measure(partitions, environment=MEMORY, on_workers=partitions >= max(SIZES), times=times)
     ways = {"diagnose by Spark": diagnose.spark, "embedded": diagnose.embedded, "checks alone": diagnose.direct}
+    ways |= {f"on {count} workers": each for count, each in enumerate(diagnose.workers, start=1)}
     for what, each in ways.items():
         say(f"  {what} {_took(each, floor)}")
     return Size(partitions, brokers, by_spark, embedded, floor, one_by_one, checkup, diagnose)
+
+
+def _median(times: int, module: str, *arguments: Path | str, environment: Mapping[str, str] | None = None) -> Figures:
+    return median(lambda: told_by(Figures, module, *arguments, environment=environment), _itself, times)
+
+
+def _itself(figures: Figures) -> Figures:
+    return figures
 
 
 def _took(figures: Figures, floor: Figures) -> str:

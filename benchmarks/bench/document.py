@@ -82,9 +82,9 @@ def markdown(bench: Bench) -> str:
         "# How long it takes",
         "",
         "Written by `make bench`, in one run on one machine: the simulated cluster runs beside what is measured, on",
-        "the same cores. Times begin when Spark has started, of a checkup when it is called; processor time is that",
-        "of all processes that were measured, the cluster's not included; memory is the most that the largest process",
-        "ever held.",
+        "the same cores. Each figure is the median of three. Times begin when Spark has started, of a checkup when it",
+        "is called; processor time is that of all processes that were measured, the cluster's not included; memory is",
+        "the most that the largest process ever held.",
         "",
         f"{bench.date}, {bench.machine}, {versions}.",
         "",
@@ -120,6 +120,8 @@ def markdown(bench: Bench) -> str:
             for each in bench.planning
         ),
     ]
+    if workers := bench.sizes[-1].diagnose.workers:
+        text += ["", "## Spark's workers", "", *_workers(bench.sizes[-1].partitions, workers)]
     if bench.truth is not None:
         text += ["", "## The simulator beside real brokers", "", *_truth(bench.truth)]
     if bench.profile:
@@ -130,6 +132,16 @@ def markdown(bench: Bench) -> str:
 def _reached(bench: Bench) -> Iterator[str]:
     if found := targets(bench.sizes, bench.planning, bench.asking):
         yield from ("## Targets", "", *lines(found), "")
+
+
+def _workers(partitions: int, workers: Sequence[Figures]) -> Iterator[str]:
+    yield f"The diagnosis of {partitions:,} partitions on a standalone Spark cluster on the same machine, each worker"
+    yield "with one core; they find the same as one machine."
+    yield ""
+    yield "| workers | seconds | times as fast as one |"
+    yield "|---|---|---|"
+    for count, each in enumerate(workers, start=1):
+        yield f"| {count} | {each.seconds:.1f} | {workers[0].seconds / each.seconds:.1f} |"
 
 
 def _truth(truth: Truth) -> Iterator[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from benchmarks.bench.checkup import FIRST_LINE
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -59,7 +61,9 @@ def _of_small(size: Size) -> Iterator[Target]:
     yield Target(f"collect {where}", 4, size.collect.seconds, "s", "")
     yield Target(f"diagnose {where}", 3, diagnose.seconds, "s", _DATABASES)
     yield Target(f"diagnose {where}", 5, diagnose.cpu_seconds, "processor seconds", _DATABASES)
-    yield Target(f"checkup of three brokers, {size.partitions:,} partitions", 5, size.checkup.seconds, "s", "")
+    checkup = f"checkup of three brokers, {size.partitions:,} partitions"
+    yield Target(checkup, 5, size.checkup.seconds, "s", "")
+    yield Target(f"{checkup}: its first line", 1, size.checkup.parts[FIRST_LINE], "s", "")
 
 
 def _of_large(size: Size, small: Size | None) -> Iterator[Target]:
@@ -68,6 +72,7 @@ def _of_large(size: Size, small: Size | None) -> Iterator[Target]:
     yield Target(f"collect {where}", 10, size.collect.seconds, "s", why_collect)
     yield Target(f"collect {where}", 2.5, size.collect.seconds / size.floor.seconds, "floors", why_collect)
     yield Target(f"diagnose {where}", 8, diagnose.seconds, "s", "")
+    yield Target(f"diagnose {where}", 3, size.diagnose.times_direct, "times all its checks on one thread", "")
     yield Target(f"checkup {where}", 25, checkup.seconds, "s", why_collect)
     yield Target(f"checkup {where}, its process", 2, checkup.peak_bytes / GIBIBYTE, "GiB", "")
 
