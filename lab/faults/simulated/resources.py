@@ -128,6 +128,13 @@ FAULTS = (
         twin_of=("slow-ledger-switches", "slow-bookie"),
     ),
     SimulatedFault(
+        name="one-minute-of-slow-writes",
+        about="Healthy enough: in one look seven writes in a hundred took over 200 ms, none of them over a second.",
+        specs=(cluster(usual=strained(writes=LatencySpec(210.0, slow_percent=7))),),
+        why=NO_SLOW_DISK,
+        twin_of=("slow-bookie",),
+    ),
+    SimulatedFault(
         name="busy-client-threads",
         about="Healthy: both threads of a broker's BookKeeper client have some tasks waiting.",
         specs=(
