@@ -58,8 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="bench-") as home:
         sizes = [measured(partitions, Path(home, str(partitions)), times, say) for partitions in arguments.sizes]
         say("from a trigger to an approval, in an Airflow")
-        homes = (Path(home, f"airflow-{number}") for number in itertools.count())
-        asking = median(lambda: told_by(Figures, "benchmarks.bench.asking", next(homes)), _itself, times)
+        asking = _median(times, "benchmarks.bench.asking", Path(home, "airflow"))
         say(f"  {asking.seconds:.1f} s")
         say("the simulator beside real brokers")
         truth = compared(Path(home, "truth"), MEMORY, say) if _may_run_pulsar(say) else None
@@ -111,7 +110,15 @@ def measured(partitions: int, home: Path, times: int, say: Callable[[str], None]
 
 
 def _median(times: int, module: str, *arguments: Path | str, environment: Mapping[str, str] | None = None) -> Figures:
-    return median(lambda: told_by(Figures, module, *arguments, environment=environment), _itself, times)
+    """The median of a module's measurements; where it is given a folder, each one gets a folder of its own."""
+    numbers = itertools.count(1)
+
+    def measure() -> Figures:
+        number = next(numbers)
+        own = [each / str(number) if isinstance(each, Path) else each for each in arguments]
+        return told_by(Figures, module, *own, environment=environment)
+
+    return median(measure, _itself, times)
 
 
 def _itself(figures: Figures) -> Figures:
