@@ -16,9 +16,12 @@ ROOT = Path(__file__).resolve().parents[2]
 READ = """
 import json
 from airflow.dag_processing.dagbag import DagBag
+from airflow.plugins_manager import get_import_errors, get_plugin_info
 bag = DagBag({folder!r})
 print(json.dumps({{
     "errors": bag.import_errors,
+    "plugins": [[plugin["name"], str(plugin["source"])] for plugin in get_plugin_info()],
+    "plugin_errors": get_import_errors(),
     "dags": {{
         name: {{
             "params": sorted(dag.params),
@@ -43,7 +46,6 @@ def bag(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")},
         "AIRFLOW_HOME": str(home),
-        "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
     }
     command = [sys.executable, "-W", "ignore", "-c", READ.format(folder=str(ROOT / "dags"))]
@@ -57,6 +59,13 @@ def bag(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_every_file_can_be_read(bag: dict[str, Any]) -> None:
     """Airflow reports no import error."""
     assert bag["errors"] == {}
+
+
+def test_the_plugin_is_found_by_its_entry_point(bag: dict[str, Any]) -> None:
+    """Once, and without a folder of plugins."""
+    [source] = [source for name, source in bag["plugins"] if name == "pulsar_steward"]
+    assert "pulsar-steward" in source
+    assert bag["plugin_errors"] == {}
 
 
 def test_the_ids_and_parameters_are_those_that_others_rely_on(bag: dict[str, Any]) -> None:

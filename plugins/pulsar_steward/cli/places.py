@@ -1,4 +1,4 @@
-"""Where the command line finds what does not lie in the package: the Spark jobs, and the checks' pages."""
+"""Where the command line finds files: DAGs, Spark jobs, and the checks' pages."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ SPARK_APPS = "STEWARD_SPARK_APPS"
 JOB = "observe.py"
 
 
-def checkout() -> Path:
-    """The folder that holds `plugins`, where the package runs from a checkout."""
-    return Path(pulsar_steward.__file__).resolve().parents[2]
+def project_files() -> Path:
+    """The folder that holds `dags`, `spark_apps` and `docs`: of the installed package, or else of the repository."""
+    package = Path(pulsar_steward.__file__).resolve().parent
+    installed = package / "files"
+    return installed if installed.is_dir() else package.parents[1]
 
 
 def spark_apps(environment: Mapping[str, str] = os.environ) -> Path:
@@ -29,7 +31,7 @@ def spark_apps(environment: Mapping[str, str] = os.environ) -> Path:
         ConfigurationError: If they are not there.
     """
     named = environment.get(SPARK_APPS)
-    folder = Path(named) if named else checkout() / "spark_apps"
+    folder = Path(named) if named else project_files() / "spark_apps"
     if not (folder / JOB).is_file():
         raise ConfigurationError(f"{folder} has no {JOB}: set {SPARK_APPS} to the folder of the Spark jobs")
     return folder
@@ -49,5 +51,5 @@ def need_java(environment: Mapping[str, str] = os.environ) -> None:
 
 def page_of(check_id: str) -> Path | None:
     """The page of a check, where the pages are at hand."""
-    page = checkout() / "docs" / "checks" / f"{check_id}.md"
+    page = project_files() / "docs" / "checks" / f"{check_id}.md"
     return page if page.is_file() else None

@@ -34,7 +34,7 @@ from pulsar_steward.cli import looking
 from pulsar_steward.cli.failing import JobFailed
 from pulsar_steward.cli.jobs import run_job
 from pulsar_steward.cli.looking import Target, look, settings_of
-from pulsar_steward.cli.places import checkout, need_java, page_of, spark_apps
+from pulsar_steward.cli.places import need_java, page_of, project_files, spark_apps
 from pulsar_steward.cli.saying import progress
 from pulsar_steward.collect.waiting import Waiting
 from pulsar_steward.errors import ConfigurationError
@@ -447,7 +447,7 @@ def test_a_name_that_can_be_no_folder_is_refused() -> None:
 
 def test_jobs_that_are_not_there_are_told(tmp_path: Path) -> None:
     """With the variable to set; a checkout has them."""
-    assert spark_apps({}) == checkout() / "spark_apps"
+    assert spark_apps({}) == project_files() / "spark_apps"
     with pytest.raises(ConfigurationError, match=r"has no observe.py: set STEWARD_SPARK_APPS"):
         spark_apps({"STEWARD_SPARK_APPS": str(tmp_path)})
 

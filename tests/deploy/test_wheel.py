@@ -1,0 +1,105 @@
+"""What the wheel holds and asks for: all that Airflow and Spark read, and neither of them unless somebody wants it."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from email.parser import BytesParser
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from packaging.markers import default_environment
+from packaging.requirements import Requirement
+
+from tests.install.built import ROOT, build_wheel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from email.message import Message
+
+LOCKED = re.compile(r"^([\w.-]+)(?:\[[\w,-]+\])?==([^ ;\\]+)", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]:
+    """The wheel, as it would be uploaded."""
+    with zipfile.ZipFile(build_wheel(tmp_path_factory.mktemp("wheel"))) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel: zipfile.ZipFile) -> Message:
+    """What the wheel says of itself."""
+    [name] = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+    return BytesParser().parsebytes(wheel.read(name))
+
+
+def required(metadata: Message, extra: str) -> set[str]:
+    """Names of what is installed with an extra, and without any where it is empty."""
+    environment = {name: str(value) for name, value in default_environment().items()} | {"extra": extra}
+    asked = (Requirement(str(line)) for line in metadata.get_all("Requires-Dist", []))
+    return {each.name for each in asked if each.marker is None or each.marker.evaluate(environment)}
+
+
+@pytest.mark.parametrize(
+    ("folder", "pattern", "place"),
+    [
+        ("dags", "*.py", "pulsar_steward/files/dags"),
+        ("spark_apps", "*.py", "pulsar_steward/files/spark_apps"),
+        ("docs/checks", "*.md", "pulsar_steward/files/docs/checks"),
+        ("plugins", "*.py", ""),
+        ("plugins", "pulsar_steward/**/*.*", ""),
+        ("spark_apps", "steward_spark/*.py", ""),
+    ],
+)
+def test_the_wheel_holds_what_airflow_and_spark_read(
+    wheel: zipfile.ZipFile, folder: str, pattern: str, place: str
+) -> None:
+    """Every file of the repository's folders is in it, unchanged, and nothing else is in that place."""
+    files = [file for file in (ROOT / folder).glob(pattern) if file.is_file() and file.suffix != ".pyc"]
+    assert files
+    for file in files:
+        name = "/".join(filter(None, [place, file.relative_to(ROOT / folder).as_posix()]))
+        assert wheel.read(name) == file.read_bytes()
+    if place:
+        assert len([name for name in wheel.namelist() if name.startswith(f"{place}/")]) == len(files)
+
+
+def test_the_wheel_holds_nothing_of_the_tests_or_the_lab(wheel: zipfile.ZipFile) -> None:
+    """Two packages, the plugin's module, and what says what they are."""
+    tops = {name.partition("/")[0] for name in wheel.namelist()}
+    assert {name for name in tops if not name.endswith(".dist-info")} == {
+        "pulsar_steward",
+        "steward_spark",
+        "steward_plugin.py",
+    }
+
+
+def test_a_checkup_needs_neither_airflow_nor_spark(metadata: Message) -> None:
+    """Extras bring these, and none of them both, as they cannot be installed beside each other."""
+    core, airflow, spark = (required(metadata, extra) for extra in ("", "airflow", "spark"))
+    assert not [name for name in core if "airflow" in name or "spark" in name or name == "pulsar-client"]
+    assert airflow - core == {
+        "apache-airflow",
+        "apache-airflow-providers-apache-spark",
+        "apache-airflow-providers-standard",
+        "pulsar-client",
+    }
+    assert spark - core == {"pyspark"}
+    assert metadata.get_all("Provides-Extra") == ["airflow", "spark"]
+
+
+def test_the_lock_holds_what_the_wheel_asks_for(metadata: Message) -> None:
+    """Whatever `pyproject.toml` asks for, with every extra, is what `make` installs."""
+    locked = dict(LOCKED.findall((ROOT / "requirements.lock").read_text(encoding="utf-8")))
+    asked = [Requirement(str(line)) for line in metadata.get_all("Requires-Dist", [])]
+    assert [str(each) for each in asked if not each.specifier.contains(locked.get(each.name, "0"))] == []
+
+
+def test_airflow_finds_the_plugin_by_its_entry_point() -> None:
+    """The one in the repository and the one in the wheel are the same class."""
+    [found] = entry_points(group="airflow.plugins", name="pulsar_steward")
+    assert found.value == "steward_plugin:PulsarSteward"
+    assert Path(ROOT, "plugins", "steward_plugin.py").is_file()
