@@ -34,6 +34,7 @@ COMMANDS = {
     "schema": "schema:schema",
     "ledger": "ledger:app",
     "policy": "policy:app",
+    "airflow": "airflow_setup:app",
 }
 """Each command's module here, and its function or its group of commands there."""
 

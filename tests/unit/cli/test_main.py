@@ -61,6 +61,9 @@ def test_wrong_arguments_end_with_2(steward: Steward, arguments: list[str], word
         "ledger export",
         "ledger upgrade",
         "policy",
+        "airflow",
+        "airflow install",
+        "airflow bundle",
     ],
 )
 def test_every_command_explains_itself(steward: Steward, command: str) -> None:

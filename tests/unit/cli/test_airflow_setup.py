@@ -1,0 +1,148 @@
+"""``steward airflow``: what it writes, and what it leaves alone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pulsar_steward.cli.airflow_setup import VARIABLE
+from pulsar_steward.cli.dag_files import FOLDER, IGNORED, NOTE, Done, install_files, shipped_files
+from pulsar_steward.cli.places import project_files
+from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.orchestration.wiring import spark_app
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.unit.cli.conftest import Ended
+
+    Steward = Callable[..., Ended]
+
+OBSERVE = "dags/observe.py"
+
+
+def content_of(folder: Path) -> dict[str, tuple[bytes, int]]:
+    """Every file below a folder, with when it was written."""
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    return {file.relative_to(folder).as_posix(): (file.read_bytes(), file.stat().st_mtime_ns) for file in files}
+
+
+def test_the_dags_and_jobs_are_written(steward: Steward, tmp_path: Path) -> None:
+    """As they are in the package; a DAG finds its job, and Airflow takes no job for a DAG."""
+    ended = steward("airflow", "install", tmp_path)
+
+    assert (ended.code, ended.err) == (0, "")
+    folder = tmp_path / FOLDER
+    assert {path: content for path, (content, _) in content_of(folder).items() if path != NOTE} == shipped_files()
+    for name in ("observe.py", "housekeeping.py"):
+        assert (folder / "dags" / name).is_file()
+        assert spark_app(str(folder / "dags" / name), name) == str((folder / "spark_apps" / name).resolve())
+    assert "spark_apps/" in (folder / IGNORED).read_text(encoding="utf-8")
+    assert f"- {OBSERVE}: written" in ended.out
+    assert "refresh_interval" in ended.out
+
+
+def test_a_second_time_nothing_is_touched(steward: Steward, tmp_path: Path) -> None:
+    """Not even when it was written."""
+    steward("airflow", "install", tmp_path)
+    before = content_of(tmp_path)
+    ended = steward("airflow", "install", tmp_path)
+
+    assert ended.code == 0
+    assert content_of(tmp_path) == before
+    assert f"- {OBSERVE}: as it was" in ended.out
+    assert "refresh_interval" not in ended.out
+
+
+def test_what_somebody_changed_is_left_and_said(steward: Steward, tmp_path: Path) -> None:
+    """With an exit code that a script notices; --overwrite replaces it, and keeps it beside."""
+    steward("airflow", "install", tmp_path)
+    changed = tmp_path / FOLDER / OBSERVE
+    changed.write_text("# mine", encoding="utf-8")
+
+    left = steward("airflow", "install", tmp_path)
+    assert left.code == 1
+    assert f"- {OBSERVE}: left, as somebody changed it" in left.out
+    assert "--overwrite" in left.err
+    assert changed.read_text(encoding="utf-8") == "# mine"
+
+    replaced = steward("airflow", "install", tmp_path, "--overwrite")
+    assert replaced.code == 0
+    assert changed.read_bytes() == shipped_files()[OBSERVE]
+    assert changed.with_name("observe.py.changed-1").read_text(encoding="utf-8") == "# mine"
+
+
+def test_a_file_that_was_there_before_counts_as_changed(tmp_path: Path) -> None:
+    """Nothing says that it is ours."""
+    file = tmp_path / FOLDER / OBSERVE
+    file.parent.mkdir(parents=True)
+    file.write_text("# somebody's", encoding="utf-8")
+    done = install_files(tmp_path, "1.0")
+    assert done[OBSERVE] is Done.LEFT
+    assert file.read_text(encoding="utf-8") == "# somebody's"
+    assert OBSERVE not in json.loads((tmp_path / FOLDER / NOTE).read_text(encoding="utf-8"))["files"]
+
+
+def test_an_upgrade_brings_what_changed_and_removes_what_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an earlier version wrote, and nobody changed, is this version's to change; the note says which one it is."""
+    earlier = {**shipped_files(), OBSERVE: b"# earlier", "dags/old.py": b"# old", "dags/loved.py": b"# loved"}
+    monkeypatch.setattr("pulsar_steward.cli.dag_files.shipped_files", lambda: earlier)
+    install_files(tmp_path, "0.0.1")
+    (tmp_path / FOLDER / "dags" / "loved.py").write_bytes(b"# loved and changed")
+    monkeypatch.undo()
+
+    done = install_files(tmp_path, "0.1.0")
+
+    assert done[OBSERVE] is Done.UPDATED
+    assert done["dags/old.py"] is Done.REMOVED
+    assert done["dags/loved.py"] is Done.LEFT
+    assert not (tmp_path / FOLDER / "dags" / "old.py").exists()
+    assert (tmp_path / FOLDER / "dags" / "loved.py").exists()
+    assert json.loads((tmp_path / FOLDER / NOTE).read_text(encoding="utf-8"))["version"] == "0.1.0"
+    assert install_files(tmp_path, "0.1.0")[OBSERVE] is Done.UNCHANGED
+
+
+def test_a_note_leads_nowhere_else(tmp_path: Path) -> None:
+    """Whatever somebody writes into it, only files of the two folders are removed."""
+    install_files(tmp_path, "0.1.0")
+    (tmp_path / "mine.py").write_bytes(b"# mine")
+    note = json.loads((tmp_path / FOLDER / NOTE).read_text(encoding="utf-8"))
+    note["files"]["../mine.py"] = hashlib.sha256(b"# mine").hexdigest()
+    (tmp_path / FOLDER / NOTE).write_text(json.dumps(note), encoding="utf-8")
+    install_files(tmp_path, "0.1.0")
+    assert (tmp_path / "mine.py").exists()
+
+
+def test_a_folder_that_is_not_there_is_none(steward: Steward, tmp_path: Path) -> None:
+    """It ends with 2, and says how to find the right one."""
+    ended = steward("airflow", "install", tmp_path / "nowhere")
+    assert (ended.code, ended.out) == (2, "")
+    assert "airflow config get-value core dags_folder" in ended.err
+
+
+def test_a_note_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    """Nothing is written then."""
+    (tmp_path / FOLDER).mkdir()
+    (tmp_path / FOLDER / NOTE).write_text("{", encoding="utf-8")
+    with pytest.raises(ConfigurationError, match="remove it"):
+        install_files(tmp_path, "0.1.0")
+    assert [path for path, _ in content_of(tmp_path).items()] == [f"{FOLDER}/{NOTE}"]
+
+
+def test_the_bundle_is_airflows_setting(steward: Steward) -> None:
+    """One line that a shell or an environment file takes; the bundle that Airflow has by itself stays."""
+    ended = steward("airflow", "bundle")
+    name, _, value = ended.out.strip().partition("=")
+    own, ours = json.loads(value)
+    assert (ended.code, name) == (0, VARIABLE)
+    assert own["name"] == "dags-folder"
+    assert ours["kwargs"] == {"path": str(project_files() / "dags")}
+    assert spark_app(f"{ours['kwargs']['path']}/observe.py", "observe.py") == str(
+        project_files() / "spark_apps" / "observe.py"
+    )
