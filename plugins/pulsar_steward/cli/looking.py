@@ -27,6 +27,7 @@ from pulsar_steward.collect.reading import Division, WrittenByTasks
 from pulsar_steward.collect.waiting import Waiting
 from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.installed_spark import require_own_files
 from pulsar_steward.parallel import OnThreads
 from pulsar_steward.policy.place import CLUSTER_NAME
 from pulsar_steward.policy.schema import Policy
@@ -88,6 +89,7 @@ def look(target: Target, folder: Path, say: Say) -> str:
     settings = settings_of(target)
     if target.master is not None:
         need_java()
+        require_own_files()
         spark_apps()
     say(f"asking {settings.bases[0]} who is there")
     cluster = _named(target, settings)

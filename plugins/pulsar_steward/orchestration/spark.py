@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+
+from pulsar_steward.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +50,7 @@ class StewardSpark(SparkSubmitOperator):
         from pulsar_steward.policy.load import load_policy  # noqa: PLC0415 - as above
 
         policy = load_policy(home.policy_file(self.cluster)).for_cluster(self.cluster)
+        _require_spark_submit()
         if not connections.spark_is_defined():
             os.environ["AIRFLOW_CONN_SPARK_DEFAULT"] = LOCAL_SPARK
         self._settle(connections.spark_place())
@@ -68,3 +72,11 @@ class StewardSpark(SparkSubmitOperator):
         self.conf = {"spark.pyspark.driver.python": sys.executable, **given}
         own = shipping.py_files(self.application, home.home() / "code")
         self.py_files = ",".join(filter(None, [self.py_files, own])) or None
+
+
+def _require_spark_submit() -> None:
+    if shutil.which("spark-submit") is None:
+        raise ConfigurationError(
+            "there is no spark-submit here: Airflow's Spark provider brings none. Install Spark 4.3 beside Airflow's"
+            " environment, and put its `bin` on the PATH of Airflow's workers (docs/start.md)"
+        )

@@ -55,8 +55,9 @@ CONNECTIONS: dict[str, Any] = {
     "elsewhere": {"host": "yarn", "extra": {"deploy-mode": "cluster"}},
     "words": {"host": "yarn", "extra": {"conf": "spark.executor.memory=2g"}},
     "others": {"host": "yarn", "extra": {"conf": {"executor.memory": "2g"}}},
+    "absent": {"host": "local[4]"},
 }
-SETTINGS = {"installed": {"STEWARD_PY_FILES": ""}}
+SETTINGS = {"installed": {"STEWARD_PY_FILES": ""}, "absent": {"PATH": "/nowhere"}}
 
 
 @pytest.fixture(scope="module")
@@ -151,3 +152,9 @@ def test_what_jobs_cannot_do_is_refused(submitted: dict[str, dict[str, Any]], na
     """Before anything is submitted."""
     assert submitted[name]["error"].startswith("ConfigurationError: ")
     assert words in submitted[name]["error"]
+
+
+def test_an_airflow_without_spark_is_told(submitted: dict[str, dict[str, Any]]) -> None:
+    """The provider brings no spark-submit; PySpark beside its client would be a mixture of two versions."""
+    assert submitted["absent"]["error"].startswith("ConfigurationError: there is no spark-submit here")
+    assert "beside Airflow's environment" in submitted["absent"]["error"]

@@ -1,0 +1,87 @@
+"""Two packages that hold the same files, in made-up environments."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pulsar_steward import installed_spark as module
+from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.installed_spark import InstalledSpark, installed_spark, require_own_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OLD = {"pyspark/__init__.py": "VERSION = '4.2.0'", "pyspark/daemon.py": "old", "pyspark/same.py": "same"}
+NEW = {"pyspark/__init__.py": "VERSION = '4.3.0'", "pyspark/daemon.py": "new", "pyspark/same.py": "same"}
+
+
+def install(site: Path, name: str, version: str, files: dict[str, str]) -> None:
+    """As pip does it: writes the files over whatever is there, and notes what they are."""
+    notes = site / f"{name.replace('-', '_')}-{version}.dist-info"
+    notes.mkdir(parents=True)
+    record = []
+    for place, content in files.items():
+        (site / place).parent.mkdir(exist_ok=True)
+        (site / place).write_text(content, encoding="utf-8")
+        digest = base64.urlsafe_b64encode(hashlib.sha256(content.encode()).digest()).rstrip(b"=").decode()
+        record.append(f"{place},sha256={digest},{len(content)}")
+    (notes / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", encoding="utf-8")
+    (notes / "RECORD").write_text("\n".join([*record, f"{notes.name}/RECORD,,"]), encoding="utf-8")
+
+
+def test_nothing_is_said_of_what_is_not_there(tmp_path: Path) -> None:
+    """An Airflow with the Spark provider alone has the client, and no PySpark."""
+    install(tmp_path, "pyspark-client", "4.2.0", OLD)
+    assert installed_spark([str(tmp_path)]) is None
+
+
+def test_a_spark_by_itself_is_whole(tmp_path: Path) -> None:
+    """Its files are what it was installed with."""
+    install(tmp_path, "pyspark", "4.3.0", NEW)
+    assert installed_spark([str(tmp_path)]) == InstalledSpark("4.3.0", None, 3, 0)
+
+
+def test_the_client_that_came_later_is_found(tmp_path: Path) -> None:
+    """As pip does it, which installs the provider's dependencies after PySpark."""
+    install(tmp_path, "pyspark", "4.3.0", NEW)
+    install(tmp_path, "pyspark-client", "4.2.0", OLD)
+    found = installed_spark([str(tmp_path)])
+    assert found == InstalledSpark("4.3.0", "4.2.0", 3, 2)
+    assert found.words == "2 of 3 files of pyspark 4.3.0 are those of pyspark-client 4.2.0"
+    assert "--force-reinstall --no-deps pyspark==4.3.0" in found.remedy
+
+
+def test_the_remedy_mends_it(tmp_path: Path) -> None:
+    """The client goes, and takes shared files along, which is found too; PySpark comes anew."""
+    install(tmp_path, "pyspark", "4.3.0", NEW)
+    for place in OLD:
+        (tmp_path / place).unlink()
+    assert installed_spark([str(tmp_path)]) == InstalledSpark("4.3.0", None, 3, 3)
+    for place, content in NEW.items():
+        (tmp_path / place).write_text(content, encoding="utf-8")
+    assert installed_spark([str(tmp_path)]) == InstalledSpark("4.3.0", None, 3, 0)
+
+
+def test_a_client_that_was_overwritten_does_no_harm(tmp_path: Path) -> None:
+    """PySpark is whole: that the client is listed beside it is said, and nothing more."""
+    install(tmp_path, "pyspark-client", "4.2.0", OLD)
+    install(tmp_path, "pyspark", "4.3.0", NEW)
+    found = installed_spark([str(tmp_path)])
+    assert found == InstalledSpark("4.3.0", "4.2.0", 3, 0)
+    assert found.words == "pyspark 4.3.0, beside pyspark-client 4.2.0: its files are its own"
+
+
+def test_a_mixture_is_refused_where_spark_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the remedy."""
+    monkeypatch.setattr(module, "installed_spark", lambda: InstalledSpark("4.3.0", "4.2.0", 515, 99))
+    with pytest.raises(ConfigurationError, match=r"99 of 515 files .*`pip uninstall --yes pyspark-client`"):
+        require_own_files()
+
+
+def test_this_environment_is_whole() -> None:
+    """The lock leaves the client out."""
+    require_own_files()
