@@ -37,15 +37,27 @@ class JobFailed(StewardError):
 
 def in_one_line(error: StewardError) -> str:
     """An error of Steward's own, with what to do about it where its words do not say that already."""
+    return _joined(str(error), remedy_of(error))
+
+
+def remedy_of(error: StewardError) -> str:
+    """What to do about an error; empty where its own words say it."""
     names = [kind.__name__ for kind in type(error).__mro__]
     if not isinstance(error, AdminError) and names[0] not in REMEDIES:
-        return str(error)
-    return with_remedy(str(error), next((name for name in names if name in REMEDIES), ""))
+        return ""
+    return _remedy(str(error), next((name for name in names if name in REMEDIES), ""))
 
 
 def with_remedy(words: str, kind: str) -> str:
     """Words about an error whose class has this name, and what to do."""
-    remedy = TLS_REMEDY if "TLS failed" in words else REMEDIES.get(kind)
+    return _joined(words, _remedy(words, kind))
+
+
+def _remedy(words: str, kind: str) -> str:
+    return TLS_REMEDY if "TLS failed" in words else REMEDIES.get(kind, "")
+
+
+def _joined(words: str, remedy: str) -> str:
     return f"{words}; {remedy}" if remedy else words
 
 

@@ -63,19 +63,20 @@ def _holds_password(url: URL) -> bool:
 
 
 @contextmanager
-def opened_ledger(url: str, *, make: bool = False) -> Iterator[Engine]:
+def opened_ledger(url: str, *, make: bool = False, only_read: bool = False) -> Iterator[Engine]:
     """A ledger for the length of a ``with`` block.
 
     Args:
         url: Where it is.
         make: Whether its tables are made and brought up to date. An SQLite file has to be there all the same.
+        only_read: Whether an SQLite file is opened so that nothing of it can change, its mode among that.
 
     Raises:
         ConfigurationError: If the URL is none, or names a file that is not there, or tables of another Steward.
         LedgerError: If it cannot be read.
     """
     _check_file(url)
-    engine = open_ledger(url, make=make)
+    engine = open_ledger(_only_read(url) if only_read else url, make=make)
     try:
         yield engine
     finally:
@@ -94,11 +95,24 @@ def ledger_to_read(url: str) -> Iterator[LedgerReader]:
         yield LedgerReader(engine)
 
 
-def _check_file(url: str) -> None:
-    """Opening an SQLite file that is not there would make it."""
+def sqlite_file(url: str) -> Path | None:
+    """The file of an SQLite ledger; None: it is another database, or the URL is none."""
     try:
         parsed = make_url(url)
     except (SQLAlchemyError, ValueError):
-        return  # said, without the URL, when it is opened
-    if parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").is_file():
-        raise ConfigurationError(f"there is no ledger {parsed.database!r}: name the file that Airflow's runs write to")
+        return None  # said, without the URL, when it is opened
+    return Path(parsed.database or "") if parsed.get_backend_name() == "sqlite" else None
+
+
+def _only_read(url: str) -> URL | str:
+    file = sqlite_file(url)
+    if file is None:
+        return url
+    return URL.create("sqlite", database=file.absolute().as_uri(), query={"mode": "ro", "uri": "true"})
+
+
+def _check_file(url: str) -> None:
+    """Opening an SQLite file that is not there would make it."""
+    file = sqlite_file(url)
+    if file is not None and not file.is_file():
+        raise ConfigurationError(f"there is no ledger {str(file)!r}: name the file that Airflow's runs write to")

@@ -35,6 +35,7 @@ COMMANDS = {
     "ledger": "ledger:app",
     "policy": "policy:app",
     "airflow": "airflow_setup:app",
+    "doctor": "doctor.command:doctor",
 }
 """Each command's module here, and its function or its group of commands there."""
 

@@ -86,6 +86,8 @@ def _engine(url: str | URL) -> Engine:
     except (SQLAlchemyError, ImportError) as error:
         raise ConfigurationError(f"the ledger's database {parsed.drivername!r} cannot be used: {error}") from error
     if sqlite:
+        if _file_of(engine) is not None:
+            event.listen(engine, "connect", _write_ahead)
         event.listen(engine, "connect", _prepare_sqlite)
     return engine
 
@@ -120,14 +122,18 @@ _ONE_AT_A_TIME = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory
 """Locks, by dialect, for the time of making tables: looking what is missing and making it is no single step."""
 
 
-def _prepare_sqlite(connection: Any, _record: Any) -> None:
-    """Readers beside one writer, nothing committed that is not on disk, and foreign keys that hold."""
+def _write_ahead(connection: Any, _record: Any) -> None:
+    """Readers beside one writer."""
     # A file changes to this mode once, for good. Where two connections are about to, SQLite fails one of them at once,
     # whatever the timeout, as each would wait for the other's read lock: a few in 100 openings of a new ledger.
     for attempt in _while_locked():
         with attempt:
             if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
                 connection.execute("PRAGMA journal_mode=WAL").close()
+
+
+def _prepare_sqlite(connection: Any, _record: Any) -> None:
+    """Nothing committed that is not on disk, and foreign keys that hold."""
     for pragma in ("synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}").close()
 

@@ -64,6 +64,7 @@ def test_wrong_arguments_end_with_2(steward: Steward, arguments: list[str], word
         "airflow",
         "airflow install",
         "airflow bundle",
+        "doctor",
     ],
 )
 def test_every_command_explains_itself(steward: Steward, command: str) -> None:

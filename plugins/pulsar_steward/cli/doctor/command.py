@@ -1,0 +1,126 @@
+"""``steward doctor``: says of everything that Steward needs whether it is there, and what to do where it is not."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.text import Text
+
+from pulsar_steward.cli.doctor.cluster import cluster_lines
+from pulsar_steward.cli.doctor.events import events_lines
+from pulsar_steward.cli.doctor.here import home_lines, ledger_lines, policy_lines
+from pulsar_steward.cli.doctor.line import Line, State, exit_code
+from pulsar_steward.cli.doctor.spark import package_lines, spark_lines
+from pulsar_steward.cli.ledgers import LedgerUrl, without_password
+from pulsar_steward.cli.looking import Target, settings_of
+from pulsar_steward.cli.options import (
+    AdminUrls,
+    AllowUnencryptedToken,
+    CaFile,
+    ClusterName,
+    PolicyFile,
+    TokenFile,
+    policy_of,
+)
+from pulsar_steward.cli.saying import print_lines, tell_exactly, width
+from pulsar_steward.errors import PolicyError
+from pulsar_steward.policy.schema import Policy
+from pulsar_steward.report.checkup.compose import steward_version
+from pulsar_steward.report.checkup.text import STYLES, count, fitting, wrapped
+
+EventsUrl = Annotated[
+    str | None, typer.Option("--events-url", metavar="URL", help="Where events go, such as pulsar+ssl://broker:6651.")
+]
+WithSpark = Annotated[
+    bool, typer.Option("--spark", help="Java and Spark are wanted here, as where Airflow's tasks run.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Prints JSON in place of text.")]
+
+SHOWN = {State.OK: ("OK", "clear"), State.PROBLEM: ("PROBLEM", "critical"), State.UNKNOWN: ("UNKNOWN", "unknown")}
+COLUMNS = 9
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``--json`` prints.
+
+    Attributes:
+        version: Of this document's shape; it rises when a field goes or changes its meaning.
+        steward_version: Of Steward.
+        exit_code: How the command ends.
+        lines: What was looked at.
+    """
+
+    version: int = 1
+    steward_version: str
+    exit_code: int
+    lines: tuple[Line, ...]
+
+
+def doctor(  # noqa: PLR0913 - one for each option of the command
+    context: typer.Context,
+    *,
+    admin_url: AdminUrls = None,
+    token_file: TokenFile = None,
+    ca_file: CaFile = None,
+    allow_unencrypted_token: AllowUnencryptedToken = False,
+    cluster: ClusterName = None,
+    policy: PolicyFile = None,
+    ledger: LedgerUrl = None,
+    events_url: EventsUrl = None,
+    spark: WithSpark = False,
+    json: AsJson = False,
+) -> None:
+    """Says what is missing before Steward can look or act. Exit code: 0 nothing, 1 something, 2 could not look."""
+    without_password(context, ledger)
+    lines = [*home_lines(), *policy_lines(policy), *ledger_lines(ledger)]
+    if admin_url:
+        target = Target(
+            urls=tuple(admin_url),
+            token_file=token_file,
+            ca_file=ca_file,
+            allow_unencrypted_token=allow_unencrypted_token,
+            cluster=cluster,
+            policy=_policy(policy),
+        )
+        lines = [*cluster_lines(settings_of(target)), *lines]
+    if events_url:
+        lines += events_lines(events_url, ca_file)
+    lines += package_lines()
+    if spark:
+        lines += spark_lines()
+    report = Report(steward_version=steward_version(), exit_code=exit_code(lines), lines=tuple(lines))
+    if json:
+        tell_exactly(msgspec.json.encode(report))
+    else:
+        print_lines(_text(report, fitting(width()), asked=bool(admin_url)))
+    raise typer.Exit(report.exit_code)
+
+
+def _policy(file: Path | None) -> Policy:
+    """For time limits only: that it does not hold up is a line of its own."""
+    try:
+        return policy_of(file)
+    except PolicyError:
+        return Policy()
+
+
+def _text(report: Report, columns: int, *, asked: bool) -> Iterator[Text]:
+    for line in report.lines:
+        mark, style = SHOWN[line.state]
+        yield from wrapped(f"{line.subject}: {line.words}", columns, first=Text(mark, STYLES[style]), indent=COLUMNS)
+        if line.remedy:
+            yield from wrapped(f"Remedy: {line.remedy}.", columns, indent=COLUMNS)
+    if not asked:
+        yield from wrapped("No cluster was asked: name one by --admin-url, such as http://broker:8080.", columns)
+    yield Text()
+    yield Text(_result(report.lines))
+
+
+def _result(lines: Sequence[Line]) -> str:
+    states = [line.state for line in lines]
+    problems, unknown = states.count(State.PROBLEM), states.count(State.UNKNOWN)
+    if not problems + unknown:
+        return f"RESULT: all {count(len(lines), 'line')} are fine"
+    return f"RESULT: {count(problems, 'problem')}, {unknown} could not be looked at"

@@ -1,0 +1,65 @@
+"""A line of what ``steward doctor`` says."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.cli.failing import remedy_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pulsar_steward.errors import StewardError
+
+
+class State(StrEnum):
+    """How something is; `UNKNOWN`: it could not be looked at."""
+
+    OK = "ok"
+    PROBLEM = "problem"
+    UNKNOWN = "unknown"
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """What was looked at, and how it is.
+
+    Attributes:
+        subject: What was looked at.
+        state: How it is.
+        words: The same in a sentence.
+        remedy: What to do; empty where nothing has to be done.
+    """
+
+    subject: str
+    state: State
+    words: str
+    remedy: str = ""
+
+
+def fine(subject: str, words: str) -> Line:
+    """Nothing has to be done."""
+    return Line(subject=subject, state=State.OK, words=words)
+
+
+def problem(subject: str, words: str, remedy: str) -> Line:
+    """Something has to be done."""
+    return Line(subject=subject, state=State.PROBLEM, words=words, remedy=remedy)
+
+
+def unknown(subject: str, words: str, remedy: str) -> Line:
+    """It could not be looked at."""
+    return Line(subject=subject, state=State.UNKNOWN, words=words, remedy=remedy)
+
+
+def of_error(subject: str, error: StewardError, state: State = State.UNKNOWN) -> Line:
+    """An error of Steward's own, with its remedy; those that have none say it themselves."""
+    return Line(subject=subject, state=state, words=str(error), remedy=remedy_of(error))
+
+
+def exit_code(lines: Iterable[Line]) -> int:
+    """0: all is fine, 1: there are problems, 2: something could not be looked at."""
+    states = {line.state for line in lines}
+    return 2 if State.UNKNOWN in states else int(State.PROBLEM in states)

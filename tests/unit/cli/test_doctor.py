@@ -1,0 +1,326 @@
+"""``steward doctor``: each line names what is the matter, and what to do."""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lab.model import VERSIONS
+from lab.simulator import Answer, ClusterSpec, Fault, LoadSpec, running_simulator
+from pulsar_steward.cli.doctor.cluster import TRIED_VERSIONS
+from pulsar_steward.cli.doctor.spark import package_lines, spark_lines
+from pulsar_steward.installed_spark import InstalledSpark
+from pulsar_steward.ledger.store import open_ledger
+from tests.builders import NOW
+from tests.unit.cli.recorded import record_move
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.unit.cli.conftest import Ended
+
+    Steward = Callable[..., Ended]
+
+TOKEN = "made.up-token_of-a.superuser"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A ``STEWARD_HOME`` as the first run makes it."""
+    folder = tmp_path / "home"
+    folder.mkdir(mode=0o700)
+    monkeypatch.setenv("STEWARD_HOME", str(folder))
+    return folder
+
+
+def lines(ended: Ended) -> dict[str, dict[str, str]]:
+    """What was said, by subject."""
+    report: dict[str, Any] = json.loads(ended.out)
+    assert report["exit_code"] == ended.code
+    return {line["subject"]: line for line in report["lines"]}
+
+
+def a_token(**claims: str) -> str:
+    """A JSON web token that nobody signed."""
+    header, payload = (base64.urlsafe_b64encode(json.dumps(each).encode()).rstrip(b"=") for each in ({}, claims))
+    return f"{header.decode()}.{payload.decode()}.signature"
+
+
+def test_a_healthy_cluster_is_fine(steward: Steward, home: Path) -> None:
+    """Every line is, none has a remedy, and nothing was changed, here or there."""
+    before = sorted(home.rglob("*"))
+    with running_simulator(ClusterSpec()) as cluster:
+        ended = steward("doctor", *(word for url in cluster.admin_urls for word in ("--admin-url", url)), "--json")
+        methods = {record.method for record in cluster.requests.all()}
+
+    told = lines(ended)
+    assert ended.code == 0, ended.out
+    assert methods == {"GET"}
+    assert sorted(home.rglob("*")) == before
+    assert {line["state"] for line in told.values()} == {"ok"}
+    assert {line["remedy"] for line in told.values()} == {""}
+    assert told["brokers"]["words"] == "3 of 3 listed brokers answer"
+    assert told["version"]["words"] == "4.0.7 on 3 brokers"
+    assert told["load manager"]["words"].startswith("ModularLoadManagerImpl")
+    assert told["rights"]["words"].startswith("without a token; the cluster asks nobody who they are")
+
+
+def test_the_text_says_the_same(steward: Steward) -> None:
+    """A word for each state, so that no colour is needed; the remedy below what it is about."""
+    with running_simulator(ClusterSpec(version="9.1.0")) as cluster:
+        ended = steward("doctor", "--admin-url", cluster.admin_urls[0])
+
+    assert ended.code == 1
+    assert "OK       brokers: 3 of 3 listed brokers answer" in ended.out
+    assert "PROBLEM  version: 9.1.0 on 3 brokers" in ended.out
+    assert "         Remedy: a check-up is safe" in ended.out
+    assert "RESULT: 1 problem, 0 could not be looked at" in ended.out
+
+
+def test_nobody_there(steward: Steward) -> None:
+    """It could not look; the address and what to check are named."""
+    ended = steward("doctor", "--admin-url", "http://127.0.0.1:1", "--json")
+    [line] = [line for subject, line in lines(ended).items() if subject.startswith("admin API")]
+    assert (ended.code, line["state"]) == (2, "unknown")
+    assert "127.0.0.1:1" in line["words"]
+    assert "that the broker runs, and that no firewall lies between" in line["remedy"]
+    assert "brokers" not in lines(ended)
+
+
+def test_a_wrong_port(steward: Steward) -> None:
+    """Something answers there, but not the admin API; or it answers nothing that is HTTP."""
+    with running_simulator(ClusterSpec(brokers=1)) as cluster:
+        cluster.faults.add(Fault(Answer(404, "no such page"), path="/admin/v2/brokers/version"))
+        ended = steward("doctor", "--admin-url", cluster.admin_urls[0], "--json")
+    [line] = [line for subject, line in lines(ended).items() if subject.startswith("admin API")]
+    assert ended.code == 2
+    assert "is this the admin port of a Pulsar broker" in line["remedy"]
+
+
+@pytest.mark.parametrize("token", ["wrong-token", None])
+def test_a_wrong_token(steward: Steward, tmp_path: Path, token: str | None) -> None:
+    """Or none: the option that gives another one is named, and no token is repeated."""
+    (tmp_path / "token").write_text(str(token), encoding="utf-8")
+    with running_simulator(ClusterSpec(brokers=1), token=TOKEN) as cluster:
+        given = ["--token-file", tmp_path / "token"] if token else []
+        ended = steward("doctor", "--admin-url", cluster.admin_urls[0], *given, "--json")
+    [line] = [line for subject, line in lines(ended).items() if subject.startswith("admin API")]
+    assert ended.code == 2
+    assert "--token-file" in line["remedy"]
+    assert "wrong-token" not in ended.out
+
+
+def test_a_role_that_is_no_superuser(steward: Steward, tmp_path: Path) -> None:
+    """It is named by its token, with what it may read and what not."""
+    (tmp_path / "token").write_text(token := a_token(sub="watcher"), encoding="utf-8")
+    with running_simulator(ClusterSpec(brokers=1), token=token) as cluster:
+        cluster.faults.add(Fault(Answer(403, "no superuser"), path="/admin/v2/brokers/configuration/runtime"))
+        cluster.faults.add(Fault(Answer(403, "no superuser"), path="/admin/v2/tenants"))
+        ended = steward("doctor", "--admin-url", cluster.admin_urls[0], "--token-file", tmp_path / "token", "--json")
+    line = lines(ended)["rights"]
+    assert (ended.code, line["state"]) == (1, "problem")
+    assert "'watcher', without a superuser's rights" in line["words"]
+    assert line["words"].endswith("(403); what may be: the list of brokers, a broker's load")
+    assert "superuser's token" in line["remedy"]
+
+
+def test_a_superuser_is_named(steward: Steward, tmp_path: Path) -> None:
+    """By the token's own subject; the token itself is not shown."""
+    (tmp_path / "token").write_text(token := a_token(sub="admin"), encoding="utf-8")
+    asks = {"authenticationEnabled": "true", "authorizationEnabled": "true"}
+    with running_simulator(ClusterSpec(brokers=1, configuration=asks), token=token) as cluster:
+        ended = steward("doctor", "--admin-url", cluster.admin_urls[0], "--token-file", tmp_path / "token", "--json")
+    assert ended.code == 0
+    assert lines(ended)["rights"]["words"].startswith("by a token for 'admin', with a superuser's rights")
+    assert token not in ended.out
+
+
+def test_half_of_the_brokers(steward: Steward) -> None:
+    """Those that do not answer are named, and so is what comes of that; an address that nobody answers is a problem."""
+    with running_simulator(ClusterSpec(brokers=4), session_s=3600) as cluster:
+        gone = cluster.active_brokers()[2:]
+        for broker in gone:
+            cluster.kill_broker(broker)
+        urls = [word for url in cluster.admin_urls for word in ("--admin-url", url)]
+        ended = steward("doctor", *urls, "--json")
+    told = lines(ended)
+    assert ended.code == 1
+    assert told["brokers"]["words"].startswith("2 of 4 listed brokers do not answer: ")
+    assert all(broker in told["brokers"]["words"] for broker in gone)
+    assert "firewalls" in told["brokers"]["remedy"]
+    assert "a snapshot is partial" in told["brokers"]["remedy"]
+    silent = [line for subject, line in told.items() if subject.startswith("admin API") and line["state"] != "ok"]
+    assert [line["state"] for line in silent] == ["problem", "problem"]
+    assert told["version"]["words"] == "4.0.7 on 2 brokers"
+
+
+@pytest.mark.parametrize("version", ["9.1.0", "4.1.2", "a fork", ""])
+def test_an_unknown_version(steward: Steward, version: str) -> None:
+    """What was never tried is said, and what is safe all the same."""
+    with running_simulator(ClusterSpec(brokers=1, version=version)) as cluster:
+        ended = steward("doctor", "--admin-url", cluster.admin_urls[0], "--json")
+    line = lines(ended)["version"]
+    assert (ended.code, line["state"]) == (1, "problem")
+    assert "4.0.7 and 4.2.4" in line["words"]
+    assert "before approving anything" in line["remedy"]
+
+
+def test_the_versions_that_were_tried_are_those_of_the_lab() -> None:
+    """What the tests start is what the line says."""
+    assert set(TRIED_VERSIONS) == set(VERSIONS)
+
+
+def test_another_load_manager(steward: Steward) -> None:
+    """Moves were never tried with it."""
+    name = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
+    with running_simulator(ClusterSpec(brokers=1, configuration={"loadManagerClassName": name})) as cluster:
+        ended = steward("doctor", "--admin-url", cluster.admin_urls[0], "--json")
+    line = lines(ended)["load manager"]
+    assert (ended.code, line["state"]) == (1, "problem")
+    assert "ExtensibleLoadManagerImpl" in line["words"]
+
+
+def test_a_clock_that_is_wrong(steward: Steward) -> None:
+    """The broker is named, and by how much."""
+    with running_simulator(ClusterSpec(loads=(LoadSpec(), LoadSpec(clock_ahead_s=60), LoadSpec()))) as cluster:
+        ended = steward("doctor", "--admin-url", cluster.admin_urls[0], "--json")
+        late = cluster.admin_urls[1].removeprefix("http://")
+    line = lines(ended)["clock"]
+    assert (ended.code, line["state"]) == (1, "problem")
+    assert f"that of {late} is 60" in line["words"] or f"that of {late} is 59" in line["words"]
+    assert "NTP" in line["remedy"]
+
+
+def test_a_home_that_is_open_to_others(steward: Steward, home: Path) -> None:
+    """It is said with the command that closes it, and left as it is."""
+    home.chmod(0o755)
+    ended = steward("doctor", "--json")
+    line = lines(ended)["STEWARD_HOME"]
+    assert (ended.code, line["state"]) == (1, "problem")
+    assert line["remedy"] == f"chmod 700 {home}"
+    assert home.stat().st_mode & 0o777 == 0o755
+
+
+def test_a_home_that_is_not_there_is_not_made(steward: Steward, home: Path) -> None:
+    """The first run makes it."""
+    home.rmdir()
+    ended = steward("doctor", "--json")
+    assert ended.code == 0
+    assert "not there yet" in lines(ended)["STEWARD_HOME"]["words"]
+    assert not home.exists()
+
+
+def test_policies_are_read(steward: Steward, home: Path, tmp_path: Path) -> None:
+    """All that runs would read, or the one that is named."""
+    (home / "policies").mkdir()
+    (home / "policies" / "east.yaml").write_text("tc_skew: {warning_spread_coordinators: 3}\n", encoding="utf-8")
+    (home / "policy.yaml").write_text("tc_skew: {no_such_key: 3}\n", encoding="utf-8")
+    told = lines(steward("doctor", "--json"))
+    assert told["policy east.yaml"]["state"] == "ok"
+    assert told["policy policy.yaml"]["state"] == "problem"
+    assert "no_such_key" in told["policy policy.yaml"]["words"]
+    assert "steward policy check" in told["policy policy.yaml"]["remedy"]
+    named = lines(steward("doctor", "--policy", tmp_path / "none.yaml", "--json"))
+    assert "no such file" in named["policy none.yaml"]["words"]
+
+
+def test_a_ledger_as_written(steward: Steward, home: Path) -> None:
+    """The default one is found; its rows are compared, and its file stays as it is."""
+    engine = open_ledger(f"sqlite:///{home / 'ledger.db'}")
+    record_move(engine, "0x00000000_0x10000000", NOW)
+    engine.dispose()
+    before = (home / "ledger.db").read_bytes()
+    ended = steward("doctor", "--json")
+    assert ended.code == 0, ended.out
+    assert lines(ended)["ledger"]["words"].startswith("as written: 5 rows compared")
+    assert (home / "ledger.db").read_bytes() == before
+
+
+def test_a_ledger_that_others_may_read(steward: Steward, home: Path) -> None:
+    """Unlike other commands, this one closes nothing."""
+    open_ledger(f"sqlite:///{home / 'ledger.db'}").dispose()
+    (home / "ledger.db").chmod(0o644)
+    ended = steward("doctor", "--json")
+    assert ended.code == 1
+    assert lines(ended)["ledger's file"]["remedy"] == f"chmod 600 {home / 'ledger.db'}"
+    assert (home / "ledger.db").stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [(None, "there is no ledger"), (b"", "no tables of this Steward yet"), (b"no database" * 100, "not a database")],
+)
+def test_a_ledger_that_cannot_be_read(steward: Steward, tmp_path: Path, made: bytes | None, words: str) -> None:
+    """It ends with 2: whether it is as written is not known."""
+    file = tmp_path / "some.db"
+    if made is not None:
+        file.write_bytes(made)
+        file.chmod(0o600)
+    ended = steward("doctor", "--ledger", f"sqlite:///{file}", "--json")
+    assert ended.code == 2
+    assert words in lines(ended)["ledger"]["words"]
+
+
+def test_where_events_go(steward: Steward) -> None:
+    """Each address is reached or not; an address that is none is an error of the arguments."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        ended = steward("doctor", "--events-url", f"pulsar://127.0.0.1:{port},127.0.0.1:1", "--json")
+    told = lines(ended)
+    assert told[f"events pulsar://127.0.0.1:{port}"]["state"] == "ok"
+    assert told["events pulsar://127.0.0.1:1"]["state"] == "unknown"
+    assert ended.code == 2
+    assert "expected pulsar+ssl://" in steward("doctor", "--events-url", "http://b:8080").err
+
+
+def test_events_over_tls_where_nobody_speaks_it(steward: Steward) -> None:
+    """The port is the wrong one."""
+    with running_simulator(ClusterSpec(brokers=1)) as cluster:
+        place = cluster.admin_urls[0].removeprefix("http://")
+        line = lines(steward("doctor", "--events-url", f"pulsar+ssl://{place}", "--json"))[
+            f"events pulsar+ssl://{place}"
+        ]
+    assert line["state"] == "problem"
+    assert "TLS failed" in line["words"]
+    assert "--ca-file" in line["remedy"]
+
+
+def a_program(folder: Path, name: str, said: str) -> None:
+    """A program that only says something."""
+    folder.mkdir(exist_ok=True)
+    program = folder / name
+    program.write_text(f"#!{sys.executable}\nimport sys\nprint({said!r}, file=sys.stderr)\n", encoding="utf-8")
+    program.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("java", "spark", "states"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', "version 4.3.0", ["ok", "ok"]),
+        ('java version "1.8.0_292"', "version 3.5.1", ["problem", "problem"]),
+        ("nothing", "nothing", ["problem", "problem"]),
+        (None, None, ["problem", "problem"]),
+    ],
+)
+def test_java_and_spark(tmp_path: Path, java: str | None, spark: str | None, states: list[str]) -> None:
+    """Whether they are here, and of a version that will do."""
+    for name, said in (("java", java), ("spark-submit", spark)):
+        if said is not None:
+            a_program(tmp_path / "bin", name, said)
+    told = list(spark_lines({"PATH": str(tmp_path / "bin")}))
+    assert [line.state for line in told] == states
+    assert all(bool(line.remedy) == (line.state != "ok") for line in told)
+
+
+def test_two_packages_that_overwrote_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the remedy, whether or not Spark is wanted."""
+    found = InstalledSpark("4.3.0", "4.2.0", 515, 99)
+    monkeypatch.setattr("pulsar_steward.cli.doctor.spark.installed_spark", lambda: found)
+    [line] = package_lines()
+    assert (line.state, line.words, line.remedy) == ("problem", found.words, found.remedy)
