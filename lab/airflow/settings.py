@@ -61,7 +61,6 @@ def environment(spec: AirflowSpec) -> dict[str, str]:
         "PATH": path,
         "AIRFLOW_HOME": str(spec.home),
         "AIRFLOW__CORE__DAGS_FOLDER": str(spec.dags),
-        "AIRFLOW__CORE__PLUGINS_FOLDER": str(PROJECT / "plugins"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
         "AIRFLOW__CORE__PARALLELISM": "4",

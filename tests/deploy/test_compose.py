@@ -2,7 +2,7 @@
 
 import json
 import re
-from importlib.metadata import distribution
+from importlib.metadata import distribution, version
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -15,6 +15,7 @@ from jsonschema.validators import validator_for
 from sqlalchemy import create_engine
 from sqlalchemy.ext.asyncio import create_async_engine
 
+from hatch_build import FILES
 from lab.airflow.settings import AirflowSpec, connection_to, environment
 from lab.model import CLUSTER, LabSpec
 from lab.settings import TEMPLATES, parsed
@@ -48,7 +49,6 @@ class Setting(NamedTuple):
 AIRFLOW_DIFFERENCES = {
     "AIRFLOW_HOME": Setting("/var/lib/airflow", "a volume"),
     "AIRFLOW__CORE__DAGS_FOLDER": Setting("/opt/steward/dags", "where the image has them"),
-    "AIRFLOW__CORE__PLUGINS_FOLDER": Setting("/opt/steward/plugins", "where the image has them"),
     "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": Setting(
         "http://airflow-api-server:8080/execution/", "tasks run in another container than the API server"
     ),
@@ -73,7 +73,7 @@ AIRFLOW_DIFFERENCES = {
     ),
 }
 AIRFLOW_OMISSIONS = {
-    "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "programs that answer wait for the scheduler's beats; people do not"
+    "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "programs that answer wait for the scheduler's beats; people do not",
 }
 AIRFLOW_ADDITIONS = {
     "AIRFLOW__SCHEDULER__ENABLE_HEALTH_CHECK": Setting("True", "the health check of the container asks it"),
@@ -279,23 +279,46 @@ def test_the_image_is_built_once() -> None:
     assert [name for name, service in SERVICES.items() if "build" in service] == ["airflow-init"]
 
 
-def test_the_dockerfile_copies_what_is_there() -> None:
-    """Whatever the image is built from exists, and .dockerignore lets it through, and only that."""
-    sources = re.findall(r"^COPY (\S+) \S+$", DOCKERFILE, re.MULTILINE)
+def test_the_image_is_built_from_what_is_there() -> None:
+    """What .dockerignore lets through exists, and is all that the wheel and the installation need."""
     ignore = (PROJECT / ".dockerignore").read_text(encoding="utf-8").splitlines()
-    assert all((PROJECT / source).exists() for source in sources)
+    let_through = [line.removeprefix("!") for line in ignore if line.startswith("!")]
+    mapped = [path for path in FILES if not any(path == each or path.startswith(f"{each}/") for each in let_through)]
     assert "*" in ignore
-    assert sources == [line.removeprefix("!") for line in ignore if line.startswith("!")]
+    assert all((PROJECT / each).exists() for each in let_through)
+    assert mapped == []
+    assert {"requirements.lock", "pyproject.toml", "hatch_build.py", "README.md"} <= set(let_through)
+    sources = re.findall(r"^COPY (?:--\S+ )*(\S+) \S+$", DOCKERFILE, re.MULTILINE)
+    assert sources == ["requirements.lock", ".", "/opt/steward/wheel"]
 
 
-def test_the_image_is_pinned_and_unprivileged() -> None:
-    """The base has a full version, every package its hash; processes are not root's, yet may write to their volumes."""
-    [base] = re.findall(r"^FROM (\S+)$", DOCKERFILE, re.MULTILINE)
-    assert re.fullmatch(r"python:3\.11\.\d+-slim-bookworm", base)
+def test_the_image_is_airflows_pinned_and_unprivileged() -> None:
+    """Airflow's own image of the locked version; every package by its hash; processes are not root's, yet may write."""
+    assert re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE) == [
+        f"apache/airflow:slim-{version('apache-airflow')}-python3.11",
+        "locked",
+        "locked",
+    ]
     assert "--require-hashes --no-deps --requirement" in DOCKERFILE
-    assert re.findall(r"^USER (\w+)$", DOCKERFILE, re.MULTILINE) == ["steward"]
-    assert DOCKERFILE.rindex("USER steward") > DOCKERFILE.rindex("COPY")
+    assert "pip wheel --no-cache-dir --no-deps --no-build-isolation" in DOCKERFILE
+    assert re.findall(r"^USER (\w+)$", DOCKERFILE, re.MULTILINE) == ["root", "airflow"]
+    assert DOCKERFILE.index("USER airflow") < DOCKERFILE.index("COPY")
     places = {
         place for name, service in SERVICES.items() if service["image"] == OURS for place in mounts(name).values()
     }
-    assert f"install --directory --mode=0700 --owner=steward --group=steward {' '.join(sorted(places))}\n" in DOCKERFILE
+    assert f"install --directory --mode=0700 --owner=airflow --group=0 {' '.join(sorted(places))} " in DOCKERFILE
+
+
+def test_the_image_installs_the_wheel_and_the_dags() -> None:
+    """The DAGs are where the compose file has Airflow look for them."""
+    assert "pip install --no-cache-dir --no-deps /opt/steward/wheel/*.whl" in DOCKERFILE
+    folder = of_service("airflow-init")["AIRFLOW__CORE__DAGS_FOLDER"]
+    assert f"steward airflow install {folder}\n" in DOCKERFILE
+    assert f"install --directory --owner=airflow --group=0 {Path(folder).parent} {folder}\n" in DOCKERFILE
+
+
+def test_programs_of_spark_are_run_as_they_stand() -> None:
+    """The image's entry point would take them for commands of Airflow."""
+    others = {name for name, service in SERVICES.items() if service["image"] == OURS} - set(AIRFLOW)
+    assert [SERVICES[name]["entrypoint"] for name in others] == [["/usr/bin/dumb-init", "--"]] * len(others)
+    assert all(SERVICES[name]["command"][0] == "airflow" for name in AIRFLOW)
