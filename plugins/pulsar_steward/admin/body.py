@@ -1,4 +1,4 @@
-"""The body of an answer: in memory as a rule, and in a temporary file that is mapped where it is a large one.
+"""Response bodies: in memory as a rule, in a memory-mapped temporary file where they are large.
 
 The statistics of a broker hold about 1.6 KB a topic, and one broker may own a million. What is mapped the kernel takes
 back whenever memory runs short; what was read into memory it cannot.
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 Body = bytes | mmap.mmap
 
 IN_MEMORY_BYTES = 32 << 20
-"""Of a body that is held in memory: twice what a broker with ten thousand topics tells of them."""
+"""Size up to which a body stays in memory: twice the topic statistics of a broker with ten thousand topics."""
 
 
 def gathered(pieces: Iterable[bytes], most: int = IN_MEMORY_BYTES) -> Body:
-    """The pieces as one body.
+    """Joins the pieces into one body.
 
     Args:
-        pieces: As they come.
-        most: Bytes up to which it stays in memory.
+        pieces: The body's pieces, in the order in which they arrive.
+        most: Bytes up to which the body stays in memory.
     """
     held: list[bytes] = []
     size, rest = 0, iter(pieces)
@@ -37,7 +37,7 @@ def gathered(pieces: Iterable[bytes], most: int = IN_MEMORY_BYTES) -> Body:
 
 
 def _mapped(held: list[bytes], rest: Iterable[bytes]) -> mmap.mmap:
-    """The file is gone from its folder from the start, and from the disk once nobody reads the map any more."""
+    """Maps the body from a nameless temporary file, whose disk space is freed once nobody reads the map any more."""
     with TemporaryFile(prefix="steward-") as file:
         file.writelines(held)
         held.clear()

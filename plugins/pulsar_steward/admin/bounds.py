@@ -1,8 +1,8 @@
-"""What bounds one call in time and size while the HTTP library waits or reads: below it, at the socket.
+"""Time and size limits of one call, enforced at the socket, below the HTTP library.
 
-The library's own time limits hold for each wait, so that whoever sends a byte now and then (of a header, of the length
-of a chunk, of one interim answer after the other) keeps a call for ever. Here each wait is as long as what is left of
-the whole call, and each byte counts that came, whatever it was a part of.
+The library's own time limits hold for each wait alone, so a server that sends a byte now and then (of a header, of a
+chunk's length, of one interim response after the other) keeps a call open for ever. Here each wait lasts no longer than
+what is left of the whole call, and every byte received counts, whatever it is a part of.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ if TYPE_CHECKING:
 
 
 class Bounds:
-    """What is left to one call; the next one begins with `renew`."""
+    """Remaining time and bytes of one call; `renew` starts the next one."""
 
     def __init__(self) -> None:
         self.renew(0.0, 0)
 
     def renew(self, until: float, most_bytes: int, may_leave: Callable[[], None] | None = None) -> None:
-        """Begins a call.
+        """Starts a call.
 
         Args:
-            until: When it has to be over, by `time.monotonic`.
-            most_bytes: How much may come, as it is sent.
-            may_leave: Asked right before the request leaves; None: it always may.
+            until: Deadline of the call, by `time.monotonic`.
+            most_bytes: Most bytes that may be received, counted as they are sent.
+            may_leave: Called right before the request is sent; None: it may always be sent.
         """
         self._until = until
         self._may_leave = may_leave
         self._most = self._left = most_bytes
 
     def seconds(self, most: float | None) -> float:
-        """How long to wait at most now.
+        """Seconds that the next wait may take.
 
         Args:
-            most: What holds for one wait; None: no more than for all of them.
+            most: Limit of a single wait; None: only the limit of the whole call.
 
         Raises:
             TimeoutError: The call's time is over.
@@ -62,16 +62,16 @@ class Bounds:
         return left if most is None else min(left, most)
 
     def leave(self) -> None:
-        """Asks, once, whether the request may leave; raises what objects."""
+        """Calls `may_leave` once, right before the request is sent; an error that it raises passes through."""
         ask, self._may_leave = self._may_leave, None
         if ask is not None:
             ask()
 
     def took(self, count: int) -> None:
-        """Counts bytes that came.
+        """Counts received bytes.
 
         Raises:
-            Unusable: They are too many.
+            Unusable: There are more than the call may receive.
         """
         self._left -= count
         if self._left < 0:
@@ -79,19 +79,19 @@ class Bounds:
 
 
 class BoundAdapter(HTTPAdapter):
-    """Connections of a `requests.Session` under bounds that all of them share."""
+    """Transport adapter of a `requests.Session`: all its connections share the same bounds."""
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
         super().__init__()
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        """Makes the manager of connections, with connections of ours."""
+        """Creates the pool manager with connections that keep the bounds."""
         super().init_poolmanager(*args, **kwargs)
         self.poolmanager.pool_classes_by_scheme = self._pools()
 
     def proxy_manager_for(self, *args: Any, **kwargs: Any) -> Any:
-        """The same by way of a proxy."""
+        """Creates the pool manager of a proxy with connections that keep the bounds."""
         manager = super().proxy_manager_for(*args, **kwargs)
         manager.pool_classes_by_scheme = self._pools()
         return manager
@@ -104,7 +104,7 @@ class BoundAdapter(HTTPAdapter):
 
 
 class _Stream(io.RawIOBase):
-    """What comes from a socket, in time and within measure."""
+    """Socket stream that keeps the time and size limits of a call."""
 
     def __init__(self, raw: io.RawIOBase, sock: socket.socket, bounds: Bounds) -> None:
         self._raw = raw
@@ -132,19 +132,19 @@ class _Stream(io.RawIOBase):
 
 
 class _Response(HTTPResponse):
-    """An answer that is read from a `_Stream`, and whose headers are headers."""
+    """HTTP response that is read through a `_Stream` and whose header lines are checked."""
 
     def __init__(self, sock: socket.socket, *args: Any, bounds: Bounds, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
         self.fp = io.BufferedReader(_Stream(self.fp.detach(), sock, bounds))
 
     def begin(self) -> None:
-        """Reads the head.
+        """Reads the status line and the headers.
 
         Raises:
-            Unusable: It is that of an interim answer other than 100, which the library would take for the last one, so
-                that the next call got the answer to this one; or a line in it is no header. The library would read on,
-                and write that line to the log.
+            Unusable: It is an interim response other than 100, which the library would take for the final one, so that
+                the next call would get the response to this one; or a line is no valid header. The library would read
+                on and write that line to the log.
         """
         super().begin()
         if self.status < HTTPStatus.OK:
@@ -162,14 +162,14 @@ class _Bound(HTTPConnection):
         self.response_class = partial(_Response, bounds=bounds)  # type: ignore[assignment]  # anything callable will do
 
     def send(self, data: Any) -> None:
-        """Sends, with whatever may keep the request here asked at the last moment: the connection is there by then."""
+        """Connects first, then calls `may_leave` at the last moment, and sends."""
         if self.sock is None:
             self.connect()
         self._bounds.leave()
         super().send(data)
 
     def _new_conn(self) -> socket.socket:
-        """Connects as the library does, within the call's time however many addresses the name has."""
+        """Connects as the library does, but within the call's time however many addresses the name has."""
         try:
             found = socket.getaddrinfo(self._dns_host.strip("[]"), self.port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:

@@ -32,20 +32,20 @@ def unload(namespace: str, bundle: str, destination: str) -> Call:
 
 
 def split(namespace: str, bundle: str, algorithm: str) -> Call:
-    """Splits a bundle in two; both halves stay with its owner."""
+    """Splits a bundle in two; its owner keeps both halves."""
     path = paths.namespace(namespace, paths.segment(bundle), "split")
     return Call(method="PUT", path=path, query={"unload": "false", "splitAlgorithmName": algorithm})
 
 
 def look_up(topic: str) -> Call:
-    """Looks a topic up, which makes a broker load its bundle: the one that an unload named, if there was one."""
+    """Looks a topic up, so that a broker loads its bundle: the destination of a preceding unload, if there was one."""
     return Call(method="GET", path=paths.lookup(topic))
 
 
 def set_to(holder: str, name: SettingName, value: Setting | None) -> Call:
-    """Sets a setting of a namespace (``tenant/ns``) or topic (full name), or removes it there.
+    """Sets a setting of a namespace (``tenant/ns``) or topic (full name); None as its value removes it there.
 
-    Every field of a quota is sent: what is left out is stored as 0 at topic level, as seen on 4.0.7.
+    Every field of a quota is sent: a field that is left out is stored as 0 at topic level, as seen on 4.0.7.
     """
     path = f"{_path_of(holder)}/{_LAST[name]}"
     query = {"backlogQuotaType": name.quota_type} if _LAST[name] == _QUOTA else {}

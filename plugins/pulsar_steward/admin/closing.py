@@ -1,4 +1,4 @@
-"""What everything that holds connections shares: a ``with`` block closes them."""
+"""Base class of everything that holds connections: a ``with`` block closes them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Closing(ABC):
-    """Closed at the end of a ``with`` block, whatever happened in it."""
+    """Object that is closed at the end of a ``with`` block, also after an error."""
 
     def __enter__(self) -> Self:
         return self
@@ -22,4 +22,4 @@ class Closing(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Gives up the connections; may be called again."""
+        """Closes the connections; may be called again."""

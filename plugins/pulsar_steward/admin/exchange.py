@@ -1,6 +1,6 @@
-"""One HTTP exchange: the token, bounds of time and size, bodies whole or in pieces; redirects are answers like others.
+"""One HTTP exchange: token, time and size limits, bodies whole or in pieces. A redirect is a response like any other.
 
-Whatever comes back passes the token's mask here, before anybody sees it: bodies, headers, and what errors say.
+The token is masked here in everything that comes back, before anybody sees it: bodies, headers and error messages.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FAILURES = (requests.RequestException, urllib3_errors.HTTPError, Unusable, Time
 
 
 class Response(msgspec.Struct, frozen=True):
-    """An answer of any status; `date` is what the server's clock showed, as it wrote it."""
+    """HTTP response of any status; `date` is its ``Date`` header as the server wrote it."""
 
     status: int
     location: str | None
@@ -43,7 +43,7 @@ class Response(msgspec.Struct, frozen=True):
 
     @property
     def reason(self) -> str:
-        """The broker's own reason where the body holds one, else HTTP's phrase."""
+        """Reason that the broker gives in the body, else the status line's phrase."""
         try:
             document = msgspec.json.decode(self.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -53,19 +53,19 @@ class Response(msgspec.Struct, frozen=True):
 
 
 class MaskedFailure(Exception):
-    """What an HTTP library said of a failure, in the place of its own error, which held the token."""
+    """Stands in for an HTTP library's own error where that contained the token."""
 
 
 class Exchange:
-    """Exchanges with any server, under one cluster's settings. Not for use by several threads at once."""
+    """Sends requests to any server with one cluster's settings. Not for use by several threads at once."""
 
     def __init__(self, settings: AdminSettings) -> None:
         self._settings = settings
         self._mask = mask_of(settings.token.get_secret_value() if settings.token else None)
         self._bounds = Bounds()
         self._session = _Session()
-        self._session.trust_env = False  # no .netrc, no proxies: nobody else's credentials, no detours
-        self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # nor what an answer asks to repeat
+        self._session.trust_env = False  # no .netrc, no proxies: no other credentials, no detours
+        self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # nor cookies that a response sets
         for scheme in ("http://", "https://"):
             self._session.mount(scheme, BoundAdapter(self._bounds))
         if settings.ca_file:
@@ -76,7 +76,7 @@ class Exchange:
         self._session.close()
 
     def deadline(self) -> float:
-        """When a call that begins now has to be over, by `time.monotonic`."""
+        """Deadline of a call that begins now, by `time.monotonic`."""
         return time.monotonic() + self._settings.limits.total_timeout_seconds
 
     def whole(
@@ -88,18 +88,19 @@ class Exchange:
         until: float | None = None,
         may_leave: Callable[[], None] | None = None,
     ) -> Response:
-        """Sends, and reads the answer to its end.
+        """Sends a request and reads the whole response.
 
         Args:
-            method: HTTP's.
-            url: Where to, with or without a query.
-            query: Is added to it.
-            body: Is sent as JSON; None: nothing is.
-            until: When it has to be over; None: the policy's time from now on.
-            may_leave: Asked right before the request leaves, the connection made; what it raises keeps it here.
+            method: HTTP method.
+            url: Address, with or without a query.
+            query: Parameters added to the query.
+            body: Sent as JSON; None: no body.
+            until: Deadline; None: the policy's total timeout from now on.
+            may_leave: Called right before the request is sent, once connected; an error that it raises stops the
+                request.
 
         Raises:
-            AdminError: If there is no answer, or none that can be read.
+            AdminError: If there is no response, or none that can be read.
             ConfigurationError: If the token would have to travel unencrypted.
         """
         try:
@@ -110,10 +111,10 @@ class Exchange:
         raise failure
 
     def pieces(self, url: str) -> Generator[Response | bytes]:
-        """Asks, and yields the answer's head (its body left empty), then its body as it comes.
+        """Sends a GET request; yields the response's head (with an empty body), then its body in pieces.
 
         Raises:
-            AdminError: If there is no answer, or none that can be read.
+            AdminError: If there is no response, or none that can be read.
             ConfigurationError: If the token would have to travel unencrypted.
         """
         try:
@@ -163,15 +164,15 @@ class Exchange:
         )
 
     def _pieces(self, response: requests.Response) -> Iterator[bytes]:
-        """The body, unpacked and masked."""
+        """Body of a response, decompressed and masked."""
         pieces = self._unpacked(response)
         fine = 200 <= response.status_code < 300  # noqa: PLR2004 - HTTP's own boundaries
         return self._mask.document(pieces) if fine else self._mask.failure(pieces)
 
     def _unpacked(self, response: requests.Response) -> Iterator[bytes]:
-        """The body as it comes.
+        """Decompressed body, piece by piece as it arrives.
 
-        `requests.Response.iter_content` would wait for a full piece, so that a body that drips never met the deadline.
+        `requests.Response.iter_content` would wait for a full piece, so that a slow body never met the deadline.
         """
         packed = [each.strip().lower() for each in response.headers.get("Content-Encoding", "identity").split(",")]
         if len(packed) > 1 or not _UNPACKED.union({"identity", ""}).issuperset(packed):
@@ -185,7 +186,7 @@ class Exchange:
             yield piece
 
     def _named(self, error: Exception, method: str, url: str) -> AdminError:
-        """A failure in our words, with what the library said as its cause, unless that held the token."""
+        """Converts a failure to an `AdminError`, with the library's error as its cause unless it held the token."""
         parts = urlsplit(url)
         ours = in_our_words(error, method, parts.path, parts.netloc)
         said = "".join(traceback.format_exception(error))
@@ -198,7 +199,7 @@ class Exchange:
 
 
 class _Session(requests.Session):
-    """Leaves redirects alone: even unfollowed, `requests` reads their bodies without limit and parses their targets."""
+    """Session that ignores redirects: even unfollowed, `requests` reads their whole bodies and parses their targets."""
 
     def get_redirect_target(self, resp: requests.Response) -> None:
-        """None: nothing for `requests` to do."""
+        """Returns None, so that `requests` does nothing about a redirect."""

@@ -1,4 +1,4 @@
-"""The HTTP libraries' errors in our words, so that none of them leaks out of the transport."""
+"""Translation of the HTTP libraries' errors into `AdminError`, so that none of them leaves the transport."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pulsar_steward.errors import AdminError, BrokenAnswer, TimedOut, Unreachabl
 
 
 class NeverSent(Unreachable):
-    """No connection was made, so nothing was sent: another broker may be asked even for a change."""
+    """No connection was made, so nothing was sent: even a change may be sent to another broker."""
 
 
 class Unusable(Exception):
-    """An answer that is not read any further; its only argument says why. Never leaves the transport."""
+    """A response that is not read any further; its only argument is the reason. Never leaves the transport."""
 
 
 _WORDS: tuple[tuple[type[Exception], type[AdminError], str], ...] = (
@@ -21,20 +21,21 @@ _WORDS: tuple[tuple[type[Exception], type[AdminError], str], ...] = (
     (requests.Timeout, TimedOut, "no answer within the time limit"),
     (urllib3_errors.TimeoutError, TimedOut, "the answer stopped within the time limit"),
     (TimeoutError, TimedOut, "the answer did not end within the total time limit"),
-    # No `NeverSent`: TLS can also fail once the call has been sent, and the error does not tell.
+    # No `NeverSent`: TLS can also fail once the call has been sent, and the error does not show which.
     (requests.exceptions.SSLError, Unreachable, "TLS failed: check the certificate and `ca_file`"),
     (urllib3_errors.ProtocolError, BrokenAnswer, "the answer was cut short"),
     (urllib3_errors.DecodeError, BrokenAnswer, "the answer's compression cannot be read"),
     (requests.ConnectionError, Unreachable, "the connection broke before an answer came"),
     (Exception, BrokenAnswer, "no usable answer"),
 )
-"""The HTTP libraries' errors in our words; the first row that fits counts, and the last one fits all.
+"""Error class and message for each error of the HTTP libraries; the first match counts, the last row matches all.
 
-`requests` raises until the answer's head is there, `urllib3` while its body is read."""
+`requests` raises until the response's head is there, `urllib3` while its body is read.
+"""
 
 
 def in_our_words(error: Exception, method: str, path: str, broker: str) -> AdminError:
-    """What an error of `requests`, `urllib3` or a socket is called here; it is to be chained as the cause."""
+    """Translates an error of `requests`, `urllib3` or a socket; the caller chains the original as the cause."""
     if isinstance(error, requests.ConnectionError) and _never_connected(error):
         return NeverSent(method, path, broker, "no connection: refused, or the name does not resolve")
     if isinstance(error, Unusable):

@@ -1,4 +1,4 @@
-"""Which brokers namespace isolation policies leave to a namespace, as the brokers themselves decide it.
+"""Namespace isolation policies: the brokers that may own a namespace's bundles, by the brokers' own rules.
 
 Read in apache/pulsar (`NamespaceIsolationPolicies`, `NamespaceIsolationPolicyImpl`, `LoadManagerShared`): a pattern
 has to match all of a broker's host, without its port. A namespace with a policy gets the primary brokers, and the
@@ -35,13 +35,13 @@ class IsolationPolicy(msgspec.Struct, frozen=True):
 
     @property
     def least_primaries(self) -> int:
-        """With fewer primary brokers than this the secondary ones serve too."""
+        """Number of primary brokers below which the secondary ones serve too."""
         parameters = self.auto_failover_policy.parameters if self.auto_failover_policy else {}
         return int(parameters.get("min_limit", 0))
 
 
 def isolation_policies(document: Mapping[str, Any]) -> tuple[IsolationPolicy, ...]:
-    """The policies in what `Reader.isolation_policies` gave.
+    """Decodes the policies that `Reader.isolation_policies` returned.
 
     Raises:
         ConfigurationError: If a policy has another shape than a broker would accept.
@@ -58,15 +58,15 @@ def isolation_policies(document: Mapping[str, Any]) -> tuple[IsolationPolicy, ..
 def allowed_brokers(
     policies: Iterable[IsolationPolicy], namespace: str, brokers: Iterable[str]
 ) -> tuple[str, ...] | None:
-    """The brokers that may own the namespace's bundles, sorted; None where policies leave it every broker.
+    """Brokers that may own the namespace's bundles, sorted; None where no policy restricts it.
 
-    Where several policies match, a broker takes whichever its hash map gives first: only brokers that all of them
+    Where several policies match, a broker uses whichever its hash map returns first: only brokers that all of them
     allow are returned.
 
     Args:
         policies: All policies of the cluster.
         namespace: ``tenant/namespace``.
-        brokers: Brokers that are there, ``host:webport``.
+        brokers: Active brokers, ``host:webport``.
     """
     policies, everyone = tuple(policies), frozenset(brokers)
     matching = [policy for policy in policies if _matches(policy.namespaces, namespace, unreadable=True)]
@@ -98,7 +98,7 @@ def _host(broker: str) -> str:
 
 
 def _matches(patterns: Iterable[str], text: str, *, unreadable: bool) -> bool:
-    """Whether any pattern matches the whole text; `unreadable` is the answer for a pattern that only Java reads."""
+    """True if any pattern matches the whole text; `unreadable` is the result for a pattern that only Java can read."""
     for pattern in patterns:
         try:
             if re.fullmatch(pattern, text):

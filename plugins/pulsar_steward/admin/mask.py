@@ -1,12 +1,13 @@
-"""Takes a token out of whatever comes back, before anybody keeps it: whole, cut short, or written in another way.
+"""Masks a token in everything that comes back: whole, cut short, or in another encoding.
 
-A broker, a proxy or a page of errors may repeat the ``Authorization`` header. A token that looks random (a JSON Web
-Token, hexadecimal, base64) is known again by any 16 characters of it, also within percent-encoding, JSON's escapes and
-base64, as no name or number of a cluster holds such a run. Any other token may be a word that documents hold for good
-reason: it is masked in headers and in what explains a failure only, and as a whole.
+A broker, a proxy or an error page may repeat the ``Authorization`` header. A token that looks random (a JSON Web
+Token, hexadecimal, base64) is recognised by any 16 characters of it, also within percent-encoding, JSON's escapes and
+base64, as no name or number of a cluster contains such a run. Any other token may be a word that documents contain for
+good reason: it is masked only in headers and in error messages, and only as a whole.
 
-Documents of a hundred megabytes hold no token as a rule, so what counts is how fast that is known. A run of 15 bytes,
-wherever it begins, covers eight that begin at a multiple of eight: one look at each eighth byte is enough.
+Documents of a hundred megabytes contain no token as a rule, so the search has to be fast where there is nothing to
+find. A run of 15 bytes, wherever it begins, covers eight that begin at a multiple of eight: comparing each eighth byte
+is enough.
 """
 
 from __future__ import annotations
@@ -29,40 +30,40 @@ if TYPE_CHECKING:
 
 MASK = b"***"
 RUN = 16
-"""Characters of a token that stand together by no chance."""
+"""Characters of a token in a row that are no coincidence."""
 
 SHORTEST = 8
-"""Characters of a token that is looked for at all."""
+"""Length of the shortest token that is searched for."""
 
 MOST_RUNS = 1000
-"""Parts of a token in one body: what holds more is no answer."""
+"""Most parts of a token in one body; a body with more is rejected."""
 
 BLOCK_BYTES = 1 << 18
-"""What is looked through at once, at least."""
+"""Smallest block that is searched at once."""
 
 FULL = "it is full of the token"
 
 _WORD = 8
 _SMALL_BYTES = 1 << 16
-"""Up to here Python's own sets are quicker than what has to be loaded first."""
+"""Up to this size Python's own sets are faster than pyarrow, which has to be loaded first."""
 
 _HELD_BYTES = 4 << 20
-"""What may have to wait for what follows: parts of a token that overlap without an end."""
+"""Most bytes that may wait for the next piece, as overlapping parts of a token could go on without end."""
 
 _MOST_HITS = 100_000
-"""Eight bytes of a token at a time, in one block."""
+"""Most matches of eight bytes of a token in one block."""
 
 _FEWEST_DIFFERENT = 6
-"""Characters that differ within a run: sixteen equal ones tell nothing."""
+"""Different characters that a run needs: sixteen equal ones identify nothing."""
 
 _HEXADECIMAL = re.compile(r"[0-9a-f-]{24,}", re.IGNORECASE)
 _KINDS = re.compile(r"(?P<small>[a-z]+)|(?P<capital>[A-Z]+)|(?P<digit>[0-9]+)|[^a-zA-Z0-9]+")
 _CHANGES_OF_KIND = 0.45
-"""The share of neighbours of different kinds that only random text reaches."""
+"""Share of neighbouring characters of different kinds that only random text reaches."""
 
 
 class Mask:
-    """Masks one token, or nothing where there is none."""
+    """Masks one token, or nothing if there is none."""
 
     def __init__(self, token: str | None) -> None:
         self._anywhere: _Search | None = None
@@ -73,7 +74,7 @@ class Mask:
             self._in_failures = _Whole(token)
 
     def text(self, text: str) -> str:
-        """A header, a phrase or the words of an error, masked; what is no token stays as it is.
+        """Masks a header, a phrase or an error message; text without the token stays as it is.
 
         Raises:
             Unusable: If it is full of the token.
@@ -83,7 +84,7 @@ class Mask:
         return text if masked == written else masked.decode("utf-8", "replace")
 
     def failure(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """The body of an answer that says why it is none, masked.
+        """Masks the body of an error response.
 
         Raises:
             Unusable: If it is full of the token.
@@ -91,7 +92,7 @@ class Mask:
         return self._in_failures.masked(pieces) if self._in_failures else iter(pieces)
 
     def document(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """Any other body, masked, in pieces of another size.
+        """Masks any other body; its pieces may change in size.
 
         Raises:
             Unusable: If it is full of the token.
@@ -101,12 +102,12 @@ class Mask:
 
 @lru_cache(maxsize=4)
 def mask_of(token: str | None) -> Mask:
-    """The mask of a token; made once, as it searches by a thousand words."""
+    """Mask of a token; cached, as it is built of a thousand search words."""
     return Mask(token)
 
 
 def looks_random(token: str) -> bool:
-    """Whether no document holds 16 characters of it by chance, as far as its looks tell."""
+    """True if 16 characters of the token would not occur in a document by chance, judged by its looks."""
     if len(token) < RUN:
         return False
     if _HEXADECIMAL.fullmatch(token) and len(set(token)) > _FEWEST_DIFFERENT:
@@ -117,7 +118,7 @@ def looks_random(token: str) -> bool:
 
 
 def _is_jwt(token: str) -> bool:
-    """Whether its first part names an algorithm, as that of a JSON Web Token does (RFC 7519)."""
+    """True if the token's first part names an algorithm, as in a JSON Web Token (RFC 7519)."""
     head, dot, _ = token.partition(".")
     try:
         told = json.loads(urlsafe_b64decode(head + "=" * (-len(head) % 4)))
@@ -127,7 +128,7 @@ def _is_jwt(token: str) -> bool:
 
 
 class _Form(NamedTuple):
-    """One way to write a token, and how many bytes of that in a row are a part of it by no chance."""
+    """One encoding of a token, and the number of its bytes in a row that are no coincidence."""
 
     text: bytes
     least: int
@@ -143,7 +144,8 @@ def _forms(token: str) -> list[_Form]:
         written = [write.format(byte).encode() for byte in plain]
         forms.setdefault(b"".join(written), RUN * len(written[0]))
     for before in range(3):
-        # Base64 writes a text in one of three ways, by where in three bytes it begins: of each, those characters count
+        # Base64 writes a text in one of three ways, depending on where in three bytes it begins. Of each, only the
+        # characters count that nothing before or behind the text changes. ~2
         # that nothing before or behind the text changes.
         first, last = -(-8 * before // 6), 8 * (before + len(plain)) // 6
         for encode in (b64encode, urlsafe_b64encode):
@@ -152,30 +154,30 @@ def _forms(token: str) -> list[_Form]:
 
 
 class _Run(NamedTuple):
-    """Where a part of a token stands: from `start` to before `end`."""
+    """Position of a part of a token: from `start` to before `end`."""
 
     start: int
     end: int
 
 
 class _Search:
-    """Masks what `runs` finds, in a body as it comes."""
+    """Masks the parts that `runs` finds, in a body that arrives in pieces."""
 
     def __init__(self, forms: list[_Form]) -> None:
         self._forms = forms
         self._longest = max(len(form.text) for form in forms)
 
     def runs(self, block: bytes) -> list[_Run]:
-        """Parts of a token, in any order; they may overlap."""
+        """Parts of a token in the block, in any order; they may overlap."""
         raise NotImplementedError
 
     def masked(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """The pieces with each part of a token replaced, also where it lies in two of them."""
+        """Yields the pieces with each part of a token replaced, also one that lies in two pieces."""
         left, held, clean = MOST_RUNS, b"", True
         for block in _blocks(pieces):
             seam = held[-self._longest :] + block[: self._longest] if held else b""
             clean = not (self.runs(block) or self.runs(seam))
-            if clean:  # neither copied nor looked at again, as is nearly every block
+            if clean:  # as nearly every block: neither copied nor searched again
                 if held:
                     yield held
                 held = block
@@ -192,7 +194,7 @@ class _Search:
             yield rest
 
     def _cut(self, block: bytes, runs: list[_Run], *, last: bool) -> tuple[bytes, bytes]:
-        """What is done with, masked, and what has to be looked at again with what follows."""
+        """Splits a block in two: the masked beginning, and the rest, which is searched again with the next piece."""
         end = len(block) if last else max(0, len(block) - self._longest)
         done: list[bytes] = []
         at = 0
@@ -210,7 +212,7 @@ class _Search:
 
 
 class _Whole(_Search):
-    """Finds a token only where all of it stands."""
+    """Finds a token only as a whole."""
 
     def __init__(self, token: str) -> None:
         super().__init__(_forms(token))
@@ -226,13 +228,13 @@ class _Whole(_Search):
 
 
 class _Runs(_Search):
-    """Finds every part of a token that is long enough, by some eight bytes that it has to hold."""
+    """Finds every sufficiently long part of a token, by eight bytes that it must contain."""
 
     def __init__(self, token: str) -> None:
         super().__init__(_forms(token))
         self._places: dict[int, list[tuple[_Form, int]]] = defaultdict(list)
         for form in self._forms:
-            # So many words in a row lie within the shortest run: one of them is enough.
+            # This many words in a row lie within the shortest run: one of them is enough.
             each = max(1, (form.least - _WORD + 1) // _WORD)
             for offset in range(len(form.text) - _WORD + 1):
                 if offset // _WORD % each == 0:
@@ -252,7 +254,7 @@ class _Runs(_Search):
         return found
 
     def _hits(self, block: bytes) -> list[int]:
-        """Where words stand that the token has, at multiples of eight."""
+        """Positions, at multiples of eight, of words that the token contains."""
         count = len(block) // _WORD
         if len(block) <= _SMALL_BYTES:
             words = memoryview(block)[: count * _WORD].cast("Q")
@@ -276,12 +278,12 @@ class _Runs(_Search):
 
 
 def _number(text: bytes, at: int) -> int:
-    """Eight bytes as this machine reads them."""
+    """Eight bytes as a number in this machine's byte order."""
     return int.from_bytes(text[at : at + _WORD], sys.byteorder)
 
 
 def _matching(block: bytes, at: int, text: bytes, offset: int) -> _Run:
-    """How far a block and a text are equal around a word that they have in common."""
+    """Longest stretch around a common word in which a block and a text are equal."""
     start, end = at, at + _WORD
     shift = at - offset
     while start > max(0, shift) and block[start - 1] == text[start - 1 - shift]:
@@ -293,7 +295,7 @@ def _matching(block: bytes, at: int, text: bytes, offset: int) -> _Run:
 
 
 def _joined(runs: list[_Run]) -> list[_Run]:
-    """The same parts in order, those that overlap as one."""
+    """Sorts the parts and merges those that overlap."""
     joined: list[_Run] = []
     for run in sorted(runs):
         if joined and run.start < joined[-1].end:
@@ -304,7 +306,7 @@ def _joined(runs: list[_Run]) -> list[_Run]:
 
 
 def _blocks(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The pieces, small ones put together."""
+    """Joins small pieces into blocks."""
     waiting: list[bytes] = []
     size = 0
     for piece in pieces:

@@ -1,7 +1,7 @@
-"""Reads Prometheus's text as it comes, and of it only the series that somebody wants.
+"""Reader of Prometheus's text format that parses a stream as it arrives, and only the series that are wanted.
 
-A broker of 10,000 topics answers a hundred megabytes, of which less than a hundredth is wanted: a line is looked at no
-further than its name, and only what is wanted is parsed, by Prometheus's own library (docs/decisions/0007).
+A broker of 10,000 topics returns a hundred megabytes, of which less than a hundredth is wanted. Of each line only the
+name is read first; only wanted lines are parsed, by Prometheus's own library (docs/decisions/0007).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 LONGEST_LINE_BYTES = 1 << 20
-"""A line that goes on for longer is passed over, like any that cannot be read."""
+"""Longer lines are skipped, like any that cannot be parsed."""
 
 
 class Sample(msgspec.Struct, frozen=True, gc=False):
-    """One line: the series' name, its labels, and its value, which may be NaN or infinite."""
+    """One sample: the series' name, its labels and its value, which may be NaN or infinite."""
 
     series: str
     labels: dict[str, str]
@@ -33,19 +33,19 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
 
 
 def endpoint(settings: AdminSettings, base: str) -> Transport:
-    """How to ask who is no broker (``http://host:port``), under the cluster's limits: the token is never sent there."""
+    """Transport to a server that is no broker (``http://host:port``): the cluster's limits, but never its token."""
     return Transport(dataclasses.replace(settings, urls=(base,), token=None), frozenset({"GET"}))
 
 
 class Exposition:
-    """One endpoint's answer while it is read.
+    """Metrics of one endpoint while they are read.
 
     Args:
-        pieces: The body as it comes.
-        most_bytes: How much of it is read at most; it may be exceeded by one piece.
+        pieces: The body, piece by piece.
+        most_bytes: Most bytes read of it; may be exceeded by one piece.
 
     Attributes:
-        cut: Whether more was there than was read.
+        cut: True if the body was longer than what was read.
     """
 
     def __init__(self, pieces: Iterable[bytes], most_bytes: int) -> None:
@@ -54,12 +54,13 @@ class Exposition:
         self.cut = False
 
     def samples(self, wanted: Mapping[str, float | None], endings: Sequence[str] = ()) -> Iterator[Sample]:
-        """The wanted series' samples; a line that cannot be read is passed over.
+        """Yields the samples of the wanted series; a line that cannot be parsed is skipped.
 
         Args:
-            wanted: Series by name. One with a resting value (such as 0 for a count of what should not be) yields its
-                first sample whatever it is, as that shows that the series is told at all, and then only the others.
-            endings: A series whose name ends in one of these is wanted too, as where names hold those of threads.
+            wanted: Series by name. One with a resting value (such as 0 for a counter of failures) yields its first
+                sample whatever its value, as presence proves the series is exported, and after that only samples of
+                another value.
+            endings: Suffixes of further wanted series, for names that contain those of threads.
         """
         resting = {name.encode(): value for name, value in wanted.items()}
         ends = tuple(ending.encode() for ending in endings)
@@ -85,7 +86,7 @@ class Exposition:
                 self.cut = True
                 return
             taken += len(piece)
-            if passing:  # the rest of a line that is too long
+            if passing:  # the rest of an overlong line
                 _, ended, piece = piece.partition(b"\n")  # noqa: PLW2901 - what is left of it
                 passing = not ended
             *lines, rest = (rest + piece).split(b"\n")

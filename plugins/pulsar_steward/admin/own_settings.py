@@ -1,7 +1,7 @@
-"""What a namespace or topic sets itself, read from the admin API's documents into the model's values.
+"""Settings that a namespace or topic sets itself, decoded from the admin API's documents into the model's values.
 
-Seen on 4.0.7: what is not set is absent from the namespace document, ``{}`` or ``null`` for a quota map, and an empty
-body for a single policy. Brokers before 2.8 called a quota's `limitSize` `limit`.
+Seen on 4.0.7: a setting that is not set is absent from the namespace document, ``{}`` or ``null`` for a quota map, and
+an empty body for a single policy. Brokers before 2.8 called a quota's `limitSize` `limit`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class QuotaDocument(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def value(self) -> BacklogQuota:
-        """The quota; a limit that is not told is none."""
+        """The quota as a model value; a limit that is absent means no limit."""
         size = self.limit if self.limit_size is None else self.limit_size
         time = self.limit_time
         return BacklogQuota(
@@ -50,12 +50,12 @@ class RetentionDocument(msgspec.Struct, frozen=True):
 
     @property
     def value(self) -> Retention:
-        """The retention."""
+        """The retention as a model value."""
         return Retention(minutes=self.minutes, megabytes=self.megabytes)
 
 
 class NamespaceDocument(msgspec.Struct, frozen=True):
-    """Of a namespace's policies those that Steward may change."""
+    """Namespace policies, limited to those that Steward may change."""
 
     backlog_quota_map: dict[str, QuotaDocument] | None = None
     retention_policies: RetentionDocument | None = None
@@ -63,7 +63,7 @@ class NamespaceDocument(msgspec.Struct, frozen=True):
 
     @property
     def settings(self) -> dict[SettingName, Setting]:
-        """What the namespace sets itself, by name; what it does not set is absent."""
+        """Settings of the namespace by name; a setting that it does not set is absent."""
         found = quotas_in(self.backlog_quota_map or {})
         if self.retention_policies is not None:
             found[SettingName.RETENTION] = self.retention_policies.value
@@ -73,12 +73,12 @@ class NamespaceDocument(msgspec.Struct, frozen=True):
 
 
 def quotas_in(documents: Mapping[str, QuotaDocument]) -> dict[SettingName, Setting]:
-    """Quotas by the admin API's word for their kind, as settings."""
+    """Converts quotas, keyed by the admin API's name of their kind, to settings."""
     return {name: documents[name.quota_type].value for name in QUOTAS if name.quota_type in documents}
 
 
 def own_settings_in(quotas: str, retention: str) -> dict[SettingName, Setting]:
-    """What is set on a topic itself, from the documents of its quotas and its retention; ``{}`` is none.
+    """Settings of a topic itself, from the documents of its quotas and its retention; ``{}`` means none.
 
     Raises:
         msgspec.DecodeError: If a document is of another shape.
@@ -90,7 +90,7 @@ def own_settings_in(quotas: str, retention: str) -> dict[SettingName, Setting]:
 
 
 def defaults_in(configuration: Mapping[str, str]) -> dict[SettingName, Setting]:
-    """What a broker with this configuration does where nothing is set; what means "nothing" is absent."""
+    """Defaults in a broker's configuration for what is not set; a default that means "nothing" is absent."""
     return dict(_defaults(configuration))
 
 
@@ -113,7 +113,7 @@ def _defaults(values: Mapping[str, str]) -> Iterator[tuple[SettingName, Setting]
 
 
 def _number(values: Mapping[str, str], key: str) -> float:
-    """A number that a broker told; what is none that it could go by counts as not set."""
+    """A number in the broker's configuration; 0 where it is missing or not usable."""
     try:
         number = float(values[key])
     except (KeyError, ValueError):

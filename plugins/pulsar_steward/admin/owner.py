@@ -1,7 +1,7 @@
-"""What only a topic's owner is asked, of suspects: these calls make somebody load the bundle where nobody owns it.
+"""Reads that only a topic's owner may get: elsewhere these calls would load a bundle that nobody owns.
 
-So whoever uses this has to know that the broker owns the topic's bundle, and from the broker itself, an instant before
-(`Reader.owned_bundles`). A redirect is never followed: it means that the bundle went elsewhere.
+So the caller has to know that the broker owns the topic's bundle, and from the broker itself, an instant before
+(`Reader.owned_bundles`). A redirect is never followed: it means that the bundle was moved.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class SubscriptionDetail(msgspec.Struct, frozen=True, rename="camel"):
-    """One subscription in a topic's ``stats``; None where the broker does not tell a figure."""
+    """One subscription in a topic's ``stats``; None where the broker does not report a figure."""
 
     msg_backlog: Figure = 0
     earliest_msg_publish_time_in_backlog: Figure = 0
@@ -41,7 +41,7 @@ class SubscriptionDetail(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class TopicDetail(msgspec.Struct, frozen=True, rename="camel"):
-    """A topic's ``stats``; -1 is the broker's word for "not known" and "no limit"."""
+    """A topic's ``stats``; -1 is the broker's value for "not known" and "no limit"."""
 
     publishers: list[msgspec.Raw] = []
     subscriptions: dict[str, SubscriptionDetail] = {}
@@ -52,7 +52,7 @@ class TopicDetail(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class CursorDetail(msgspec.Struct, frozen=True, rename="camel"):
-    """One cursor in a topic's ``internalStats``; of its properties the names count."""
+    """One cursor in a topic's ``internalStats``; of its properties only the names are used."""
 
     properties: dict[str, msgspec.Raw] = {}
     cursor_properties: dict[str, msgspec.Raw] = {}
@@ -72,7 +72,7 @@ class _State(msgspec.Struct, frozen=True):
 
 
 class OwnerReader(Closing):
-    """Reads topics of one broker that owns them; has no method that writes and a transport that refuses to.
+    """Reads topics of the broker that owns them; has no method that writes and a transport that refuses to.
 
     Every method raises `pulsar_steward.errors.AdminError` when there is no answer from this very broker.
     """
@@ -85,16 +85,16 @@ class OwnerReader(Closing):
         self._transport.close()
 
     def statistics(self, topic: str) -> TopicDetail:
-        """A topic's own statistics, without the figures for which a broker would have to lock or read ledgers."""
+        """A topic's ``stats``, without the figures for which a broker would have to lock or read ledgers."""
         query = {"getPreciseBacklog": "false", "subscriptionBacklogSize": "false"}
         return self._transport.get_here(f"{paths.topic(topic)}/stats", query).decoded(TopicDetail)
 
     def oldest_published_milliseconds(self, topic: str) -> int | None:
-        """When the oldest message was published that a subscription of the topic has not consumed, since the epoch.
+        """Publish time of the oldest message that some subscription of the topic has not consumed, since the epoch.
 
-        0: each has consumed everything; None: the broker does not tell of one that has not. The broker reads one entry
-        a subscription for it. Peeking would have that entry sent, and would make a subscription anew that was deleted
-        an instant before (docs/findings.md).
+        0: every subscription has consumed everything; None: the broker does not report a time for one that has not. The
+        broker reads one entry per subscription for it. Peeking would have that entry sent, and would create a
+        subscription again that was deleted an instant before (docs/findings.md).
         """
         query = {"getPreciseBacklog": "false", "subscriptionBacklogSize": "false", "getEarliestTimeInBacklog": "true"}
         told = self._transport.get_here(f"{paths.topic(topic)}/stats", query).decoded(TopicDetail)
@@ -103,7 +103,7 @@ class OwnerReader(Closing):
         return None if any(time <= 0 for time in times) else min(times, default=0)
 
     def coordinator_state(self, number: int) -> str | None:
-        """What a transaction coordinator of this broker is doing, such as ``Ready``; None: nobody uses it yet."""
+        """State of a transaction coordinator of this broker, such as ``Ready``; None: no client uses it yet."""
         try:
             query = {"coordinatorId": str(number)}
             return self._transport.get_here("/admin/v3/transactions/coordinatorStats", query).decoded(_State).state
@@ -111,22 +111,22 @@ class OwnerReader(Closing):
             return None
 
     def internals(self, topic: str) -> InternalDetail:
-        """A topic's ledgers and cursors."""
+        """A topic's ``internalStats``: its ledgers and cursors."""
         return self._transport.get_here(f"{paths.topic(topic)}/internalStats").decoded(InternalDetail)
 
     def own_quotas(self, topic: str) -> dict[str, Any]:
-        """Backlog quotas that are set on the topic itself, by type; the name of a partitioned one, not a partition's.
+        """Backlog quotas set on the topic itself, by type; takes a partitioned topic's own name, not a partition's.
 
-        The owner of its first partition is who has to be asked, as seen on 4.0.7.
+        The owner of its first partition has to be asked, as seen on 4.0.7.
         """
         return self._set_on(topic, "backlogQuotaMap", dict[str, Any]) or {}
 
     def own_retention(self, topic: str) -> dict[str, Any]:
-        """Retention that is set on the topic itself; empty where none is."""
+        """Retention set on the topic itself; empty if there is none."""
         return self._set_on(topic, "retention", dict[str, Any]) or {}
 
     def own_settings(self, topic: str) -> dict[SettingName, Setting]:
-        """What is set on the topic itself of what Steward may change, by name; of a partitioned one by its own name."""
+        """Settings of the topic itself that Steward may change, by name; takes a partitioned topic's own name."""
         found = quotas_in(self._set_on(topic, "backlogQuotaMap", dict[str, QuotaDocument]) or {})
         if retention := self._set_on(topic, "retention", RetentionDocument):
             found[SettingName.RETENTION] = retention.value
@@ -135,6 +135,6 @@ class OwnerReader(Closing):
         return found
 
     def _set_on(self, topic: str, policy: str, kind: type[T]) -> T | None:
-        """What is set on the topic itself; None where nothing is, as the body is empty then."""
+        """A policy set on the topic itself; None if it is not set, as the body is empty then."""
         answer = self._transport.get_here(f"{paths.topic(topic)}/{policy}", {"applied": "false"})
         return answer.decoded(kind) if answer.body else None

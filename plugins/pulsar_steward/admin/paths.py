@@ -12,7 +12,7 @@ TENANTS = "/admin/v2/tenants"
 
 
 def segment(name: str) -> str:
-    """One path segment, with everything quoted that could end it.
+    """Quotes a name as one path segment, with everything escaped that could end it.
 
     Raises:
         InvalidName: If the name is empty, ``.`` or ``..``: as a segment these name another resource than meant.
@@ -26,18 +26,18 @@ def segment(name: str) -> str:
 
 
 def namespace(name: str, *below: str) -> str:
-    """The path of a namespace (``tenant/ns``), or of something below it."""
+    """Path of a namespace (``tenant/ns``), or of something below it."""
     tenant, _, local = name.partition("/")
     return "/".join(["/admin/v2/namespaces", segment(tenant), segment(local), *below])
 
 
 def tenant_namespaces(tenant: str) -> str:
-    """The path that lists a tenant's namespaces."""
+    """Path that lists a tenant's namespaces."""
     return f"/admin/v2/namespaces/{segment(tenant)}"
 
 
 def topic(full_name: str, prefix: str = "/admin/v2") -> str:
-    """The path of a topic, ``persistent://tenant/ns/local name``.
+    """Path of a topic, ``persistent://tenant/ns/local name``.
 
     Raises:
         InvalidName: If it is no full name of a topic, or a part of it cannot be a segment.
@@ -50,5 +50,5 @@ def topic(full_name: str, prefix: str = "/admin/v2") -> str:
 
 
 def lookup(full_name: str) -> str:
-    """The path that looks a topic up, which loads its bundle."""
+    """Path that looks a topic up, which loads its bundle."""
     return topic(full_name, prefix="/lookup/v2/topic")

@@ -1,6 +1,6 @@
-"""What can be read of a cluster without changing it: no call here loads a bundle, creates a topic or a policy.
+"""Read access to a cluster that changes nothing: no call here loads a bundle or creates a topic or a policy.
 
-Which calls are safe in that sense was measured on a real cluster (docs/reading.md). Lookups, topic ``stats`` and
+Which calls have no such effect was measured on a real cluster (docs/reading.md). Lookups, topic ``stats`` and
 ``/admin/v3/transactions/coordinators`` are not among them: they make a broker load a bundle that nobody owned.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Bundles(msgspec.Struct, frozen=True):
-    """How a namespace is divided: its bundles' boundaries, of which there are two at least."""
+    """Bundles of a namespace: their boundaries, of which there are at least two."""
 
     boundaries: Annotated[list[Boundary], msgspec.Meta(min_length=2)]
 
@@ -63,7 +63,7 @@ class Reader(Closing):
         self._transport.close()
 
     def at(self, broker: str) -> Reader:
-        """A reader of one broker only (``host:webport``), for what each broker knows of itself."""
+        """Reader of one broker only (``host:webport``), for what each broker reports about itself."""
         return Reader(self._settings, broker=broker)
 
     def brokers(self) -> tuple[str, ...]:
@@ -85,15 +85,15 @@ class Reader(Closing):
         return str(document.get("serviceUrl", "")).partition("://")[2] or None
 
     def version(self) -> str:
-        """The Pulsar version of the broker that answers."""
+        """Pulsar version of the responding broker."""
         return bytes(self._transport.get(f"{paths.BROKERS}/version").body).decode(errors="replace").strip().strip('"')
 
     def runtime_configuration(self) -> dict[str, str]:
-        """The configuration of the broker that answers; every value is a string."""
+        """Runtime configuration of the responding broker; every value is a string."""
         return self._transport.read(f"{paths.BROKERS}/configuration/runtime", dict[str, str])
 
     def clock_skew_milliseconds(self) -> int | None:
-        """By how much the clock of the broker that answers is ahead of this machine's, to a second; None: not told."""
+        """Milliseconds that the responding broker's clock is ahead of this machine's, to a second; None: unknown."""
         asked_at = time.time()
         written = self._transport.get_here(f"{paths.BROKERS}/version").date
         middle = (asked_at + time.time()) / 2
@@ -101,10 +101,10 @@ class Reader(Closing):
             shown = parsedate_to_datetime(written or "").timestamp()
         except (ValueError, OverflowError):
             return None
-        return round((shown + 0.5 - middle) * 1000)  # whole seconds are written: half of one is gone on average
+        return round((shown + 0.5 - middle) * 1000)  # the header has whole seconds: half of one is lost on average
 
     def metrics(self) -> Generator[bytes]:
-        """Prometheus's text of the broker that answers, in pieces; close it where it is not used up."""
+        """Prometheus text of the responding broker, in pieces; close the generator where it is not used up."""
         return self._transport.pieces("/metrics/")
 
     def tenants(self) -> tuple[str, ...]:
@@ -116,15 +116,15 @@ class Reader(Closing):
         return tuple(sorted(self._transport.read(paths.tenant_namespaces(tenant), list[str])))
 
     def namespace_policies(self, namespace: str) -> bytes:
-        """All policies of a namespace, as one JSON document; its ``bundles.boundaries`` divide it."""
+        """All policies of a namespace, as one JSON document; ``bundles.boundaries`` holds its bundles."""
         return bytes(self._transport.get(paths.namespace(namespace)).body)
 
     def own_settings(self, namespace: str) -> dict[SettingName, Setting]:
-        """What a namespace sets itself of what Steward may change, by name; what it does not set is absent."""
+        """Settings of a namespace that Steward may change, by name; a setting that it does not set is absent."""
         return self._transport.read(paths.namespace(namespace), NamespaceDocument).settings
 
     def boundaries(self, namespace: str) -> tuple[str, ...]:
-        """Boundaries of a namespace's bundles, hexadecimal, rising."""
+        """Boundaries of a namespace's bundles, hexadecimal, in ascending order."""
         return tuple(self._transport.read(paths.namespace(namespace, "bundles"), Bundles).boundaries)
 
     def owned_bundles(self, pulsar_cluster: str, broker: str) -> tuple[str, ...]:
@@ -133,9 +133,9 @@ class Reader(Closing):
         return tuple(sorted(self._transport.read(path, dict[str, Any])))
 
     def topic_positions(self, namespace: str, bundle: str) -> dict[str, int] | None:
-        """Hash positions of the topics in a bundle by full name; None where nobody owns the bundle.
+        """Hash positions of the topics in a bundle by full name; None if nobody owns the bundle.
 
-        Transaction coordinators' partitions are among them, though no list of topics shows them.
+        Partitions of transaction coordinators are among them, though no list of topics has them.
         """
         path = paths.namespace(namespace, paths.segment(bundle), "topicHashPositions")
         try:
@@ -146,22 +146,22 @@ class Reader(Closing):
             raise
 
     def partitions(self, topic: str) -> int:
-        """Partitions of a topic; 0 where it is not partitioned or does not exist."""
+        """Number of a topic's partitions; 0 if it is not partitioned or does not exist."""
         try:
             return self._transport.read(f"{paths.topic(topic)}/partitions", _Partitioned).partitions
         except NotFound:
             return 0
 
     def topic_statistics(self) -> Body:
-        """Topics loaded on the broker that answers: namespace → bundle → domain → topic, JSON, up to a minute old."""
+        """Topics loaded on the responding broker: namespace → bundle → domain → topic, JSON, up to a minute old."""
         return self._transport.get(statistics.PATH).body
 
     def load_report(self) -> dict[str, Any]:
-        """Resources and throughput of the broker that answers."""
+        """Resources and throughput of the responding broker."""
         return self._transport.read("/admin/v2/broker-stats/load-report", dict[str, Any])
 
     def isolation_policies(self, pulsar_cluster: str) -> dict[str, Any]:
-        """Namespace isolation policies by name; empty where there are none."""
+        """Namespace isolation policies by name; empty if there are none."""
         path = f"{paths.CLUSTERS}/{paths.segment(pulsar_cluster)}/namespaceIsolationPolicies"
         try:
             answer = self._transport.get(path)

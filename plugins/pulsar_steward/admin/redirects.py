@@ -1,10 +1,10 @@
-"""What a redirect may change of a call: who is asked, and nothing of what is asked.
+"""Check that a redirect changes only the host of a call, and nothing of the request itself.
 
-Read in apache/pulsar (4.0, 4.2): brokers answer with the address that they were asked at, with another host and port,
+Read in apache/pulsar (4.0, 4.2): brokers redirect to the address that was requested, with another host and port,
 and with ``authoritative`` set or replaced. The classic load managers' leader takes ``destinationBroker`` out of an
-unload that it sends on to the bundle's owner, as it has stored by then where the bundle is to go; the extensible one
+unload that it redirects to the bundle's owner, as it has stored by then where the bundle is to go; the extensible one
 leaves it in (`PulsarWebResource.validateBundleOwnershipAsync`, `NamespacesBase.validateLeaderBrokerAsync`). Lookups up
-to 4.0 write the topic's name anew, by Java's `URLEncoder`, which makes a plus of a space (`TopicLookupBase`).
+to 4.0 encode the topic's name anew, by Java's `URLEncoder`, which makes a plus of a space (`TopicLookupBase`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DROPPED = "destinationBroker"
 LOOKUP = "/lookup/v2/topic/"
 
 _MEANINGLESS = frozenset(string.ascii_letters + string.digits + "-._~" + "!$&'()*,:@")
-"""What means itself in a path, escaped or not: not what divides segments, their parameters or the address."""
+"""Characters without a special meaning in a path, escaped or not: they divide no segments, parameters or addresses."""
 
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 _LONGEST_SHOWN = 60
@@ -33,11 +33,11 @@ Query = list[tuple[str, str]]
 
 
 def difference(asked: SplitResult, target: SplitResult) -> str | None:
-    """What a redirect's target would ask that was not asked, in words; None: it is the same call.
+    """Difference between a redirect's target and the original request, as a phrase; None: it is the same call.
 
     Args:
-        asked: The address that was asked first, before any redirect.
-        target: Where the redirect leads.
+        asked: Address of the original request, before any redirect.
+        target: Address that the redirect leads to.
     """
     now = _normal(target.path.replace("+", "%20") if target.path.startswith(LOOKUP) else target.path)
     if (was := _normal(asked.path)) != now:
@@ -53,7 +53,7 @@ def difference(asked: SplitResult, target: SplitResult) -> str | None:
 
 
 def _normal(path: str) -> str:
-    """A path in a normal form (RFC 3986): escapes of what needs none are undone, and all others in capitals.
+    """Normalises a path (RFC 3986): unneeded escapes are undone, all others are in capitals.
 
     An escaped slash stays one: it is part of a name, and a plain one divides names.
     """
@@ -74,7 +74,7 @@ def _written(query: Query) -> str:
 
 
 def _apart(now: Sequence[str], was: Sequence[str]) -> str:
-    """Two paths from where they part."""
+    """Describes two paths from the first segment in which they differ."""
     same = 0
     while same < min(len(now), len(was)) - 1 and now[same] == was[same]:
         same += 1
@@ -82,6 +82,6 @@ def _apart(now: Sequence[str], was: Sequence[str]) -> str:
 
 
 def shown(text: str) -> str:
-    """A part of an address, without what a terminal would obey, and not longer than what tells it apart."""
+    """Part of an address for a message: escaped, so that a terminal obeys nothing in it, and shortened."""
     plain = quote(text, safe="%/=&:@,;+!$'()*", errors="replace")
     return plain if len(plain) <= _LONGEST_SHOWN else f"{plain[:_LONGEST_SHOWN]}…"

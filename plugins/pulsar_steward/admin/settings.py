@@ -1,4 +1,4 @@
-"""Where a cluster's admin API is and how to be let in; also as variables of a process that looks for another one."""
+"""Address and credentials of a cluster's admin API, also passed to other processes as environment variables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 VARIABLES = "STEWARD_ADMIN_"
-"""Begins the name of each variable."""
+"""Prefix of each variable's name."""
 
 _URLS, TOKEN_VARIABLE, _CA_FILE, _ALLOWED = (
     f"{VARIABLES}{name}" for name in ("URLS", "TOKEN", "CA_FILE", "ALLOW_UNENCRYPTED_TOKEN")
@@ -29,14 +29,14 @@ _TOKEN = re.compile(r"[\x21-\x7e]+")
 
 @dataclass(frozen=True)
 class AdminSettings:
-    """Where a cluster's admin API is and how to be let in; safe to print, as the token hides itself.
+    """Address and credentials of a cluster's admin API; safe to print, as the token is masked.
 
     Attributes:
-        urls: ``http://host:port`` of one or more brokers (or a balancer before them), tried in turn.
-        token: Bearer token of a superuser, or None where the cluster asks for none.
+        urls: ``http://host:port`` of one or more brokers (or a balancer in front of them), tried in turn.
+        token: Bearer token of a superuser, or None if the cluster requires none.
         limits: Time limits and tries.
         ca_file: Certificates to trust for ``https``; None: the system's.
-        allow_unencrypted_token: Whether the token may go over ``http`` to another machine than this one.
+        allow_unencrypted_token: True if the token may be sent over ``http`` to another machine.
     """
 
     urls: tuple[str, ...]
@@ -67,19 +67,19 @@ class AdminSettings:
 
     @property
     def bases(self) -> tuple[str, ...]:
-        """The URLs without a path or a slash at the end."""
+        """The URLs without a path or a trailing slash."""
         return tuple(f"{self.scheme}://{urlsplit(url).netloc}" for url in self.urls)
 
     def base_of(self, broker: str) -> str:
-        """The URL of a broker by its id (``host:webport``)."""
+        """URL of a broker by its id (``host:webport``)."""
         return f"{self.scheme}://{broker}"
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str], limits: AdminPolicy) -> Self:
-        """What `in_environment` of another process wrote.
+        """Reads the settings that `in_environment` wrote in another process.
 
         Raises:
-            ConfigurationError: If the environment names no address, or none that can be one.
+            ConfigurationError: If the environment holds no address, or an invalid one.
         """
         urls = tuple(url.strip() for url in environment.get(_URLS, "").split(",") if url.strip())
         if not urls:
@@ -94,9 +94,9 @@ class AdminSettings:
         )
 
     def in_environment(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """An environment with these settings, and nothing of what it said about another cluster.
+        """Returns an environment with these settings, and without any that it had about another cluster.
 
-        Not as arguments, which others can read.
+        They are not passed as arguments, which other users can read.
         """
         written = {name: value for name, value in environment.items() if not name.startswith(VARIABLES)}
         written[_URLS] = ",".join(self.urls)
@@ -109,7 +109,7 @@ class AdminSettings:
         return written
 
     def token_for(self, url: str) -> SecretStr | None:
-        """What is sent along to an address.
+        """Token to send to an address, or None if there is none.
 
         Raises:
             ConfigurationError: If it would travel unencrypted, and nobody allowed that.
@@ -126,11 +126,11 @@ REMEDY = (
     "use the TLS address (with `ca_file` where the certificate is your own), or allow it with"
     ' `"allow_unencrypted_token": true` in the connection\'s extra'
 )
-"""For a token that may not travel as it would have to."""
+"""Remedy for a token that would be sent unencrypted."""
 
 
 def travels_unencrypted(url: str) -> bool:
-    """Whether what is sent to an address (``scheme://host:port``) leaves this machine as plain text."""
+    """True if data sent to an address (``scheme://host:port``) leaves this machine as plain text."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -145,7 +145,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _check_url(url: str) -> None:
-    """Refuses what is no admin URL, and never repeats what stands before an ``@``."""
+    """Rejects an invalid admin URL, without repeating credentials that precede an ``@``."""
     shown = url.rpartition("@")[2]
     if shown != url:
         raise ConfigurationError(f"the admin URL for {shown} holds a user or password: use a token")

@@ -1,8 +1,8 @@
-"""Typed reading of a broker's statistics of its topics: ``GET /admin/v2/broker-stats/topics``.
+"""Typed reader of a broker's topic statistics: ``GET /admin/v2/broker-stats/topics``.
 
 The document nests namespace → bundle → domain → topic and holds about 800 bytes a topic; for a broker with 100,000
-topics that is 80 MB. Only the two outer levels are read at once, each bundle's topics when they are asked for, those of
-a very large bundle a thousand at a time, and of each topic and client only what somebody uses.
+topics that is 80 MB. Only the two outer levels are decoded at once, each bundle's topics when they are needed, those of
+a very large bundle a thousand at a time, and of each topic and client only the fields that are used.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class PublisherStatistics(msgspec.Struct, frozen=True, gc=False, rename="camel")
 
 
 class ConsumerStatistics(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """One connected consumer; what is unacknowledged is told for subscriptions that several consumers share only."""
+    """One connected consumer; brokers report unacknowledged messages for shared subscriptions only."""
 
     connected_since: str = ""
     available_permits: Figure = 0
@@ -83,7 +83,7 @@ class TopicStatistics(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class BundleStatistics(msgspec.Struct, frozen=True):
-    """Loaded topics of one bundle by full name, of every domain; those of a very large bundle come in several."""
+    """Loaded topics of one bundle by full name, of every domain; a very large bundle comes in several parts."""
 
     namespace: str
     bundle: str
@@ -96,24 +96,24 @@ _names = msgspec.json.Decoder(dict[str, dict[str, msgspec.Raw]])
 _topic = msgspec.json.Decoder(TopicStatistics)
 
 LARGE_BUNDLE_BYTES = 32 << 20
-"""From here on a bundle's topics are not read all at once."""
+"""Size from which on a bundle's topics are not decoded all at once."""
 
 UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
-"""What comes of a document of another shape, of a bundle that is no range, and of a name that is no text."""
+"""Errors raised for a document of another shape, an invalid bundle range or a name that is no valid text."""
 
 TOPICS_AT_ONCE = 1_000
 
 
 def bundles_in(document: Body, broker: str, large: int = LARGE_BUNDLE_BYTES) -> Iterator[BundleStatistics]:
-    """Every bundle in a document of `Reader.topic_statistics`, one at a time.
+    """Yields every bundle in a document of `Reader.topic_statistics`, one at a time.
 
     Args:
         document: The body as the broker sent it.
-        broker: ``host:webport``, said in errors.
+        broker: ``host:webport``, named in errors.
         large: Bytes from which on a bundle comes in several parts.
 
     Raises:
-        BrokenAnswer: If the document, or the bundle that is next, cannot be read.
+        BrokenAnswer: If the document, or the next bundle, cannot be read.
     """
     try:
         for namespace, bundles in _outer.decode(document).items():
@@ -126,7 +126,7 @@ def bundles_in(document: Body, broker: str, large: int = LARGE_BUNDLE_BYTES) -> 
 
 
 def clients_by_bundle(document: Body, broker: str = "a broker") -> dict[str, int]:
-    """Connected producers and consumers of every bundle (``tenant/ns/range``) that has a loaded topic.
+    """Number of connected producers and consumers of every bundle (``tenant/ns/range``) with a loaded topic.
 
     Raises:
         BrokenAnswer: If the document cannot be read.
@@ -138,13 +138,13 @@ def clients_by_bundle(document: Body, broker: str = "a broker") -> dict[str, int
 
 
 def largest_backlog(document: Body, namespace: str, broker: str, *, topic: str | None = None) -> int:
-    """Bytes of the largest backlog of a topic of a namespace in a document of `Reader.topic_statistics`; 0: none.
+    """Bytes of the largest backlog of a namespace's topics in a document of `Reader.topic_statistics`; 0: none.
 
     Args:
         document: The body as the broker sent it.
         namespace: ``tenant/namespace``.
-        broker: ``host:webport``, said in errors.
-        topic: Only this one counts, or its partitions.
+        broker: ``host:webport``, named in errors.
+        topic: Restricts the result to this topic or its partitions.
 
     Raises:
         BrokenAnswer: If the document cannot be read.
@@ -153,13 +153,13 @@ def largest_backlog(document: Body, namespace: str, broker: str, *, topic: str |
 
 
 def backlogged(document: Body, namespace: str, broker: str, *, topic: str | None = None) -> dict[str, TopicStatistics]:
-    """The topics of a namespace with a backlog, by full name, without Pulsar's own, of which no quota is checked.
+    """Topics of a namespace with a backlog, by full name, without Pulsar's own, whose quotas are never checked.
 
     Args:
         document: The body as the broker sent it.
         namespace: ``tenant/namespace``.
-        broker: ``host:webport``, said in errors.
-        topic: Only this one counts, or its partitions.
+        broker: ``host:webport``, named in errors.
+        topic: Restricts the result to this topic or its partitions.
 
     Raises:
         BrokenAnswer: If the document cannot be read.
@@ -168,7 +168,7 @@ def backlogged(document: Body, namespace: str, broker: str, *, topic: str | None
 
 
 def _within(document: Body, namespace: str, broker: str, topic: str | None) -> Iterator[tuple[str, TopicStatistics]]:
-    """The loaded topics of a namespace by full name, or of these only one and its partitions."""
+    """Loaded topics of a namespace by full name, or only one topic and its partitions."""
     try:
         for bundle in _outer.decode(document).get(namespace, {}).values():
             for name, each in _topics_of(bundle).items():
@@ -188,7 +188,7 @@ def _is_of(name: str, topic: str) -> bool:
 
 
 def topics_in(document: Body, namespace: str, wanted: BundleRange, broker: str) -> dict[str, TopicStatistics]:
-    """The loaded topics of a bundle by full name, also where a document from before a split has them under the whole.
+    """Loaded topics of a bundle by full name, also from a document older than a split, with the undivided bundle.
 
     Raises:
         BrokenAnswer: If the document cannot be read.

@@ -1,8 +1,8 @@
-"""Calls to a cluster: which broker is asked, redirects, safe retries; nothing of Pulsar's paths.
+"""Calls to a cluster: choice of the broker, redirects and safe retries; Pulsar's paths are not known here.
 
 Redirects are followed here and not by `requests`, which drops the token on the way to another host or port: every
-broker is another host or port. The token goes to brokers of this cluster only, and what is called there is what was
-meant to be called (`pulsar_steward.admin.redirects`).
+broker is another host or port. The token is sent to brokers of this cluster only, and a redirected call has to be
+the same call (`pulsar_steward.admin.redirects`).
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ _CONFIGURATION_PATH = "/admin/v2/brokers/configuration/runtime"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 Place = tuple[str | None, int | None]
-"""A host, in small letters, and a port."""
+"""Host in lower case, and port."""
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """A 2xx answer: who gave it, its body as it came, and what the broker's clock showed (HTTP's ``Date``)."""
+    """A 2xx response: the responding broker, the body as it came, and the broker's clock (HTTP's ``Date``)."""
 
     method: str
     path: str
@@ -67,7 +67,7 @@ class Answer(msgspec.Struct, frozen=True):
     date: str | None = None
 
     def decoded(self, expected: type[T]) -> T:
-        """The JSON body as this type.
+        """Decodes the JSON body as this type.
 
         Raises:
             BrokenAnswer: If the body is not JSON or of another shape.
@@ -79,12 +79,12 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Transport(Closing):
-    """Exchanges with one cluster. Not for use by several threads at once.
+    """Sends requests to one cluster. Not for use by several threads at once.
 
     Args:
-        settings: Where the cluster is, the token and the limits.
-        methods: The HTTP methods that this transport may send at all; a reader's has GET only.
-        base: A single broker to ask, ``http://host:port``; None: any of the settings' URLs, in turn.
+        settings: The cluster's address, token and limits.
+        methods: HTTP methods that this transport may send at all; a reader's has GET only.
+        base: A single broker to call, ``http://host:port``; None: any of the settings' URLs, in turn.
     """
 
     def __init__(self, settings: AdminSettings, methods: frozenset[Method], base: str | None = None) -> None:
@@ -100,11 +100,11 @@ class Transport(Closing):
         self._exchange.close()
 
     def at(self, broker: str) -> Transport:
-        """The same transport towards one broker only (``host:webport``)."""
+        """Returns the same transport for one broker only (``host:webport``)."""
         return Transport(self._settings, self._methods, base=self._settings.base_of(broker))
 
     def get(self, path: str, query: Mapping[str, str] | None = None) -> Answer:
-        """Asks, and asks again, of the next base and with growing pauses, where the failure may pass.
+        """Sends a GET request; a failure that may pass is retried at the next base URL, after growing pauses.
 
         Raises:
             AdminError: The last failure, when every try failed.
@@ -112,7 +112,7 @@ class Transport(Closing):
         return self._tried(lambda: self._from_any_base("GET", path, query, None))
 
     def read(self, path: str, expected: type[T], query: Mapping[str, str] | None = None) -> T:
-        """The same, with the answer's JSON as this type: one that cannot be read may be asked of the next base too.
+        """Sends a GET request as `get` does and decodes its JSON as this type; an unreadable response is retried too.
 
         Raises:
             AdminError: The last failure, when every try failed.
@@ -130,17 +130,17 @@ class Transport(Closing):
         return retrying(ask)
 
     def get_here(self, path: str, query: Mapping[str, str] | None = None) -> Answer:
-        """Asks the first base once, and follows no redirect: for what is of use from that broker only.
+        """Sends a GET request to the first base URL once, without redirects: for what only that broker can return.
 
         Raises:
-            RedirectRefused: The broker sends its callers elsewhere.
+            RedirectRefused: The broker redirects its callers.
             AdminError: Anything else that went wrong.
         """
         url = self._bases[0] + path
         return self._checked("GET", url, self._not_redirected(url, self._exchange.whole("GET", url, query)))
 
     def pieces(self, path: str) -> Generator[bytes]:
-        """The same for what may be too large to be held, piece by piece; close the iterator where it is not used up."""
+        """Reads as `get_here` does, in pieces, for large bodies; close the iterator where it is not used up."""
         url = self._bases[0] + path
         received = self._exchange.pieces(url)
         with closing(received):
@@ -165,11 +165,11 @@ class Transport(Closing):
             path: The path, quoted.
             query: The query.
             body: To be sent as JSON.
-            may_leave: Asked right before each request leaves; what it raises keeps that request from leaving.
+            may_leave: Called right before each request is sent; an error that it raises stops that request.
 
         Raises:
-            AdminError: What went wrong. After `TimedOut`, `BrokenAnswer`, `ServerError` or an `Unreachable` the change
-                may have happened all the same: look before anything else.
+            AdminError: The failure. After `TimedOut`, `BrokenAnswer`, `ServerError` or an `Unreachable` the change
+                may have happened all the same: read the cluster before anything else.
         """
         return self._from_any_base(method, path, query, body, may_leave)
 
@@ -208,7 +208,7 @@ class Transport(Closing):
                 if not seen or (isinstance(error, AdminError) and not isinstance(error, NeverSent)):
                     raise
                 broker, reason = urlsplit(url).netloc, f"redirected here, and not sent: {error}"
-                # The broker that redirected here may have noted the change, so this is no longer "never sent".
+                # The broker that redirected here may have stored the change, so this is no longer "never sent".
                 raise Unreachable(method, asked.path, broker, reason) from error
             if response.status not in _REDIRECTS:
                 return self._checked(method, url, response)
@@ -219,7 +219,7 @@ class Transport(Closing):
         raise RedirectRefused(method, asked.path, urlsplit(url).netloc, "redirected in circles, or too often")
 
     def _target(self, method: Method, asked: SplitResult, url: str, response: Response) -> str:
-        """Where a redirect leads, if the same may be asked there and the token may go there."""
+        """Target of a redirect, if it is the same call and the token may be sent there."""
         here = urlsplit(url)
         try:
             there = urlsplit(urljoin(url, response.location or ""))
@@ -263,16 +263,16 @@ class Transport(Closing):
         return response
 
     def _is_member(self, place: Place) -> bool:
-        """Whether the settings or the cluster name it; the cluster is asked again about a place that was not known."""
+        """True if the settings or the cluster list this place; an unknown place makes it read the list again."""
         if place in {_place(urlsplit(base)) for base in self._settings.bases} or self._is_listed(place):
             return True
         self._members = frozenset(_place(urlsplit(self._settings.base_of(each))) for each in self._listed())
         return self._is_listed(place)
 
     def _is_listed(self, place: Place) -> bool:
-        """Whether the place is that of a listed broker, by its id or, over TLS, by the port that brokers have for that.
+        """True if the place is that of a listed broker, by its id or, over TLS, by the brokers' TLS port.
 
-        Ids carry the plain port where a broker has both.
+        Ids hold the plain port where a broker has both.
         """
         if place in self._members:
             return True
@@ -285,20 +285,20 @@ class Transport(Closing):
         return port in self._tls_ports
 
     def _listed(self) -> Iterable[str]:
-        """The brokers that the cluster lists."""
+        """Brokers that the cluster lists."""
         return self._from_a_base(_MEMBERS_PATH).decoded(list[Broker])
 
     def _tls_ports_told(self) -> frozenset[int | None]:
-        """The port that a broker behind a base has for TLS, which is as a rule that of all of them; none: not told."""
+        """TLS port of a broker behind a base URL, which as a rule is that of all brokers; empty: not reported."""
         try:
             told = self._from_a_base(_CONFIGURATION_PATH).decoded(dict[str, str]).get("webServicePortTls", "")
         except AdminError as error:
             log.info("which port brokers have for TLS is not known: %s", error)
             return frozenset()
-        return frozenset(int(port) for port in re.findall(r"[0-9]{1,5}", told))  # as Java writes it: Optional[8443]
+        return frozenset(int(port) for port in re.findall(r"[0-9]{1,5}", told))  # in Java's notation: Optional[8443]
 
     def _from_a_base(self, path: str) -> Answer:
-        """What a base answers by itself: a redirect would have to be checked by what is asked here."""
+        """Response of the first base URL that gives one; not redirected, as checking redirects takes this very call."""
         failure: AdminError | None = None
         for base in self._bases:
             url = base + path

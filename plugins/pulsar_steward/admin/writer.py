@@ -1,6 +1,7 @@
-"""What changes a cluster. Only `apply` may import this; import-linter holds it.
+"""Write access to a cluster. Only `apply` may import this; import-linter enforces it.
 
-A 2xx answer is no proof that anything happened (an unload of a bundle that nobody owns answers 204): read the cluster.
+A 2xx response is no proof that anything happened (an unload of a bundle that nobody owns returns 204): read the
+cluster.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Writer(Closing):
-    """Changes one cluster. A call is sent once and never repeated here."""
+    """Sends changes to one cluster. A call is sent once and never repeated here."""
 
     def __init__(self, settings: AdminSettings) -> None:
         self._transport = Transport(settings, frozenset({"GET", "PUT", "POST", "DELETE"}))
@@ -32,8 +33,8 @@ class Writer(Closing):
 
         Args:
             call: The call.
-            may_leave: Asked right before each request of it leaves, redirected ones too; what it raises keeps the
-                request from leaving, and is raised here where none left before.
+            may_leave: Called right before each request is sent, redirected ones too. An error that it raises stops the
+                request, and is raised here if no request was sent before.
 
         Raises:
             AdminError: It did not succeed. After `TimedOut`, `BrokenAnswer`, `Unreachable` or `ServerError` the change
