@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Parser of the job's command line."""
     made = argparse.ArgumentParser(prog="housekeeping.py", description=__doc__.partition("\n")[0])
     made.add_argument("--cluster", required=True, help="the cluster's name in Steward's connections")
     made.add_argument("--out", required=True, metavar="URI", help="the folder of snapshots")

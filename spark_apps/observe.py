@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Parser of the job's command line."""
     made = argparse.ArgumentParser(prog="observe.py", description=__doc__.partition("\n")[0])
     made.add_argument("--cluster", help="the cluster's name in Steward's connections")
     made.add_argument("--out", metavar="URI", help="the folder of snapshots")
@@ -36,11 +36,11 @@ def parser() -> argparse.ArgumentParser:
 
 
 def settings_of(arguments: argparse.Namespace, environment: Mapping[str, str]) -> AdminSettings:
-    """How to reach the cluster.
+    """Admin API settings of the cluster.
 
     Raises:
-        ConfigurationError: If the environment names no address, or none that can be one.
-        PolicyError: If the policy does not hold up.
+        ConfigurationError: If the environment holds no address, or an invalid one.
+        PolicyError: If the policy is not valid.
     """
     return AdminSettings.from_environment(environment, policy_of(arguments).admin)
 

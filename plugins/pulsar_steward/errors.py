@@ -48,12 +48,12 @@ class StewardError(Exception):
         return shown(self._message())
 
     def _message(self) -> str:
-        """What is said, with names and reasons as they came."""
+        """The message, with names and reasons as they were received."""
         return super().__str__()
 
 
 class PolicyError(StewardError):
-    """A policy file that does not hold up; each argument names a key and what would be valid."""
+    """A policy file that is not valid; each argument names a key and what would be valid."""
 
     def _message(self) -> str:
         return "; ".join(str(trouble) for trouble in self.args)
@@ -84,11 +84,11 @@ class InvalidName(StewardError, ValueError):
 
 
 class LeaseLost(StewardError):
-    """Another writer holds the cluster, or this writer's lease ran out."""
+    """Another writer holds the cluster's lease, or this writer's lease expired."""
 
 
 class Refused(StewardError):
-    """The gate stays shut: what was asked for was not approved by a person, or no longer is. Nothing was called."""
+    """A change is refused: no person approved it, or the approval is no longer valid. Nothing was called."""
 
 
 class Halted(Refused):
@@ -96,12 +96,12 @@ class Halted(Refused):
 
 
 class AdminError(StewardError):
-    """A call to the Pulsar admin API that did not answer as hoped.
+    """A call to the Pulsar admin API that failed.
 
     Attributes:
         method: The HTTP method of the call.
         path: The path of the call, as sent (quoted), without its query.
-        broker: ``host:port`` that was asked last, after any redirects.
+        broker: ``host:port`` of the last request, after any redirects.
         reason: What went wrong, in the broker's own words where it gave any; at most `REASON_LIMIT` characters.
     """
 
@@ -110,22 +110,22 @@ class AdminError(StewardError):
         self.path = path
         self.broker = broker
         self.reason = reason if len(reason) <= REASON_LIMIT else reason[: REASON_LIMIT - 1] + "…"
-        super().__init__(method, path, broker, self.reason)  # as given, so that it survives pickling
+        super().__init__(method, path, broker, self.reason)  # unchanged, so that it survives pickling
 
     def _message(self) -> str:
         return f"{self.method} {self.path} at {self.broker}: {self.reason}"
 
 
 class Unreachable(AdminError):
-    """No connection: refused, reset before an answer, or the name does not resolve."""
+    """No connection: refused, reset before a response, or the name does not resolve."""
 
 
 class TimedOut(AdminError):
-    """No answer within the time limit. The broker may still carry the call out."""
+    """No response within the time limit. The broker may still carry the call out."""
 
 
 class BrokenAnswer(AdminError):
-    """An answer that cannot be read: cut short, not JSON, or of another shape than documented."""
+    """A response that cannot be read: cut short, not JSON, or of another shape than documented."""
 
 
 class RedirectRefused(AdminError):
@@ -157,7 +157,7 @@ class NotFound(StatusError):
 
 
 class Conflict(StatusError):
-    """409: the broker will not do it now, such as a move to a broker that is not active."""
+    """409: the broker cannot do it now, such as a move to a broker that is not active."""
 
 
 class Precondition(StatusError):
@@ -173,7 +173,7 @@ class ServerError(StatusError):
 
 
 def error_for_status(status: int) -> type[StatusError]:
-    """The class of error for an HTTP status that is not 2xx."""
+    """Error class for an HTTP status that is not 2xx."""
     named: dict[int, type[StatusError]] = {
         401: NotAllowed,
         403: NotAllowed,

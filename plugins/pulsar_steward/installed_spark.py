@@ -1,7 +1,7 @@
-"""Which PySpark is installed here, and whether another package overwrote its files.
+"""The PySpark installed here, and a check whether another package overwrote its files.
 
-`pyspark` and `pyspark-client`, which Airflow's Spark provider asks for, hold the same files, of different versions.
-Neither pip nor uv notices: they are those of whichever was written last, or some of each.
+`pyspark` and `pyspark-client`, which Airflow's Spark provider requires, contain the same files, of different versions.
+Neither pip nor uv notices: the files are those of whichever was written last, or some of each.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ RECORDED = 3
 
 
 class InstalledSpark(NamedTuple):
-    """A PySpark, and what became of it.
+    """An installed PySpark and the state of its files.
 
     Attributes:
-        version: Of PySpark.
+        version: PySpark's version.
         client: The version of `pyspark-client` that is installed beside it, or None.
-        files: Python files of its package that PySpark was installed with.
-        foreign: Of these, how many are another package's by now, or gone.
+        files: Number of Python files that PySpark was installed with.
+        foreign: Number of these that belong to another package by now, or are missing.
     """
 
     version: str
@@ -42,7 +42,7 @@ class InstalledSpark(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Its state in a sentence."""
+        """State of the installation in a sentence."""
         beside = f", beside {CLIENT} {self.client}" if self.client else ""
         if not self.foreign:
             return f"{SPARK} {self.version}{beside}: its files are its own"
@@ -51,7 +51,7 @@ class InstalledSpark(NamedTuple):
 
     @property
     def remedy(self) -> str:
-        """What to do where files are not its own."""
+        """Remedy where files are not PySpark's own."""
         return (
             f"`pip uninstall --yes {CLIENT}`, then `pip install --force-reinstall --no-deps {SPARK}=={self.version}`;"
             " or give Spark a place of its own, outside of Airflow's environment (docs/start.md)"
@@ -59,10 +59,10 @@ class InstalledSpark(NamedTuple):
 
 
 def installed_spark(path: Sequence[str] | None = None) -> InstalledSpark | None:
-    """What is installed; None where PySpark is not.
+    """Finds the installed PySpark; None if there is none.
 
     Args:
-        path: Where to look, in place of where Python imports from.
+        path: Where to look, instead of `sys.path`.
     """
     pyspark, client = _found(SPARK, path), _found(CLIENT, path)
     if pyspark is None:
@@ -91,14 +91,14 @@ def _found(name: str, path: Sequence[str] | None) -> Distribution | None:
 
 
 def _recorded(distribution: Distribution) -> Iterator[tuple[str, str]]:
-    """Each file as it was installed: path, and `sha256=` with its digest. Python's own list leaves out what is gone."""
+    """Yields each installed file: path, and `sha256=` with its digest. Python's own list omits missing files."""
     for row in csv.reader((distribution.read_text("RECORD") or "").splitlines()):
         if len(row) == RECORDED and row[1]:
             yield row[0], row[1]
 
 
 def _is_own(file: Path, noted: str) -> bool:
-    """Whether a file is, byte for byte, what was installed."""
+    """True if a file is, byte for byte, what was installed."""
     method, _, digest = noted.partition("=")
     try:
         found = hashlib.new(method, file.read_bytes()).digest()

@@ -1,9 +1,9 @@
-"""Text from outside as a person reads it: as it is, and what cannot be seen in it spelled out.
+"""Display of text from outside: shown as it is, with invisible characters spelled out.
 
-Names of topics and people, brokers' reasons, comments and file names may hold anything: characters that turn the order
-of letters round, that have no width, that steer a terminal or end a line. Whatever puts such text before a person's
-eyes does so by `shown`, and adds what its own form asks for (escapes of Markdown or HTML). What machines keep, compare
-and send stays the text itself.
+Names of topics and people, brokers' reasons, comments and file names may contain anything: characters that reverse the
+order of letters, that have no width, that control a terminal or end a line. All code that displays such text to a
+person passes it through `shown`, and adds the escapes of its own format (Markdown or HTML). What machines store,
+compare and send stays the text itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_MARKS = 6
-"""Marks above and below one letter that are shown. Hebrew with its accents needs five; a heap covers other lines."""
+"""Most marks above and below one letter that are shown. Hebrew with its accents needs five; more cover other lines."""
 
 
 def _characters(*ranges: tuple[int, int]) -> frozenset[str]:
@@ -39,27 +39,27 @@ _UNSEEN = _characters(
     (0x1D159, 0x1D159),  # a musical note without a head
     (0xE0100, 0xE01EF),  # further variation selectors
 )
-"""What cannot be seen although Unicode counts it among letters, marks or symbols."""
+"""Characters that are invisible although Unicode counts them among letters, marks or symbols."""
 
 
 def shown(words: object) -> str:
-    r"""Words as a person reads them, on one line.
+    r"""Text as a person can read it, on one line.
 
     Letters of every script stay as they are, with the marks that belong to them. Spelled out with a backslash, as
-    Python does (``\n``, ``\x1b``, ``\u202e``, ``\U000e0061``), are control characters and whatever ends a line;
-    characters that set the direction; characters without width or shape, variation selectors among them; every blank
-    other than the space; halves of characters (lone surrogates); characters of no or of private meaning; and marks
-    that have no letter to stand on, such as one at the beginning of a name.
+    Python does (``\n``, ``\x1b``, ``\u202e``, ``\U000e0061``), are control characters and line ends; characters that
+    set the direction; characters without width or shape, variation selectors among them; every blank other than the
+    space; halves of characters (lone surrogates); unassigned and private-use characters; and marks without a letter
+    to belong to, such as one at the beginning of a name.
 
-    A backslash stays as it is, so showing what was shown already changes nothing; and two names that look alike need
-    not be the same: what tells names apart is the record, not the look.
+    A backslash stays as it is, so a second application changes nothing. Two names may look alike and still differ:
+    names are told apart by the record, not by how they look.
     """
     line = str(words)
     return line if line.isascii() and line.isprintable() else _spelled(line, _as_python)
 
 
 def shown_json(document: bytes) -> bytes:
-    r"""JSON with the same characters as JSON's own escapes (``\u202e``): whoever decodes it gets what was encoded.
+    r"""JSON with the same characters escaped as JSON does it (``\u202e``): decoding it gives what was encoded.
 
     Args:
         document: JSON, encoded; line breaks between its parts stay.
@@ -70,9 +70,9 @@ def shown_json(document: bytes) -> bytes:
 
 
 def shown_trace(error: BaseException) -> str:
-    """An error with its causes: a line for each call that led there, and one for what each error says.
+    """Traceback of an error with its causes: one line for each call, and one for each error's message.
 
-    What an error of some library says may quote anything.
+    An error of another library may quote anything.
     """
     parts = traceback.TracebackException.from_exception(error).format()
     return "\n".join(
@@ -81,7 +81,7 @@ def shown_trace(error: BaseException) -> str:
 
 
 def _spelled(line: str, spelling: Callable[[str], str]) -> str:
-    told, marks = [], MAX_MARKS  # as if a letter before had all that it may have: nothing stands on what is not there
+    told, marks = [], MAX_MARKS  # as if the preceding letter had all its marks: a mark without a letter is spelled out
     for each in line:
         kind, seen = category(each)[0], each.isprintable() and each not in _UNSEEN
         marks = MAX_MARKS if not seen or kind not in "LM" else marks + 1 if kind == "M" else 0
@@ -98,38 +98,38 @@ def _as_json(character: str) -> str:
 
 
 LOGGERS = frozenset({"pulsar_steward", "steward_spark"})
-"""The packages whose loggers say nothing but what is `shown`."""
+"""Packages whose log messages pass through `shown`."""
 
 
 class ShownRecords:
-    """Makes log records, those of Steward's own loggers with their words as `shown`.
+    """Log record factory that passes the messages of Steward's own loggers through `shown`.
 
-    A filter of a logger does not see what its children say, and one of a handler only holds where that handler is; each
-    record is made here, whoever writes it down.
+    A filter of a logger does not see its children's records, and one of a handler works only where that handler is;
+    each record is made here, whichever handler writes it.
 
     Args:
-        make: What made records before.
+        make: The previous record factory.
     """
 
     def __init__(self, make: Callable[..., logging.LogRecord]) -> None:
         self._make = make
 
     def __call__(self, *arguments: Any, **named: Any) -> logging.LogRecord:
-        """A record; the arguments are those of `logging.LogRecord`."""
+        """Makes a record; the arguments are those of `logging.LogRecord`."""
         record = self._make(*arguments, **named)
         if str(record.name).partition(".")[0] not in LOGGERS:
             return record
-        with suppress(Exception):  # words that do not fit their arguments: the handler tells so, as always
+        with suppress(Exception):  # arguments that do not match the message: the handler reports it, as always
             told = record.getMessage()
             if (line := shown(told)) != told:
                 record.msg, record.args = line, ()
         if record.exc_info and record.exc_info[1]:
-            record.exc_text = shown_trace(record.exc_info[1])  # formatters take this before they make it themselves
+            record.exc_text = shown_trace(record.exc_info[1])  # formatters use this instead of making it themselves
         return record
 
 
 def show_logs() -> None:
-    """From now on nothing in what Steward logs makes a line of its own or steers a terminal; again is harmless."""
+    """Installs `ShownRecords`: no log message can add a line or control a terminal. Repeating it is harmless."""
     before = logging.getLogRecordFactory()
     if not isinstance(before, ShownRecords):
         logging.setLogRecordFactory(ShownRecords(before))

@@ -1,4 +1,4 @@
-"""Carrying one function out on many things side by side: by threads here, by Spark's tasks in `steward_spark`."""
+"""Mapping of one function over many items in parallel: on threads here, in Spark's tasks in `steward_spark`."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ R = TypeVar("R")
 
 
 class MapOver(Protocol):
-    """Carries a function out on each of some things, and gives back what it returned, in their order.
+    """Maps a function over some items in parallel, and returns the results in the items' order.
 
-    Where that is done in other processes, function, things and results are pickled. The function may hold a secret; a
-    thing must not.
+    Where this runs in other processes, function, items and results are pickled. The function may contain a secret; an
+    item must not.
     """
 
     def __call__(self, function: Callable[[T], R], things: Sequence[T], what: str = "shards") -> list[R]:
-        """Carries it out; `what` says in a word what the things are, for whoever watches."""
+        """Maps the function; `what` is a word for the items, shown in progress messages."""
 
 
 def on_this_thread(function: Callable[[T], R], things: Sequence[T], what: str = "shards") -> list[R]:  # noqa: ARG001 - nobody watches
-    """One after the other."""
+    """Maps the function over one item after the other, on the calling thread."""
     return [function(thing) for thing in things]
 
 
 @dataclass(frozen=True)
 class OnThreads:
-    """So many at a time, on threads of this process."""
+    """Maps over this many items at a time, on threads of this process."""
 
     threads: int
 
     def __call__(self, function: Callable[[T], R], things: Sequence[T], what: str = "shards") -> list[R]:  # noqa: ARG002 - as above
-        """Carries it out; the first error ends it."""
+        """Maps the function; the first error ends it."""
         pool = ThreadPoolExecutor(self.threads)
         try:
             return list(pool.map(function, things))
         finally:
-            # Whoever is interrupted does not wait for what is under way: a broker may take minutes to answer.
+            # An interrupt does not wait for calls in progress: a broker may take minutes to respond.
             pool.shutdown(wait=False, cancel_futures=True)

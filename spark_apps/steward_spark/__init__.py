@@ -1,1 +1,1 @@
-"""The Spark jobs: collect brokers' documents in parallel, and look for trouble in what was collected."""
+"""The Spark jobs: collect brokers' documents in parallel, and diagnose the snapshot."""

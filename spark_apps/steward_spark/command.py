@@ -1,4 +1,4 @@
-"""What both jobs' command lines have in common: arguments, the policy, log lines, and how errors are told."""
+"""Common parts of both jobs' command lines: arguments, the policy, logging and error messages."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ log = logging.getLogger("steward_spark")
 
 
 def add_policy(parser: argparse.ArgumentParser) -> None:
-    """Adds the two ways to give a policy."""
+    """Adds the two options that give a policy."""
     policy = parser.add_mutually_exclusive_group()
     policy.add_argument("--policy", type=Path, metavar="FILE", help="the cluster's policy, YAML (default: none)")
     policy.add_argument("--policy-json", metavar="JSON", help="the same as one JSON document")
 
 
 def policy_of(arguments: argparse.Namespace) -> Policy:
-    """The policy that the arguments give; that of the cluster, where they name one.
+    """Policy from the arguments; for the cluster that they name, if they do.
 
     Raises:
-        PolicyError: If it does not hold up, or the file that was named is missing.
+        PolicyError: If it is not valid, or its file is missing.
     """
     policy = _written(arguments)
     return policy.for_cluster(arguments.cluster) if "cluster" in arguments else policy
@@ -49,7 +49,7 @@ def _written(arguments: argparse.Namespace) -> Policy:
 
 
 def run(job: Callable[[], str]) -> int:
-    """Runs a job, prints what it made as the last line, and tells an expected error in one line."""
+    """Runs a job, prints its result as the last line, and logs an expected error in one line; returns the exit code."""
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("py4j").setLevel(logging.WARNING)
     try:

@@ -1,4 +1,4 @@
-"""Any file system that Hadoop reaches, as a snapshot's folder needs it."""
+"""Snapshot storage on any file system that Hadoop reaches."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 
 def files_at(spark: SparkSession, uri: str) -> Files:
-    """The file system of a URI: which one that is without a scheme is a matter of Hadoop's configuration."""
+    """File system of a URI; for one without a scheme, Hadoop's configuration decides."""
     found = HadoopFiles(spark)
     return LocalFiles() if found.local(uri) is not None else found
 
 
 class HadoopFiles(Files):
-    """A file system that is only reached through Java.
+    """File system that is reached only through Java.
 
     Args:
-        spark: The session whose configuration says how.
+        spark: The session with Hadoop's configuration.
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -82,5 +82,5 @@ class HadoopFiles(Files):
 
 
 def java_class(spark: SparkSession, name: str) -> Any:
-    """A class of Java by its full name; asked for part by part, each part would be looked for as a class of its own."""
+    """Returns a Java class by its full name; attribute by attribute, py4j would look each part up as a class."""
     return getattr(spark.sparkContext._jvm, name)  # noqa: SLF001 - there is no other way to Java

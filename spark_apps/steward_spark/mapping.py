@@ -1,4 +1,4 @@
-"""Spark as the hands of the library: it carries one function out on many things, each in a task of one job."""
+"""Implementations of `MapOver` with Spark: one function, mapped over many items, each in a task of one job."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ R = TypeVar("R")
 
 
 class SparkMap:
-    """Carries a function out by Spark's tasks, one a thing; `pulsar_steward.parallel.MapOver` says what holds of both.
+    """Maps a function by Spark's tasks, one per item; see `pulsar_steward.parallel.MapOver`.
 
-    A function travels inside the job, as Spark's configuration and plans may be logged. Spark would write one that is
-    larger than 1 MiB to a disk, and it may hold the token: what has no bound is a thing, which holds no secret.
+    The function travels inside the job, as Spark's configuration and plans may be logged. Spark would write a function
+    larger than 1 MiB to disk, and it may contain the token: data of unbounded size goes into items, which hold no
+    secret.
 
     Args:
         spark: The session.
@@ -31,7 +32,7 @@ class SparkMap:
         self._spark = spark
 
     def __call__(self, function: Callable[[T], R], things: Sequence[T], what: str = "shards") -> list[R]:
-        """Carries it out."""
+        """Maps the function over the items."""
         if not things:
             return []
         context = self._spark.sparkContext
@@ -41,7 +42,7 @@ class SparkMap:
 
 
 class SparkMapOverFiles:
-    """The same for shards of a snapshot whose files only Hadoop can read: tasks are handed their content by Spark.
+    """Maps over shards of a snapshot whose files only Hadoop can read: Spark passes their content to the tasks.
 
     Args:
         spark: The session.
@@ -51,13 +52,13 @@ class SparkMapOverFiles:
         self._spark = spark
 
     def __call__(self, function: Callable[[T], R], things: Sequence[T], what: str = "shards") -> list[R]:
-        """Carries it out."""
+        """Maps the function over the items."""
         number_of = {_below(place): number for number, thing in enumerate(things) for place in _places(thing)}
         if not number_of:
             return SparkMap(self._spark)(function, things, what)
         context = self._spark.sparkContext
         context.setJobDescription(what)
-        # Their names are known: Spark would look for them by a job of its own where there are many.
+        # The files are known: Spark would list many of them in a job of its own.
         self._spark.conf.set("spark.sql.sources.parallelPartitionDiscovery.threshold", str(2**31 - 1))
         names = sorted({place for thing in things for place in _places(thing)})
         files = self._spark.read.format("binaryFile").load(names).select("path", "content").rdd
@@ -84,5 +85,5 @@ def _filled(thing: Any, contents: Mapping[str, bytes]) -> Any:
 
 
 def _below(place: str) -> str:
-    """What follows the folder of snapshots: Hadoop may tell the rest in another way than it was given."""
+    """Part of a path below the folder of snapshots: Hadoop may return the rest in another form than it was given."""
     return place[place.rindex("/cluster=") :]

@@ -1,4 +1,4 @@
-"""One observation in one Spark application: collects a snapshot where it is not there yet, and diagnoses it."""
+"""One observation in one Spark application: collects a snapshot unless it exists already, and diagnoses it."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FEWEST_TASKS = 4
-"""For brokers, where there are as many: also as many shards as a snapshot has at least."""
+"""Fewest tasks for reading brokers, if there are as many; also the fewest shards of a snapshot."""
 
 TASKS_A_CORE = 2
-"""So that one that has to wait for a broker does not leave its core idle."""
+"""Tasks for each core, so that a task that waits for a broker does not leave its core idle."""
 
 ASKED_A_CORE = 4
-"""Brokers asked at the same time: while one's answer is read, others make theirs. So many documents are in memory."""
+"""Brokers read at the same time for each core: one response is decoded while others arrive. All are in memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """What is to be observed.
+    """Parameters of an observation.
 
     Attributes:
         cluster: The cluster's name in Steward's connections.
         out: URI of the folder of snapshots.
-        taken_at: When collecting began, with its time zone.
-        policy: The cluster's.
-        at_once: Brokers asked at the same time, at most; None: a few for each of Spark's cores.
+        taken_at: Snapshot time: when collecting began, with its time zone.
+        policy: The cluster's policy.
+        at_once: Brokers read at the same time, at most; None: a few for each of Spark's cores.
     """
 
     cluster: str
@@ -56,11 +56,11 @@ class Observation:
 
 
 def observe(spark: SparkSession, settings: AdminSettings, observation: Observation) -> str:
-    """Takes a snapshot and diagnoses it; one that is there already is only diagnosed. Returns its URI.
+    """Takes a snapshot, unless it exists already, and diagnoses it. Returns its URI.
 
     Raises:
         AdminError: If the cluster cannot be read at all.
-        ConfigurationError: If it cannot be carried out so, or the token would travel unencrypted to a broker.
+        ConfigurationError: If the settings do not allow it, or the token would travel unencrypted to a broker.
         NobodyAnswered: If not one broker could be read.
         SnapshotError: If the snapshot cannot be written or read again.
     """
@@ -74,14 +74,14 @@ def observe(spark: SparkSession, settings: AdminSettings, observation: Observati
 
 
 def diagnose_snapshot(spark: SparkSession, uri: str, policy: Policy) -> str:
-    """Looks for trouble in a finished snapshot. Returns its URI.
+    """Diagnoses a finished snapshot. Returns its URI.
 
     Raises:
         SnapshotError: If it is not finished, or cannot be read or written.
     """
     folder = SnapshotFolder(files_at(spark, uri), uri)
     log.info("looking for trouble")
-    # Tasks read files themselves where they lie in a folder, and are else handed them by Spark.
+    # Tasks read files of a local or shared folder themselves; others are passed to them by Spark.
     map_over: MapOver = SparkMapOverFiles(spark) if folder.staging() is None else SparkMap(spark)
     diagnose(folder, policy, map_over)
     return folder.uri
@@ -90,7 +90,7 @@ def diagnose_snapshot(spark: SparkSession, uri: str, policy: Policy) -> str:
 def collect_snapshot(
     spark: SparkSession, settings: AdminSettings, observation: Observation, folder: SnapshotFolder
 ) -> None:
-    """Takes a snapshot, by Spark's tasks. Raises as `observe`."""
+    """Takes a snapshot, by Spark's tasks. Raises as `observe` does."""
     order = Order(cluster=observation.cluster, taken_at=observation.taken_at, policy=observation.policy.collect)
     cores = spark.sparkContext.defaultParallelism
     most = observation.at_once or ASKED_A_CORE * cores

@@ -1,4 +1,4 @@
-"""Says how far a Spark job is, while it runs: a bar in a terminal, a log line every few seconds anywhere else."""
+"""Progress of a running Spark job: a bar in a terminal, a log line every few seconds anywhere else."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ FRAME_SECONDS = 0.2
 
 
 def told(words: str) -> None:
-    """Says what begins now."""
+    """Logs what begins now."""
     log.info("%s", words)
 
 
 @contextlib.contextmanager
 def watched(spark: SparkSession, things: str) -> Iterator[None]:
-    """Shows, while the block runs, how many tasks of the running stages are done; each reads some of the things."""
+    """Shows, while the block runs, how many tasks of the running stages are done; `things` names what they read."""
     done = threading.Event()
     watch = _show if sys.stderr.isatty() else _log
     watcher = threading.Thread(target=watch, args=(spark, things, done), daemon=True)
@@ -56,7 +56,7 @@ def _show(spark: SparkSession, things: str, done: threading.Event) -> None:
 
 
 def _stages(spark: SparkSession) -> Iterator[tuple[int, int]]:
-    """Finished and all tasks of each running stage."""
+    """Yields the finished and the total number of tasks of each running stage."""
     tracker = spark.sparkContext.statusTracker()
     for number in tracker.getActiveStageIds():
         stage = tracker.getStageInfo(number)

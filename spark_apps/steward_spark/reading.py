@@ -1,4 +1,4 @@
-"""Brokers' answers on their way into a snapshot that lies where only Hadoop reaches: through Spark's own writers."""
+"""Broker reading for snapshots on storage that only Hadoop reaches: Spark's own writers write them."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 class KeptBySpark(BrokerReading):
-    """In Spark's memory, and on its disks where that is full, until it is written.
+    """Keeps what was read in Spark's memory, and on its disks where that is full, until it is written.
 
     Args:
         spark: The session.
-        settings: How to reach the cluster; they travel inside the pickled function.
-        folder: The snapshot's.
+        settings: Admin API settings of the cluster; they travel inside the pickled function.
+        folder: The snapshot's folder.
         division: How brokers are divided into tasks.
     """
 
@@ -43,7 +43,7 @@ class KeptBySpark(BrokerReading):
         self._answers: DataFrame | None = None
 
     def read(self, tasks: Sequence[BrokerTask], scope: Scope) -> Tables:
-        """As `BrokerReading.read`."""
+        """See `BrokerReading.read`."""
         settings, at_once = self._settings, self._division.at_once
 
         def answered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -61,17 +61,17 @@ class KeptBySpark(BrokerReading):
         return {name: _rows(small[name], schema.field(name).type) for name in names}
 
     def samples(self, series: str) -> pa.Table:
-        """As `BrokerReading.samples`."""
+        """See `BrokerReading.samples`."""
         rows = self._rows_of(METRICS)
         return rows.where((rows["series"] == series) & rows["topic"].isNotNull()).toArrow()
 
     def take_in(self) -> None:
-        """As `BrokerReading.take_in`; what one task read has the same number in the file's name of each table."""
+        """See `BrokerReading.take_in`; rows that one task read have the same number in each table's file name."""
         for table in SHARDED:
             self._rows_of(table).write.mode("overwrite").parquet(f"{self._folder.uri}/{table.name}")
 
     def end(self) -> None:
-        """As `BrokerReading.end`."""
+        """See `BrokerReading.end`."""
         if self._answers is not None:
             self._answers.unpersist()
 

@@ -1,4 +1,4 @@
-"""The snapshot's tables as Spark sees them; their columns are named and typed in `pulsar_steward.model.tables`."""
+"""The snapshot's tables as Spark schemas; `pulsar_steward.model.tables` names and types their columns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def spark_schema(table: Table) -> StructType:
 
 
 def answer_ddl(tables: Sequence[Table]) -> str:
-    """One struct column a table, as `pulsar_steward.collect.arrow.answer_schema` has them."""
+    """DDL with one struct column per table, as `pulsar_steward.collect.arrow.answer_schema` has them."""
     return ", ".join(f"`{table.name}` struct<{_columns(table, ': ')}>" for table in tables)
 
 

@@ -1,4 +1,4 @@
-"""The Spark session of all applications: what seconds on one machine need, unless it is told otherwise."""
+"""The Spark session of all applications, set up for jobs of seconds on one machine unless configured otherwise."""
 
 from __future__ import annotations
 
@@ -14,34 +14,35 @@ DEFAULTS = {
     "spark.log.level": "ERROR",
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.catalogImplementation": "in-memory",
-    # How far it is, is told by the applications themselves.
+    # The applications show progress themselves.
     "spark.ui.showConsoleProgress": "false",
-    # Java only starts tasks, which work in Python. `spark-submit` starts Java itself, so whoever calls that has to pass
+    # Java only starts tasks, which work in Python. `spark-submit` starts Java itself, so its caller has to pass
+    # this on. ~2
     # this on.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.parquet.compression.codec": "zstd",
 }
-"""What whoever submits the job may set otherwise: quick to start, and small."""
+"""Defaults that the submitter may override: quick to start, and small."""
 
 FIXED = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
-"""What the snapshots rest on: times in UTC, and a `_SUCCESS` at the root only.
+"""Settings that snapshots rely on, which no submitter may override: times in UTC, and a `_SUCCESS` at the root only.
 
-Spark's event log and its pages are whoever's who submits: what a job is given holds no secret (tested).
+The submitter decides about Spark's event log and pages: nothing that a job is given contains a secret (tested).
 """
 
 
 def spark_session(name: str) -> SparkSession:
-    """The session of this process, started when it is first asked for."""
+    """Spark session of this process, started on the first call."""
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - the command line answers --help without Spark
     from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if "PYSPARK_GATEWAY_PORT" in os.environ:
-        # Started by spark-submit: what was submitted, the master too, is only known once Java has been spoken to.
+        # Started by spark-submit: the submitted settings, the master too, are known only once Java has been called.
         SparkContext._ensure_initialized()  # noqa: SLF001 - there is no other way to see it before the session
     given = SparkConf()
     builder = SparkSession.builder.appName(name)

@@ -1,4 +1,4 @@
-"""Whether executors write where the driver reads: a path may name another disk on each machine.
+"""Check that executors write to the storage that the driver reads: a path may be another disk on each machine.
 
 Spark itself does not notice: rows that an executor writes to its own disk are missing in the table, without an error.
 """
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOOKS_A_CORE = 2
-"""Tasks for each core of the executors, so that hardly an executor gets none."""
+"""Tasks for each core of the executors, so that nearly every executor gets one."""
 
 
 def require_shared(spark: SparkSession, uri: str) -> None:
-    """Checks that executors see the folder that the driver sees; of no interest to Spark on one machine.
+    """Checks that executors see the folder that the driver sees; does nothing for Spark on one machine.
 
     Args:
         spark: The session.
-        uri: The folder of snapshots; made where it is a path that does not exist.
+        uri: The folder of snapshots; created if it is a path that does not exist.
 
     Raises:
         ConfigurationError: If an executor sees another one.
@@ -55,7 +55,7 @@ def require_shared(spark: SparkSession, uri: str) -> None:
 
 
 def _folder(spark: SparkSession, uri: str) -> Path | None:
-    """The path on this machine that Hadoop takes it for, which without a scheme is a matter of its configuration."""
+    """Path of the URI on this machine, or None if it is none; without a scheme, Hadoop's configuration decides."""
     configuration = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - Hadoop has no other door
     place = java_class(spark, "org.apache.hadoop.fs.Path")(uri)
     if place.getFileSystem(configuration).getUri().getScheme() != "file":
@@ -64,7 +64,7 @@ def _folder(spark: SparkSession, uri: str) -> Path | None:
 
 
 def _looking(mark: Path) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Gives the machine's name where the mark is not to be seen."""
+    """Function for tasks that yields the machine's name where the mark is not visible."""
 
     def look(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
