@@ -1,1 +1,1 @@
-"""What brokers say of themselves → Arrow record batches, in bounded memory; knows nothing of Spark."""
+"""Collection of brokers' documents as Arrow record batches, in bounded memory; independent of Spark."""

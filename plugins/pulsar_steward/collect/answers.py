@@ -1,4 +1,4 @@
-"""Everything that one broker is asked, but for what its answers give reason to ask."""
+"""Responses that one broker is always asked for; further requests depend on them and are made elsewhere."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Answers:
-    """What one broker said.
+    """Responses of one broker.
 
     Attributes:
-        owned: Its bundles.
-        load: Its resources; empty where it keeps no report of them.
-        positions: Of the topics in the coordinators' bundles that it owns.
-        clock_skew_milliseconds: By how much its clock is ahead; None: not told.
-        configuration: Empty where it does not tell.
+        owned: The bundles that it owns.
+        load: Its load report; empty if it has none.
+        positions: Hash positions of the topics in the coordinators' bundles that it owns.
+        clock_skew_milliseconds: By how much its clock is ahead; None: not reported.
+        configuration: Its runtime configuration; empty if it could not be read.
         metrics: Its Prometheus series.
     """
 
@@ -49,19 +49,19 @@ class Answers:
 
 
 def asked(settings: AdminSettings, broker: str, pulsar_cluster: str, policy: CollectPolicy) -> tuple[Body, Answers]:
-    """Asks a broker; returns its statistics, as it sent them, and all else.
+    """Reads a broker; returns its topic statistics, as it sent them, and everything else.
 
     Args:
-        settings: How to reach the cluster.
+        settings: Admin API settings of the cluster.
         broker: ``host:webport``.
         pulsar_cluster: The cluster's own name.
-        policy: How much is looked at.
+        policy: How much is collected.
 
     Raises:
-        AdminError: If what a snapshot needs cannot be read.
+        AdminError: If something that a snapshot needs cannot be read.
     """
     with Reader(settings, broker=broker) as reader:
-        # Statistics first: what is asked later is younger, and says which of them still hold.
+        # Statistics first: the bundles read afterwards are newer, and show which statistics still apply.
         document = reader.topic_statistics()
         owned = owned_by_namespace(reader.owned_bundles(pulsar_cluster, broker))
         return document, Answers(
@@ -75,7 +75,7 @@ def asked(settings: AdminSettings, broker: str, pulsar_cluster: str, policy: Col
 
 
 def _or_none(ask: Callable[[], T]) -> T | None:
-    """What is of use, but not needed: where it cannot be read, it is left out."""
+    """Reads something optional; None, and a warning, if it cannot be read."""
     try:
         return ask()
     except (AdminError, *UNFIT) as error:
@@ -84,7 +84,7 @@ def _or_none(ask: Callable[[], T]) -> T | None:
 
 
 def _load_report(reader: Reader) -> dict[str, Any]:
-    """The broker's resources; a load manager that keeps no report leaves them unknown."""
+    """Load report of the broker; empty where its load manager keeps none."""
     try:
         return reader.load_report()
     except StatusError:

@@ -1,4 +1,4 @@
-"""Arrow schemas of the snapshot's tables, and of what a collecting task answers with."""
+"""Arrow schemas of the snapshot's tables, and of the results of a collecting task."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ SUSPECTS = Table(
 )
 
 BROKER_TABLES = (BROKERS, BUNDLES, CONFIGURATION, SUSPECTS, *SHARDED)
-"""What is read of each broker."""
+"""Tables read from each broker."""
 
 DRILL_TABLES = (DRILLED, OWN_POLICIES)
-"""What is read of a broker's suspects."""
+"""Tables read from a broker about its suspects."""
 
 NAMESPACE_TABLES = (NAMESPACES, UNREAD)
-"""What is read of each namespace."""
+"""Tables read for each namespace."""
 
 
 class Piece(NamedTuple):
@@ -86,7 +86,7 @@ def answer_schema(tables: Sequence[Table]) -> pa.Schema:
 
 
 def as_answer(piece: Piece, tables: Sequence[Table]) -> pa.RecordBatch:
-    """The same rows as a batch of `answer_schema(tables)`."""
+    """Converts rows to a batch of `answer_schema(tables)`."""
     schema, rows = answer_schema(tables), piece.rows
     columns = [pa.nulls(rows.num_rows, field.type) for field in schema]
     place = [table.name for table in tables].index(piece.table.name)

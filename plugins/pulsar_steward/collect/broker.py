@@ -1,4 +1,4 @@
-"""Brokers → Arrow batches: each itself, the bundles it owns, and the topics and subscriptions that are loaded on it."""
+"""Brokers as Arrow batches: each broker, the bundles it owns, and the topics and subscriptions loaded on it."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ if TYPE_CHECKING:
     from pulsar_steward.collect.side_by_side import Task
 
 Sums = dict[tuple[str, str], BundleSum]
-"""Namespace and range → what the bundle carries."""
+"""Sum of each bundle, by namespace and range."""
 
 _RATES = ("message_rate_in", "message_rate_out", "throughput_in_bytes", "throughput_out_bytes")
 
 
 class BrokerTask(msgspec.Struct, frozen=True):
-    """A broker to be read.
+    """One broker to read.
 
     Attributes:
         broker: ``host:webport``.
         pulsar_cluster: The cluster's own name.
-        leader: Whether it leads the load manager.
+        leader: True if it leads the load manager.
     """
 
     broker: str
@@ -58,11 +58,11 @@ class BrokerTask(msgspec.Struct, frozen=True):
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """How much is read of every broker.
+    """Extent of what is read of every broker.
 
     Attributes:
-        taken_at: When the snapshot is taken, with its time zone.
-        policy: How much is looked at.
+        taken_at: Snapshot time, with its time zone.
+        policy: How much is collected.
     """
 
     taken_at: datetime
@@ -76,25 +76,25 @@ def read_brokers(
     at_once: int = 1,
     waiting: Waiting | None = None,
 ) -> Iterator[Piece]:
-    """Asks brokers everything, and yields rows of `BROKER_TABLES`.
+    """Reads brokers completely, and yields rows of `BROKER_TABLES`.
 
-    All or nothing: a broker whose answers end in the middle, cannot be read, or hold what no table can, yields nothing
-    but the row that says so. Until then its rows are held. One that is slow, or never answers, is waited for while
+    All or nothing: a broker whose responses end early, cannot be read, or contain what no table can store, yields only
+    the row that reports the failure. Its rows are held back until then. While a broker is slow or never responds,
     others are read.
 
     Args:
-        settings: How to reach the cluster.
+        settings: Admin API settings of the cluster.
         tasks: The brokers.
         scope: How much is read of each.
-        at_once: Brokers that are asked at the same time, at most; so many documents are there at a time.
-        waiting: Told which are waited for.
+        at_once: Brokers read at the same time, at most; as many documents are in memory at a time.
+        waiting: Keeps track of the brokers whose responses are pending.
     """
     waiting = waiting or Waiting()
     yield from side_by_side((_read(settings, task, scope, waiting) for task in tasks), at_once)
 
 
 def _read(settings: AdminSettings, task: BrokerTask, scope: Scope, waiting: Waiting) -> Task[Piece]:
-    """Asks one broker, makes rows of its answers, asks what these give reason to, and returns all rows."""
+    """Reads one broker: converts its responses to rows, makes the requests that follow from them, returns all rows."""
     began = time.monotonic()
     rows = _TopicRows(task, scope)
 
@@ -109,9 +109,9 @@ def _read(settings: AdminSettings, task: BrokerTask, scope: Scope, waiting: Wait
     try:
         document, answers = yield ask
         rows.add(document, answers.owned)
-        del document  # it may be large, and what comes next takes its time
+        del document  # it may be large, and the next requests take time
         positions = answers.positions | (yield ask_positions)
-        # Made here, and not when somebody takes them: until then the broker may turn out to be unread.
+        # Made here, before any row is handed out: until then the broker may still turn out to be unreadable.
         others = [
             *_bundles(task, rows.sums, positions),
             *_configuration(task, answers),
@@ -131,7 +131,7 @@ def _read(settings: AdminSettings, task: BrokerTask, scope: Scope, waiting: Wait
 
 
 class _TopicRows:
-    """Rows of one broker's topics, subscriptions and clients, held until all of it was read."""
+    """Rows of one broker's topics, subscriptions and clients, held back until it was read completely."""
 
     def __init__(self, task: BrokerTask, scope: Scope) -> None:
         recent = Recent(scope.taken_at, scope.policy.recent_minutes)
@@ -141,11 +141,11 @@ class _TopicRows:
 
     @property
     def sums(self) -> Sums:
-        """What each bundle that the broker owns carries."""
+        """Sum of each bundle that the broker owns."""
         return self._topics.sums
 
     def add(self, document: Body, owned: Owned) -> None:
-        """Makes rows of a broker's statistics.
+        """Converts a broker's topic statistics to rows.
 
         Raises:
             BrokenAnswer: If they cannot be read to their end.
@@ -158,11 +158,11 @@ class _TopicRows:
         self._held.add(self._topics.rest())
 
     def taken(self) -> Iterator[Piece]:
-        """Takes out the rows."""
+        """Yields the rows and removes them."""
         return self._held.taken()
 
     def let_go(self) -> None:
-        """Forgets the rows."""
+        """Discards the rows."""
         self._held.let_go()
 
 
@@ -190,7 +190,7 @@ def _configuration(task: BrokerTask, answers: Answers) -> Iterator[Piece]:
 
 
 def _itself(task: BrokerTask, answers: Answers, total: BundleSum, bundles: int, began: float) -> Iterator[Piece]:
-    """The row of a broker that was read, with what it said of its resources."""
+    """Row of a broker that was read, with its load report."""
     values = {
         "read": True,
         "bundles": bundles,
@@ -208,7 +208,7 @@ def _itself(task: BrokerTask, answers: Answers, total: BundleSum, bundles: int, 
 
 
 def _failed(task: BrokerTask, failure: str, began: float) -> Iterator[Piece]:
-    """The row of a broker that could not be read."""
+    """Row of a broker that could not be read."""
     return _row(task, {"read": False, "failure": failure}, began)
 
 
@@ -221,7 +221,7 @@ def _row(task: BrokerTask, values: Mapping[str, object], began: float) -> Iterat
 
 
 def _percent(resource: Any) -> float | None:
-    """Use of its limit; None where it is not reported or the broker does not know the limit (it says -1000)."""
+    """Percentage of a resource's limit in use; None if not reported or the broker does not know the limit (-1000)."""
     match resource:
         case {"usage": int() | float() as usage, "limit": int() | float() as limit} if limit > 0:
             return 100.0 * usage / limit

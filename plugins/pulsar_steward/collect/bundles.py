@@ -1,4 +1,4 @@
-"""All bundles of all namespaces: those that the boundaries make, with those that brokers say they own."""
+"""All bundles of all namespaces: those defined by the boundaries, joined with those that brokers report as owned."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from joined order by namespace, bundle
 
 
 def all_bundles(namespaces: pa.Table, owned: pa.Table, *, partial: bool) -> pa.Table:
-    """The table `bundles`.
+    """Builds the table `bundles`.
 
     Args:
         namespaces: The table `namespaces`.
-        owned: What brokers own, columns of `bundles`.
-        partial: Whether a broker could not be read, so that a bundle that nobody named may be its.
+        owned: Bundles that brokers own, columns of `bundles`.
+        partial: True if a broker could not be read: it may own any bundle that no other broker reported.
     """
     with duckdb.connect() as connection:
         connection.register("namespaces", namespaces)
@@ -47,7 +47,7 @@ def all_bundles(namespaces: pa.Table, owned: pa.Table, *, partial: bool) -> pa.T
 
 
 def with_positions(bundles: pa.Table, computed: dict[str, list[int]]) -> pa.Table:
-    """The same bundles; those of ``pulsar/system`` whose positions nobody could be asked for get computed ones.
+    """Adds computed positions to those bundles of ``pulsar/system`` that had no owner to ask for them.
 
     Args:
         bundles: The table `bundles`.

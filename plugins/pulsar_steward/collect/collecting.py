@@ -53,16 +53,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NAMESPACES_A_TASK = 200
-"""Namespaces that one task asks for in turn, a few milliseconds each."""
+"""Namespaces that one task reads one after the other, a few milliseconds each."""
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be collected.
+    """Parameters of a collection.
 
     Attributes:
         cluster: The cluster's name in Steward's connections.
-        taken_at: When collecting began, with its time zone.
-        policy: How much is looked at.
+        taken_at: Snapshot time: when collecting began, with its time zone.
+        policy: How much is collected.
     """
 
     cluster: str
@@ -77,14 +77,14 @@ class NobodyAnswered(StewardError):
 def collect(
     settings: AdminSettings, order: Order, folder: SnapshotFolder, reading: BrokerReading, map_over: MapOver
 ) -> None:
-    """Takes a snapshot. A broker or namespace that does not answer makes it partial.
+    """Takes a snapshot. A broker or namespace that does not respond makes it partial.
 
     Args:
-        settings: How to reach the cluster.
-        order: What is to be collected.
-        folder: The snapshot's.
-        reading: How brokers are read.
-        map_over: Carries out what is asked beside that.
+        settings: Admin API settings of the cluster.
+        order: Parameters of the collection.
+        folder: The snapshot's folder.
+        reading: Reads the brokers.
+        map_over: Runs all other requests in parallel.
 
     Raises:
         AdminError: If the cluster cannot be read at all.
@@ -94,7 +94,7 @@ def collect(
     with Reader(settings) as reader:
         overview = look_over(reader)
     for broker in overview.brokers:
-        settings.token_for(settings.base_of(broker))  # told here, and not by each task that would ask one
+        settings.token_for(settings.base_of(broker))  # raises here, once, and not in each task that would read one
     collecting = _Collecting(settings, order, overview, map_over)
     try:
         small = collecting.brokers(reading)
@@ -118,7 +118,7 @@ class _Collecting:
         self._settings, self._order, self._overview, self._map_over = settings, order, overview, map_over
 
     def brokers(self, reading: BrokerReading) -> Tables:
-        """Asks all brokers, and returns what is small of them."""
+        """Reads all brokers, and returns their small tables."""
         began = time.monotonic()
         overview = self._overview
         tasks = [BrokerTask(name, overview.pulsar_cluster, name == overview.leader) for name in overview.brokers]
@@ -139,7 +139,7 @@ class _Collecting:
         return small
 
     def tables(self, small: Tables, reading: BrokerReading) -> Mapping[str, tuple[Table, pa.Table]]:
-        """Every table that is not large, and what is added to the metrics."""
+        """Every table that is not large, and the rows to add to the metrics."""
         brokers = small[BROKERS.name].sort_by("broker")
         unread = brokers.filter(~pc.field("read"))["broker"].to_pylist()
         asked = self._namespaces_and_endpoints()
@@ -168,7 +168,7 @@ class _Collecting:
         return together(self._map_over(asker, things, "namespaces"), (*NAMESPACE_TABLES, METRICS))
 
     def _drilled(self, suspects: pa.Table, namespaces: pa.Table, bundles: pa.Table, reading: BrokerReading) -> pa.Table:
-        """Asks owners about suspects."""
+        """Reads suspects from their owners."""
         policy = self._order.policy
         topics = worst_of(suspects, policy.drilled_topics)
         tasks = tasks_of(wanted_of(topics, namespaces), bundles, self._overview.pulsar_cluster)
@@ -202,7 +202,7 @@ class _Collecting:
 
 @dataclass(frozen=True)
 class _Asked:
-    """Some namespaces, or a bookie's or ZooKeeper's address."""
+    """Item of a task: some namespaces, or the address of a bookie or ZooKeeper."""
 
     namespaces: Sequence[str] = ()
     url: str | None = None
@@ -210,14 +210,14 @@ class _Asked:
 
 @dataclass(frozen=True)
 class _Asker:
-    """Asks for namespaces, or a bookie or ZooKeeper for its metrics."""
+    """Reads namespaces, or the metrics of a bookie or ZooKeeper."""
 
     settings: AdminSettings
     placement: Placement
     policy: CollectPolicy
 
     def __call__(self, asked: _Asked) -> Tables:
-        """Asks."""
+        """Reads one item."""
         if asked.url is not None:
             pieces = read_endpoint(self.settings, asked.url, self.policy.metrics_megabytes)
         else:
@@ -227,18 +227,18 @@ class _Asker:
 
 @dataclass(frozen=True)
 class _Driller:
-    """Asks a broker for its suspects."""
+    """Reads suspects from their broker."""
 
     settings: AdminSettings
     policy: CollectPolicy
 
     def __call__(self, task: DrillTask) -> Tables:
-        """Asks."""
+        """Reads the suspects of one broker."""
         return tables_of(drill(self.settings, task, self.policy), DRILL_TABLES)
 
 
 def _computed(coordinators: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
-    """The coordinators' positions by bundle."""
+    """Positions of the coordinators by bundle."""
     found: dict[str, list[int]] = defaultdict(list)
     for each in coordinators:
         if each["bundle"] is not None:

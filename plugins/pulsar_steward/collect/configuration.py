@@ -1,11 +1,11 @@
-"""Which of a broker's settings are kept: those that something reads.
+"""List of the broker settings that a snapshot stores: only those that something reads.
 
-A setting comes with the check that asks for it, and goes with it: `tests/architecture/test_collected_is_used.py` holds
-the two to each other, and docs/reading.md lists them.
+A setting is added with the check that needs it, and removed with it: `tests/architecture/test_collected_is_used.py`
+compares the two, and docs/reading.md lists them.
 
-A broker tells all of its settings, passwords among them (``brokerClientTlsKeyStorePassword``,
-``managedLedgerPassword``, tokens in ``brokerClientAuthenticationParameters``), so there is a list of what may be kept
-and none of what may not. Whole families are never named by a pattern.
+A broker reports all of its settings, passwords among them (``brokerClientTlsKeyStorePassword``,
+``managedLedgerPassword``, tokens in ``brokerClientAuthenticationParameters``), so this is a list of what may be stored
+and not of what may not. Whole families are never named by a pattern.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ KEPT = frozenset(
         "ttlDurationDefaultInSeconds",
     }
 )
-"""The settings that are kept, by their names in ``broker.conf``."""
+"""Settings that are stored, by their names in ``broker.conf``."""
 
 
 def kept(configuration: Mapping[str, str]) -> dict[str, str]:
-    """Of a broker's runtime configuration what may be kept, by name."""
+    """Settings of a broker's runtime configuration that may be stored, by name."""
     return {key: configuration[key] for key in sorted(KEPT & configuration.keys())}

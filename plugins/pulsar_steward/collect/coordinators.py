@@ -1,4 +1,4 @@
-"""Where each transaction coordinator is: arithmetic on bundles, as asking for it would load them."""
+"""Placement of the transaction coordinators: computed from bundles, as asking the brokers would load them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class SystemBundle(msgspec.Struct, frozen=True):
-    """A bundle of ``pulsar/system``: its range as written, who owns it (None: nobody), and whether that is known."""
+    """A bundle of ``pulsar/system``: its range as text, its owner (None: nobody), and whether the owner is known."""
 
     bundle: str
     owner: str | None
@@ -32,12 +32,12 @@ class Coordinator(msgspec.Struct, frozen=True):
 
 
 def placement(count: int, bundles: Iterable[SystemBundle]) -> list[Coordinator]:
-    """Where the coordinators 0 to `count` - 1 are.
+    """Computes the placement of the coordinators 0 to `count` - 1.
 
     Args:
-        count: Transaction coordinators of the cluster.
-        bundles: The bundles of ``pulsar/system``. Where one was split meanwhile, it may be there besides its halves:
-            those that are owned count first.
+        count: Number of the cluster's transaction coordinators.
+        bundles: The bundles of ``pulsar/system``. One that was split meanwhile may be there besides its halves:
+            owned bundles take precedence.
     """
     bundles = tuple(bundles)
     owned = _Ranges([bundle for bundle in bundles if bundle.owner is not None])
@@ -54,7 +54,7 @@ def _placed(number: int, owned: _Ranges, others: _Ranges) -> Coordinator:
 
 
 class _Ranges:
-    """Bundles by position; there may be gaps between them."""
+    """Bundles by hash position; there may be gaps between them."""
 
     def __init__(self, bundles: Sequence[SystemBundle]) -> None:
         pairs = [(BundleRange.parse(bundle.bundle), bundle) for bundle in bundles]

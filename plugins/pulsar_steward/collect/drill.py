@@ -1,7 +1,7 @@
-"""A broker's suspects → Arrow batches: their own statistics, which the broker-wide document does not hold.
+"""Statistics of single topics on suspicion (*suspects*) as Arrow batches; the broker-wide document lacks them.
 
 The calls load a bundle that nobody owns. So a bundle's owner is asked whether it still owns it before its topics are
-asked for, redirects are not followed, and what went elsewhere is left out: looking changes nothing.
+read, redirects are not followed, and topics that were moved are left out: reading changes nothing.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CALL_SECONDS = 10
-"""For one call: a topic that is stuck must not hold up the others, and may well be among the suspects."""
+"""Time limit of one call: a topic that is stuck must not delay the others, and may well be among the suspects."""
 
 
 class Wanted(msgspec.Struct, frozen=True, order=True):
-    """Something to be asked of a bundle's owner.
+    """One request to a bundle's owner.
 
     Attributes:
         bundle: ``tenant/ns/range``, which has to be owned.
-        topic: Full name; for its policies that of a partitioned topic, not of a partition.
-        policies: Its own policies are asked for, and else its statistics.
-        internals: Its ledgers and cursors as well.
+        topic: Full name; for policies that of a partitioned topic, not of a partition.
+        policies: True: read the topic's own policies; False: its statistics.
+        internals: True: read its ledgers and cursors as well.
     """
 
     bundle: str
@@ -62,9 +62,9 @@ class DrillTask(msgspec.Struct, frozen=True):
 
 
 def drill(settings: AdminSettings, task: DrillTask, policy: CollectPolicy) -> Iterator[Piece]:
-    """Asks a broker for its suspects, one after the other, and yields rows of `DRILL_TABLES`.
+    """Reads a broker's suspects, one after the other, and yields rows of `DRILL_TABLES`.
 
-    What cannot be read is logged and left out; a broker that does not answer is asked no more.
+    What cannot be read is logged and left out; once a broker does not respond, no more is read from it.
     """
     limits = settings.limits.model_copy(
         update={
@@ -84,7 +84,7 @@ def drill(settings: AdminSettings, task: DrillTask, policy: CollectPolicy) -> It
 
 
 class _Drilling:
-    """One broker while it is asked."""
+    """Reads the suspects of one broker and collects their rows."""
 
     def __init__(self, task: DrillTask, reader: Reader, owner: OwnerReader, pace: Pace) -> None:
         self._task = task
@@ -95,7 +95,7 @@ class _Drilling:
         self._policies = Rows(OWN_POLICIES)
 
     def all(self) -> None:
-        """Asks for everything, a bundle at a time, of those that the broker still owns."""
+        """Makes all requests, bundle by bundle, for those that the broker still owns."""
         for bundle, wanted in groupby(sorted(self._task.wanted), key=lambda each: each.bundle):
             self._pace.wait()
             if self._owns(bundle):
@@ -103,12 +103,12 @@ class _Drilling:
                     self._ask(each)
 
     def rest(self) -> Iterator[Piece]:
-        """Everything that was answered."""
+        """Yields the rows of all responses."""
         yield from self._details.rest()
         yield from self._policies.rest()
 
     def _owns(self, bundle: str) -> bool:
-        """Whether the broker still owns a bundle; where it does not say, nothing of it may be asked."""
+        """True if the broker still owns a bundle; False where that is unknown: its topics may not be read then."""
         try:
             owns = bundle in self._reader.owned_bundles(self._task.pulsar_cluster, self._task.broker)
         except GIVING_UP:
@@ -133,7 +133,7 @@ class _Drilling:
         quotas = self._owner.own_quotas(topic)
         self._pace.wait()
         retention = self._owner.own_retention(topic)
-        own_settings_in(_json(quotas), _json(retention))  # as those read it again who plan by it
+        own_settings_in(_json(quotas), _json(retention))  # decoded as planners will decode it, so that it fails here
         self._policies.require_fit(topic, _json(quotas), _json(retention))
         self._policies.add([topic], [_json(quotas)], [_json(retention)])
 
@@ -159,7 +159,7 @@ class _Drilling:
 
 
 def rows_of(wanted: Wanted, detail: TopicDetail, internals: InternalDetail | None) -> Iterator[dict[str, Any]]:
-    """A topic's rows of `drilled`, by column: one a subscription, or one of the topic where it has none."""
+    """Rows of a topic in `drilled`, by column: one per subscription, or one for the topic if it has none."""
     size, seconds = detail.backlog_quota_limit_size, detail.backlog_quota_limit_time
     age = detail.oldest_backlog_message_age_seconds
     topic = {
@@ -167,7 +167,7 @@ def rows_of(wanted: Wanted, detail: TopicDetail, internals: InternalDetail | Non
         "namespace": wanted.bundle.rpartition("/")[0],
         "oldest_backlog_age_seconds": age if age >= 0 else None,
         "quota_limit_bytes": size if size >= 0 else None,
-        "quota_limit_seconds": seconds if seconds > 0 else None,  # the broker looks at no age where the limit is 0
+        "quota_limit_seconds": seconds if seconds > 0 else None,  # the broker checks no age if the limit is 0
         "slowest_subscription": detail.oldest_backlog_message_subscription_name,
         "ledgers": None if internals is None else len(internals.ledgers),
     }

@@ -1,7 +1,7 @@
-"""Parquet files that a task writes by itself, one a table: to a folder, so where every task and the driver see it.
+"""Parquet files that a task writes itself, one per table, to a folder that every task and the driver can see.
 
-Spark's own way leads from Arrow to rows of Java's and from these to Parquet, which costs more than all else of
-collecting (docs/performance.md). It remains the way to any other file system.
+Spark's own way converts Arrow to Java's rows and these to Parquet, which costs more than all the rest of
+collecting (docs/performance.md). It is still used for any other file system.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from pulsar_steward.model.tables import Table
 
 GROUP_ROWS = 100_000
-"""Rows in a row group: what is read at a time."""
+"""Rows in a row group: the unit of reading."""
 
 ALL_DIFFERENT = frozenset({"topic", "labels_json"})
-"""Columns whose texts hardly repeat: a dictionary of them would be given up when it is full."""
+"""Columns whose texts hardly repeat: a dictionary of them would be abandoned once it is full."""
 
 
 class TableFiles(Closing):
-    """A file for each of some tables: ``FOLDER/TABLE/NAME``. What was begun and not closed counts nowhere.
+    """One file for each of some tables: ``FOLDER/TABLE/NAME``. A file that was not closed is never used.
 
     Args:
-        folder: What holds a folder for each table; made where it is missing.
-        name: Of each file; no other task, and no other try of the same, may have it.
-        tables: Of which there is a file, if only an empty one.
+        folder: Contains a folder for each table; created if missing.
+        name: Name of each file; no other task, and no other try of the same, may use it.
+        tables: The tables; each gets a file, even if it has no rows.
     """
 
     def __init__(self, folder: Path, name: str, tables: Sequence[Table]) -> None:
@@ -47,14 +47,14 @@ class TableFiles(Closing):
         self._files = {table.name: _File(self._open, Path(folder, table.name), name, table) for table in tables}
 
     def takes(self, piece: Piece) -> bool:
-        """Writes rows of one of its tables; False: they are another table's."""
+        """Writes rows of one of its tables; returns False if they are another table's."""
         file = self._files.get(piece.table.name)
         if file is not None:
             file.add(piece.rows)
         return file is not None
 
     def written(self) -> Iterator[Piece]:
-        """Closes the files, and names them."""
+        """Closes the files, and yields their names."""
         for file in self._files.values():
             file.flush()
         self.close()

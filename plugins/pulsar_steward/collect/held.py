@@ -1,4 +1,4 @@
-"""Rows that are held until it is known whether they count: in memory as long as they are few, then on disk."""
+"""Rows held back until it is known whether they are valid: in memory as long as they are few, then on disk."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from pulsar_steward.model.tables import Table
 
 IN_MEMORY_BYTES = 64 << 20
-"""Of Arrow rows: what about 100,000 topics come to."""
+"""Bytes of Arrow rows that stay in memory: about 100,000 topics."""
 
 
 class Held:
-    """Pieces in the order in which they came, or by table where they were too many.
+    """Pieces in the order in which they were added, or by table if there were too many.
 
     Args:
         most: Bytes up to which they stay in memory.
@@ -37,7 +37,7 @@ class Held:
         self._open = ExitStack()
 
     def add(self, pieces: Iterable[Piece]) -> None:
-        """Holds them."""
+        """Adds pieces, and moves them to disk once there are too many."""
         for piece in pieces:
             self._pieces.append(piece)
             self._size += piece.rows.nbytes
@@ -45,7 +45,7 @@ class Held:
                 self._spill()
 
     def taken(self) -> Iterator[Piece]:
-        """Everything, once; then nothing is held any more."""
+        """Yields all pieces and removes them."""
         with self._open:
             for table, path, writer in self._spilled.values():
                 writer.close()
@@ -55,7 +55,7 @@ class Held:
         self._forget()
 
     def let_go(self) -> None:
-        """Holds nothing any more."""
+        """Discards all pieces."""
         self._open.close()
         self._forget()
 

@@ -1,4 +1,4 @@
-"""Prometheus endpoints → Arrow batches of the table `metrics`: a broker's own, and those that the policy names."""
+"""Prometheus endpoints as Arrow batches of the table `metrics`: the brokers' and those that the policy names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MEGABYTE = 1 << 20
 
 
 class Metrics(msgspec.Struct, frozen=True):
-    """What an endpoint told.
+    """Samples of one endpoint.
 
     Attributes:
         whole: True: all of it was read; False: it was cut off for its size; None: it could not be read.
@@ -38,7 +38,7 @@ class Metrics(msgspec.Struct, frozen=True):
     samples: list[Sample] = []
 
     def rows(self, source: str, kind: Kind) -> Iterator[Piece]:
-        """Rows of `metrics`."""
+        """Converts the samples to rows of `metrics`."""
         count, rows = len(self.samples), Rows(METRICS)
         rows.add(
             [source] * count,
@@ -53,12 +53,12 @@ class Metrics(msgspec.Struct, frozen=True):
 
 
 def read_metrics(ask: Callable[[], Generator[bytes]], kind: Kind, most_megabytes: int) -> Metrics:
-    """Reads an endpoint; one that cannot be read to its end has told nothing, as half of it would look like less.
+    """Reads an endpoint; one that cannot be read to its end has no samples: half of it would look like lower figures.
 
     Args:
-        ask: Gives the body in pieces.
-        kind: Who is asked.
-        most_megabytes: How much of it is read at most.
+        ask: Returns the body in pieces.
+        kind: Kind of server.
+        most_megabytes: Most megabytes read of it.
     """
     try:
         with closing(ask()) as pieces:
@@ -71,12 +71,12 @@ def read_metrics(ask: Callable[[], Generator[bytes]], kind: Kind, most_megabytes
 
 
 def read_endpoint(settings: AdminSettings, named: str, most_megabytes: int) -> Iterator[Piece]:
-    """Asks a bookie or ZooKeeper, and yields rows of `metrics`.
+    """Reads the metrics of a bookie or ZooKeeper, and yields rows of `metrics`.
 
     Args:
-        settings: Time limits; the token stays here.
-        named: ``kind=url``, as the policy's `collect.metrics_urls` has it.
-        most_megabytes: How much of it is read at most.
+        settings: Time limits; the token is not sent.
+        named: ``kind=url``, as in the policy's `collect.metrics_urls`.
+        most_megabytes: Most megabytes read of it.
     """
     kind, _, url = named.partition("=")
     parts = urlsplit(url)

@@ -1,4 +1,4 @@
-"""Namespaces → Arrow batches: policies, bundle boundaries, and the brokers that isolation policies leave to each."""
+"""Namespaces as Arrow batches: policies, bundle boundaries, and the brokers that isolation policies allow for each."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """What decides where namespaces may be: the brokers that are listed, and the isolation policies."""
+    """Input for the placement of namespaces: the listed brokers and the isolation policies."""
 
     brokers: tuple[str, ...]
     policies: tuple[IsolationPolicy, ...]
 
 
 class _Policies(NamespaceDocument, frozen=True, kw_only=True):
-    """What a snapshot's readers take out of the document again has to be there as they expect it."""
+    """Namespace document, decoded to make sure that the snapshot's readers will find what they expect in it."""
 
     bundles: Bundles
 
 
 def read_namespaces(settings: AdminSettings, placement: Placement, namespaces: Iterable[str]) -> Iterator[Piece]:
-    """Asks for each namespace (``tenant/name``), and yields rows of `NAMESPACE_TABLES`.
+    """Reads each namespace (``tenant/name``), and yields rows of `NAMESPACE_TABLES`.
 
     A namespace that was deleted since it was listed yields no row; one that cannot be read yields one that names it.
     """
@@ -56,12 +56,12 @@ def read_namespaces(settings: AdminSettings, placement: Placement, namespaces: I
 
 
 def _row(reader: Reader, placement: Placement, namespace: str) -> tuple[object, ...] | None:
-    """None: there is no such namespace any more."""
+    """Row of a namespace, or None if it no longer exists."""
     try:
         document = reader.namespace_policies(namespace)
     except NotFound:
         if namespace in reader.namespaces(namespace.partition("/")[0]):
-            raise  # it is listed all the same, so that nobody may take it for deleted
+            raise  # it is still listed, so it must not be taken for deleted
         return None
     boundaries = _boundaries(document, namespace)
     allowed = allowed_brokers(placement.policies, namespace, placement.brokers)

@@ -1,4 +1,4 @@
-"""What is asked once, before any broker is asked for itself: who is there, what they run, and all namespaces."""
+"""Overview of a cluster, read once before its brokers are: brokers, versions, and all namespaces."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ LAST_MAJOR_BY_BUNDLE = 4
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
-    """A cluster at a glance.
+    """Overview of a cluster.
 
     Attributes:
         identity: The cluster by its own name, and by its metadata store.
-        version: Pulsar version of the broker that answered.
+        version: Pulsar version of the responding broker.
         load_manager: Class name of the load manager.
         brokers: Brokers that are listed, ``host:webport``, sorted.
         leader: The broker that leads the load manager, or None.
-        coordinators: Transaction coordinators; 0 where transactions are off.
+        coordinators: Number of transaction coordinators; 0 if transactions are off.
         policies: Namespace isolation policies.
         namespaces: ``tenant/name``, sorted.
         unread: What could not be read, as a snapshot names it: ``tenant/*`` for a tenant's namespaces, ``*/*`` for all
-            of them, or one of the other things above in words.
+            of them, or the name of one of the other items above.
     """
 
     identity: ClusterIdentity
@@ -62,16 +62,16 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def tcs_by_bundle(self) -> bool:
-        """Whether bundles place the transaction coordinators; False where the version does not say."""
+        """True if bundles place the transaction coordinators; False also if the version is not known."""
         major = re.match(r"\d+", self.version)
         return major is not None and int(major.group()) <= LAST_MAJOR_BY_BUNDLE
 
 
 def look_over(reader: Reader) -> Overview:
-    """Asks for the overview. What is not told, or makes no sense, is named as unread.
+    """Reads the overview. Items that are not reported, or make no sense, are listed as unread.
 
     Raises:
-        AdminError: If the cluster cannot be read at all: it says neither its name nor its brokers.
+        AdminError: If the cluster cannot be read at all: it reports neither its name nor its brokers.
     """
     configuration = reader.runtime_configuration()
     brokers = reader.brokers()
@@ -98,13 +98,13 @@ def look_over(reader: Reader) -> Overview:
 
 
 class _Asked:
-    """Remembers what nobody told."""
+    """Makes requests and remembers those that failed."""
 
     def __init__(self) -> None:
         self.unread: list[str] = []
 
     def told(self, name: str, ask: Callable[[], T], otherwise: T) -> T:
-        """What is told, or what stands in its place."""
+        """Result of a request, or a substitute if it fails."""
         try:
             return ask()
         except (AdminError, ConfigurationError, *UNFIT) as error:
@@ -138,5 +138,5 @@ def _of_tenant(reader: Reader, tenant: str) -> tuple[str, ...]:
         return reader.namespaces(tenant)
     except NotFound:
         if tenant in reader.tenants():
-            raise  # it is listed all the same, so that nobody may take it for deleted
+            raise  # it is still listed, so it must not be taken for deleted
         return ()

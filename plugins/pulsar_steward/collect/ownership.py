@@ -1,7 +1,7 @@
-"""Which of a broker's bundles a topic is in, where its statistics are older than the broker's bundles.
+"""Assignment of a broker's topics to bundles, where its statistics are older than its list of bundles.
 
 Statistics are up to a minute old. A bundle that was unloaded since is still in them, and one that was split is still
-whole: its topics are looked for by hash position among the bundles that the broker owns now.
+whole: its topics are assigned by hash position to the bundles that the broker owns now.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from pulsar_steward.admin.statistics import BundleStatistics, TopicStatistics
 
 Owned = dict[str, dict[str, BundleRange]]
-"""Namespace → range as written → range, of the bundles that one broker owns."""
+"""Bundles that one broker owns: namespace → range as text → range."""
 
 
 def owned_by_namespace(bundles: Iterable[str]) -> Owned:
-    """The bundles of `Reader.owned_bundles` (``tenant/ns/range``), by namespace."""
+    """Groups the bundles of `Reader.owned_bundles` (``tenant/ns/range``) by namespace."""
     owned: Owned = defaultdict(dict)
     for bundle in bundles:
         namespace, _, text = bundle.rpartition("/")
@@ -30,7 +30,7 @@ def owned_by_namespace(bundles: Iterable[str]) -> Owned:
 
 
 def as_owned_now(statistics: BundleStatistics, owned: Owned) -> Iterator[tuple[str, dict[str, TopicStatistics]]]:
-    """The topics that the broker still owns, under the ranges that it owns now; the others are elsewhere by now."""
+    """Yields the topics that the broker still owns, by the ranges that it owns now; the others have moved elsewhere."""
     ranges = owned.get(statistics.namespace, {})
     if statistics.bundle in ranges:
         yield statistics.bundle, statistics.topics

@@ -1,4 +1,4 @@
-"""How fast a broker is asked for details, and for how long at most."""
+"""Rate and time limit for detailed requests to a broker."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ if TYPE_CHECKING:
 
 
 class TimeIsUp(Exception):
-    """No more may be asked."""
+    """The time for requests is over."""
 
 
 class Pace:
-    """So many calls a second, one after the other, until the time is up.
+    """Limits calls to so many a second, one after the other, until the time is up.
 
     Args:
-        calls_per_second: At most.
-        seconds: From now on.
-        clock: Seconds that never go back.
+        calls_per_second: Highest rate.
+        seconds: Total time, from now on.
+        clock: Monotonic clock, in seconds.
         sleep: Waits for so many seconds.
     """
 
@@ -41,7 +41,7 @@ class Pace:
         """Returns when the next call may be made.
 
         Raises:
-            TimeIsUp: No more may be made.
+            TimeIsUp: No more calls may be made.
         """
         now = self._clock()
         if max(now, self._next) >= self._end:

@@ -1,7 +1,7 @@
-"""Hash positions of the topics in a bundle, as its owner tells them: what a split divides, topics not loaded included.
+"""Hash positions of the topics in a bundle, reported by its owner: what a split divides, topics not loaded included.
 
-The call loads nothing, but its answer is as long as the bundle is full. So it is made for the coordinators' bundles,
-and of all others for the largest few of each broker.
+The call loads nothing, but its response is as long as the bundle is full. So it is made for the coordinators' bundles,
+and of all others only for the largest few of each broker.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ log = logging.getLogger(__name__)
 MEGABYTE = 1_000_000
 
 GIVING_UP = (Unreachable, TimedOut)
-"""After these nobody is asked any more: the next call would take as long."""
+"""Errors after which no more is read from the broker: the next call would take as long."""
 
 Positions = dict[tuple[str, str], list[int]]
-"""Namespace and range → positions, rising."""
+"""Positions by namespace and range, in ascending order."""
 
 
 def tc_positions(reader: Reader, owned: Owned) -> Positions:
-    """Those of the coordinators' bundles; of one that cannot be read none, as what coordinators take can be computed.
+    """Positions in the coordinators' bundles; an unreadable one is left out: these positions can be computed.
 
     Raises:
-        AdminError: If the owner cannot be asked.
+        AdminError: If the owner does not respond.
     """
     found: Positions = {}
     for bundle in owned.get(TC_NAMESPACE, {}):
@@ -54,12 +54,12 @@ def tc_positions(reader: Reader, owned: Owned) -> Positions:
 
 
 def worst_positions(reader: Reader, sums: Mapping[tuple[str, str], BundleSum], policy: CollectPolicy) -> Positions:
-    """Those of a broker's largest bundles, where they are large enough; what cannot be read is left out.
+    """Positions in a broker's largest bundles, where they are large enough; what cannot be read is left out.
 
     Args:
-        reader: Asks the broker.
-        sums: What each of its bundles carries.
-        policy: From when on a bundle is large, and how many are asked for.
+        reader: Reader of the broker.
+        sums: Sum of each of its bundles.
+        policy: The size from which a bundle is large, and how many are read.
     """
     found: Positions = {}
     for namespace, bundle in worst(sums, policy):
@@ -77,14 +77,14 @@ def worst_positions(reader: Reader, sums: Mapping[tuple[str, str], BundleSum], p
 
 
 def worst(sums: Mapping[tuple[str, str], BundleSum], policy: CollectPolicy) -> list[tuple[str, str]]:
-    """The bundles to ask for: those furthest over one of the limits first, at most `collect.positions_bundles`."""
+    """Bundles to read: those that exceed one of the limits most come first, at most `collect.positions_bundles`."""
     sizes = {name: _size(each, policy) for name, each in sums.items() if name[0] != TC_NAMESPACE and each.topics > 1}
     large = (name for name, size in sizes.items() if size >= 1)
     return nsmallest(policy.positions_bundles, large, key=lambda name: (-sizes[name], name))
 
 
 def _size(each: BundleSum, policy: CollectPolicy) -> float:
-    """How many times the limit a bundle is, by what it has most of."""
+    """Multiple of a limit that a bundle reaches, for the figure that exceeds its limit most."""
     return max(
         each.topics / policy.positions_from_topics,
         (each.producers + each.consumers) / policy.positions_from_clients,

@@ -1,4 +1,4 @@
-"""How all brokers are read side by side: what is large goes into files of the snapshot, what is small comes back."""
+"""Parallel reading of all brokers: large tables go into files of the snapshot, small ones are returned."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from pulsar_steward.snapshots.folder import SnapshotFolder
 
 SMALL_OF_BROKERS = (BROKERS, BUNDLES, CONFIGURATION, SUSPECTS)
-"""What comes back from whoever reads brokers; `bundles` are those that they own."""
+"""Tables that a `BrokerReading` returns; `bundles` are those that brokers own."""
 
 Tables = dict[str, pa.Table]
-"""By the table's name."""
+"""Tables by name."""
 
 
 class BrokerReading(Protocol):
-    """Reads all brokers of a cluster, each once. End it."""
+    """Reads all brokers of a cluster, each once; `end` has to be called at last."""
 
     def read(self, tasks: Sequence[BrokerTask], scope: Scope) -> Tables:
-        """Asks all brokers; returns `SMALL_OF_BROKERS` and keeps the rest.
+        """Reads all brokers; returns `SMALL_OF_BROKERS` and keeps the other tables.
 
         Args:
             tasks: The brokers.
@@ -47,35 +47,35 @@ class BrokerReading(Protocol):
         """
 
     def samples(self, series: str) -> pa.Table:
-        """Rows of the table `metrics` of one series, of those that have a topic."""
+        """Rows of the table `metrics` of one series, limited to those with a topic."""
 
     def take_in(self) -> None:
-        """Makes what was kept tables of the snapshot."""
+        """Adds the tables that were kept to the snapshot."""
 
     def end(self) -> None:
-        """Gives back what was kept and not taken in."""
+        """Discards the tables that were kept and not added."""
 
 
 @dataclass(frozen=True)
 class Division:
-    """Into how many tasks brokers are divided, and how many each of them asks at the same time."""
+    """Number of tasks that brokers are divided into, and number of brokers that each task reads at the same time."""
 
     tasks: int
     at_once: int
 
 
 class WrittenByTasks(BrokerReading):
-    """Each task writes files into a folder that is no part of the snapshot yet, where all of them see it.
+    """Each task writes files into a staging folder that all tasks can see, outside of the snapshot at first.
 
     Args:
-        settings: How to reach the cluster.
-        folder: The snapshot's.
-        map_over: Carries tasks out.
+        settings: Admin API settings of the cluster.
+        folder: The snapshot's folder.
+        map_over: Runs the tasks.
         division: How brokers are divided into tasks.
-        waiting: Told which brokers are waited for; None where tasks run elsewhere.
+        waiting: Keeps track of pending brokers; None if tasks run in other processes.
 
     Raises:
-        SnapshotError: If the snapshot lies in no folder.
+        SnapshotError: If the snapshot is in no folder of a file system.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class WrittenByTasks(BrokerReading):
         self._files: dict[str, list[str]] = {}
 
     def read(self, tasks: Sequence[BrokerTask], scope: Scope) -> Tables:
-        """As `BrokerReading.read`."""
+        """See `BrokerReading.read`."""
         reader = _Reader(self._settings, scope, self._staging, self._division.at_once, self._waiting)
         count = max(1, min(self._division.tasks, len(tasks)))
         answers = self._map_over(reader, [tuple(tasks[first::count]) for first in range(count)], "brokers")
@@ -104,25 +104,25 @@ class WrittenByTasks(BrokerReading):
         return tables
 
     def samples(self, series: str) -> pa.Table:
-        """As `BrokerReading.samples`."""
+        """See `BrokerReading.samples`."""
         files = [str(self._staging / METRICS.name / name) for name in self._files[METRICS.name]]
         with duckdb.connect() as connection:
             rows = connection.read_parquet(files)
             return rows.filter(f"series = '{series}' and topic is not null").to_arrow_table()
 
     def take_in(self) -> None:
-        """As `BrokerReading.take_in`."""
+        """See `BrokerReading.take_in`."""
         for table in SHARDED:
             self._folder.take_in(table, self._files[table.name])
 
     def end(self) -> None:
-        """As `BrokerReading.end`."""
+        """See `BrokerReading.end`."""
         self._folder.end_staging()
 
 
 @dataclass(frozen=True)
 class _Reader:
-    """What a task does with its brokers."""
+    """Work of one task on its brokers."""
 
     settings: AdminSettings
     scope: Scope
@@ -131,7 +131,7 @@ class _Reader:
     waiting: Waiting | None
 
     def __call__(self, tasks: Sequence[BrokerTask]) -> Tables:
-        """Reads them; of several tries of one task, those files count that the one names which ended well."""
+        """Reads the brokers; of several tries of one task, the successful one's result names the files that count."""
         with TableFiles(self.staging, f"part-{uuid4().hex}.parquet", SHARDED) as files:
             pieces = pieces_of(self.settings, tasks, self.scope, self.at_once, self.waiting)
             rest = [piece for piece in pieces if not files.takes(piece)]
@@ -145,14 +145,14 @@ def pieces_of(
     at_once: int,
     waiting: Waiting | None = None,
 ) -> Iterator[Piece]:
-    """Rows of all tables, and the worst topics among them.
+    """Yields rows of all tables, and the worst topics among them.
 
     Args:
-        settings: How to reach the cluster.
+        settings: Admin API settings of the cluster.
         tasks: The brokers.
         scope: How much is read of each.
-        at_once: Brokers asked at the same time, at most.
-        waiting: Told which are waited for.
+        at_once: Brokers read at the same time, at most.
+        waiting: Keeps track of the brokers whose responses are pending.
     """
     worst = Worst(scope.policy.drilled_topics, scope.policy.drilled_from_consumed_bytes)
     for piece in read_brokers(settings, tasks, scope, at_once, waiting):
@@ -162,7 +162,7 @@ def pieces_of(
 
 
 def tables_of(pieces: Iterable[Piece], tables: Sequence[Table]) -> Tables:
-    """Rows by the table's name; a table without rows is empty."""
+    """Groups rows into tables by name; a table without rows is empty."""
     found: Mapping[str, list[pa.RecordBatch]] = {table.name: [] for table in tables}
     for piece in pieces:
         found[piece.table.name].append(piece.rows)
@@ -170,7 +170,7 @@ def tables_of(pieces: Iterable[Piece], tables: Sequence[Table]) -> Tables:
 
 
 def together(parts: Sequence[Tables], tables: Sequence[Table]) -> Tables:
-    """The tables of several tasks as one each."""
+    """Concatenates the tables of several tasks."""
     return {
         table.name: pa.concat_tables([schema_of(table).empty_table(), *(part[table.name] for part in parts)])
         for table in tables

@@ -1,8 +1,8 @@
-"""Which clients connected a short while ago, told from the text that brokers write, and cheaply.
+"""Count of clients that connected recently, worked out cheaply from the timestamps that brokers write.
 
 A broker writes RFC 3339 with up to nine digits of a second, in its own time zone: ``2026-01-31T23:59:59.123456789Z`` or
-``...+01:00`` (`DateFormatter` of Pulsar). Texts of one offset sort as their times do, so each offset's limit is
-worked out once and all else is comparing text: a topic may have 10,000 clients.
+``...+01:00`` (`DateFormatter` of Pulsar). Timestamps of one offset sort as their times do, so each offset's limit is
+worked out once and the rest is comparing text: a topic may have 10,000 clients.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ _SECONDS = len("2026-01-31T23:59:59")
 
 
 class Client(Protocol):
-    """What has a time at which it connected, as brokers write it; empty: unknown."""
+    """Client with the time of its connection, as brokers write it; empty: unknown."""
 
     @property
     def connected_since(self) -> str: ...  # noqa: D102 - as the class says
 
 
 class Recent:
-    """Tells which clients connected since a point in time.
+    """Recognises clients that connected since a point in time.
 
     Args:
-        taken_at: When the snapshot was taken, with its time zone.
-        minutes: How far back counts.
+        taken_at: Snapshot time, with its time zone.
+        minutes: Length of the period before it that counts as recent.
     """
 
     def __init__(self, taken_at: datetime, minutes: int) -> None:
@@ -37,7 +37,7 @@ class Recent:
         self._limits: dict[str, str | None] = {}
 
     def among(self, clients: Iterable[Client]) -> int:
-        """How many connected not before the limit; a text that is no time is not recent."""
+        """Number of clients that connected not before the limit; a text that is no timestamp is not recent."""
         count = 0
         for client in clients:
             if self.holds(client.connected_since):
@@ -45,7 +45,7 @@ class Recent:
         return count
 
     def holds(self, written: str) -> bool:
-        """Whether a time, as a broker writes it, is not before the limit."""
+        """True if a timestamp, as a broker writes it, is not before the limit."""
         if written[-1:] == "Z":
             return written >= self._utc
         offset = written[-6:]

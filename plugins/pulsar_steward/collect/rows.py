@@ -1,4 +1,4 @@
-"""Columns that grow until they make an Arrow batch of one table's rows."""
+"""Columns that collect values until they make an Arrow batch of one table's rows."""
 
 from __future__ import annotations
 
@@ -15,17 +15,20 @@ if TYPE_CHECKING:
     from pulsar_steward.model.tables import Table
 
 UNFIT = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, pa.ArrowException)
-"""What comes of a document that is not what its reader takes it for, wherever that shows: it is unread, as if nobody
-had answered. Decoding tells of nearly all of them first (`pulsar_steward.admin.figures`), by `BrokenAnswer`."""
+"""Errors raised for a document of another shape than its reader expects, wherever that shows.
+
+The document then counts as unread, as if there had been no response. Decoding catches nearly all of them before
+(`pulsar_steward.admin.figures`), as `BrokenAnswer`.
+"""
 
 BATCH_ROWS = 10_000
-"""Rows in a batch: enough to make its fixed cost vanish, few enough to be a few megabytes."""
+"""Rows in a batch: enough to make its fixed cost negligible, few enough for a few megabytes."""
 
 
 class Rows:
-    """Rows of one table on their way into batches.
+    """Rows of one table that are collected into batches.
 
-    Rows come as whole columns, as a Python object a row would cost more than all else.
+    Rows are added as whole columns, as a Python object per row would cost more than everything else.
     """
 
     def __init__(self, table: Table) -> None:
@@ -42,7 +45,7 @@ class Rows:
             column.extend(more)
 
     def require_fit(self, *values: Any) -> None:
-        """Tells whether a row can be one of the table's before it is added, where it shares a batch with others.
+        """Checks that a row fits the table before it is added, where it shares a batch with others.
 
         Raises:
             Exception: One of `UNFIT`.
@@ -51,12 +54,12 @@ class Rows:
             pa.scalar(value, type=field.type)
 
     def full(self) -> Iterator[Piece]:
-        """Takes out as many whole batches as there are."""
+        """Yields and removes all full batches."""
         while len(self) >= BATCH_ROWS:
             yield self._take(BATCH_ROWS)
 
     def rest(self) -> Iterator[Piece]:
-        """Takes out everything that is left."""
+        """Yields and removes all rows that are left."""
         yield from self.full()
         if len(self):
             yield self._take(len(self))

@@ -1,14 +1,15 @@
-"""Which Prometheus series are kept, by who is asked: those that something reads, of the thousands there are.
+"""Prometheus series that a snapshot stores, by kind of server: only those that something reads, of thousands.
 
-A series comes with the check that asks for it, and goes with it: `tests/architecture/test_collected_is_used.py` holds
-the two to each other, and docs/reading.md lists them.
+A series is added with the check that needs it, and removed with it: `tests/architecture/test_collected_is_used.py`
+compares the two, and docs/reading.md lists them.
 
-Each has its resting value, or None where every sample is kept. Of a series that rests at 0 (or at -1: "no limit"), only
-the samples that do not rest are kept, besides the first of each source, which shows that the series is told at all: a
-million healthy topics make no rows. Of topics only that is kept which ``broker-stats/topics`` does not tell.
+Each has its resting value, or None where every sample is stored. Of a series that rests at 0 (or at -1: "no limit"),
+only the samples with another value are stored, besides the first of each source, whose presence proves that the series
+is exported at all: a million healthy topics make no rows. Of topics, only what ``broker-stats/topics`` does not report
+is stored.
 
 Names of brokers' series are those of real 4.0.7 brokers. Bookies' and ZooKeeper's are those of Pulsar's metrics
-reference; what a bookie or ZooKeeper does not tell has no rows.
+reference; a series that a bookie or ZooKeeper does not export has no rows.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _DIRECT_MEMORY = ("jvm_memory_direct_bytes_max", "jvm_memory_direct_bytes_used")
 
 _OF_BROKER = (
     "jvm_memory_bytes_max",
-    "jvm_memory_max_bytes",  # as later versions of Prometheus's Java library call it
+    "jvm_memory_max_bytes",  # its name in later versions of Prometheus's Java library
     "jvm_threads_deadlocked",
     "jvm_threads_state",
     "process_max_fds",
@@ -69,8 +70,11 @@ SERIES: dict[Kind, dict[str, float | None]] = {
     "bookie": dict.fromkeys((*_OF_PROCESS, *_DIRECT_MEMORY, *_OF_BOOKIE)),
     "zookeeper": dict.fromkeys((*_OF_PROCESS, *_OF_ZOOKEEPER)),
 }
-"""Series → resting value, by who is asked."""
+"""Series with their resting values, by kind of server."""
 
 ENDINGS: dict[Kind, tuple[str, ...]] = {"broker": ("_thread_executor_queue",), "bookie": (), "zookeeper": ()}
-"""Of series whose names hold a thread's: ``pulsar_managedLedger_client_thread_<thread>_thread_executor_queue``, which a
-broker tells where `bookkeeperClientExposeStatsToPrometheus` is on. All of their samples are kept."""
+"""Suffixes of series whose names contain a thread's name. All of their samples are stored.
+
+``pulsar_managedLedger_client_thread_<thread>_thread_executor_queue`` is exported by a broker that has
+`bookkeeperClientExposeStatsToPrometheus` on.
+"""

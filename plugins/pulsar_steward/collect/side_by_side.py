@@ -1,4 +1,4 @@
-"""Things that wait for answers, a few at a time side by side: one that waits long holds up no other."""
+"""Tasks that wait for responses, a few at a time in parallel: a slow one delays no other."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Task = Generator[Callable[[], Any], Any, Iterable[T]]
-"""Yields what is to be called while others go on, is sent what that returned or thrown what it raised, and returns what
-it made of it all."""
+"""Generator that yields calls to run in the background, and returns the task's results.
+
+It is sent what each call returned, or thrown what the call raised.
+"""
 
 
 def side_by_side(things: Iterable[Task[T]], at_once: int) -> Iterator[T]:
-    """What all of them made, in the order in which they ended.
+    """Yields the results of all tasks, in the order in which they end.
 
-    Calls are made by threads; between its calls, each thing is carried on by this thread, one at a time.
+    Calls run on threads; between its calls, each task runs on the calling thread, one at a time.
 
     Args:
-        things: Begun when it is their turn.
-        at_once: How many are begun and not ended, at most.
+        things: The tasks; each is started when a place is free.
+        at_once: Most tasks that are started and not ended.
     """
     to_come = iter(things)
     calls: dict[Future[Any], Task[T]] = {}
@@ -43,6 +45,6 @@ def side_by_side(things: Iterable[Task[T]], at_once: int) -> Iterator[T]:
 
 
 def _carried_on(thing: Task[T], call: Future[Any]) -> Callable[[], Any]:
-    """The thing's next call; `StopIteration` when it has ended."""
+    """Returns the task's next call; raises `StopIteration` when it has ended."""
     error = call.exception()
     return thing.send(call.result()) if error is None else thing.throw(error)

@@ -1,4 +1,4 @@
-"""What the topics of a bundle, or the bundles of a broker, come to in all."""
+"""Totals of a bundle's topics, or of a broker's bundles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class BundleSum(msgspec.Struct):
-    """Sums that grow while a broker's statistics are read; rates are per second, sizes are bytes."""
+    """Totals that grow while a broker's statistics are read; rates are per second, sizes are bytes."""
 
     topics: int = 0
     producers: int = 0
@@ -24,7 +24,7 @@ class BundleSum(msgspec.Struct):
 
     @classmethod
     def of(cls, sums: Iterable[BundleSum]) -> BundleSum:
-        """The sum of sums."""
+        """Total of several sums."""
         columns = zip(*(msgspec.structs.astuple(each) for each in sums), strict=True)
         return cls(*(sum(column) for column in columns))
 

@@ -1,4 +1,4 @@
-"""From suspects to the table `drilled`: whose each of them is, what its owner says, put together."""
+"""The table `drilled`, built from suspects: their owners are determined, and the owners' responses joined."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 INTERNALS_OF = 4
-"""One in so many suspects, the worst ones, is asked for ledgers and cursors too: a long answer."""
+"""Each request for ledgers and cursors has a long response: only the worst of so many suspects gets one."""
 
 BUCKET_SERIES = "pulsar_delayed_message_index_bucket_total"
-"""It alone tells the buckets of a delayed index."""
+"""The only series that reports the buckets of a delayed index."""
 
 _OWN = ("topic_quota_json", "topic_retention_json", "delayed_buckets")
 
@@ -39,7 +39,7 @@ order by topic, subscription
 
 
 def wanted_of(topics: Sequence[str], namespaces: pa.Table) -> list[Wanted]:
-    """What is to be asked about suspects, the worst first, and of which bundle's owner.
+    """Requests about suspects, the worst first, and the bundle whose owner gets each.
 
     Args:
         topics: Full names.
@@ -53,7 +53,7 @@ def wanted_of(topics: Sequence[str], namespaces: pa.Table) -> list[Wanted]:
         if (bundle := bundle_of(topic))
     ]
     for base in dict.fromkeys(base_of(topic) for topic in topics):
-        # Of a partitioned topic's own policies the owner of its first partition tells.
+        # The owner of its first partition reports a partitioned topic's own policies.
         bundle = bundle_of(base if base in known else f"{base}-partition-0")
         if bundle:
             wanted.append(Wanted(bundle, base, policies=True))
@@ -61,10 +61,10 @@ def wanted_of(topics: Sequence[str], namespaces: pa.Table) -> list[Wanted]:
 
 
 def tasks_of(wanted: Iterable[Wanted], bundles: pa.Table, pulsar_cluster: str) -> list[DrillTask]:
-    """What each broker is to be asked; where nobody owns a bundle, or it is not known who, nobody is.
+    """Requests for each broker; none for a bundle that nobody owns, or whose owner is not known.
 
     Args:
-        wanted: What is to be asked.
+        wanted: The requests.
         bundles: The table `bundles`.
         pulsar_cluster: The cluster's own name.
     """
@@ -83,11 +83,11 @@ def tasks_of(wanted: Iterable[Wanted], bundles: pa.Table, pulsar_cluster: str) -
 
 
 def drilled_of(answers: pa.Table, own_policies: pa.Table, buckets: pa.Table) -> pa.Table:
-    """The table `drilled`.
+    """Builds the table `drilled`.
 
     Args:
-        answers: What owners said of topics, its columns.
-        own_policies: What they said of policies, columns of `OWN_POLICIES`.
+        answers: Statistics that owners reported, with the columns of `drilled`.
+        own_policies: Policies that owners reported, columns of `OWN_POLICIES`.
         buckets: Rows of `metrics` of `BUCKET_SERIES`.
     """
     with duckdb.connect() as connection:
@@ -101,7 +101,7 @@ def _namespace_of(topic: str) -> str:
 
 
 class _BundleOf:
-    """Finds the bundle (``tenant/ns/range``) that holds a topic, from the boundaries of some namespaces."""
+    """Finds the bundle (``tenant/ns/range``) of a topic, from the boundaries of some namespaces."""
 
     def __init__(self, namespaces: pa.Table, names: Collection[str]) -> None:
         rows = namespaces.select(["namespace", "boundaries"]).to_pylist()
@@ -110,7 +110,7 @@ class _BundleOf:
         }
 
     def __call__(self, topic: str) -> str | None:
-        """None where the namespace is not known, or has no bundle there."""
+        """Bundle of the topic; None if the namespace is not known, or has no bundle there."""
         namespace = _namespace_of(topic)
         ranges = self._ranges.get(namespace)
         if not ranges:

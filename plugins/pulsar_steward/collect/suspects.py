@@ -1,6 +1,6 @@
-"""Which topics are worth asking for their own statistics: the worst of each kind of trouble, within a budget.
+"""Selection of the topics whose own statistics are read (*suspects*): the worst by each sign, within a budget.
 
-Each task keeps the worst of those that it reads, so that nobody has to look through all subscriptions for them.
+Each task keeps the worst of the topics that it reads, so that nobody has to search all subscriptions for them.
 """
 
 from __future__ import annotations
@@ -31,36 +31,37 @@ SIGNS = (
     "delayed",
     "consumed_bytes",
 )
-"""Kinds of trouble, in the order in which they take their turns.
+"""Signs of trouble, in the order in which they take turns.
 
 `consumed_bytes` are what a topic stores beyond its backlog: it may retain for ever by a policy of its own, which
-neither its namespace nor a metric tells.
-`size_quota` and `age_quota` are shares of the quota in force, where brokers tell it of each topic: a backlog that fills
-a small quota is not among the largest.
+neither its namespace nor a metric shows.
+
+`size_quota` and `age_quota` are shares of the quota in force, where brokers report it for each topic: a backlog that
+fills a small quota is not among the largest.
 """
 
 NEAR_A_QUOTA = 0.5
-"""From this share of a quota on a topic is worth asking."""
+"""Share of a quota from which a topic is a suspect."""
 
 _BLOCKED_FIRST = 1e15
-"""More messages than any subscription has: blocked ones come before all that are only slow."""
+"""More messages than any subscription has: blocked subscriptions come before those that are only slow."""
 
 _PULSARS_OWN = r"^persistent://(pulsar/|[^/]+/[^/]+/__)"
 _PERSISTENT = "persistent://"
 _PARTITION = re.compile(r"(.+)-partition-\d+")
 
 _ROWS_AT_ONCE = 50_000
-"""That wait to be compared."""
+"""Rows that are collected before they are compared."""
 
 
 class Worst:
-    """The worst topics of each sign among rows as they come.
+    """The worst topics by each sign, among rows as they arrive.
 
     Persistent topics only; Pulsar's own and those of heartbeats are left out.
 
     Args:
         most: Topics of each sign, at most.
-        from_consumed_bytes: What a topic has to store beyond its backlog to be a suspect.
+        from_consumed_bytes: Bytes that a topic has to store beyond its backlog to be a suspect.
     """
 
     def __init__(self, most: int, from_consumed_bytes: int) -> None:
@@ -70,7 +71,7 @@ class Worst:
         self._shares = _Shares()
 
     def sees(self, piece: Piece) -> None:
-        """Looks through rows of any table; those of one broker come one after the other, the broker's own row last."""
+        """Takes rows of any table into account; a broker's rows come one after the other, its own row last."""
         if not self._most:
             return
         rows = piece.rows
@@ -93,7 +94,7 @@ class Worst:
                 self._shares.add(series, _positive(told["topic"], told["value"]))
 
     def found(self) -> Iterator[Piece]:
-        """Rows of `SUSPECTS`."""
+        """Yields rows of `SUSPECTS`."""
         self._keep_shares()
         for sign, tables in self._kept.items():
             if tables:
@@ -113,18 +114,18 @@ class Worst:
 
 
 class _Shares:
-    """How full the quotas of a broker's topics are: what is used and what is allowed come in different rows."""
+    """Usage of the quotas of a broker's topics: usage and limit come in different rows."""
 
     def __init__(self) -> None:
         self._seen: dict[str, list[pa.Table]] = {}
 
     def add(self, name: str, rows: pa.Table) -> None:
-        """Remembers figures by topic, of the table `topics` or of a series."""
+        """Adds figures by topic, from the table `topics` or of a series."""
         if rows.num_rows:
             self._seen.setdefault(name, []).append(rows)
 
     def taken(self) -> dict[str, pa.Table]:
-        """`topic` and `score` of those that are near a quota, by sign; all is forgotten then."""
+        """Returns `topic` and `score` of the topics near a quota, by sign, and discards all figures."""
         seen, self._seen = self._seen, {}
         of = {"size_quota": (TOPICS.name, SIZE_LIMIT), "age_quota": (AGE, AGE_LIMIT)}
         return {
@@ -135,7 +136,7 @@ class _Shares:
 
 
 def worst_of(found: pa.Table, most: int) -> list[str]:
-    """Full names of topics, the worst first.
+    """Full names of the suspects, the worst first.
 
     Args:
         found: Rows of `SUSPECTS`, of all tasks.
@@ -146,13 +147,13 @@ def worst_of(found: pa.Table, most: int) -> list[str]:
 
 
 def in_turn(lists: Iterable[Sequence[str]], most: int) -> list[str]:
-    """The first of each list, then the second of each, and so on, each name once."""
+    """Takes the first of each list, then the second of each, and so on, each name once."""
     names = (name for names in zip_longest(*lists) for name in names if name is not None)
     return list(dict.fromkeys(names))[:most]
 
 
 def base_of(topic: str) -> str:
-    """The topic that a partition is of; any other topic itself."""
+    """Partitioned topic that a partition belongs to; any other topic itself."""
     match = _PARTITION.fullmatch(topic)
     return match[1] if match else topic
 
@@ -176,7 +177,7 @@ def _of_metrics(rows: pa.RecordBatch) -> Mapping[str, pa.Array]:
 
 
 def _shares(used: pa.Table, allowed: pa.Table) -> pa.Table:
-    """`topic` and `score` of those that use much of what they are allowed."""
+    """`topic` and `score` of the topics that use a large share of their limit."""
     most = used.group_by("topic").aggregate([("score", "max")])
     least = allowed.group_by("topic").aggregate([("score", "min")])
     both = most.join(least, "topic", join_type="inner")
@@ -185,7 +186,7 @@ def _shares(used: pa.Table, allowed: pa.Table) -> pa.Table:
 
 
 def _positive(topics: pa.Array, scores: pa.Array) -> pa.Table:
-    """`topic` and `score` of those that show the sign and are somebody's."""
+    """`topic` and `score` of the topics that show the sign, without Pulsar's own."""
     rows = pa.table({"topic": topics, "score": pc.cast(scores, pa.float64(), safe=False)}).filter(pc.field("score") > 0)
     if not rows.num_rows:
         return rows
@@ -195,7 +196,7 @@ def _positive(topics: pa.Array, scores: pa.Array) -> pa.Table:
 
 
 def _worst(tables: Sequence[pa.Table], most: int) -> pa.Table:
-    """So many topics with their highest scores, the worst first."""
+    """Topics with the highest scores, each with its highest, the worst first; at most `most`."""
     highest = pa.concat_tables(tables).group_by("topic").aggregate([("score", "max")])
     order = pc.select_k_unstable(highest, most, [("score_max", "descending"), ("topic", "ascending")])
     return highest.take(order).rename_columns({"topic": "topic", "score_max": "score"}).select(["topic", "score"])

@@ -1,4 +1,4 @@
-"""A broker's topics, subscriptions and worst clients as columns, and what they come to by bundle."""
+"""A broker's topics, subscriptions and worst clients as columns, with totals by bundle."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class TopicRows:
 
     Args:
         broker: The owner, ``host:webport``.
-        recent: Which clients connected recently.
-        most_clients: Consumers of one subscription that are named, at most.
+        recent: Recognises clients that connected recently.
+        most_clients: Consumers of one subscription that are listed, at most.
     """
 
     def __init__(self, broker: str, recent: Recent, most_clients: int) -> None:
@@ -69,12 +69,12 @@ class TopicRows:
         self._add_subscriptions(namespace, topics)
 
     def full(self) -> Iterator[Piece]:
-        """Takes out as many whole batches as there are."""
+        """Yields and removes all full batches."""
         for rows in (self._topics, self._subscriptions, self._clients):
             yield from rows.full()
 
     def rest(self) -> Iterator[Piece]:
-        """Takes out everything that is left."""
+        """Yields and removes all rows that are left."""
         for rows in (self._topics, self._subscriptions, self._clients):
             yield from rows.rest()
 
@@ -116,7 +116,7 @@ class TopicRows:
     def _worst_clients(
         self, subscription: tuple[str, str, str], statistics: SubscriptionStatistics
     ) -> Iterator[tuple[object, ...]]:
-        """Rows of the table `clients`."""
+        """Rows of the table `clients` for the worst consumers of a subscription."""
         many = len(statistics.consumers) > 1
         consumers = nsmallest(self._most_clients, statistics.consumers, key=_badness) if many else statistics.consumers
         for each in consumers[: self._most_clients]:
@@ -135,14 +135,14 @@ class TopicRows:
 
 
 class _OfConsumers:
-    """What the consumers of subscriptions come to: columns, a value a subscription.
+    """Totals of the consumers of subscriptions: columns with one value per subscription.
 
     Attributes:
-        messages_per_entry: Of what they got lately, the most; None where nobody knows.
-        blocked: How many get nothing for too many unacknowledged messages.
-        without_permits: How many have not asked for more.
-        stuck: Of these, those that got and acknowledged nothing lately.
-        recent: How many connected recently.
+        messages_per_entry: The highest average among its consumers; None if unknown.
+        blocked: Number that get nothing because of too many unacknowledged messages.
+        without_permits: Number that have not asked for more.
+        stuck: Of these, the number that received and acknowledged nothing lately.
+        recent: Number that connected recently.
     """
 
     def __init__(self, subscriptions: Sequence[SubscriptionStatistics], recent: Recent) -> None:
@@ -153,7 +153,7 @@ class _OfConsumers:
         for number, subscription in enumerate(subscriptions):
             most = 0
             for each in subscription.consumers:
-                most = max(most, each.avg_messages_per_entry)  # brokers tell 0 or less of one that got nothing yet
+                most = max(most, each.avg_messages_per_entry)  # 0 or less for one that received nothing yet
                 if each.blocked_consumer_on_unacked_msgs:
                     self.blocked[number] += 1
                 if each.available_permits <= 0:
@@ -167,5 +167,5 @@ class _OfConsumers:
 
 
 def _badness(consumer: ConsumerStatistics) -> tuple[int, int, str, str]:
-    """Sorts the most unacknowledged messages first, then the fewest permits; names make it the same every time."""
+    """Sort key: the most unacknowledged messages first, then the fewest permits; names make the order deterministic."""
     return -(consumer.unacked_messages or 0), consumer.available_permits, consumer.consumer_name, consumer.address

@@ -1,4 +1,4 @@
-"""Which brokers are waited for, so that somebody can be told which one is slow."""
+"""Record of the brokers whose responses are pending, for messages about slow ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Waiting:
-    """Brokers that were asked and have not answered yet; several threads may use it."""
+    """Brokers that were asked and have not responded yet; several threads may use it."""
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
@@ -21,7 +21,7 @@ class Waiting:
 
     @contextmanager
     def on(self, broker: str) -> Iterator[None]:
-        """While the block runs, the broker is waited for."""
+        """Records the broker as pending while the block runs."""
         with self._lock:
             self._since[broker] = time.monotonic()
         try:
@@ -31,17 +31,17 @@ class Waiting:
                 del self._since[broker]
 
     def has_answered(self) -> None:
-        """One more broker has been read, or given up."""
+        """Counts one more broker as read, or given up."""
         with self._lock:
             self._done += 1
 
     @property
     def done(self) -> int:
-        """Brokers that were read, or given up."""
+        """Number of brokers that were read, or given up."""
         return self._done
 
     def slowest(self) -> tuple[str, float] | None:
-        """Who has been waited for longest, and for how many seconds; None where nobody is."""
+        """Broker whose response has been pending for longest, and for how many seconds; None if there is none."""
         with self._lock:
             if not self._since:
                 return None
