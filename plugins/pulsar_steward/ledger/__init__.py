@@ -1,1 +1,1 @@
-"""The ledger: every plan, decision, call, before and after. Rows are added and never changed, the lease apart."""
+"""The ledger: every plan, decision, call, before and after value. Rows are only added; only the lease's row changes."""

@@ -1,11 +1,11 @@
-"""The chain: every row that is added is chained by hash to the one before it, so that none can change unseen.
+"""The hash chain: every added row is chained by hash to the one before it, so that a change of any row is detected.
 
-A row's hash covers its table, its key, its content and the hash before it::
+A row's hash covers its table, its key, its content and the previous hash::
 
     hash(n) = SHA-256( n · table · key · SHA-256(content) · hash(n - 1) )
 
-Who can write to the database can also write the whole chain anew; who then still has a hash from before (each published
-event carries one, and `steward ledger verify` prints the last) sees that it is another chain.
+Who can write to the database can also rewrite the whole chain. A hash from before (each published event has one, and
+`steward ledger verify` prints the last) then shows that it is another chain.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection, Engine, Table
 
 GENESIS = "0" * 64
-"""What the first row is chained to."""
+"""Hash that the first row is chained to."""
 
 HEAD_NAME = "ledger"
 
 
 class Head(msgspec.Struct, frozen=True):
-    """Where the chain ends: how many rows it has, and the last one's hash."""
+    """End of the chain: the number of its rows, and the last one's hash."""
 
     sequence: int
     hash: str
@@ -45,7 +45,7 @@ class Head(msgspec.Struct, frozen=True):
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One link: which row, and the hash of its content; `hash` covers all of it and the link before."""
+    """One link: its row, and the hash of the row's content; `hash` covers all of it and the link before."""
 
     sequence: int
     table_name: str
@@ -55,17 +55,17 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     hash: str
 
     def expected_hash(self, before: str) -> str:
-        """The hash that the link has to have after the one with this hash."""
+        """Hash that the link must have if the previous link has the given hash."""
         return link_hash(self.sequence, self.table_name, self.row_key, self.row_digest, before)
 
 
 def link_hash(sequence: int, table: str, key: str, content: str, before: str) -> str:
-    """The hash of one link, 64 hexadecimal digits."""
+    """Hash of one link, 64 hexadecimal digits."""
     return hashlib.sha256("\n".join((str(sequence), table, key, content, before)).encode()).hexdigest()
 
 
 def key_columns(table: Table) -> tuple[str, ...]:
-    """The columns by which a row is named: the primary key, else the first unique constraint."""
+    """Columns that identify a row: the primary key, else the first unique constraint."""
     names = tuple(column.name for column in table.primary_key.columns)
     if names:
         return names
@@ -74,17 +74,17 @@ def key_columns(table: Table) -> tuple[str, ...]:
 
 
 def row_key(table: Table, row: Mapping[Any, Any]) -> str:
-    """A row's name within its table, as a JSON list."""
+    """Key of a row within its table, as a JSON list."""
     return canonical_json([row[name] for name in key_columns(table)]).decode()
 
 
 def key_of_number(number: int) -> str:
-    """The name of a row whose key is one number."""
+    """Key of a row that is identified by one number."""
     return canonical_json([number]).decode()
 
 
 def row_digest(row: Mapping[Any, Any]) -> str:
-    """SHA-256 of a row's content, given or read back; what is null does not count."""
+    """SHA-256 of a row's content, as given or as read back; null values are left out."""
     return digest({str(name): _plain(value) for name, value in row.items() if value is not None})
 
 
@@ -93,10 +93,10 @@ def _plain(value: object) -> object:
 
 
 class Appending:
-    """Adds rows in one transaction, which nobody else adds in at the same time.
+    """Adds rows in one transaction; no other transaction can add at the same time.
 
     Args:
-        connection: In its transaction.
+        connection: A connection within that transaction.
         head: The chain's end, locked by this transaction.
     """
 
@@ -105,12 +105,12 @@ class Appending:
         self.head = head
 
     def add(self, table: Table, row: Mapping[str, Any]) -> int:
-        """Adds a row and its link; returns the row's number where the database gave it one, else 0.
+        """Adds a row and its link; returns the row's number if the database generated one, else 0.
 
-        What is hashed is what was given, not what the database made of it.
+        The hash covers the values as given, not as the database stored them.
 
         Raises:
-            LedgerTampered: If the database kept something else than it was given, as by a trigger.
+            LedgerTampered: If the database stored something else than it was given, as by a trigger.
         """
         made = self.connection.execute(insert(table), row).inserted_primary_key
         names = key_columns(table)
@@ -126,10 +126,10 @@ class Appending:
         return number
 
     def chain(self, table: Table, row: Mapping[Any, Any]) -> None:
-        """Chains a row that is there.
+        """Chains a row that is stored already.
 
         Raises:
-            LedgerTampered: If one of the same key was there before: rows are never removed.
+            LedgerTampered: If there was a row of the same key before: rows are never removed.
         """
         sequence, key, content = self.head.sequence + 1, row_key(table, row), row_digest(row)
         known = select(CHAIN.c.sequence).where(CHAIN.c.table_name == table.name, CHAIN.c.row_key == key)
@@ -151,23 +151,23 @@ def _named(table: Table, row: Mapping[str, Any]) -> list[ColumnElement[bool]]:
 
 @contextmanager
 def appending(engine: Engine) -> Iterator[Appending]:
-    """One transaction that adds to the ledger, alone, and is committed at the end.
+    """Opens a transaction that adds to the ledger, alone, and is committed at the end.
 
     Raises:
         LedgerTampered: If the chain does not end where its head says.
-        LedgerError: For whatever the database raised; nothing was kept then.
+        LedgerError: For any error of the database; nothing was stored then.
     """
     with transaction(engine) as connection:
         yield Appending(connection, locked_head(connection))
 
 
 def locked_head(connection: Connection) -> Head:
-    """The chain's end; whoever else wants to add waits until this transaction is over.
+    """Returns the chain's end and locks it: other writers wait until this transaction is over.
 
     Raises:
         LedgerTampered: If the chain does not end where its head says.
     """
-    # Writing the sequence anew changes nothing, but locks the row in every database (SQLite: the whole file).
+    # An update to the same value changes nothing, but locks the row in every database (SQLite: the whole file).
     mine = HEAD.c.name == HEAD_NAME
     if connection.execute(update(HEAD).where(mine).values(sequence=HEAD.c.sequence)).rowcount != 1:
         raise LedgerTampered("the ledger's chain has no head: somebody removed it (`steward ledger verify` says more)")

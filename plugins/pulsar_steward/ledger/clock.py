@@ -1,4 +1,4 @@
-"""The present, as far as this machine's clock and the ledger tell: never earlier than the ledger's newest row."""
+"""The current time by this machine's clock and the ledger: never earlier than the ledger's newest row."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TOLERATED = timedelta(minutes=1)
-"""By how much this machine's clock may be behind the ledger without a word."""
+"""Lag of this machine's clock behind the ledger that is tolerated without a warning."""
 
 
 class LedgerClock:
-    """This machine's clock, put forward where it is behind what Steward wrote into the ledger.
+    """This machine's clock, advanced where it is behind the times that Steward wrote into the ledger.
 
     Args:
-        ledger: Asked once; what is added later is compared where it counts, in the ledger's own transactions.
+        ledger: Read once; later rows are compared where it matters, in the ledger's own transactions.
         clock: This machine's clock, UTC.
     """
 
@@ -36,5 +36,5 @@ class LedgerClock:
             )  # fmt: skip
 
     def __call__(self) -> datetime:
-        """The present, UTC."""
+        """Current time, UTC."""
         return self._clock() + self._behind

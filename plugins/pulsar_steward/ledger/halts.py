@@ -1,7 +1,7 @@
-"""The stop switch: that nothing more is to be changed in a cluster, or that it may go on.
+"""The stop switch: halts all changes of a cluster, or lets them resume.
 
-Kept in the ledger, so that every process of every machine sees it at once. Whoever can reach the ledger may stop, by
-the command line too: a halt permits nothing.
+It is stored in the ledger, so that every process of every machine sees it at once. Anybody with access to the ledger
+may halt, also by the command line: a halt permits nothing.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ EVERY_CLUSTER = "*"
 
 
 class Halt(msgspec.Struct, frozen=True, kw_only=True):
-    """What was last said of a cluster, or of `EVERY_CLUSTER`.
+    """Latest halt or resumption of a cluster, or of `EVERY_CLUSTER`.
 
     Attributes:
-        said_by: Who said it, in words.
+        said_by: The person who halted or resumed, as a phrase.
     """
 
     cluster: str
@@ -44,17 +44,17 @@ class Halt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def say(engine: Engine, halt: Halt) -> None:
-    """Adds that a cluster is halted, or that it may go on.
+    """Records that a cluster is halted, or that changes may resume.
 
     Raises:
-        LedgerError: If it could not be kept: nothing is halted then.
+        LedgerError: If it could not be stored: nothing is halted then.
     """
     with appending(engine) as chain:
         chain.add(HALTS, msgspec.structs.asdict(halt))
 
 
 def halt_of(engine: Engine, cluster: str) -> Halt | None:
-    """The halt that holds for a cluster now, its own first; None: it may go on.
+    """Halt in force for a cluster, its own first; None: it may be changed.
 
     Raises:
         LedgerError: If the ledger cannot be read.
@@ -64,7 +64,7 @@ def halt_of(engine: Engine, cluster: str) -> Halt | None:
 
 
 def halt_in(connection: Connection, cluster: str) -> Halt | None:
-    """The same within a transaction."""
+    """Halt in force for a cluster, read on a given connection; see `halt_of`."""
     for name in (cluster, EVERY_CLUSTER):
         newest = select(HALTS).where(HALTS.c.cluster == name).order_by(HALTS.c.halt_id.desc()).limit(1)
         row = connection.execute(newest).mappings().first()
@@ -74,7 +74,7 @@ def halt_in(connection: Connection, cluster: str) -> Halt | None:
 
 
 def halts_in_force(engine: Engine) -> tuple[Halt, ...]:
-    """Every halt that holds now: that of all clusters first, then by cluster.
+    """Every halt in force: that of all clusters first, then by cluster.
 
     Raises:
         LedgerError: If the ledger cannot be read.

@@ -1,6 +1,6 @@
-"""Where a ledger's chain was seen to end, in a file beside everything that is Steward's.
+"""Record of the ends of ledgers' chains, in a file outside of the ledger.
 
-A chain that no longer holds a noted link was cut, written anew, or is that of an older ledger that was put back.
+A chain that no longer contains a recorded link was cut, rewritten, or belongs to an older ledger that was restored.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FILE = "ledger-heads.json"
 
 
 def ledger_name(url: URL) -> str:
-    """A name for a ledger by where it is, without its user, password and options."""
+    """Name for a ledger derived from its address, without user, password and options."""
     database = url.database or ""
     if url.get_backend_name() == "sqlite":
         database = str(Path(database).absolute())
@@ -35,14 +35,14 @@ def ledger_name(url: URL) -> str:
 
 
 def heads_of(text: str | bytes, place: str) -> dict[str, Head]:
-    """The heads in a note, by the name of their ledger.
+    """Decodes a record of chain ends, by the name of their ledger.
 
     Args:
         text: JSON.
-        place: Where it stood, for the error.
+        place: Its origin, for the error.
 
     Raises:
-        LedgerTampered: If it is no such note.
+        LedgerTampered: If it is no such record.
     """
     try:
         return msgspec.json.decode(text, type=dict[str, Head])
@@ -54,10 +54,10 @@ def heads_of(text: str | bytes, place: str) -> dict[str, Head]:
 
 
 def noted_in_file(home: Path, name: str) -> Head | None:
-    """The end that is noted in ``STEWARD_HOME`` for a ledger; None: none.
+    """Chain end recorded in ``STEWARD_HOME`` for a ledger; None if there is none.
 
     Raises:
-        LedgerTampered: If the note is there and cannot be read.
+        LedgerTampered: If the record exists and cannot be read.
     """
     file = home / FILE
     try:
@@ -72,14 +72,14 @@ def noted_in_file(home: Path, name: str) -> Head | None:
 
 
 def note_in_file(home: Path, name: str, head: Head) -> None:
-    """Keeps where a chain ends, unless a later end is noted; where that cannot be written, what was noted holds."""
+    """Records a chain's end, unless a later one is recorded; if it cannot be written, the earlier record stays."""
     file = home / FILE
     try:
         known = heads_of(file.read_bytes(), str(file)) if file.exists() else {}
         if (last := known.get(name)) is not None and last.sequence >= head.sequence:
             return
         private_folder(home)
-        # Renamed when it is whole: other tasks read it meanwhile.
+        # Renamed once complete: other tasks read it meanwhile.
         unfinished = file.with_suffix(f".{os.getpid()}")
         unfinished.write_bytes(msgspec.json.encode({**known, name: head}, order="sorted"))
         unfinished.chmod(0o600)

@@ -1,4 +1,4 @@
-"""What the ledger knows. Cannot write."""
+"""Read access to the ledger. Cannot write."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class LedgerReader:
         return plan
 
     def plan_row(self, plan_id: str) -> PlanRow:
-        """A plan as listed.
+        """A plan's row for a list.
 
         Raises:
             NotInLedger: If there is no such plan.
@@ -82,8 +82,8 @@ class LedgerReader:
 
         Args:
             cluster: The cluster.
-            limit: How many at most.
-            ways_back: Only those that take back what another plan changed, or only those that do not; None: all.
+            limit: Most plans returned.
+            ways_back: True: only rollbacks of another plan; False: only plans that are none; None: all.
         """
         query = _plan_rows().where(tables.PLANS.c.cluster == cluster).order_by(tables.PLANS.c.sequence.desc())
         if ways_back is not None:
@@ -92,11 +92,11 @@ class LedgerReader:
         return tuple(from_row(row, PlanRow) for row in self._all(query.limit(limit)))
 
     def carried_out(self, cluster: str, *, ways_back: bool | None = None) -> tuple[CarriedOut, ...]:
-        """Batches of a cluster of which at least one step is done, the one that was changed last first.
+        """Batches of a cluster with at least one step done, the most recently changed first.
 
         Args:
             cluster: The cluster.
-            ways_back: Only those that take back what another batch changed, or only those that do not; None: all.
+            ways_back: True: only rollbacks of another batch; False: only batches that are none; None: all.
         """
         plans, batches, outcomes = tables.PLANS, tables.BATCHES, tables.OUTCOMES
         names = (batches.c.plan_id, batches.c.batch_id, batches.c.kind, batches.c.title)
@@ -113,31 +113,31 @@ class LedgerReader:
         return tuple(from_row(row, CarriedOut) for row in self._all(query.group_by(*names).order_by(newest_first)))
 
     def answers(self, plan_id: str, batch_id: str) -> tuple[RecordedAnswer, ...]:
-        """What was answered to a batch, oldest first."""
+        """Answers to a batch, oldest first."""
         table = tables.ANSWERS
         query = select(table).where(table.c.plan_id == plan_id, table.c.batch_id == batch_id)
         return tuple(_answer(row) for row in self._all(query.order_by(table.c.answer_id)))
 
     def asked_at(self, plan_id: str) -> dict[str, datetime]:
-        """When a person was last asked about each batch of a plan, by batch id."""
+        """Time of the last approval request for each batch of a plan, by batch id."""
         table = tables.REQUESTS
         query = select(table).where(table.c.plan_id == plan_id).order_by(table.c.request_id)
         return {row["batch_id"]: row["at"] for row in self._all(query)}
 
     def intents(self, plan_id: str, batch_id: str) -> tuple[Intent, ...]:
-        """Calls that were about to be made for a batch, oldest first."""
+        """Intents of a batch (calls about to be made), oldest first."""
         table = tables.INTENTS
         query = select(table).where(table.c.plan_id == plan_id, table.c.batch_id == batch_id)
         return tuple(_intent(row) for row in self._all(query.order_by(table.c.intent_id)))
 
     def outcomes(self, plan_id: str, batch_id: str) -> tuple[StepOutcome, ...]:
-        """What a batch's steps came to, oldest first."""
+        """Outcomes of a batch's steps, oldest first."""
         table = tables.OUTCOMES
         query = select(table).where(table.c.plan_id == plan_id, table.c.batch_id == batch_id)
         return tuple(_outcome(row) for row in self._all(query.order_by(table.c.outcome_id)))
 
     def proofs(self, plan_id: str) -> tuple[Proof, ...]:
-        """What the brokers showed after a plan's batches, oldest first."""
+        """Proofs of a plan's batches (the state of the brokers afterwards), oldest first."""
         table = tables.PROOFS
         query = select(table).where(table.c.plan_id == plan_id).order_by(table.c.proof_id)
         return tuple(_proof(row) for row in self._all(query))
@@ -149,7 +149,7 @@ class LedgerReader:
         return tuple(str(row["text"]) for row in self._all(query))
 
     def moves_since(self, cluster: str, since: datetime) -> dict[str, datetime]:
-        """When bundles (``tenant/ns/range``) were last moved here, as far back as `since`; a tried move counts."""
+        """Last time of each move of a bundle (``tenant/ns/range``) since `since`; an attempted move counts too."""
         table = tables.INTENTS
         query = select(table.c.at, table.c.change).where(table.c.cluster == cluster, table.c.at >= since)
         moved: dict[str, datetime] = {}
@@ -160,7 +160,7 @@ class LedgerReader:
         return moved
 
     def moved_in_circles(self, cluster: str, since: datetime) -> dict[str, tuple[str, ...]]:
-        """Bundles that were moved away and back since then: namespace to their ranges, rising."""
+        """Bundles that were moved away and back since then: namespace to their ranges, in ascending order."""
         table = tables.INTENTS
         query = select(table.c.change).where(table.c.cluster == cluster, table.c.at >= since)
         changes = (_change(row["change"]) for row in self._all(query.order_by(table.c.intent_id)))
@@ -177,12 +177,12 @@ class LedgerReader:
         return found
 
     def unproved_since(self, cluster: str, since: datetime, besides: tuple[str, str]) -> Unproved | None:
-        """A batch that changed a cluster since then and whose last proof is missing, or did not prove it.
+        """A batch that changed a cluster since then and whose last proof is missing or negative.
 
         Args:
             cluster: The cluster.
-            since: Changes before it are not looked at.
-            besides: Plan and batch that do not count.
+            since: Changes before it are ignored.
+            besides: Plan and batch to ignore.
         """
         intents, proofs = tables.INTENTS, tables.PROOFS
         changed = select(intents.c.plan_id, intents.c.batch_id, func.max(intents.c.at).label("at"))
@@ -206,7 +206,7 @@ class LedgerReader:
         return tuple((row["at"], row["clients"]) for row in self._all(query.order_by(table.c.intent_id)))
 
     def requests(self, plan_id: str, batch_id: str, run: str) -> tuple[Request, ...]:
-        """How a run asked about a batch, oldest first."""
+        """A run's approval requests for a batch, oldest first."""
         table = tables.REQUESTS
         mine = (table.c.plan_id == plan_id, table.c.batch_id == batch_id, table.c.run == run)
         return tuple(
@@ -214,7 +214,7 @@ class LedgerReader:
         )
 
     def policy(self, digest: str) -> dict[str, Any]:
-        """The values of a policy under which was planned or asked, by section.
+        """Values of a policy that was in force for a plan or a request, by section.
 
         Raises:
             NotInLedger: If it was never recorded, as by an earlier Steward.
@@ -229,54 +229,54 @@ class LedgerReader:
         return values
 
     def require_standing(self, grant: Grant, at: datetime) -> None:
-        """That nobody halted the cluster, and that nothing took the place of the plan or its approvals.
+        """Checks that nobody halted the cluster, and that plan and approvals are not superseded.
 
         Raises:
             Halted: If a person stopped all changes of the cluster.
-            Refused: If the approval is over; see `pulsar_steward.ledger.standing.require_standing`.
+            Refused: If the approval is no longer valid; see `pulsar_steward.ledger.standing.require_standing`.
         """
         with transaction(self._engine) as connection:
             require_standing(connection, grant, at)
 
     def require_may_leave(self, grant: Grant, lease: Lease, at: datetime) -> None:
-        """That a call may leave now: one look at its writer's lease, halts, answers, requests and newer plans.
+        """Checks that a call may be sent now: lease, halts, answers, requests and newer plans, in one transaction.
 
         Raises:
-            LeaseLost: If another writer holds the cluster by now, or the lease ran out.
+            LeaseLost: If another writer holds the cluster by now, or the lease expired.
             Halted: If a person stopped all changes of the cluster.
-            Refused: If the approval is over.
+            Refused: If the approval is no longer valid.
         """
         with transaction(self._engine) as connection:
             require_standing(connection, grant, at)
             require_lease(connection, lease, at)
 
     def newest_row(self) -> datetime | None:
-        """The latest time that Steward wrote into the ledger, UTC: the present is not earlier. None: nothing yet."""
+        """Latest time that Steward wrote into the ledger, UTC: the current time is not earlier. None: it is empty."""
         with transaction(self._engine) as connection:
             return newest_row_in(connection)
 
     def halt(self, cluster: str) -> Halt | None:
-        """The halt that holds for a cluster now; None: it may be changed."""
+        """Halt in force for a cluster; None: it may be changed."""
         return halt_of(self._engine, cluster)
 
     def require_untampered(self, plan_id: str, *, noted: Collection[Head] = ()) -> Walked:
-        """Refuses a ledger of which a row is not what was written; see `pulsar_steward.ledger.verify`.
+        """Checks that no row of the ledger was tampered with; see `pulsar_steward.ledger.verify`.
 
         Raises:
-            LedgerTampered: With the row named.
+            LedgerTampered: Names the row.
         """
         return require_untampered(self._engine, plan_id, noted=noted)
 
     def require_still_untampered(self, walked: Walked, tables_of_it: Collection[Table]) -> None:
-        """The same a while later, by what was added since.
+        """Repeats the check some time later, by the rows added since.
 
         Raises:
-            LedgerTampered: With the row named.
+            LedgerTampered: Names the row.
         """
         require_still_untampered(self._engine, walked, tables_of_it)
 
     def lease(self, cluster: str) -> Lease | None:
-        """Who holds a cluster, expired or not; None where nobody ever did."""
+        """Latest lease of a cluster, expired or not; None if there never was one."""
         row = self._first(select(tables.LEASES).where(tables.LEASES.c.cluster == cluster))
         return None if row is None else from_row(row, Lease)
 

@@ -1,4 +1,4 @@
-"""What the ledger gives back: frozen rows in the field's words."""
+"""Frozen records that the ledger's reader returns."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ T = TypeVar("T")
 
 
 def from_row(row: Mapping[Any, Any], kind: type[T], **decoded: Any) -> T:
-    """A database row as one of the kinds below, with these columns decoded beforehand.
+    """Converts a database row to one of the types below; `decoded` replaces columns that need decoding.
 
     Raises:
-        msgspec.ValidationError: If the row holds something else.
+        msgspec.ValidationError: If the row does not match the type.
     """
-    # SQLAlchemy's column names are a subclass of str, which msgspec takes for no key.
+    # SQLAlchemy's column names are a subclass of str, which msgspec does not accept as keys.
     return msgspec.convert({**{str(name): value for name, value in row.items()}, **decoded}, kind)
 
 
 class Decision(StrEnum):
-    """What a question came to. Only `APPROVED` permits anything."""
+    """Result of an approval request. Only `APPROVED` permits anything."""
 
     APPROVED = "approved"
     REJECTED = "rejected"
@@ -37,7 +37,7 @@ class Decision(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What a step came to."""
+    """Result of a step."""
 
     DONE = "done"
     REFUSED = "refused"
@@ -47,7 +47,7 @@ class Outcome(StrEnum):
 
 
 class Origin(StrEnum):
-    """What made the run that asks."""
+    """Trigger of the run that requests an approval."""
 
     PERSON = "person"
     SCHEDULE = "schedule"
@@ -55,7 +55,7 @@ class Origin(StrEnum):
 
 
 class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan as listed; `superseded_by` names the newer plan that took its place."""
+    """A plan's row for a list; `superseded_by` is the newer plan that replaced it."""
 
     plan_id: str
     cluster: str
@@ -68,14 +68,14 @@ class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """That a person was asked about a batch.
+    """An approval request for a batch.
 
     Attributes:
-        run: The asking run, ``dag/run/map index``.
-        voice: Whose word it is: 1 (or None, in older rows), or 2 where a second person is asked.
+        run: The requesting run, ``dag/run/map index``.
+        voice: Number of the approver: 1 (or None, in older rows), or 2 where a second person is asked.
         requested_by: Who started the run by hand; None: no person did, or none is known.
-        origin: What made the run; None in rows of an earlier Steward: not known.
-        policy_digest: Of the policy under which was asked; None in rows of an earlier Steward.
+        origin: What triggered the run; None in rows of an earlier Steward: not known.
+        policy_digest: Digest of the policy in force for the request; None in rows of an earlier Steward.
     """
 
     request_id: int
@@ -90,17 +90,17 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person (or nobody) answered to one batch in one run, as it is to be recorded.
+    """Response of a person (or nobody) to the approval request of one batch in one run, as it is to be recorded.
 
     Attributes:
-        run: The asking run, ``dag/run/map index``.
-        answered_by: The user's name as Airflow reports it, to be shown; None where nobody answered.
+        run: The requesting run, ``dag/run/map index``.
+        answered_by: The user's name as Airflow reports it, for display; None if nobody answered.
         answered_by_id: Airflow's id of that user, by which people are told apart; None in rows of an earlier Steward.
         expires_at: The last moment at which a change may be made under it; None unless approved.
         step_ids: The steps that stayed ticked.
         digest: `pulsar_steward.model.plan.approval_digest` of these steps; None unless approved.
-        reason: Why it is what it is, such as what was malformed.
-        voice: Whose word it is: 1 (or None, in older rows), or 2 where a second person was asked.
+        reason: Reason for the decision, such as what was malformed.
+        voice: Number of the approver: 1 (or None, in older rows), or 2 where a second person was asked.
     """
 
     plan_id: str
@@ -119,25 +119,25 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def person(self) -> Person:
-        """Who answered; a row of an earlier Steward has their name only, and nobody is of no name."""
+        """The person who answered; only a name in a row of an earlier Steward, an empty one if nobody answered."""
         name = self.answered_by or ""
         return Person(name if self.answered_by_id is None else self.answered_by_id, name)
 
 
 class RecordedAnswer(Answer, frozen=True, kw_only=True):
-    """An answer that the ledger holds."""
+    """An answer that is recorded in the ledger."""
 
     answer_id: int
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
-    """The rows by which a run may change a batch: they have to be the last word when its calls leave.
+    """The rows that permit a run to change a batch: they must still be the latest ones when its calls are sent.
 
     Attributes:
         cluster: The plan's cluster.
-        run: The run that was asked, answered to, and acts.
-        answer_ids: Of the approvals, the first person's first.
-        expires_at: The last moment at which a call may leave under them.
+        run: The run that requested the approval, got it, and acts.
+        answer_ids: Ids of the approvals, the first person's first.
+        expires_at: The last moment at which a call may be sent under them.
     """
 
     cluster: str
@@ -149,12 +149,12 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def answer_id(self) -> int:
-        """The answer that was last needed; calls are recorded under it."""
+        """The last approval that was needed; calls are recorded under it."""
         return self.answer_ids[-1]
 
 
 class Intent(msgspec.Struct, frozen=True, kw_only=True):
-    """A call that was about to be made, committed before it was."""
+    """A call that was about to be made, committed before it was made."""
 
     intent_id: int
     answer_id: int
@@ -166,7 +166,7 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StepOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a step came to, and what the cluster showed; `intent_id` is None where nothing was about to be called."""
+    """Result of a step, and the cluster's state; `intent_id` is None where no call was about to be made."""
 
     plan_id: str
     batch_id: str
@@ -180,7 +180,7 @@ class StepOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Proof(msgspec.Struct, frozen=True, kw_only=True):
-    """What the brokers showed when a batch was over."""
+    """State of the brokers after a batch, and whether it proves the change."""
 
     plan_id: str
     batch_id: str
@@ -192,7 +192,7 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Unproved(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch that changed the cluster and is not proved; `reason` is None while its proof is yet to come."""
+    """A batch that changed the cluster and is not proved; `reason` is None while its proof is still pending."""
 
     plan_id: str
     batch_id: str
@@ -200,12 +200,12 @@ class Unproved(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def pending(self) -> bool:
-        """Whether the proof may still come."""
+        """True while the proof is still pending."""
         return self.reason is None
 
     @property
     def words(self) -> str:
-        """What is the matter, in a sentence."""
+        """Description of the problem, in a sentence."""
         what = f"batch {self.batch_id} of plan {self.plan_id} changed the cluster"
         return (
             f"{what}, and its proof is not there yet"
@@ -215,7 +215,7 @@ class Unproved(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CarriedOut(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch of which at least one step is done, as listed; `at` is when the last one was."""
+    """A batch with at least one step done, for a list; `at` is the time of the last one."""
 
     plan_id: str
     batch_id: str

@@ -1,7 +1,7 @@
-"""Whether a grant still stands, asked of one connection: in the transaction of an intent, and right before its call.
+"""Validity of a grant, checked on one connection: in an intent's transaction, and right before its call.
 
-Nothing here is remembered from an earlier look. The newest row that Steward dated is a lower bound of the present, so
-that a worker whose clock is behind carries nothing out that is over.
+Nothing here is cached. The newest row that Steward dated is a lower bound of the current time, so that a worker whose
+clock is behind carries out nothing that has expired.
 """
 
 from __future__ import annotations
@@ -32,33 +32,33 @@ _DATED = (
     tables.PROOFS.c.at,
     tables.HALTS.c.at,
 )
-"""Times by Steward's own clocks. When a person answered is none of them: Airflow says it, or who can write there."""
+"""Times by Steward's own clocks. The time of an answer is none of them: Airflow reports it, or who can write there."""
 
 
 def newest_row_in(connection: Connection) -> datetime | None:
-    """The latest time that Steward wrote into the ledger, UTC; None: it wrote nothing yet."""
+    """Latest time that Steward wrote into the ledger, UTC; None: it is empty."""
     latest = union_all(*(select(func.max(column).label("at")) for column in _DATED)).subquery()
     newest: datetime | None = connection.execute(select(func.max(latest.c.at))).scalar()
     return newest
 
 
 def present_in(connection: Connection, at: datetime) -> datetime:
-    """The present, as far as a clock and the ledger tell: not earlier than its newest row."""
+    """Current time by a clock and the ledger: not earlier than the ledger's newest row."""
     return max(at, newest_row_in(connection) or at)
 
 
 def require_standing(connection: Connection, grant: Grant, at: datetime) -> None:
-    """That nobody halted the cluster, and that nothing took the place of the plan or of its approvals.
+    """Checks that nobody halted the cluster, and that plan and approvals are not superseded.
 
     Args:
-        connection: To the ledger; of an intent, in its transaction.
-        grant: What is acted on.
-        at: The present by the caller's clock, UTC.
+        connection: Connection to the ledger; for an intent, within its transaction.
+        grant: The grant that is acted on.
+        at: Current time by the caller's clock, UTC.
 
     Raises:
         Halted: If a person stopped all changes of the cluster.
-        Refused: If the approval is over: expired, used by another run, withdrawn, or asked for anew since; or if a
-            newer plan took the plan's place.
+        Refused: If the approval is no longer valid: expired, used by another run, withdrawn, or requested again since;
+            or if a newer plan superseded the plan.
     """
     if halt := halt_in(connection, grant.cluster):
         raise Halted(f"{halt.words} (`steward resume` ends it)")
@@ -77,10 +77,10 @@ def require_standing(connection: Connection, grant: Grant, at: datetime) -> None
 
 
 def require_lease(connection: Connection, lease: Lease, at: datetime) -> None:
-    """That a writer still holds its cluster.
+    """Checks that a writer still holds its cluster.
 
     Raises:
-        LeaseLost: If another one does by now, or the lease ran out.
+        LeaseLost: If another one does by now, or the lease expired.
     """
     table = tables.LEASES
     mine = (table.c.cluster == lease.cluster, table.c.holder == lease.holder, table.c.fence == lease.fence)
@@ -92,7 +92,7 @@ def require_lease(connection: Connection, lease: Lease, at: datetime) -> None:
 
 
 def _require_last_word(connection: Connection, grant: Grant) -> None:
-    """That the answers are the last ones given, and were given to the last requests."""
+    """Checks that the grant's answers are the latest ones, and were given to the latest requests."""
     answers, requests = tables.ANSWERS, tables.REQUESTS
     given = select(answers.c.answer_id, answers.c.voice, answers.c.decision).where(*_of_run(answers, grant))
     last = {row.voice or 1: row for row in connection.execute(given.order_by(answers.c.answer_id))}
@@ -113,6 +113,6 @@ def _of_run(table: Table, grant: Grant) -> tuple[ColumnElement[bool], ...]:
 
 
 def _place(connection: Connection, table: Table, number: Any) -> int:
-    """Where a row stands in the order in which all rows were added."""
+    """Position of a row in the order in which all rows were added."""
     link = (tables.CHAIN.c.table_name == table.name, tables.CHAIN.c.row_key == key_of_number(number))
     return int(connection.execute(select(tables.CHAIN.c.sequence).where(*link)).scalar_one())

@@ -1,4 +1,4 @@
-"""Opens the ledger: any SQLAlchemy URL, its tables made and brought up to date where that is needed."""
+"""Opening of the ledger: any SQLAlchemy URL; its tables are created and upgraded as needed."""
 
 from __future__ import annotations
 
@@ -25,24 +25,26 @@ if TYPE_CHECKING:
 _SQLITE_WAIT_SECONDS = 30
 
 MAX_IDLE_SECONDS, MAX_LOCK_SECONDS = 30, 60
-"""In a transaction of PostgreSQL: how long a writer may pause between two statements before the server ends it, and how
-long one waits for another's lock. A worker that was stopped in the middle would keep everybody out, halts included."""
+"""Time limits of a PostgreSQL transaction: pauses between two statements, and waits for another's lock.
+
+Without them a worker that was stopped in a transaction would lock everybody out, halts included.
+"""
 
 _BESIDE = ("-wal", "-shm", "-journal")
-"""What SQLite keeps beside its file, with that file's mode."""
+"""Suffixes of the files that SQLite keeps beside its database file, with that file's mode."""
 
 
 def open_ledger(url: str | URL, *, make: bool = True) -> Engine:
-    """An engine on the ledger, its tables in place; a SQLite file is its owner's alone from then on.
+    """Opens the ledger and returns an engine, its tables in place; a SQLite file is made accessible to its owner only.
 
     Args:
-        url: Where it is.
-        make: Whether missing tables are made and those of an earlier Steward brought up to date.
+        url: The ledger's URL.
+        make: True: create missing tables and upgrade those of an earlier Steward.
 
     Raises:
-        ConfigurationError: If the URL is none, or its driver is not installed; the message never repeats the URL. Also
-            if the ledger is of a later Steward, or of an earlier one and not to be brought up to date.
-        LedgerError: If the database cannot be reached or its tables cannot be made.
+        ConfigurationError: If the URL is invalid, or its driver is not installed; the message never repeats the URL.
+            Also if the ledger is of a later Steward, or of an earlier one and not to be upgraded.
+        LedgerError: If the database cannot be reached or its tables cannot be created.
     """
     engine = _engine(url)
     try:
@@ -93,19 +95,19 @@ def _engine(url: str | URL) -> Engine:
 
 
 def _keep_file_private(engine: Engine) -> None:
-    """Before SQLite opens a file, it is its owner's alone: SQLite would make it as the umask says, for all to read."""
+    """Restricts a SQLite file to its owner before SQLite opens it, as SQLite would follow the umask."""
     file = _file_of(engine)
     if file is None:
         return
-    with suppress(OSError):  # a folder that is not there, or not ours: SQLite says so in its own words
+    with suppress(OSError):  # a folder that is missing, or not ours: SQLite reports it itself
         private_file(file)
     for beside in _BESIDE:
-        with suppress(OSError):  # gone, or never there
+        with suppress(OSError):  # missing
             keep_private(file.with_name(file.name + beside))
 
 
 def _file_of(engine: Engine) -> Path | None:
-    """The file that SQLite keeps the ledger in; None where there is none, or where it is only read."""
+    """SQLite's database file; None for another database, one in memory, or one that is only read."""
     if engine.dialect.name != "sqlite":
         return None
     (name,), options = engine.dialect.create_connect_args(engine.url)
@@ -119,12 +121,13 @@ def _file_of(engine: Engine) -> Path | None:
 
 
 _ONE_AT_A_TIME = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(hashtext('pulsar_steward'))"}
-"""Locks, by dialect, for the time of making tables: looking what is missing and making it is no single step."""
+"""Locks by dialect, held while tables are created: checking what is missing and creating it is not atomic."""
 
 
 def _write_ahead(connection: Any, _record: Any) -> None:
-    """Readers beside one writer."""
+    """Turns on write-ahead logging, so that readers and one writer do not block each other."""
     # A file changes to this mode once, for good. Where two connections are about to, SQLite fails one of them at once,
+    # whatever the timeout, as each would wait for the other's read lock: a few in 100 openings of a new ledger. ~2
     # whatever the timeout, as each would wait for the other's read lock: a few in 100 openings of a new ledger.
     for attempt in _while_locked():
         with attempt:
@@ -133,7 +136,7 @@ def _write_ahead(connection: Any, _record: Any) -> None:
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
-    """Nothing committed that is not on disk, and foreign keys that hold."""
+    """Makes SQLite sync each commit to disk and enforce foreign keys."""
     for pragma in ("synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}").close()
 
@@ -149,10 +152,10 @@ def _while_locked() -> Retrying:
 
 @contextmanager
 def in_words(engine: Engine) -> Iterator[None]:
-    """Turns the database's errors into `LedgerError`, which names the database but no password.
+    """Converts the database's errors to `LedgerError`, which names the database but no password.
 
     Raises:
-        LedgerError: For whatever the database raised.
+        LedgerError: For any error of the database.
     """
     try:
         yield
@@ -164,10 +167,10 @@ def in_words(engine: Engine) -> Iterator[None]:
 
 @contextmanager
 def transaction(engine: Engine) -> Iterator[Connection]:
-    """One transaction, committed at the end; its errors in our words.
+    """Opens a transaction that is committed at the end; the database's errors become `LedgerError`.
 
     Raises:
-        LedgerError: For whatever the database raised; nothing was kept then.
+        LedgerError: For any error of the database; nothing was stored then.
     """
     with in_words(engine), engine.begin() as connection:
         if engine.dialect.name == "postgresql":
@@ -182,14 +185,14 @@ _BOUNDS = text(
 
 @contextmanager
 def one_moment(engine: Engine) -> Iterator[Connection]:
-    """Reads the ledger as it was at one moment, whoever adds to it meanwhile; its errors in our words.
+    """Opens a read transaction with one consistent state of the ledger, whoever adds to it meanwhile.
 
     Raises:
-        LedgerError: For whatever the database raised.
+        LedgerError: For any error of the database.
     """
     with in_words(engine), engine.connect() as connection:
         if engine.dialect.name == "sqlite":
-            connection.exec_driver_sql("BEGIN")  # its driver begins none for what only reads
+            connection.exec_driver_sql("BEGIN")  # its driver begins no transaction for reads alone
         else:
             connection.execution_options(isolation_level="REPEATABLE READ")
         yield connection

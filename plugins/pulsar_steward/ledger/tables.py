@@ -51,13 +51,13 @@ metadata = MetaData(
 
 
 class Utc(TypeDecorator[datetime]):
-    """Times with their zone, kept as UTC also by databases that keep no zone (SQLite)."""
+    """Times with a time zone, stored as UTC also by databases without time zones (SQLite)."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - the base class's signature
-        """The time in UTC.
+        """Converts a time to UTC.
 
         Raises:
             ValueError: If the time has no zone.
@@ -69,7 +69,7 @@ class Utc(TypeDecorator[datetime]):
         return value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - the base class's signature
-        """The time in UTC, with its zone also where the database gave none back."""
+        """Returns a stored time in UTC, with its zone also where the database returned none."""
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
@@ -228,7 +228,8 @@ HALTS = Table(
     Column("halted", Boolean, nullable=False),
     Column("said_by", String(200), nullable=False),
     Column("reason", Text, nullable=False),
-    # SQLite would give the number of a row that somebody removed again, which the chain knows already: whatever
+    # SQLite would reuse the number of a row that somebody removed, which the chain contains already. Whatever happened
+    # to the ledger, a halt must be possible. ~2
     # happened to the ledger, there must be a way to say stop.
     sqlite_autoincrement=True,
 )
@@ -267,7 +268,7 @@ CHAINED = (
     DRY_RUNS,
     HALTS,
 )
-"""What the chain holds, a row as soon as it is added."""
+"""Tables whose rows the chain covers, each as soon as it is added."""
 
 LEASES = Table(
     "leases",

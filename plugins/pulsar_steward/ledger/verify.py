@@ -1,4 +1,4 @@
-"""Whether the ledger is what was written: finds a changed, removed or inserted row, and names it. Cannot write."""
+"""Verification of the ledger: finds a changed, removed or inserted row, and names it. Cannot write."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ AT_ONCE = 1000
 KEYS_AT_ONCE = 200
 
 _NONE = Head(0, GENESIS)
-"""Where a chain without links ends."""
+"""End of a chain without links."""
 
 
 class Damage(StrEnum):
-    """What happened to a row or link that is not what was written."""
+    """Kind of damage to a row or link."""
 
     CHANGED = "changed"
     REMOVED = "removed"
@@ -35,14 +35,14 @@ class Damage(StrEnum):
 
 
 class Tampering(msgspec.Struct, frozen=True, kw_only=True):
-    """One place where the ledger is not what was written.
+    """One row or link that was tampered with.
 
     Attributes:
-        damage: What happened.
-        table: The table; ``chain`` where it is the chain itself.
+        damage: Kind of damage.
+        table: The table; ``chain`` for a link of the chain itself.
         key: The row's key as a JSON list, or the link's number.
-        sequence: The link's number in the chain; None for a row that has none.
-        words: The same in a sentence.
+        sequence: The link's number in the chain; None for a row without a link.
+        words: The damage in a sentence.
     """
 
     damage: Damage
@@ -53,12 +53,12 @@ class Tampering(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What a verification came to.
+    """Result of a verification.
 
     Attributes:
-        head: Where the chain ends.
-        rows: How many rows were compared.
-        tampered: Where the ledger is not what was written; empty: nowhere.
+        head: The chain's end.
+        rows: Number of rows compared.
+        tampered: Rows and links that were tampered with.
     """
 
     head: Head
@@ -71,7 +71,7 @@ def verify_ledger(engine: Engine, *, noted: Collection[Head] = ()) -> Verdict:
 
     Args:
         engine: An open ledger.
-        noted: Where the chain was seen to end at some time; it must have had these very links then.
+        noted: Ends of the chain that were recorded at some time; it must still contain these very links.
 
     Raises:
         LedgerError: If it cannot be read.
@@ -93,12 +93,12 @@ def _verdict(connection: Connection, links: Sequence[Entry], noted: Collection[H
 
 
 class Walked(msgspec.Struct, frozen=True, kw_only=True):
-    """A chain that was found to be what was written, up to where it ended then.
+    """A chain that was verified up to its end at that time.
 
     Attributes:
-        plan_id: Whose rows were compared.
-        head: Where it ended.
-        links: Those of the plan's rows, and of tables that know no plans.
+        plan_id: The plan whose rows were compared.
+        head: The chain's end.
+        links: Links of the plan's rows, and of tables without plans.
     """
 
     plan_id: str
@@ -107,15 +107,15 @@ class Walked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def require_untampered(engine: Engine, plan_id: str, *, noted: Collection[Head] = ()) -> Walked:
-    """Refuses to act on a ledger of which any row is not what was written, be it of another plan.
+    """Checks that no row of the ledger was tampered with, not even one of another plan.
 
     Args:
         engine: An open ledger.
-        plan_id: The plan that is acted on, for the looks to come.
-        noted: Where the chain was seen to end at some time.
+        plan_id: The plan that is acted on, for later checks.
+        noted: Ends of the chain that were recorded at some time.
 
     Raises:
-        LedgerTampered: With the first such row named.
+        LedgerTampered: Names the first such row.
         LedgerError: If the ledger cannot be read.
     """
     with one_moment(engine) as connection:
@@ -127,18 +127,18 @@ def require_untampered(engine: Engine, plan_id: str, *, noted: Collection[Head] 
 
 
 def require_still_untampered(engine: Engine, walked: Walked, tables: Collection[Table] = CHAINED) -> None:
-    """The same a while later, by what was added since: as the chain grows, this takes no longer.
+    """Repeats the check some time later, by the rows added since: the chain's growth does not slow it down.
 
-    Compared are the rows of the plan and of tables that know no plans, and whatever was added since. Not looked at
-    again are rows of other plans that were there then.
+    It compares the rows of the plan and of tables without plans, and whatever was added since. Earlier rows of other
+    plans are not compared again.
 
     Args:
         engine: An open ledger.
-        walked: How it was found.
-        tables: Of the plan's earlier rows only those of these.
+        walked: Result of the earlier check.
+        tables: Restricts the comparison of the plan's earlier rows to these tables.
 
     Raises:
-        LedgerTampered: With the first of them named.
+        LedgerTampered: Names the first such row.
         LedgerError: If the ledger cannot be read.
     """
     theirs = (CHAIN.c.plan_id == walked.plan_id) | CHAIN.c.table_name.in_(_OF_NO_PLAN)
@@ -172,7 +172,7 @@ def _refuse(found: Collection[Tampering]) -> None:
 
 
 def exported(engine: Engine) -> Iterator[bytes]:
-    """The chain from its beginning, one JSON object a link, with the row that it stands for (null: removed).
+    """Yields the chain from its beginning, one JSON object per link, with its row (null: removed).
 
     Raises:
         LedgerError: If it cannot be read.
@@ -205,7 +205,7 @@ def _head(connection: Connection) -> Head | None:
 
 
 def _broken_links(links: Collection[Entry], begin: Head = _NONE) -> Iterator[Tampering]:
-    """Links whose hash is not theirs, and gaps; after one that is wrong the next is compared with what is there."""
+    """Yields wrong hashes and gaps; the link after a wrong one is compared with the stored hash."""
     before, expected = begin.hash, begin.sequence + 1
     for link in links:
         if link.sequence != expected:
@@ -258,7 +258,7 @@ def _of_link(damage: Damage, sequence: int, words: str) -> Tampering:
 
 
 class _Stored(NamedTuple):
-    """A row as the database holds it: the hash of its content, and the plan that it belongs to."""
+    """A row as the database holds it: the hash of its content, and its plan."""
 
     digest: str
     plan_id: str | None
@@ -267,10 +267,10 @@ class _Stored(NamedTuple):
 def _compared(
     connection: Connection, table: Table, query: Select[Any], links: Mapping[str, Entry]
 ) -> tuple[int, list[Tampering]]:
-    """How many rows of a table were compared with their links, and which are wrong."""
+    """Number of a table's rows that were compared with their links, and the wrong ones."""
     try:
         stored = {row_key(table, row): _Stored(row_digest(row), row.get("plan_id")) for row in _rows(connection, query)}
-    except (TypeError, ValueError) as error:  # SQLite takes a value of any type in any column
+    except (TypeError, ValueError) as error:  # SQLite accepts a value of any type in any column
         words = f"a row of {table.name} holds a value that Steward never writes there: {error}"
         return 0, [Tampering(damage=Damage.CHANGED, table=table.name, key="", sequence=None, words=words)]
     return len(stored), list(_wrong_rows(table.name, links, stored))
@@ -279,7 +279,7 @@ def _compared(
 def _wrong_in(
     connection: Connection, tables: Iterable[Table], plan_id: str, links: Collection[Entry]
 ) -> Iterator[Tampering]:
-    """Rows of a plan, and of tables that know no plans, that are not what their links say."""
+    """Yields rows of a plan, and of tables without plans, that do not match their links."""
     for table in tables:
         query = select(table)
         if "plan_id" in table.c:
@@ -289,7 +289,7 @@ def _wrong_in(
 
 
 def _wrong_added(connection: Connection, links: Sequence[Entry]) -> Iterator[Tampering]:
-    """Rows that are not what these links say, whichever plan the links say they are of."""
+    """Yields rows that do not match these links, whichever plan the links name."""
     by_name = {table.name: table for table in CHAINED}
     for name in dict.fromkeys(link.table_name for link in links):
         known = {link.row_key: link for link in links if link.table_name == name}

@@ -1,4 +1,4 @@
-"""What adds to the ledger. Only `apply` and `orchestration` may import this; import-linter holds it."""
+"""Write access to the ledger. Only `apply` and `orchestration` may import this; import-linter enforces it."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class IntendedCall(msgspec.Struct, frozen=True, kw_only=True):
     """One call that is about to be made.
 
     Attributes:
-        grant: By which it may be made.
+        grant: The grant that permits it.
         step: The step, with the change that is called for it.
         before: The live values that it replaces.
-        clients: Clients that it sends to reconnect.
+        clients: Number of clients that have to reconnect for it.
     """
 
     grant: Grant
@@ -48,7 +48,7 @@ class LedgerWriter:
     """Adds to the ledger; every method commits before it returns, and raises `LedgerError` when it cannot.
 
     Attributes:
-        head: Where the chain ended after what this writer last added.
+        head: The chain's end after this writer's last addition.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -58,15 +58,15 @@ class LedgerWriter:
     def record_plan(
         self, plan: Plan, at: datetime, *, supersede: Sequence[str] = (), policy: Policy | None = None
     ) -> None:
-        """Adds a plan with its batches, and says of older plans that it takes their place.
+        """Adds a plan with its batches, and marks older plans as superseded by it.
 
-        A plan that is there already, byte for byte, is left as it is, and so is a plan that was superseded before.
+        A plan that is recorded already, byte for byte, is left as it is, and so is a plan that was superseded before.
 
         Args:
             plan: The plan.
-            at: When.
-            supersede: Ids of the plans whose place it takes.
-            policy: The policy that it rests on; without it the plan can be read, and never be carried out.
+            at: Current time.
+            supersede: Ids of the plans that it supersedes.
+            policy: The policy that it was made under; without it the plan can be read, and never be carried out.
         """
         with self._appending() as chain:
             _add_policy(chain, policy, at)
@@ -87,17 +87,17 @@ class LedgerWriter:
         origin: Origin = Origin.UNKNOWN,
         policy: Policy | None = None,
     ) -> None:
-        """Adds that a person is being asked about a batch; answers that were given before it count no more.
+        """Adds an approval request for a batch; answers that were given before it no longer count.
 
         Args:
             plan: The plan.
             batch_id: Its batch.
-            run: The asking run, ``dag/run/map index``.
-            at: When.
-            voice: Whose word it is: 1, or 2 where a second person is asked.
+            run: The requesting run, ``dag/run/map index``.
+            at: Current time.
+            voice: Number of the approver: 1, or 2 where a second person is asked.
             requested_by: Who started the run by hand; None: no person did, or none is known.
-            origin: What made the run.
-            policy: The policy under which is asked; without it no answer permits anything.
+            origin: What triggered the run.
+            policy: The policy in force for the request; without it no answer permits anything.
         """
         row = {
             "plan_id": plan.plan_id,
@@ -121,7 +121,7 @@ class LedgerWriter:
             return chain.add(tables.ANSWERS, row)
 
     def use_answer(self, answer_id: int, run: str, at: datetime) -> bool:
-        """Claims an answer for one run; False where another run acts on it already. Claiming again is harmless.
+        """Claims an answer for one run; False if another run acts on it already. Claiming again is harmless.
 
         Raises:
             NotInLedger: If there is no such answer.
@@ -138,12 +138,12 @@ class LedgerWriter:
             return user in {None, run}
 
     def record_intent(self, intended: IntendedCall, lease: Lease, at: datetime) -> int:
-        """Adds the call about to be made, if all that permits it stands at that very moment; returns the intent's id.
+        """Adds the call about to be made, if all that permits it is valid at that moment; returns the intent's id.
 
         Raises:
-            LeaseLost: If somebody else holds the cluster by now, or the lease ran out.
+            LeaseLost: If another writer holds the cluster by now, or the lease expired.
             Halted: If a person stopped all changes of the cluster.
-            Refused: If the approval is over, see `pulsar_steward.ledger.standing.require_standing`.
+            Refused: If the approval is no longer valid, see `pulsar_steward.ledger.standing.require_standing`.
         """
         grant, step = intended.grant, intended.step
         with self._appending() as chain:
@@ -169,10 +169,11 @@ class LedgerWriter:
             return chain.add(table, row)
 
     def record_outcome(self, outcome: StepOutcome) -> None:
-        """Adds what a step came to, once a run.
+        """Adds the result of a step, once per run.
 
         Raises:
-            LeaseLost: If another worker of the run has said it: this one was given up, and its word is none.
+            LeaseLost: If another worker of the run recorded one: this worker was given up, and its result does not
+                count.
         """
         row = {**msgspec.structs.asdict(outcome), "proof": _json(outcome.proof)}
         table = tables.OUTCOMES
@@ -186,18 +187,18 @@ class LedgerWriter:
             chain.add(table, row)
 
     def record_proof(self, proof: Proof) -> None:
-        """Adds what the brokers showed when a batch was over."""
+        """Adds the state of the brokers after a batch, and whether it proves the change."""
         row = {**msgspec.structs.asdict(proof), "shown": _json(proof.shown)}
         with self._appending() as chain:
             chain.add(tables.PROOFS, row)
 
     def record_dry_run(self, plan_id: str, run: str, text: str, at: datetime) -> None:
-        """Adds what would have been called."""
+        """Adds the text of a dry run."""
         with self._appending() as chain:
             chain.add(tables.DRY_RUNS, {"plan_id": plan_id, "run": run, "at": at, "text": text})
 
     def take_lease(self, cluster: str, holder: str, seconds: int, at: datetime) -> Lease:
-        """Takes or prolongs the right to write to a cluster.
+        """Takes or extends the right to write to a cluster.
 
         Raises:
             LeaseLost: If another holder has it and it has not expired.
@@ -221,7 +222,7 @@ class LedgerWriter:
             return Lease(cluster=cluster, holder=holder, fence=fence, expires_at=until)
 
     def end_lease(self, lease: Lease, at: datetime) -> None:
-        """Gives the cluster free, if this holder still has it."""
+        """Releases the cluster, if this holder still has it."""
         table = tables.LEASES
         with transaction(self._engine) as connection:
             mine = (table.c.cluster == lease.cluster, table.c.holder == lease.holder, table.c.fence == lease.fence)
@@ -288,10 +289,10 @@ def _taken_meanwhile(cluster: str) -> LeaseLost:
 
 
 def _locked_lease(connection: Connection, lease: Lease, at: datetime) -> None:
-    """Refuses a lease that is over, and keeps everybody from taking the cluster until this transaction ends."""
+    """Refuses a lease that is over, and locks the cluster's lease until this transaction ends."""
     table = tables.LEASES
     mine = (table.c.cluster == lease.cluster, table.c.holder == lease.holder, table.c.fence == lease.fence)
-    # Writing the fence anew changes nothing, but locks the row in every database (SQLite: the whole file).
+    # An update to the same value changes nothing, but locks the row in every database (SQLite: the whole file).
     connection.execute(update(table).where(*mine).values(fence=table.c.fence))
     require_lease(connection, lease, at)
 

@@ -1,1 +1,1 @@
-"""The ledger's tables from version to version, by Alembic. A version that was published is never edited."""
+"""Migrations of the ledger's tables, by Alembic. A version that was published is never edited."""

@@ -1,4 +1,4 @@
-"""What Alembic runs: the versions, on the connection that it was handed, in that connection's transaction."""
+"""Alembic's environment: runs the migrations on the given connection, in its transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Brings a ledger's tables up to date, on one connection and in its transaction."""
+"""Upgrade of a ledger's tables, on one connection and in its transaction."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 FIRST = "0001"
-"""What a ledger has that was made before versions were kept in it."""
+"""Version of a ledger that was created before versions were stored in it."""
 
 VERSIONS = "steward_version"
-"""The table that says so. Not Alembic's usual name: Airflow's own is there where both share a database."""
+"""Table with the version. Not Alembic's usual name, which Airflow's own uses where both share a database."""
 
 
 class Migrations:
-    """The way from what a database has to what this Steward needs.
+    """Migrations from a database's version of the tables to this Steward's.
 
     Args:
-        connection: To the database.
+        connection: Connection to the database.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -37,7 +37,7 @@ class Migrations:
         self._scripts = ScriptDirectory.from_config(self._config)
 
     def complete(self) -> bool:
-        """Whether the tables are those of this Steward.
+        """True if the tables are those of this Steward.
 
         Raises:
             ConfigurationError: If they are those of a later one.
@@ -56,7 +56,7 @@ class Migrations:
         return self._connection.execute(select(column("version_num")).select_from(table(VERSIONS))).scalar()
 
     def run(self, version: str = "head") -> None:
-        """Makes what is missing for a version, by default the newest.
+        """Upgrades the tables to a version, by default the newest.
 
         Raises:
             ConfigurationError: If the tables are those of a later Steward.
