@@ -1,1 +1,1 @@
-"""Frozen data: what a cluster looks like, what was found, and what is proposed. No I/O."""
+"""Frozen data of a cluster, its findings, and proposed changes. No I/O."""

@@ -1,7 +1,7 @@
-"""Bundles as ranges of a namespace's hash space, and which range a topic falls into.
+"""Bundles as ranges of a namespace's hash space, and the bundle of a topic.
 
-A topic's position is the CRC-32 of its full name (measured against a real broker's ``topicHashPositions``), so which
-bundle holds a topic, and what a split will yield, is arithmetic and needs no call to the cluster.
+A topic's position is the CRC-32 of its full name (measured against a real broker's ``topicHashPositions``), so the
+bundle of a topic, and the result of a split, are computed without a call to the cluster.
 """
 
 from __future__ import annotations
@@ -17,27 +17,30 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FULL_RANGE = 0xFFFFFFFF
-"""The last position of the hash space; the last bundle includes it, every other bundle excludes its upper boundary."""
+"""Last position of the hash space; the last bundle includes it, every other bundle excludes its upper boundary."""
 
 CALM_LOAD_MANAGER = "ModularLoadManager"
-"""Under it no client reconnected for a split without unload on 4.0.7 (docs/findings.md); others were not tried."""
+"""Load manager under which no client reconnected for a split without unload on 4.0.7 (docs/findings.md).
+
+Others were not tried.
+"""
 
 TC_NAMESPACE = "pulsar/system"
 TC_TOPIC = "persistent://pulsar/system/transaction_coordinator_assign"
 
 
 class BundleRange(msgspec.Struct, frozen=True, order=True):
-    """A half-open range of hash positions, ``0x00000000_0x10000000`` in Pulsar's own writing."""
+    """Half-open range of hash positions, ``0x00000000_0x10000000`` in Pulsar's notation."""
 
     lower: int
     upper: int
 
     @classmethod
     def parse(cls, text: str) -> BundleRange:
-        """Reads Pulsar's writing of a range.
+        """Parses a range in Pulsar's notation.
 
         Raises:
-            ValueError: If the text is not two hexadecimal boundaries in rising order.
+            ValueError: If the text is not two hexadecimal boundaries in ascending order.
         """
         lower, separator, upper = text.partition("_")
         if not separator:
@@ -51,7 +54,7 @@ class BundleRange(msgspec.Struct, frozen=True, order=True):
         return f"0x{self.lower:08x}_0x{self.upper:08x}"
 
     def overlaps(self, other: BundleRange) -> bool:
-        """Whether the two have a position in common."""
+        """True if the two ranges have a position in common."""
         return self.lower < other.upper and other.lower < self.upper
 
     def __contains__(self, position: int) -> bool:
@@ -59,29 +62,29 @@ class BundleRange(msgspec.Struct, frozen=True, order=True):
 
 
 def position_of(topic: str) -> int:
-    """The hash position of a topic's full name, such as ``persistent://tenant/ns/topic-partition-0``."""
+    """Hash position of a topic's full name, such as ``persistent://tenant/ns/topic-partition-0``."""
     return zlib.crc32(topic.encode())
 
 
 def tc_topic(coordinator: int) -> str:
-    """The topic name whose bundle places the transaction coordinator with this id."""
+    """Name of the topic whose bundle places the transaction coordinator with this id."""
     return f"{TC_TOPIC}-partition-{coordinator}"
 
 
 def ranges_of(boundaries: Sequence[str]) -> tuple[BundleRange, ...]:
-    """The bundles between a namespace's boundaries, as the admin API lists them (``["0x00000000", ...]``)."""
+    """Bundles between a namespace's boundaries, as the admin API lists them (``["0x00000000", ...]``)."""
     positions = sorted(int(boundary, 16) for boundary in boundaries)
     return tuple(BundleRange(lower, upper) for lower, upper in pairwise(positions))
 
 
 def range_holding(ranges: Sequence[BundleRange], position: int) -> BundleRange:
-    """The one of a namespace's sorted, gapless ranges that a position falls into."""
+    """Range that contains a position, of a namespace's sorted ranges without gaps."""
     index = bisect_right(ranges, position, key=lambda bundle: bundle.lower) - 1
     return ranges[index]
 
 
 def halves_by_topic_count(bundle: BundleRange, positions: Sequence[int]) -> tuple[BundleRange, BundleRange] | None:
-    """What ``topic_count_equally_divide`` makes of a bundle, or None where it would do nothing.
+    """Two ranges that ``topic_count_equally_divide`` makes of a bundle, or None if it would do nothing.
 
     Args:
         bundle: The bundle to be split.

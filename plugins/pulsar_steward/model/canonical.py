@@ -1,6 +1,6 @@
-"""One byte sequence for one value, so that a digest means "exactly this content".
+"""Canonical JSON: one byte sequence for one value, so that a digest means "exactly this content".
 
-RFC 8785 (JSON canonicalisation) asks for sorted keys, no white space, shortest escapes and a fixed form of numbers.
+RFC 8785 (JSON canonicalisation) requires sorted keys, no white space, shortest escapes and a fixed form of numbers.
 msgspec does the first three; floats are refused here, as their form is the one thing in which writers differ. Keys are
 field names (ASCII), for which sorting by code point and by UTF-16 unit is the same.
 """
@@ -13,12 +13,12 @@ import msgspec
 
 
 def canonical_json(value: object) -> bytes:
-    """The canonical JSON of a frozen model value.
+    """Canonical JSON of a frozen model value.
 
     Raises:
-        TypeError: If the value holds a float anywhere, or something that JSON cannot.
+        TypeError: If the value contains a float, or something that JSON cannot represent.
     """
-    plain = msgspec.to_builtins(value, order="sorted")  # sets too have one order then
+    plain = msgspec.to_builtins(value, order="sorted")  # gives sets one order, too
     _refuse_floats(plain)
     return msgspec.json.encode(plain, order="sorted")
 

@@ -1,4 +1,4 @@
-"""Which Pulsar cluster it is, by what its brokers say of themselves: connections can be pointed elsewhere."""
+"""Identity of a Pulsar cluster, as reported by its brokers: a connection can be pointed at another cluster."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ClusterIdentity(msgspec.Struct, frozen=True, kw_only=True):
     metadata_id: str | None
 
     def is_same(self, other: ClusterIdentity) -> bool:
-        """Whether the two are one cluster, as far as both tell."""
+        """True if the two are one cluster; an unknown metadata store matches any."""
         known = self.metadata_id is not None and other.metadata_id is not None
         return self.name == other.name and (not known or self.metadata_id == other.metadata_id)
 
@@ -35,7 +35,7 @@ class ClusterIdentity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def identity_of(configuration: Mapping[str, str]) -> ClusterIdentity:
-    """The cluster of the broker that runs with this configuration (``/admin/v2/brokers/configuration/runtime``).
+    """Identity of the cluster of a broker with this configuration (``/admin/v2/brokers/configuration/runtime``).
 
     Raises:
         ConfigurationError: If it names no cluster.
@@ -47,7 +47,7 @@ def identity_of(configuration: Mapping[str, str]) -> ClusterIdentity:
 
 
 def _metadata_id(configuration: Mapping[str, str]) -> str | None:
-    """Of the store's servers in any order, so that brokers which list them differently are of one cluster."""
+    """Id of the metadata store; ignores the order of its servers, which brokers of one cluster may list differently."""
     address = configuration.get("metadataStoreUrl") or configuration.get("zookeeperServers")
     if not address:
         return None

@@ -1,6 +1,6 @@
-"""What is told to the outside about a remediation: each decision, each step's outcome, each batch's proof.
+"""Events published about a remediation: each decision, each step's outcome, each batch's proof.
 
-The ledger is the truth; events are for dashboards and alarms. docs/events.md describes the fields.
+The ledger is the record; events are for dashboards and alerts. docs/events.md describes the fields.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ SCHEMA_VERSION = 1
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that happened, as it is published.
+    """A published event.
 
     Attributes:
-        event: What kind of thing.
+        event: Kind of the event.
         cluster: The cluster's name in Steward's connections.
         plan_id: The plan.
         batch_id: The batch of the plan.
         step_id: The step, for an ``outcome``; else None.
-        run: The Airflow run that it happened in.
-        at: When, UTC.
+        run: The Airflow run.
+        at: Time of the event, UTC.
         result: ``approved``, ``rejected``, ``no answer`` or ``malformed`` for a decision; ``done``, ``refused``,
             ``drifted``, ``failed`` or ``unknown`` for an outcome; ``proved`` or ``not proved`` for a proof.
-        reason: Why, in words.
+        reason: The reason, as text.
         by: Who decided, for a ``decision`` by a person; else None.
-        values: What the cluster showed, as far as it was looked at.
-        ledger_head: Where the ledger's chain ended when this was written, ``number:hash``: kept outside of the
-            ledger, it tells whether the chain was written anew since.
-        schema_version: Raised when a field changes its meaning.
+        values: The state of the cluster, as far as it was read.
+        ledger_head: End of the ledger's chain when this was written, ``number:hash``: stored outside of the
+            ledger, it shows whether the chain was rewritten since.
+        schema_version: Incremented when a field changes its meaning.
     """
 
     event: Literal["decision", "outcome", "proof"]
@@ -51,5 +51,5 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     schema_version: int = SCHEMA_VERSION
 
     def encoded(self) -> bytes:
-        """The event as JSON, in which whatever cannot be seen is escaped: people read a topic too."""
+        """The event as JSON, with invisible characters escaped: people read a topic too."""
         return shown_json(msgspec.json.encode(self))

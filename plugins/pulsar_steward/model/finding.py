@@ -1,4 +1,4 @@
-"""What a check found, and what it can say where it found nothing."""
+"""Findings of checks, and verdicts of checks that found nothing."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ class Severity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """0 for info, rising."""
+        """0 for info, rising with the severity."""
         return list(Severity).index(self)
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One trouble, with all that a person needs to believe it.
+    """One problem, with everything that a person needs to believe it.
 
     Attributes:
-        check_id: Which check found it, such as ``tc-skew``.
-        severity: How bad.
-        subject: What it is about: a cluster, broker, namespace, bundle or topic, in Pulsar's own writing.
-        evidence: The trouble in a sentence, with its numbers.
+        check_id: The check that found it, such as ``tc-skew``.
+        severity: Its severity.
+        subject: A cluster, broker, namespace, bundle or topic, in Pulsar's notation.
+        evidence: The problem in a sentence, with its numbers.
         figures: The same numbers as name and value, units in the names.
-        first_seen: When the first of the snapshots in a row that show it was taken, UTC; None: not looked up.
-        snapshots_in_a_row: How many these are. Snapshots in which its check could not judge are passed over.
+        first_seen: Time of the first of the consecutive snapshots with it, UTC; None: not looked up.
+        snapshots_in_a_row: Number of these snapshots. Snapshots that its check could not judge are skipped.
     """
 
     check_id: str
@@ -52,13 +52,13 @@ class Outlook(StrEnum):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What one check says of one snapshot as a whole, so that silence is never mistaken for health.
+    """Result of one check for a snapshot as a whole, so that silence is never mistaken for health.
 
     Attributes:
-        check_id: Which check.
-        outlook: What it can say.
-        reason: Why, in a sentence.
-        more: Findings beyond those that are listed, each of them less bad.
+        check_id: The check.
+        outlook: The result.
+        reason: The reason, in a sentence.
+        more: Number of findings beyond those that are listed, each of them less bad.
     """
 
     check_id: str

@@ -1,4 +1,4 @@
-"""What brokers delete for a change: approved with the step, and compared with what they would delete in the end."""
+"""Messages that brokers delete for a change: approved with the step, and compared with the state before the call."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import msgspec
 
 
 class TopicLoss(msgspec.Struct, frozen=True, kw_only=True):
-    """What one topic loses at once.
+    """Data that one topic loses at once.
 
     Attributes:
         topic: Full name.
-        messages: Over all of its subscriptions, each of which loses its own; None: not known.
-        bytes: Stored ones, at most.
+        messages: Total over all of its subscriptions, each of which loses its own; None: not known.
+        bytes: Stored bytes, at most.
     """
 
     topic: str
@@ -20,13 +20,13 @@ class TopicLoss(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Loss(msgspec.Struct, frozen=True, kw_only=True):
-    """What is deleted at once, as far as it was seen.
+    """Data that is deleted at once, as far as it is known.
 
     Attributes:
         topics: The worst, most bytes first.
-        more: How many topics lose something beyond these.
-        messages: Of all topics; None: not known.
-        bytes: Of all topics, at most.
+        more: Number of topics that lose something beyond these.
+        messages: Total of all topics; None: not known.
+        bytes: Total of all topics, at most.
     """
 
     topics: tuple[TopicLoss, ...] = ()

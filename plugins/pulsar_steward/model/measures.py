@@ -1,4 +1,4 @@
-"""What the table `trends` measures over time: names of its column `measure`, with their units and meaning."""
+"""Measures of the table `trends`: names of its column `measure`, with their units and meaning."""
 
 from __future__ import annotations
 
@@ -25,4 +25,4 @@ MEASURES = {
     BROKER_CONNECTION_RATE: "connections that a broker accepted per second since the snapshot before",
     TOPIC_BACKLOG: "backlog, bytes, of one of the few topics whose backlog grows fastest",
 }
-"""Each measure's unit and meaning; subjects are the cluster, brokers (`host:webport`) and topics."""
+"""Unit and meaning of each measure; subjects are the cluster, brokers (`host:webport`) and topics."""

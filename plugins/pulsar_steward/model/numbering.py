@@ -1,4 +1,4 @@
-"""The ids of batches and steps, by their place in a plan."""
+"""Ids of batches and steps, derived from their place in a plan."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 
 
 def batch_id(number: int) -> str:
-    """The id of a plan's batch, counted from 1: ``b1``."""
+    """Id of a plan's batch, counted from 1: ``b1``."""
     return f"b{number}"
 
 
 def step_id(batch: str, number: int) -> str:
-    """The id of a batch's step, counted from 1: ``b1.s02``."""
+    """Id of a batch's step, counted from 1: ``b1.s02``."""
     return f"{batch}.s{number:02d}"
 
 
 def renumbered(batch: Batch, new_id: str) -> Batch:
-    """The same batch under another id, with the ids of its steps, and what comes after what, to match.
+    """Returns the batch with another id, and with the ids of its steps, and their order, adapted.
 
     Raises:
         KeyError: If a step comes after one that is not in the batch.

@@ -1,4 +1,4 @@
-"""Ordered batches of steps for one snapshot of one cluster, and the digest that an approval is bound to."""
+"""A plan: ordered batches of steps for one snapshot of one cluster, and the digest that an approval is bound to."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 ROLLBACK = "rollback"
-"""The kind of a batch that takes back what another one changed."""
+"""Kind of a batch that rolls back another one."""
 
 KINDS = ("tc_balance", "bundle_split", "bundle_balance", "backlog_quota", "retention", ROLLBACK)
 """Every kind of batch; policies name them."""
 
 
 class Placement(msgspec.Struct, frozen=True, order=True):
-    """How many of what a batch balances a broker holds."""
+    """Number of balanced items that a broker holds."""
 
     broker: str
     count: int
@@ -35,10 +35,10 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         batch_id: Unique within its plan, such as ``b1``.
-        kind: Which planner made it, such as ``tc_balance``.
-        title: What it does, in a line.
-        findings: Why: the findings that it answers.
-        steps: In the order in which they run.
+        kind: The planner that made it, such as ``tc_balance``.
+        title: A line that describes it.
+        findings: The findings that it resolves.
+        steps: The steps, in the order in which they run.
         unit: What `before` and `after` count, in the plural.
         before: Placement at the snapshot, brokers in order of their ids.
         after: Placement when every step is done.
@@ -55,11 +55,11 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_way_back(self) -> bool:
-        """Whether it takes back what another batch changed."""
+        """True if it rolls back another batch."""
         return self.kind == ROLLBACK
 
     def step(self, step_id: str) -> Step:
-        """The step with this id.
+        """Returns the step with this id.
 
         Raises:
             KeyError: If the batch has no such step.
@@ -71,16 +71,16 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What is proposed for one cluster. The same snapshot, policy and record of moves give the same bytes.
+    """Proposed changes for one cluster. The same snapshot, policy and record of moves give the same bytes.
 
     Attributes:
         cluster: The cluster's name in Steward's connections.
-        snapshot_id: The snapshot that it rests on.
-        taken_at: When that was taken, UTC.
-        pulsar_cluster: The Pulsar cluster that was seen; unset in an earlier Steward's plans, which keep their digests.
-        policy_digest: The policy in force.
-        batches: In the order in which they should be carried out.
-        notes: Why there is no more than this: what was below a threshold, vetoed, or could not be known.
+        snapshot_id: The snapshot that it is based on.
+        taken_at: Snapshot time, UTC.
+        pulsar_cluster: Identity of the Pulsar cluster; unset in an earlier Steward's plans, which keep their digests.
+        policy_digest: Digest of the policy in force.
+        batches: The batches, in the order in which they should be carried out.
+        notes: Reasons for everything that is not proposed: below a threshold, vetoed, or not known.
     """
 
     cluster: str
@@ -93,26 +93,26 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def planned_for(self) -> ClusterIdentity | None:
-        """The Pulsar cluster that was seen; None: not recorded, so that nothing of it is carried out."""
+        """Identity of the Pulsar cluster; None: not recorded, so that nothing of the plan is carried out."""
         return None if isinstance(self.pulsar_cluster, msgspec.UnsetType) else self.pulsar_cluster
 
     @property
     def digest(self) -> str:
-        """What an approval is bound to: SHA-256 over the whole plan in canonical form."""
+        """Digest that an approval is bound to: SHA-256 over the whole plan in canonical form."""
         return digest(self)
 
     @property
     def plan_id(self) -> str:
-        """A short name, unique by its digest: ``<snapshot id>-<12 digits of the digest>``."""
+        """Short name, unique by its digest: ``<snapshot id>-<12 digits of the digest>``."""
         return f"{self.snapshot_id}-{self.digest[:12]}"
 
     @property
     def proposal_digest(self) -> str:
-        """What is asked for, whichever snapshot asks it: two plans of equal proposal need no second question."""
+        """Digest of the changes alone, without the snapshot: an equal proposal needs no second approval request."""
         return digest([self.cluster, [[step.change for step in batch.steps] for batch in self.batches]])
 
     def batch(self, batch_id: str) -> Batch:
-        """The batch with this id.
+        """Returns the batch with this id.
 
         Raises:
             KeyError: If the plan has no such batch.
@@ -123,12 +123,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         raise KeyError(batch_id)
 
     def encoded(self) -> bytes:
-        """The canonical form, as the ledger keeps it."""
+        """Canonical form, as the ledger stores it."""
         return canonical_json(self)
 
     @classmethod
     def decoded(cls, document: bytes | str) -> Plan:
-        """Reads what `encoded` wrote.
+        """Decodes the result of `encoded`.
 
         Raises:
             msgspec.ValidationError: If the document is not a plan.
@@ -137,7 +137,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def approval_digest(plan: Plan, batch_id: str, step_ids: Collection[str]) -> str:
-    """What one approval covers: exactly these steps of exactly this batch of exactly this plan.
+    """Digest of what one approval covers: exactly these steps of exactly this batch of exactly this plan.
 
     Raises:
         KeyError: If the batch or one of the steps is not in the plan.

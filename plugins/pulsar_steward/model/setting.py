@@ -1,6 +1,6 @@
 """Settings of a namespace or topic that Steward may change, as values; None in place of one means that none is set.
 
-A figure that Pulsar writes as -1 is unlimited; it is kept as Pulsar writes it, so that it goes back as it came.
+A figure that Pulsar writes as -1 is unlimited; it is stored as Pulsar writes it, so that it is restored unchanged.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import msgspec
 
 
 class SettingName(StrEnum):
-    """Which setting: the two kinds of backlog quota are set and removed apart from each other."""
+    """Name of a setting: the two kinds of backlog quota are set and removed separately."""
 
     SIZE_QUOTA = "size quota"
     AGE_QUOTA = "age quota"
@@ -20,7 +20,7 @@ class SettingName(StrEnum):
 
     @property
     def quota_type(self) -> str:
-        """The admin API's word for the kind of a quota.
+        """The admin API's name for the kind of a quota.
 
         Raises:
             ValueError: If this is no quota.
@@ -32,7 +32,7 @@ class SettingName(StrEnum):
 
 
 class QuotaPolicy(StrEnum):
-    """What a broker does once a quota is exceeded."""
+    """Action of a broker once a quota is exceeded."""
 
     HOLD = "producer_request_hold"
     REFUSE = "producer_exception"
@@ -40,12 +40,12 @@ class QuotaPolicy(StrEnum):
 
 
 class BacklogQuota(msgspec.Struct, frozen=True, kw_only=True, tag="backlog_quota", tag_field="is"):
-    """A backlog quota; of a size quota only the bytes count, of an age quota only the seconds.
+    """A backlog quota; a size quota uses only the bytes, an age quota only the seconds.
 
     Attributes:
         limit_bytes: `limitSize`; under 0: none.
         limit_seconds: `limitTime`; 0 or under: none.
-        policy: What happens beyond it.
+        policy: Action of the broker beyond the limit.
     """
 
     limit_bytes: int = -1
@@ -54,14 +54,14 @@ class BacklogQuota(msgspec.Struct, frozen=True, kw_only=True, tag="backlog_quota
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True, tag="retention", tag_field="is"):
-    """How much of what is consumed is kept; -1 is unlimited, both 0 keeps nothing."""
+    """Amount of consumed messages that is kept; -1 is unlimited, both 0 keeps nothing."""
 
     minutes: int
     megabytes: int
 
 
 class TimeToLive(msgspec.Struct, frozen=True, kw_only=True, tag="ttl", tag_field="is"):
-    """After how many seconds a message counts as consumed; 0: never."""
+    """Seconds after which a message counts as consumed; 0: never."""
 
     seconds: int
 
@@ -73,7 +73,7 @@ _BYTES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")
 
 
 def in_words(name: SettingName, value: Setting | None) -> str:
-    """A setting as an operator says it: ``10 GiB, then producer_request_hold``."""
+    """A setting as text for an operator: ``10 GiB, then producer_request_hold``."""
     match value:
         case None:
             return "not set"
@@ -90,7 +90,7 @@ def in_words(name: SettingName, value: Setting | None) -> str:
 
 
 def bytes_in_words(count: int) -> str:
-    """Bytes in the largest unit that leaves at least 1; exact to two digits behind the point."""
+    """Bytes in the largest unit that leaves at least 1, with at most two decimal places."""
     if count < 0:
         return "unlimited"
     factor, unit = next(((factor, unit) for factor, unit in _BYTES if count >= factor), (1, "B"))

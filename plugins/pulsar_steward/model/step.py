@@ -1,4 +1,4 @@
-"""One change to a cluster, and everything a person should know before agreeing to it."""
+"""One change to a cluster, and everything a person should know before approving it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, S
 
 
 class UnloadBundle(msgspec.Struct, frozen=True, kw_only=True, tag="unload_bundle", tag_field="change"):
-    """Moves a bundle: unload it from its owner towards a named broker, and have it loaded there.
+    """Moves a bundle: unloads it from its owner towards a named broker, and has it loaded there.
 
     Attributes:
         namespace: ``tenant/namespace``.
-        bundle: The range in Pulsar's own writing, ``0x00000000_0x10000000``.
-        source: The broker that owns it now, ``host:webport``.
-        target: The broker that shall own it, never the source.
+        bundle: The range in Pulsar's notation, ``0x00000000_0x10000000``.
+        source: The present owner, ``host:webport``.
+        target: The future owner, never the source.
     """
 
     namespace: str
@@ -30,9 +30,9 @@ class SplitBundle(msgspec.Struct, frozen=True, kw_only=True, tag="split_bundle",
     Attributes:
         namespace: ``tenant/namespace``.
         bundle: The range to be split.
-        owner: The broker that owns it now and keeps both halves, ``host:webport``.
+        owner: The present owner, which keeps both halves, ``host:webport``.
         algorithm: One of the broker's ``supportedNamespaceBundleSplitAlgorithms``.
-        halves: The two ranges that must come of it.
+        halves: The two ranges that must result.
     """
 
     namespace: str
@@ -48,9 +48,9 @@ class ChangeSetting(msgspec.Struct, frozen=True, kw_only=True, tag="change_setti
     Attributes:
         namespace: ``tenant/namespace``.
         topic: The topic's full name (of a partitioned one, not of a partition); None: the namespace itself.
-        name: Which setting.
-        before: What the plan rests on; None: it is not set there.
-        after: What it shall be; None: not set there, so that what stands further up is in force.
+        name: The setting's name.
+        before: The value that the plan is based on; None: it is not set there.
+        after: The new value; None: not set there, so that the value of a higher level applies.
     """
 
     namespace: str
@@ -66,12 +66,12 @@ class ChangeSetting(msgspec.Struct, frozen=True, kw_only=True, tag="change_setti
 
     @property
     def inverse(self) -> ChangeSetting:
-        """The change that brings the former state back."""
+        """The change that restores the former value."""
         return msgspec.structs.replace(self, before=self.after, after=self.before)
 
     @property
     def takes_messages(self) -> bool:
-        """Whether brokers will take messages away for this change that they would have kept."""
+        """True if brokers will remove unconsumed messages for this change that they would have kept."""
         before, after = self.before, self.after
         match after:
             case TimeToLive():
@@ -86,7 +86,7 @@ class ChangeSetting(msgspec.Struct, frozen=True, kw_only=True, tag="change_setti
 
     @property
     def evicts_by_size(self) -> bool:
-        """Whether it is a size quota that has brokers evict what is over it, be it tighter than before or not."""
+        """True for a size quota that has brokers evict what exceeds it, whether or not it is tighter than before."""
         quota = self.after
         if self.name is not SettingName.SIZE_QUOTA or not isinstance(quota, BacklogQuota):
             return False
@@ -94,9 +94,9 @@ class ChangeSetting(msgspec.Struct, frozen=True, kw_only=True, tag="change_setti
 
     @property
     def deletes_stored(self) -> bool:
-        """Whether brokers will delete messages for this change that are consumed and that they would have stored.
+        """True if brokers will delete consumed messages for this change that they would have stored.
 
-        What stands further up, where nothing is set, is taken for unlimited.
+        Where nothing is set, the value of a higher level is taken to be unlimited.
         """
         before, after = self.before, self.after
         if not isinstance(after, Retention):
@@ -107,33 +107,33 @@ class ChangeSetting(msgspec.Struct, frozen=True, kw_only=True, tag="change_setti
 
     @property
     def loses_messages(self) -> bool:
-        """Whether messages are deleted for it that would have been there otherwise, consumed or not."""
+        """True if messages, consumed or not, are deleted for it that would have been kept otherwise."""
         return self.takes_messages or self.deletes_stored
 
 
 def _tighter(now: int, then: int) -> bool:
-    """Whether a limit takes more than before; 0 and under take nothing."""
+    """True if a limit takes more than before; 0 and under take nothing."""
     return now > 0 and (then <= 0 or now < then)
 
 
 def _keeps_less(now: int, then: int) -> bool:
-    """Whether a limit of retention keeps less than before; under 0 keeps everything, and 0 nothing."""
+    """True if a limit of retention keeps less than before; under 0 keeps everything, and 0 nothing."""
     return now >= 0 and (then < 0 or now < then)
 
 
 BundleChange = UnloadBundle | SplitBundle
-"""What disturbs the clients of a bundle."""
+"""Changes that disturb the clients of a bundle."""
 
 Change = UnloadBundle | SplitBundle | ChangeSetting
 
 
 def present_owner(change: BundleChange) -> str:
-    """The broker that a bundle's change was planned for."""
+    """Broker that owned the bundle when its change was planned."""
     return change.source if isinstance(change, UnloadBundle) else change.owner
 
 
 class Touched(msgspec.Struct, frozen=True, kw_only=True):
-    """Whom a change disturbs: clients that will have to reconnect, counted in the snapshot."""
+    """Clients that a change disturbs, as they have to reconnect, counted in the snapshot."""
 
     producers: int
     consumers: int
@@ -147,7 +147,7 @@ class Touched(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GuardResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What one guard said of a step when it was planned."""
+    """Result of one guard for a step when it was planned."""
 
     guard: str
     passed: bool
@@ -155,21 +155,21 @@ class GuardResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """One change with its reasons, its guards, its cost and its way back.
+    """One change with its reasons, its guards, its cost and its inverse.
 
     Attributes:
         step_id: Unique within its plan, such as ``b1.s02``.
-        change: What is called.
+        change: The change that is called.
         why: The reason in a sentence.
-        effect: What the cluster will show afterwards, in a sentence.
-        touched: Whom it disturbs.
-        guards: What the guards said at planning.
-        undo: The change that brings back the present state, or None where there is none.
-        undo_note: How to go back in words; says "cannot be undone" where that is so.
+        effect: The state of the cluster afterwards, in a sentence.
+        touched: The clients that it disturbs.
+        guards: Results of the guards at planning.
+        undo: The change that restores the present state, or None if there is none.
+        undo_note: The way to undo it, as text; contains "cannot be undone" where that is so.
         after: Steps of the same batch that must be done first; without them this one is refused.
-        undoes: The step that it takes back, ``<plan id>/<step id>``; None: it is no way back.
-        loss: What brokers delete for it at once; unset where that is nothing, so that plans without have no such key,
-            and those that were recorded before there was one keep their digests.
+        undoes: The step that it rolls back, ``<plan id>/<step id>``; None: it is no rollback.
+        loss: Data that brokers delete for it at once; unset where that is nothing, so that plans without it have no
+            such key, and those that were recorded before there was one keep their digests.
     """
 
     step_id: str

@@ -1,4 +1,4 @@
-"""Every table of a snapshot: its columns, their types, units and meaning, once, for Arrow and Spark alike.
+"""Every table of a snapshot: its columns, their types, units and meaning, defined once for Arrow and Spark.
 
 A snapshot is a folder of these tables, each a folder of Parquet files::
 
@@ -15,7 +15,7 @@ import msgspec
 
 
 class Kind(StrEnum):
-    """The types that a column may have, in the words of both Arrow's and Spark's SQL types."""
+    """Types of columns, in the notation that Arrow and Spark's SQL share."""
 
     STRING = "string"
     INT = "int"
@@ -28,7 +28,7 @@ class Kind(StrEnum):
 
 
 class Column(msgspec.Struct, frozen=True):
-    """One column: what it is called, holds and means; units are in the name or the meaning."""
+    """One column: its name, type and meaning; units are in the name or the meaning."""
 
     name: str
     kind: Kind
@@ -312,13 +312,13 @@ COLLECTED = (
     METRICS,
     DRILLED,
 )
-"""What `collect` writes; a snapshot without one of them does not count."""
+"""Tables that `collect` writes; a snapshot without one of them does not count."""
 
 SHARDED = (TOPICS, SUBSCRIPTIONS, CLIENTS, METRICS)
-"""Of these each collecting task writes a part, a shard: the rows of some brokers, which belong together."""
+"""Tables of which each collecting task writes a part, a shard: the rows of some brokers, which belong together."""
 
 SMALL = tuple(table for table in COLLECTED if table not in SHARDED)
-"""What grows with brokers, bundles and namespaces, and so is beside every shard whole."""
+"""Tables that grow with brokers, bundles and namespaces, and so accompany every shard as a whole."""
 
 DIAGNOSED = (FINDINGS, VERDICTS, TRENDS)
-"""What `diagnose` adds to it; snapshots of older versions have no `trends`."""
+"""Tables that `diagnose` adds; snapshots of older versions have no `trends`."""
