@@ -1,1 +1,1 @@
-"""Thresholds and limits: what counts as trouble, and how much may be changed at once."""
+"""The policy: thresholds of the checks, and limits on changes."""

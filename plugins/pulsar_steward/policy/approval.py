@@ -1,4 +1,4 @@
-"""Who is asked, whose word counts, and how long a question and its answer stand."""
+"""Section of approvals: who is asked, who may answer, and how long a request and its answer are valid."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class ApprovalPolicy(Section):
     requester_may_approve: bool = Field(True, description="whether who started a run by hand may approve what it asks")
 
     def users_for(self, kind: str) -> tuple[str, ...]:
-        """Who may answer to a batch of this kind; empty: everyone whom Airflow lets."""
+        """Users who may answer to a batch of this kind; empty: everyone whom Airflow lets."""
         return self.assigned_users_by_kind.get(kind, self.assigned_users)
 
     def voices_for(self, kind: str) -> int:
-        """How many people have to approve a batch of this kind."""
+        """Number of people who have to approve a batch of this kind."""
         return 2 if kind in self.two_people_for else 1

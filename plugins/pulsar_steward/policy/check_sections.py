@@ -1,4 +1,4 @@
-"""The sections of the checks, each of which is defined in the check's own file."""
+"""Sections of the checks, each defined in the check's own file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the namespaces of a cluster divide by the values in force for them."""
+"""Division of a cluster's namespaces by the policy values in force for them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Division:
-    """Parts of a cluster's namespaces, each under one policy.
+    """Parts of a cluster's namespaces, each with one policy.
 
     Attributes:
-        policies: The policy of each part. The first is that of everything which is not named below.
+        policies: The policy of each part. The first applies to everything that is not named below.
         tenants: The part of a tenant's namespaces.
-        namespaces: The part of single namespaces (``tenant/namespace``), whatever that of their tenant is.
+        namespaces: The part of single namespaces (``tenant/namespace``), which takes precedence over their tenant's.
     """
 
     policies: tuple[Policy, ...]
@@ -26,21 +26,21 @@ class Division:
     namespaces: dict[str, int]
 
     def part_of(self, namespace: str) -> int:
-        """The part that a namespace is in."""
+        """Part of a namespace."""
         tenant = namespace.partition("/")[0]
         return self.namespaces.get(namespace, self.tenants.get(tenant, 0))
 
     def names(self, part: int) -> list[str]:
-        """The tenants and namespaces that are named for a part."""
+        """Tenants and namespaces that are named for a part."""
         return [name for names in (self.tenants, self.namespaces) for name, each in names.items() if each == part]
 
 
 def divided(policy: Policy, sections: Collection[str]) -> Division:
-    """The namespaces of a cluster by the values of these sections; those with equal values are one part.
+    """Divides the namespaces of a cluster by the values of these sections; those with equal values form one part.
 
     Args:
-        policy: The cluster's.
-        sections: What a check looks at.
+        policy: The cluster's policy.
+        sections: The sections that a check reads.
     """
     parts = {_key(policy, sections): (0, policy)}
 

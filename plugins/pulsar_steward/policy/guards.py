@@ -1,4 +1,4 @@
-"""When a change that was asked for is not made all the same."""
+"""Section of the guards: limits under which an approved change is refused all the same."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Window(Section):
 
     @property
     def zone(self) -> ZoneInfo:
-        """The time zone."""
+        """Time zone of `opens`."""
         return ZoneInfo(self.time_zone)
 
 

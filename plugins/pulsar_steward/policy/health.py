@@ -1,4 +1,4 @@
-"""When a batch slows down, and when it stops by itself, as what it touched does worse than before."""
+"""Section of health limits: a batch slows down or stops once its changes make the touched clients worse off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long snapshots are kept, and how much of them."""
+"""Section of housekeeping: how long snapshots are kept, and how much of them."""
 
 from __future__ import annotations
 

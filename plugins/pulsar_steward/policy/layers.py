@@ -1,7 +1,7 @@
-"""Overrides in a policy file: sections for one cluster, tenant or namespace over those that stand at its top.
+"""Overrides in a policy file: sections for one cluster, tenant or namespace, which override those at its top.
 
-Key by key the nearest wins: default, file, cluster, tenant, namespace. What is judged is always a section as it is in
-force, so that thresholds which have to be in order are so after merging too.
+Key by key the nearest value applies: default, file, cluster, tenant, namespace. Validation always looks at a section as
+it is in force, so that thresholds which have to be in order are so after merging too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Models = Mapping[str, "type[BaseModel]"]
 
 CLUSTERS, TENANTS, NAMESPACES = "clusters", "tenants", "namespaces"
 KINDS = (CLUSTERS, TENANTS, NAMESPACES)
-"""The keys below which overrides stand; a later one is nearer."""
+"""Top-level keys that hold overrides, in ascending precedence."""
 
 NARROW = frozenset(info.section for info in CHECKS if info.scope is Scope.NAMESPACE)
 """Sections that a tenant or a namespace may override."""
@@ -50,26 +50,26 @@ class Layer(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Whose they are, such as ``tenant acme``."""
+        """Name of the layer, such as ``tenant acme``."""
         return f"{self.place[0].removesuffix('s')} {self.place[1]}" if self.place else "file"
 
 
 def is_namespace(name: str) -> bool:
-    """Whether a name can be one of a namespace."""
+    """True if a name can be that of a namespace."""
     return _NAMES[NAMESPACES][0].fullmatch(name) is not None
 
 
 def base_of(document: Values) -> Sections:
-    """What stands at the top of a file."""
+    """Sections at the top of a file."""
     return {name: values for name, values in document.items() if name not in KINDS}
 
 
 def stack(document: Values, cluster: str | None = None, namespace: str | None = None) -> list[Layer]:
-    """What is written for a cluster, or a namespace in it, the nearest last; absent layers are left out.
+    """Layers that apply to a cluster, or a namespace in it, in ascending precedence; absent layers are left out.
 
     Args:
-        document: A policy without troubles.
-        cluster: Its name; None: layers of clusters are passed over.
+        document: A valid policy.
+        cluster: Its name; None: layers of clusters are skipped.
         namespace: ``tenant/namespace``, or a tenant alone.
     """
     names = {CLUSTERS: cluster, TENANTS: namespace and namespace.partition("/")[0], NAMESPACES: namespace}
@@ -81,13 +81,13 @@ def stack(document: Values, cluster: str | None = None, namespace: str | None = 
 
 
 def merged(layers: Sequence[Layer]) -> dict[str, dict[str, Any]]:
-    """The sections that these layers come to."""
+    """Merges layers into sections."""
     names = dict.fromkeys(name for layer in layers for name in layer.sections)
     return {name: _values(layers, name) for name in names}
 
 
 def layer_troubles(document: Values, models: Models) -> list[Trouble]:
-    """Everything that is wrong with the overrides of a document; what stands at its top is not judged here."""
+    """Every problem of a document's overrides; sections at its top are not validated here."""
     shapes = [trouble for kind in KINDS if kind in document for trouble in _shape(kind, document[kind], models)]
     values = (
         trouble
@@ -101,7 +101,7 @@ def layer_troubles(document: Values, models: Models) -> list[Trouble]:
 
 
 def normalised(document: Values, models: Models) -> dict[str, Any]:
-    """A document without troubles, its overrides in JSON's types; overrides that say nothing are left out."""
+    """Normalises a valid document: overrides in JSON's types, without empty ones."""
     made: dict[str, Any] = dict(base_of(document))
     for layer in _layers(document):
         kind, name = layer.place
@@ -114,7 +114,7 @@ def normalised(document: Values, models: Models) -> dict[str, Any]:
 
 
 def _shape(kind: str, named: object, models: Models) -> Iterator[Trouble]:
-    """Names and sections that cannot stand there."""
+    """Names and sections that are not valid there."""
     pattern, words = _NAMES[kind]
     if not isinstance(named, Mapping):
         yield Trouble((kind,), f"has to hold sections below {words}")
@@ -153,7 +153,7 @@ def _may_stand(section: object, kind: str, models: Models) -> bool:
 
 
 def _layers(document: Values) -> Iterator[Layer]:
-    """Layers as far as they have the shape of one, with the sections that do."""
+    """Layers of a document, with the sections of a valid shape; other parts are skipped."""
     for kind in KINDS:
         named = document.get(kind)
         for name, sections in named.items() if isinstance(named, Mapping) else ():
@@ -162,7 +162,7 @@ def _layers(document: Values) -> Iterator[Layer]:
 
 
 def _below(document: Values, place: tuple[str, ...], section: str) -> list[list[Layer]]:
-    """What an override may come to lie over: the file alone, and with each cluster that says something of it."""
+    """Combinations of layers that an override may come to override: the file alone, and with each cluster's layer."""
     kind, name = place
     known = [layer for layer in _layers(document) if section in layer.sections]
     clusters = [[], *([layer] for layer in known if layer.place[0] == CLUSTERS)] if kind != CLUSTERS else [[]]
@@ -179,7 +179,7 @@ def _values(layers: Sequence[Layer], section: str) -> dict[str, Any]:
 
 
 def _merging(layers: Sequence[Layer], section: str, model: type[BaseModel]) -> Iterator[Trouble]:
-    """What is wrong with the last of these layers, in force over the others; their own troubles are told with them."""
+    """Problems of the last of these layers, merged over the others; problems of the others are left out."""
     *below, last = layers
     place: Place = (*last.place, section)
     known = {trouble.place for trouble in troubles_of(model, _values(below, section))}

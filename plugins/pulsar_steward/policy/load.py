@@ -1,4 +1,4 @@
-"""Reads a policy: a file's keys, and its overrides, over the shipped defaults."""
+"""Loading of a policy: a file's keys, and its overrides, over the defaults."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 def load_policy(path: Path | None) -> Policy:
-    """The policy in a YAML file, or the defaults where there is no file.
+    """Loads the policy from a YAML file, or the defaults if there is no file.
 
     Raises:
-        PolicyError: If the file is not YAML, or a key is unknown, ill-typed or there twice; every such place is said,
-            with its line and column.
+        PolicyError: If the file is not YAML, or a key is unknown, ill-typed or duplicate; the message has every such
+            place, with its line and column.
     """
     if path is None or not path.exists():
         return Policy()
@@ -39,7 +39,7 @@ def load_policy(path: Path | None) -> Policy:
 
 
 def parse_policy(document: Any, *, name: str) -> Policy:
-    """The policy in a document that YAML or JSON yielded; `name` is said in errors.
+    """Validates a policy that was decoded from YAML or JSON; `name` is used in errors.
 
     Raises:
         PolicyError: If a key is unknown or ill-typed; the message names each such key.
@@ -51,7 +51,7 @@ def parse_policy(document: Any, *, name: str) -> Policy:
 
 
 def troubles_in(document: Any) -> list[Trouble]:
-    """Everything that is wrong with a document that should be a policy."""
+    """Every problem of a document that should be a policy."""
     if not isinstance(document, Mapping):
         return troubles_of(Policy, document)
     return [*troubles_of(Policy, base_of(document)), *layer_troubles(document, SECTIONS)]

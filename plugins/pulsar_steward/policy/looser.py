@@ -1,8 +1,8 @@
-"""What a policy permits that another one did not: acting is never looser than what was planned and asked under.
+"""Comparison of two policies: a change must never be made under a looser policy than it was planned and approved under.
 
-Each key that bounds what is done says in which direction it is looser (`LOOSER`). Keys that only say how something is
-done, such as how long to wait, are in `NEUTRAL`, each with its reason; a test holds every key of these sections to
-being in one of the two.
+`LOOSER` defines for each key that limits a change in which direction it is looser. Keys that only set how something is
+done, such as how long to wait, are in `NEUTRAL`, each with its reason; a test checks that every key of these sections
+is in one of the two.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def _lower(now: Any, then: Any) -> bool:
 
 
 def _fewer(now: Any, then: Any) -> bool:
-    """Something is no longer on a list of what is held back."""
+    """True if an item is no longer on a list of protected items."""
     return not set(now) >= set(then)
 
 
 def _wider(now: Any, then: Any) -> bool:
-    """Somebody, or some time, is permitted that was not: an empty list permits all."""
+    """True if a person or time is newly permitted: an empty list permits all."""
     return bool(then) and (not now or any(each not in then for each in now))
 
 
@@ -62,7 +62,7 @@ LOOSER: Mapping[str, Callable[[Any, Any], bool]] = {
     "health.most_publish_milliseconds": _higher,
     "tc_skew.cooldown_minutes": _lower,
 }
-"""Whether a key's value is looser than another one; both as in a policy's JSON."""
+"""Comparison for each key: True if a value is looser than another one; both as in a policy's JSON."""
 
 NEUTRAL: Mapping[str, str] = {
     "approval.response_timeout_minutes": "it is over once somebody answered",
@@ -72,22 +72,22 @@ NEUTRAL: Mapping[str, str] = {
     "apply.lease_seconds": "how long a dead writer keeps others away",
     "apply.lease_wait_seconds": "how long is waited before a batch begins",
 }
-"""Keys of the same sections that permit nothing, whichever value they have."""
+"""Keys of the same sections that permit nothing, whatever their value; each with the reason."""
 
 USERS = ("approval.assigned_users", "approval.assigned_users_by_kind")
-"""Keys that say together who may answer to a kind of batch; compared by kind."""
+"""Keys that together set who may answer to a kind of batch; compared by kind."""
 
 SECTIONS = ("approval", "apply", "guards", "health", "brokers")
-"""The sections of which every key has to be in one of the two."""
+"""Sections of which every key has to be in one of the two."""
 
 
 def loosened(policy: Policy, then: Mapping[str, Any]) -> tuple[str, ...]:
-    """Keys in which a policy is looser than another was, each with both values, in words.
+    """Keys in which a policy is looser than an earlier one, each with both values, as text.
 
     Args:
-        policy: The one in force.
-        then: The values of the other one by section, as `Policy.document` wrote them; a key that it does not know
-            bounded nothing then.
+        policy: The policy in force.
+        then: The values of the earlier one by section, as `Policy.document` wrote them; a key that is missing
+            limited nothing then.
     """
     compared: dict[str, set[str]] = {}
     for name in (*LOOSER, *USERS):
@@ -108,7 +108,7 @@ def loosened(policy: Policy, then: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _users_for(kind: str, approval: Mapping[str, Any]) -> list[str]:
-    """Who may answer to a kind of batch; empty: everyone whom Airflow lets."""
+    """Users who may answer to a kind of batch; empty: everyone whom Airflow lets."""
     users: list[str] = approval.get("assigned_users_by_kind", {}).get(kind, approval.get("assigned_users", []))
     return users
 

@@ -1,4 +1,4 @@
-"""YAML with the place of every key, and without keys that stand twice, of which YAML would silently drop one."""
+"""YAML reader that records the place of every key, and finds duplicate keys, of which YAML would silently drop one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Spot(NamedTuple):
 
     @classmethod
     def of(cls, mark: yaml.Mark) -> Spot:
-        """As YAML counts them, from 0."""
+        """Converts YAML's own place, which counts from 0."""
         return cls(mark.line + 1, mark.column + 1)
 
 
@@ -28,9 +28,9 @@ class Marked(NamedTuple):
     """A YAML document.
 
     Attributes:
-        content: What it says.
-        root: Its nodes; None where it is empty.
-        twice: Keys that stand twice in one mapping: the second and the first place of each.
+        content: Its values.
+        root: Its nodes; None if it is empty.
+        twice: Keys that occur twice in one mapping: the second and the first place of each.
     """
 
     content: Any
@@ -38,11 +38,11 @@ class Marked(NamedTuple):
     twice: tuple[tuple[str, Spot, Spot], ...]
 
     def spot(self, place: Place, *, key: bool) -> Spot:
-        """Where a place is, or the last part of it that is there.
+        """Position of a key or value in the file, or of the nearest parent that exists.
 
         Args:
             place: The keys from the top down.
-            key: Asks for the key itself, not for its value.
+            key: True: the position of the key itself; False: that of its value.
         """
         spot, node = Spot(1, 1) if self.root is None else Spot.of(self.root.start_mark), self.root
         for depth, part in enumerate(place, 1):
@@ -58,8 +58,8 @@ def read_yaml(text: str) -> Marked:
     """Reads one document, of plain values only.
 
     Raises:
-        yaml.YAMLError: If it is none.
-        ValueError: If a date or number in it cannot be one.
+        yaml.YAMLError: If it is not valid YAML.
+        ValueError: If a date or number in it is not valid.
     """
     loader = yaml.SafeLoader(text)
     try:
@@ -82,7 +82,7 @@ def _child(node: yaml.Node | None, part: int | str) -> tuple[yaml.Node, yaml.Nod
 
 
 def _twice(node: yaml.Node, seen: set[int]) -> Iterator[tuple[str, Spot, Spot]]:
-    if id(node) in seen:  # an alias, which may even hold itself
+    if id(node) in seen:  # an alias, which may even contain itself
         return
     seen.add(id(node))
     if isinstance(node, yaml.MappingNode):

@@ -1,4 +1,4 @@
-"""Where Steward keeps its things, the policies of clusters among them, and that nobody else gets at them."""
+"""Steward's home folder, with the clusters' policy files, and its protection from other users."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pulsar_steward.errors import ConfigurationError
 log = logging.getLogger(__name__)
 
 CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-"""Names of clusters become parts of paths, and can be nothing else there."""
+"""Pattern of clusters' names: they become parts of paths, and must not mean anything else there."""
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OWNERS_FOLDER = stat.S_IRWXU
@@ -23,16 +23,16 @@ _OWNERS_FILE = stat.S_IRUSR | stat.S_IWUSR
 
 
 def steward_home() -> Path:
-    """``STEWARD_HOME``, or ``steward`` in Airflow's own folder: snapshots, policies and the default ledger."""
+    """Home folder: ``STEWARD_HOME``, or ``steward`` in Airflow's; holds snapshots, policies, the default ledger."""
     chosen = os.environ.get("STEWARD_HOME")
     return Path(chosen) if chosen else Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser() / "steward"
 
 
 def policy_file(cluster: str) -> Path:
-    """The file with the policy of a cluster: its own, or else the one for all clusters; it need not exist.
+    """Policy file of a cluster: its own, or else the one for all clusters; it need not exist.
 
     Raises:
-        ConfigurationError: If that is no cluster's name, or this user may not look into `steward_home`.
+        ConfigurationError: If the name is no valid cluster name, or this user may not read `steward_home`.
     """
     if not CLUSTER_NAME.fullmatch(cluster):
         raise ConfigurationError(f"cluster name {cluster!r}: use letters, digits, '.', '_' and '-' only")
@@ -47,10 +47,10 @@ def policy_file(cluster: str) -> Path:
 
 
 def private_folder(folder: Path) -> Path:
-    """Makes a folder that is its owner's alone, whatever the umask, or has one that is there be so; returns it.
+    """Creates a folder that only its owner can access, whatever the umask, or restricts an existing one; returns it.
 
     Raises:
-        ConfigurationError: If it cannot be made, or everybody may write to it and this user cannot change that.
+        ConfigurationError: If it cannot be created, or everybody may write to it and this user cannot change that.
     """
     try:
         missing = [each for each in (folder, *folder.parents) if not each.exists()]
@@ -67,10 +67,10 @@ def private_folder(folder: Path) -> Path:
 
 
 def private_file(file: Path) -> None:
-    """Makes an empty file that is its owner's alone, whatever the umask, or has one that is there be so.
+    """Creates an empty file that only its owner can access, whatever the umask, or restricts an existing one.
 
     Raises:
-        OSError: If it can be neither made nor looked at.
+        OSError: If it can be neither created nor read.
         ConfigurationError: If everybody may write to it and this user cannot change that.
     """
     try:
@@ -85,14 +85,14 @@ def private_file(file: Path) -> None:
 
 
 def keep_private(path: Path) -> None:
-    """Takes from everybody but its owner what they may do with a file or folder that is there.
+    """Restricts an existing file or folder to its owner.
 
-    What another user owns is left as it is, as who may read there is their word; that is warned of, once.
+    What another user owns is left as it is, as that user decides who may read there; this is logged as a warning, once.
 
     Raises:
-        OSError: If there is none, or it may not be looked at.
+        OSError: If it does not exist, or may not be read.
         ConfigurationError: If everybody may write there, and this user cannot change that, or must not, as it is a
-            folder that everybody shares: whoever writes to the ledger or a policy says what may be done to a cluster.
+            folder that everybody shares: who can write to the ledger or a policy controls changes of a cluster.
     """
     found = path.stat()
     mode, shared = stat.S_IMODE(found.st_mode), bool(found.st_mode & stat.S_ISVTX)
@@ -100,7 +100,7 @@ def keep_private(path: Path) -> None:
     if not mode & _OTHERS:
         return
     if found.st_uid == os.geteuid() and not shared:
-        with suppress(OSError):  # a file system that is only read
+        with suppress(OSError):  # a read-only file system
             path.chmod(mode & stat.S_IRWXU)
             log.warning("%s was open to others (%s): it is its owner's alone now", path, whose)
             return

@@ -1,4 +1,4 @@
-"""How far remedies go: what a quota has to hold, how long is kept, which bundles are split and moved."""
+"""Sections of remedies: size of quotas, length of retention, and which bundles are split and moved."""
 
 from __future__ import annotations
 

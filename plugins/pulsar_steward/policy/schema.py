@@ -93,7 +93,7 @@ class TrendsPolicy(Section):
 
 
 MetricsUrl = Annotated[str, Field(pattern=r"^(bookie|zookeeper)=https?://[^\s/@?#]+(/[^\s@?#]*)?$")]
-"""``bookie=http://host:8000/metrics`` or ``zookeeper=http://host:7000/metrics``."""
+"""Address of a server's metrics: ``bookie=http://host:8000/metrics`` or ``zookeeper=http://host:7000/metrics``."""
 
 
 class CollectPolicy(Section):
@@ -155,28 +155,28 @@ class Policy(CheckSections, Remedies):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of `document`, so that a plan says which policy it rests on."""
+        """SHA-256 of `document`, by which a plan names the policy that it was made under."""
         return hashlib.sha256(self.document()).hexdigest()
 
     def document(self) -> bytes:
-        """The effective values and all overrides in canonical JSON, as the ledger keeps them; holds no secret."""
+        """The effective values and all overrides in canonical JSON, as the ledger stores them; contains no secret."""
         values = self.model_dump(mode="json")
         return canonical_json({name: value for name, value in values.items() if value or name not in KINDS})
 
     def for_cluster(self, cluster: str) -> Policy:
-        """The policy of one cluster: its own values are in force, and nothing is left that is said of others."""
+        """Policy of one cluster: its own values are in force, and overrides of other clusters are removed."""
         if not self.clusters:
             return self
         return self._of(stack(self.written(), cluster), without={CLUSTERS})
 
     def for_namespace(self, namespace: str) -> Policy:
-        """The policy of one namespace of the cluster that this one is for; a tenant's, where only that is named."""
+        """Policy of one namespace of this policy's cluster; a tenant's, where only that is named."""
         if not self.tenants and not self.namespaces:
             return self
         return self._of(stack(self.written(), namespace=namespace), without={TENANTS, NAMESPACES})
 
     def written(self) -> dict[str, Any]:
-        """What was set, as a document: without the defaults."""
+        """The values that were set, as a document, without the defaults."""
         return self.model_dump(mode="json", exclude_unset=True)
 
     def _of(self, layers: list[Layer], *, without: set[str]) -> Policy:
@@ -185,4 +185,4 @@ class Policy(CheckSections, Remedies):
 
 
 SECTIONS: dict[str, type[BaseModel]] = dict(models_in(Policy))
-"""The sections of a policy by name."""
+"""Sections of a policy by name."""

@@ -1,4 +1,4 @@
-"""What is wrong with a policy: where, and in words that say what would be right."""
+"""Problems of a policy: each with its place and a sentence that says what would be valid."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 Place = tuple[int | str, ...]
-"""The keys from the top of the file down to something."""
+"""Keys from the top of the file down to a value."""
 
 
 class Trouble(NamedTuple):
-    """One thing that is wrong.
+    """One problem.
 
     Attributes:
-        place: Where.
-        words: What, and what would be right.
-        key: Whether it is the key itself, and not its value.
+        place: Its place.
+        words: The problem, and what would be valid.
+        key: True if the key itself is the problem, and not its value.
     """
 
     place: Place
@@ -30,17 +30,17 @@ class Trouble(NamedTuple):
     key: bool = False
 
     def __str__(self) -> str:
-        """The place, dotted, and the words."""
+        """The place, dotted, and the problem."""
         return f"{dotted(self.place)}: {self.words}"
 
 
 def dotted(place: Place) -> str:
-    """A place as people write it."""
+    """Place in dotted notation."""
     return ".".join(str(part) for part in place) or "the document"
 
 
 def troubles_of(model: type[BaseModel], document: object) -> list[Trouble]:
-    """What is wrong with a document that should be one of `model`."""
+    """Problems of a document that should be one of `model`."""
     try:
         model.model_validate(document)
     except ValidationError as error:
@@ -49,13 +49,13 @@ def troubles_of(model: type[BaseModel], document: object) -> list[Trouble]:
 
 
 def unknown(place: Place, key: object, valid: Iterable[str]) -> Trouble:
-    """A key below `place` that does not exist, with the nearest one that does."""
+    """Problem of an unknown key below `place`, with the most similar valid one."""
     near = difflib.get_close_matches(str(key), list(valid), n=1)
     return Trouble((*place, str(key)), "no such key" + (f"; did you mean {near[0]}?" if near else ""), key=True)
 
 
 def models_in(model: type[BaseModel]) -> Mapping[str, type[BaseModel]]:
-    """The sections of a model, by key."""
+    """Sections of a model, by key."""
     kinds = {name: field.annotation for name, field in model.model_fields.items()}
     return {name: kind for name, kind in kinds.items() if isinstance(kind, type) and issubclass(kind, BaseModel)}
 
