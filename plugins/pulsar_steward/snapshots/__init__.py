@@ -1,1 +1,1 @@
-"""Reads snapshots without Spark: what `collect` and `diagnose` wrote, as typed rows."""
+"""Snapshots on storage, read without Spark: what `collect` and `diagnose` wrote, as typed rows."""

@@ -24,5 +24,5 @@ _TYPES: dict[Kind, pa.DataType] = {
 
 
 def schema_of(table: Table) -> pa.Schema:
-    """A table's columns, in order, all nullable."""
+    """Arrow schema of a table: its columns, in order, all nullable."""
     return pa.schema([(column.name, _TYPES[column.kind]) for column in table.columns])

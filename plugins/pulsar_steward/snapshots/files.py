@@ -1,4 +1,4 @@
-"""What a snapshot's folder needs of the file system that it lies in; folders of this machine are one."""
+"""File system operations that a snapshot's folder needs, implemented for folders of this machine."""
 
 from __future__ import annotations
 
@@ -11,55 +11,55 @@ class Files(Protocol):
     """A file system. Every place is a path or a URI, as the snapshot's own is."""
 
     def local(self, place: str) -> Path | None:
-        """The same place as a path of this machine; None where it lies anywhere else."""
+        """Local path of a place; None if it is not on this machine."""
 
     def exists(self, place: str) -> bool:
-        """Whether there is a file or folder."""
+        """True if there is a file or folder."""
 
     def names(self, place: str) -> list[str]:
-        """What a folder holds, sorted; nothing where it is not there."""
+        """Names in a folder, sorted; empty if it does not exist."""
 
     def read(self, place: str) -> bytes:
         """The content of a file."""
 
     def write(self, place: str, content: bytes) -> None:
-        """Writes a file in place of what is there; makes its folder."""
+        """Writes a file, replacing an existing one; creates its folder."""
 
     def move(self, place: str, folder: str) -> bool:
-        """Moves a file into a folder that is there; False where it is not to be found."""
+        """Moves a file into an existing folder; False if the file does not exist."""
 
     def delete(self, place: str) -> None:
-        """Deletes a file, or a folder with all that is in it, where it is there."""
+        """Deletes a file, or a folder with everything in it, if it exists."""
 
 
 class LocalFiles(Files):
-    """Folders of this machine, or such as it has mounted."""
+    """Folders of this machine, including mounted ones."""
 
     def local(self, place: str) -> Path:
-        """As `Files.local`."""
+        """See `Files.local`."""
         return Path(place.removeprefix("file://").removeprefix("file:"))
 
     def exists(self, place: str) -> bool:
-        """As `Files.exists`."""
+        """See `Files.exists`."""
         return self.local(place).exists()
 
     def names(self, place: str) -> list[str]:
-        """As `Files.names`."""
+        """See `Files.names`."""
         folder = self.local(place)
         return sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []
 
     def read(self, place: str) -> bytes:
-        """As `Files.read`."""
+        """See `Files.read`."""
         return self.local(place).read_bytes()
 
     def write(self, place: str, content: bytes) -> None:
-        """As `Files.write`."""
+        """See `Files.write`."""
         path = self.local(place)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
 
     def move(self, place: str, folder: str) -> bool:
-        """As `Files.move`."""
+        """See `Files.move`."""
         path = self.local(place)
         if not path.is_file():
             return False
@@ -67,7 +67,7 @@ class LocalFiles(Files):
         return True
 
     def delete(self, place: str) -> None:
-        """As `Files.delete`."""
+        """See `Files.delete`."""
         path = self.local(place)
         if path.is_dir():
             shutil.rmtree(path)

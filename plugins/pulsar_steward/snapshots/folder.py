@@ -1,4 +1,4 @@
-"""A snapshot's folder: what is in it, what makes it count, and how its tables are divided into shards."""
+"""A snapshot's folder: its layout, the marks of a finished snapshot, and the division of its tables into shards."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STAGING = "_collecting"
 COMPACTED = "_COMPACTED"
 
 LOOK_BACK = 12
-"""Earlier snapshots that a diagnosis looks at, at most, and so stay whole."""
+"""Most earlier snapshots that a diagnosis reads; these are never compacted."""
 
 LARGE = (*SHARDED, DRILLED)
 """Tables that grow with topics: nearly all of a snapshot's size."""
@@ -39,10 +39,10 @@ _BY_SPARK = re.compile(r"(part-\d+)-.*")
 
 
 def stamp_of(taken_at: datetime) -> str:
-    """A time in a snapshot's name: ``20260131T235959Z``.
+    """Timestamp in a snapshot's name: ``20260131T235959Z``.
 
     Raises:
-        ConfigurationError: If the time does not say its time zone.
+        ConfigurationError: If the time has no time zone.
     """
     if taken_at.tzinfo is None:
         raise ConfigurationError(f"the time {taken_at.isoformat()} lacks a time zone: end it with Z or +00:00")
@@ -50,7 +50,7 @@ def stamp_of(taken_at: datetime) -> str:
 
 
 def snapshot_uri(out: str, cluster: str, taken_at: datetime) -> str:
-    """Where a snapshot goes below a folder of snapshots.
+    """URI of a snapshot below a folder of snapshots.
 
     Raises:
         ConfigurationError: If the cluster's name cannot be part of a path, or the time lacks its zone.
@@ -64,7 +64,7 @@ class SnapshotFolder:
     """Reads and writes a snapshot's tables.
 
     Args:
-        files: The file system that it lies in.
+        files: The file system that it is on.
         uri: The snapshot's own folder.
     """
 
@@ -74,52 +74,52 @@ class SnapshotFolder:
 
     @property
     def name(self) -> str:
-        """The name of the folder."""
+        """Name of the folder."""
         return self.uri.rpartition("/")[2]
 
     def begin(self) -> None:
-        """Makes the snapshot count no more until `finish`, and not as diagnosed before it is diagnosed again."""
+        """Marks the snapshot as unfinished until `finish`, and as not diagnosed."""
         for name in (SUCCESS, COMPACTED, VERDICTS.name):
             self.files.delete(self._place(name))
 
     def begin_diagnosis(self) -> None:
-        """Makes the snapshot count as diagnosed no more until its verdicts are written, which comes last."""
+        """Marks the snapshot as not diagnosed until its verdicts are written, which comes last."""
         self.files.delete(self._place(VERDICTS.name))
 
     def finish(self) -> None:
-        """Makes the snapshot count."""
+        """Marks the snapshot as finished."""
         self.files.write(self._place(SUCCESS), b"")
 
     def finished(self) -> bool:
-        """Whether the snapshot counts."""
+        """True if the snapshot is finished."""
         return self.files.exists(self._place(SUCCESS))
 
     def require_finished(self) -> None:
-        """Checks that the snapshot counts.
+        """Checks that the snapshot is finished.
 
         Raises:
-            SnapshotError: If it does not.
+            SnapshotError: If it is not.
         """
         if not self.finished():
             raise SnapshotError(f"{self.uri} is no finished snapshot, as it holds no {SUCCESS}: collect again")
 
     def diagnosed(self) -> bool:
-        """Whether the snapshot counts, and `diagnose` has said what it found."""
+        """True if the snapshot is finished, and `diagnose` has written its result."""
         return all(self.files.exists(self._place(name)) for name in (SUCCESS, FINDINGS.name, VERDICTS.name))
 
     def compacted(self) -> bool:
-        """Whether only what was said of the snapshot is left."""
+        """True if only the small tables and the diagnosis are left."""
         return self.files.exists(self._place(COMPACTED))
 
     def compact(self) -> None:
-        """Leaves only what was said of the snapshot, which counts no more, and what is small of it."""
+        """Deletes the large tables; keeps the small ones and the diagnosis, and marks the snapshot as unfinished."""
         self.files.write(self._place(COMPACTED), b"")
         self.files.delete(self._place(SUCCESS))
         for table in LARGE:
             self.files.delete(self._place(table.name))
 
     def remove(self) -> None:
-        """Removes the snapshot; it counts no more before the first of its files is gone."""
+        """Removes the snapshot; it is marked as unfinished before the first of its files is deleted."""
         self.begin()
         self.files.delete(self.uri)
 
@@ -130,7 +130,7 @@ class SnapshotFolder:
         return list(islice((each for each in folders if each.diagnosed()), most))
 
     def all_of_cluster(self) -> list[tuple[SnapshotFolder, datetime]]:
-        """Every snapshot of the same cluster, whole or not, with when it was taken; other names are left out."""
+        """Every snapshot of the same cluster, finished or not, with its time; folders of other names are left out."""
         dated = [(name, match[1]) for name in self._siblings() if (match := _NAME.fullmatch(name))]
         return [
             (SnapshotFolder(self.files, self._sibling(name)), datetime.strptime(stamp, _STAMP).replace(tzinfo=UTC))
@@ -138,39 +138,39 @@ class SnapshotFolder:
         ]
 
     def read(self, table: Table) -> pa.Table:
-        """A table that is not large, whole.
+        """Reads a whole table; not for large ones.
 
-        What an older version did not write is null, and has no rows where the whole table is missing.
+        A column or table that an older version did not write is null, or without rows.
 
         Raises:
-            SnapshotError: If a file is none.
+            SnapshotError: If a file is not valid.
         """
         parts = [self._part(table, name) for name in self._file_names(table)]
         return pa.concat_tables([schema_of(table).empty_table(), *parts])
 
     def source(self, table: Table) -> pa.Table | list[str]:
-        """A table that is not large: the paths of its files where they are on this machine, and else its rows."""
+        """Source of a table that is not large: the paths of its files if they are on this machine, else its rows."""
         places = [self._place(f"{table.name}/{name}") for name in self._file_names(table)]
         paths = [self.files.local(place) for place in places]
         return self.read(table) if None in paths else [str(path) for path in paths]
 
     def has(self, table: Table) -> bool:
-        """Whether the snapshot has the table at all."""
+        """True if the snapshot contains the table."""
         return self.files.exists(self._place(table.name))
 
     def write(self, table: Table, rows: pa.Table) -> None:
-        """Writes a table in place of what is there, its columns in the order that was agreed."""
+        """Writes a table, replacing an existing one, with its columns in the table's order."""
         self.files.delete(self._place(table.name))
         self.files.write(self._place(f"{table.name}/part-0.parquet"), _parquet(table, rows))
 
     def add(self, table: Table, rows: pa.Table) -> None:
-        """Writes more rows of a table that is there."""
+        """Adds rows to an existing table."""
         self.files.write(self._place(f"{table.name}/added.parquet"), _parquet(table, rows))
 
     def shards(self) -> list[Mapping[str, Sequence[str]]]:
-        """The files of each shard, by the table's name: paths, where they are on this machine.
+        """Files of each shard, by the table's name: local paths if they are on this machine.
 
-        Files of one name hold the same brokers; of those that Spark wrote the name differs behind its number.
+        Files of one name contain the same brokers; the names of files that Spark wrote differ after their number.
         """
         found: dict[str, dict[str, list[str]]] = {}
         for table in SHARDED:
@@ -182,14 +182,14 @@ class SnapshotFolder:
         return [found[key] for key in sorted(found)]
 
     def staging(self) -> Path | None:
-        """A folder for files that become part of the snapshot with `take_in`; None where it lies on no machine."""
+        """Local folder for files that `take_in` moves into the snapshot; None if it is not on a local file system."""
         return self.files.local(self._place(STAGING))
 
     def take_in(self, table: Table, names: Sequence[str]) -> None:
-        """Makes files of the staging folder a table, in place of what is there.
+        """Replaces a table by files of the staging folder.
 
         Raises:
-            SnapshotError: If one of them is not there.
+            SnapshotError: If one of them does not exist.
         """
         folder = self._place(table.name)
         self.files.delete(folder)
@@ -205,7 +205,7 @@ class SnapshotFolder:
                 )
 
     def end_staging(self) -> None:
-        """Removes the staging folder with what was not taken in."""
+        """Removes the staging folder and the files that are left in it."""
         self.files.delete(self._place(STAGING))
 
     def _file_names(self, table: Table) -> list[str]:
@@ -244,5 +244,5 @@ def _parquet(table: Table, rows: pa.Table) -> bytes:
 
 
 def _is_number(name: str) -> bool:
-    """Whether it is Spark's number of a task: a part's own name may begin alike."""
+    """True if the name ends after Spark's task number: names that Steward gives may begin alike."""
     return len(name) == len("part-00000")

@@ -1,4 +1,4 @@
-"""Removes snapshots past their keep time, and the bulk of old ones."""
+"""Removal of snapshots past their keep time, and of the large tables of old ones."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ log = logging.getLogger(__name__)
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """One snapshot that is there.
+    """A stored snapshot.
 
     Attributes:
         folder: Its folder.
-        taken_at: When it was taken, by its name, UTC.
-        finished: Whether it counts, or did until it was compacted.
-        compacted: Whether only what was said of it is left.
+        taken_at: Its time, by its name, UTC.
+        finished: True if it is finished, or was until it was compacted.
+        compacted: True if its large tables were removed.
     """
 
     folder: SnapshotFolder
@@ -35,7 +35,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tidied(msgspec.Struct, frozen=True, kw_only=True):
-    """What was removed and what was compacted, oldest first, and how many snapshots are left."""
+    """Snapshots that were removed and compacted, oldest first, and the number of those that are left."""
 
     removed: tuple[str, ...]
     compacted: tuple[str, ...]
@@ -43,12 +43,12 @@ class Tidied(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def past_their_time(there: Sequence[Kept], policy: HousekeepingPolicy, now: datetime) -> list[Kept]:
-    """The snapshots to remove, oldest first; pure.
+    """Snapshots to remove, oldest first; has no side effects.
 
     Args:
-        there: All of one cluster, in any order.
+        there: All snapshots of one cluster, in any order.
         policy: How long they are kept.
-        now: The present, UTC.
+        now: Current time, UTC.
     """
     oldest_first = sorted(there, key=lambda each: each.taken_at)
     finished = [each for each in oldest_first if each.finished]
@@ -63,9 +63,9 @@ def past_their_time(there: Sequence[Kept], policy: HousekeepingPolicy, now: date
 
 
 def too_large_by_now(there: Sequence[Kept], policy: HousekeepingPolicy, now: datetime) -> list[Kept]:
-    """The snapshots to compact, oldest first; pure. Arguments as those of `past_their_time`.
+    """Snapshots to compact, oldest first; has no side effects. Arguments as those of `past_their_time`.
 
-    Those that a diagnosis looks back to stay whole, whatever the policy says.
+    Those that a diagnosis may read stay whole, whatever the policy says.
     """
     finished = sorted((each for each in there if each.finished), key=lambda each: each.taken_at)
     old = now - timedelta(days=policy.keep_topics_days)
@@ -74,12 +74,12 @@ def too_large_by_now(there: Sequence[Kept], policy: HousekeepingPolicy, now: dat
 
 
 def tidy(newest: SnapshotFolder, policy: HousekeepingPolicy, now: datetime) -> Tidied:
-    """Removes what is past its time, and the bulk of what is old, of the cluster whose folder a snapshot is in.
+    """Removes expired snapshots, and compacts old ones, of the cluster in whose folder a snapshot is.
 
     Args:
-        newest: Any snapshot in the cluster's folder; it need not be there.
+        newest: Any snapshot in the cluster's folder; it need not exist.
         policy: How long snapshots are kept.
-        now: The present, UTC.
+        now: Current time, UTC.
     """
     there = [_looked_at(folder, taken_at) for folder, taken_at in newest.all_of_cluster()]
     gone = past_their_time(there, policy, now)

@@ -1,4 +1,4 @@
-"""Which file system a snapshot's URI names, as Arrow opens it: Spark writes by Hadoop's, plans read without Java."""
+"""File system of a snapshot's URI, opened with Arrow: Spark writes with Hadoop's, planning reads without Java."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pulsar_steward.errors import SnapshotError
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 
 OTHER_NAMES = {"s3a": "s3"}
-"""Hadoop's names of stores that Arrow knows by others."""
+"""Hadoop's URI schemes that have other names in Arrow."""
 
 BY_HADOOP = ("hdfs", "viewfs")
-"""Arrow loads Hadoop's own client for these, in C, which loads Java."""
+"""Schemes for which Arrow loads Hadoop's own client, in C, which loads Java."""
 
 
 def place_of(uri: str) -> tuple[fs.FileSystem, str]:
-    """The file system, and the path there.
+    """File system of a URI, and the path on it.
 
     Raises:
-        SnapshotError: If it cannot be opened; says what is missing.
+        SnapshotError: If it cannot be opened; the message says what is missing.
     """
     match = SCHEME.match(uri)
     if match is None:

@@ -1,4 +1,4 @@
-"""Opens a snapshot that `collect` finished, and reads of it what is asked for: single tables, single columns."""
+"""Reader of a snapshot that `collect` finished: reads single tables and columns on demand."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Row = TypeVar("Row", bound=msgspec.Struct)
 
 
 def open_snapshot(uri: str) -> Snapshot:
-    """A finished snapshot.
+    """Opens a finished snapshot.
 
     Args:
         uri: Its own folder: a path, or a URI that `snapshots.place` can open.
@@ -59,7 +59,7 @@ def open_snapshot(uri: str) -> Snapshot:
 
 
 class Snapshot:
-    """A finished snapshot; nothing is read before it is asked for.
+    """A finished snapshot; everything is read on demand.
 
     Every method raises `SnapshotError` where a table is missing, unreadable or of another shape.
     """
@@ -70,7 +70,7 @@ class Snapshot:
         self._path = path
 
     def earlier(self, most: int) -> list[Snapshot]:
-        """Finished snapshots of the same cluster before this one, the newest first; none where they are not kept."""
+        """Finished snapshots of the same cluster before this one, newest first; none if the folder has another name."""
         folder, _, name = self._path.rpartition("/")
         if not name.startswith("taken_at="):
             return []
@@ -85,7 +85,7 @@ class Snapshot:
         return bool(info.type is fs.FileType.File)
 
     def meta(self) -> SnapshotMeta:
-        """What it is, and whether it is whole."""
+        """Metadata of the snapshot, and what could not be read."""
         rows = self._rows(SNAPSHOT, SnapshotMeta)
         if len(rows) != 1:
             raise SnapshotError(f"{self.uri}: the table {SNAPSHOT.name} has {len(rows)} rows instead of one")
@@ -96,7 +96,7 @@ class Snapshot:
         return tuple(sorted(self._rows(BROKERS, BrokerRow), key=lambda row: row.broker))
 
     def system_bundles(self) -> tuple[BundleRow, ...]:
-        """The bundles of ``pulsar/system``, by range."""
+        """Bundles of ``pulsar/system``, by range."""
         rows = self._rows(BUNDLES, BundleRow, [("namespace", "=", TC_NAMESPACE)])
         return tuple(sorted(rows, key=lambda row: row.bundle))
 
@@ -109,11 +109,11 @@ class Snapshot:
         return tuple(sorted(self._rows(NAMESPACES, NamespaceRow), key=lambda row: row.namespace))
 
     def namespace(self, name: str) -> NamespaceRow | None:
-        """One namespace; None where the snapshot has none of that name."""
+        """One namespace; None if the snapshot has none of that name."""
         return next(iter(self._rows(NAMESPACES, NamespaceRow, [("namespace", "=", name)])), None)
 
     def findings(self) -> tuple[Finding, ...]:
-        """What `diagnose` found, worst first, then by check and subject."""
+        """Findings of `diagnose`, by descending severity, then by check and subject."""
         found = [
             Finding(
                 check_id=row["check_id"],
@@ -129,21 +129,21 @@ class Snapshot:
         return tuple(sorted(found, key=lambda each: (-each.severity.rank, each.check_id, each.subject, each.evidence)))
 
     def verdicts(self) -> tuple[Verdict, ...]:
-        """What each check can say of the snapshot, by check."""
+        """Verdicts of the checks for the snapshot, by check."""
         return tuple(sorted(self._rows(VERDICTS, Verdict), key=lambda verdict: verdict.check_id))
 
     def trends(self) -> tuple[TrendRow, ...]:
-        """Figures over time, by measure, subject and time; none where `diagnose` recorded none, as older versions."""
+        """Figures over time, by measure, subject and time; none in snapshots of older versions."""
         if self._files.get_file_info(f"{self._path}/{TRENDS.name}").type is fs.FileType.NotFound:
             return ()
         rows = self._rows(TRENDS, TrendRow)
         return tuple(sorted(rows, key=lambda row: (row.measure, row.subject, row.taken_at)))
 
     def table(self, table: Table, columns: Sequence[str] | None = None, filters: Any = None) -> pa.Table:
-        """A table, or some of its columns and rows.
+        """Reads a table, or some of its columns and rows.
 
         Args:
-            table: Which one.
+            table: The table.
             columns: Names; None: all.
             filters: As `pyarrow.parquet.read_table` takes them.
         """
@@ -168,7 +168,7 @@ class Snapshot:
             raise SnapshotError(f"{self.uri}: the table {table.name} is of another shape: {error}") from error
 
     def _columns(self, table: Table) -> set[str]:
-        """The columns that it has: what came with a later version is not in every snapshot."""
+        """Columns that the table has: those that were added in a later version are not in every snapshot."""
         try:
             files = pq.ParquetDataset(f"{self._path}/{table.name}", filesystem=self._files, partitioning=None)
             return set(files.schema.names)

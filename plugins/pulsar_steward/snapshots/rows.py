@@ -1,4 +1,4 @@
-"""Rows of a snapshot's smaller tables, as they are read without Spark; `model.tables` says what each column means."""
+"""Typed rows of a snapshot's smaller tables, read without Spark; `model.tables` describes each column."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pulsar_steward.model.cluster import ClusterIdentity
 
 
 class SnapshotMeta(msgspec.Struct, frozen=True, kw_only=True):
-    """What a snapshot is, and whether it is whole."""
+    """Metadata of a snapshot, and what could not be read."""
 
     snapshot_id: str
     cluster: str
@@ -26,7 +26,7 @@ class SnapshotMeta(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def identity(self) -> ClusterIdentity:
-        """The Pulsar cluster that was seen."""
+        """Identity of the Pulsar cluster."""
         return ClusterIdentity(name=self.pulsar_cluster, metadata_id=self.metadata_id)
 
     @property
@@ -70,7 +70,7 @@ class BundleRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CoordinatorRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A transaction coordinator, and where it is as far as that is known."""
+    """A transaction coordinator with its place, as far as that is known."""
 
     coordinator: int
     position: int
@@ -80,7 +80,7 @@ class CoordinatorRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NamespaceRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A namespace; `allowed_brokers` is None where isolation policies leave it every broker."""
+    """A namespace; `allowed_brokers` is None where isolation policies allow every broker."""
 
     namespace: str
     bundles: int
@@ -89,7 +89,7 @@ class NamespaceRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrendRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A figure at a time; `model.tables.MEASURES` says what each measure is."""
+    """A figure at a time; `model.measures.MEASURES` describes each measure."""
 
     measure: str
     subject: str
