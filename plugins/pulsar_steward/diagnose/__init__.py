@@ -1,1 +1,1 @@
-"""Carries checks out on a snapshot: asks their questions of its shards, and writes what they say."""
+"""Diagnosis of a snapshot: runs the checks' queries on its shards, and writes their results."""

@@ -1,8 +1,8 @@
-"""Asks questions of a snapshot: of its shards side by side, of those of earlier snapshots, then of the whole.
+"""Execution of queries on a snapshot: on its shards in parallel, on those of earlier snapshots, then on the whole.
 
 A shard is what one collecting task wrote: all topics of some brokers, with their subscriptions, clients and metrics.
-Whoever maps over shards may be Spark, with any number of executors, or threads; the answers are the same, and so they
-are however a snapshot is cut into shards.
+The mapping over shards may be done by Spark, with any number of executors, or by threads; the results are the same, and
+they do not depend on how a snapshot is divided into shards.
 """
 
 from __future__ import annotations
@@ -42,33 +42,33 @@ _PARAMETER = re.compile(r"(?<![$\w])\$(\w+)")
 _WORD = re.compile(r"\w+")
 
 Key = tuple[str, str]
-"""Who asks, and the name of the question."""
+"""Name of the asker, and of its question."""
 
 
 class Questions(Protocol):
-    """What somebody asks, as a `pulsar_steward.checks.check.Check` does."""
+    """Set of questions, such as those of a `pulsar_steward.checks.check.Check`."""
 
     @property
     def shards(self) -> Mapping[str, Question]:
-        """Asked of each shard."""
+        """Questions to each shard."""
 
     @property
     def earlier(self) -> Mapping[str, LookBack]:
-        """Asked of each shard of earlier snapshots."""
+        """Questions to each shard of earlier snapshots."""
 
     @property
     def cluster(self) -> Mapping[str, Question]:
-        """Asked once."""
+        """Questions to the whole snapshot."""
 
 
 @dataclass(frozen=True)
 class Asker:
-    """Somebody with questions.
+    """A set of questions with a name and limits.
 
     Attributes:
-        name: A check's id, or another name that is nobody else's.
-        questions: What they ask.
-        context: The limits that their questions name.
+        name: A check's id, or another unique name.
+        questions: The questions.
+        context: The limits that the questions refer to.
     """
 
     name: str
@@ -77,17 +77,17 @@ class Asker:
 
 
 class NoAnswer(Exception):
-    """A question could not be asked, which is a defect of who asks it."""
+    """A question failed to run, which is a defect of its check."""
 
 
 @dataclass(frozen=True)
 class SnapshotSources:
-    """Where the rows of a snapshot are.
+    """Sources of a snapshot's rows.
 
     Attributes:
         small: The tables `SMALL`.
         shards: The tables `SHARDED` of each shard.
-        earlier: Earlier snapshots that are compared with, the newest first.
+        earlier: Earlier snapshots to compare with, the newest first.
     """
 
     small: Sources
@@ -97,7 +97,7 @@ class SnapshotSources:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A question with everything that it takes to ask it: no check and no policy is needed where it is answered."""
+    """A question with everything needed to run it, so that tasks need neither checks nor policies."""
 
     key: Key
     sql: str
@@ -106,12 +106,12 @@ class _Asked:
     detail: str | None
     parameters: Mapping[str, Any]
     limits: tuple[Mapping[str, Any], ...]
-    """What `limits` is to be: the values, of a `namespace` or `tenant` (both null: everything else)."""
+    """Rows of `limits`: the values for a `namespace` or `tenant` (both null: everything else)."""
 
 
 @dataclass(frozen=True)
 class _Answered:
-    """The rows that were kept, of how many; or why there is no answer."""
+    """Rows of an answer, limited in number, and their full count; or the failure."""
 
     rows: pa.Table | None
     count: int = 0
@@ -120,16 +120,16 @@ class _Answered:
 
 @dataclass(frozen=True)
 class ShardTask:
-    """Questions for one shard.
+    """Questions to one shard.
 
     Attributes:
-        small: Tables that are beside it.
-        shard: Its own.
-        questions: What is asked of it.
-        views: What questions may select from.
-        threads: That its database may use.
-        given: Of questions about an earlier snapshot, what this one's shards answered, by who asks.
-        settled: What is in place of its rows of topics that moved meanwhile; empty where none did.
+        small: The small tables.
+        shard: The shard's own tables.
+        questions: The questions.
+        views: Views that questions may select from.
+        threads: Threads of its database.
+        given: For questions to an earlier snapshot: the answers of this one's shards, by asker.
+        settled: Replacement for rows of topics that moved meanwhile; empty if none did.
     """
 
     small: Sources
@@ -141,11 +141,11 @@ class ShardTask:
     settled: Mapping[str, pa.Table] = field(default_factory=dict)
 
     def places(self) -> list[str]:
-        """The files of the shard's own tables."""
+        """Files of the shard's own tables."""
         return [place for source in self.shard.values() if not isinstance(source, pa.Table) for place in source]
 
     def with_contents(self, contents: Mapping[str, bytes]) -> ShardTask:
-        """The same with tables in place of files, whose content is given."""
+        """Returns the task with tables instead of files, from the files' content."""
         tables = {
             name: source
             if isinstance(source, pa.Table)
@@ -162,14 +162,14 @@ def ask(
     map_over: MapOver,
     threads: int = 1,
 ) -> dict[str, Answers | NoAnswer]:
-    """What everybody is answered, by name; whose questions are broken gets the error, and the others their answers.
+    """Runs all questions; returns the answers by asker. A broken question yields an error for its asker alone.
 
     Args:
-        snapshot: Where its rows are.
-        askers: Who asks.
-        views: What their questions select from beside `pulsar_steward.checks.views`.
-        map_over: Carries out what is asked of shards.
-        threads: That one shard's database may use.
+        snapshot: Sources of its rows.
+        askers: The sets of questions.
+        views: Views that questions select from besides `pulsar_steward.checks.views`.
+        map_over: Runs the questions to shards.
+        threads: Threads of one shard's database.
     """
     asked = [_asked(each, name, question) for each in askers for name, question in each.questions.shards.items()]
     now, *before = _with_moves(snapshot, askers, map_over, threads)
@@ -183,7 +183,7 @@ def ask(
 
 
 def about_of(snapshot: SnapshotSources) -> About:
-    """What a snapshot is, and those that it may be compared with."""
+    """Metadata of a snapshot, and of those that it may be compared with."""
     with connect(1) as connection:
         snapshots = enumerate((snapshot, *snapshot.earlier))
         (row,), *others = (_small_rows(connection, each, SNAPSHOT, number) for number, each in snapshots)
@@ -206,7 +206,7 @@ def about_of(snapshot: SnapshotSources) -> About:
 
 
 def reads(questions: Questions, table: str, views: Sequence[View]) -> bool:
-    """Whether any question about this snapshot looks at a table, if only through views."""
+    """True if any question about this snapshot reads a table, directly or through views."""
     texts = [f"{each.sql} {each.detail or ''}" for each in (*questions.shards.values(), *questions.cluster.values())]
     named = [view.sql for view in _needed((*LARGE_TABLES, *SHARED, *views), texts)]
     return any(table in _WORD.findall(text) for text in (*texts, *named))
@@ -215,7 +215,7 @@ def reads(questions: Questions, table: str, views: Sequence[View]) -> bool:
 def _small_rows(
     connection: duckdb.DuckDBPyConnection, snapshot: SnapshotSources, table: Table, number: int = 0
 ) -> list[dict[str, Any]]:
-    """A small table's rows; of several snapshots, each has its number."""
+    """Rows of a small table; of several snapshots, each has its number."""
     name = f"{table.name}_{number}"
     add_table(connection, table, snapshot.small.get(table.name), name)
     return [dict(row) for row in connection.sql(f"from {name}").to_arrow_table().to_pylist()]
@@ -235,12 +235,12 @@ def _asked(asker: Asker, name: str, question: Question | LookBack) -> _Asked:
 
 
 def _text(question: Question | LookBack | _Asked) -> str:
-    """All that it selects."""
+    """SQL of a question, with its detail."""
     return f"{question.sql} {getattr(question, 'detail', None) or ''}"
 
 
 def _value(context: CheckContext[Any], parameter: str) -> Any:
-    """The value of a parameter: `now`, a field of the own section, or ``section__field``."""
+    """Value of a parameter: `now`, a field of the asker's own section, or ``section__field``."""
     if parameter == "now":
         return context.about.taken_at.timestamp()
     section, found, name = parameter.partition("__")
@@ -264,9 +264,10 @@ def _fields(section: Section) -> dict[str, Any]:
 def _with_moves(
     snapshot: SnapshotSources, askers: Sequence[Asker], map_over: MapOver, threads: int
 ) -> list[list[ShardTask]]:
-    """Tasks without questions: for each shard of the snapshot, and of the earlier ones that anybody asks about.
+    """Tasks without questions: for each shard of the snapshot, and of the earlier ones that any question is about.
 
-    Where topics moved while brokers were asked, they have what counts of these: all such snapshots are asked in one go.
+    Where topics moved while brokers were read, the tasks get the rows that count: all such snapshots are read in one
+    go.
     """
     snapshots = [snapshot, *(snapshot.earlier if any(each.questions.earlier for each in askers) else ())]
     tasks = [[ShardTask(each.small, shard, (), (), threads) for shard in each.shards or ({},)] for each in snapshots]
@@ -288,7 +289,7 @@ def _with_moves(
         read = {table: each.rows for (_, table), each in answer.items() if each.rows is not None}
         told.setdefault(number, []).append(read)
     for number, parts in told.items():
-        # What cannot be read here breaks the other questions as well, and these say so.
+        # What fails here fails for the other questions as well, and they report it.
         if all(len(each) == len(ROWS) for each in parts):
             settled = zip(tasks[number], settled_of(parts), strict=True)
             tasks[number] = [replace(task, settled=rows) for task, rows in settled]
@@ -296,7 +297,7 @@ def _with_moves(
 
 
 def _prepare(connection: duckdb.DuckDBPyConnection, task: ShardTask, texts: Sequence[str]) -> None:
-    """Makes the tables, and those views that any of the texts needs."""
+    """Creates the tables, and the views that any of the texts needs."""
     for table in SMALL:
         add_table(connection, table, task.small.get(table.name), table.name)
     for name, rows in task.settled.items():
@@ -311,7 +312,7 @@ def _prepare(connection: duckdb.DuckDBPyConnection, task: ShardTask, texts: Sequ
 
 
 def _needed(views: Sequence[View], texts: Sequence[str]) -> list[View]:
-    """The views that texts name, and those that these name, in their order; `limits` needs the namespaces."""
+    """Views that texts name, and those that these name, in their order; `limits` needs the namespaces."""
     words = {word for text in texts for word in _WORD.findall(text)}
     if "limits" in words:
         words.add("namespaces_seen")
@@ -324,7 +325,7 @@ def _needed(views: Sequence[View], texts: Sequence[str]) -> list[View]:
 
 
 def _answer_of_shard(task: ShardTask) -> dict[Key, _Answered]:
-    """What one shard answers to every question."""
+    """Answers of one shard to every question."""
     with connect(task.threads) as connection:
         _prepare(connection, task, [_text(asked) for asked in task.questions])
         answers = {}
@@ -339,7 +340,7 @@ def _answer_of_shard(task: ShardTask) -> dict[Key, _Answered]:
 
 
 def _answer(connection: duckdb.DuckDBPyConnection, asked: _Asked) -> _Answered:
-    """The answer to one question; why it has none where it cannot be asked."""
+    """Answer to one question, or its failure."""
     try:
         rows = connection.sql(_statement(asked), params=dict(asked.parameters)).to_arrow_table()
     except duckdb.Error as error:
@@ -352,7 +353,7 @@ def _answer(connection: duckdb.DuckDBPyConnection, asked: _Asked) -> _Answered:
 
 
 def _statement(asked: _Asked) -> str:
-    """The whole select of a question."""
+    """Full SELECT statement of a question."""
     parts = [f"limits as ({limits_select(asked.limits)})"] if asked.limits else []
     if asked.worst_first is None:
         return f"with {', '.join([*parts, f'found as ({asked.sql})'])} select * from found order by all"
@@ -365,13 +366,13 @@ def _statement(asked: _Asked) -> str:
 
 
 def _all_together(asked: Iterable[_Asked], parts: Mapping[Key, Sequence[_Answered]]) -> dict[Key, _Answered]:
-    """What several shards answered to each question, where any was asked, as one answer."""
+    """Combines the answers of several shards to each question; questions without answers are left out."""
     with connect(1) as connection:
         return {each.key: _together(connection, each, parts[each.key]) for each in asked if parts[each.key]}
 
 
 def _together(connection: duckdb.DuckDBPyConnection, asked: _Asked, parts: Sequence[_Answered]) -> _Answered:
-    """The answers of several shards as one, ordered and limited anew."""
+    """Combines the answers of several shards to one question, ordered and limited again."""
     for part in parts:
         if part.rows is None:
             return part
@@ -392,7 +393,7 @@ def _looked_back(
     answers: Mapping[Key, _Answered],
     map_over: MapOver,
 ) -> dict[Key, _Answered]:
-    """What earlier snapshots answer, the newest first; all of them are asked in one go."""
+    """Answers of earlier snapshots, the newest first; all of them are read in one go."""
     looking = [each for each in askers if each.questions.earlier and not _failed(each, answers)]
     if not looking:
         return {}
@@ -421,7 +422,7 @@ def _looked_back(
 
 
 def _named_in(questions: Sequence[_Asked], views: Sequence[View], small: Sources) -> Sources:
-    """The small tables that questions need: where they are rows, they travel with every task."""
+    """Small tables that questions need: tables in memory travel with every task."""
     texts = [_text(each) for each in questions]
     texts += [view.sql for view in _needed((*LARGE_TABLES, *SHARED, *views), texts)]
     words = {word for text in texts for word in _WORD.findall(text)}
@@ -433,7 +434,7 @@ def _named_in(questions: Sequence[_Asked], views: Sequence[View], small: Sources
 def _of_nothing(
     questions: Sequence[_Asked], views: tuple[View, ...], given: Mapping[str, Mapping[str, pa.Table]]
 ) -> dict[Key, _Answered]:
-    """What a look-back is answered where there is no snapshot to ask: no rows, of the columns that it would have."""
+    """Answers to a look-back without any snapshot: no rows, with the columns that it would have."""
     told = _answer_of_shard(ShardTask({}, {}, tuple(questions), views, 1, given))
     epoch = datetime.fromtimestamp(0, UTC)
     return {
@@ -443,7 +444,7 @@ def _of_nothing(
 
 
 def _wanted(looking: Sequence[Asker], number: int, *, small: bool) -> list[Key]:
-    """Who asks what of an earlier snapshot."""
+    """Questions to an earlier snapshot, with their askers."""
     return [
         (each.name, name)
         for each in looking
@@ -476,7 +477,7 @@ def _dated(answer: _Answered, taken_at: datetime) -> _Answered:
 def _concluded(
     connection: duckdb.DuckDBPyConnection, asker: Asker, answers: Mapping[Key, _Answered]
 ) -> Answers | NoAnswer:
-    """What somebody is answered, with what is asked once."""
+    """Answers for one asker, with those to its questions to the whole snapshot."""
     own = {question: each for (whose, question), each in answers.items() if whose == asker.name}
     created: list[str] = []
     try:
@@ -497,7 +498,7 @@ def _concluded(
 
 
 def _given(connection: duckdb.DuckDBPyConnection, name: str, answer: _Answered) -> list[str]:
-    """Makes an answer a table that the next questions may select from; its name, where there is an answer."""
+    """Creates a view of an answer for the questions that follow; returns its name, if there is an answer."""
     if answer.rows is None:
         return []
     connection.from_arrow(answer.rows).create_view(name)

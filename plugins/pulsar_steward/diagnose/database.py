@@ -1,4 +1,4 @@
-"""A database in memory with some tables of a snapshot in it, in which checks ask their questions."""
+"""In-memory database with tables of a snapshot, in which the checks' queries run."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from pulsar_steward.model.tables import Table
 
 Source: TypeAlias = "pa.Table | Sequence[str]"
-"""Where a table's rows are: here, or in Parquet files at these paths."""
+"""Source of a table's rows: a table in memory, or paths of Parquet files."""
 
 Sources: TypeAlias = "Mapping[str, Source]"
-"""By the table's name; a table that is absent has no rows."""
+"""Sources by the table's name; a table that is absent has no rows."""
 
 _SQL_TYPES = {
     Kind.STRING: "varchar",
@@ -34,7 +34,7 @@ _SQL_TYPES = {
 }
 
 _CONFIGURATION: dict[str, str | bool] = {
-    # Nothing is fetched from anywhere, and what sorts is as it is everywhere.
+    # No extension is downloaded, and the order of nulls is the same everywhere.
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "default_null_order": "nulls_first_on_asc_last_on_desc",
@@ -42,7 +42,7 @@ _CONFIGURATION: dict[str, str | bool] = {
 
 
 def connect(threads: int) -> duckdb.DuckDBPyConnection:
-    """An empty database with the macros of `pulsar_steward.checks.views`."""
+    """Opens an empty database with the macros of `pulsar_steward.checks.views`."""
     connection = duckdb.connect(config={"threads": threads, **_CONFIGURATION})
     connection.execute("set TimeZone = 'UTC'")
     for macro in MACROS:
@@ -51,15 +51,15 @@ def connect(threads: int) -> duckdb.DuckDBPyConnection:
 
 
 def add_table(connection: duckdb.DuckDBPyConnection, table: Table, source: Source | None, name: str) -> None:
-    """Makes a table's rows a view.
+    """Creates a view of a table's rows.
 
-    What an older version did not collect is null.
+    Columns that an older version did not collect are null.
 
     Args:
         connection: The database.
-        table: What columns it has.
+        table: The table, with its columns.
         source: Its rows; None: it has none.
-        name: What to call the view.
+        name: Name of the view.
     """
     if source is None or (not isinstance(source, pa.Table) and not source):
         nothing = ", ".join(f"null::{_SQL_TYPES[each.kind]} as {_quoted(each.name)}" for each in table.columns)
@@ -78,7 +78,7 @@ def add_table(connection: duckdb.DuckDBPyConnection, table: Table, source: Sourc
 
 
 def add_views(connection: duckdb.DuckDBPyConnection, views: Sequence[View]) -> None:
-    """Makes views, in order; those that are kept are computed now."""
+    """Creates views, in order; those that are kept are computed now."""
     for view in views:
         kind = "temp table" if view.kept else "temp view"
         connection.execute(f"create {kind} {view.name} as {view.sql}")

@@ -1,4 +1,4 @@
-"""All checks on one snapshot; what they found, and what they can say, is written beside its other tables."""
+"""All checks on one snapshot; findings and verdicts are written beside its other tables."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TOPICS_A_SHARD = 20_000
-"""At least: to ask a shard of hardly any takes a third of a second, nearly all of it for planning questions."""
+"""Least topics of a shard: a query on a tiny one takes a third of a second, nearly all of it for query planning."""
 
 
 def diagnose(
@@ -45,14 +45,14 @@ def diagnose(
     checks: Sequence[Check] = CHECKS,
     threads: int = 1,
 ) -> None:
-    """Writes the tables `findings`, `verdicts` and `trends`, in place of earlier ones.
+    """Writes the tables `findings`, `verdicts` and `trends`, replacing earlier ones.
 
     Args:
-        folder: The snapshot's own.
+        folder: The snapshot's own folder.
         policy: Thresholds and limits.
-        map_over: Carries out what is asked of shards, whose tables it is given as places in the file system.
-        checks: What is looked for.
-        threads: That one shard's database may use.
+        map_over: Runs the questions to shards, whose tables are passed as paths.
+        checks: The checks.
+        threads: Threads of one shard's database.
 
     Raises:
         SnapshotError: If the snapshot is not finished, or cannot be read.
@@ -78,7 +78,7 @@ def diagnose(
 
 
 def verdict_of(check: Check, judgement: Judgement, about: About) -> Verdict:
-    """What a check can say: what it found stands, but silence means health only where all it looks at was read."""
+    """Verdict of a check: its findings count, but "clear" requires that everything it depends on was read."""
     check_id = check.check_id
     if judgement.findings:
         worst = max(judgement.findings, key=lambda finding: finding.severity.rank)
@@ -100,14 +100,14 @@ def verdict_of(check: Check, judgement: Judgement, about: About) -> Verdict:
 
 
 def _worth_their_tasks(snapshot: SnapshotSources, topics: int) -> SnapshotSources:
-    """The same with fewer and larger shards, where these are small."""
+    """Combines small shards into fewer and larger ones."""
     most = max(1, topics // TOPICS_A_SHARD)
     earlier = [replace(each, shards=_at_most(most, each.shards)) for each in snapshot.earlier]
     return replace(snapshot, shards=_at_most(most, snapshot.shards), earlier=earlier)
 
 
 def _at_most(most: int, shards: Sequence[Mapping[str, Sequence[str]]]) -> list[dict[str, list[str]]]:
-    """Not more shards than that: files of several make one."""
+    """Combines shards, so that there are at most so many: files of several make one."""
     made: list[dict[str, list[str]]] = [{} for _ in shards[:most]]
     for number, shard in enumerate(shards):
         for table, places in shard.items():
@@ -116,7 +116,7 @@ def _at_most(most: int, shards: Sequence[Mapping[str, Sequence[str]]]) -> list[d
 
 
 def _small_tables_in(questions: Sequence[str]) -> list[Table]:
-    """The small tables that questions about earlier snapshots name, and what these are."""
+    """Small tables that questions about earlier snapshots name, and `SNAPSHOT`."""
     words = {word for question in questions for word in re.findall(r"\w+", question)}
     return [table for table in SMALL if table is SNAPSHOT or table.name in words]
 

@@ -1,4 +1,4 @@
-"""How long findings have stood: read from the diagnoses of earlier snapshots, the newest first."""
+"""Age of findings, read from the diagnoses of earlier snapshots, the newest first."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from pulsar_steward.snapshots.folder import SnapshotFolder
 
 Key = tuple[str, str]
-"""Check id and subject: what makes a finding of one snapshot that of another."""
+"""Check id and subject, which identify a finding over several snapshots."""
 
 
 @dataclass(frozen=True)
 class Stood:
-    """How long a finding had stood in an earlier snapshot."""
+    """Age of a finding in an earlier snapshot."""
 
     first_seen: datetime
     snapshots_in_a_row: int
@@ -31,11 +31,11 @@ class Stood:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What was found in an earlier snapshot.
+    """Diagnosis of an earlier snapshot.
 
     Attributes:
-        judged: Ids of the checks that could tell.
-        stood: Each finding, and how long it had stood.
+        judged: Ids of the checks with a result other than "unknown".
+        stood: The age of each finding.
     """
 
     judged: frozenset[str]
@@ -43,7 +43,7 @@ class Diagnosis:
 
 
 def earlier_diagnoses(folders: Iterable[SnapshotFolder]) -> Iterator[Diagnosis]:
-    """The diagnoses of snapshots, read one by one as they are asked for."""
+    """Yields the diagnoses of snapshots, each read on demand."""
     for folder in folders:
         (about,) = folder.read(SNAPSHOT).select(["taken_at"]).to_pylist()
         verdicts = folder.read(VERDICTS).select(["check_id", "outlook"]).to_pylist()
@@ -58,11 +58,11 @@ def earlier_diagnoses(folders: Iterable[SnapshotFolder]) -> Iterator[Diagnosis]:
 
 
 def with_history(findings: Sequence[Finding], taken_at: datetime, earlier: Iterable[Diagnosis]) -> list[Finding]:
-    """The findings with how long they have stood.
+    """Adds their age to findings.
 
     Args:
-        findings: What was found in this snapshot.
-        taken_at: When it was taken, UTC.
+        findings: Findings of this snapshot.
+        taken_at: Its time, UTC.
         earlier: Diagnoses of earlier snapshots of the cluster, newest first; read only as far as they are needed.
     """
     known: dict[Key, Stood] = {}

@@ -1,4 +1,4 @@
-"""The thresholds in force for each namespace of a shard, as a select that questions join with."""
+"""Thresholds in force for each namespace of a shard, as a SELECT that questions join with."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def limits_select(limits: Sequence[Mapping[str, Any]]) -> str:
-    """The limits of every namespace that the shard has."""
+    """SELECT statement with the limits of every namespace of the shard."""
     usual, *others = limits
     names = [name for name in usual if name not in {"tenant", "namespace"}]
     if not others:

@@ -1,10 +1,10 @@
-"""Topics that moved to another broker while brokers were asked: both may tell of one, and it counts once.
+"""Topics that moved to another broker while brokers were read: both may report one, and it must count once.
 
-Each broker tells of the bundles that it owns when it is asked. Where two of them name the same bundle, or bundles that
-overlap as one was split, it moved in between. Then both may tell of its topics, or only the one before: the new owner's
-statistics are up to a minute old. So the owner does not decide whose rows count, or topics that only the other one
-tells would be lost; whoever tells more of a topic does. That is decided for the whole snapshot, as the two may be in
-one shard or in two, and only where the small table `bundles` has such bundles. Usually it has none.
+Each broker reports the bundles that it owns when it is read. Where two of them report the same bundle, or overlapping
+bundles as one was split, it moved in between. Then both may report its topics, or only the former owner: the new
+owner's statistics are up to a minute old. So ownership does not decide whose rows count, or topics that only the other
+one reports would be lost; the broker that reports more of a topic does. That is decided for the whole snapshot, as the
+two may be in one shard or in two, and only where the small table `bundles` has such bundles. Usually it has none.
 """
 
 from __future__ import annotations
@@ -34,11 +34,13 @@ select one.namespace, one.bundle from overlapping one join overlapping other usi
 where one.bundle <> other.bundle and one.low < other.high and other.low < one.high
     and one.owner is distinct from other.owner
 """
-"""What two brokers named (no known owner, though somebody told of its topics), and ranges of two brokers that overlap:
-of eight hexadecimal digits, so that text is in order as numbers are."""
+"""Bundles reported by two brokers (no known owner, though with topics), and overlapping ranges of two brokers.
+
+Boundaries have eight hexadecimal digits, so that text sorts as numbers do.
+"""
 
 BUNDLES_GIVEN = "moving_bundles"
-"""The name under which `ROWS` find the rows of `MOVING_BUNDLES`."""
+"""Name under which `ROWS` find the rows of `MOVING_BUNDLES`."""
 
 _TOPICS = f"select * from raw_topics semi join {BUNDLES_GIVEN} using (namespace, bundle)"
 
@@ -47,9 +49,10 @@ ROWS: Mapping[str, str] = {
     SUBSCRIPTIONS.name: f"select * from raw_subscriptions semi join ({_TOPICS}) using (topic)",
     CLIENTS.name: f"select * from raw_clients semi join ({_TOPICS}) using (topic)",
 }
-"""By table, what a shard has of the topics in moving bundles."""
+"""Queries, by table, for a shard's rows of topics in moving bundles."""
 
-# Rows do not say who told them, but for those of topics: what counts depends on nothing but what they say, so that it
+# Rows other than those of topics do not name their broker. The choice depends only on the rows' content, so that it
+# is the same whatever shards they are in. A topic has fewer rows where its clients have yet to reconnect. ~2
 # is the same whatever shards they are in. A topic whose clients have yet to come back is told less of.
 _CHOSEN = {
     TOPICS.name: "partition by topic order by subscriptions desc, consumers desc, producers desc, broker, bundle",
@@ -59,7 +62,7 @@ _CHOSEN = {
 }
 
 MOVING = "moving"
-"""The name of the table of all these topics, each with the broker whose rows count."""
+"""Name of the table of all these topics, each with the broker whose rows count."""
 
 IN_PLACE: Mapping[str, str] = {
     table: f"""
@@ -68,7 +71,7 @@ IN_PLACE: Mapping[str, str] = {
     """
     for table in ROWS
 } | {
-    # A sample of the other broker's is no figure any more, but still shows that it tells the series.
+    # A sample of the other broker no longer has a value, but still shows that it exports the series.
     METRICS.name: f"""
         select told.* replace (
             case when m.broker <> source then null else told.topic end as topic,
@@ -78,16 +81,16 @@ IN_PLACE: Mapping[str, str] = {
         from told_{METRICS.name} told left join {MOVING} m on m.topic = told.topic
     """
 }
-"""By table, what is in its place, of ``told_<table>``, ``settled_<table>`` and `MOVING`."""
+"""Replacement for each table, selected from ``told_<table>``, ``settled_<table>`` and `MOVING`."""
 
 
 def settled_of(told: Sequence[Mapping[str, pa.Table]]) -> list[Mapping[str, pa.Table]]:
-    """What each shard has in place of its rows of moving topics, of the tables `ROWS` and `MOVING`.
+    """Chooses the rows that count; returns each shard's tables of `ROWS` and `MOVING`.
 
     Every topic is in one shard: that of the broker whose rows count.
 
     Args:
-        told: What each shard has of them, by table.
+        told: Rows of moving topics of each shard, by table.
     """
     with connect(1) as connection:
         for table in ROWS:
@@ -109,7 +112,7 @@ def settled_of(told: Sequence[Mapping[str, pa.Table]]) -> list[Mapping[str, pa.T
 
 
 def _of_shard(connection: duckdb.DuckDBPyConnection, number: int) -> dict[str, pa.Table]:
-    """What counts of the topics that are this shard's."""
+    """Rows that count of one shard's topics."""
     here = f"(from settled_{TOPICS.name} where shard = {number})"
     selects = {table: f"from settled_{table} semi join {here} using (topic)" for table in ROWS}
     selects[TOPICS.name] = f"select * exclude (shard) from {here}"

@@ -1,4 +1,4 @@
-"""Carries checks out on a snapshot: has their questions asked, and has them judge the answers."""
+"""Runs checks on a snapshot: their questions first, then their judgement of the answers."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ __all__ = ["DEFECT", "CheckResult", "SnapshotSources", "judged", "run_checks"]
 log = logging.getLogger(__name__)
 
 DEFECT = "The check itself failed, which is a defect: "
-"""Begins the reason of a verdict of which the next try may say something else."""
+"""Prefix of the reason of a verdict that another run may change."""
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What a check said.
+    """Result of a check.
 
     Attributes:
-        check: Which.
-        judgement: What it said; one that broke says that it cannot tell.
+        check: The check.
+        judgement: Its judgement; "cannot tell" if it failed.
     """
 
     check: Check
@@ -47,15 +47,15 @@ def run_checks(
     map_over: MapOver,
     threads: int = 1,
 ) -> list[CheckResult]:
-    """What checks say of a snapshot; one that breaks does not take the others with it.
+    """Runs checks on a snapshot; a check that fails does not affect the others.
 
     Args:
-        snapshot: Where its rows are.
-        policy: The cluster's.
-        checks: What is looked for.
-        views: What their questions select from beside `pulsar_steward.checks.views`.
-        map_over: Carries out what is asked of shards.
-        threads: That one shard's database may use.
+        snapshot: Sources of its rows.
+        policy: The cluster's policy.
+        checks: The checks.
+        views: Views that their questions select from besides `pulsar_steward.checks.views`.
+        map_over: Runs the questions to shards.
+        threads: Threads of one shard's database.
     """
     about = about_of(snapshot)
     askers = [asker_of(check, about, policy) for check in checks]
@@ -64,7 +64,7 @@ def run_checks(
 
 
 def asker_of(check: Check, about: About, policy: Policy) -> Asker:
-    """A check with the limits that are in force for it."""
+    """Questions of a check, with the limits in force for it."""
     own = policy.for_cluster(about.cluster) if policy.clusters else policy
     parts: tuple[tuple[Any, tuple[str, ...]], ...] = ()
     if check.scope is Scope.NAMESPACE:
@@ -76,7 +76,7 @@ def asker_of(check: Check, about: About, policy: Policy) -> Asker:
 
 
 def judged(check: Check, asker: Asker, answers: Answers | NoAnswer) -> CheckResult:
-    """What a check says of the answers to its questions; one that breaks says that it cannot tell."""
+    """Judgement of a check on the answers to its questions; "cannot tell" if it fails."""
     if isinstance(answers, NoAnswer):
         return CheckResult(check, Judgement(cannot_tell=f"{DEFECT}{answers}"))
     try:

@@ -1,7 +1,7 @@
-"""Figures over time, for reports to plot: this snapshot's own, beside what the snapshot before had recorded already.
+"""Figures over time, for reports to plot: this snapshot's own, added to those that the previous one recorded.
 
-So each figure is computed once, from the snapshot that shows it: of earlier snapshots one small table is read, and of
-one of them the largest backlogs, to see which grow.
+So each figure is computed once, from its own snapshot: of earlier snapshots one small table is read, and of one of them
+the largest backlogs, to see which grow.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 NAME = "trends"
 
 LARGEST = 1000
-"""Topics among which the fastest growing ones are looked for: those with the largest backlogs."""
+"""Topics with the largest backlogs, among which the fastest growing ones are searched."""
 
 FASTEST = 10
-"""Topics whose backlog is recorded."""
+"""Number of topics whose backlog is recorded."""
 
 
 class _Point(NamedTuple):
@@ -59,7 +59,7 @@ class _Point(NamedTuple):
 
 @dataclass(frozen=True)
 class _TrendQuestions:
-    """What trends are made of."""
+    """Questions for the figures of `trends`."""
 
     shards: Mapping[str, Question] = field(
         default_factory=lambda: {
@@ -100,18 +100,18 @@ class _TrendQuestions:
 
 
 def trends_asker(about: About, policy: Policy) -> Asker:
-    """Asks for what trends are made of; the limits are those of growing backlogs."""
+    """Questions for trends; the limits are those of growing backlogs."""
     own = policy.for_cluster(about.cluster)
     return Asker(NAME, _TrendQuestions(), CheckContext(about=about, policy=own, limits=own.backlog_growing))
 
 
 def trends(answers: Answers, context: CheckContext[Any], recorded: pa.Table | None) -> pa.Table:
-    """The table `trends` of a snapshot; nothing that grows with the topics is in it.
+    """The table `trends` of a snapshot; its size does not grow with the topics.
 
     Args:
-        answers: To what `trends_asker` asks.
-        context: The same that it was asked in.
-        recorded: That table of the newest earlier snapshot that has one.
+        answers: Answers to the questions of `trends_asker`.
+        context: The same context that they were asked in.
+        recorded: The table `trends` of the newest earlier snapshot that has one.
     """
     past = _recorded(recorded, context.about.taken_at, context.policy.trends.most_snapshots - 1)
     own = [*_of_cluster(answers, context.about), *_of_brokers(answers, context.about)]
@@ -120,7 +120,7 @@ def trends(answers: Answers, context: CheckContext[Any], recorded: pa.Table | No
         rows = [*own, *(() if recorded is None else (each for each in past if each.measure != TOPIC_BACKLOG))]
         rows += _connection_rates(answers, own, past)
         return _table(rows)
-    # A topic that still grows keeps what was recorded of it; the point that growth starts from is known anew.
+    # A topic that still grows keeps its recorded points; the point that growth starts from is computed again.
     subjects, known = {each.subject for each in growing}, {(each.subject, each.taken_at) for each in growing}
     carried = [
         each
@@ -131,7 +131,7 @@ def trends(answers: Answers, context: CheckContext[Any], recorded: pa.Table | No
 
 
 def _recorded(recorded: pa.Table | None, now: datetime, most: int) -> list[_Point]:
-    """What was recorded before this snapshot, of the latest times only."""
+    """Points recorded before this snapshot, of the latest times only."""
     rows = [] if recorded is None else [_Point(**row) for row in recorded.select(list(TRENDS.names)).to_pylist()]
     past = [row for row in rows if row.taken_at < now]
     latest = set(sorted({row.taken_at for row in past}, reverse=True)[:most])
@@ -139,7 +139,7 @@ def _recorded(recorded: pa.Table | None, now: datetime, most: int) -> list[_Poin
 
 
 def _of_cluster(answers: Answers, about: About) -> Iterator[_Point]:
-    """Sums over all brokers, where all were read: a gap in a line is true, a dip would not be."""
+    """Sums over all brokers, if all were read: a gap in a line is true, a dip would not be."""
     if not all(row["read"] for row in answers["brokers"].rows):
         return
     parts = answers["of_topics"].rows
@@ -171,7 +171,7 @@ def _of_brokers(answers: Answers, about: About) -> Iterator[_Point]:
 
 
 def _connection_rates(answers: Answers, own: Sequence[_Point], past: Sequence[_Point]) -> Iterator[_Point]:
-    """Connections accepted per second since the snapshot before, by brokers that ran all the time."""
+    """Connections accepted per second since the snapshot before, for brokers that did not restart in between."""
     last = {
         each.subject: each
         for each in sorted(past, key=lambda each: each.taken_at)
@@ -188,7 +188,7 @@ def _connection_rates(answers: Answers, own: Sequence[_Point], past: Sequence[_P
 
 
 def _of_growing_topics(answers: Answers, context: CheckContext[Any]) -> list[_Point] | None:
-    """Backlogs of the topics that grew most lately, now and where that growth is counted from; None: nobody can say."""
+    """Backlogs of the fastest growing topics, now and at the reference snapshot; None: there is no such snapshot."""
     about = context.about
     before = reference(about, within(about, context.limits.window_minutes), context.limits)
     if before is None:
