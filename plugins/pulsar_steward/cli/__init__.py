@@ -1,1 +1,1 @@
-"""`steward`: looks at a cluster, says what is wrong and what would be proposed; can halt changes, and makes none."""
+"""The `steward` command line: shows a cluster's problems and possible remedies; can halt changes, makes none."""

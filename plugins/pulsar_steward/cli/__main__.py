@@ -1,4 +1,4 @@
-"""The command line where its script is not installed: ``python -m pulsar_steward.cli``."""
+"""Entry point of ``python -m pulsar_steward.cli``, for where the `steward` script is not installed."""
 
 from pulsar_steward.cli.main import main
 

@@ -1,4 +1,4 @@
-"""``steward airflow``: brings Steward's DAGs and Spark jobs to an Airflow, as files or as a DAG bundle."""
+"""``steward airflow``: installs Steward's DAGs and Spark jobs in an Airflow, as files or as a DAG bundle."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""``steward checkup``: looks at a cluster, says what is wrong, and changes nothing."""
+"""``steward checkup``: diagnoses a cluster, prints a report, and changes nothing."""
 
 from pathlib import Path
 from typing import Annotated
@@ -80,7 +80,7 @@ def checkup(  # noqa: PLR0913 - one for each option of the command
 
 
 def _check_places(places: dict[str, str | None]) -> None:
-    """A report that cannot be written is told before the looking, not after it."""
+    """Checks that the reports can be written, before the cluster is read and not after it."""
     if len(places) == list(places.values()).count(STANDARD_OUTPUT):
         raise ConfigurationError(
             f"{' and '.join(places)} cannot both go to standard output: name a file for one of them"

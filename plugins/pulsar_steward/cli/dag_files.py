@@ -1,4 +1,4 @@
-"""Steward's DAGs and Spark jobs as files in a folder of Airflow's DAGs, and a note of what was written there."""
+"""Installation of DAGs and Spark jobs as files in Airflow's folder of DAGs, with a record of what was written."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 FOLDER = "pulsar-steward"
-"""Below the folder of DAGs. Airflow has that on its import path, where this is no name of a package."""
+"""Folder below that of the DAGs. Airflow has that on its import path, where this is no name of a package."""
 
 NOTE = "installed.json"
 IGNORED = ".airflowignore"
 
 
 class Done(StrEnum):
-    """What became of a file."""
+    """Result for one file."""
 
     WRITTEN = "written"
     UPDATED = "updated"
@@ -36,10 +36,10 @@ class Done(StrEnum):
 
 
 class Note(msgspec.Struct, frozen=True):
-    """What was written, and by which version.
+    """Record of the files that were written.
 
     Attributes:
-        version: Of Steward.
+        version: Steward's version.
         files: SHA-256 of each file as it was written, by its path below the folder.
     """
 
@@ -48,7 +48,7 @@ class Note(msgspec.Struct, frozen=True):
 
 
 def shipped_files() -> dict[str, bytes]:
-    """What is installed: path below the folder, and content."""
+    """Files of the installed package: path below the folder, and content."""
     root = project_files()
     files = {
         f"{folder}/{file.name}": file.read_bytes()
@@ -62,12 +62,12 @@ def install_files(dags_folder: Path, version: str, *, overwrite: bool = False) -
     """Writes the DAGs and jobs of this version into a folder of its own below that of the DAGs.
 
     Args:
-        dags_folder: Airflow's, which has to be there.
-        version: Of Steward, for the note.
-        overwrite: Whether a file that somebody changed is replaced; it is kept beside the new one.
+        dags_folder: Airflow's folder of DAGs, which must exist.
+        version: Steward's version, for the record.
+        overwrite: True: replace a file that somebody changed; the changed one is kept beside it.
 
     Returns:
-        What became of each file.
+        The result for each file.
 
     Raises:
         ConfigurationError: If there is no such folder, or it cannot be written to.
@@ -120,10 +120,10 @@ def _put(file: Path, content: bytes, noted: str | None, overwrite: bool) -> Done
 
 
 def _cleared(folder: Path, gone: Mapping[str, str]) -> Iterator[tuple[str, Done]]:
-    """Removes what an earlier version wrote and this one has not, unless somebody changed it."""
+    """Removes files of an earlier version that this one lacks, unless somebody changed them."""
     for path, noted in gone.items():
         file = folder / path
-        if path.count("/") != 1 or ".." in path or not file.is_file():  # a note may have been changed, too
+        if path.count("/") != 1 or ".." in path or not file.is_file():  # a record may have been changed, too
             continue
         own = _digest(file.read_bytes()) == noted
         if own:
@@ -132,12 +132,12 @@ def _cleared(folder: Path, gone: Mapping[str, str]) -> Iterator[tuple[str, Done]
 
 
 def _names_beside(file: Path) -> Iterator[Path]:
-    """Names that Airflow takes for no DAG file."""
+    """Yields names that Airflow does not take for DAG files."""
     return (file.with_name(f"{file.name}.changed-{number}") for number in itertools.count(1))
 
 
 def _write(file: Path, content: bytes) -> None:
-    """Writes a file that is there as a whole or not at all, readable as the folder above it is."""
+    """Writes a file atomically, with the permissions of its folder."""
     if file.is_file() and file.read_bytes() == content:
         return
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""``steward explain``: what a check is about, what to do, and from where its finding is a warning."""
+"""``steward explain``: prints a check's meaning, what to do, and its thresholds."""
 
 import difflib
 from collections.abc import Iterator

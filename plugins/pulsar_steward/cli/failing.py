@@ -1,4 +1,4 @@
-"""How failures are told: one line, with the remedy."""
+"""Error messages of the command line: one line each, with the remedy."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ REMEDIES = {
     "Unreachable": "check --admin-url, that the broker runs, and that no firewall lies between",
     "NobodyAnswered": "every listed broker has to be reachable from here: check names, firewalls and the token",
 }
-"""What to do about an error, by the name of its class."""
+"""Remedy for an error, by the name of its class."""
 
 TLS_REMEDY = "give the certificate of the brokers' authority by --ca-file"
 
 
 class JobFailed(StewardError):
-    """A Spark job ended without a snapshot; the message is what it said last."""
+    """A Spark job ended without a snapshot; the message is its last output."""
 
 
 def in_one_line(error: StewardError) -> str:
-    """An error of Steward's own, with what to do about it where its words do not say that already."""
+    """Message of an error of Steward's own, with a remedy unless the message has one."""
     return _joined(str(error), remedy_of(error))
 
 
 def remedy_of(error: StewardError) -> str:
-    """What to do about an error; empty where its own words say it."""
+    """Remedy for an error; empty if its own message has one."""
     names = [kind.__name__ for kind in type(error).__mro__]
     if not isinstance(error, AdminError) and names[0] not in REMEDIES:
         return ""
@@ -49,7 +49,7 @@ def remedy_of(error: StewardError) -> str:
 
 
 def with_remedy(words: str, kind: str) -> str:
-    """Words about an error whose class has this name, and what to do."""
+    """Message for an error class of this name, with the remedy."""
     return _joined(words, _remedy(words, kind))
 
 
@@ -62,7 +62,7 @@ def _joined(words: str, remedy: str) -> str:
 
 
 def told_wrong(error: Exception) -> str | None:
-    """What is wrong with the arguments, where the error is about these; None where it is not."""
+    """Message for an error of the command's arguments; None if it is another error."""
     say = getattr(error, "format_message", None)
     if say is None:
         return None
@@ -71,7 +71,7 @@ def told_wrong(error: Exception) -> str | None:
 
 
 def help_without_command(context: typer.Context) -> None:
-    """Lists the commands where none was given, which is an error all the same: nothing was looked at."""
+    """Prints the list of commands if none was given, and exits with an error, as nothing was done."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(COULD_NOT_LOOK)

@@ -21,7 +21,7 @@ HaltReason = Annotated[str | None, typer.Option(metavar="TEXT", help="Why; whoev
 ResumeReason = Annotated[str, typer.Option(metavar="TEXT", help="Why it may go on.")]
 
 _LONGEST_NAME = 200
-"""Characters that the ledger keeps of who said it."""
+"""Characters of the user's name that the ledger stores."""
 
 
 def halt(
@@ -97,7 +97,7 @@ def _halt(engine: Engine, name: str, reason: str) -> None:
 
 
 def _word(name: str, reason: str, *, halted: bool) -> Halt:
-    """What is said now, by whoever runs this."""
+    """Halt or resumption by the user who runs this."""
     by = f"{_user()} at {socket.gethostname()} (steward {'halt' if halted else 'resume'})"[:_LONGEST_NAME]
     return Halt(cluster=name, at=datetime.now(UTC), halted=halted, said_by=by, reason=reason.strip())
 
@@ -105,7 +105,7 @@ def _word(name: str, reason: str, *, halted: bool) -> Halt:
 def _user() -> str:
     try:
         return getpass.getuser()
-    except (OSError, KeyError):  # in a container the user's number may have no name; which of them depends on Python
+    except (OSError, KeyError):  # in a container the user's number may have no name; which error depends on Python
         return f"user {os.getuid()}"
 
 

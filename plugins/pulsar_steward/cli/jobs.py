@@ -1,4 +1,4 @@
-"""Runs one of the Spark jobs as a process of its own, and ends it whatever happens."""
+"""Runs a Spark job in a subprocess, and always ends it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pulsar_steward.cli.saying import Say
 
 _FAILED = re.compile(r"\S+ \S+ ERROR steward_spark (\w+): (.*)")
-"""How a job tells an expected error (`steward_spark.command.run`)."""
+"""Log line of an expected error in a job (`steward_spark.command.run`)."""
 
 _LAST_LINES = 3
 _PATIENCE_SECONDS = 10
@@ -33,12 +33,12 @@ def run_job(script: Path, arguments: Sequence[str], environment: Mapping[str, st
 
     Args:
         script: The job.
-        arguments: Its arguments; no secret may be among them, as others can read them.
+        arguments: Its arguments; they must not contain a secret, as others can read them.
         environment: Its whole environment, where secrets belong.
-        say: Told how far the job is.
+        say: Called with progress messages.
 
     Raises:
-        JobFailed: If it did not end well.
+        JobFailed: If it did not end successfully.
     """
     with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
         command = [sys.executable, str(script), *arguments]
@@ -54,7 +54,7 @@ def run_job(script: Path, arguments: Sequence[str], environment: Mapping[str, st
 
 @contextmanager
 def _started(command: Sequence[str], environment: Mapping[str, str], output: int) -> Iterator[subprocess.Popen[str]]:
-    """A process in a group of its own, as Spark starts Java beside itself; nothing of it stays."""
+    """Starts a process in a group of its own, as Spark starts Java as a child; ends the whole group."""
     process = subprocess.Popen(  # noqa: S603 - Python itself, with arguments made here
         command,
         env=dict(environment),
@@ -83,7 +83,7 @@ def _ended(process: subprocess.Popen[str]) -> None:
 
 
 def _followed(lines: Iterable[str], say: Say) -> list[str]:
-    """Reads the log until it ends; returns an error that the job told, or else its last lines."""
+    """Reads the log until it ends; returns the error that the job logged, or else the last lines."""
     errors: list[str] = []
     last: deque[str] = deque(maxlen=_LAST_LINES)
     for line in map(str.rstrip, lines):

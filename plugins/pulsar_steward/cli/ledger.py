@@ -1,4 +1,4 @@
-"""``steward ledger``: whether the record is what was written, a copy of it for elsewhere, and its tables of today."""
+"""``steward ledger``: verifies the ledger, exports it, and upgrades its tables."""
 
 import os
 import re
@@ -104,9 +104,9 @@ def _version(engine: Engine) -> str | None:
 
 @contextmanager
 def _written_whole(file: Path) -> Iterator[IO[bytes]]:
-    """A new file that has its name only once all of it is on the disk; only its owner may read it."""
+    """Opens a new file that gets its name only once it is completely on disk; only its owner may read it."""
     try:
-        if file.exists():  # an earlier export may be the only witness of what the ledger once was
+        if file.exists():  # an earlier export may be the only evidence of what the ledger once was
             raise ConfigurationError(f"--output {file} is there already: an export is never written over, name another")
         with tempfile.NamedTemporaryFile(dir=file.absolute().parent, prefix=".steward-", delete=False) as made:
             unfinished = Path(made.name)

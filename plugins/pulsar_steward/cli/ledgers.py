@@ -1,4 +1,4 @@
-"""The ledger as the command line may open it: one that is there already, and no password among the arguments."""
+"""Access of the command line to the ledger: only to an existing one, and without a password among the arguments."""
 
 import re
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def named_ledger(context: typer.Context, ledger: str | None) -> str:
     """The ledger's URL, for commands that need one.
 
     Raises:
-        ConfigurationError: If none is named, or its password stands in the arguments.
+        ConfigurationError: If none is given, or its password is among the arguments.
     """
     if ledger is None:
         raise ConfigurationError(f"name the ledger by --ledger, such as sqlite:////path/to/ledger.db, or set {LEDGER}")
@@ -48,7 +48,7 @@ def without_password(context: typer.Context, ledger: str | None) -> None:
     try:
         held = _holds_password(make_url(ledger))
     except (SQLAlchemyError, ValueError):
-        return  # said, without the URL, when it is opened
+        return  # reported, without the URL, when it is opened
     if held:
         raise ConfigurationError(
             f"--ledger holds a password, which everybody on this machine could read: set {LEDGER} instead, or leave the"
@@ -57,22 +57,22 @@ def without_password(context: typer.Context, ledger: str | None) -> None:
 
 
 def _holds_password(url: URL) -> bool:
-    """Also among what the URL hands to the driver: ``?password=``, ``?sslpassword=``, ``?odbc_connect=...PWD=...``."""
+    """True if the URL has a password, or a parameter with one: ``?password=``, ``?sslpassword=``, ``?odbc_connect=...PWD=...``."""
     given = (f"{name}={value}" for name, values in url.normalized_query.items() for value in values)
     return url.password is not None or any(_PASSWORD.search(each) for each in given)
 
 
 @contextmanager
 def opened_ledger(url: str, *, make: bool = False, only_read: bool = False) -> Iterator[Engine]:
-    """A ledger for the length of a ``with`` block.
+    """Opens a ledger for the length of a ``with`` block.
 
     Args:
-        url: Where it is.
-        make: Whether its tables are made and brought up to date. An SQLite file has to be there all the same.
-        only_read: Whether an SQLite file is opened so that nothing of it can change, its mode among that.
+        url: The ledger's URL.
+        make: True: create and upgrade its tables. An SQLite file has to exist all the same.
+        only_read: True: open an SQLite file so that nothing of it can change, not even its mode.
 
     Raises:
-        ConfigurationError: If the URL is none, or names a file that is not there, or tables of another Steward.
+        ConfigurationError: If the URL is not valid, or names a file that does not exist, or tables of another Steward.
         LedgerError: If it cannot be read.
     """
     _check_file(url)
@@ -85,7 +85,7 @@ def opened_ledger(url: str, *, make: bool = False, only_read: bool = False) -> I
 
 @contextmanager
 def ledger_to_read(url: str) -> Iterator[LedgerReader]:
-    """The same with what can only read it.
+    """Opens a ledger as `opened_ledger` does, and returns its reader.
 
     Raises:
         ConfigurationError: As for `opened_ledger`.
@@ -96,11 +96,11 @@ def ledger_to_read(url: str) -> Iterator[LedgerReader]:
 
 
 def sqlite_file(url: str) -> Path | None:
-    """The file of an SQLite ledger; None: it is another database, or the URL is none."""
+    """File of an SQLite ledger; None: another database, or an invalid URL."""
     try:
         parsed = make_url(url)
     except (SQLAlchemyError, ValueError):
-        return None  # said, without the URL, when it is opened
+        return None  # reported, without the URL, when it is opened
     return Path(parsed.database or "") if parsed.get_backend_name() == "sqlite" else None
 
 
@@ -112,7 +112,7 @@ def _only_read(url: str) -> URL | str:
 
 
 def _check_file(url: str) -> None:
-    """Opening an SQLite file that is not there would make it."""
+    """Checks that an SQLite file exists, as opening a missing one would create it."""
     file = sqlite_file(url)
     if file is not None and not file.is_file():
         raise ConfigurationError(f"there is no ledger {str(file)!r}: name the file that Airflow's runs write to")

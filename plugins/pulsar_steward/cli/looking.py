@@ -1,6 +1,6 @@
-"""Looks at a cluster: asks whether it lets us in, takes a snapshot, looks for trouble in it, and says where it is.
+"""Observation of a cluster for the command line: checks access, takes a snapshot and diagnoses it.
 
-That is done here, on threads, or by a Spark whose master is named.
+This runs here, on threads, or on a Spark whose master is given.
 """
 
 from __future__ import annotations
@@ -41,26 +41,26 @@ if TYPE_CHECKING:
     from pulsar_steward.cli.saying import Say
 
 SHARDS = 4
-"""Into which brokers are divided, where there are as many: each is judged by a thread of its own."""
+"""Shards that brokers are divided into, if there are as many; each is diagnosed by a thread of its own."""
 
 ASKED_AT_ONCE = 4
-"""Brokers of each shard: so many documents are in memory."""
+"""Brokers of each shard read at the same time; as many documents are in memory."""
 
 PATIENCE_SECONDS = 2
-"""After which it is said who is waited for; said again as often."""
+"""Seconds between progress messages about a slow broker."""
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """Which cluster is looked at, and how.
+    """The cluster to observe, and how.
 
     Attributes:
-        urls: Of its admin API.
-        token_file: Holds the token; None: the variable `TOKEN_VARIABLE`, or none.
+        urls: Addresses of its admin API.
+        token_file: File with the token; None: the variable `TOKEN_VARIABLE`, or none.
         ca_file: Certificates to trust.
-        allow_unencrypted_token: Whether the token may go over ``http`` to another machine.
-        cluster: What to call it; None: as it calls itself.
-        policy: Thresholds and limits, those of single clusters among them.
-        master: Of the Spark that does it; None: this process does.
+        allow_unencrypted_token: True if the token may be sent over ``http`` to another machine.
+        cluster: Name for the cluster; None: its own name.
+        policy: Thresholds and limits, with overrides for single clusters.
+        master: Spark's master; None: this process does the work.
     """
 
     urls: tuple[str, ...]
@@ -73,18 +73,18 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def look(target: Target, folder: Path, say: Say) -> str:
-    """Takes a snapshot and diagnoses it, and returns where it is.
+    """Takes a snapshot and diagnoses it; returns its URI.
 
     Args:
         target: The cluster.
-        folder: Where snapshots go.
-        say: Told how far it is.
+        folder: The folder of snapshots.
+        say: Called with progress messages.
 
     Raises:
-        AdminError: If the cluster cannot be reached, or does not let us in.
-        ConfigurationError: If something is missing here.
+        AdminError: If the cluster cannot be reached, or denies access.
+        ConfigurationError: If a requirement is missing here.
         NobodyAnswered: If not one broker could be read.
-        JobFailed: If Spark did not end well.
+        JobFailed: If Spark did not end successfully.
     """
     settings = settings_of(target)
     if target.master is not None:
@@ -121,7 +121,7 @@ def _look_here(settings: AdminSettings, order: Order, policy: Policy, place: Sna
 
 @contextmanager
 def _waiting_told(waiting: Waiting, at_most_seconds: int, say: Say) -> Iterator[None]:
-    """Says, while the block runs, who is waited for as soon as that takes long."""
+    """Reports, while the block runs, the broker that has been slow to respond for longest."""
     ended = Event()
 
     def watch() -> None:
@@ -145,7 +145,7 @@ def _waiting_told(waiting: Waiting, at_most_seconds: int, say: Say) -> Iterator[
 
 @contextmanager
 def _log_told(say: Say) -> Iterator[None]:
-    """Says what collecting logs while the block runs; else Python would write warnings, with what brokers named."""
+    """Reports what collecting logs while the block runs; else Python would write warnings, with names from brokers."""
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
@@ -163,10 +163,10 @@ def _log_told(say: Say) -> Iterator[None]:
 
 
 def settings_of(target: Target) -> AdminSettings:
-    """How to reach the cluster.
+    """Admin API settings of the cluster.
 
     Raises:
-        ConfigurationError: If an address or the token cannot be one.
+        ConfigurationError: If an address or the token is not valid.
     """
     token = _token(target.token_file)
     policy = target.policy.for_cluster(target.cluster) if target.cluster else target.policy
@@ -189,7 +189,7 @@ def _token(file: Path | None) -> str | None:
 
 
 def _named(target: Target, settings: AdminSettings) -> str:
-    """Asks the cluster for its name, which only a superuser may: a wrong address or token shows at once."""
+    """Reads the cluster's name, which only a superuser may: a wrong address or token shows at once."""
     with Reader(settings) as reader:
         own = reader.runtime_configuration().get("clusterName", "")
     if not own:

@@ -1,7 +1,7 @@
-"""The command line: its commands, and how it ends.
+"""The command line: its commands and exit codes.
 
-No command changes a cluster: none holds a client that could write. What is written is files that somebody asked for,
-the ledger's tables on request, and halts, which only prevent.
+No command changes a cluster: none has a client that could write. Commands write only files that the user asked for,
+the ledger's tables on request, and halts, which only prevent changes.
 
 Exit codes: 0 healthy or done, 1 findings or a ledger that was tampered with, 2 could not look or wrong arguments. A
 defect of Steward itself ends with 2 as well, so that nobody takes a crash for a finding.
@@ -37,11 +37,11 @@ COMMANDS = {
     "airflow": "airflow_setup:app",
     "doctor": "doctor.command:doctor",
 }
-"""Each command's module here, and its function or its group of commands there."""
+"""Module of each command, and its function or group of commands there."""
 
 
 class LazyCommands(TyperGroup):
-    """Imports a command's module when it is asked for: what one needs, another does not wait for."""
+    """Group that imports a command's module on demand: no command waits for what another one imports."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -49,7 +49,7 @@ class LazyCommands(TyperGroup):
         self.commands = names  # for the list of commands and for "Did you mean"
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - the same whatever the context
-        """The command of a name; None: there is none."""
+        """Command of a name; None if there is none."""
         if cmd_name not in COMMANDS:
             return None
         module, _, name = COMMANDS[cmd_name].partition(":")
@@ -64,7 +64,7 @@ class LazyCommands(TyperGroup):
 
 
 STYLE: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
-"""Of every application here: plain text, and errors as `run` tells them."""
+"""Settings of every application here: plain text, and errors reported by `run`."""
 
 app = typer.Typer(name="steward", cls=LazyCommands, **STYLE)
 
@@ -96,10 +96,10 @@ def _options(
 
 
 def main() -> NoReturn:
-    """Runs the command of this process's arguments, and ends it."""
+    """Runs the command from this process's arguments, and ends the process."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that cannot show a letter is no reason to stop
+            stream.reconfigure(errors="replace")  # a terminal that cannot display a letter is no reason to stop
     signal.signal(signal.SIGTERM, _end)
     code = INTERRUPTED
     try:
@@ -115,10 +115,10 @@ def main() -> NoReturn:
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Runs a command, tells an expected error in one line, and returns the exit code.
+    """Runs a command, prints an expected error in one line, and returns the exit code.
 
     Args:
-        arguments: Of the command line; None: this process's.
+        arguments: Arguments of the command line; None: this process's.
     """
     try:
         return int(app(arguments, standalone_mode=False) or 0)
@@ -127,7 +127,7 @@ def run(arguments: list[str] | None = None) -> int:
     except typer.Abort:
         return INTERRUPTED
     except SystemExit as end:
-        if end.code == 1:  # so typer and rich end where the reader of a pipe went away; it would pass for findings
+        if end.code == 1:  # typer and rich exit so where the reader of a pipe is gone; it would look like findings
             return COULD_NOT_LOOK
         raise
     except Exception as error:  # noqa: BLE001 - whatever went wrong, the exit code must not be that of a finding
@@ -143,7 +143,7 @@ def _failed(words: str) -> int:
 
 
 def _end(number: int, _frame: FrameType | None) -> NoReturn:
-    """A request to end goes the way of an error, so that jobs end and folders go."""
+    """Signal handler that exits by an exception, so that jobs are ended and folders removed."""
     sys.exit(128 + number)
 
 

@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share, and the snapshot and the policy that they come to."""
+"""Options and arguments that several commands share, and the snapshot and the policy that they select."""
 
 import tempfile
 from collections.abc import Iterator
@@ -50,17 +50,17 @@ Master = Annotated[
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a snapshot comes from, as the options say it.
+    """Source of a snapshot, from the command's options.
 
     Attributes:
-        admin_urls: The cluster to look at, or none.
-        snapshot: A snapshot that is there already, or None.
+        admin_urls: The cluster to observe, or none.
+        snapshot: An existing snapshot, or None.
         token_file: As for `Target`.
         ca_file: As for `Target`.
         allow_unencrypted_token: As for `Target`.
         policy: A policy file, or None.
         cluster: As for `Target`.
-        keep: Where a new snapshot is kept, or None.
+        keep: Folder in which a new snapshot is kept, or None.
         master: As for `Target`.
     """
 
@@ -76,10 +76,10 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def policy_of(file: Path | None) -> Policy:
-    """The policy in a file, which has to be there; the defaults where none is named.
+    """Policy in a file, which must exist; the defaults if none is given.
 
     Raises:
-        PolicyError: If there is no such file, or it does not hold up.
+        PolicyError: If there is no such file, or it is not valid.
     """
     if file is not None and not file.is_file():
         raise PolicyError(f"{file}: no such file")
@@ -88,10 +88,10 @@ def policy_of(file: Path | None) -> Policy:
 
 @contextmanager
 def snapshot_of(source: Source, policy: Policy) -> Iterator[Snapshot]:
-    """The snapshot that the options name: opened, or taken for the length of a ``with`` block.
+    """Snapshot that the options select: an existing one, or a new one that is taken for a ``with`` block.
 
     Raises:
-        ConfigurationError: If the options name none, or two.
+        ConfigurationError: If the options select none, or two.
         StewardError: If it cannot be taken or opened.
     """
     if bool(source.admin_urls) == bool(source.snapshot):
@@ -119,10 +119,10 @@ def snapshot_of(source: Source, policy: Policy) -> Iterator[Snapshot]:
 
 
 def _diagnosed(uri: str) -> Snapshot:
-    """A snapshot that is there, and in which trouble was looked for.
+    """Opens an existing, diagnosed snapshot.
 
     Raises:
-        SnapshotError: If it cannot be opened, or nobody looked yet.
+        SnapshotError: If it cannot be opened, or was not diagnosed.
     """
     snapshot = open_snapshot(uri)
     files, path = place_of(uri)

@@ -1,4 +1,4 @@
-"""Where the command line finds files: DAGs, Spark jobs, and the checks' pages."""
+"""Places of files that the command line needs: DAGs, Spark jobs, and the checks' pages."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ JOB = "observe.py"
 
 
 def project_files() -> Path:
-    """The folder that holds `dags`, `spark_apps` and `docs`: of the installed package, or else of the repository."""
+    """Folder with `dags`, `spark_apps` and `docs`: of the installed package, or else of the repository."""
     package = Path(pulsar_steward.__file__).resolve().parent
     installed = package / "files"
     return installed if installed.is_dir() else package.parents[1]
 
 
 def spark_apps(environment: Mapping[str, str] = os.environ) -> Path:
-    """The folder of the Spark jobs.
+    """Folder of the Spark jobs.
 
     Raises:
         ConfigurationError: If they are not there.
@@ -38,7 +38,7 @@ def spark_apps(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def need_java(environment: Mapping[str, str] = os.environ) -> None:
-    """Checks that Spark can be started.
+    """Checks that Java, which Spark needs, is installed.
 
     Raises:
         ConfigurationError: If there is no Java.
@@ -50,6 +50,6 @@ def need_java(environment: Mapping[str, str] = os.environ) -> None:
 
 
 def page_of(check_id: str) -> Path | None:
-    """The page of a check, where the pages are at hand."""
+    """Documentation page of a check, or None if the pages are not installed."""
     page = project_files() / "docs" / "checks" / f"{check_id}.md"
     return page if page.is_file() else None

@@ -1,4 +1,4 @@
-"""``steward plan``: what would be proposed for a cluster, step by step, and why it is no more than that."""
+"""``steward plan``: prints what would be proposed for a cluster, step by step, and why no more is."""
 
 from typing import Annotated
 
@@ -74,7 +74,7 @@ def plan(  # noqa: PLR0913 - one for each option of the command
 
 
 def _moved(ledger: str | None, meta: SnapshotMeta, policy: Policy) -> Moves:
-    """What was moved lately, so that bundles at rest are left alone."""
+    """Recent moves, so that bundles in their cooldown are left alone."""
     if ledger is None:
         return Moves()
     with ledger_to_read(ledger) as reader:

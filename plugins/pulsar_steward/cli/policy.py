@@ -1,4 +1,4 @@
-"""``steward policy``: whether a policy file holds up, and what is in force with it, for whom and by whom."""
+"""``steward policy``: validates a policy file, and prints the values in force with their origin."""
 
 import json
 import re
@@ -33,7 +33,7 @@ Describe = Annotated[bool, typer.Option("--describe", help="Says what each key m
 
 _COMMENT_COLUMNS = 76
 _PLAIN = re.compile(r"[A-Za-z][\w./-]*")
-"""Names that YAML reads as text without quotes, but for words such as `on`."""
+"""Names that YAML reads as text without quotes, except for words such as `on`."""
 
 
 @app.callback(invoke_without_command=True)
@@ -85,7 +85,7 @@ def show(
 
 
 def _overrides(policy: Policy) -> str:
-    """What a file says of single clusters, tenants and namespaces, as a clause; empty where it says nothing."""
+    """Clause about overrides for single clusters, tenants and namespaces; empty if there are none."""
     kinds = ((kind, getattr(policy, kind)) for kind in (CLUSTERS, TENANTS, NAMESPACES))
     parts = [
         f"{count(sum(len(values) for sections in named.values() for values in sections.values()), 'key')}"
@@ -112,7 +112,7 @@ def _header(path: Path | None, cluster: str | None, namespace: str | None) -> It
 
 
 def _in_order() -> list[str]:
-    """The checks' sections in the order in which reports list them, then the others."""
+    """Sections of the checks in the order in which reports list them, then the others."""
     checks = [info.section for info in CHECKS]
     return [*(name for name in checks if name in SECTIONS), *(name for name in SECTIONS if name not in checks)]
 
@@ -128,7 +128,7 @@ def _lines(effective: Policy, section: str, layers: Sequence[Layer], *, describe
 
 
 def _origin(section: str, key: str, field: FieldInfo, layers: Sequence[Layer]) -> str:
-    """Where a value comes from, and what it takes the place of."""
+    """Origin of a value, and the values that it overrides."""
     givers = [layer for layer in layers if key in layer.sections.get(section, {})]
     if not givers:
         return "default"
@@ -147,5 +147,5 @@ def _nested(values: Mapping[str, Any], indent: str = "") -> Iterator[str]:
 
 
 def _yaml(value: Any) -> str:
-    """A value as JSON, which YAML can read; so it can once `tell` spelled out what cannot be seen."""
+    """A value as JSON, which YAML can read, also once `tell` escaped invisible characters."""
     return json.dumps(value, ensure_ascii=False, default=list)

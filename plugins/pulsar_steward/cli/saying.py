@@ -1,4 +1,4 @@
-"""Where words go: the report to standard output, everything about the looking itself to standard error."""
+"""Output of the command line: the report to standard output, progress and errors to standard error."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 STANDARD_OUTPUT = "-"
-"""What stands for it where a file is asked for."""
+"""Value that stands for standard output where a file is expected."""
 
 Say = Callable[[str], None]
-"""Tells how far it is."""
+"""Function that reports progress."""
 
 _LOGGED = re.compile(
     r"\S+ \S+ (?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (?:steward_spark|pulsar_steward\.collect)\.\w+ (.*)"
@@ -29,40 +29,40 @@ _LOGGED = re.compile(
 
 
 def tell(words: object, *, err: bool = False) -> None:
-    """Prints one line, as `shown` has it.
+    """Prints one line, through `shown`.
 
     Args:
-        words: What is said, as it came.
-        err: To standard error, in place of standard output.
+        words: The text, unescaped.
+        err: True: to standard error; False: to standard output.
     """
     typer.echo(shown(words), err=err)
 
 
 def tell_exactly(document: bytes) -> None:
-    """Prints JSON whose very bytes count; in a terminal, where a person reads it, with what cannot be seen escaped."""
+    """Prints JSON whose exact bytes matter; in a terminal, for a person, with invisible characters escaped."""
     typer.echo(shown_json(document) if sys.stdout.isatty() else document)
 
 
 def out() -> Console:
-    """Standard output; colour only where it is a terminal and NO_COLOR is not set."""
+    """Console for standard output; colour only where it is a terminal and NO_COLOR is not set."""
     return Console(highlight=False)
 
 
 def print_lines(lines: Iterable[Text], console: Console | None = None) -> None:
-    """Prints lines that are as long as they are meant to be."""
+    """Prints lines without wrapping them."""
     console = console or out()
     for line in lines:
         console.print(line, soft_wrap=True)
 
 
 def width() -> int:
-    """Columns to write in: the terminal's, or 80."""
+    """Width of the output in columns: the terminal's, or 80."""
     return out().width
 
 
 @contextmanager
 def progress() -> Iterator[Say]:
-    """Tells how far the looking is: behind a spinner in a terminal, in plain lines elsewhere."""
+    """Reports progress: behind a spinner in a terminal, in plain lines elsewhere."""
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
         yield lambda words: console.print(Text(shown(words)), soft_wrap=True)
@@ -72,6 +72,6 @@ def progress() -> Iterator[Say]:
 
 
 def progress_in(line: str) -> str | None:
-    """What a line of a job's log says of how far it is; None where it says nothing of that."""
+    """Progress message in a line of a job's log, or None."""
     said = _LOGGED.match(line)
     return said[1] if said else None

@@ -1,4 +1,4 @@
-"""``steward schema``: the JSON schema of what ``steward checkup --json`` writes."""
+"""``steward schema``: prints the JSON schema of the output of ``steward checkup --json``."""
 
 import typer
 

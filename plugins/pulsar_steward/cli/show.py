@@ -1,4 +1,4 @@
-"""``steward show``: a recorded plan, what was answered to it, and what came of it."""
+"""``steward show``: prints a recorded plan, its answers, and the outcomes."""
 
 import difflib
 import re
@@ -54,7 +54,7 @@ def _story(reader: LedgerReader, plan: Plan, batch: Batch) -> Story:
 
 
 def _near(reader: LedgerReader, plan_id: str) -> str:
-    """Plans of the same cluster that may be meant."""
+    """Suggestion of plans of the same cluster that may be meant."""
     named = _CLUSTER.fullmatch(plan_id)
     known = [row.plan_id for row in reader.plans(named[1] if named else plan_id)]
     near = difflib.get_close_matches(plan_id, known, n=3) or known[:3]

@@ -1,1 +1,1 @@
-"""``steward doctor``: what has to hold here before Steward can look at a cluster, and before it can change one."""
+"""``steward doctor``: checks the requirements for reading a cluster, and for changing one."""

@@ -1,4 +1,4 @@
-"""What ``steward doctor`` says of a cluster: who answers, whom it takes us for, and whether its like was tried."""
+"""Checks of ``steward doctor`` on a cluster: reachable brokers, rights of the token, and tested versions."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TRIED_VERSIONS = ("4.0.7", "4.2.4")
-"""On real brokers of these the contracts of the admin API are tested (tests/contract)."""
+"""Versions of real brokers with which the contracts of the admin API are tested (tests/contract)."""
 
 APART_MILLISECONDS = 5_000
-"""Between a broker's clock and this machine's; reading alone may make up one second."""
+"""Difference between a broker's clock and this machine's that is a problem; reading alone may add one second."""
 
 AT_ONCE = 16
 NAMED_AT_MOST = 5
@@ -40,7 +40,7 @@ EACH_BROKER = (
 
 
 class BrokerSeen(NamedTuple):
-    """A broker that was asked: what it said, or why it said nothing."""
+    """A broker's response, or the error instead of one."""
 
     broker: str
     version: str = ""
@@ -49,7 +49,7 @@ class BrokerSeen(NamedTuple):
 
 
 def cluster_lines(settings: AdminSettings) -> Iterator[Line]:
-    """Asks the cluster, by calls that change nothing; each is tried once."""
+    """Checks the cluster, with calls that change nothing; each is tried once."""
     once = replace(settings, limits=settings.limits.model_copy(update={"read_attempts": 1}))
     asked = {url: _tried(partial(_version_at, replace(once, urls=(url,)))) for url in once.urls}
     answering = tuple(url for url, told in asked.items() if isinstance(told, str))
@@ -93,7 +93,7 @@ def _tried(ask: Callable[[], T]) -> T | AdminError:
 
 
 def role_of(settings: AdminSettings) -> str:
-    """Whom the token says that we are: the subject of a JSON web token, which is not compared with its signature."""
+    """The token's role: the subject of a JSON web token, whose signature is not verified."""
     if settings.token is None:
         return "without a token"
     try:

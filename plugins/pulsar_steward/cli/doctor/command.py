@@ -1,4 +1,4 @@
-"""``steward doctor``: says of everything that Steward needs whether it is there, and what to do where it is not."""
+"""``steward doctor``: checks everything that Steward needs, and prints a remedy for each problem."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -43,13 +43,13 @@ COLUMNS = 9
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``--json`` prints.
+    """Document that ``--json`` prints.
 
     Attributes:
-        version: Of this document's shape; it rises when a field goes or changes its meaning.
-        steward_version: Of Steward.
-        exit_code: How the command ends.
-        lines: What was looked at.
+        version: Version of this document's format; incremented when a field is removed or changes its meaning.
+        steward_version: Steward's version.
+        exit_code: Exit code of the command.
+        lines: Results of the checks.
     """
 
     version: int = 1
@@ -99,7 +99,7 @@ def doctor(  # noqa: PLR0913 - one for each option of the command
 
 
 def _policy(file: Path | None) -> Policy:
-    """For time limits only: that it does not hold up is a line of its own."""
+    """Policy for time limits only; an invalid one is reported in a line of its own, so defaults serve here."""
     try:
         return policy_of(file)
     except PolicyError:

@@ -1,4 +1,4 @@
-"""What ``steward doctor`` says of the way to the topic of events: whether each address can be reached, over TLS too."""
+"""Checks of ``steward doctor`` on the addresses that events are sent to, with TLS where they use it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ PORTS = {"pulsar": 6650, "pulsar+ssl": 6651}
 
 
 def events_lines(service_url: str, ca_file: Path | None) -> Iterator[Line]:
-    """Connects to each address and says nothing there: the token is not tried, as only producing would show its rights.
+    """Connects to each address and sends nothing: the token is not tested, as only producing would show its rights.
 
     Raises:
-        ConfigurationError: If that is no service URL.
+        ConfigurationError: If the service URL is not valid.
     """
     scheme, divider, hosts = service_url.partition("://")
     if scheme not in PORTS or not divider or "@" in hosts or not hosts.rstrip("/"):

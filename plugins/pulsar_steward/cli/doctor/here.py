@@ -1,4 +1,4 @@
-"""What ``steward doctor`` says of this machine: Steward's own folder, the policies, the ledger."""
+"""Checks of ``steward doctor`` on this machine: Steward's own folder, the policies, the ledger."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _AS_THAT_USER = "run this as the user that runs Airflow"
 
 
 def home_lines() -> Iterator[Line]:
-    """``STEWARD_HOME``: there, this user's, and closed to others."""
+    """Checks ``STEWARD_HOME``: that it exists, belongs to this user, and is closed to others."""
     home = steward_home()
     try:
         yield _private("STEWARD_HOME", home, "700", "the first run makes it, for its user alone")
@@ -53,12 +53,12 @@ def _private(subject: str, path: Path, mode: str, missing: str) -> Line:
 
 
 def policy_lines(named: Path | None) -> Iterator[Line]:
-    """Whether each policy holds up: the one that was named, or those of ``STEWARD_HOME``."""
+    """Validates each policy: the one that was named, or those of ``STEWARD_HOME``."""
     home = steward_home()
     try:
         files = [named] if named else [*sorted((home / "policies").glob("*.yaml")), *home.glob("policy.yaml")]
     except OSError:
-        return  # said of the folder already
+        return  # reported with the folder already
     for file in files:
         yield _policy(file)
     if not files:
@@ -80,7 +80,7 @@ def _policy(file: Path) -> Line:
 
 
 def ledger_lines(named: str | None) -> Iterator[Line]:
-    """Whether the ledger can be read, has this version's tables, and is what was written."""
+    """Checks that the ledger can be read, has this version's tables, and was not tampered with."""
     url = named or f"sqlite:///{(steward_home() / DEFAULT_LEDGER).absolute()}"
     file = sqlite_file(url)
     try:

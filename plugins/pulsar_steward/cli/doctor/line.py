@@ -1,4 +1,4 @@
-"""A line of what ``steward doctor`` says."""
+"""A result line of ``steward doctor``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class State(StrEnum):
-    """How something is; `UNKNOWN`: it could not be looked at."""
+    """State of a requirement; `UNKNOWN`: it could not be checked."""
 
     OK = "ok"
     PROBLEM = "problem"
@@ -24,12 +24,12 @@ class State(StrEnum):
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """What was looked at, and how it is.
+    """Result of one check.
 
     Attributes:
-        subject: What was looked at.
-        state: How it is.
-        words: The same in a sentence.
+        subject: What was checked.
+        state: The state.
+        words: The state in a sentence.
         remedy: What to do; empty where nothing has to be done.
     """
 
@@ -40,22 +40,22 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fine(subject: str, words: str) -> Line:
-    """Nothing has to be done."""
+    """Result without a problem."""
     return Line(subject=subject, state=State.OK, words=words)
 
 
 def problem(subject: str, words: str, remedy: str) -> Line:
-    """Something has to be done."""
+    """Result with a problem."""
     return Line(subject=subject, state=State.PROBLEM, words=words, remedy=remedy)
 
 
 def unknown(subject: str, words: str, remedy: str) -> Line:
-    """It could not be looked at."""
+    """Result of something that could not be checked."""
     return Line(subject=subject, state=State.UNKNOWN, words=words, remedy=remedy)
 
 
 def of_error(subject: str, error: StewardError, state: State = State.UNKNOWN) -> Line:
-    """An error of Steward's own, with its remedy; those that have none say it themselves."""
+    """Result for an error of Steward's own, with its remedy, unless the error's message has one."""
     return Line(subject=subject, state=state, words=str(error), remedy=remedy_of(error))
 
 

@@ -1,4 +1,4 @@
-"""What ``steward doctor`` says of Java and Spark: whether they are here, of a version that will do, and whole."""
+"""Checks of ``steward doctor`` on Java and Spark: installed, of a supported version, and complete."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _SPARK = re.compile(r"version (\d+\.\d+(?:\.\d+)?)")
 
 
 def spark_lines(environment: Mapping[str, str] = os.environ) -> Iterator[Line]:
-    """Asks Java and Spark for their versions."""
+    """Checks the versions of Java and Spark."""
     yield _java(environment)
     yield _spark_submit(environment)
 
 
 def package_lines() -> Iterator[Line]:
-    """Whether PySpark, where it is installed, is one version and not a mixture of two."""
+    """Checks that PySpark, where it is installed, is one version and not a mixture of two."""
     found = installed_spark()
     if found is not None:
         yield problem("PySpark", found.words, found.remedy) if found.foreign else fine("PySpark", found.words)
@@ -68,7 +68,7 @@ def _spark_submit(environment: Mapping[str, str]) -> Line:
 
 
 def _said(command: list[str], environment: Mapping[str, str]) -> str:
-    """What a program says of itself, on either stream; nothing where it cannot be run."""
+    """Version output of a program, from either stream; empty if it cannot be run."""
     try:
         ended = subprocess.run(  # noqa: S603 - a program of this machine, with fixed arguments
             command,
