@@ -1,4 +1,4 @@
-"""From what Airflow recorded of an answer to what the ledger keeps: strictly, as only a plain yes is a yes."""
+"""Conversion of Airflow's record of an answer to the ledger's: strict, as only an unambiguous approval counts."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ COMMENT = "comment"
 LOSS = "messages_may_be_lost"
 
 MAX_COMMENT_CHARACTERS = 4000
-"""Characters of a comment that the ledger keeps."""
+"""Characters of a comment that the ledger stores."""
 
 MAX_NAME_CHARACTERS = 200
-"""Characters of a person's name that the ledger keeps; nobody of a longer one can approve."""
+"""Characters of a person's name that the ledger stores; nobody with a longer one can approve."""
 
 MAX_QUOTED_CHARACTERS = 200
-"""Characters of something that cannot be understood, where a reason quotes it."""
+"""Characters of an invalid value that a reason quotes."""
 
 
 class _Person(msgspec.Struct, frozen=True):
@@ -54,14 +54,14 @@ class _Response(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person was asked.
+    """An approval request.
 
     Attributes:
         plan: The plan, from the ledger.
-        batch_id: The batch that was asked about.
-        run: The asking run, ``dag/run/map index``.
+        batch_id: The batch that it is about.
+        run: The requesting run, ``dag/run/map index``.
         requested_by: Who started the run by hand; None: no person did, or none is known.
-        origin: What made the run.
+        origin: What triggered the run.
         first: The answer that a second person was asked to confirm; None: the first one is asked.
     """
 
@@ -74,19 +74,19 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """The steps that were put up for approval; of a second person those that the first one left ticked."""
+        """The steps to approve; for a second person those that the first one left ticked."""
         steps = self.plan.batch(self.batch_id).steps
         return steps if self.first is None else tuple(step for step in steps if step.step_id in self.first.step_ids)
 
 
 def interpret(event: Mapping[str, Any], asked: Question, policy: ApprovalPolicy, now: datetime) -> Answer:
-    """What an answer comes to. Never raises for what is in the event: what is not understood is malformed.
+    """Interprets an answer. Never raises for the event's content: an answer that is not understood is malformed.
 
     Args:
-        event: What Airflow resumed the task with.
-        asked: What was asked.
+        event: The event with which Airflow resumed the task.
+        asked: The approval request.
         policy: Who may answer, and how long an approval is valid.
-        now: The present, for an answer without a time of its own.
+        now: Current time, for an answer without a time of its own.
     """
     blank = Answer(
         plan_id=asked.plan.plan_id,
@@ -123,7 +123,7 @@ def _is_somebody(user: _Person) -> bool:
 
 
 def _plain(event: Mapping[str, Any]) -> dict[str, Any]:
-    """The event with its time as text: Airflow may give a subclass of `datetime`, which msgspec takes for none."""
+    """The event with its time as text: Airflow may give a subclass of `datetime`, which msgspec does not accept."""
     at = event.get("responded_at")
     return {**event, "responded_at": at.isoformat()} if isinstance(at, datetime) else dict(event)
 
@@ -135,7 +135,7 @@ def _of_a_person(response: _Response, given: Answer, asked: Question, policy: Ap
     fault = "; ".join(filter(None, (nameless, trouble)))
     if objection := _not_theirs_to_answer(given, asked, policy):
         return _changed(given, reason=objection)
-    if response.chosen_options == [REJECT]:  # a no is a no, whatever is said beside it
+    if response.chosen_options == [REJECT]:  # a rejection counts, whatever else is in the answer
         reason = f"a person rejected it; {fault}" if fault else "a person rejected it"
         return _changed(given, decision=Decision.REJECTED, reason=reason)
     if response.chosen_options != [APPROVE]:
@@ -148,12 +148,12 @@ def _of_a_person(response: _Response, given: Answer, asked: Question, policy: Ap
 
 
 def _is_named(response: _Response, given: Answer) -> bool:
-    """Whether the ledger keeps the name of who answered whole: who may answer is asked by name."""
+    """True if the ledger stores the full name of who answered: who may answer is decided by name."""
     return response.responded_by_user is not None and response.responded_by_user.name == given.answered_by
 
 
 def _comment(said: object) -> tuple[str, str | None]:
-    """A comment as the ledger keeps it, and what is wrong with it."""
+    """Comment as the ledger stores it, and what is wrong with it."""
     if not isinstance(said, str):
         return "", f"the comment is not a text but {_quoted(said)}"
     words = said.strip()
@@ -166,7 +166,7 @@ def _comment(said: object) -> tuple[str, str | None]:
 
 
 def _kept(words: str) -> str:
-    """Words that every database takes: NUL and halves of characters, which some refuse, are spelled out."""
+    """Text that every database accepts: NUL and halves of characters, which some refuse, are spelled out."""
     return "".join(shown(each) if each in _NEVER_KEPT else each for each in words)
 
 
@@ -174,7 +174,7 @@ _NEVER_KEPT = frozenset({"\0", *map(chr, range(0xD800, 0xE000))})
 
 
 def _quoted(thing: object) -> str:
-    """Something that cannot be understood, in a few words: it may be of any size and depth."""
+    """Short form of an invalid value, which may be of any size and depth."""
     if isinstance(thing, str):
         return _kept(_cut(thing, MAX_QUOTED_CHARACTERS))
     try:
@@ -188,7 +188,7 @@ def _cut(words: str, most: int) -> str:
 
 
 def _not_theirs_to_answer(given: Answer, asked: Question, policy: ApprovalPolicy) -> str | None:
-    """Airflow lets only assigned users answer; who its database says it was is checked all the same."""
+    """Objection to who answered: Airflow lets only assigned users answer, but its record is checked too."""
     kind = asked.plan.batch(asked.batch_id).kind
     users = policy.users_for(kind)
     if users and given.person.user_id not in users:
@@ -209,7 +209,7 @@ def _not_theirs_to_approve(given: Answer, asked: Question, policy: ApprovalPolic
 
 
 def _approved(response: _Response, given: Answer, asked: Question, policy: ApprovalPolicy) -> Answer:
-    """What a yes comes to: which steps it is for, and whether it says all that it has to."""
+    """Answer for an approval: the steps that it covers, and whether it has everything that is required."""
     batch = asked.plan.batch(given.batch_id)
     known = [step.step_id for step in asked.steps]
     ticked = response.params_input.get(STEPS)
@@ -234,14 +234,14 @@ def _approved(response: _Response, given: Answer, asked: Question, policy: Appro
 
 
 def _is_choice(ticked: object, known: Sequence[str]) -> TypeGuard[list[str]]:
-    """Whether this is a list of some of the steps, each of them once."""
+    """True for a list of some of the steps, each of them once."""
     if not isinstance(ticked, list) or len(ticked) > len(known):
         return False
     return all(step in known and ticked.count(step) == 1 for step in ticked)
 
 
 def takes_messages(change: Change) -> bool:
-    """Whether a change needs a confirmation of its own, as messages are lost by it, consumed or not."""
+    """True if a change needs a confirmation of its own, as messages, consumed or not, are lost by it."""
     return isinstance(change, ChangeSetting) and change.loses_messages
 
 

@@ -1,6 +1,6 @@
-"""The operator that asks a person about one batch and writes the answer into the ledger.
+"""The operator that requests a person's approval of one batch and writes the answer into the ledger.
 
-It skips nothing and stops nothing: what may be done is decided by the gate, from the ledger alone.
+It skips nothing and stops nothing: the gate decides what may be done, from the ledger alone.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ OBSERVE_DAG = "pulsar_observe"
 
 
 class ApproveBatch(HITLOperator):
-    """Parks the task until a person answered, or the policy's time is up, which is a rejection.
+    """Defers the task until a person answered, or until the policy's timeout, which is a rejection.
 
     Args:
         batch: ``{"plan_id": ..., "batch_id": ..., "label": ...}``; everything else is read from the ledger, the
             cluster too, so that what is shown is what is recorded.
-        voice: 1, or 2 for the second person, who is asked only where the policy wants one and the first approved.
+        voice: 1, or 2 for the second person, who is asked only where the policy requires one and the first approved.
     """
 
     template_fields: Sequence[str] = ("batch",)
@@ -54,7 +54,7 @@ class ApproveBatch(HITLOperator):
         self.voice = voice
 
     def execute(self, context: Context) -> None:
-        """Records that a person is asked, and shows the plan's batch."""
+        """Records the approval request, and shows the plan's batch."""
         from pulsar_steward.orchestration import batches, workshop  # noqa: PLC0415 - keeps the parsing of DAG files light
         from pulsar_steward.report import approval  # noqa: PLC0415 - as above
 
@@ -99,15 +99,15 @@ class ApproveBatch(HITLOperator):
 
 
 def requested_by(context: Context) -> str | None:
-    """Who started this run by hand, as Airflow reports it; None: a schedule or an asset did."""
+    """User who started this run by hand, as Airflow reports it; None: a schedule or an asset did."""
     return getattr(context["dag_run"], "triggering_user_name", None)
 
 
 def origin_of(context: Context) -> Origin:
-    """What made this run, as far as Airflow vouches for it.
+    """Trigger of this run, as far as Airflow guarantees it.
 
-    Events of an asset can be posted by whoever may start runs; only those of a task of ``pulsar_observe`` are a
-    schedule's doing.
+    Anybody who may start runs can post events of an asset; only those of a task of ``pulsar_observe`` count as
+    triggered by a schedule.
     """
     if requested_by(context):
         return Origin.PERSON
@@ -122,14 +122,14 @@ def origin_of(context: Context) -> Origin:
 
 
 def _by_observing(event: Any) -> bool:
-    """Whether a task of ``pulsar_observe`` made an asset's event, and nobody posted it."""
+    """True if a task of ``pulsar_observe`` created an asset's event, and nobody posted it."""
     return (
         event.source_dag_id == OBSERVE_DAG and event.source_task_id is not None and "from_rest_api" not in event.extra
     )
 
 
 def run_key(context: Context) -> str:
-    """Names the asking and acting run of one batch, ``dag/run/map index``; an answer is bound to it."""
+    """Key of the requesting and acting run of one batch, ``dag/run/map index``; an answer is bound to it."""
     instance = context["ti"]
     return f"{instance.dag_id}/{instance.run_id}/{instance.map_index}"
 

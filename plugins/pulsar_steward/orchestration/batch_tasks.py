@@ -1,6 +1,6 @@
-"""The tasks that every DAG has that changes a cluster: per batch approve (→ confirm) → apply → verify, and a report.
+"""Tasks of every DAG that changes a cluster: per batch approve (→ confirm) → apply → verify, and a report.
 
-Skipping gates nothing: `apply` asks the ledger itself.
+Airflow's skipping is no gate: `apply` reads the ledger itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def approve_apply_verify(chosen: XComArg) -> None:
-    """One mapped group per chosen batch, and the report after all of them.
+    """Creates one mapped task group per chosen batch, and the report after all of them.
 
     Args:
         chosen: The task that names the batches, as `pulsar_steward.orchestration.batches.BatchRef` in builtins.
@@ -28,7 +28,7 @@ def approve_apply_verify(chosen: XComArg) -> None:
 
 
 def run_of_dag() -> str:
-    """The run without a map index, ``dag/run``."""
+    """Key of the run without a map index, ``dag/run``."""
     context = get_current_context()
     return f"{context['ti'].dag_id}/{context['run_id']}"
 
@@ -43,7 +43,7 @@ def _batch(ref: dict[str, str]) -> None:
     confirm = ApproveBatch(
         task_id="confirm", batch=ref, voice=2, map_index_template=label, trigger_rule=TriggerRule.ALL_DONE, **again
     )
-    # Set here, as Airflow's operator takes the argument of this name for the time that somebody has to answer.
+    # Set here, as Airflow's operator uses the argument of this name for the time limit of the answer.
     approve.execution_timeout = confirm.execution_timeout = QUICK
     approve >> confirm >> _apply(ref) >> _verify(ref)
 
@@ -70,7 +70,7 @@ def _apply(ref: dict[str, str]) -> list[str]:
             raise AirflowFailException(f"approved, and refused all the same: {refusal}") from refusal
         raise AirflowSkipException(f"nothing was changed: {refusal}") from refusal
     except LedgerTampered as error:
-        raise AirflowFailException(str(error)) from error  # trying again would not mend it
+        raise AirflowFailException(str(error)) from error  # trying again would not repair it
     words = [shown(f"{outcome.step_id} {outcome.outcome}: {outcome.reason}") for outcome in outcomes]
     if not all(outcome.outcome == "done" for outcome in outcomes):
         raise AirflowFailException("; ".join(words))
@@ -115,7 +115,7 @@ def _report(refs: list[dict[str, str]] | None) -> str:
 
 
 def _named_run(ref: dict[str, Any]) -> str:
-    """The run of this batch; the pages show the task under the batch's label from here on."""
+    """Key of this batch's run; from here on the pages show the task under the batch's label."""
     context = get_current_context()
     context["label"] = ref["label"]  # type: ignore[typeddict-unknown-key]  # what map_index_template shows
     return run_key(context)

@@ -1,4 +1,4 @@
-"""What happens to one batch once it was asked about, whichever DAG asked: apply, verify, tell."""
+"""Processing of one batch after its approval request, whichever DAG made it: apply, verify, report."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 class BatchRef(msgspec.Struct, frozen=True, kw_only=True):
-    """One batch, as tasks hand it on: by name only, as the ledger holds the rest, the cluster too.
+    """Reference to one batch that tasks pass on: by name only, as the ledger has the rest, the cluster too.
 
-    Whoever may change what tasks hand on can name another plan, which nobody approved in this run.
+    Somebody who can change what tasks pass on can name another plan, but nobody approved that one in this run.
     """
 
     plan_id: str
@@ -34,10 +34,10 @@ class BatchRef(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def read(cls, handed_on: Mapping[str, str]) -> Self:
-        """The reference that a task handed on.
+        """Decodes the reference that a task passed on.
 
         Raises:
-            ConfigurationError: If it is none.
+            ConfigurationError: If it is not valid.
         """
         try:
             return msgspec.convert(dict(handed_on), cls)
@@ -46,13 +46,13 @@ class BatchRef(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, plan: Plan, batch: Batch) -> Self:
-        """Names a plan's batch."""
+        """Reference to a plan's batch."""
         label = shown(f"{plan.cluster} {batch.batch_id}: {batch.title}")
         return cls(plan_id=plan.plan_id, batch_id=batch.batch_id, label=label)
 
 
 def apply_batch(ref: BatchRef, run: str) -> tuple[StepOutcome, ...]:
-    """Carries out what was approved of a batch.
+    """Carries out the approved steps of a batch.
 
     Raises:
         Refused: If nothing may be changed, with the reason.
@@ -62,20 +62,20 @@ def apply_batch(ref: BatchRef, run: str) -> tuple[StepOutcome, ...]:
 
 
 def was_approved(ref: BatchRef, run: str) -> bool:
-    """Whether the ledger holds an approval of a batch by this run."""
+    """True if the ledger contains an approval of a batch by this run."""
     with open_workshop_of_plan(ref.plan_id, run) as shop:
         answer = answer_of(shop.ledger, ref.plan_id, ref.batch_id, run)
         return answer is not None and answer.decision is Decision.APPROVED
 
 
 def verify_batch(ref: BatchRef, run: str) -> Proof:
-    """Reads back what was done of a batch."""
+    """Verifies the changes of a batch on the brokers."""
     with open_workshop_of_plan(ref.plan_id, run) as shop, shop.bench() as bench:
         return verify(bench, ref.plan_id, ref.batch_id)
 
 
 def tell(refs: Sequence[BatchRef], run: str) -> tuple[str, tuple[str, ...]]:
-    """The report of a run, Markdown, and what an operator has to look at.
+    """Report of a run, in Markdown, and the problems that an operator has to look at.
 
     Args:
         refs: The run's batches, in the order in which they were expanded.

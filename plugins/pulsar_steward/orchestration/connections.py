@@ -1,4 +1,4 @@
-"""Airflow's connections as Steward's settings. A secret goes from here into memory, and nowhere else."""
+"""Steward's settings from Airflow's connections. Secrets are kept in memory only."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ NO_POLICY = "no_policy_file"
 
 
 def admin_settings(cluster: str, policy: Policy) -> AdminSettings:
-    """The admin API of a cluster, from the connection ``pulsar_admin_<cluster>``.
+    """Admin API settings of a cluster, from the connection ``pulsar_admin_<cluster>``.
 
     The connection's type is HTTP: host, port, schema (``http`` or ``https``), the token in the password. Its extra may
-    hold ``urls``, a list of more brokers (or all of them), ``ca_file``, ``allow_unencrypted_token`` and
+    contain ``urls``, a list of more brokers (or all of them), ``ca_file``, ``allow_unencrypted_token`` and
     ``no_policy_file``.
 
     Raises:
@@ -63,11 +63,11 @@ def admin_settings(cluster: str, policy: Policy) -> AdminSettings:
 
 
 def policy_of(cluster: str) -> Policy:
-    """The policy of a cluster. That there is no file for it has to be said in its connection: none is no permission.
+    """Policy of a cluster. Without a file, its connection has to allow the defaults: no policy is no permission.
 
     Raises:
-        PolicyError: If the policy is not there or does not hold up.
-        ConfigurationError: If the connection says neither yes nor no to having none.
+        PolicyError: If the policy does not exist or is not valid.
+        ConfigurationError: If the connection's setting for a missing policy is neither true nor false.
     """
     file = policy_file(cluster)
     if not file.exists():
@@ -82,7 +82,7 @@ def policy_of(cluster: str) -> Policy:
 
 
 class EventsDoor(NamedTuple):
-    """Where events of a cluster go: the service URL, a token of their own if there is one, and what to trust."""
+    """Endpoint for a cluster's events: the service URL, its own token if there is one, and certificates to trust."""
 
     service_url: str
     token: SecretStr | None
@@ -90,11 +90,11 @@ class EventsDoor(NamedTuple):
 
 
 def events_door(cluster: str) -> EventsDoor:
-    """Where events go, from the connection ``pulsar_events_<cluster>``.
+    """Endpoint for events, from the connection ``pulsar_events_<cluster>``.
 
-    Its extra holds ``service_url`` (``pulsar+ssl://host:port,...``), unless host, port and schema say it, and may hold
-    ``ca_file`` and ``allow_unencrypted_token``. The token in its password only has to be allowed to produce to the
-    topic of events: the admin connection's, a superuser's, is never used for them.
+    Its extra contains ``service_url`` (``pulsar+ssl://host:port,...``), unless host, port and schema are set, and may
+    contain ``ca_file`` and ``allow_unencrypted_token``. The token in its password only needs the right to produce to
+    the topic of events: the admin connection's, a superuser's, is never used for them.
 
     Raises:
         ConfigurationError: If there is no such connection, it is not usable, or its token would travel unencrypted.
@@ -124,7 +124,7 @@ def events_door(cluster: str) -> EventsDoor:
 
 
 def _is_set(name: str, extra: Mapping[str, Any], key: str) -> bool:
-    """Whether a connection says yes to something; in a connection that is a URI all values are text."""
+    """True if a flag in a connection's extra is set; in a connection that is a URI all values are text."""
     said = extra.get(key, False)
     known = {"true": True, "false": False}.get(str(said).lower())
     if known is None:
@@ -133,20 +133,20 @@ def _is_set(name: str, extra: Mapping[str, Any], key: str) -> bool:
 
 
 def ledger() -> Engine:
-    """The ledger behind ``steward_ledger``: any SQLAlchemy URL as host or in its extra; a SQLite file by default.
+    """Opens the ledger of ``steward_ledger``: any SQLAlchemy URL as host or in its extra; a SQLite file by default.
 
     Raises:
-        ConfigurationError: If the connection holds no usable URL.
+        ConfigurationError: If the connection has no usable URL.
         LedgerError: If the ledger cannot be reached.
     """
     return open_ledger(ledger_url())
 
 
 def ledger_url() -> URL:
-    """Where the ledger is.
+    """URL of the ledger.
 
     Raises:
-        ConfigurationError: If the connection holds no usable URL.
+        ConfigurationError: If the connection has no usable URL.
     """
     connection = _connection(LEDGER)
     if connection is None:
@@ -167,15 +167,15 @@ def ledger_url() -> URL:
 
 
 def spark_is_defined() -> bool:
-    """Whether somebody defined the connection ``spark_default``."""
+    """True if the connection ``spark_default`` exists."""
     return _connection(SPARK) is not None
 
 
 class SparkPlace(NamedTuple):
-    """Where ``spark_default`` runs Spark.
+    """Spark of the connection ``spark_default``.
 
     Attributes:
-        local: Whether executors are in the task itself.
+        local: True if executors run in the task itself.
         conf: Spark's settings from the connection's extra.
     """
 
@@ -184,10 +184,10 @@ class SparkPlace(NamedTuple):
 
 
 def spark_place() -> SparkPlace:
-    """Where Spark runs, and with which settings: the object ``conf`` in the connection's extra.
+    """Spark's place and settings: the object ``conf`` in the connection's extra.
 
     Raises:
-        ConfigurationError: If the connection asks for what Steward's jobs cannot do.
+        ConfigurationError: If the connection has settings that Steward's jobs do not support.
     """
     connection = _connection(SPARK)
     if connection is None:
@@ -220,12 +220,12 @@ def _connection(name: str) -> Connection | None:
 
 
 def _url(connection: Connection, scheme: str, missing: str) -> str:
-    """The address that a connection's host, port and schema say.
+    """Address from a connection's host, port and schema.
 
     Args:
         connection: The connection.
-        scheme: What holds where it has no schema.
-        missing: What is the matter where it has no host.
+        scheme: Scheme if the connection has no schema.
+        missing: Error message if it has no host.
 
     Raises:
         ConfigurationError: If it has none.
@@ -239,9 +239,9 @@ def _url(connection: Connection, scheme: str, missing: str) -> str:
 
 
 def spark_environment(settings: AdminSettings) -> None:
-    """Puts addresses and token into this process's environment, for the Spark that it is about to start.
+    """Puts addresses and token into this process's environment, for the Spark process that it is about to start.
 
-    Not the operator's ``env_vars``: Airflow shows these in its pages.
+    Not into the operator's ``env_vars``, which Airflow shows in its pages.
     """
     written = settings.in_environment(os.environ)
     for name in os.environ.keys() - written.keys():

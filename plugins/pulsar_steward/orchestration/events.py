@@ -1,4 +1,4 @@
-"""Publishes events to a topic of the cluster with the Pulsar client. A cluster that cannot take them stops nothing."""
+"""Publishing of events to a topic of the cluster with the Pulsar client. A failure to publish stops nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def publisher(cluster: str, policy: EventsPolicy) -> Iterator[Listener | None]:
-    """What publishes a cluster's events, or None where that is off.
+    """Yields the function that publishes a cluster's events, or None if that is off.
 
     Nothing is looked up or connected before the first event.
     """
@@ -37,14 +37,14 @@ def publisher(cluster: str, policy: EventsPolicy) -> Iterator[Listener | None]:
 
 
 def _quiet_logger() -> logging.Logger:
-    """The client tells every failed try as an error; here a failure is told once, by the journal."""
+    """Logger that silences the client, which logs every failed try as an error: the journal logs a failure once."""
     quiet = logging.getLogger(f"{__name__}.client")
     quiet.setLevel(logging.CRITICAL)
     return quiet
 
 
 class _Sender:
-    """One producer, made when the first event comes; after a failure the rest of the task's events are not tried."""
+    """One producer, created for the first event; after a failure the rest of the task's events are not tried."""
 
     def __init__(self, cluster: str, topic: str, timeout_seconds: int) -> None:
         self._cluster = cluster
@@ -63,7 +63,7 @@ class _Sender:
         if self._failed:
             log.info("the event topic failed before: not published: %s %s", event.event, event.result)
             return
-        self._failed = True  # until it went well: the next event must not wait out the same failure
+        self._failed = True  # until it succeeded: the next event must not wait for the same failure
         if self._producer is None:
             self._producer = self._connected()
         self._producer.send(event.encoded(), partition_key=event.plan_id, properties={"event": event.event})
@@ -87,7 +87,7 @@ class _Sender:
             authentication=pulsar.AuthenticationToken(door.token.get_secret_value()) if door.token else None,
             tls_trust_certs_file_path=door.ca_file,
             tls_allow_insecure_connection=False,
-            tls_validate_hostname=True,  # else any certificate that is trusted for any host will do
+            tls_validate_hostname=True,  # else any certificate that is trusted for any host would be accepted
             operation_timeout_seconds=self._seconds,
             connection_timeout_ms=self._seconds * 1000,
             logger=_quiet_logger(),

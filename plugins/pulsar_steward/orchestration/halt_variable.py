@@ -1,4 +1,4 @@
-"""The stop switch of Airflow's pages: the variable ``steward_halt`` names clusters in which nothing is changed."""
+"""The stop switch in Airflow's pages: the variable ``steward_halt`` lists clusters in which nothing is changed."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ HALT = "steward_halt"
 
 
 def halted_by_variable(cluster: str) -> str | None:
-    """Why a cluster is halted, or None.
+    """Reason why a cluster is halted, or None.
 
     Args:
         cluster: The cluster's name in Steward's connections.
 
-    A variable that cannot be read halts: whether somebody said stop is not known then.
+    A variable that cannot be read halts, as it may be set.
     """
     try:
         value = Variable.get(HALT, default=None)

@@ -1,4 +1,4 @@
-"""Where Steward keeps its things, and the clock that it goes by."""
+"""Steward's home folder, settings from environment variables, and the current time."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ __all__ = ["default_cluster", "home", "now", "policy_file", "snapshots_uri"]
 
 
 def home() -> Path:
-    """Steward's own folder (`steward_home`): it is there, and open to none but the user that runs Airflow.
+    """Steward's own folder (`steward_home`), created if missing, and accessible only to the user that runs Airflow.
 
     Raises:
-        ConfigurationError: If it cannot be made, or others may write to it and this user cannot change that.
+        ConfigurationError: If it cannot be created, or others may write to it and this user cannot change that.
     """
     return private_folder(steward_home())
 
 
 def snapshots_uri() -> str:
-    """Where snapshots go: ``STEWARD_SNAPSHOTS`` (any URI that Spark can write), or a folder of `home`."""
+    """URI of the folder of snapshots: ``STEWARD_SNAPSHOTS`` (any URI that Spark can write), or a folder of `home`."""
     # On an object store `a//b` is another key than `a/b`, which the jobs write.
     return os.environ.get("STEWARD_SNAPSHOTS", "").rstrip("/") or str(home() / "snapshots")
 
 
 def default_cluster() -> str:
-    """The cluster that scheduled runs look at: ``STEWARD_CLUSTER``, or ``local``."""
+    """The cluster that scheduled runs observe: ``STEWARD_CLUSTER``, or ``local``."""
     return os.environ.get("STEWARD_CLUSTER", "local")
 
 
 def now() -> datetime:
-    """The present, UTC."""
+    """Current time, UTC."""
     return datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""What ``pulsar_housekeeping`` does beside removing snapshots."""
+"""Verification of the ledger for ``pulsar_housekeeping``, which otherwise removes snapshots."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ log = logging.getLogger(__name__)
 
 
 def compare_ledger() -> str:
-    """Compares the whole ledger with its chain; returns where that ends, to be noted elsewhere.
+    """Verifies the whole ledger; returns a sentence with the end of its chain, to be recorded elsewhere.
 
     Raises:
-        LedgerTampered: If a row is not what was written; all of them are logged.
+        LedgerTampered: If a row was tampered with; all of them are logged.
         LedgerError: If the ledger cannot be read.
     """
     engine = connections.ledger()

@@ -1,7 +1,7 @@
-"""Where the ledger's chain was seen to end, kept outside of the ledger, so that an older one put back is found out.
+"""Record of the end of the ledger's chain, kept outside of the ledger to detect that an older one was restored.
 
-It is kept twice: in a file of ``STEWARD_HOME``, and in an Airflow variable. A SQLite ledger lies in that very folder
-and may be put back together with it; a worker's folder may be lost with the worker.
+It is kept twice: in a file of ``STEWARD_HOME``, and in an Airflow variable. A SQLite ledger is in that very folder
+and may be restored together with it; a worker's folder may be lost with the worker.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ VARIABLE = "steward_ledger_head"
 
 
 class LedgerHeads:
-    """The noted ends of one ledger's chain.
+    """The recorded ends of one ledger's chain.
 
     Args:
-        url: Where the ledger is; several may be noted side by side.
+        url: The ledger's URL; a record may contain several ledgers.
     """
 
     def __init__(self, url: URL) -> None:
         self._name = ledger_name(url)
 
     def noted(self) -> tuple[Head, ...]:
-        """The last end that is noted in each place; the chain has to hold every one of them.
+        """Last end recorded in each place; the chain has to contain every one of them.
 
         Raises:
-            LedgerTampered: If a note cannot be read: whether an older ledger was put back is not known then.
+            LedgerTampered: If a record cannot be read: an older ledger may have been restored.
         """
         known = (noted_in_file(home(), self._name), self._in_variable().get(self._name))
         return tuple(head for head in known if head is not None)
 
     def note(self, head: Head) -> None:
-        """Keeps where the chain ends; a place that cannot be written keeps what it has, which still holds."""
+        """Records the end of the chain; a place that cannot be written keeps its earlier record, which stays valid."""
         if not head.sequence:
             return
         note_in_file(home(), self._name, head)

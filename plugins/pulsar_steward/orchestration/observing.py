@@ -1,4 +1,4 @@
-"""What the tasks of ``pulsar_observe`` do, beside the two Spark jobs."""
+"""Tasks of ``pulsar_observe``, besides the two Spark jobs."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ log = logging.getLogger(__name__)
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of planning: the plan to ask about, or why there is none, as Airflow's pages show it."""
+    """Result of planning: the plan to ask about, or the reason why there is none, as Airflow's pages show it."""
 
     plan_id: str | None
     reason: str
 
 
 def prepare(cluster: str, at: datetime | None = None) -> dict[str, str]:
-    """Where the next snapshot of a cluster goes, and when it is taken."""
+    """Name and place of the next snapshot of a cluster."""
     taken_at = f"{at or home.now():%Y%m%dT%H%M%SZ}"
     root = home.snapshots_uri()
     return {
@@ -49,10 +49,10 @@ def prepare(cluster: str, at: datetime | None = None) -> dict[str, str]:
 
 
 def plan_snapshot(cluster: str, snapshot_uri: str, run: str) -> Planned:
-    """Plans a diagnosed snapshot, and records the plan where it is worth asking about.
+    """Plans a diagnosed snapshot, and records the plan if approval is to be requested for it.
 
     Raises:
-        SnapshotError: If the snapshot is not there, whole.
+        SnapshotError: If the snapshot does not exist or is not finished.
         ConfigurationError: If it is of another cluster.
         LedgerError: If the ledger cannot be used.
     """
@@ -85,7 +85,7 @@ def _recorded(shop: Workshop, plan: Plan, publication: Publication, now: datetim
 
 
 def _changing(shop: Workshop, taken_at: datetime) -> str | None:
-    """Why a snapshot may show a cluster in the middle of a change, or None."""
+    """Reason why a snapshot may show a cluster in the middle of a change, or None."""
     lease = shop.ledger.lease(shop.cluster)
     if lease is not None and lease.expires_at > shop.clock():
         return f"{lease.holder} is changing the cluster: the next observation will see what came of it"

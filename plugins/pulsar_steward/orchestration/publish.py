@@ -1,4 +1,4 @@
-"""Whether a new plan is a new question: the same is not asked twice, and a newer view takes an older one's place."""
+"""Decision on a new plan: the same approval is not requested twice, and newer plans supersede older ones."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """How an earlier plan stands.
+    """State of an earlier plan.
 
     Attributes:
-        row: The plan as listed.
-        waiting: Whether somebody may still answer one of its batches.
-        answerable: Whether an approval of it could still be carried out: not under a policy that is looser by now, and
-            not of a plan that does not say which Pulsar cluster it is for.
+        row: The plan's row.
+        waiting: True if somebody may still answer one of its batches.
+        answerable: True if an approval of it could still be carried out: not under a policy that is looser by now, and
+            not of a plan that does not record its Pulsar cluster.
         rejected_at: When a person last rejected one of its batches; None: nobody did.
     """
 
@@ -39,13 +39,13 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Publication(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do with a new plan.
+    """Decision about a new plan.
 
     Attributes:
-        ask: Whether people are to be asked.
-        supersede: Ids of the plans whose place it takes.
-        record: Whether it goes into the ledger at all.
-        reason: Why, in words.
+        ask: True if approval is to be requested.
+        supersede: Ids of the plans that it supersedes.
+        record: True if it is recorded in the ledger at all.
+        reason: The reason, as text.
     """
 
     ask: bool
@@ -55,21 +55,21 @@ class Publication(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class View(StrEnum):
-    """How far the snapshot behind a plan can be trusted to show what is not there."""
+    """Completeness of the snapshot behind a plan: only a complete one proves that something is absent."""
 
     COMPLETE = "complete"
     PARTIAL = "partial"
 
 
 def decide(plan: Plan, view: View, standing: Sequence[Standing], policy: ApprovalPolicy, now: datetime) -> Publication:
-    """What becomes of a new plan.
+    """Decides what to do with a new plan.
 
     Args:
         plan: The new plan.
-        view: Whether its snapshot was complete.
+        view: Completeness of its snapshot.
         standing: The cluster's earlier plans, newest first, superseded ones included.
         policy: How long a rejection is respected.
-        now: The present, UTC.
+        now: Current time, UTC.
     """
     if view is View.PARTIAL and not plan.batches:
         reason = "; ".join(("a partial snapshot changes nothing", *plan.notes))
@@ -80,9 +80,9 @@ def decide(plan: Plan, view: View, standing: Sequence[Standing], policy: Approva
         reason = "; ".join(plan.notes) or "nothing to remedy"
         return Publication(ask=False, record=True, supersede=older, reason=reason)
     equal = (each for each in standing if each.row.proposal_digest == plan.proposal_digest)
-    # A question whose answer would be refused asks for nothing: it is put anew.
+    # A request whose answer would be refused is useless: it is made again.
     same = [each for each in equal if each.answerable or not each.waiting]
-    # Another question that still waits no longer describes the cluster: it must go, so this one takes its place.
+    # Another request that is still open no longer describes the cluster: it has to go, so this one supersedes it.
     outdated = any(each.waiting for each in standing if each not in same)
     for each in same:
         if each.waiting:
@@ -94,9 +94,9 @@ def decide(plan: Plan, view: View, standing: Sequence[Standing], policy: Approva
 
 
 def standing_plans(ledger: LedgerReader, cluster: str, policy: Policy, now: datetime) -> tuple[Standing, ...]:
-    """How the cluster's proposals stand, newest first; a superseded one counts for its rejection, which outlives it.
+    """State of the cluster's proposals, newest first; superseded ones are included, as a rejection still counts.
 
-    Ways back are none: a person asked for them by hand, and no observation takes their place.
+    Rollbacks are left out: a person requested them by hand, and no observation supersedes them.
     """
     return tuple(_standing(ledger, row, policy, now) for row in ledger.plans(cluster, ways_back=False))
 
@@ -124,7 +124,7 @@ def _not_looser(ledger: LedgerReader, plan: Plan, policy: Policy) -> bool:
 
 
 def _being_applied(ledger: LedgerReader, answers: Sequence[RecordedAnswer], now: datetime) -> bool:
-    """Whether a batch is approved, the approval stands, and its steps have no outcome yet."""
+    """True if a batch is approved, the approval is valid, and its steps have no outcome yet."""
     for answer in answers:
         if answer.decision is Decision.APPROVED and answer.expires_at and now < answer.expires_at:
             known = {outcome.step_id for outcome in ledger.outcomes(answer.plan_id, answer.batch_id)}

@@ -1,4 +1,4 @@
-"""What ``pulsar_remediate`` is about: which plan, and which of its batches."""
+"""Choice of the plans and batches that a run of ``pulsar_remediate`` requests approval for."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         cluster: The cluster's name in Steward's connections.
-        plan_id: The plan, or None for the newest of the cluster that proposes something; ways back are not meant then.
+        plan_id: The plan; None: the newest of the cluster that is no rollback.
         kinds: Kinds of batches to ask about; empty means all.
     """
 
@@ -36,11 +36,11 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def wanted_by(params: Mapping[str, Any], published: Iterable[Mapping[str, Any]]) -> tuple[Wanted, ...]:
-    """What a run is about: the plans whose publication started it, the newest of each cluster, or its parameters.
+    """Plans that a run is about: those whose publication triggered it, the newest of each cluster, or its parameters.
 
     Args:
         params: The run's parameters.
-        published: What each publication that started the run carries, oldest first.
+        published: The extra of each asset event that triggered the run, oldest first.
     """
     newest = {event["cluster"]: event["plan_id"] for event in published if "plan_id" in event}
     kinds = tuple(params.get("kinds") or ())
@@ -50,12 +50,12 @@ def wanted_by(params: Mapping[str, Any], published: Iterable[Mapping[str, Any]])
 
 
 def choose(wanted: Sequence[Wanted], run: str) -> list[dict[str, str]]:
-    """The batches to ask about, most urgent first.
+    """Batches to request approval for, most urgent first.
 
     Raises:
         NotInLedger: If there is no such plan.
-        Refused: If a newer plan took its place.
-        ConfigurationError: If there are more batches than Airflow can ask about in one run.
+        Refused: If a newer plan superseded it.
+        ConfigurationError: If there are more batches than Airflow can expand in one run.
     """
     chosen = [msgspec.to_builtins(ref) for each in wanted for ref in _refs(each, run)]
     if len(chosen) > MOST_BATCHES:
@@ -64,7 +64,7 @@ def choose(wanted: Sequence[Wanted], run: str) -> list[dict[str, str]]:
 
 
 def dry_run(wanted: Sequence[Wanted], run: str) -> str:
-    """What would be called now, read from the live clusters and kept in the ledger; nothing is changed."""
+    """Text of the calls that would be made on the live clusters now; recorded in the ledger, changes nothing."""
     texts = []
     for each in wanted:
         with open_workshop(each.cluster, run) as shop, shop.look() as look:

@@ -1,4 +1,4 @@
-"""What ``pulsar_rollback`` is about: which batch is taken back, by which plan."""
+"""Choice of the batch that a run of ``pulsar_rollback`` rolls back, and its plan."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         cluster: The cluster's name in Steward's connections.
-        plan_id: The plan whose batch is to be taken back; None: the one that was carried out last.
+        plan_id: The plan whose batch is to be rolled back; None: the one that was carried out last.
         batch_id: The batch; None: the plan's one that was carried out last.
     """
 
@@ -40,20 +40,20 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def wanted_by(params: Mapping[str, Any]) -> Wanted:
-    """What a run is about; an empty name is none."""
+    """Parameters of a run; an empty name counts as none."""
     return Wanted(
         cluster=params["cluster"], plan_id=params.get("plan_id") or None, batch_id=params.get("batch_id") or None
     )
 
 
 def choose(wanted: Wanted, run: str) -> list[dict[str, str]]:
-    """Records the plan of the way back, and names its batch to ask about.
+    """Records the plan of the rollback, and returns its batch to request approval for.
 
-    An older way back of the same steps that still waits is superseded: two would differ in what they knew.
+    An older, open rollback of the same steps is superseded: it was made from an earlier state of the cluster.
 
     Raises:
         NotInLedger: If there is no such plan.
-        Refused: If no such batch was carried out, nothing of it can be taken back, or the cluster is being changed.
+        Refused: If no such batch was carried out, nothing of it can be rolled back, or the cluster is being changed.
     """
     with _prepared(wanted, run) as (shop, _, plan):
         shop.ledger_writer.record_plan(plan, shop.clock(), supersede=_same_way_back(shop, plan), policy=shop.policy)
@@ -61,11 +61,11 @@ def choose(wanted: Wanted, run: str) -> list[dict[str, str]]:
 
 
 def dry_run(wanted: Wanted, run: str) -> str:
-    """What taking back would call now, and what stays; kept in the ledger, with nothing changed.
+    """Text of the calls that a rollback would make now, and of what stays; recorded in the ledger, changes nothing.
 
     Raises:
         NotInLedger: If there is no such plan.
-        Refused: If no such batch was carried out, nothing of it can be taken back, or the cluster is being changed.
+        Refused: If no such batch was carried out, nothing of it can be rolled back, or the cluster is being changed.
     """
     with _prepared(wanted, run) as (shop, look, plan):
         parts = [rehearse(look, shop.ledger, plan, batch, shop.policy, shop.clock) for batch in plan.batches]
@@ -91,7 +91,7 @@ def _prepared(wanted: Wanted, run: str) -> Iterator[tuple[Workshop, Look, Plan]]
 
 
 def _same_way_back(shop: Workshop, plan: Plan) -> tuple[str, ...]:
-    """Earlier plans that take back one of the same steps."""
+    """Earlier plans that roll back one of the same steps."""
     steps = _undone(plan)
     rows = shop.ledger.plans(shop.cluster, ways_back=True)
     older = [row.plan_id for row in rows if row.superseded_by is None and row.plan_id != plan.plan_id]

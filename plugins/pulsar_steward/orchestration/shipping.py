@@ -1,4 +1,4 @@
-"""Steward's own code as one archive, for Spark's Python on machines that do not have it installed."""
+"""Archive of Steward's own code, for Spark's Python on machines that do not have it installed."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 LONG_AGO = (1980, 1, 1, 0, 0, 0)
-"""The earliest time that an archive can give its files: when they were written is nobody's business."""
+"""Earliest time that an archive can give its files, so that the archive depends on their content alone."""
 
 
 def py_files(application: str, folder: Path) -> str | None:
-    """What executors import Steward from: ``STEWARD_PY_FILES``, or an archive that is made of the code at hand.
+    """Archive that executors import Steward from: ``STEWARD_PY_FILES``, or one made of the present code.
 
     Args:
         application: The Spark job's file.
-        folder: Where archives are kept, one for each state of the code.
+        folder: Folder of archives, one for each state of the code.
 
     Returns:
-        Paths or URIs as ``spark-submit --py-files`` takes them; None where executors need nothing.
+        Paths or URIs as ``spark-submit --py-files`` takes them; None if executors need nothing.
 
     Raises:
         ConfigurationError: If a part of the code cannot be found.
@@ -42,17 +42,17 @@ def py_files(application: str, folder: Path) -> str | None:
 
 
 def code_archive(packages: Sequence[Path], folder: Path) -> Path:
-    """An archive of packages that is named by its content; what is there already is left as it is.
+    """Archive of packages, named by its content; an existing one is left as it is.
 
     Args:
         packages: Folders of Python packages.
-        folder: Where archives are kept.
+        folder: Folder of archives.
     """
     content = _zipped(packages)
     archive = folder / f"steward-{hashlib.sha256(content).hexdigest()[:16]}.zip"
     if not (archive.is_file() and archive.read_bytes() == content):
         folder.mkdir(parents=True, exist_ok=True)
-        # Renamed when it is whole: other tasks may be about to ship it.
+        # Renamed once complete: other tasks may be about to ship it.
         with NamedTemporaryFile(dir=folder, delete=False) as unfinished:
             unfinished.write(content)
         Path(unfinished.name).chmod(0o644)
@@ -61,7 +61,7 @@ def code_archive(packages: Sequence[Path], folder: Path) -> Path:
 
 
 def _zipped(packages: Sequence[Path]) -> bytes:
-    """Not compressed, as what a compressor makes of the same text differs from version to version."""
+    """Zips packages without compression, as compressed bytes differ from one version of a compressor to the next."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
         for package in packages:
@@ -78,7 +78,7 @@ def _files(package: Path) -> Iterator[Path]:
 
 
 def _jobs(application: str) -> Path:
-    """The package beside a job's file, which that job imports first; or the installed one."""
+    """Package beside a job's file, which that job imports first; or the installed one."""
     beside = Path(application).parent / "steward_spark"
     if beside.is_dir():
         return beside

@@ -1,4 +1,4 @@
-"""Spark jobs as Airflow tasks: the provider's operator, with the cluster's addresses and token kept out of sight."""
+"""Spark jobs as Airflow tasks: the provider's operator, with the cluster's addresses and token kept secret."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ if TYPE_CHECKING:
     from pulsar_steward.orchestration.connections import SparkPlace
 
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Java options of a driver that does the whole work itself: measured, they halve its processor time."""
+"""Java options of a driver that does all the work itself: measured, they halve its CPU time."""
 
 LOCAL_SPARK = '{"conn_type": "spark", "host": "local[2]"}'
-"""What ``spark_default`` means where nobody defined it: Spark in the task, on two local cores."""
+"""Value of ``spark_default`` if nobody defined it: Spark in the task, on two local cores."""
 
 
 class StewardSpark(SparkSubmitOperator):
     """Submits one of Steward's Spark applications for a cluster.
 
-    The driver always runs in the task. Executors run where ``spark_default`` says; on other machines they get
+    The driver always runs in the task. Executors run where ``spark_default`` sets it; on other machines they get
     Steward's code from here.
 
     Args:
         cluster: The cluster's name in Steward's connections; templated.
-        needs_admin: Whether the job reads the cluster, and so needs its addresses and token.
+        needs_admin: True if the job reads the cluster, and so needs its addresses and token.
     """
 
     template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "cluster")
 
     def __init__(self, *, cluster: str, needs_admin: bool = False, **kwargs: Any) -> None:
-        # Said aloud, as spark-defaults.conf may say otherwise: a driver elsewhere would know neither address nor token.
+        # Explicit, as spark-defaults.conf may set another mode: a driver elsewhere would lack address and token.
         super().__init__(deploy_mode="client", **kwargs)
         self.cluster = cluster
         self.needs_admin = needs_admin
 
     def execute(self, context: Context) -> None:
-        """Hands the secrets over in this process's environment, and submits."""
+        """Passes the secrets in this process's environment, and submits the application."""
         from pulsar_steward.orchestration import connections, home  # noqa: PLC0415 - keeps parsing DAG files light
         from pulsar_steward.policy.load import load_policy  # noqa: PLC0415 - as above
 
@@ -60,7 +60,7 @@ class StewardSpark(SparkSubmitOperator):
         super().execute(context)
 
     def _settle(self, place: SparkPlace) -> None:
-        """What the driver and its executors need at that place."""
+        """Sets what the driver and its executors need at that place."""
         given = {**place.conf, **(self.conf or {})}
         if place.local:
             self.conf = {"spark.driver.extraJavaOptions": QUICK_JAVA, **given}

@@ -1,4 +1,4 @@
-"""What a person took back lately is not proposed again at once: it rests as long as what a person rejected."""
+"""Pause for changes that a person rolled back: they are not proposed again for as long as a rejected one."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from pulsar_steward.policy.approval import ApprovalPolicy
 
 Subject = tuple[str, str]
-"""What a change is about: a namespace's bundle, or a setting of a namespace or topic."""
+"""Subject of a change: a namespace's bundle, or a setting of a namespace or topic."""
 
 
 class TakenBack(msgspec.Struct, frozen=True, kw_only=True):
-    """What one plan took back.
+    """Subjects that one plan rolled back.
 
     Attributes:
-        plan_id: The plan that took it back.
-        subjects: What its steps changed.
-        rests_until: From this moment on it is proposed again, UTC.
+        plan_id: The plan that rolled them back.
+        subjects: Subjects of its steps.
+        rests_until: Time from which on they may be proposed again, UTC.
     """
 
     plan_id: str
@@ -37,7 +37,7 @@ class TakenBack(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def subject_of(change: Change) -> Subject:
-    """What a change is about, whichever value or broker it leads to."""
+    """Subject of a change, whatever its value or target broker."""
     if isinstance(change, ChangeSetting):
         return change.holder, change.name.value
     return change.namespace, change.bundle
@@ -46,13 +46,13 @@ def subject_of(change: Change) -> Subject:
 def taken_back_lately(
     ledger: LedgerReader, cluster: str, policy: ApprovalPolicy, now: datetime
 ) -> tuple[TakenBack, ...]:
-    """What still rests, the newest first.
+    """Rollbacks whose pause is not over, the newest first.
 
     Args:
-        ledger: What was taken back.
+        ledger: The ledger with the rollbacks.
         cluster: The cluster.
-        policy: How long it rests.
-        now: The present, UTC.
+        policy: Length of the pause.
+        now: Current time, UTC.
     """
     rest = timedelta(minutes=policy.ask_again_minutes)
     return tuple(
@@ -67,9 +67,9 @@ def taken_back_lately(
 
 
 def without_taken_back(plan: Plan, lately: Collection[TakenBack]) -> Plan:
-    """The plan without the batches that change nothing but what was taken back lately; its notes name them.
+    """The plan without batches in which every change was rolled back lately; its notes name them.
 
-    What somebody undid may be proposed again with another value, as backlogs move on: so values are not compared.
+    The same change may be proposed with another value, as backlogs develop: so values are not compared.
     """
     resting = {subject: each for each in reversed(tuple(lately)) for subject in each.subjects}
     kept, notes = [], list(plan.notes)

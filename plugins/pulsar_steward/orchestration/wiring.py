@@ -1,4 +1,4 @@
-"""What the DAG files share: the asset that leads from one to the other, parameters that several have, time limits."""
+"""Common parts of the DAG files: the asset that connects them, shared parameters, time limits."""
 
 from __future__ import annotations
 
@@ -11,33 +11,41 @@ from airflow.sdk import Asset, Param
 from pulsar_steward.orchestration.home import default_cluster
 
 PLAN = Asset(name="pulsar_plan", uri="pulsar-steward://plan")
-"""Published by ``pulsar_observe`` where there is a plan to ask about; ``pulsar_remediate`` starts on it."""
+"""Asset published by ``pulsar_observe`` if there is a plan to ask about; it triggers ``pulsar_remediate``."""
 
 QUICK = timedelta(minutes=30)
-"""For a task that asks the ledger, and no broker for long: it takes seconds. It also bounds each of the two parts of an
-approval, before and after somebody answers; the wait between them is `approval.response_timeout_minutes`."""
+"""Time limit of a task that reads the ledger, and no broker for long: it takes seconds.
+
+It also limits each of the two parts of an approval, before and after the answer; the wait between them is limited by
+`approval.response_timeout_minutes`.
+"""
 
 LOOKING = timedelta(hours=2)
-"""For a task that looks through a whole cluster, snapshot or ledger: minutes for a million partitions, and each call is
-over after `admin.total_timeout_seconds`."""
+"""Time limit of a task that reads a whole cluster, snapshot or ledger.
+
+It takes minutes for a million partitions, and each call is over after `admin.total_timeout_seconds`.
+"""
 
 CHANGING = timedelta(hours=12)
-"""For one try of carrying a batch out. It makes no call later than `approval.valid_minutes` after the answer (an hour),
-before which it may wait for another writer (`apply.lease_wait_seconds`), and each step for its pace and its proof. Cut
-short, a try leaves what a crash leaves, and the next one reads the cluster and goes on."""
+"""Time limit of one try of carrying out a batch.
+
+It makes no call later than `approval.valid_minutes` after the answer (an hour), before which it may wait for another
+writer (`apply.lease_wait_seconds`), and each step for its pace and its proof. A try that is cut short is like a crash:
+the next one reads the cluster and goes on.
+"""
 
 
 def spark_app(dag_file: str, name: str) -> str:
-    """The file of a Spark job: in ``STEWARD_SPARK_APPS``, or in ``spark_apps`` beside the folder of a DAG's file."""
+    """File of a Spark job: in ``STEWARD_SPARK_APPS``, or in ``spark_apps`` beside the folder of a DAG's file."""
     folder = os.environ.get("STEWARD_SPARK_APPS") or Path(dag_file).resolve().parents[1] / "spark_apps"
     return str(Path(folder, name))
 
 
 def cluster_param() -> Param:
-    """Which cluster a run is about."""
+    """Run parameter for the cluster."""
     return Param(default_cluster(), type="string", title="Cluster", description="pulsar_admin_<cluster>")
 
 
 def dry_run_param() -> Param:
-    """Whether a run only says what it would call."""
+    """Run parameter for a dry run, which only prints the calls."""
     return Param(False, type="boolean", title="Dry run", description="Print the calls; change nothing.")

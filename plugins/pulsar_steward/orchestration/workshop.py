@@ -1,4 +1,4 @@
-"""What a task works with, opened for its length: ledger, journal, policy, clock, and on demand the cluster."""
+"""Resources of a task, opened for its length: ledger, journal, policy, clock, and on demand the cluster."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Workshop:
-    """One task's things; none of them can change a cluster.
+    """Resources of one task; none of them can change a cluster.
 
     Attributes:
         cluster: The cluster's name in Steward's connections.
@@ -44,8 +44,8 @@ class Workshop:
         ledger_writer: Adds to it.
         journal: Adds answers, outcomes and proofs, and publishes them.
         policy: Thresholds and limits.
-        clock: The present, UTC; not earlier than the ledger's newest row.
-        noted: Where the ledger's chain was seen to end, as it is kept outside of the ledger.
+        clock: Current time, UTC; not earlier than the ledger's newest row.
+        noted: Ends of the ledger's chain that were recorded outside of the ledger.
     """
 
     cluster: str
@@ -58,7 +58,7 @@ class Workshop:
     noted: tuple[Head, ...]
 
     def question(self, plan: Plan, batch_id: str, voice: int, requested_by: str | None, origin: Origin) -> Question:
-        """What a person is asked about a batch; a second one is asked about what the first one approved."""
+        """Approval request for a batch; a second person is asked about the steps that the first one approved."""
         answers = answers_of(self.ledger, plan.plan_id, batch_id, self.run) if voice > 1 else ()
         approved = [each for each in answers[: voice - 1] if each.decision is Decision.APPROVED]
         first = approved[0] if approved else None
@@ -68,13 +68,13 @@ class Workshop:
 
     @contextmanager
     def look(self) -> Iterator[Look]:
-        """The live cluster, to read."""
+        """Opens read access to the live cluster."""
         with Look(connections.admin_settings(self.cluster, self.policy)) as look:
             yield look
 
     @contextmanager
     def bench(self) -> Iterator[Bench]:
-        """The live cluster, to change by what `pulsar_steward.apply` permits."""
+        """Opens access to the live cluster for the changes that `pulsar_steward.apply` permits."""
         settings = connections.admin_settings(self.cluster, self.policy)
         with Bench.opened(
             settings,
@@ -93,11 +93,11 @@ class Workshop:
 
 @contextmanager
 def open_workshop(cluster: str, run: str) -> Iterator[Workshop]:
-    """Opens what a task needs for one cluster, to look at it and to plan.
+    """Opens the resources that a task needs to read one cluster and to plan.
 
     Raises:
         LedgerError: If the ledger cannot be reached.
-        PolicyError: If the cluster's policy is not there, or does not hold up.
+        PolicyError: If the cluster's policy does not exist, or is not valid.
     """
     with _ledger() as engine, _opened(engine, cluster, run) as shop:
         yield shop
@@ -105,12 +105,12 @@ def open_workshop(cluster: str, run: str) -> Iterator[Workshop]:
 
 @contextmanager
 def open_workshop_of_plan(plan_id: str, run: str) -> Iterator[Workshop]:
-    """Opens what a task needs for the cluster of a recorded plan: what acts takes it from nowhere else.
+    """Opens the resources for the cluster of a recorded plan: a task that acts takes the cluster from nowhere else.
 
     Raises:
         NotInLedger: If there is no such plan.
         LedgerError: If the ledger cannot be reached, or the plan is not what was recorded.
-        PolicyError: If the cluster's policy is not there, or does not hold up.
+        PolicyError: If the cluster's policy does not exist, or is not valid.
     """
     with _ledger() as engine, _opened(engine, LedgerReader(engine).plan(plan_id).cluster, run) as shop:
         yield shop
