@@ -1,1 +1,1 @@
-"""Findings, plans and outcomes in words, for approvals, reports and pages. Reads nothing and changes nothing."""
+"""Texts about findings, plans and outcomes, for approvals, reports and pages. Reads nothing and changes nothing."""

@@ -1,4 +1,4 @@
-"""What a person reads before agreeing: which bundles move where and why, what it costs, and how to go back."""
+"""Text of an approval request: which bundles move where and why, the cost, and how to undo it."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 
 def subject(plan: Plan, batch: Batch, *, second: bool = False) -> str:
-    """One line for the list of what waits."""
+    """One-line title for Airflow's list of open requests."""
     return shown(f"{plan.cluster}: {batch.title}{' (second approval)' if second else ''}")
 
 
 def body(plan: Plan, batch: Batch, policy: Policy, *, first: RecordedAnswer | None = None) -> str:
-    """The whole text of an approval, Markdown.
+    """Body of an approval request, in Markdown.
 
     Args:
         plan: The plan.
         batch: Its batch.
-        policy: Says what an approval means.
+        policy: The policy with the terms of an approval.
         first: The approval that a second person is asked to confirm; None: the first one is asked.
     """
     parts = [
@@ -60,12 +60,12 @@ def body(plan: Plan, batch: Batch, policy: Policy, *, first: RecordedAnswer | No
 
 
 def labels(batch: Batch) -> dict[str, str]:
-    """Step id to the words beside its tick."""
+    """Labels of the steps' checkboxes, by step id."""
     return {step.step_id: shown(f"{step.step_id}: {short(step.change)}") for step in batch.steps}
 
 
 def short(change: Change) -> str:
-    """A change in a few words, with names as they came."""
+    """A change in a few words, with names unescaped."""
     match change:
         case UnloadBundle():
             return f"move {_bundle(change)} from {change.source} to {change.target}"
@@ -77,7 +77,7 @@ def short(change: Change) -> str:
 
 
 def _bundle(change: BundleChange) -> str:
-    """With its namespace, where a batch may be about several."""
+    """Bundle of a change, with its namespace unless that is the system namespace."""
     return change.bundle if change.namespace == TC_NAMESPACE else f"{change.namespace}/{change.bundle}"
 
 
@@ -95,7 +95,7 @@ def _lead(batch: Batch) -> str:
 
 
 def _way_back(plan: Plan, batch: Batch) -> Iterator[str]:
-    """What is taken back, who had approved it and when, and what of it stays as it is now."""
+    """Section of a rollback: what is rolled back, who had approved it and when, and what is not rolled back."""
     if not batch.is_way_back:
         return
     yield f"**{text(batch.title)}.**"
@@ -105,7 +105,7 @@ def _way_back(plan: Plan, batch: Batch) -> Iterator[str]:
 
 
 def _warnings(steps: Sequence[Step]) -> Iterator[str]:
-    """What stops producers or deletes messages, in the largest letters there are."""
+    """Warnings, as headings of the highest level, for changes that stop producers or delete messages."""
     for step in steps:
         change = step.change
         if not isinstance(change, ChangeSetting):
@@ -119,7 +119,7 @@ def _warnings(steps: Sequence[Step]) -> Iterator[str]:
 
 
 def _lost_at_once(step: Step) -> str:
-    """How much is gone at once, or what the guard of the room that a quota leaves said."""
+    """Data that is deleted at once, or the result of the guard that checks the room below a quota."""
     change, loss = step.change, step.loss if isinstance(step.loss, Loss) else None
     if not isinstance(change, ChangeSetting):
         return ""
@@ -145,7 +145,7 @@ def _evicted(loss: Loss) -> str:
 
 
 def _lost_by_topic(step: Step) -> Iterator[str]:
-    """The worst topics, and how many there are beyond these."""
+    """The topics with the largest losses, and the number of further ones."""
     if not isinstance(step.loss, Loss):
         return
     for each in step.loss.topics:
@@ -169,7 +169,7 @@ def _reasons(batch: Batch) -> str:
 
 
 def _since(finding: Finding) -> str:
-    """How long it has stood, where that is more than this once."""
+    """Age of a finding; empty if only one snapshot has it."""
     if finding.first_seen is None or finding.snapshots_in_a_row < 2:  # noqa: PLR2004 - once is no row
         return ""
     return f"Since {finding.first_seen:%Y-%m-%d %H:%M} UTC, {finding.snapshots_in_a_row} snapshots in a row. "
@@ -206,7 +206,7 @@ def _steps(steps: Sequence[Step]) -> str:
 
 
 def _sums(batch: Batch) -> Iterator[str]:
-    """How proposed settings come about, with the numbers."""
+    """Reasons for the values of proposed settings, with the numbers."""
     sums = [f"{step.step_id}: {step.why}." for step in batch.steps if isinstance(step.change, ChangeSetting)]
     if sums and not batch.is_way_back:
         yield "### How the values come about"
@@ -214,7 +214,7 @@ def _sums(batch: Batch) -> Iterator[str]:
 
 
 def _guards(steps: Sequence[Step]) -> str:
-    """Each guard once where all steps pass it; every veto by itself."""
+    """Names of the guards if all steps pass them; otherwise every veto by itself."""
     guards = list(dict.fromkeys(result.guard for step in steps for result in step.guards))
     vetoes = [
         f"{step.step_id}: {result.guard}: {result.reason}"

@@ -1,4 +1,4 @@
-"""Small Markdown: names of tenants and topics come from outside, and must stay names."""
+"""Small Markdown writer: names of tenants and topics come from outside, and are escaped."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ if TYPE_CHECKING:
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&])")
 _FIRST = re.compile(r"^(\d+(?=\.)|(?=[-=]))")
-"""Before ``-``, ``=`` and the dot of ``1.``, which begin a list, a line across or a heading at the start of a line."""
+"""Characters that begin a list, a line or a heading at the start of a line: ``-``, ``=`` and the dot of ``1.``."""
 
 _BREAKS = re.compile(r"([`|])")
 _ADDRESS = re.compile(r"https?://|ftp://|www\.|[-.+\w]@[-\w]+\.[-\w]", re.IGNORECASE)
-"""What GitHub's Markdown makes links of without being told to."""
+"""Addresses that GitHub's Markdown turns into links by itself."""
 
 
 def text(words: object) -> str:
-    """Words with nothing in them that Markdown would take for its own, on one line.
+    """Escapes text for Markdown, on one line.
 
     An address is set as code. A backslash would not keep it from becoming a link: Airflow's pages look for addresses
-    once backslashes are gone. Blanks in a row become one, as Markdown would show them.
+    after they removed backslashes. Several spaces become one, as Markdown would show them.
     """
     line = " ".join(_word(word) for word in shown(words).split(" ") if word)
     return _FIRST.sub(r"\1\\", line)
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: frozenset[int] = frozenset()) -> str:
-    """A table; cells are escaped, and the columns with these indices are set to the right."""
+    """Table; cells are escaped, and the columns with these indices are aligned to the right."""
     lines = [
         _row([text(cell) for cell in header]),
         _row(["--:" if column in numbers else "---" for column in range(len(header))]),
@@ -40,17 +40,17 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: f
 
 
 def bullets(items: Iterable[object]) -> str:
-    """A list; items are escaped."""
+    """Bulleted list; items are escaped."""
     return "\n".join(f"- {text(item)}" for item in items)
 
 
 def codes(lines: Iterable[object]) -> str:
-    """A list of lines that are shown as they are: Airflow's pages run the lines of a fenced block together."""
+    """List of lines as code, one by one: Airflow's pages join the lines of a fenced block."""
     return "\n".join(f"- {_code(shown(line))}" for line in lines)
 
 
 def _word(word: str) -> str:
-    """Escaped, or as code where it holds an address; no code holds a backtick, or what would end a table's cell."""
+    """Escapes a word, or sets it as code where it contains an address; code contains no backtick or end of a cell."""
     if not _ADDRESS.search(word):
         return _SPECIAL.sub(r"\\\1", word)
     parts = _BREAKS.split(word)
@@ -58,7 +58,7 @@ def _word(word: str) -> str:
 
 
 def _code(line: str) -> str:
-    """Backticks within it cannot end it: the ones around it are more in a row."""
+    """Sets a line as code, between more backticks in a row than the line contains."""
     fence = "`" * (max((len(run) for run in re.findall(r"`+", line)), default=0) + 1)
     padding = " " if "`" in line else ""
     return f"{fence}{padding}{line}{padding}{fence}"

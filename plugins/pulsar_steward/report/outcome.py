@@ -1,4 +1,4 @@
-"""What came of a run, as Markdown: for the log, the run's report and whoever is on call."""
+"""Report of a run, as Markdown: for the log, the run's report and whoever is on call."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class BatchStory(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that happened to one batch in one run."""
+    """Records of one batch in one run."""
 
     plan: Plan
     batch: Batch
@@ -26,12 +26,12 @@ class BatchStory(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def troubles(self) -> tuple[str, ...]:
-        """What an operator has to look at; a rejection is none, a malformed answer is."""
+        """Problems that an operator has to look at; a rejection is none, a malformed answer is."""
         return tuple(map(shown, _troubles(self)))
 
 
 def story(stories: list[BatchStory]) -> str:
-    """The report of a run."""
+    """Report of a run."""
     return "\n\n".join(_one(each) for each in stories) or "There was nothing to do."
 
 
@@ -50,7 +50,7 @@ def _troubles(told: BatchStory) -> Iterator[str]:
 
 
 def _undone(told: BatchStory, where: str) -> Iterator[str]:
-    """Steps that did not come to what was approved; also where the approval was withdrawn while they were under way."""
+    """Steps whose outcome differs from what was approved; also where the approval was withdrawn meanwhile."""
     answer = told.answer
     approved = answer.step_ids if answer and answer.decision is Decision.APPROVED else ()
     known = {outcome.step_id for outcome in told.outcomes}
@@ -73,7 +73,7 @@ def _one(told: BatchStory) -> str:
 
 
 def _onwards(told: BatchStory) -> Iterator[str]:
-    """How to go on, and how to go back, where a batch stopped before its end or changed something."""
+    """How to continue, and how to roll back, for a batch that stopped early or changed something."""
     outcomes = {row.outcome for row in told.outcomes}
     done = [row.step_id for row in told.outcomes if row.outcome is Outcome.DONE]
     if outcomes - {Outcome.DONE} and told.answer and told.answer.decision is Decision.APPROVED:

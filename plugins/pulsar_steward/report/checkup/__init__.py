@@ -1,1 +1,1 @@
-"""A check-up of one cluster as people and programs read it: one document, shown in a terminal, as a page, as JSON."""
+"""Report of a check-up of one cluster: one document, rendered for a terminal, as an HTML page and as JSON."""

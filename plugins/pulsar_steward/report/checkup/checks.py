@@ -1,4 +1,4 @@
-"""Every check of the catalog with what the snapshot's verdicts and findings say of it; none is left out."""
+"""Reports of all checks of the catalog, with the snapshot's verdicts and findings; no check is left out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def check_reports(
     findings: Sequence[Finding], verdicts: Sequence[Verdict], catalog: Mapping[str, CheckWords] = BY_ID
 ) -> tuple[CheckReport, ...]:
-    """The checks in the catalog's order, then those that only the snapshot knows."""
+    """Reports in the catalog's order, then those of checks that only the snapshot has."""
     found: defaultdict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
         found[finding.check_id].append(finding)
@@ -57,7 +57,7 @@ def _finding(finding: Finding) -> FindingReport:
 
 
 def _unsaid(check_id: str, findings: Sequence[Finding]) -> Verdict:
-    """A check without a verdict is not clear."""
+    """Verdict for a check that has none: it is never "clear"."""
     if findings:
         return Verdict(check_id=check_id, outlook=Outlook.FOUND, reason=findings[0].evidence)
     reason = "The snapshot was diagnosed without this check: diagnose it again."

@@ -1,4 +1,4 @@
-"""Puts the document of a check-up together: a diagnosed snapshot, and the plan that would follow from it."""
+"""Composition of a check-up's document from a diagnosed snapshot, and the plan that would follow from it."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy) -> Checkup:
     """The check-up of a snapshot.
 
     Args:
-        snapshot: Diagnosed already.
-        plan: What the planners make of it.
-        policy: The cluster's thresholds and limits, as the plan rests on them.
+        snapshot: A diagnosed snapshot.
+        plan: The planners' result for it.
+        policy: The cluster's thresholds and limits, as used for the plan.
 
     Raises:
         SnapshotError: If the snapshot cannot be read or was not diagnosed.
@@ -59,14 +59,14 @@ def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy) -> Checkup:
 
 
 def outcome_of(counts: Counts) -> Outcome:
-    """Information is no trouble; and where no check at all could say that it is clear, nothing is known to be well."""
+    """Overall outcome: information is no problem, but without any check that is clear, health is not known."""
     if counts.critical or counts.warning:
         return Outcome.FINDINGS
     return Outcome.HEALTHY if counts.checks_clear else Outcome.COULD_NOT_LOOK
 
 
 def counts_of(checks: Sequence[CheckReport]) -> Counts:
-    """Findings by severity, and checks by outlook."""
+    """Number of findings by severity, and of checks by outlook."""
     severities = Counter(finding.severity for check in checks for finding in check.findings)
     outlooks = Counter(check.outlook for check in checks)
     return Counts(
@@ -79,7 +79,7 @@ def counts_of(checks: Sequence[CheckReport]) -> Counts:
 
 
 def steward_version() -> str:
-    """The version of Steward that is installed; ``unknown`` where it only lies on the path."""
+    """Installed version of Steward; ``unknown`` where it is only on the path."""
     try:
         return version("pulsar-steward")
     except PackageNotFoundError:

@@ -29,7 +29,7 @@ class Outcome(StrEnum):
 
     @property
     def exit_code(self) -> int:
-        """How the command line says it: 0, 1 and 2."""
+        """Exit code of the command line: 0, 1 and 2."""
         return list(Outcome).index(self)
 
 
@@ -90,7 +90,7 @@ class CheckReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def findings_in_all(self) -> int:
-        """Those that are listed, and the others."""
+        """Number of findings, listed or not."""
         return len(self.findings) + self.not_listed
 
 
@@ -137,10 +137,10 @@ class Checkup(msgspec.Struct, frozen=True, kw_only=True):
     measures: Measures
 
     def with_outlook(self, outlook: Outlook) -> tuple[CheckReport, ...]:
-        """The checks of one outlook, in order."""
+        """Checks of one outlook, in order."""
         return tuple(check for check in self.checks if check.outlook is outlook)
 
     def worst_first(self) -> tuple[CheckReport, ...]:
-        """The checks that found something, the worst first, those alike in the guide's order."""
+        """Checks with findings, by descending severity, then in the guide's order."""
         found = self.with_outlook(Outlook.FOUND)
         return tuple(sorted(found, key=lambda check: -check.severity.rank if check.severity else 1))

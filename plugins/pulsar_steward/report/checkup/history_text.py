@@ -1,4 +1,4 @@
-"""What became of a recorded plan, as lines for a terminal: who answered, what was done, what the brokers showed."""
+"""History of a recorded plan, as lines for a terminal: answers, outcomes, and the state of the brokers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Story(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that the ledger has of one batch, oldest first."""
+    """All records of one batch in the ledger, oldest first."""
 
     asked_at: datetime | None
     answers: tuple[RecordedAnswer, ...]
@@ -29,14 +29,14 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def under_way(self) -> tuple[Intent, ...]:
-        """Calls that were about to be made, and of which no outcome is recorded yet."""
+        """Calls that were about to be made, and have no recorded outcome yet."""
         ended = {outcome.intent_id for outcome in self.outcomes}
         latest = {intent.step_id: intent for intent in self.intents}
         return tuple(intent for intent in latest.values() if intent.intent_id not in ended)
 
 
 def header_lines(plan: Plan, row: PlanRow, width: int) -> Iterator[Text]:
-    """What the plan is, and whether another took its place."""
+    """Lines about the plan, and the plan that superseded it."""
     yield from wrapped(f"Plan {plan.plan_id}", width, style="heading")
     yield from wrapped(
         f"cluster {plan.cluster}, snapshot {plan.snapshot_id}, recorded {_at(row.created_at)}; SHA-256 {plan.digest},"
@@ -49,7 +49,7 @@ def header_lines(plan: Plan, row: PlanRow, width: int) -> Iterator[Text]:
 
 
 def story_lines(story: Story, width: int) -> Iterator[Text]:
-    """What became of one batch."""
+    """Lines about the history of one batch."""
     yield from heading("What became of it")
     yield from bullets(_said(story), width)
 

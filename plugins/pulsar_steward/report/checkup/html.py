@@ -1,4 +1,4 @@
-"""A check-up as one page that needs nothing else: scripts and style within it, no address, light and dark."""
+"""A check-up as a self-contained HTML page: scripts and style included, no external address, light and dark."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from pulsar_steward.report.checkup.document import Checkup
 
 MOST_OPEN = 5
-"""Findings of one check that lie open on the page; the others unfold."""
+"""Findings of one check that are visible at first; the others unfold."""
 
 
 def as_html(checkup: Checkup) -> str:
-    """The page. Whatever comes from the cluster is escaped."""
+    """Renders the page. All data from the cluster is escaped."""
     from pulsar_steward.report.checkup.charts.all import charts_of  # noqa: PLC0415 - plotly takes long to load
     from pulsar_steward.report.checkup.charts.script import figures_json, scripts  # noqa: PLC0415 - as above
 
@@ -47,7 +47,7 @@ def as_html(checkup: Checkup) -> str:
 
 
 def coded(words: object) -> Markup:
-    """Words of Steward's own, with what stands between backticks as code; a name would lose its backticks by that."""
+    """Renders text between backticks as code; only for Steward's own texts, as a name would lose its backticks."""
     line = shown(words)
     parts = line.split("`")
     if len(parts) % 2 == 0:
@@ -57,7 +57,7 @@ def coded(words: object) -> Markup:
 
 
 def _shown(value: object) -> object:
-    """Every value that the template names, before it is escaped; markup was made here, of what was shown already."""
+    """Applies `shown` to every value of the template, before it is escaped; markup was made here, of shown text."""
     return value if isinstance(value, Markup) else shown(value)
 
 

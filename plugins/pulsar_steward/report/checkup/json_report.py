@@ -13,5 +13,5 @@ if TYPE_CHECKING:
 
 
 def as_json(checkup: Checkup) -> str:
-    """The document, indented, with a line break at its end; whatever cannot be seen is escaped."""
+    """The document, indented, with a line break at its end; invisible characters are escaped."""
     return shown_json(msgspec.json.format(msgspec.json.encode(checkup), indent=2)).decode() + "\n"

@@ -1,4 +1,4 @@
-"""A plan as lines for a terminal: every step with its reason, its cost, its guards, its call and its way back."""
+"""A plan as lines for a terminal: every step with its reason, cost, guards, call and undo."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def plan_lines(plan: Plan, reasons: Sequence[str], width: int) -> Iterator[Text]
     """A whole plan.
 
     Args:
-        plan: What is proposed.
-        reasons: Why it is no more than that.
+        plan: The plan.
+        reasons: Reasons why no more is proposed.
         width: Columns of the terminal.
     """
     width = fitting(width)
@@ -39,7 +39,7 @@ def plan_lines(plan: Plan, reasons: Sequence[str], width: int) -> Iterator[Text]
 
 
 def batch_lines(batch: Batch, width: int) -> Iterator[Text]:
-    """One batch: what a person would be asked to approve together."""
+    """One batch: the steps that a person would be asked to approve together."""
     yield Text()
     yield from wrapped(f"Batch {batch.batch_id}: {batch.title}", width, style="heading")
     for finding in batch.findings:

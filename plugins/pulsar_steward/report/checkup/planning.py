@@ -1,4 +1,4 @@
-"""What would be proposed, and why it is no more than that: silence is no answer."""
+"""Summary of what would be proposed, with the reasons why no more is."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _OWN_QUOTAS = (
 )
 
 _THRESHOLDS = ("minimum_", "warning_", "critical_")
-"""What the names of a policy's thresholds begin with; its other keys say how to remedy."""
+"""Prefixes of the names of a policy's thresholds; its other keys are about remedies."""
 
 
 def planning_of(plan: Plan, checks: Sequence[CheckReport], policy: Policy) -> Planning:
-    """A plan in short, and why it is no more: notes of planners and guards, then what each check leaves out and why.
+    """Summary of a plan, and why it has no more: notes of planners and guards, then the reasons by check.
 
     Args:
-        plan: What the planners make of the snapshot.
-        checks: All of them.
+        plan: The planners' result for the snapshot.
+        checks: All checks.
         policy: The thresholds in force.
     """
     remediable = tuple(_not_remedied(plan, checks, policy))
@@ -55,14 +55,14 @@ def _proposed(batch: Batch) -> ProposedBatch:
 
 
 def _not_remedied(plan: Plan, checks: Sequence[CheckReport], policy: Policy) -> Iterator[str]:
-    """A reason for each check that a planner could remedy and that no batch answers."""
+    """A reason for each check that a planner could remedy and that no batch resolves."""
     for check in checks:
         if check.remedied_by is None or _is_answered(check, plan):
             continue
         if _is_trouble(check):
             yield from _found_but_unplanned(check, policy, explained=bool(plan.notes))
         elif plan.batches or check.outlook is Outlook.UNKNOWN:
-            continue  # beside a plan it is no news that all else is well; what is unknown is told with the others
+            continue  # beside a plan, clear checks are not worth a line; unknown ones are listed with the others
         elif check.severity is Severity.INFO:
             yield (
                 f"{check.check_id} is information only, and a remedy is proposed from a warning on"
@@ -73,7 +73,7 @@ def _not_remedied(plan: Plan, checks: Sequence[CheckReport], policy: Policy) -> 
 
 
 def _is_answered(check: CheckReport, plan: Plan) -> bool:
-    """Whether a batch answers a check; of full topics each has to be named, as a planner passes over most of them."""
+    """True if a batch resolves a check; of topics near a quota each has to be named, as planners skip most."""
     findings = (finding for batch in plan.batches for finding in batch.findings)
     answered = {finding.subject for finding in findings if finding.check_id == check.check_id}
     if check.check_id not in OF_FULL_TOPICS:
@@ -83,7 +83,7 @@ def _is_answered(check: CheckReport, plan: Plan) -> bool:
 
 
 def _found_but_unplanned(check: CheckReport, policy: Policy, *, explained: bool) -> Iterator[str]:
-    """Planners say themselves why they propose nothing; where they do not, how far the finding got is said."""
+    """Reason for a finding without a plan, unless the planners' notes explain it."""
     needed, of_topics = policy.plan.standing_snapshots, check.check_id in OF_FULL_TOPICS
     stood = max(finding.snapshots_in_a_row for finding in check.findings)
     if explained and not of_topics:
@@ -97,7 +97,7 @@ def _found_but_unplanned(check: CheckReport, policy: Policy, *, explained: bool)
 
 
 def _thresholds(check: CheckReport, policy: Policy) -> str:
-    """The values in force, in parentheses; nothing where the check has none."""
+    """Thresholds in force, in parentheses; empty if the check has none."""
     section = getattr(policy, check.check_id.replace("-", "_"), None)
     values = section.model_dump() if section is not None else {}
     named = [f"{name} {value}" for name, value in values.items() if name.startswith(_THRESHOLDS)]
@@ -112,7 +112,7 @@ def _by_hand(checks: Sequence[CheckReport]) -> tuple[str, ...]:
 
 
 def _not_judged(checks: Sequence[CheckReport]) -> Iterator[str]:
-    """Which data was missing, once for all the checks that miss it."""
+    """Missing data, once for all the checks that need it."""
     by_reason: defaultdict[str, list[str]] = defaultdict(list)
     for check in checks:
         if check.outlook is Outlook.UNKNOWN:
@@ -122,7 +122,7 @@ def _not_judged(checks: Sequence[CheckReport]) -> Iterator[str]:
 
 
 def _clear(checks: Sequence[CheckReport]) -> Iterator[str]:
-    """Said where there is nothing else to see: looking and finding nothing is not the same as not looking."""
+    """Line for clear checks, if there is nothing else: finding nothing is not the same as not looking."""
     ids = [check.check_id for check in checks if check.outlook is Outlook.CLEAR]
     if ids and not any(_is_trouble(check) for check in checks):
         yield f"Clear, with nothing to change: {', '.join(ids)}."

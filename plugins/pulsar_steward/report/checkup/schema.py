@@ -1,4 +1,4 @@
-"""The JSON schema of a check-up, made of the document's own classes: docs/checkup.schema.json is a copy of it."""
+"""JSON schema of a check-up, generated from the document's classes: docs/checkup.schema.json is a copy of it."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def schema() -> dict[str, Any]:
 
 
 def schema_text() -> str:
-    """The schema as a file holds it."""
+    """The schema as the text of a file."""
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"

@@ -1,8 +1,8 @@
 """A check-up as lines for a terminal: the worst first, readable on 80 columns, without colour and in a pipe.
 
-For a person in trouble: what was found, what to do, and then a line for each part of the guide that is clear. Why a
-check is clear or could not judge, and that nothing is proposed for it, is told where that is asked for, and always in
-the JSON and on the page.
+It is for a person in trouble: the findings, what to do, and then a line for each section of the guide that is clear.
+The reasons why a check is clear or could not judge, and that nothing is proposed for it, are added on request, and
+always in the JSON and on the page.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pulsar_steward.report.checkup.document import About, CheckReport, Checkup, Counts, FindingReport
 
 MOST_LISTED = 3
-"""Findings of one check that are told here; a reader who asks for all of them, JSON and page have more."""
+"""Findings of one check that are listed by default; verbose output, JSON and page have more."""
 
 MOST_UNREAD = 20
 """Brokers and namespaces that are named one by one when they could not be read."""
@@ -36,9 +36,9 @@ def lines(checkup: Checkup, width: int, *, verbose: bool = False) -> Iterator[Te
     """The report, line by line.
 
     Args:
-        checkup: What is said.
+        checkup: The check-up.
         width: Columns of the terminal.
-        verbose: Whether every finding, reason and source is told.
+        verbose: True: add every finding, reason and source.
     """
     width = fitting(width)
     yield from _header(checkup.about, width)
@@ -57,7 +57,7 @@ def lines(checkup: Checkup, width: int, *, verbose: bool = False) -> Iterator[Te
 
 
 def verdict(checkup: Checkup) -> str:
-    """The whole in a sentence."""
+    """Overall result in a sentence."""
     match checkup.outcome:
         case Outcome.FINDINGS:
             troubles = checkup.counts.critical + checkup.counts.warning
@@ -71,7 +71,7 @@ def verdict(checkup: Checkup) -> str:
 
 
 def tally(counts: Counts) -> str:
-    """The figures in a line."""
+    """Counts of findings and checks in a line."""
     return (
         f"{counts.critical:,} critical, {count(counts.warning, 'warning')}, {counts.info:,} info;"
         f" {count(counts.checks_clear, 'check')} clear, {counts.checks_unknown:,} unknown"
@@ -117,7 +117,7 @@ def _because(reason: str | None) -> str:
 
 
 def _found(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
-    """The checks that found something, the worst first, with their worst findings."""
+    """Checks with findings, the worst first, with their worst findings."""
     found = checkup.worst_first()
     if not found:
         return
@@ -137,14 +137,14 @@ def _found(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
 
 
 def _advice(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
-    """What to do about each of them, in the same order; about information only where that is asked for."""
+    """Advice for each of them, in the same order; for information only on request."""
     found = checkup.worst_first()
     if not found:
         return
     told = [check for check in found if verbose or not _is_quiet(check)]
     yield from heading("What to do")
     for check in told:
-        helped = f": {remedy(check)}" if check.remedied_by else ""  # of the others the proposal says it, once
+        helped = f": {remedy(check)}" if check.remedied_by else ""  # for the others the proposal says it, once
         yield Text()
         yield from wrapped(f"{check.check_id}{helped}", width)
         yield from numbered(check.advice, width, indent=2)
@@ -157,19 +157,19 @@ def _advice(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
 
 
 def _is_quiet(check: CheckReport) -> bool:
-    """Whether a check found no trouble: nothing, or information."""
+    """True if a check found no problem: nothing, or information."""
     return check.outlook is not Outlook.FOUND or check.severity is Severity.INFO
 
 
 def remedy(check: CheckReport) -> str:
-    """Whether Steward can help, in a sentence."""
+    """Sentence that says whether Steward can propose a remedy."""
     if check.remedied_by is None:
         return "Steward has no remedy for this: it takes a person."
     return f"Steward can propose a remedy ({check.remedied_by}), for a person to approve."
 
 
 def standing(finding: FindingReport) -> str:
-    """How long it has stood; nothing where only this snapshot shows it."""
+    """Age of a finding; empty if only this snapshot has it."""
     if finding.first_seen is None or finding.snapshots_in_a_row <= 1:
         return ""
     return (
@@ -178,7 +178,7 @@ def standing(finding: FindingReport) -> str:
 
 
 def _finding(finding: FindingReport, check: CheckReport, about: About, width: int) -> Iterator[Text]:
-    """One finding; its severity and subject are said where they are not those of the check and of the evidence."""
+    """One finding; its severity and subject are added where they differ from those of the check and of the evidence."""
     severity = "" if finding.severity is check.severity else f"{finding.severity.upper()} "
     subject = "" if _is_named(finding, about) else f"{finding.subject}: "
     since = f" {standing(finding)}" if standing(finding) else ""
@@ -186,14 +186,14 @@ def _finding(finding: FindingReport, check: CheckReport, about: About, width: in
 
 
 def _is_named(finding: FindingReport, about: About) -> bool:
-    """Whether the subject is the cluster, which the first line names, or the evidence has topic and subscription."""
+    """True if the subject is the cluster, which the first line names, or is within the evidence."""
     names = (re.escape(name) for name in finding.subject.split(" subscription ", 1))
     whole = (rf"(?<![\w/:.-]){name}(?![\w/:-]|\.\w)" for name in names)
     return finding.subject == about.cluster or all(re.search(name, finding.evidence) for name in whole)
 
 
 def _not_judged(checkup: Checkup, width: int) -> Iterator[Text]:
-    """Which checks could not judge, in a paragraph."""
+    """Paragraph with the checks that could not judge."""
     checks = checkup.with_outlook(Outlook.UNKNOWN)
     if not checks:
         return
@@ -203,7 +203,7 @@ def _not_judged(checkup: Checkup, width: int) -> Iterator[Text]:
 
 
 def _clear(checkup: Checkup, width: int) -> Iterator[Text]:
-    """How many checks of each part of the guide are clear, in a line each."""
+    """Number of clear checks in each section of the guide, in a line each."""
     clear = Counter(check.section for check in checkup.with_outlook(Outlook.CLEAR))
     if not clear:
         return
@@ -216,7 +216,7 @@ def _clear(checkup: Checkup, width: int) -> Iterator[Text]:
 
 
 def _reasons(checkup: Checkup, outlook: Outlook, title: str, width: int) -> Iterator[Text]:
-    """Every check of an outlook with its reason; checks of one reason stand together."""
+    """Checks of an outlook with their reasons; checks with the same reason are listed together."""
     checks = checkup.with_outlook(outlook)
     if not checks:
         return
@@ -230,7 +230,7 @@ def _reasons(checkup: Checkup, outlook: Outlook, title: str, width: int) -> Iter
 
 
 def _planning(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
-    """What would be proposed, and why it is no more."""
+    """Proposed batches, and why no more is proposed."""
     planning, reasons = checkup.planning, _why_no_more(checkup, verbose=verbose)
     yield from heading("What Steward would propose")
     for batch in planning.batches:
@@ -246,9 +246,9 @@ def _planning(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
 
 
 def _why_no_more(checkup: Checkup, *, verbose: bool) -> list[str]:
-    """Why no more is proposed, but for what only repeats what the report says of checks that are clear or unknown.
+    """Reasons why no more is proposed, without those that repeat what the report says of clear or unknown checks.
 
-    How far from its thresholds a check is, and that information asks for nothing, is told where it is asked for.
+    That a check is below its thresholds, or is information only, is added on request.
     """
     clear = ", ".join(check.check_id for check in checkup.with_outlook(Outlook.CLEAR))
     unknown = checkup.with_outlook(Outlook.UNKNOWN)

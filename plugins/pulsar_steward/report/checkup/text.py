@@ -1,4 +1,4 @@
-"""Lines for a terminal: wrapped between words only, and names from outside cannot steer the terminal."""
+"""Lines for a terminal: wrapped between words only, with names from outside that cannot control the terminal."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 WIDEST = 100
-"""Columns; longer lines are hard to read, however wide the terminal is."""
+"""Largest width in columns; longer lines are hard to read, however wide the terminal is."""
 
 NARROWEST = 40
-"""Columns below which nothing is wrapped any narrower."""
+"""Smallest width in columns that lines are wrapped to."""
 
 STYLES = {
     "critical": "bold red",
@@ -27,11 +27,11 @@ STYLES = {
     "heading": "bold underline",
     "quiet": "dim",
 }
-"""What colour adds; every one of them is said in words as well."""
+"""Styles; each of them only adds to what the words say as well."""
 
 
 def fitting(width: int) -> int:
-    """The columns to write in, of those that there are."""
+    """Width to write in, for a terminal of this width."""
     return max(NARROWEST, min(width, WIDEST))
 
 
@@ -39,9 +39,9 @@ def wrapped(words: object, width: int, *, first: str | Text = "", indent: int = 
     """A paragraph; a name that is longer than a line stays whole, so that it can be copied.
 
     Args:
-        words: What is said, as it came.
+        words: The text, unescaped.
         width: Columns.
-        first: What stands before the first line, in the indentation of the others.
+        first: Text before the first line, within the indentation of the others.
         indent: Columns before every line.
         style: One of `STYLES`, for the words, or none.
     """
@@ -53,23 +53,23 @@ def wrapped(words: object, width: int, *, first: str | Text = "", indent: int = 
 
 
 def heading(words: str) -> Iterator[Text]:
-    """A line that parts, with an empty one before it."""
+    """Heading, with an empty line before it."""
     yield Text()
     yield Text(shown(words), STYLES["heading"])
 
 
 def numbered(steps: Iterable[str], width: int, indent: int) -> Iterator[Text]:
-    """Steps in their order."""
+    """Numbered list."""
     for number, step in enumerate(steps, start=1):
         yield from wrapped(step, width, first=f"{' ' * indent}{number}. ", indent=indent + 3)
 
 
 def bullets(items: Iterable[str], width: int, indent: int = 2) -> Iterator[Text]:
-    """A list."""
+    """Bulleted list."""
     for item in items:
         yield from wrapped(item, width, first=f"{' ' * (indent - 2)}- ", indent=indent)
 
 
 def count(number: int, thing: str) -> str:
-    """``1 topic``, ``2,000 topics``."""
+    """Number with its noun: ``1 topic``, ``2,000 topics``."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"

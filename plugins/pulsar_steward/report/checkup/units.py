@@ -1,4 +1,4 @@
-"""Figures in words that fit them."""
+"""Figures as text, in fitting units."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _HUNDREDS = 100
 
 
 def in_bytes(number: float) -> str:
-    """Bytes in a unit that fits: ``1.5 GiB``."""
+    """Bytes in a fitting unit: ``1.5 GiB``."""
     size, unit = float(number), 0
     while size >= _STEP and unit < len(_UNITS) - 1:
         size, unit = size / _STEP, unit + 1
@@ -16,7 +16,7 @@ def in_bytes(number: float) -> str:
 
 
 def in_figures(number: float) -> str:
-    """A count, or a rate with as many decimals as tell: ``1,234``, ``0.25``."""
+    """A count, or a rate with the decimals that matter: ``1,234``, ``0.25``."""
     if number == int(number) or abs(number) >= _HUNDREDS:
         return f"{number:,.0f}"
     return f"{number:,.2f}"

@@ -1,1 +1,1 @@
-"""The charts of a check-up's page: figures of plotly, each with a table that says the same in words."""
+"""Charts of a check-up's page: plotly figures, each with a table of the same figures."""

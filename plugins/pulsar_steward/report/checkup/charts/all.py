@@ -27,12 +27,12 @@ NO_TRENDS = (
 
 
 def charts_of(checkup: Checkup) -> tuple[Chart, ...]:
-    """The charts; where there is nothing to draw, what that means is said in its place."""
+    """The charts; a chart without data has a sentence that says what that means."""
     return tuple(_paired(_in_order(checkup)))
 
 
 def _paired(charts: Sequence[Chart]) -> Iterator[Chart]:
-    """Those of half a width, of which one that has no neighbour takes all of it."""
+    """Charts of half a width in pairs; one without a neighbour gets the full width."""
     for half, run in groupby(charts, key=lambda chart: chart.half):
         *before, last = run
         yield from before

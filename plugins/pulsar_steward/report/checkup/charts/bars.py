@@ -1,4 +1,4 @@
-"""Bars from 0: what each broker, bundle or namespace has."""
+"""Bar charts that start at 0: a figure for each broker, bundle or namespace."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MOST_BARS = 60
-"""Brokers of a large cluster that are drawn; the table has all."""
+"""Bars drawn for a large cluster; the table has all."""
 
 _SHORT, _LONG = 28, 44
-"""Letters of a name, where the chart has half of the page's width, or all of it."""
+"""Length of names, for a chart with half of the page's width, or all of it."""
 
 _ROOM = 1.2
-"""Of the axis beside the longest bar, for the figure at the bars' ends."""
+"""Length of the axis relative to the longest bar, with room for the figure at the bars' ends."""
 
 
 class Bar(msgspec.Struct, frozen=True):
-    """One bar: its name, its length, and the figure in words; a length of None is not known, and not 0."""
+    """One bar: its name, its length, and the figure as text; a length of None is not known, and not 0."""
 
     name: str
     value: float | None
@@ -46,11 +46,11 @@ def bar_chart(
 
     Args:
         chart_id: Unique in the page.
-        title: What it shows.
+        title: The chart's title.
         bars: At most `MOST_BARS` of them are drawn.
-        head: What the names and the figures are.
-        note: As `Chart` has it.
-        half: The same.
+        head: Headings of the names and the figures.
+        note: See `Chart`.
+        half: See `Chart`.
     """
     shown = bars[:MOST_BARS]
     if len(shown) < len(bars):

@@ -1,4 +1,4 @@
-"""One chart: its figure, and all that it shows as a table for whoever runs no scripts."""
+"""One chart: its figure, and a table of the same data for browsers without scripts."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 BLUE, AMBER, VIOLET, GREEN = "#3d7fc4", "#d97b1f", "#8b68c8", "#2f9a6b"
 RED = "#cf4a41"
 LINES = (BLUE, AMBER, GREEN, "#d0558f", VIOLET, "#1f9fb5", "#a3842b", "#7a8794", "#c84b45", "#5f8f2f")
-"""Of middling lightness, so that they can be told apart on white and on black. The page colours everything else."""
+"""Colours of medium lightness, legible on white and on black. The page colours everything else."""
 
 ROW = 26
-"""Pixels of one bar and the gap above it."""
+"""Height of one bar with its gap, in pixels."""
 
 AROUND = 44
-"""Pixels for the axis below the bars."""
+"""Height of the axis below the bars, in pixels."""
 
 _LABEL = 44
 """Letters of a name beside its bar."""
 
 _SCHEME = "persistent://"
-"""So nearly every topic begins."""
+"""Prefix of nearly every topic's name."""
 
 _TAGS = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
@@ -37,12 +37,12 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         chart_id: Unique in the page.
-        title: What it shows.
-        note: What to see in it, or what it leaves out.
-        figure: None where words say it all.
-        head: Of the table's columns.
-        rows: Of the table, as many cells each.
-        half: Whether two of its kind fit beside each other.
+        title: The chart's title.
+        note: What to look for in it, or what it leaves out.
+        figure: None if there is no data to draw.
+        head: Headings of the table's columns.
+        rows: Rows of the table, each with as many cells.
+        half: True if two charts of its kind fit beside each other.
     """
 
     chart_id: str
@@ -55,28 +55,28 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def escaped(name: str) -> str:
-    """A name as plotly shows it: it would take tags in a text for its own, links among them."""
+    """Escapes a name for plotly, which would interpret tags in a text, links among them."""
     return shown(name).translate(_TAGS)
 
 
 def label(name: str, most: int = _LABEL) -> str:
-    """A name that fits beside its bar: its end tells hosts, bundles and topics apart better than its start."""
+    """Shortens a name to fit beside its bar: its end identifies hosts, bundles and topics better than its start."""
     name = shown(name.removeprefix(_SCHEME))
     return escaped(name if len(name) <= most else "…" + name[1 - most :])
 
 
 def hover(names: Sequence[str], *words: Sequence[str]) -> list[list[str]]:
-    """What plotly shows at the pointer: the whole name and a line for each of the other columns."""
+    """Text at the pointer: the full name and a line for each of the other columns."""
     return [[escaped(each) for each in row] for row in zip(names, *words, strict=True)]
 
 
 def hover_template(*columns: int) -> str:
-    """Shows these columns of `hover`, a line each."""
+    """Template that shows these columns of `hover`, a line each."""
     return "<br>".join(f"%{{customdata[{column}]}}" for column in columns) + "<extra></extra>"
 
 
 def named_rows(names: Sequence[str], most: int = _LABEL) -> dict[str, object]:
-    """The vertical axis of bars with names: by number, as two names may look the same when they are shortened."""
+    """Vertical axis of named bars: positioned by number, as two shortened names may be equal."""
     return {
         "tickvals": list(range(len(names))),
         "ticktext": [label(name, most) for name in names],

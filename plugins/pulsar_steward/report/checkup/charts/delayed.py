@@ -1,4 +1,4 @@
-"""Delayed messages by subscription: how many wait, and what their index takes."""
+"""Chart of delayed messages by subscription: their number, and the size of their index."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TITLES = 22
 
 
 def delayed_chart(subscriptions: Sequence[DelayedSubscription]) -> Chart:
-    """Two bars a subscription, beside each other, as messages and bytes have no scale in common."""
+    """Two bars per subscription, side by side, as messages and bytes have no common scale."""
     rows = tuple(
         (
             f"{each.topic} {each.subscription}",

@@ -1,4 +1,4 @@
-"""All that is used of plotly, which has no types: traces, figures, their JSON, and the script that draws them."""
+"""Interface to plotly, which has no types: traces, figures, their JSON, and the script that draws them."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import Any, TypeAlias
 from plotly import graph_objects, io, offline  # type: ignore[import-untyped]  # it has none
 
 Figure: TypeAlias = Any
-"""`plotly.graph_objects.Figure`; it refuses what plotly does not know."""
+"""`plotly.graph_objects.Figure`; it rejects unknown properties."""
 
 Trace: TypeAlias = Any
 """`plotly.graph_objects.Bar` or `Scatter`."""
 
 
 def bars(**fields: object) -> Trace:
-    """Horizontal bars."""
+    """Trace of horizontal bars."""
     return graph_objects.Bar(orientation="h", textposition="outside", cliponaxis=False, **fields)
 
 
 def points(**fields: object) -> Trace:
-    """Points, or a line through them."""
+    """Trace of points, or a line through them."""
     return graph_objects.Scatter(**fields)
 
 
 def drawn(*traces: Trace, height: int, **layout: object) -> Figure:
-    """A figure without anything that a page of its own colours needs not.
+    """A figure in the page's style, without a template of its own.
 
     Args:
-        *traces: What it draws.
+        *traces: The traces that it draws.
         height: Pixels.
-        **layout: Beside what all charts have in common.
+        **layout: Settings besides those that all charts have in common.
     """
     figure = graph_objects.Figure(traces, layout={"template": graph_objects.layout.Template()})
     figure.update_layout(
@@ -51,10 +51,10 @@ def drawn(*traces: Trace, height: int, **layout: object) -> Figure:
 
 
 def as_json(figure: Figure) -> str:
-    """The figure as the script takes it."""
+    """The figure as JSON for the script."""
     return str(io.to_json(figure))
 
 
 def library() -> str:
-    """The script, as the package has it."""
+    """Plotly's script, from its package."""
     return str(offline.get_plotlyjs())

@@ -1,4 +1,4 @@
-"""Backlogs against what limits them: quota and retention in bytes, or the ack holes that a broker persists."""
+"""Charts of figures against their limits: backlogs and quota or retention, ack holes and the broker's limit."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from pulsar_steward.report.checkup.measures.data import HoledSubscription, LimitedBacklog
 
 _LEGEND = 34
-"""Pixels above the drawing."""
+"""Height of the legend above the drawing, in pixels."""
 
 _TICKS = 5
-"""Of an axis of bytes, about."""
+"""Approximate number of ticks on an axis of bytes."""
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """A line across each bar: its name, its colour and where it is; None: nowhere. Bars beyond the first are red."""
+    """Line across each bar: its name, colour and position; None: no line. Bars that exceed the first limit are red."""
 
     name: str
     color: str
@@ -43,7 +43,7 @@ class Limit(msgspec.Struct, frozen=True):
 
 
 def backlog_chart(backlogs: Sequence[LimitedBacklog]) -> Chart:
-    """Bars of backlogs on a scale on which each step doubles or more, with a line where quota and retention are."""
+    """Bars of backlogs on a logarithmic scale, with lines for quota and retention."""
     rows = tuple(
         (
             each.topic,
@@ -148,7 +148,7 @@ def _figure(names: Sequence[str], values: Sequence[int], what: str, limits: Sequ
 
 
 def _scale_of_bytes(figure: Figure, values: Sequence[int], limits: Sequence[Limit]) -> None:
-    """A logarithmic axis whose ticks are powers of two; what is 0 is left of it."""
+    """Sets a logarithmic axis whose ticks are powers of two; 0 is off its left end."""
     places = [place for place in (*values, *(each for limit in limits for each in limit.places)) if place]
     least, most = floor(log2(min(places))) - 1, ceil(log2(max(places))) + 1
     step = max(1, ceil((most - least) / _TICKS))

@@ -1,4 +1,4 @@
-"""The page's scripts: plotly as its package has it, the figures as data, and the few lines that bring them together."""
+"""Scripts of the page: plotly from its package, the figures as data, and the code that draws them."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ if TYPE_CHECKING:
     from pulsar_steward.report.checkup.charts.chart import Chart
 
 _UNSAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
-"""Letters that could end a script or begin a comment; in JSON's strings they may be written so."""
+"""Characters that could end a script or begin a comment, and their escapes in JSON strings."""
 
 
 class Script(msgspec.Struct, frozen=True):
-    """A script that the page holds, and what its content security policy knows it by."""
+    """A script of the page, with its source for the content security policy."""
 
     text: Markup
     source: str
 
 
 def scripts() -> tuple[Script, ...]:
-    """Plotly, and what draws the figures with it."""
+    """Plotly's script, and the one that draws the figures with it."""
     own = files("pulsar_steward.report.checkup").joinpath("templates/charts.js").read_text(encoding="utf-8")
     return _script(library()), _script(own)
 
 
 def figures_json(charts: Sequence[Chart]) -> Markup:
-    """The figures by id, as JSON that stays within its element whatever names are in it."""
+    """The figures by id, as JSON that cannot end its HTML element, whatever names it contains."""
     each = {chart.chart_id: msgspec.Raw(as_json(chart.figure).encode()) for chart in charts if chart.figure}
     return Markup(msgspec.json.encode(each).decode().translate(_UNSAFE))  # noqa: S704 - translated just here
 
 
 def _script(text: str) -> Script:
-    """A browser runs a script whose hash the policy names, and no other."""
+    """A script with its hash: a browser runs only scripts whose hash the content security policy lists."""
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return Script(Markup(text), f"'sha256-{digest}'")  # noqa: S704 - plotly's and our own, nothing from a cluster

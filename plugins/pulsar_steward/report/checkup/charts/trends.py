@@ -1,4 +1,4 @@
-"""Figures over time, a chart a measure, a line a subject."""
+"""Charts of figures over time: one per measure, with a line per subject."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TITLES = {
 
 
 def trend_charts(trends: Sequence[Trend]) -> Iterator[Chart]:
-    """In the order given; trends of one measure lie together."""
+    """Charts in the order given; trends of one measure have to be adjacent."""
     for measure, each in groupby(trends, key=lambda trend: trend.measure):
         yield _chart(measure, list(each))
 
@@ -75,7 +75,7 @@ def _line(trend: Trend, color: str, words: Callable[[float], str]) -> Trace:
 
 
 def _ticks(trends: Sequence[Trend], words: Callable[[float], str]) -> dict[str, list[object]]:
-    """In the same words as everything else: bytes in powers of 1024."""
+    """Ticks in the units of the other texts: bytes in powers of 1024."""
     most = max(point.value for trend in trends for point in trend.points)
     unit = 1024 ** max(0, (int(most).bit_length() - 1) // 10) if words is in_bytes else 1
     step = _round_step(most / unit / _TICKS) * unit
@@ -84,7 +84,7 @@ def _ticks(trends: Sequence[Trend], words: Callable[[float], str]) -> dict[str, 
 
 
 def _round_step(step: float) -> float:
-    """The next of 1, 2, 5 and their tenfolds."""
+    """Rounds up to 1, 2, 5 or one of these times a power of ten."""
     if step <= 0:
         return 1
     size = 10.0 ** len(str(int(step))) / 10 if step >= 1 else 0.01

@@ -1,4 +1,4 @@
-"""The worst rows of a table that may have millions, without any but these ever becoming Python's."""
+"""Selection of the worst rows of a table that may have millions, only a few of which become Python objects."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 PULSARS_OWN = r"^[a-z-]+://(pulsar/|([^/]+/){2,3}__)"
-"""Topics that Pulsar keeps for itself: its own tenant's, heartbeats, and `__` ones of any namespace."""
+"""Pattern of Pulsar's own topics: those of its own tenant, heartbeats, and `__` ones of any namespace."""
 
 
 def of_users(table: pa.Table) -> pa.Table:
-    """The rows whose `topic` is none of Pulsar's own."""
+    """Rows whose `topic` is none of Pulsar's own."""
     return table.filter(pc.invert(pc.match_substring_regex(table["topic"], PULSARS_OWN)))
 
 
 def worst(table: pa.Table, column: str, most: int, *ties: str) -> pa.Table:
-    """The rows with the largest figures, largest first; where a figure is null there is nothing to compare.
+    """Rows with the largest figures, in descending order; rows without a figure are left out.
 
     Args:
-        table: Any.
-        column: Has the figures.
+        table: Any table.
+        column: The column with the figures.
         most: Rows at most.
-        ties: Columns that order rows of equal figures, so that the same rows come out each time.
+        ties: Columns that order rows of equal figures, so that the result is deterministic.
     """
     table = table.filter(pc.is_valid(table[column]))
     if table.num_rows > most:

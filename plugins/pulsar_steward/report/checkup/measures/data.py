@@ -1,4 +1,4 @@
-"""What the charts show, as frozen data; part of a check-up's JSON form (`report.checkup.document`)."""
+"""Data of the charts, as frozen data; part of a check-up's JSON form (`report.checkup.document`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 SetBy = Literal["topic", "namespace", "default"]
-"""Who sets a limit; default: the brokers' configuration."""
+"""Where a limit is set; default: in the brokers' configuration."""
 
 
 class BrokerLoad(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Everything that the charts show, of one snapshot."""
+"""Collection of all charts' data from one snapshot."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def measures_of(snapshot: Snapshot) -> Measures:
-    """Reads what the charts show; a table of a million topics is looked through by Arrow, not row by row.
+    """Reads the charts' data; a table of a million topics is processed by Arrow, not row by row.
 
     Raises:
         SnapshotError: If a table cannot be read.

@@ -1,7 +1,7 @@
-"""Which size quota and which retention are in force, and who sets them (docs/knowledge.md; Pulsar 4.0.7's documents).
+"""Size quota and retention in force, and where they are set (docs/knowledge.md; Pulsar 4.0.7's documents).
 
-A namespace's document has `backlog_quota_map` `{}` where no quota is set, and lacks `retention_policies`. Of a quota of
-kind `destination_storage` the broker looks at `limitSize` alone (`limit` before 2.8); under 0 it is none.
+A namespace's document has `backlog_quota_map` `{}` where no quota is set, and lacks `retention_policies`. For a quota
+of kind `destination_storage` the broker uses `limitSize` alone (`limit` before 2.8); under 0 there is none.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RETENTION = "defaultRetentionSizeInMB"
 
 
 class InForce(msgspec.Struct, frozen=True):
-    """Limits as `LimitedBacklog` has them."""
+    """Limits in the form of `LimitedBacklog`."""
 
     quota_bytes: int | None = None
     quota_by: SetBy | None = None
@@ -59,7 +59,7 @@ class _Policies(msgspec.Struct, frozen=True):
 
 
 def limits_of_namespaces(snapshot: Snapshot, names: Collection[str]) -> dict[str, InForce]:
-    """By namespace; one whose document was not read is left out."""
+    """Limits by namespace; a namespace whose document was not read is left out."""
     if not names:
         return {}
     defaults = _defaults(snapshot)
@@ -81,9 +81,9 @@ def _of_namespace(policies: _Policies, defaults: InForce) -> InForce:
 
 
 def limits_of_topics(snapshot: Snapshot, namespaces: Mapping[str, InForce]) -> dict[str, InForce]:
-    """By topic whose own statistics were read."""
+    """Limits by topic, for topics whose own statistics were read."""
     columns = ["topic", "namespace", "quota_limit_bytes", "topic_quota_json", "topic_retention_json"]
-    rows = snapshot.table(DRILLED, columns).group_by(columns).aggregate([])  # a topic has a row a subscription
+    rows = snapshot.table(DRILLED, columns).group_by(columns).aggregate([])  # a topic has one row per subscription
     return {row["topic"]: _of_topic(row, namespaces.get(row["namespace"], UNKNOWN)) for row in rows.to_pylist()}
 
 
@@ -99,7 +99,7 @@ def _of_topic(row: Mapping[str, Any], limits: InForce) -> InForce:
 
 
 def _defaults(snapshot: Snapshot) -> InForce:
-    """Those of most brokers; the size in gigabytes, where it is above 0, goes before that in bytes."""
+    """Defaults of most brokers; a size in gigabytes above 0 takes precedence over that in bytes."""
     filters = [("key", "in", {GIGABYTES, BYTES, RETENTION})]
     rows = snapshot.table(CONFIGURATION, ["key", "value"], filters).to_pylist()
     gigabytes, size, retention = (
@@ -127,7 +127,7 @@ def _number(text: str | None) -> float | None:
 
 
 def _limit(size: float | None, unit: int = 1) -> int | None:
-    """Bytes; under 0 there is no limit."""
+    """Limit in bytes; None for a value under 0, which means no limit."""
     return None if size is None or size < 0 else int(size * unit)
 
 

@@ -1,7 +1,7 @@
-"""Backlogs beside the size quota and the retention that are in force for them.
+"""Backlogs with the size quota and the retention that are in force for them.
 
-A topic's own limits go before its namespace's, and these before the brokers' defaults. A topic's own are known where
-its own statistics were read (table `drilled`); elsewhere its namespace's are taken to be in force.
+A topic's own limits take precedence over its namespace's, and these over the brokers' defaults. A topic's own are known
+where its own statistics were read (table `drilled`); for other topics its namespace's are taken to be in force.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from pulsar_steward.snapshots.read import Snapshot
 
 MOST_TOPICS = 20
-"""Topics that are shown."""
+"""Number of topics shown."""
 
 FULLEST = 10
-"""Of them, those that fill most of their quota; the others are the largest that are left."""
+"""Number of them that fill most of their quota; the others are the largest of the rest."""
 
 
 def limited_backlogs(snapshot: Snapshot) -> tuple[LimitedBacklog, ...]:
@@ -55,7 +55,7 @@ def _limited(row: dict[str, object], limits: InForce) -> LimitedBacklog:
 
 
 def _share(topics: pa.Table, namespaces: Mapping[str, InForce], drilled: Mapping[str, InForce]) -> pa.ChunkedArray:
-    """Backlog by quota of each row; null where there is none, and without bound for a quota of 0 bytes."""
+    """Backlog divided by quota for each row; null without a quota, and infinite for a quota of 0 bytes."""
     own = _looked_up(topics["topic"], drilled)
     quota = pc.if_else(_known(topics["topic"], drilled), own, _looked_up(topics["namespace"], namespaces))
     return pc.divide(pc.cast(topics["backlog_bytes"], pa.float64()), pc.cast(quota, pa.float64()))

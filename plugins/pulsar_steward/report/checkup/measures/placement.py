@@ -1,4 +1,4 @@
-"""What each broker holds, crowded namespaces, and the largest backlogs."""
+"""Load of each broker, crowded namespaces, and the largest backlogs."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ MOST_NAMESPACES = 4
 """Crowded namespaces that are shown bundle by bundle."""
 
 MOST_BUNDLES = 16
-"""Bundles that are shown of each of them: as many as a new namespace could have in the lab's clusters."""
+"""Bundles shown of each of them: as many as a new namespace could have in the lab's clusters."""
 
 MOST_BACKLOGS = 20
 """Namespaces whose backlog is shown."""
 
 LEAST_TOPICS = 2
-"""Topics in one bundle below which nobody would call it crowded."""
+"""Topics in one bundle below which it does not count as crowded."""
 
 
 def broker_loads(snapshot: Snapshot) -> tuple[BrokerLoad, ...]:
-    """Every broker."""
+    """Load of every broker."""
     held = Counter(row.broker for row in snapshot.coordinators() if row.broker is not None)
     return tuple(
         BrokerLoad(broker=row.broker, topics=row.topics, coordinators=held[row.broker] if row.read else None)
@@ -37,7 +37,7 @@ def broker_loads(snapshot: Snapshot) -> tuple[BrokerLoad, ...]:
 
 
 def crowded_namespaces(bundles: pa.Table) -> tuple[CrowdedNamespace, ...]:
-    """Those with the fullest bundles.
+    """Namespaces with the fullest bundles.
 
     Args:
         bundles: Columns `namespace`, `bundle` and `topics` of the table of that name.
@@ -58,7 +58,7 @@ def _fullest(own: pa.Table, namespace: str) -> CrowdedNamespace:
 
 
 def largest_backlogs(bundles: pa.Table) -> tuple[NamespaceBacklog, ...]:
-    """Namespaces with any, of the columns `namespace` and `backlog_bytes`."""
+    """Namespaces with a backlog, the largest first; takes the columns `namespace` and `backlog_bytes`."""
     summed = bundles.group_by("namespace").aggregate([("backlog_bytes", "sum")])
     waiting = summed.filter(pc.greater(summed["backlog_bytes_sum"], 0))
     return tuple(

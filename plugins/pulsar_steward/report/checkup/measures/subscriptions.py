@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from pulsar_steward.snapshots.read import Snapshot
 
 MOST_SUBSCRIPTIONS = 20
-"""Of each kind."""
+"""Subscriptions shown of each kind."""
 
 PERSISTED_AT_MOST = "managedLedgerMaxUnackedRangesToPersist"
 
 
 def holed(snapshot: Snapshot) -> tuple[HoledSubscription, ...]:
-    """Subscriptions of users, most ack holes first, with what their broker persists of them."""
+    """Subscriptions of users, most ack holes first, with the number that their broker persists."""
     names = ["topic", "subscription", "ack_holes"]
     counted = of_users(snapshot.table(SUBSCRIPTIONS, names, [("ack_holes", ">", 0)]))
     rows = worst(counted, "ack_holes", MOST_SUBSCRIPTIONS, "topic", "subscription").to_pylist()
@@ -32,7 +32,7 @@ def holed(snapshot: Snapshot) -> tuple[HoledSubscription, ...]:
 
 
 def _persisted_at_most(snapshot: Snapshot, topics: Sequence[str]) -> dict[str, int]:
-    """By topic; brokers of one cluster may be set apart."""
+    """Limit of persisted ranges by topic; brokers of one cluster may be configured differently."""
     if not topics:
         return {}
     set_to = snapshot.table(CONFIGURATION, ["broker", "value"], [("key", "=", PERSISTED_AT_MOST)]).to_pylist()
@@ -42,7 +42,7 @@ def _persisted_at_most(snapshot: Snapshot, topics: Sequence[str]) -> dict[str, i
 
 
 def delayed(snapshot: Snapshot) -> tuple[DelayedSubscription, ...]:
-    """Subscriptions with delayed messages, the largest index first; where that is not told, most messages first."""
+    """Subscriptions with delayed messages, the largest index first; those without a reported index by messages."""
     names = ["topic", "subscription", "delayed_messages", "delayed_index_bytes", "delayed_buckets"]
     table = snapshot.table(DRILLED, names, [("subscription", "!=", "")])
     table = of_users(table.filter(pc.greater(_either(table, "delayed_index_bytes", "delayed_messages"), 0)))

@@ -1,4 +1,4 @@
-"""What `diagnose` recorded over time, as far as there is more than one point of it."""
+"""Figures over time that `diagnose` recorded, if there is more than one point."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from pulsar_steward.snapshots.rows import TrendRow
 
 MOST_SUBJECTS = 10
-"""Lines of one measure, such as one a broker: more cannot be told apart."""
+"""Lines of one measure, such as one per broker: more cannot be distinguished."""
 
 LEAST_POINTS = 2
 
 
 def trends(snapshot: Snapshot) -> tuple[Trend, ...]:
-    """Measures in the order of `MEASURES`; of each the subjects that changed most, by name."""
+    """Trends in the order of `MEASURES`; of each measure the subjects that changed most, by name."""
     made = [_trend(list(rows)) for _, rows in groupby(snapshot.trends(), key=lambda row: (row.measure, row.subject))]
     order = {measure: number for number, measure in enumerate(MEASURES)}
     several = sorted(
