@@ -1,1 +1,1 @@
-"""What finds trouble in a snapshot: a check a file, which is questions in SQL and a function from rows to findings."""
+"""The checks, one per file: each has queries in SQL and a function that converts their rows to findings."""

@@ -1,4 +1,4 @@
-"""What a check is: its words, what it asks of a snapshot, and how it judges the answers."""
+"""The definition of a check: its texts, its questions to a snapshot, and its judgement of the answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LIMITS = TypeVar("LIMITS", bound=Section)
 
 MAX_FINDINGS = 100
-"""Findings of one check that are listed: a cluster of a million partitions may have as many troubles of one kind."""
+"""Most findings of one check that are listed: a large cluster may have as many problems as partitions."""
 
 Row = Mapping[str, Any]
 """One row of an answer, by column."""
@@ -26,22 +26,22 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Question:
-    """Something that a check asks, in DuckDB's SQL.
+    """A query of a check, in DuckDB's SQL.
 
     Tables are those of the snapshot (`pulsar_steward.model.tables`) and the views of `pulsar_steward.checks.views`.
     A parameter ``$name`` is a field of the check's section of the policy, ``$section__name`` one of another section,
-    ``$now`` the seconds since the epoch at which the snapshot was taken. Where tenants or namespaces may have
-    thresholds of their own, ``limits`` is a table of them: `namespace` and the fields of the section.
+    ``$now`` the snapshot time in seconds since the epoch. Where tenants or namespaces may have thresholds of their own,
+    ``limits`` is a table of them: `namespace` and the fields of the section.
 
-    A sum of whole numbers is cast (``sum(x)::bigint``), one of others is of decimals: floating point depends on the
-    order, and the answer must be the same however a snapshot is cut into shards.
+    A sum of whole numbers is cast (``sum(x)::bigint``), other sums are of decimals: floating point depends on the
+    order, and the answer must be the same however a snapshot is divided into shards.
 
     Attributes:
-        sql: A select.
-        worst_first: What its rows are ordered by, nothing left to chance; only the first `most` are kept then, and all
-            are counted. None: all rows are kept, which must be few.
-        most: How many are kept.
-        detail: A select over ``worst``, the rows that are kept, for what takes long to look up; at most one row each.
+        sql: A SELECT statement.
+        worst_first: ORDER BY expressions, which have to be unambiguous; only the first `most` rows are kept then, and
+            all are counted. None: all rows are kept, which must be few.
+        most: Number of rows that are kept.
+        detail: A SELECT over ``worst``, the rows that are kept, for expensive lookups; at most one row each.
     """
 
     sql: str
@@ -57,10 +57,10 @@ class LookBack:
     The answers gain the column `taken_at`.
 
     Attributes:
-        minutes: Given the check's limits, how old a snapshot may be. Where tenants or namespaces have limits of their
-            own, the oldest that any of them allows counts: the judge leaves out what is too old for the others.
-        sql: A select, over the tables of the earlier shard and this check's answers from this snapshot's shards.
-        small: Whether it looks at small tables only, and so is asked once a snapshot.
+        minutes: Function from the check's limits to the maximum age of a snapshot. Where tenants or namespaces have
+            limits of their own, the maximum of all is used: the judge leaves out what is too old for the others.
+        sql: A SELECT over the tables of the earlier shard and this check's answers from this snapshot's shards.
+        small: True if it uses small tables only, and so is asked once per snapshot.
     """
 
     minutes: Callable[[Any], int]
@@ -70,11 +70,11 @@ class LookBack:
 
 @dataclass(frozen=True)
 class Answer:
-    """What was answered to one question.
+    """Answer to one question.
 
     Attributes:
         rows: The rows, in order where the question has one.
-        count: How many there were before they were limited.
+        count: Number of rows before they were limited.
     """
 
     rows: tuple[Row, ...]
@@ -82,7 +82,7 @@ class Answer:
 
     @property
     def more(self) -> int:
-        """Rows that are not among `rows`."""
+        """Number of rows that are not among `rows`."""
         return self.count - len(self.rows)
 
     @property
@@ -97,7 +97,7 @@ class Answer:
 
 
 Answers = Mapping[str, Answer]
-"""By the question's name."""
+"""Answers by the question's name."""
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,8 @@ class Earlier:
     """An earlier snapshot of the same cluster.
 
     Attributes:
-        taken_at: When it was taken, UTC.
-        partial: Whether something could not be read.
+        taken_at: Snapshot time, UTC.
+        partial: True if something could not be read.
     """
 
     taken_at: datetime
@@ -115,18 +115,18 @@ class Earlier:
 
 @dataclass(frozen=True)
 class About:
-    """What a snapshot is.
+    """Metadata of a snapshot.
 
     Attributes:
         cluster: The cluster's name in Steward's connections.
         unread: Brokers and namespaces that could not be read; not empty means partial.
-        taken_at: When collecting began, UTC: a check's only "now".
-        pulsar_version: As the first broker that answered says it.
-        load_manager: Class name of the brokers' load manager.
-        coordinators: Transaction coordinators; 0 where transactions are off.
-        tcs_by_bundle: Whether bundles place them.
-        topics: Loaded topics, of brokers that were read.
-        metrics_cut_off: Brokers of whose Prometheus text only the beginning was read, as it is too large.
+        taken_at: When collecting began, UTC: the only current time that a check uses.
+        pulsar_version: Version of the first broker that responded.
+        load_manager: Class name of the load manager.
+        coordinators: Number of transaction coordinators; 0 if transactions are off.
+        tcs_by_bundle: True if bundles place them.
+        topics: Number of loaded topics on the brokers that were read.
+        metrics_cut_off: Brokers whose Prometheus text was read only in part, as it is too large.
         earlier: Earlier snapshots that may be compared with, the newest first.
     """
 
@@ -144,14 +144,14 @@ class About:
 
 @dataclass(frozen=True)
 class CheckContext(Generic[LIMITS]):
-    """What a check is told beside the answers.
+    """Input of a check besides the answers.
 
     Attributes:
-        about: What the snapshot is.
-        policy: The cluster's, a `pulsar_steward.policy.schema.Policy`.
+        about: Metadata of the snapshot.
+        policy: The cluster's policy, a `pulsar_steward.policy.schema.Policy`.
         limits: The check's own section of it.
-        parts: Where tenants or namespaces have limits of their own: each set of limits, and for whom it is named (the
-            first: for nobody, it is that of everything else). One without names where there is one for all.
+        parts: Sets of limits, if tenants or namespaces have their own: each with the names that it applies to (the
+            first has none: it applies to everything else). Empty if one set applies to all.
     """
 
     about: About
@@ -160,12 +160,12 @@ class CheckContext(Generic[LIMITS]):
     parts: tuple[tuple[LIMITS, tuple[str, ...]], ...] = ()
 
     def limits_of(self, namespace: str) -> LIMITS:
-        """The section that is in force for a namespace."""
+        """Section that is in force for a namespace."""
         own = {name: limits for limits, names in self.parts for name in names}
         return own.get(namespace, own.get(namespace.partition("/")[0], self.limits))
 
     def in_each_part(self, sentence: Callable[[LIMITS], str]) -> str:
-        """A sentence with the limits in force: once where they are the same, or else with whom it is about."""
+        """Sentence with the limits in force: once if they are the same, else for each set with its names."""
         said: dict[str, str] = {}
         for limits, names in self.parts or ((self.limits, ()),):
             words = sentence(limits)
@@ -175,13 +175,13 @@ class CheckContext(Generic[LIMITS]):
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a check says of a snapshot.
+    """Result of a check for a snapshot.
 
     Attributes:
-        findings: The troubles that it found, the worst ones; at most `MAX_FINDINGS`.
-        more: How many further ones there are, that are not listed.
-        quiet: Where there are none, what it looked at, in a sentence.
-        cannot_tell: Why the check cannot judge this cluster at all; None where it can.
+        findings: The worst problems that it found; at most `MAX_FINDINGS`.
+        more: Number of further ones that are not listed.
+        quiet: Sentence for the case that there are none, with what was checked.
+        cannot_tell: Reason why the check cannot judge this cluster at all; None if it can.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -191,25 +191,25 @@ class Judgement:
 
 
 class Scope(enum.Enum):
-    """What a check has to see to judge one subject; so, how far down the policy may say other thresholds for it."""
+    """Data that a check needs to judge one subject, and so the level at which thresholds may differ."""
 
     CLUSTER = "cluster"
-    """More than one namespace: brokers, the cluster, or a comparison of namespaces. One set of thresholds a cluster."""
+    """More than one namespace: brokers, the cluster, or several namespaces. One set of thresholds per cluster."""
     NAMESPACE = "namespace"
-    """One namespace, beside what brokers are and are set to. Each tenant and namespace may have its own thresholds."""
+    """One namespace, and the brokers' configuration. Each tenant and namespace may have its own thresholds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckWords:
-    """A check in words.
+    """Texts of a check.
 
     Attributes:
         check_id: The id that findings carry.
         order: Its place among the checks of its folder.
-        title: The trouble in a few words.
-        advice: What to do about it, one step a line.
-        source: Where this was learned.
-        remedied_by: The planner that can propose a remedy; None where there is none.
+        title: The problem in a few words.
+        advice: Steps to take, one per line.
+        source: Source of this knowledge.
+        remedied_by: The planner that can propose a remedy; None if there is none.
     """
 
     check_id: str
@@ -222,18 +222,18 @@ class CheckWords:
 
 @dataclass(frozen=True, kw_only=True)
 class Check(CheckWords):
-    """A check: its words, what it asks, and how it judges.
+    """A check: its texts, its questions, and its judgement.
 
     Attributes:
         policy: Its section of the policy: the thresholds.
         judge: Makes a judgement of the answers to all its questions.
-        shards: Asked of each shard of the snapshot (some brokers' topics, subscriptions, clients and metrics, with all
-            small tables beside them); the answers of all shards are put together, ordered and limited again.
-        earlier: Asked of each shard of earlier snapshots after that.
-        cluster: Asked last, once: over the small tables, the answers of shards (a table each, by name) and those of
-            questions before it.
-        scope: What it has to see to judge one subject.
-        reads: Sections of the policy that it looks at beside its own, and that namespaces may set apart.
+        shards: Questions to each shard of the snapshot (some brokers' topics, subscriptions, clients and metrics, with
+            all small tables beside them); the answers of all shards are combined, ordered and limited again.
+        earlier: Questions to each shard of earlier snapshots, asked after that.
+        cluster: Questions asked last, once: over the small tables, the answers of shards (a table each, by name) and
+            those to the questions before it.
+        scope: Data that it needs to judge one subject.
+        reads: Sections of the policy that it reads besides its own, and that namespaces may override.
     """
 
     policy: type[Section]
@@ -246,10 +246,10 @@ class Check(CheckWords):
 
     @property
     def section(self) -> str:
-        """The name of its section of the policy."""
+        """Name of its section of the policy."""
         return self.check_id.replace("-", "_")
 
     @property
     def sections(self) -> tuple[str, ...]:
-        """Every section that its judgement of a namespace rests on."""
+        """Every section that its judgement of a namespace depends on."""
         return (self.section, *self.reads)

@@ -1,7 +1,7 @@
-"""Every check there is: a module with a `CHECK` in one of the folders beside this file.
+"""Registry of all checks: each module with a `CHECK` in one of the folders beside this file.
 
-The order is that of the guide for a cluster in trouble: resources, then clients and their acknowledgements, then where
-things are, then backlog and retention, then delayed messages and capacity (docs/knowledge.md C).
+The order is that of the guide for a cluster in trouble: resources, then clients and their acknowledgements, then
+placement, then backlog and retention, then delayed messages and capacity (docs/knowledge.md C).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class Group(NamedTuple):
-    """A part of the guide.
+    """A section of the guide.
 
     Attributes:
-        title: What it is called.
+        title: Its title.
         checks: Its checks, in the order in which they are reported.
     """
 
@@ -42,9 +42,9 @@ _PACKAGES = (resources, clients, placement, backlog, delayed)
 GROUPS = tuple(_group(package) for package in _PACKAGES)
 
 CHECKS = tuple(check for group in GROUPS for check in group.checks)
-"""In the order in which they are reported."""
+"""All checks, in the order in which they are reported."""
 
 BY_ID = {check.check_id: check for check in CHECKS}
 
 VIEWS: tuple[View, ...] = tuple(view for package in _PACKAGES for view in package.VIEWS)
-"""What their questions select from beside `pulsar_steward.checks.views`, in the order in which they are made."""
+"""Views that their questions use besides `pulsar_steward.checks.views`, in the order in which they are created."""

@@ -1,4 +1,4 @@
-"""Why silence means nothing: what was not read of brokers that a check has to see."""
+"""Reasons why the absence of findings proves nothing: data that was not read of brokers."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answer
 
 BROKERS_READ = Question("select count(*) as brokers from brokers where read")
-"""How many brokers were read, for `nothing_read`."""
+"""Question for `nothing_read`: the number of brokers that were read."""
 
 
 def nothing_read(answer: Answer) -> str | None:
-    """Why silence means nothing where no broker was read; None where one was."""
+    """Reason why the absence of findings proves nothing, if no broker was read; None if one was."""
     return None if answer.one["brokers"] else "No broker was read."
 
 
 def not_telling(setting: str) -> Question:
-    """The brokers with topics that did not tell a setting, for `setting_unread`.
+    """Question for `setting_unread`: the brokers with topics that did not report a setting.
 
     Args:
         setting: Its name in ``broker.conf``.
@@ -32,6 +32,6 @@ def not_telling(setting: str) -> Question:
 
 
 def setting_unread(answer: Answer, setting: str) -> str | None:
-    """Why silence means nothing where brokers with topics did not tell a setting; None where all did."""
+    """Reason why the absence of findings proves nothing, if brokers with topics did not report a setting; else None."""
     names = [row["broker"] for row in answer.rows]
     return f"The setting {setting} is not in the snapshot for {named(names)}." if names else None

@@ -1,6 +1,6 @@
-"""What several questions begin with, each said once: macros and views over the tables of a shard.
+"""Common SQL of the checks' questions: macros and views over the tables of a shard.
 
-A shard's own tables are there under their names with what nearly every question needs beside their columns:
+A shard's own tables are there under their names, with columns that nearly every question needs:
 
 - `topics`: `of_users`, whether it is neither of Pulsar's own tenant nor one of a namespace's own topics (``__...``).
 - `subscriptions`: `broker` (the topic's), `of_users` (the topic is, and it is neither Pulsar's own nor a reader's).
@@ -14,24 +14,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 READER = r"^(reader|multiTopicsReader)-[0-9A-Za-z]+$"
-"""Names that clients make up for the subscriptions of readers, which owe nobody that they read."""
+"""Pattern of the names that clients generate for the subscriptions of readers, which have no duty to consume."""
 
 HEARTBEAT = r"^pulsar/([^/]+/)?[^/]+:\d+$"
-"""Namespaces in which brokers write to themselves."""
+"""Pattern of the namespaces in which brokers write to themselves."""
 
 
 STARTED = "process_start_time_seconds"
-"""When a process started, since the epoch."""
+"""Series of a process's start time, seconds since the epoch."""
 
 
 @dataclass(frozen=True)
 class View:
-    """Something that questions select from.
+    """A view that questions select from.
 
     Attributes:
         name: Its name.
-        sql: A select.
-        kept: Whether it is computed once a shard, as it takes long and several questions use it.
+        sql: A SELECT statement.
+        kept: True if it is computed once per shard, as it is expensive and several questions use it.
     """
 
     name: str
@@ -40,7 +40,7 @@ class View:
 
 
 MACROS = (
-    # Between the domain and the last slash; of an old name, the cluster is in it. A pattern would take far longer.
+    # Text between the domain and the last slash; for an old name it includes the cluster. A pattern would be slower.
     """create macro namespace_of(topic) as
         split_part(left(topic, length(topic) - length(split_part(topic, '/', -1)) - 1), '://', 2)""",
     """create macro of_users(topic) as not (starts_with(topic, 'persistent://pulsar/')
@@ -50,11 +50,11 @@ MACROS = (
 )
 
 TABLE_MACROS = (
-    # A setting, of each broker that told it.
+    # A setting, of each broker that reported it.
     """create macro setting(name) as table
         select broker, value from configuration where key = name and value is not null""",
 )
-"""They need the tables that they select from."""
+"""Macros that need the tables that they select from."""
 
 LARGE_TABLES = (
     View(
@@ -73,7 +73,7 @@ LARGE_TABLES = (
     View("clients", "select * from raw_clients"),
     View("metrics", "select * from raw_metrics"),
 )
-"""In terms of the files' rows (``raw_<table>``)."""
+"""Views over the files' rows (``raw_<table>``)."""
 
 SHARED = (
     View("user_topics", "select * from topics where of_users"),
@@ -85,4 +85,4 @@ SHARED = (
         kept=True,
     ),
 )
-"""For checks of any subject."""
+"""Views for checks of any subject."""

@@ -1,4 +1,4 @@
-"""Sizes, durations, times and lists of names as a person reads them."""
+"""Sizes, durations, times and lists of names as report text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 MAX_NAMES = 5
-"""Names in a sentence before it only counts."""
+"""Most names in one sentence; further ones are only counted."""
 
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 _STEP = 1024
@@ -44,6 +44,6 @@ def counted(count: int, one: str, many: str | None = None) -> str:
 
 
 def named(names: Sequence[str]) -> str:
-    """The first few of them, and how many more there are."""
+    """The first few names, and the number of further ones."""
     words = ", ".join(names[:MAX_NAMES])
     return f"{words} and {len(names) - MAX_NAMES:,} more" if len(names) > MAX_NAMES else words

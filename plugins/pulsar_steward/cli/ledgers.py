@@ -57,7 +57,7 @@ def without_password(context: typer.Context, ledger: str | None) -> None:
 
 
 def _holds_password(url: URL) -> bool:
-    """True if the URL has a password, or a parameter with one: ``?password=``, ``?sslpassword=``, ``?odbc_connect=...PWD=...``."""
+    """True if the URL has a password, also as ``?password=``, ``?sslpassword=``, ``?odbc_connect=...PWD=...``."""
     given = (f"{name}={value}" for name, values in url.normalized_query.items() for value in values)
     return url.password is not None or any(_PASSWORD.search(each) for each in given)
 

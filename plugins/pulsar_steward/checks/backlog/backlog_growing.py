@@ -62,7 +62,7 @@ class BacklogGrowingPolicy(Section):
 
 
 def judge(answers: Answers, context: CheckContext[BacklogGrowingPolicy]) -> Judgement:
-    """By the time until the size quota is reached; without one, by the rate."""
+    """Judges by the time until the size quota is reached; without a quota, by the rate."""
     named_parts = context.parts or ((context.limits, ()),)
     parts = {part.limits: part for part in _parts(answers, context, [limits for limits, _ in named_parts])}
     growing = [each for part in parts.values() for each in (*part.growing, *part.together)]

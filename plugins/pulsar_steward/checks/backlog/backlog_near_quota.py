@@ -42,7 +42,7 @@ from fullest join limits using (namespace) where percent >= warning_percent
 
 
 def judge(answers: Answers, _context: CheckContext[BacklogNearQuotaPolicy]) -> Judgement:
-    """By the fuller of the two quotas, whatever the policy."""
+    """Judges by the fuller of the two quotas, whatever the policy."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)

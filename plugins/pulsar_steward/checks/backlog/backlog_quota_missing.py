@@ -29,7 +29,7 @@ class BacklogQuotaMissingPolicy(Section):
     )
 
 
-# A namespace's topics are in several shards: what each of them says is added up.
+# A namespace's topics are in several shards: the shards' results are added up.
 UNBOUNDED = """
 select namespace, count(*) as topics, sum(backlog_bytes)::bigint as backlog_bytes,
     max({'bytes': backlog_bytes, 'topic': topic}) as largest
@@ -47,7 +47,7 @@ from totals join limits using (namespace) where warning or backlog_bytes >= info
 
 
 def judge(answers: Answers, _context: CheckContext[BacklogQuotaMissingPolicy]) -> Judgement:
-    """Any backlog is worth a word, a large one of a single topic is a warning."""
+    """Reports any backlog; a large one of a single topic is a warning."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)

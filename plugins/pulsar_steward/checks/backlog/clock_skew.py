@@ -26,11 +26,11 @@ class ClockSkewPolicy(Section):
 
 
 CLOCKS = "select broker, clock_skew_milliseconds as ahead from brokers where read"
-"""How far each broker's clock is ahead of the collector's, in milliseconds; null: not known."""
+"""Milliseconds by which each broker's clock is ahead of the collector's; null: not known."""
 
 
 def judge(answers: Answers, context: CheckContext[ClockSkewPolicy]) -> Judgement:
-    """By the difference of the earliest and the latest: the collector's own clock does not matter."""
+    """Judges by the difference of the earliest and the latest clock: the collector's own does not matter."""
     seen = answers["clocks"].rows
     known = sorted((row["ahead"], row["broker"]) for row in seen if row["ahead"] is not None)
     if not known:

@@ -1,4 +1,4 @@
-"""Who holds a topic's backlog: its slowest subscription and that one's worst consumer, for the topics listed only."""
+"""Causes of a topic's backlog: its slowest subscription and that one's worst consumer, for listed topics only."""
 
 from __future__ import annotations
 
@@ -26,12 +26,15 @@ consumers as (
     from clients c join slowest s using (topic) where c.subscription = s.slowest.subscription group by topic)
 select worst.*, slowest, slowest_consumer from worst left join slowest using (topic) left join consumers using (topic)
 """
-"""Adds to rows with `topic` and `slowest_subscription` (null: the one with the largest backlog counts): `slowest`, null
-where the topic has no subscription, and `slowest_consumer`, null where none of it is in the snapshot."""
+"""Adds `slowest` and `slowest_consumer` to rows with `topic` and `slowest_subscription`.
+
+Where `slowest_subscription` is null, the one with the largest backlog is used. `slowest` is null where the topic has no
+subscription, and `slowest_consumer` where none of its consumers is in the snapshot.
+"""
 
 
 def slowest_words(row: Row) -> str:
-    """A further sentence, such as `` Slowest is subscription s with 12 entries; no consumer is connected to it.``."""
+    """Further sentence, such as `` Slowest is subscription s with 12 entries; no consumer is connected to it.``."""
     slowest, consumer = row["slowest"], row["slowest_consumer"]
     if slowest is None:
         return ""
@@ -45,7 +48,7 @@ def slowest_words(row: Row) -> str:
 
 
 def _backlog_words(slowest: Row) -> str:
-    """What it has not acknowledged: brokers count entries, and a batch of messages is one."""
+    """Size of the backlog as text: brokers count entries, and a batch of messages is one."""
     entries, batch = counted(slowest["entries"], "entry", "entries"), slowest["messages_per_entry"]
     return f"{entries} (lately of up to {batch:,} messages each)" if batch > 1 else entries
 

@@ -1,4 +1,4 @@
-"""What brokers do where a namespace sets nothing about quotas, retention and expiry, and whether they agree on it."""
+"""Defaults of the brokers for quotas, retention and expiry, and whether the brokers agree on them."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answer
 
 DEFAULTS = Question("select * from broker_defaults cross join defaults_that_differ")
-"""For `cluster`: the answer goes to `Defaults.of`."""
+"""Question for `cluster`; its answer is decoded by `Defaults.of`."""
 
 
 @dataclass(frozen=True)
 class Defaults:
-    """What brokers do where nothing is set; None: it was not read.
+    """Defaults of the brokers where nothing is set; None: not read.
 
     Attributes:
         limit_bytes: Size quota; under 0: none.
         limit_seconds: Age quota; 0 or under: none.
-        policy: What happens when a quota is exceeded.
+        policy: Action when a quota is exceeded.
         retention_minutes: Retention in time; -1: unlimited.
         retention_megabytes: Retention in size; -1: unlimited. Both 0: nothing is retained.
         ttl_seconds: Time to live; 0: none.
-        differing: Names of those that brokers do not agree on, and that some namespace rests on.
+        differing: Names of the defaults that brokers do not agree on, and that apply to some namespace.
     """
 
     limit_bytes: int | None = None
@@ -39,11 +39,11 @@ class Defaults:
 
     @classmethod
     def of(cls, answer: Answer) -> Defaults:
-        """What was answered to `DEFAULTS`."""
+        """Decodes the answer to `DEFAULTS`."""
         return cls(**{**answer.one, "differing": tuple(answer.one["differing"])})
 
     def unknown(self, *names: str) -> str | None:
-        """Why nothing can be said of namespaces that rest on these defaults; None where all are known."""
+        """Reason why nothing is known of namespaces with these defaults; None if all of them are known."""
         missing = [each.name for each in fields(self) if each.name in names and getattr(self, each.name) is None]
         if missing:
             return f"What brokers do where a namespace sets nothing was not read: {', '.join(missing)}."
@@ -94,7 +94,7 @@ with told as (
 usual as (select key, first(value order by brokers desc, value) as value from told group by key)
 select {_DEFAULTS} from usual
 """
-"""One row, columns of `Defaults`: the values of most brokers, of equally frequent ones the lowest text."""
+"""One row with the columns of `Defaults`: the values of most brokers, of equally frequent ones the lowest text."""
 
 DIFFERING = f"""
 with told as (select broker, {_DEFAULTS} from configuration where value is not null group by broker),
@@ -119,7 +119,7 @@ select list_filter([
     case when ttl_seconds and on_ttl then 'ttl_seconds' end], lambda name: name is not null) as differing
 from differ cross join rest
 """
-"""One row: `differing`, a list of those of these columns in which brokers differ while a namespace rests on them."""
+"""One row: `differing`, the columns in which brokers differ while the default applies to some namespace."""
 
 PRECISE, ROLLOVER = "preciseTimeBasedBacklogQuotaCheck", "managedLedgerMaxLedgerRolloverTimeMinutes"
 
@@ -134,14 +134,14 @@ select max(case when precise = 'true' then 0
     end)::bigint as delay_seconds
 from told
 """
-"""One row: how much later than its time an age quota may act, on the broker where that is the most; null: not known.
+"""One row: the longest delay of an age quota on any broker; null: not known.
 
 Unless a broker reads the oldest message itself (`preciseTimeBasedBacklogQuotaCheck`), it counts from when the ledger of
 that message was closed, which on a quiet topic is when it has been open for the longest that ledgers are.
 """
 
 FIRST_VIEWS = (View("broker_defaults", BROKER_DEFAULTS), View("age_quota_delays", AGE_QUOTA_DELAYS))
-"""What policies of namespaces are read with."""
+"""Views that the views of namespace policies need."""
 
 LAST_VIEWS = (View("defaults_that_differ", DIFFERING),)
-"""They need `namespace_policies`."""
+"""Views that need `namespace_policies`."""

@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, Earlier, Row
 
 FLOOR_BYTES = 1024**2
-"""Of a topic's backlog so much is not counted."""
+"""Bytes of each topic's backlog that are not counted."""
 
 _PARTITION = r"^(.+)-partition-[0-9]+$"
 
 
-# Each topic counts for its namespace, and for the topic that it is a partition of.
+# Each topic counts for its namespace, and for the partitioned topic that it belongs to.
 _NAMED = f"""
 named as (
     select *, namespace as name from members
     union all select *, regexp_extract(topic, '{_PARTITION}', 1) as name from members where name <> '')
 """
 
-# What one shard has of each: however the snapshot is cut, all of it comes together.
+# One shard's part of each sum: the parts of all shards are added up.
 SUMS = f"""
 with members as (
     select topic, namespace, backlog_bytes, backlog_bytes - {FLOOR_BYTES} as bytes,
@@ -49,7 +49,7 @@ select name, namespace, count(*) as topics, sum(bytes)::bigint as bytes,
 from named group by name, namespace
 """
 
-# Nothing grew by more than it is now.
+# Nothing grew by more than its present size.
 SUMS_BEFORE = f"""
 with wanted as (
     select name, namespace from sums group by name, namespace
@@ -65,16 +65,16 @@ select name, sum(bytes)::bigint as bytes from named semi join wanted using (name
 
 @dataclass
 class Sum:
-    """The backlogs of a partitioned topic's partitions, or of a namespace's topics.
+    """Total backlog of a partitioned topic's partitions, or of a namespace's topics.
 
     Attributes:
         name: The topic's full name, or the namespace.
         namespace: Its namespace.
-        topics: Those that count.
-        bytes_now: What they have beyond `FLOOR_BYTES` each.
-        throughput_in_bytes: What is produced into them a second.
-        largest: The one with the largest backlog: `bytes`, `topic`.
-        before: The same sum by the time of an earlier snapshot. What is absent was 0, where that snapshot is whole; or
+        topics: Number of topics that count.
+        bytes_now: Sum of their backlogs beyond `FLOOR_BYTES` each.
+        throughput_in_bytes: Bytes produced into them per second.
+        largest: The topic with the largest backlog: `bytes`, `topic`.
+        before: The same sum by the time of an earlier snapshot. An absent one was 0, if that snapshot is whole; or
             it was not looked up, as even from 0 on it would not have grown fast enough.
     """
 
@@ -88,11 +88,11 @@ class Sum:
 
     @property
     def of_partitions(self) -> bool:
-        """Whether it is of one topic."""
+        """True for the sum of a partitioned topic."""
         return "://" in self.name
 
     def add(self, row: Row) -> None:
-        """Adds what one shard has of it."""
+        """Adds one shard's part."""
         self.topics += row["topics"]
         self.bytes_now += row["bytes"]
         self.throughput_in_bytes += row["throughput_in_bytes"]
@@ -101,7 +101,7 @@ class Sum:
 
 
 def sums_of(answers: Answers) -> list[Sum]:
-    """All that have more than one member; those of partitions first, by name."""
+    """Sums with more than one member; those of partitions first, by name."""
     found: dict[str, Sum] = {}
     for row in answers["sums"].rows:
         found.setdefault(row["name"], Sum(row["name"], row["namespace"])).add(row)
@@ -120,15 +120,15 @@ def growing_together(
     before: Earlier,
     limits: BacklogGrowingPolicy,
 ) -> list[Growth]:
-    """Those that grow steadily, and fast enough without what was found to grow by itself.
+    """Sums that grow steadily, and fast enough without the topics that were found to grow by themselves.
 
     Args:
-        sums: Of partitioned topics first.
-        alone: Topics that were found.
-        now: When this snapshot was taken.
-        earlier: Snapshots of the window, the newest first; partial ones are passed over.
-        before: The one that shows what grew lately, a whole one.
-        limits: What is fast.
+        sums: Sums, those of partitioned topics first.
+        alone: Topics that were found to grow.
+        now: Snapshot time.
+        earlier: Snapshots of the window, the newest first; partial ones are skipped.
+        before: Reference for recent growth, a whole snapshot.
+        limits: Thresholds of growth.
     """
     told: dict[str, float] = defaultdict(float)
     for growth in alone:
@@ -150,6 +150,6 @@ def growing_together(
 
 
 def base_of(topic: str) -> str:
-    """The topic that a partition is of; of any other topic its own name, which no sum has."""
+    """Partitioned topic that a partition belongs to; any other topic's own name, which no sum has."""
     match = re.fullmatch(_PARTITION, topic)
     return match[1] if match else topic

@@ -22,12 +22,16 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.check import About, Answers, Earlier, Row
 
 MAX_POSSIBLE = 10_000
-"""Topics whose earlier backlogs are looked up, the worst first."""
+"""Topics whose earlier backlogs are read, the worst first."""
 
 MAX_SUSPECTS = 1_000
-"""Those of them that grew fast enough lately and are looked at over all snapshots of the window, the worst first."""
+"""Of them, those with recent growth whose backlogs are read from all snapshots of the window, the worst first."""
 
-# Nothing grew by more than it is now, nor, since the snapshot that it is compared with, in fewer than
+# Nothing grew by more than its present size, nor, since the reference snapshot, in fewer than `minimum_minutes`: topics
+# that are too small for that rate are not looked up in any earlier snapshot. A quota that is already exceeded is left
+# to the check of backlogs near their quota.
+# Where too many are left, the fullest are usually not those that grow: nothing grows for long by more than is
+# produced. ~5
 # `minimum_minutes`: what is not fast enough at that rate is not looked up in any earlier snapshot. A quota that is
 # exceeded already is left to the check of backlogs near their quota.
 # Where too many are left, those that are fullest are as a rule not those that grow: nothing grows for long by more than
@@ -53,13 +57,13 @@ where raw_topics.backlog_bytes is not null
 
 @dataclass(frozen=True)
 class Part:
-    """The topics of namespaces that have the same limits.
+    """Topics of namespaces with the same limits.
 
     Attributes:
-        limits: These.
-        about: What the snapshot is.
-        rows: The topics, of `POSSIBLE`.
-        histories: Of all topics, by name: how large the backlog was at which time, this snapshot included.
+        limits: Their limits.
+        about: Metadata of the snapshot.
+        rows: The topics, rows of `POSSIBLE`.
+        histories: Backlog of all topics, by name and time, this snapshot included.
         sums: Partitioned topics and namespaces whose topics may have grown together.
     """
 
@@ -71,17 +75,17 @@ class Part:
 
     @cached_property
     def earlier(self) -> tuple[Earlier, ...]:
-        """The snapshots of the window, the newest first."""
+        """Snapshots of the window, the newest first."""
         return within(self.about, self.limits.window_minutes)
 
     @cached_property
     def before(self) -> Earlier | None:
-        """The one that shows what grew lately; None where none does."""
+        """Reference snapshot for recent growth; None if there is none."""
         return reference(self.about, self.earlier, self.limits)
 
     @cached_property
     def suspects(self) -> list[tuple[Row, float]]:
-        """Topics that grew fast enough since then, the worst first, and by how many bytes per second."""
+        """Topics that grew fast enough since the reference, the worst first, with their bytes per second."""
         if self.before is None:
             return []
         seconds = (self.about.taken_at - self.before.taken_at).total_seconds()
@@ -95,7 +99,7 @@ class Part:
 
     @cached_property
     def growing(self) -> list[Growth]:
-        """Those of the suspects that grow steadily, and fast enough even at the lowest of their rates."""
+        """Suspects that grow steadily, and fast enough even at the lowest of their rates."""
         times = {self.about.taken_at, *(each.taken_at for each in self.earlier)}
         found = []
         for row, recent_rate in self.suspects[:MAX_SUSPECTS]:
@@ -110,20 +114,20 @@ class Part:
 
     @cached_property
     def together(self) -> list[Growth]:
-        """What grows only together: partitions of one topic, topics of one namespace."""
+        """Growth of several topics together: partitions of one topic, topics of one namespace."""
         if self.before is None or self.before.partial:
             return []
         return growing_together(self.sums, self.growing, self.about.taken_at, self.earlier, self.before, self.limits)
 
     @property
     def quiet(self) -> str:
-        """What was looked at."""
+        """Sentence for a snapshot without findings."""
         if self.before is None:
             return Judgement.quiet
         return f"No topic's backlog kept growing over the last {len(self.earlier) + 1} snapshots towards its quota."
 
     def missing(self, answers: Answers) -> str | None:
-        """Why silence means nothing; None where it does mean something."""
+        """Reason why the absence of findings proves nothing; None if it does."""
         if self.before is None:
             return too_few(len(self.earlier) + 1, self.limits)
         if self.before.partial:
@@ -142,13 +146,13 @@ def _too_many(grew: str, looked_up: int) -> str:
 
 
 def _seconds_left(row: Row, rate: float) -> float | None:
-    """Until the size quota is reached at that rate; None where there is none."""
+    """Seconds until the size quota is reached at that rate; None without a quota."""
     if row["limit_bytes"] < 0:
         return None
     return float((row["limit_bytes"] - row["backlog_bytes"]) / rate)
 
 
 def worst_first(row: Row, rate: float) -> tuple[float, float, str]:
-    """Orders topics by when they reach their quotas, then those without one by how fast they grow."""
+    """Sort key: topics by the time until their quotas, then those without one by their growth."""
     left = _seconds_left(row, rate)
     return (inf if left is None else left), -rate, row["topic"]

@@ -1,4 +1,4 @@
-"""What is said of a backlog that keeps growing."""
+"""Report text about a growing backlog."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MIB = 1024**2
 
 
 def evidence(growth: Growth) -> str:
-    """Since when, how fast, and until when."""
+    """Evidence: start, rate and expected end of the growth."""
     row, left = growth.row, growth.seconds_left
     if growth.together is not None:
         return f"{_growth_words(growth, _whose(growth.together))}; {_of_sum(growth.together)}"
@@ -28,7 +28,7 @@ def evidence(growth: Growth) -> str:
 
 
 def figures(growth: Growth) -> dict[str, int]:
-    """The same in numbers."""
+    """Figures of the evidence."""
     rise, left = growth.rise, growth.seconds_left
     found = {
         "backlog_bytes": rise.now_bytes,
@@ -87,6 +87,6 @@ def _until_retention(growth: Growth) -> str:
 
 
 def _ahead(growth: Growth, seconds: float) -> str:
-    """When that is, and in how long; a retention that nothing outgrows in our time has no date."""
+    """Time of an event and the time until then; no date if that is more than a century."""
     at = f"at {utc(growth.rise.now_at + timedelta(seconds=seconds))}, " if seconds < _CENTURY else ""
     return f"{at}in {duration(seconds)}"

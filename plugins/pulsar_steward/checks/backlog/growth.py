@@ -1,4 +1,4 @@
-"""How the backlog of a topic grew over the snapshots of a window, steadily or not."""
+"""Growth of a topic's backlog over the snapshots of a window, steady or not."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def within(about: About, minutes: int) -> tuple[Earlier, ...]:
 
 
 def reference(about: About, earlier: Sequence[Earlier], enough: BacklogGrowingPolicy) -> Earlier | None:
-    """The snapshot that shows what grew lately: the newest that is far enough back, and whole if one of them is.
+    """Reference snapshot for recent growth: the newest that is old enough, preferably a whole one.
 
     Args:
-        about: What this snapshot is.
-        earlier: Those of the window, the newest first.
-        enough: How many snapshots and minutes are far enough.
+        about: Metadata of this snapshot.
+        earlier: Snapshots of the window, the newest first.
+        enough: The required number of snapshots and minutes.
 
     Returns:
-        None where none is.
+        None if there is none.
     """
     latest = about.taken_at - timedelta(minutes=enough.minimum_minutes)
     far = [each for each in earlier[enough.minimum_snapshots - 2 :] if each.taken_at <= latest]
@@ -42,7 +42,7 @@ def reference(about: About, earlier: Sequence[Earlier], enough: BacklogGrowingPo
 
 
 def too_few(found: int, enough: BacklogGrowingPolicy) -> str:
-    """Why so few snapshots cannot tell anything, this one counted."""
+    """Reason why so few snapshots prove nothing, this one counted."""
     there = "there is 1" if found == 1 else f"there are {found}"
     return (
         f"Needs at least {enough.minimum_snapshots} snapshots within {enough.window_minutes:,} minutes, this one"
@@ -52,15 +52,15 @@ def too_few(found: int, enough: BacklogGrowingPolicy) -> str:
 
 @dataclass(frozen=True)
 class Rise:
-    """The latest rise of a backlog: from where it last was lowest within the window until now.
+    """Latest rise of a backlog: from its lowest point within the window until now.
 
     Attributes:
-        low_bytes: How large it was then.
-        low_at: When that was.
-        now_bytes: How large it is.
-        now_at: When this snapshot was taken.
-        snapshots: Those since the low, it included.
-        rising: The steps between them that rose.
+        low_bytes: Size at the lowest point.
+        low_at: Time of the lowest point.
+        now_bytes: Present size.
+        now_at: Time of this snapshot.
+        snapshots: Number of snapshots since the lowest point, that one included.
+        rising: Number of rising steps between them.
         rate: Bytes per second: the mean since the low or the median of the steps, whichever is lower; 0 where it is
             lowest now.
         shrunk_bytes: The sum of all falls within the window.
@@ -77,7 +77,7 @@ class Rise:
 
     @classmethod
     def of(cls, backlogs: Mapping[datetime, int]) -> Rise:
-        """The latest rise of a backlog, in bytes by time; snapshots that do not have the topic are passed over."""
+        """Computes the latest rise of a backlog, in bytes by time; snapshots without the topic are skipped."""
         points = sorted(backlogs.items())
         low_at, low_bytes = max(points, key=lambda each: (-each[1], each[0]))
         now_at, now_bytes = points[-1]
@@ -100,7 +100,7 @@ class Rise:
         )
 
     def steady(self, enough: BacklogGrowingPolicy) -> bool:
-        """Whether it took enough snapshots and minutes, rose in most steps, and hardly shrank within the window."""
+        """True if there are enough snapshots and minutes, most steps rose, and it hardly shrank within the window."""
         grown = self.now_bytes - self.low_bytes
         return (
             self.snapshots >= enough.minimum_snapshots
@@ -112,15 +112,16 @@ class Rise:
 
 @dataclass(frozen=True)
 class Growth:
-    """How something grows that has a backlog.
+    """Growth of a backlog.
 
     Attributes:
-        row: The topic, of `POSSIBLE`; of a sum `topic`, its name, `namespace`, `backlog_bytes` and `limit_bytes`.
+        row: The topic, a row of `POSSIBLE`; for a sum `topic`, its name, `namespace`, `backlog_bytes` and
+            `limit_bytes`.
         rise: Its latest rise.
-        rate: Bytes per second: the lower one of that since the low and that lately.
-        seconds_left: Until it reaches its size quota at that rate; None where there is none.
-        critical: Whether that is soon.
-        together: Whose backlogs grow together; None: it is one topic.
+        rate: Bytes per second: the lower of the rates since the low and lately.
+        seconds_left: Time until it reaches its size quota at that rate; None without a quota.
+        critical: True if that is soon.
+        together: The sum, if it is that of several topics; None: it is one topic.
     """
 
     row: Row

@@ -1,8 +1,8 @@
-"""Quotas, retention and time to live: of brokers where nothing is set, of namespaces and of topics of their own.
+"""Quotas, retention and time to live: the brokers' defaults, and the settings of namespaces and of single topics.
 
-Read off namespace documents of Pulsar 4.0.7: `backlog_quota_map` is `{}` where nothing is set, `retention_policies` and
-`message_ttl_in_seconds` are absent then. A quota of one kind replaces the default of that kind only. Of a quota of kind
-`destination_storage` the broker looks at `limitSize` alone (brokers before 2.8 called it `limit`), of `message_age` at
+Read from namespace documents of Pulsar 4.0.7: `backlog_quota_map` is `{}` where nothing is set, `retention_policies`
+and `message_ttl_in_seconds` are absent then. A quota of one kind replaces the default of that kind only. For a quota of
+kind `destination_storage` the broker uses `limitSize` alone (brokers before 2.8 called it `limit`), for `message_age`
 `limitTime` alone. A size limit under 0 is none, and one of 0 is exceeded by an empty topic; an age limit of 0 or under
 is none.
 """
@@ -21,7 +21,7 @@ _POLICIES = f"""{{"backlog_quota_map": {_QUOTAS}, "retention_policies": {_RETENT
 
 
 def _document(column: str, shape: str) -> str:
-    """What a document says of these fields; null where it is no JSON, which does not break everything else."""
+    """SQL for the fields of a document; null for one that is no JSON, so that it does not break everything else."""
     return f"json_transform(case when json_valid({column}) then {column} end, '{shape}')"
 
 
@@ -51,7 +51,7 @@ select
         or own.offload_policies.managedLedgerOffloadDriver is not null as offloaded
 from parts cross join broker_defaults d
 """
-"""What is in force in each namespace that is not Pulsar's own and whose policies were read.
+"""Settings in force in each namespace that is not Pulsar's own and whose policies were read.
 
 `namespace`; `limit_bytes` (under 0: none), `bytes_policy`, `limit_seconds` (0 or under: none), `seconds_policy`,
 `retention_minutes` and `retention_megabytes` (-1: unlimited, 0: nothing is retained), `ttl_seconds` (0: none), each
@@ -80,13 +80,13 @@ select topic, namespace, topic_limit_bytes, topic_limit_seconds, oldest_seconds,
     retention.retentionSizeInMB as topic_retention_megabytes
 from read
 """
-"""Drilled topics, one row each, of the row that each of their subscriptions has.
+"""Drilled topics, one row each (the table `drilled` has one per subscription).
 
-`topic`, `namespace`; `topic_limit_bytes` and `topic_limit_seconds`, the quotas in force whoever sets them (null: none);
-`oldest_seconds` (null: the broker does not know either), `slowest_subscription`, `delayed_messages` of all
+`topic`, `namespace`; `topic_limit_bytes` and `topic_limit_seconds`, the quotas in force wherever they are set (null:
+none); `oldest_seconds` (null: the broker does not know either), `slowest_subscription`, `delayed_messages` of all
 subscriptions; `topic_quota_own`, `topic_bytes_own`, `topic_seconds_own` and `topic_retention_own`, whether the topic
 sets any quota, that quota or retention itself; `topic_bytes_policy`, `topic_seconds_policy`, `topic_retention_minutes`
-and `topic_retention_megabytes`: what it sets, null where it sets none.
+and `topic_retention_megabytes`: its own settings, null where it has none.
 """
 
 VIEWS = (
@@ -95,4 +95,4 @@ VIEWS = (
     *LAST_VIEWS,
     View("drilled_topics", DRILLED_TOPICS, kept=True),
 )
-"""What the checks of backlog select from."""
+"""Views for the checks of backlog."""

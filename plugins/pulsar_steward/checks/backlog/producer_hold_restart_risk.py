@@ -38,7 +38,7 @@ class ProducerHoldRestartRiskPolicy(Section):
     critical_percent: int = Field(100, ge=1, description="of it: new producers are refused already")
 
 
-# How full quotas are that shut producers out: null for one that evicts.
+# Usage of quotas that block producers: null for one that evicts.
 FOUND = f"""
 with held as (
     select *, case when {holds_producers("bytes_policy")} then bytes_percent end as held_bytes_percent,
@@ -51,7 +51,7 @@ from fullest join limits using (namespace) where percent >= warning_percent
 
 
 def judge(answers: Answers, _context: CheckContext[ProducerHoldRestartRiskPolicy]) -> Judgement:
-    """By the fuller of the quotas that shut producers out."""
+    """Judges by the fuller of the quotas that block producers."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)

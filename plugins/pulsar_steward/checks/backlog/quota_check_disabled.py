@@ -30,7 +30,7 @@ class QuotaCheckDisabledPolicy(Section):
 
 ENABLED, INTERVAL = "backlogQuotaCheckEnabled", "backlogQuotaCheckIntervalInSeconds"
 
-# Of every broker that was read; null: it did not tell.
+# Of every broker that was read; null: not reported.
 TOLD = f"""
 with told as (
     select broker, bool_and(lower(trim(value)) = 'true') filter (key = '{ENABLED}') as enabled,
@@ -48,7 +48,7 @@ select count(*) as namespaces from (
 
 
 def judge(answers: Answers, context: CheckContext[QuotaCheckDisabledPolicy]) -> Judgement:
-    """A warning where there is a quota that is not enforced."""
+    """Warns where a quota is set that is not enforced."""
     brokers, most = answers["told"].rows, context.limits.warning_interval_minutes
     disabled = [row for row in brokers if row["enabled"] is False]
     seldom = [row for row in brokers if row["enabled"] and (row["seconds"] or 0) >= most * 60]

@@ -35,7 +35,7 @@ FIGURES = ("limit_bytes", "limit_seconds", "retention_megabytes", "retention_min
 
 
 def judge(answers: Answers, _context: CheckContext[QuotaOverRetentionPolicy]) -> Judgement:
-    """Always a warning."""
+    """Every such quota is a warning."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answer, Answers, CheckContext, Row
 
 MAX_OVER = 10_000
-"""Topics over their quota that are looked at, the fullest first."""
+"""Number of topics over their quota that are examined, the fullest first."""
 
 MAX_MESSAGE = "maxMessageSize"
 
 _DEFAULT_MAX_MESSAGE_BYTES = 5 * 1024**2
 _BATCH_BYTES = 128 * 1024
-"""At which clients close a batch by default (`batchingMaxBytes`)."""
+"""Size at which clients close a batch by default (`batchingMaxBytes`)."""
 
 _MARGIN = 10
-"""How much larger than now the entries of a backlog may have been."""
+"""Factor by which the entries of a backlog may have been larger than those now."""
 
 
 class QuotaStuckPolicy(Section):
@@ -54,7 +54,7 @@ with compared as (
 select * from compared where over_size or over_age
 """
 
-# The largest backlog of a subscription in entries, how many messages one holds at most, and the ack holes of all.
+# Per topic: the largest backlog of a subscription in entries, the most messages of one entry, and all ack holes.
 SUBSCRIBED = """
 with subscribed as (
     select topic, max(backlog_entries) as entries, max(messages_per_entry) as messages_per_entry,
@@ -65,7 +65,8 @@ select worst.* replace (coalesce(producers, 0) as producers), messages_per_entry
 from worst left join subscribed using (topic)
 """
 
-# An entry is a message or a batch, and never larger than `maxMessageSize`: of all brokers' the largest, as topics move.
+# An entry is a message or a batch, and never larger than `maxMessageSize`: the largest of all brokers, as topics move.
+# Its size is estimated from the present traffic, with a margin; where that is not known, by a rule of thumb. ~2
 # What one takes is told by what comes and goes now, with a margin; where that is not known, by a rule of thumb.
 FOUND = f"""
 with largest as (
@@ -93,7 +94,7 @@ where ({holds_producers("seconds_policy")} or seconds_policy is null) and coales
 
 
 def judge(answers: Answers, _context: CheckContext[QuotaStuckPolicy]) -> Judgement:
-    """Critical where it cannot be otherwise, and nothing speaks against it."""
+    """Critical where nothing else explains it, and nothing speaks against it."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
@@ -110,7 +111,7 @@ def judge(answers: Answers, _context: CheckContext[QuotaStuckPolicy]) -> Judgeme
 
 
 def _not_drilled(answer: Answer) -> str | None:
-    """Topics that might be stuck by age: under such a quota, without producers, and not asked for their age."""
+    """Topics that might be stuck by age: under such a quota, without producers, and with an age that was not read."""
     count = sum(row["topics"] for row in answer.rows)
     if not count:
         return None
@@ -148,7 +149,7 @@ def _finding(row: Row) -> Finding:
 
 
 def _explained(row: Row) -> str:
-    """How much of the size so many entries explain, and why no more."""
+    """Part of the size that so many entries explain, and why not more."""
     if not row["by_size"] or not row["entries"]:
         return "does not explain it"
     each, told = row["plausible_bytes"], row["told"]

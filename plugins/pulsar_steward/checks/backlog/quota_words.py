@@ -1,4 +1,4 @@
-"""A quota, how full it is and what happens when it is exceeded, in words and figures."""
+"""Report text and figures about a quota: its usage, and the effect of exceeding it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _CONSEQUENCES = {
 
 
 def consequence(policy: str | None) -> str:
-    """What the broker does with a topic over a quota of that policy."""
+    """Effect of that policy on a topic over its quota."""
     return _CONSEQUENCES.get(policy or "", "what happens is not known, as its policy was not read")
 
 
 def size_quota(row: Row) -> str:
-    """How full the size quota is; an impossible one of 0 bytes says so."""
+    """Usage of the size quota; an impossible one of 0 bytes is named as such."""
     if row["limit_bytes"] == 0:
         return f"the backlog is {size(row['backlog_bytes'])}, and a size quota of 0 bytes is exceeded by any"
     return (
@@ -32,7 +32,7 @@ def size_quota(row: Row) -> str:
 
 
 def age_quota(row: Row) -> str:
-    """How full the age quota is."""
+    """Usage of the age quota."""
     return (
         f"the oldest message of the backlog is {duration(row['oldest_seconds'])} old,"
         f" {row['seconds_percent']:,} % of the age quota of {duration(row['limit_seconds'])}"
@@ -40,7 +40,7 @@ def age_quota(row: Row) -> str:
 
 
 def figures(row: Row) -> dict[str, int]:
-    """The numbers of a row of `quotas_in_force`, as far as they are known."""
+    """Figures of a row of `quotas_in_force`, as far as they are known."""
     names = {
         "backlog_bytes": "backlog_bytes",
         "bytes_percent": "bytes_percent",
@@ -60,11 +60,11 @@ def capitalised(sentence: str) -> str:
 
 
 def set_by(who: str) -> str:
-    """Where a value comes from: topic, namespace or default."""
+    """Place where a value is set: topic, namespace or default."""
     return "the brokers' default" if who == "default" else f"set by the {who}"
 
 
 def delayed_words(row: Row) -> str:
-    """A further sentence about delayed messages; nothing where there are none, or it is not known."""
+    """Further sentence about delayed messages; empty if there are none, or it is not known."""
     count = row["delayed_messages"]
     return f" {counted(count, 'delayed message')} {'counts' if count == 1 else 'count'} as backlog." if count else ""

@@ -1,7 +1,7 @@
-"""The quotas in force for each loaded topic, and how full they are.
+"""The quotas in force for each loaded topic, and their usage.
 
-A topic's own quota goes before its namespace's. Its limits are known of drilled topics, and of all topics of brokers
-that tell series of topics; its policy of drilled topics only. Elsewhere the namespace's count.
+A topic's own quota takes precedence over its namespace's. Its limits are known for drilled topics, and for all topics
+of brokers that export series of topics; its policy for drilled topics only. For other topics the namespace's is used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def holds_producers(policy: str) -> str:
-    """SQL: whether a column's policy shuts producers out; `producer_request_hold` and `producer_exception` both do."""
+    """SQL: true if a column's policy blocks producers; `producer_request_hold` and `producer_exception` both do."""
     return f"coalesce(starts_with({policy}, 'producer_'), false)"
 
 
@@ -46,10 +46,10 @@ apart as (
     from told join namespace_policies using (namespace))
 from apart where limit_bytes is not null or limit_seconds is not null or age_seconds is not null
 """
-"""What brokers' series tell of topics that is not as their namespace says, or not known there.
+"""Figures of topics in brokers' series that differ from their namespace's policies, or are not known there.
 
-`topic`, `broker`; `limit_bytes` and `limit_seconds`, where the topic itself is set apart; `age_seconds`, how old the
-broker takes its oldest message for. Each null where there is nothing to tell.
+`topic`, `broker`; `limit_bytes` and `limit_seconds`, where the topic has its own; `age_seconds`, the age of the oldest
+message as the broker reports it. Each is null where there is nothing to report.
 """
 
 AGE_TELLERS = f"""
@@ -57,13 +57,13 @@ select source as broker from metrics join (select broker as source from brokers 
 where series = '{AGE}' and source_kind = 'broker' and topic is not null
 group by source having not bool_or(coalesce(contains(labels_json, '"partition":'), false))
 """
-"""Brokers that tell the age of each of their topics' backlogs: of a topic that they do not tell, they know none.
+"""Brokers that export the age of each topic's backlog: for a topic without a sample, they do not know it.
 
 Where partitions have a label of their own (`splitTopicAndPartitionLabelInPrometheus`) no sample has a partition's name.
 """
 
 _DOUBTFUL = 20
-"""A backlog is not as old as the broker says where what comes in would make it so many times as large by then.
+"""Factor of growth that makes a reported age implausible: the present inflow would make the backlog so much larger.
 
 Brokers before apache/pulsar#24915 keep the age of a message that was consumed long ago, and add to it.
 """
@@ -97,13 +97,13 @@ from told
 """
 """Ordinary loaded topics of namespaces whose policies are known.
 
-Of the table `topics`: `topic`, `namespace`, `producers`, `storage_bytes`, `backlog_bytes`, `throughput_in_bytes`, and
+From the table `topics`: `topic`, `namespace`, `producers`, `storage_bytes`, `backlog_bytes`, `throughput_in_bytes`, and
 `message_bytes`, the mean size of its messages now, null where none come or go; `drilled`, whether its own statistics
-were read, and of these `slowest_subscription` and `delayed_messages`, null elsewhere; `told_seconds`, how old the
-broker says that the backlog is, null where it says nothing, and `age_asked`, whether it was asked; `oldest_seconds`,
-the same where the size of the backlog does not belie it; in force, as of `namespace_policies`: `limit_bytes`,
-`bytes_policy`, `limit_seconds`, `seconds_policy`, `retention_minutes`, `retention_megabytes`. The policy of a quota
-that a topic sets itself is null where it was not drilled.
+were read, and from these `slowest_subscription` and `delayed_messages`, null elsewhere; `told_seconds`, the age of the
+backlog as the broker reports it, null where it reports none, and `age_asked`, whether it was read; `oldest_seconds`,
+the same if the size of the backlog makes it plausible; the settings in force, as in `namespace_policies`:
+`limit_bytes`, `bytes_policy`, `limit_seconds`, `seconds_policy`, `retention_minutes`, `retention_megabytes`. The policy
+of a quota that a topic sets itself is null where it was not drilled.
 """
 
 QUOTAS_IN_FORCE = """
@@ -117,15 +117,15 @@ select *,
         then floor(told_seconds * 100::double / limit_seconds)::bigint end as told_percent
 from topics_under_policies
 """
-"""The same, with how full their quotas are: null where there is no limit or the age is not known.
+"""The same topics, with the usage of their quotas: null where there is no limit or the age is not known.
 
-`told_percent` is by what the broker told of a drilled topic, whether there is a backlog or not.
+`told_percent` is by the age that the broker reported for a drilled topic, whether there is a backlog or not.
 """
 
 PRESSED = """
 select * from quotas_in_force where greatest(bytes_percent, seconds_percent, told_percent) >= 1
 """
-"""Those of the same whose backlog takes any of a quota: 1 % or more, which is the least that a threshold may be."""
+"""The topics of `quotas_in_force` that use 1 % or more of a quota, which is the lowest possible threshold."""
 
 AGES_NOT_READ = """
 with under as (
@@ -134,9 +134,9 @@ with under as (
 select topic, namespace, producers, backlog_bytes, seconds_policy
 from topics_under_policies semi join under using (topic) where limit_seconds > 0 and not age_asked
 """
-"""Topics under an age quota, their namespace's or their own, that nobody asked how old their backlog is.
+"""Topics under an age quota, their namespace's or their own, whose backlog's age was not read.
 
-Where a topic was asked and tells no age, the broker does not know it either, and so does not act on it.
+Where the age was read and is not reported, the broker does not know it either, and so does not act on it.
 """
 
 VIEWS = (
@@ -147,14 +147,14 @@ VIEWS = (
     View("pressed", PRESSED, kept=True),
     View("ages_not_read", AGES_NOT_READ, kept=True),
 )
-"""They need those of `pulsar_steward.checks.backlog.policies`."""
+"""Views that need those of `pulsar_steward.checks.backlog.policies`."""
 
 
 def ages_not_read(of: str = "true") -> Question:
-    """How many topics with a backlog are under an age quota but not asked for their age, for `unknown_ages`.
+    """Question for `unknown_ages`: number of topics with a backlog and an age quota whose age was not read.
 
     Args:
-        of: SQL: which of the topics matter.
+        of: SQL condition: the topics that matter.
     """
     return Question(f"""
         select count(*) as topics, min(topic) as topic from ages_not_read where backlog_bytes > 0 and {of}
@@ -162,7 +162,7 @@ def ages_not_read(of: str = "true") -> Question:
 
 
 def unknown_ages(answer: Answer) -> str | None:
-    """Why silence about age quotas is no health; None where every topic with such a quota and a backlog was asked."""
+    """Reason why the absence of findings about age quotas proves nothing; None if every relevant age was read."""
     topics, first = _counted(answer)
     if not topics:
         return None
@@ -173,10 +173,10 @@ def unknown_ages(answer: Answer) -> str | None:
 
 
 def policies_not_read(percent: str) -> Question:
-    """How many topics have so much of a quota whose policy is not known, for `unknown_policies`.
+    """Question for `unknown_policies`: number of topics near a quota whose policy is not known.
 
     Args:
-        percent: SQL: from which share of a quota on its policy matters.
+        percent: SQL: the share of a quota from which its policy matters.
     """
     return Question(f"""
         select count(*) as topics, min(topic) as topic from pressed join limits using (namespace)
@@ -186,7 +186,7 @@ def policies_not_read(percent: str) -> Question:
 
 
 def unknown_policies(answer: Answer) -> str | None:
-    """Why silence about what a quota does is no health; None where it is known of every topic that is near one."""
+    """Reason why the absence of findings about a quota's effect proves nothing; None if all policies are known."""
     topics, first = _counted(answer)
     if not topics:
         return None
@@ -197,6 +197,6 @@ def unknown_policies(answer: Answer) -> str | None:
 
 
 def _counted(answer: Answer) -> tuple[int, str]:
-    """How many topics all shards have together, and the first by name."""
+    """Number of topics in all shards together, and the first by name."""
     rows = [row for row in answer.rows if row["topics"]]
     return sum(row["topics"] for row in rows), min((row["topic"] for row in rows), default="")

@@ -1,4 +1,4 @@
-"""Retention beside quotas, for namespaces and for the topics that are set apart from theirs."""
+"""Retention compared with quotas, for namespaces and for topics with settings of their own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MINUTE = 60
 
 UNBOUNDED = "retention_minutes < 0 and retention_megabytes < 0"
 BOUNDED = "retention_minutes <> 0 and retention_megabytes <> 0 and (retention_minutes > 0 or retention_megabytes > 0)"
-"""Zero in both keeps nothing; brokers refuse it in one alone."""
+"""SQL: true for a bounded retention. Zero in both keeps nothing; brokers refuse it in one alone."""
 
 RETAINED_TOPICS = """
 select t.topic, t.namespace, t.storage_bytes, t.backlog_bytes, t.throughput_in_bytes,
@@ -45,10 +45,10 @@ shares as (
     from each)
 select *, greatest(size_percent, time_percent) as percent from shares
 """
-"""A row a namespace, and one a drilled topic that sets quota or retention itself.
+"""One row per namespace, and one per drilled topic that sets quota or retention itself.
 
 `subject`, `namespace`; `limit_bytes`, `limit_seconds`, `retention_minutes`, `retention_megabytes`; `bytes_by`,
-`seconds_by` and `retention_by`, who sets them: topic, namespace or default; `size_percent` and `time_percent`, the
+`seconds_by` and `retention_by`, where they are set: topic, namespace or default; `size_percent` and `time_percent`, the
 quota as a share of the retention, null where one of them has no limit, and `percent`, the larger one.
 """
 
@@ -56,4 +56,4 @@ VIEWS = (
     View("retained_topics", RETAINED_TOPICS),
     View("quotas_beside_retention", QUOTAS_BESIDE_RETENTION),
 )
-"""They need those of `pulsar_steward.checks.backlog.policies`."""
+"""Views that need those of `pulsar_steward.checks.backlog.policies`."""

@@ -35,7 +35,8 @@ class RetentionTooLongPolicy(Section):
     )
 
 
-# What a namespace's loaded topics store that every subscription has consumed. Those that are known to retain otherwise
+# Consumed data that a namespace's loaded topics store. Topics that are known to have another retention are left
+# out. ~2
 # are left out.
 STORED = f"""
 with bounded as (select namespace, retention_minutes, retention_megabytes from namespace_policies where {BOUNDED}),
@@ -50,7 +51,8 @@ select namespace, count(*) as topics, sum(storage_bytes)::bigint as storage_byte
 from consumed group by namespace
 """
 
-# A retention has to have room for an outage, the quotas and the backlogs seen, each with its headroom. Of what is
+# A retention needs room for an outage, the quotas and the backlogs seen, each with its headroom. Of several bounds,
+# the tighter one counts. ~2
 # bounded, the tighter one counts.
 FOUND = f"""
 with together as (
@@ -96,7 +98,7 @@ FIGURES = (
 
 
 def judge(answers: Answers, _context: CheckContext[RetentionTooLongPolicy]) -> Judgement:
-    """A warning; where old ledgers are offloaded it is likely meant."""
+    """A warning; where old ledgers are offloaded it is probably intended."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)

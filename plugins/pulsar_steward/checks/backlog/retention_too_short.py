@@ -33,7 +33,7 @@ class RetentionTooShortPolicy(Section):
     )
 
 
-# Topics whose backlog is at least as large or as old as what is retained. A share is null where it is left alone.
+# Topics whose backlog is at least as large or as old as the retention. A share is null where it is not judged.
 OUTGROWN = f"""
 with large_or_old as (
     select topic, backlog_bytes, oldest_seconds, slowest_subscription, retention_minutes, retention_megabytes,
@@ -50,18 +50,18 @@ shares as (
 select *, greatest(size_percent, time_percent) as percent from shares where percent >= 100
 """
 
-# Of a topic that was drilled and tells no age, the broker does not know it either.
+# For a drilled topic without an age, the broker does not know it either.
 BLIND = """
 select count(*) as topics from topics_under_policies
 where retention_minutes > 0 and backlog_bytes > 0 and not drilled and told_seconds is null
 """
 
-# From which share on `quota-over-retention` speaks is not among this check's limits: that is for `judge` to leave out.
+# The threshold of `quota-over-retention` is not among this check's limits: `judge` leaves those quotas out.
 TIGHT = "select q.* from quotas_beside_retention q join limits using (namespace) where percent >= info_percent"
 
 
 def judge(answers: Answers, context: CheckContext[RetentionTooShortPolicy]) -> Judgement:
-    """Topics whose backlog has outgrown the retention first, then the quotas that take nearly all of it."""
+    """Reports topics whose backlog exceeds the retention first, then the quotas that nearly reach it."""
     outgrown, tight = answers["outgrown"], _without_room(answers["tight"], context)
     findings = [_backlog_finding(row) for row in outgrown.rows] + [_quota_finding(row) for row in tight]
     missing = Defaults.of(answers["defaults"]).unknown(
@@ -76,7 +76,7 @@ def judge(answers: Answers, context: CheckContext[RetentionTooShortPolicy]) -> J
 
 
 def _without_room(quotas: Answer, context: CheckContext[RetentionTooShortPolicy]) -> list[Row]:
-    """Those that are below the share from which `quota-over-retention` speaks, the tightest first."""
+    """Quotas below the threshold of `quota-over-retention`, the tightest first."""
     over = {
         name: context.policy.for_namespace(name).quota_over_retention.warning_percent
         for _, names in context.parts

@@ -28,7 +28,7 @@ class RetentionUnboundedPolicy(Section):
     )
 
 
-# What a namespace's loaded topics store that are kept for ever, as the namespace says or they themselves.
+# Data that a namespace's loaded topics store for ever, by the namespace's setting or their own.
 STORED = f"""
 select namespace, count(*) as topics, sum(storage_bytes)::bigint as storage_bytes, max(storage_bytes) as most_bytes,
     arg_max(topic, (coalesce(storage_bytes, -1), topic)) as topic
@@ -50,7 +50,7 @@ select *, not offloaded and storage_bytes >= warning_storage_bytes as trouble fr
 
 
 def judge(answers: Answers, _context: CheckContext[RetentionUnboundedPolicy]) -> Judgement:
-    """A warning where much is stored so and nothing of it is offloaded."""
+    """A warning where much is stored without limit and nothing of it is offloaded."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)

@@ -26,7 +26,7 @@ class TtlBeforeQuotaPolicy(Section):
     )
 
 
-# At its time, or only on quiet topics, whose ledgers are closed late.
+# At its time, or later on quiet topics only, whose ledgers are closed late.
 FOUND = f"""
 with compared as (
     select p.namespace, ttl_seconds, ttl_own, limit_seconds, seconds_own, seconds_policy, delay_seconds,
@@ -45,7 +45,7 @@ where ttl_seconds > 0 and limit_seconds > 0 and delay_seconds is null
 
 
 def judge(answers: Answers, _context: CheckContext[TtlBeforeQuotaPolicy]) -> Judgement:
-    """A warning where the quota was to stop producers so that nothing is lost; what may come first is worth a word."""
+    """A warning where the quota should stop producers so that nothing is lost; information if it is only possible."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
@@ -90,7 +90,7 @@ def _finding(row: Row) -> Finding:
 
 
 def _when(row: Row) -> str:
-    """On which topics it is so, where it is not so on all."""
+    """Topics that are affected, if not all are."""
     if row["always"]:
         return ":"
     return (

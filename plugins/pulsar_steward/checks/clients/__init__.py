@@ -5,7 +5,7 @@ from __future__ import annotations
 from pulsar_steward.checks.clients import views
 
 TITLE = "Clients and acknowledgements"
-"""What this part of the guide is called."""
+"""Title of this section of the guide."""
 
 VIEWS = views.VIEWS
-"""What the questions of these checks select from beside `pulsar_steward.checks.views`, in the order of dependence."""
+"""Views that these checks' questions use besides `pulsar_steward.checks.views`, in order of dependence."""

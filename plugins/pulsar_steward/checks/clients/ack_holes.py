@@ -52,12 +52,12 @@ where ack_holes > 0 and ack_holes * 100 >= most * warning_percent
 
 
 def _looked_back_minutes(limits: AckHolesPolicy) -> int:
-    """Snapshots do not come to the minute."""
+    """Window of the look-back; wider than the threshold, as snapshots are not taken on the minute."""
     return limits.warning_held_minutes * 3 // 2
 
 
 def judge(answers: Answers, context: CheckContext[AckHolesPolicy]) -> Judgement:
-    """Near what a broker persists is a warning, beyond it critical; and what a single message holds back."""
+    """Near the limit that a broker persists a warning, beyond it critical; also cursors held by a single message."""
     findings = [_finding(row) for row in answers["found"].rows]
     subjects = {finding.subject for finding in findings}
     findings += [finding for finding in _held(answers, context) if finding.subject not in subjects]

@@ -1,4 +1,4 @@
-"""How long the connections of brokers last: since their start, and since the snapshots of the last hour."""
+"""Lifetime of brokers' connections: since the brokers' start, and over the snapshots of the last hour."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ SUCCEEDED = "pulsar_connection_create_success_count"
 FAILED = "pulsar_connection_create_fail_count"
 
 SERIES = (STARTED, ACTIVE, SUCCEEDED)
-"""Without these nothing can be said of a broker's connections."""
+"""Series without which a broker's connections cannot be judged."""
 
 YOUNG_SECONDS = "2 * 60 * $collect__recent_minutes"
-"""For so long after a broker's start clients are naturally new."""
+"""SQL: seconds after a broker's start in which new clients are normal."""
 
-# Handshakes are counted, not sockets: probes of the port open sockets all the time and shake no hands.
+# Handshakes are counted, not sockets: probes of the port open sockets all the time without a handshake.
 COUNTED = f"""
 select source as broker, $now - max(value) filter (series = '{STARTED}') as uptime_seconds,
     max(value) filter (series = '{ACTIVE}') as active, max(value) filter (series = '{SUCCEEDED}') as succeeded,
@@ -30,7 +30,7 @@ from metrics
 where source_kind = 'broker' and series in {(*SERIES, FAILED)} and isfinite(value)
 group by source
 """
-"""Asked of an earlier snapshot, the uptime is as of now too, and so is the same as long as the process is."""
+"""Counters of connections; for an earlier snapshot the uptime is also relative to now, so it identifies the process."""
 
 CONNECTIONS = """
 select broker, uptime_seconds, active, failed, succeeded,
@@ -39,10 +39,12 @@ select broker, uptime_seconds, active, failed, succeeded,
     replaced * 3600 / nullif(uptime_seconds, 0.0) / greatest(active, 1.0) as turnovers_per_hour
 from brokers left join counted using (broker) where read
 """
-"""Of every broker that was read what it tells of its connections, and how many of them since its start are no longer
-there; null where it does not."""
+"""Connections of every broker that was read, and the number of those since its start that have ended.
 
-# What opened and what closed: clients that leave for good, or that come from a broker that restarts, replace nobody.
+Null where the broker does not report them.
+"""
+
+# The smaller of opened and closed ones: clients that leave for good, or come from a restarted broker, replace none.
 LATELY = """
 select broker, now.active, now.failed - counted_before.failed as failed, $now - epoch(taken_at) as seconds,
     least(now.succeeded - counted_before.succeeded,
@@ -52,7 +54,7 @@ from counted now join counted_before using (broker)
 where abs(now.uptime_seconds - counted_before.uptime_seconds) < 2 and now.succeeded >= counted_before.succeeded
     and now.active is not null and counted_before.active is not null and seconds > 0
 """
-"""What each broker's connections did since earlier snapshots of the same process: a new one counts from 0."""
+"""Change of each broker's connections since earlier snapshots of the same process: a new one counts from 0."""
 
 BURSTS = f"""
 select broker, lately.active, lately.failed, lately.seconds, lately.replaced, turnovers,
@@ -62,9 +64,9 @@ where turnovers >= $warning_burst_turnovers and lately.replaced * 60 / seconds >
     and uptime_seconds >= {YOUNG_SECONDS}
 qualify row_number() over (partition by broker order by turnovers / seconds desc, seconds) = 1
 """
-"""The worst of these of each broker."""
+"""The worst row of `LATELY` of each broker."""
 
-# A storm of last week is in the average for weeks.
+# A storm of last week stays in the average for weeks.
 SHORT_LIVED = f"""
 with since as (
     select broker, max(seconds) as seconds, arg_max(turnovers * 3600 / seconds, seconds) as turnovers_per_hour
@@ -83,7 +85,7 @@ select broker from connections where uptime_seconds is null or active is null or
 
 
 def burst_of(row: Row, check_id: str) -> Finding:
-    """A finding about a row of `BURSTS`."""
+    """Finding for a row of `BURSTS`."""
     return Finding(
         check_id=check_id,
         severity=Severity.WARNING,
@@ -103,7 +105,7 @@ def burst_of(row: Row, check_id: str) -> Finding:
 
 
 def average_of(row: Row, check_id: str) -> Finding:
-    """A finding about a row of `SHORT_LIVED`."""
+    """Finding for a row of `SHORT_LIVED`."""
     calm = "" if row["storming"] else f"; but not in the last {duration(row['calm_seconds'])}"
     return Finding(
         check_id=check_id,

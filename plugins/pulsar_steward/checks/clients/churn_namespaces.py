@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.clients.in_a_row import EarlierRows
 
 
-# No view is named here that would be made of a whole earlier snapshot for its name alone.
+# Views are not named here: naming one would compute it for a whole earlier snapshot.
 def _counted(topics: str, subscriptions: str) -> str:
-    """Small topics, their clients and new ones by namespace; what readers and Pulsar itself do is nobody's churn."""
+    """SQL for small topics, their clients and new ones by namespace; readers and Pulsar's own clients are left out."""
     return f"""
     small as (
         select topic, namespace, coalesce(producers, 0) + coalesce(consumers, 0) as connected,
@@ -45,7 +45,7 @@ SMALL_TOPICS = f"""
 with counted as ({COUNTED}), {_counted(_OLD_TOPICS, "user_subscriptions")}
 where recent > 0
 """
-"""Of brokers that did not just start; a row a namespace."""
+"""Small topics by namespace, without those of brokers that just started."""
 
 _SUMS = """
 select namespace, sum(small_topics)::bigint as small_topics, sum(connected)::bigint as connected,
@@ -76,8 +76,8 @@ class NewClientsOfNamespace:
 
     Attributes:
         row: A row of `CROWDS`.
-        recent_minutes: For so long a client is a new one.
-        before: What earlier snapshots say.
+        recent_minutes: Minutes for which a client counts as new.
+        before: Rows of earlier snapshots.
     """
 
     row: Row
@@ -86,19 +86,19 @@ class NewClientsOfNamespace:
 
     @cached_property
     def alike(self) -> list[Row]:
-        """Earlier snapshots in a row in which most were new, and others than now are, the newest first."""
+        """Consecutive earlier snapshots in which most clients were new, and not the same as now, the newest first."""
         return self.before.in_a_row(self.row, _mostly_new, self._until)
 
     @property
     def severity(self) -> Severity | None:
-        """By whether it was so before; None: it was not, as when something is deployed or moved."""
+        """Severity by the earlier snapshots; None: they were different, as after a deployment or a move."""
         if self.before.keep_on(self.alike, 2 * self.recent_minutes):
             return Severity.WARNING
         seen = next(self.before.told(self.row, self._until), None) is not None
         return Severity.INFO if self.alike or not seen else None
 
     def finding(self, check_id: str, small: int) -> Finding | None:
-        """What is found, if anything is; topics with fewer clients than `small` are those that are counted."""
+        """Finding, or None; topics with fewer clients than `small` are those that are counted."""
         row, severity = self.row, self.severity
         if severity is None:
             return None

@@ -1,4 +1,4 @@
-"""Larger topics whose clients are mostly new, and whether they were so in earlier snapshots."""
+"""Larger topics whose clients are mostly new, compared with earlier snapshots."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.clients.in_a_row import EarlierRows
 
 MAX_TOPICS = 1000
-"""That are looked at, those with most new clients first."""
+"""Number of topics that are examined, those with most new clients first."""
 
-# Only where some client is older it is sure that the topic was not just loaded, which makes all of them new.
+# Only an older client proves that the topic was not just loaded, which makes all clients new.
 NEW_CLIENTS = f"""
 with counted as ({COUNTED}),
 large as (
@@ -37,7 +37,7 @@ where recent * 100 >= clients * $warning_recent_percent
 
 MOST_FIRST = "rank desc, recent desc, topic"
 
-# Of equals, the last by name; null where no consumer is new.
+# Of equal ones, the last by name; null where no consumer is new.
 BUSIEST = """
 with busiest as (
     select topic, list(subscription order by consumers_connected_recently desc, subscription desc)[1] as busiest
@@ -63,8 +63,8 @@ class NewClients:
 
     Attributes:
         row: A row of `NEW_CLIENTS`.
-        recent_minutes: For so long a client is a new one.
-        before: What earlier snapshots say.
+        recent_minutes: Minutes for which a client counts as new.
+        before: Rows of earlier snapshots.
     """
 
     row: Row
@@ -73,19 +73,19 @@ class NewClients:
 
     @cached_property
     def earlier(self) -> list[Row | None]:
-        """Rows of snapshots so far back that their new clients were others, the newest first; None: not there."""
+        """Rows of snapshots old enough to have had other new clients, the newest first; None: topic not there."""
         until = self.before.taken_at - timedelta(minutes=self.recent_minutes)
         return [row for _, row in self.before.told(self.row, until)]
 
     @cached_property
     def alike(self) -> list[Row]:
-        """Those in a row in which its clients were mostly new on the same broker, the newest first."""
+        """Consecutive ones of these with mostly new clients on the same broker, the newest first."""
         until = self.before.taken_at - timedelta(minutes=self.recent_minutes)
         return self.before.in_a_row(self.row, _mostly_new, until)
 
     @property
     def severity(self) -> Severity | None:
-        """By how many, and whether it was so before; None: the topic itself is new."""
+        """Severity by the number of new clients and the earlier snapshots; None: the topic itself is new."""
         rank = int(self.row["rank"])
         if not self.row["settled"]:
             if self.before.keep_on(self.alike, 2 * self.recent_minutes):
@@ -96,7 +96,7 @@ class NewClients:
         return tuple(Severity)[rank]
 
     def finding(self, check_id: str) -> Finding | None:
-        """What is found, if anything is."""
+        """Finding, or None."""
         row, severity = self.row, self.severity
         if severity is None:
             return None
@@ -114,7 +114,7 @@ class NewClients:
 
     @property
     def _explained(self) -> str:
-        """What else it may be."""
+        """Other possible explanations."""
         if self.alike:
             return f"most of its clients were new {each_since(self.alike)} too, so they come and go"
         latest = next(iter(self.earlier), None)

@@ -61,7 +61,7 @@ def _looked_back_minutes(limits: ConnectionChurnPolicy) -> int:
 
 
 def judge(answers: Answers, context: CheckContext[ConnectionChurnPolicy]) -> Judgement:
-    """Brokers, topics and namespaces share the room, the worst severity first."""
+    """Findings about brokers, topics and namespaces in one list, the worst severity first."""
     found = [*_of_brokers(answers), *_of_topics(answers, context), *_of_namespaces(answers, context)]
     found.sort(key=lambda finding: -finding.severity.rank)
     beyond = sum(answers[name].more for name in ("bursts", "short_lived", "new_clients", "crowds"))

@@ -27,7 +27,7 @@ class ConsumerFanoutPolicy(Section):
     )
 
 
-# The subscription with most consumers; of equals, the last by name.
+# The subscription with most consumers; of equal ones, the last by name.
 LARGEST = """
 with largest as (
     select topic, list({
@@ -39,7 +39,7 @@ select worst.*, largest from worst left join largest using (topic)
 
 
 def judge(answers: Answers, context: CheckContext[ConsumerFanoutPolicy]) -> Judgement:
-    """Severity follows from their number."""
+    """Severity depends on the number of consumers."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)

@@ -1,4 +1,4 @@
-"""The slowest consumers of subscriptions in words, for the subscriptions that are listed only."""
+"""Report text about the slowest consumers, for listed subscriptions only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.check import Row
 
 MAX_NAMED = 3
-"""Consumers that one sentence can name before nobody reads it."""
+"""Most consumers named in one sentence, to keep it readable."""
 
 SLOWEST = f"""
 with slowest as (
@@ -23,17 +23,19 @@ with slowest as (
     from clients semi join worst using (topic, subscription) group by topic, subscription)
 select worst.*, slowest from worst left join slowest using (topic, subscription)
 """
-"""Adds `slowest` to rows with `topic` and `subscription`: blocked consumers first, then by what they hold. Null
-where none is in the snapshot."""
+"""Adds `slowest` to rows with `topic` and `subscription`: blocked consumers first, then by unacknowledged messages.
+
+Null where no consumer is in the snapshot.
+"""
 
 
 def subject_of(row: Row) -> str:
-    """What a finding about a subscription is about."""
+    """Subject of a finding about a subscription."""
     return f"{row['topic']} subscription {row['subscription']}"
 
 
 def slowest_words(row: Row) -> str:
-    """A clause about a row with `consumers` and `slowest`."""
+    """Clause about a row with `consumers` and `slowest`."""
     if not row["consumers"]:
         return "no consumer is connected"
     if not row["slowest"] and row["consumers"] == 1:
@@ -45,7 +47,7 @@ def slowest_words(row: Row) -> str:
 
 
 def consumers_words(consumers: Sequence[Row]) -> str:
-    """The first few consumers, with their addresses and what they hold."""
+    """The first few consumers, with their addresses and unacknowledged messages."""
     return "; ".join(map(_in_words, consumers[:MAX_NAMED]))
 
 

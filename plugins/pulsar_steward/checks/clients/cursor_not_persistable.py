@@ -31,18 +31,20 @@ BATCH_ACKS, MAX_BATCHES = "acknowledgmentAtBatchIndexLevelEnabled", "managedLedg
 USUAL_BATCHES = 10_000
 USUAL_MESSAGE_BYTES = 5 * 1024 * 1024
 FRAME_PADDING_BYTES = 10 * 1024
-"""What a broker allows an entry beyond `maxMessageSize` (`Commands.MESSAGE_SIZE_FRAME_PADDING`)."""
+"""Bytes that a broker allows an entry beyond `maxMessageSize` (`Commands.MESSAGE_SIZE_FRAME_PADDING`)."""
 
 LONG_BYTES, LONG_ENTRIES = 11, 64
 """A long of the array holds 64 entries and takes up to 11 bytes, so 30.6 million entries fill 5 MiB."""
 
 RANGE_BYTES = 30
-"""Two positions as the persisted ranges hold them, at most; 14 were measured on a broker with small numbers."""
+"""Largest size of two positions in the persisted ranges; 14 were measured on a broker with small numbers."""
 
 MOST_BATCHES, MOST_MESSAGES = 10**6, 10**6
-"""More is taken for as many, so that their product is a number."""
+"""Upper bounds of figures, so that their product fits its type."""
 
-# The state is estimated as the most that it can be: as an array of longs where how it is persisted is not known. Of a
+# The state is estimated as its possible maximum: as an array of longs where the persisted form is not known. For a
+# batch that is acknowledged in part, one bit per message is in the same entry, and not in the measured size: for at
+# most as many batches as are delivered and not acknowledged. ~3
 # batch that is acknowledged in part, a bit a message is in the same entry, and not in what is measured: for as many
 # batches as are delivered and not acknowledged, at most.
 STATES = f"""
@@ -72,7 +74,8 @@ states as (
     where ack_holes > 0 or measured_bytes > 0)
 """
 
-# A measured size stands for itself. A small one speaks against an estimate, but does not refute it: once a state is
+# A measured size takes precedence. A small one makes an estimate doubtful, but does not refute it: once a state is
+# too large, a shorter one is persisted elsewhere, and measured. ~2
 # too large, a shorter one is persisted elsewhere, and measured.
 FOUND = f"""
 {STATES}
@@ -97,7 +100,7 @@ where measured_bytes is null
 
 
 def judge(answers: Answers, context: CheckContext[CursorNotPersistablePolicy]) -> Judgement:
-    """A measurement decides; an estimate, which is the most that it can be, weighs one step less."""
+    """A measured size decides; an estimate, which is a maximum, counts one severity less."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
@@ -112,7 +115,7 @@ def judge(answers: Answers, context: CheckContext[CursorNotPersistablePolicy]) -
 
 
 def _unknown(answer: Answer) -> str | None:
-    """Cursors that may be too large, and of which neither their size nor how it is persisted was read."""
+    """Cursors that may be too large, of which neither the size nor the persisted form was read."""
     count = sum(row["cursors"] for row in answer.rows)
     if not count:
         return None

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 def crowded(clients: str, detail: str | None = None) -> Question:
-    """The topics with most `producers` or `consumers`, and `critical`, whether they are so many.
+    """Question for the topics with most `producers` or `consumers`, and `critical`, whether the number is critical.
 
     Args:
-        clients: Which of them.
-        detail: As of `Question`.
+        clients: Kind of clients.
+        detail: See `Question`.
     """
     return Question(
         f"""
@@ -29,7 +29,7 @@ def crowded(clients: str, detail: str | None = None) -> Question:
 
 
 def most_seen(clients: str) -> Question:
-    """The highest number of them on one topic, for each threshold that is in force anywhere."""
+    """Question for the highest number of clients on one topic, for each threshold that is in force anywhere."""
     return Question(
         f"""
         select warning_{clients} as threshold, max({clients}) as most
@@ -39,7 +39,7 @@ def most_seen(clients: str) -> Question:
 
 
 def most_of_one(answer: Answer, context: CheckContext[Any], clients: str) -> str:
-    """What to say where no topic is crowded: the highest number that was seen."""
+    """Sentence for the case that no topic is crowded: the highest number that was seen."""
     most: dict[int, int] = {}
     for row in answer.rows:
         most[row["threshold"]] = max(most.get(row["threshold"], 0), row["most"] or 0)
@@ -49,6 +49,6 @@ def most_of_one(answer: Answer, context: CheckContext[Any], clients: str) -> str
 
 
 def moving(row: Row) -> str:
-    """What a move of the topic means, in a sentence."""
+    """Sentence about the effect of a move of the topic."""
     clients = (row["producers"] or 0) + (row["consumers"] or 0)
     return f"A move or restart makes all {clients:,} clients of the topic reconnect at once."

@@ -1,4 +1,4 @@
-"""Cursors that one message holds back: nearly all that follows it is acknowledged, and none of it can be deleted."""
+"""Cursors held back by one message: nearly all that follows is acknowledged, and none of it can be deleted."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.clients.in_a_row import EarlierRows
 
 MAX_SUBSCRIPTIONS = 1000
-"""That are looked at, those with most entries first."""
+"""Number of subscriptions that are examined, those with most entries first."""
 
 ACKNOWLEDGED_SHARE = 10
-"""At most one in so many of the entries waits; of a backlog that is only long, nearly all do."""
+"""Of so many entries at most one may be unacknowledged; in a backlog that is only long, nearly all are."""
 
-# A message that waits for its time holds as much, and is left to the check for that.
+# A delayed message holds as much, and is left to the check for that.
 HELD = f"""
 with spans as (
     select topic, subscription, s.namespace, broker, consumers, ack_holes, backlog_entries,
@@ -50,8 +50,8 @@ class HeldEntries:
 
     Attributes:
         row: A row of `HELD`.
-        limits: Those in force for it.
-        before: What earlier snapshots say.
+        limits: The limits in force for it.
+        before: Rows of earlier snapshots.
     """
 
     row: Row
@@ -60,19 +60,19 @@ class HeldEntries:
 
     @cached_property
     def alike(self) -> list[Row]:
-        """Earlier snapshots in a row since which the first entry may have been the same, the newest first."""
+        """Consecutive earlier snapshots in which the first entry may have been the same, the newest first."""
         return self.before.in_a_row(self.row, _no_fewer)
 
     @property
     def severity(self) -> Severity | None:
-        """By for how long; None: a short while ago there were more, so the first entry is another one by now."""
+        """Severity by duration; None: there were more entries a short while ago, so the first one is another by now."""
         if not self.alike:
             return Severity.INFO if next(self.before.told(self.row), None) is None else None
         long = self.before.seconds_since(self.alike[-1]["taken_at"]) >= 60 * self.limits.warning_held_minutes
         return Severity.WARNING if long else Severity.INFO
 
     def finding(self, check_id: str) -> Finding | None:
-        """What is found, if anything is."""
+        """Finding, or None."""
         row, severity = self.row, self.severity
         if severity is None:
             return None

@@ -1,4 +1,4 @@
-"""What earlier snapshots say of a subscription, topic or consumer: in how many in a row it has shown the same."""
+"""Comparison of a subscription, topic or consumer with earlier snapshots: how many consecutive ones are alike."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Key: TypeAlias = "tuple[str, ...]"
 
 @dataclass(frozen=True)
 class EarlierRows:
-    """The rows of a look-back, by what they are about.
+    """Rows of a look-back, by subject.
 
     Attributes:
-        taken_at: When this snapshot was taken.
-        snapshots: Earlier ones that were asked, the newest first.
-        columns: Those that say what a row is about.
-        rows: What was answered, by these columns and by the time of the snapshot.
+        taken_at: Time of this snapshot.
+        snapshots: Earlier snapshots that were read, the newest first.
+        columns: Columns that identify a row's subject.
+        rows: The answer, by these columns and by the time of the snapshot.
     """
 
     taken_at: datetime
@@ -39,7 +39,7 @@ class EarlierRows:
 
     @classmethod
     def of(cls, answer: Answer, about: About, minutes: int, *columns: str) -> EarlierRows:
-        """The answer to a look-back of so many minutes."""
+        """Groups the answer to a look-back of so many minutes."""
         since = about.taken_at - timedelta(minutes=minutes)
         rows: dict[Key, dict[datetime, Row]] = defaultdict(dict)
         for row in answer.rows:
@@ -48,9 +48,9 @@ class EarlierRows:
         return cls(about.taken_at, snapshots, columns, rows)
 
     def told(self, row: Row, until: datetime | None = None) -> Iterator[tuple[datetime, Row | None]]:
-        """What each earlier snapshot says of what a row is about, the newest first; None: it is not in the answer.
+        """Yields the row of each earlier snapshot about a row's subject, the newest first; None: it has none.
 
-        A snapshot that is partial and says nothing may not have seen it, and is passed over.
+        A partial snapshot without a row is skipped, as the subject may not have been read.
 
         Args:
             row: A row of this snapshot.
@@ -63,12 +63,12 @@ class EarlierRows:
                 yield each.taken_at, older
 
     def in_a_row(self, row: Row, same: Callable[[Row, Row], bool], until: datetime | None = None) -> list[Row]:
-        """The rows of those snapshots right before this one that show the same, the newest first.
+        """Rows of the consecutive snapshots right before this one that show the same, the newest first.
 
         Args:
             row: A row of this snapshot.
-            same: Whether a row and the one before it show the same.
-            until: As of `told`.
+            same: True if a row and the one before it show the same.
+            until: See `told`.
         """
         found: list[Row] = []
         newer = row
@@ -80,15 +80,15 @@ class EarlierRows:
         return found
 
     def keep_on(self, rows: Sequence[Row], minutes: int) -> bool:
-        """Whether rows of `in_a_row` are so many, over so long, that neither one start nor one move explains them."""
+        """True if rows of `in_a_row` are so many, over so long, that neither one start nor one move explains them."""
         return len(rows) >= MIN_EARLIER and self.seconds_since(rows[-1]["taken_at"]) >= 60 * minutes
 
     def seconds_since(self, moment: datetime) -> int:
-        """From then until this snapshot."""
+        """Seconds from then until this snapshot."""
         return int((self.taken_at - moment).total_seconds())
 
 
 def each_since(rows: list[Row]) -> str:
-    """In which earlier snapshots it was the same, for rows of `EarlierRows.in_a_row`."""
+    """Phrase for the earlier snapshots that show the same, from rows of `EarlierRows.in_a_row`."""
     since = utc(rows[-1]["taken_at"])
     return f"in the snapshot of {since}" if len(rows) == 1 else f"in each of {len(rows)} snapshots since {since}"

@@ -27,7 +27,7 @@ class ProducerFanoutPolicy(Section):
 
 
 def judge(answers: Answers, context: CheckContext[ProducerFanoutPolicy]) -> Judgement:
-    """Severity follows from their number."""
+    """Severity depends on the number of producers."""
     found = answers["found"]
     if found.rows:
         finding = partial(_finding, recent_minutes=context.policy.collect.recent_minutes)

@@ -1,4 +1,4 @@
-"""How long a subscription has stood still, as its topic or earlier snapshots tell it, and how bad that is."""
+"""Duration and severity of a subscription's standstill, by its topic's statistics or by earlier snapshots."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Standstill:
     """A subscription that may stand still.
 
     Attributes:
-        row: What this snapshot says of it.
-        limits: Those in force for it.
-        recent_minutes: For so long a consumer has just connected.
-        before: What earlier snapshots say.
+        row: Its row of this snapshot.
+        limits: The limits in force for it.
+        recent_minutes: Minutes for which a consumer counts as just connected.
+        before: Rows of earlier snapshots.
     """
 
     row: Row
@@ -36,24 +36,24 @@ class Standstill:
 
     @property
     def many_entries(self) -> bool:
-        """Whether it has enough messages even if no entry were a batch."""
+        """True if it has enough messages even if no entry were a batch."""
         return bool(self.row["due_entries"] >= self.limits.minimum_due_messages)
 
     @property
     def many(self) -> bool:
-        """Whether it has enough messages, as far as the size of batches is known."""
+        """True if it has enough messages, as far as the size of batches is known."""
         return bool(self.row["messages"] >= self.limits.minimum_due_messages)
 
     @cached_property
     def alike(self) -> list[Row]:
-        """Earlier snapshots in a row in which it stood still in the same way, the newest first."""
+        """Consecutive earlier snapshots with the same kind of standstill, the newest first."""
         if self._consumed_lately:
             return []
         return self.before.in_a_row(self.row, _SAME[self.row["kind"]])
 
     @cached_property
     def returns(self) -> list[Row]:
-        """Those in a row after each of which all its consumers came anew, and nothing was acknowledged."""
+        """Consecutive earlier snapshots, after each of which all consumers were new and nothing was acknowledged."""
         if self._consumed_lately:
             return []
         found: list[Row] = []
@@ -71,9 +71,10 @@ class Standstill:
 
     @property
     def _consumed_lately(self) -> bool:
-        """Whether less is due than was published since the snapshot before, at the rate of now: something was consumed.
+        """True if the backlog grew by less than was published since the previous snapshot: something was consumed.
 
-        Whoever consumes every quarter of an hour, as snapshots come, is otherwise always seen with as much to do.
+        Without this, a consumer that runs every quarter of an hour, as snapshots do, would always be seen with as much
+        to do.
         """
         at, older = next(self.before.told(self.row), (None, None))
         rate, size = self.row["message_rate_in"] or 0, self.row["messages_per_entry"]
@@ -84,7 +85,7 @@ class Standstill:
 
     @cached_property
     def since_seconds(self) -> int | None:
-        """For how long nothing moves, at least: 0 where it moved in a snapshot a short while ago; None: not known."""
+        """Minimum duration of the standstill: 0 if it moved in a snapshot a short while ago; None: not known."""
         if self.row["since_seconds"] is not None:
             return int(self.row["since_seconds"])
         if self.alike:
@@ -95,7 +96,7 @@ class Standstill:
 
     @cached_property
     def severity(self) -> Severity | None:
-        """How bad it is; None: it is not worth telling, or not yet."""
+        """Severity; None: nothing to report, or not yet."""
         if self.row["fresh"] or self.comes_back:
             return self._of_returns()
         if self.row["kind"] == FULL:
@@ -108,7 +109,7 @@ class Standstill:
 
     @property
     def comes_back(self) -> bool:
-        """Whether its consumers come and go, and none acknowledges anything in between."""
+        """True if its consumers come and go, and none acknowledges anything in between."""
         if self.row["kind"] == FULL:
             return False
         return self.before.keep_on(self.returns, max(self.limits.warning_minutes, 2 * self.recent_minutes))
@@ -131,7 +132,7 @@ class Standstill:
         return Severity.INFO if self.many_entries or since >= 60 * self.limits.warning_minutes else None
 
     def _of_unacknowledged(self) -> Severity | None:
-        """Less than `critical_minutes` without any is no sign where entries are batches: those are worked through."""
+        """Severity without acknowledgements; batches take time, so for them nothing before `critical_minutes`."""
         since, told = self.since_seconds, self.row["since_seconds"] is not None
         if not self.many:
             return None
@@ -155,7 +156,7 @@ class Standstill:
         return Severity.INFO if self.many_entries else None
 
     def _of_few(self) -> Severity | None:
-        """Few messages: a slow consumer with a small receiver queue looks the same for long."""
+        """Severity with few messages: a slow consumer with a small receiver queue looks the same for long."""
         since = self.since_seconds
         if since is None or since < 60 * self.limits.critical_minutes:
             return None
@@ -163,7 +164,7 @@ class Standstill:
 
 
 def _fell(newer: Row, older: Row) -> bool:
-    """Whether something was consumed between two snapshots: the backlog shrank, and nothing expired."""
+    """True if something was consumed between two snapshots: the backlog shrank, and nothing expired."""
     expired = any((each["expired_rate"] or 0) > 0 for each in (newer, older))
     return not expired and (newer["backlog_entries"] or 0) < (older["backlog_entries"] or 0)
 
@@ -189,7 +190,7 @@ def _full(newer: Row, older: Row) -> bool:
 
 
 def _came_anew(newer: Row, older: Row) -> bool:
-    """Whether each consumer of the newer snapshot connected after each of the older one, or all had just connected."""
+    """True if each consumer of the newer snapshot connected after each of the older one, or all had just connected."""
     if newer["all_named"] and older["all_named"]:
         return bool(newer["first_connected"] > older["last_connected"])
     return bool(newer["fresh"] and older["fresh"])

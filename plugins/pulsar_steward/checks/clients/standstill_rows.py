@@ -1,18 +1,21 @@
-"""Subscriptions that may stand still, and what earlier snapshots say of them, in SQL."""
+"""SQL for subscriptions that may stand still, and their rows of earlier snapshots."""
 
 from __future__ import annotations
 
 STILL, FULL, UNACKED, AGAIN = "still", "full", "unacked", "again"
-"""Nothing moves at all; consumers work on what they hold; what is delivered is not acknowledged; nor is what is
-delivered again."""
+"""Kinds of standstill.
+
+Nothing moves at all; consumers work on what they hold; what is delivered is not acknowledged; nor is what is
+delivered again.
+"""
 
 MAX_ROWS = 1000
-"""Subscriptions of each question that are looked at, those with most messages first."""
+"""Subscriptions of each question that are examined, those with most messages first."""
 
 MAX_ENTRIES, MAX_MESSAGES_PER_ENTRY = 10**12, 10**6
-"""More is taken for as many, so that their product is a number."""
+"""Upper bounds of figures, so that their product fits its type."""
 
-# Of those that the snapshot names; whether it names all of them is told by their number.
+# Only consumers that the snapshot names; their number shows whether these are all.
 _CONNECTED = """
 select topic, subscription, count(connected_at) as named, min(connected_at) as first_connected,
     max(connected_at) as last_connected
@@ -21,7 +24,10 @@ from (select *, epoch(try_cast(connected_since as timestamptz)) as connected_at 
 group by topic, subscription
 """
 
-# What is blocked for unacknowledged messages is left to the check for it. An entry may be a batch of messages, and how
+# A subscription that is blocked for unacknowledged messages is left to the check for it. An entry may be a batch of
+# messages, whose size is known only from what consumers got lately. Delayed messages count as backlog, are never
+# batched, and are not due; where their number is not known, all of the backlog counts as due. On a Failover
+# subscription one consumer gets everything; the others keep the permits that they once gave. ~4
 # large one is, is only known of what consumers got lately. Delayed messages count as backlog, are never batched, and
 # are not due; where nobody tells how many they are, all of the backlog counts as due. On a Failover subscription one
 # consumer gets everything; the others keep the permits that they once gave.
@@ -78,7 +84,7 @@ from due
 """
 
 STANDING = f"{_DUE} where due_entries >= minimum_due_messages"
-"""Those with so many entries due, each of which is a message at least: all of them are told."""
+"""Subscriptions with enough due entries, each of which is at least one message: all of them are reported."""
 
 POSSIBLE = f"""
 {_DUE}
@@ -86,8 +92,10 @@ where due_entries < minimum_due_messages and (kind = '{AGAIN}'
     or (kind <> '{FULL}' and (fresh or messages >= minimum_due_messages))
     or (kind = '{STILL}' and (all_stuck or since_seconds >= 60 * critical_minutes)))
 """
-"""Those that have as many messages only by the size of their batches, or few that nobody gets: what is told depends on
-since when."""
+"""Subscriptions that have as many messages only by the size of their batches, or few that nobody gets.
+
+The duration decides about these.
+"""
 
 LONGEST_FIRST = f"kind = '{STILL}' desc, messages desc, topic, subscription"
 

@@ -1,4 +1,4 @@
-"""A standstill in words."""
+"""Report text about a standstill."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LAST = {
 
 
 def evidence_of(standstill: Standstill) -> str:
-    """The trouble in a sentence."""
+    """Evidence of the standstill in a sentence."""
     row = standstill.row
     return (
         f"Subscription {row['subscription']} of {row['topic']} has {_amount(row)}, but {_what(row)}"
@@ -32,7 +32,7 @@ def evidence_of(standstill: Standstill) -> str:
 
 
 def figures_of(standstill: Standstill) -> dict[str, int]:
-    """The same numbers by name."""
+    """Figures of the evidence."""
     row, since = standstill.row, standstill.since_seconds
     figures = {
         "consumers": row["consumers"],
@@ -45,7 +45,7 @@ def figures_of(standstill: Standstill) -> dict[str, int]:
 
 
 def _amount(row: Row) -> str:
-    """Entries are what the broker counts; what they are in messages is an estimate."""
+    """Size of the backlog: brokers count entries; the number of messages is an estimate."""
     details = []
     if (row["messages_per_entry"] or 0) > 1:
         details.append(f"about {row['messages']:,} messages, at {row['messages_per_entry']:,} an entry")
@@ -96,7 +96,7 @@ def _permits(row: Row) -> str:
 
 
 def _doubt(standstill: Standstill) -> str:
-    """What a healthy client does that looks the same."""
+    """Note on a healthy client that would look the same."""
     row = standstill.row
     if row["kind"] == AGAIN or standstill.severity is Severity.CRITICAL:
         return ""

@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.clients.subscription_stalled import SubscriptionStalledPolicy
 
 MAX_CONSUMERS = 1000
-"""That are looked at, those that hold most first."""
+"""Number of consumers that are examined, those with most unacknowledged messages first."""
 
 COLUMNS = ("topic", "subscription", "consumer", "address", "connected_since", "unacked_messages")
-"""What makes it the same consumer that holds the same messages: one that works holds other ones, and seldom as many."""
+"""Columns that identify a consumer with the same messages: one that works has other ones, and seldom as many."""
 
-# Only consumers that the snapshot names. Of Exclusive and Failover subscriptions one consumer gets everything: if it is
+# Only consumers that the snapshot names. On Exclusive and Failover subscriptions one consumer gets everything: if it is
+# stuck, all stands still. ~2
 # stuck, all stands still.
 STUCK = """
 select topic, subscription, consumer, address, connected_since, c.unacked_messages, s.namespace,
@@ -49,17 +50,17 @@ from raw_clients
     left join gaps using (topic, subscription)
 where available_permits <= 0 and message_rate_out <= 0 and ack_rate <= 0
 """
-"""Those that were stuck in an earlier snapshot already, with as many messages."""
+"""Consumers that were stuck in an earlier snapshot already, with as many messages."""
 
 
 @dataclass(frozen=True)
 class StuckConsumers:
-    """Those of one subscription.
+    """Stuck consumers of one subscription.
 
     Attributes:
-        rows: Rows of `STUCK`, those that hold most first.
-        limits: Those in force for it.
-        before: What earlier snapshots say.
+        rows: Rows of `STUCK`, those with most messages first.
+        limits: The limits in force for it.
+        before: Rows of earlier snapshots.
     """
 
     rows: tuple[Row, ...]
@@ -68,27 +69,27 @@ class StuckConsumers:
 
     @property
     def count(self) -> int:
-        """How many are stuck, whether they are named or not."""
+        """Number of stuck consumers, named or not."""
         return max(int(self.rows[0]["consumers_stuck"]), len(self.rows))
 
     @property
     def held(self) -> int:
-        """Unacknowledged messages of those that are named."""
+        """Unacknowledged messages of the named consumers."""
         return sum(row["unacked_messages"] for row in self.rows)
 
     @cached_property
     def alike(self) -> list[Row]:
-        """Of the one that has been stuck the longest, the snapshots in a row that show it, the newest first."""
+        """Consecutive snapshots with the consumer that has been stuck longest, the newest first."""
         return max((self.before.in_a_row(row, _holds_back) for row in self.rows), key=len)
 
     @property
     def since_seconds(self) -> int | None:
-        """For how long that one has been stuck, at least; None: not known."""
+        """Minimum time for which that consumer has been stuck; None: not known."""
         return self.before.seconds_since(self.alike[-1]["taken_at"]) if self.alike else None
 
     @property
     def severity(self) -> Severity | None:
-        """By how long and how many; None: it was not so a short while ago, as when a consumer pauses."""
+        """Severity by duration and number; None: it worked a short while ago, as when a consumer pauses."""
         since = self.since_seconds
         if since is None:
             return None if self._seen_lately else Severity.INFO
@@ -105,7 +106,7 @@ class StuckConsumers:
 def by_subscription(
     rows: Iterable[Row], limits_of: Callable[[str], SubscriptionStalledPolicy], before: EarlierRows
 ) -> Iterator[StuckConsumers]:
-    """Rows of `STUCK` by subscription, with the limits of its namespace."""
+    """Groups rows of `STUCK` by subscription, with the limits of its namespace."""
     found: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
         found[row["topic"], row["subscription"]].append(row)
@@ -114,7 +115,7 @@ def by_subscription(
 
 
 def evidence_of(stuck: StuckConsumers) -> str:
-    """The trouble in a sentence."""
+    """Evidence in a sentence."""
     row = stuck.rows[0]
     named = consumers_words(stuck.rows)
     are = "is" if stuck.count == 1 else "are"
@@ -126,7 +127,7 @@ def evidence_of(stuck: StuckConsumers) -> str:
 
 
 def figures_of(stuck: StuckConsumers) -> dict[str, int]:
-    """The same numbers by name."""
+    """Figures of the evidence."""
     figures = {
         "consumers": stuck.rows[0]["consumers"],
         "consumers_stuck": stuck.count,
@@ -142,5 +143,5 @@ def _since(stuck: StuckConsumers) -> str:
 
 
 def _holds_back(newer: Row, older: Row) -> bool:
-    """Whether the first entry that is not acknowledged may be the same: what is read behind it only becomes more."""
+    """True if the first unacknowledged entry may be the same: the number of entries read behind it only grows."""
     return newer["entries"] is None or older["entries"] is None or newer["entries"] >= older["entries"]

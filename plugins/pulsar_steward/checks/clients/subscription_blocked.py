@@ -33,7 +33,7 @@ class SubscriptionBlockedPolicy(Section):
 
 PER_CONSUMER, PER_SUBSCRIPTION = "maxUnackedMessagesPerConsumer", "maxUnackedMessagesPerSubscription"
 
-# 0 is no limit. A namespace's own limit counts before the broker's; in older versions -1 is none of its own.
+# 0 is no limit. A namespace's own limit takes precedence over the broker's; in older versions -1 means no own limit.
 _LIMITS = f"""
 of_brokers as (
     select broker, max(try_cast(trim(value) as bigint)) filter (key = '{PER_CONSUMER}') as per_consumer,
@@ -47,7 +47,8 @@ own as (
     from documents)
 """
 
-# Nothing frees a subscription that is blocked as a whole and of which nothing is acknowledged: it is the worst. Where
+# Nothing frees a subscription that is blocked as a whole and acknowledges nothing: it is the worst. Where nothing is
+# ever blocked, the number of unacknowledged messages is judged. ~2
 # nothing is ever blocked, what is held is looked at itself.
 FOUND = f"""
 with {_LIMITS},
@@ -91,7 +92,7 @@ select namespace as name from own where per_consumer = 0 and per_subscription = 
 
 
 def judge(answers: Answers, context: CheckContext[SubscriptionBlockedPolicy]) -> Judgement:
-    """Blocked as a whole and nothing acknowledged is critical, few blocked consumers are information."""
+    """Blocked as a whole without acknowledgements is critical, few blocked consumers are information."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
@@ -136,7 +137,7 @@ def _who(row: Row) -> str:
 
 
 def _backlog(row: Row) -> str:
-    """Brokers count entries; what they are in messages is an estimate."""
+    """Size of the backlog: brokers count entries; the number of messages is an estimate."""
     each = row["messages_per_entry"] or 0
     batches = f" (batches of about {each:,} messages)" if each > 1 else ""
     oldest = "" if row["oldest_seconds"] is None else f", the oldest {duration(row['oldest_seconds'])} old"

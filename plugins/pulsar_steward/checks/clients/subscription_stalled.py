@@ -49,12 +49,12 @@ class SubscriptionStalledPolicy(Section):
 
 
 def _looked_back_minutes(limits: SubscriptionStalledPolicy) -> int:
-    """Snapshots do not come to the minute."""
+    """Window of the look-back; wider than the threshold, as snapshots are not taken on the minute."""
     return limits.critical_minutes * 3 // 2
 
 
 def judge(answers: Answers, context: CheckContext[SubscriptionStalledPolicy]) -> Judgement:
-    """By since when nothing moves: as the topic's own statistics tell it, or earlier snapshots."""
+    """Judges by the duration of the standstill, from the topic's own statistics or from earlier snapshots."""
     found = list(_standing_still(answers, context))
     subjects = {finding.subject for finding, _ in found}
     found += [each for each in _stuck(answers, context) if each[0].subject not in subjects]
@@ -80,7 +80,7 @@ def _before(answer: Answer, context: CheckContext[SubscriptionStalledPolicy], *c
 def _standing_still(
     answers: Answers, context: CheckContext[SubscriptionStalledPolicy]
 ) -> Iterator[tuple[Finding, int]]:
-    """Findings, and how many messages each is about."""
+    """Yields findings, each with its number of messages."""
     before = _before(answers["before"], context, "topic", "subscription")
     recent_minutes = context.policy.collect.recent_minutes
     for row in (*answers["standing"].rows, *answers["possible"].rows):

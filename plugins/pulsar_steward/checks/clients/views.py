@@ -1,4 +1,4 @@
-"""What checks of clients select from."""
+"""Views for the checks of clients."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ DELAYED = View(
     from drilled where subscription is not null
     """,
 )
-"""Delayed messages of subscriptions, a row each time they are told: `told_by` is a broker that exports its metrics, or
-null where the topic's own statistics say it. Of the metrics only what is not 0 is there."""
+"""Delayed messages of subscriptions, one row for each report.
+
+`told_by` is a broker that exports its metrics, or null for the topic's own statistics. Metrics have rows only for
+figures other than 0.
+"""
 
 DELAYED_TOLD = View(
     "clients_delayed_told", f"select distinct source as broker from metrics where series = '{DELAYED_SERIES}'"
 )
-"""Brokers that tell of delayed messages: a subscription of theirs without a row in `clients_delayed` has none."""
+"""Brokers that export delayed messages: their subscriptions without a row in `clients_delayed` have none."""
 
 VIEWS = (DELAYED, DELAYED_TOLD)

@@ -1,4 +1,4 @@
-"""Brokers that some namespaces may be on, and what would be left of them after a loss."""
+"""Groups of brokers that some namespaces are restricted to, and their capacity after a loss."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Broker:
 
 @dataclass(frozen=True)
 class Group:
-    """The brokers that some namespaces may be on.
+    """The brokers that some namespaces are restricted to.
 
     Attributes:
-        subject: What a finding is about: the cluster, or the first of the namespaces.
+        subject: Subject of a finding: the cluster, or the first of the namespaces.
         isolated: False for the whole cluster.
-        namespaces: How many namespaces may be on these brokers only; 0 for the whole cluster.
-        brokers: Those that were read, by name.
-        unread: Names of those that did not answer.
+        namespaces: Number of namespaces that are restricted to these brokers; 0 for the whole cluster.
+        brokers: Brokers that were read, by name.
+        unread: Names of those that did not respond.
     """
 
     subject: str
@@ -40,7 +40,7 @@ class Group:
 
     @property
     def words(self) -> str:
-        """The group as the beginning of a sentence."""
+        """Name of the group, as the beginning of a sentence."""
         if not self.isolated:
             return "Everything"
         others = f" and {self.namespaces - 1:,} more namespaces with the same brokers" if self.namespaces > 1 else ""
@@ -48,39 +48,39 @@ class Group:
 
     @property
     def topics(self) -> int:
-        """Topics that are loaded on these brokers."""
+        """Number of topics loaded on these brokers."""
         return sum(broker.topics for broker in self.brokers)
 
     @property
     def hosts(self) -> Mapping[str, Sequence[str]]:
-        """The brokers of each host."""
+        """Brokers of each host."""
         return brokers_by_host(broker.name for broker in self.brokers)
 
     @property
     def fullest_host(self) -> tuple[str, int]:
-        """The host with most of the brokers, and how many these are."""
+        """The host with most of the brokers, and their number."""
         counts = {host: len(names) for host, names in self.hosts.items()}
         host = min(counts, key=lambda each: (-counts[each], each))
         return host, counts[host]
 
     def topics_after_loss(self, brokers: int = 1) -> int:
-        """Topics for each broker if there were so many fewer."""
+        """Topics per broker if there were so many fewer."""
         return self.topics // (len(self.brokers) - brokers)
 
     @property
     def known_cpus(self) -> int:
-        """Hosts that told their CPU."""
+        """Number of hosts with a known CPU usage."""
         return len(self._cpu_by_host())
 
     @property
     def cpu_percent(self) -> int:
-        """Mean use of the hosts' CPUs."""
+        """Mean CPU usage of the hosts."""
         by_host = self._cpu_by_host()
         return int(sum(by_host.values()) / len(by_host))
 
     @property
     def cpu_percent_after_loss(self) -> int | None:
-        """Mean use if there were one host fewer; None where all brokers share one, or not all have told."""
+        """Mean CPU usage with one host fewer; None if all brokers share one, or a usage is not known."""
         by_host = self._cpu_by_host()
         if len(by_host) < 2 or any(broker.cpu_percent is None for broker in self.brokers):  # noqa: PLR2004 - one lost, one left
             return None

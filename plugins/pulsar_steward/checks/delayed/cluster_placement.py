@@ -1,4 +1,4 @@
-"""Whether the brokers that are left could carry the loss of one, in the cluster and in each isolation group."""
+"""Capacity of the remaining brokers after the loss of one, in the cluster and in each isolation group."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ClusterPlacementPolicy(Section):
     )
 
 
-# Each set of brokers that isolation policies leave to some namespaces.
+# Each set of brokers that isolation policies allow for some namespaces.
 ISOLATED = """
 select list_sort(allowed_brokers) as brokers, min(namespace) as first, count(*) as namespaces
 from namespaces where allowed_brokers is not null group by list_sort(allowed_brokers)
@@ -45,7 +45,7 @@ where owner is not null and not list_contains(allowed_brokers, owner)
 group by namespace, allowed_brokers
 """
 
-# Namespaces of many topics with fewer bundles than the brokers that they may be on.
+# Namespaces of many topics with fewer bundles than the brokers that they may use.
 CRAMPED = """
 with sums as (select namespace, sum(topics)::bigint as topics from bundles group by namespace),
 rooms as (
@@ -58,7 +58,7 @@ where topics >= $minimum_topics_per_namespace and bundles < room and not is_hear
 
 
 def judge(answers: Answers, context: CheckContext[ClusterPlacementPolicy]) -> Judgement:
-    """What is left has to carry all topics, and the work of the CPUs; and everything has to be where it may be."""
+    """Checks that the remaining brokers could carry all topics and the CPU load, and that placement is allowed."""
     limits, ceiling = context.limits, context.policy.partition_ceiling.critical_topics_per_broker
     whole, isolated = _groups(answers, context.about.cluster)
     if not whole.brokers:
@@ -78,7 +78,7 @@ def judge(answers: Answers, context: CheckContext[ClusterPlacementPolicy]) -> Ju
 
 
 def _unknown(whole: Group, quiet: str) -> str | None:
-    """Why finding nothing means nothing."""
+    """Reason why the absence of findings proves nothing."""
     if len(whole.brokers) == 1 and whole.unread:
         return f"Only {whole.brokers[0].name} was read; what else there is did not answer: {named(whole.unread)}."
     if not whole.topics:
@@ -88,7 +88,7 @@ def _unknown(whole: Group, quiet: str) -> str | None:
 
 
 def _groups(answers: Answers, cluster: str) -> tuple[Group, list[Group]]:
-    """The whole cluster, and each set of brokers that isolation policies leave to some namespaces."""
+    """The whole cluster, and each set of brokers that isolation policies allow for some namespaces."""
     rows = answers["known"].rows
     known = {row["broker"]: Broker(row["broker"], row["topics"], row["cpu_percent"]) for row in rows if row["read"]}
 
@@ -104,7 +104,7 @@ def _groups(answers: Answers, cluster: str) -> tuple[Group, list[Group]]:
 
 
 def _headroom(group: Group, ceiling: int) -> str:
-    """How much more the fullest broker could take, and what one would carry after a loss."""
+    """Room of the fullest broker, and the load of each after a loss."""
     fullest = min(group.brokers, key=lambda broker: (-broker.topics, broker.name))
     room = max(ceiling - fullest.topics, 0)
     words = f"The fullest of {len(group.brokers):,} brokers, {fullest.name}, has room for {room:,} topics"
@@ -116,7 +116,7 @@ def _headroom(group: Group, ceiling: int) -> str:
 
 
 def _of_group(group: Group, hosts: int, ceiling: int, policy: ClusterPlacementPolicy) -> Finding | None:
-    """At most one finding a group: none left, none to take over, or too little room to take over."""
+    """At most one finding per group: no broker left, none to take over, or too little room to take over."""
     if len(group.brokers) <= 1:
         return _few_left(group)
     if group.isolated and hosts > 1 and len(group.hosts) == 1:
@@ -126,10 +126,10 @@ def _of_group(group: Group, hosts: int, ceiling: int, policy: ClusterPlacementPo
 
 
 def _few_left(group: Group) -> Finding | None:
-    """A group of one broker, or of none, as far as they answered."""
+    """Finding for a group of one broker, or of none, among those that responded."""
     names, unread = [broker.name for broker in group.brokers], named(group.unread)
     if not group.isolated:
-        # Of several that are listed, only one answered: no more is known than that.
+        # Of several listed brokers, only one responded: no more is known than that.
         words = f"{names[0]} is the only broker: its loss stops everything."
         return None if group.unread else _finding(group, Severity.INFO, words)
     if not names and not group.unread:
@@ -144,7 +144,7 @@ def _few_left(group: Group) -> Finding | None:
 
 
 def _after_loss(group: Group, ceiling: int, policy: ClusterPlacementPolicy) -> Finding | None:
-    """Of one broker, or of the host that has most of them, where there are others."""
+    """Finding for the loss of one broker, or of the host that has most of them, if there are others."""
     host, brokers = group.fullest_host
     lost = brokers if len(group.hosts) > 1 else 1
     topics, cpu = group.topics_after_loss(lost), group.cpu_percent_after_loss

@@ -36,7 +36,7 @@ class DelayedBucketCountPolicy(Section):
 
 MAX_BUCKETS = "delayedDeliveryMaxNumBuckets"
 
-# The tightest of the brokers' limits; zero and below is none.
+# The lowest of the brokers' limits; zero and below is none.
 ALLOWED = f"""
 select min(number) filter (number > 0) as allowed
 from (select try_cast(trim(value) as integer)::bigint as number from setting('{MAX_BUCKETS}'))

@@ -42,7 +42,9 @@ class DelayedHoldsLedgersPolicy(Section):
 
 MIB = 1024 * 1024
 
-# Both figures count entries. Of the bytes from the first entry that is not acknowledged on, the backlog explains as
+# Both figures count entries. Of the bytes from the first unacknowledged entry on, the backlog accounts for its share of
+# the entries there. A delayed message is an entry of its own, while others may be large batches: the bytes held are
+# rather more than this. ~3
 # many as its share of the entries there. A delayed message is an entry of its own, where others may be large batches:
 # what is held is rather more than this.
 _HELD = f"""
@@ -73,7 +75,8 @@ select topic, storage_bytes, max(held_bytes) as held_bytes, max(held_bytes) >= a
 from held where held_bytes >= least group by topic, storage_bytes
 """
 
-# What partitions hold of which each holds too little to be found. Which of them count does not depend on the others, so
+# Sum over partitions of which each holds too little for a finding. Which of them count does not depend on the others,
+# so that the sum is the same whatever shards they are in. ~2
 # that the sum is the same whatever shards they are in.
 IN_PARTS = f"""
 with {_HELD},
@@ -105,7 +108,7 @@ ages as (
 select worst.*, ledgers, age_seconds from worst left join counted using (topic) left join ages using (topic)
 """
 
-# Without its topic or its cursor, nothing is known of what a subscription keeps.
+# Without its topic or its cursor, the bytes held by a subscription are not known.
 UNKNOWN = """
 with sized as (
     select topic, broker from topics semi join delayed_waiting using (topic, broker) where backlog_bytes is not null),
@@ -118,7 +121,7 @@ select count(*) as count from delayed_waiting anti join known using (topic, brok
 
 
 def judge(answers: Answers, context: CheckContext[DelayedHoldsLedgersPolicy]) -> Judgement:  # noqa: ARG001 - the questions know the limits
-    """What is kept for nothing counts, whatever share of the storage it is."""
+    """Judges by the bytes held without use, whatever share of the storage they are."""
     holding, together = answers["holding"], answers["together"]
     found = [*map(_finding, holding.rows), *map(_of_partitions, together.rows)]
     if found:

@@ -62,14 +62,14 @@ from messages_of full join bytes_of using (broker) left join limit_of using (bro
 
 @dataclass(frozen=True)
 class Index:
-    """The index of one broker.
+    """Index of delayed messages of one broker.
 
     Attributes:
         broker: ``host:webport``.
-        messages: Delayed messages.
-        told_bytes: As the broker says; 0 where it does not.
-        limit_bytes: The smaller of heap and direct memory; None where neither was told.
-        tracker: The factory of its tracker; None where it was not read.
+        messages: Number of delayed messages.
+        told_bytes: Size as the broker reports it; 0 if it does not.
+        limit_bytes: The smaller of heap and direct memory; None if neither was reported.
+        tracker: The factory of its tracker; None if it was not read.
     """
 
     broker: str
@@ -79,17 +79,17 @@ class Index:
     tracker: str | None
 
     def bytes_at(self, per_message: int) -> int:
-        """What it takes at least."""
+        """Minimum size of the index."""
         return max(self.told_bytes, self.messages * per_message if self.in_memory else 0)
 
     @property
     def in_memory(self) -> bool:
-        """Whether every entry is held in memory; so it is by default, and where the tracker is not known."""
+        """True if every entry is held in memory; this is the default, and assumed where the tracker is not known."""
         return self.tracker != BUCKET_TRACKER
 
 
 def judge(answers: Answers, context: CheckContext[DelayedIndexMemoryPolicy]) -> Judgement:
-    """The share of the memory counts, and how much is read again."""
+    """Judges by the share of the memory, and by the number of messages that are read again."""
     limits = context.limits
     indexes = [Index(**row) for row in answers["indexes"].rows]
     judged = [(index, severity) for index in indexes if (severity := _severity(index, limits))]

@@ -54,7 +54,8 @@ from sums join limits using (namespace)
 where subscriptions >= minimum_subscriptions and extra >= warning_extra_index_entries
 """
 
-# Partitions of which each repeats too little to be found. Which of them count does not depend on the others, so that
+# Partitions of which each repeats too little for a finding. Which of them count does not depend on the others, so
+# that the sum is the same whatever shards they are in. ~2
 # the sum is the same whatever shards they are in.
 IN_PARTS = f"""
 with {_SUMS},
@@ -75,7 +76,7 @@ select base, many, sum(partitions)::bigint as partitions, max(subscriptions) as 
 from in_parts group by base, many having sum(extra) >= any_value(many) and sum(partitions) > 1
 """
 
-# Names are only looked at where there is something to say.
+# Names are looked up only for rows with a finding.
 FULLEST = """
 with fullest as (
     select topic, broker, max({'most': delayed_messages, 'subscription': subscription}).subscription as subscription
@@ -85,7 +86,7 @@ select worst.*, subscription from worst join fullest using (topic, broker)
 
 
 def judge(answers: Answers, context: CheckContext[DelayedIndexMultipliedPolicy]) -> Judgement:
-    """Entries beyond those of the fullest subscription count, topic by topic."""
+    """Judges by the entries beyond those of the fullest subscription, topic by topic."""
     multiplied, together = answers["multiplied"], answers["together"]
     per_entry = context.policy.delayed_index_memory.index_bytes_per_message
     found = [_finding(row, per_entry) for row in multiplied.rows]

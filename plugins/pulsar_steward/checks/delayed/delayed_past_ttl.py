@@ -40,7 +40,8 @@ NEARLY_ALL = "nearly all entries of its backlog are delayed messages"
 DELETED_EARLY = "messages are deleted before they are due"
 NOT_ONLY_DELAYED = "its backlog is not only delayed messages, so it cannot be seen which of them expire"
 
-# Of each namespace, what its worst subscription in the shard suffers: deleted now ('eating'), perhaps so ('expiring'),
+# Of each namespace, the state of its worst subscription in the shard: messages deleted now ('eating'), perhaps so
+# ('expiring'), soon ('old'), or possibly later. ~2
 # about to ('old'), or that it might be.
 ENDANGERED = """
 with under as (
@@ -71,7 +72,8 @@ select namespace, ttl_seconds, longest_delay_seconds, max(rank) as rank, count(*
 from ranked group by namespace, ttl_seconds, longest_delay_seconds
 """
 
-# What expired in an earlier snapshot of subscriptions that had delayed messages then; of each namespace, where the
+# Rate of expiry in an earlier snapshot of subscriptions that had delayed messages then; of each namespace, where the
+# share of these was highest. A delayed message is an entry of its own, as clients do not put it into a batch. ~2
 # share of these was highest. A delayed message is an entry of its own, as clients do not put it into a batch.
 EXPIRED_BEFORE = f"""
 with expiring as (
@@ -94,7 +96,7 @@ select namespace, case when json_valid(policies_json)
 from namespaces semi join tally using (namespace)
 """
 
-# A time to live that was shorter then has been raised: what expired then would not any more.
+# A time to live that was shorter then has been raised: messages that expired then would no longer.
 FOUND = """
 with now as (
     select namespace, max(rank) as rank, sum(subscriptions)::bigint as subscriptions,
@@ -128,7 +130,7 @@ anti join (from delayed_bounds where ttl_seconds is not null) using (namespace)
 
 
 def judge(answers: Answers, context: CheckContext[DelayedPastTtlPolicy]) -> Judgement:  # noqa: ARG001 - the questions know the limits
-    """A namespace is as badly off as the worst of its subscriptions."""
+    """Judges a namespace by the worst of its subscriptions."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
@@ -142,7 +144,7 @@ def judge(answers: Answers, context: CheckContext[DelayedPastTtlPolicy]) -> Judg
 
 
 def _unknown_ttl(blind: Row) -> str | None:
-    """Namespaces with delayed messages whose time to live cannot be known, in a sentence."""
+    """Sentence about namespaces with delayed messages whose time to live is not known."""
     if not blind["count"]:
         return None
     return (
@@ -172,7 +174,7 @@ def _finding(row: Row) -> Finding:
 
 
 def _expired(row: Row) -> str:
-    """What expired in an earlier snapshot; now none does."""
+    """Expiry in an earlier snapshot, while there is none now."""
     expired = row["expired"]
     where = f"subscription {expired['subscription']} of {expired['topic']} ({expired['delayed']:,} delayed)"
     words = f"at {row['expired_at']:%H:%M} UTC {where} expired {expired['expired_rate']:,.1f} entries/s"

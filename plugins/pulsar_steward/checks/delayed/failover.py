@@ -1,4 +1,4 @@
-"""The estimate of how long a failover takes: what is lost, who takes it over, and the formula in words."""
+"""Estimate of the duration of a failover: the lost load, the brokers that take it over, and the formula as text."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Load:
-    """What the others have to take over.
+    """Load that the other brokers have to take over.
 
     Attributes:
-        lost: Who is lost: a broker, ``host:webport``, or a host with all of its brokers.
-        bundles: Bundles that it owns.
-        topics: Topics that are loaded on it.
-        delayed: Delayed messages that are read anew, of all its subscriptions.
-        most_delayed: Of them, those of one subscription, which one reader reads.
-        brokers: How many brokers are lost.
+        lost: A broker, ``host:webport``, or a host with all of its brokers.
+        bundles: Number of bundles that it owns.
+        topics: Number of topics that are loaded on it.
+        delayed: Number of delayed messages that are read again, of all its subscriptions.
+        most_delayed: The largest number of one subscription, which one reader reads.
+        brokers: Number of brokers that are lost.
     """
 
     lost: str
@@ -33,18 +33,18 @@ class Load:
 
     @property
     def words(self) -> str:
-        """Who is lost, in a sentence."""
+        """Name of the lost broker or host, for a sentence."""
         return self.lost if self.brokers == 1 else f"host {self.lost} with its {self.brokers:,} brokers"
 
 
 @dataclass(frozen=True)
 class Takers:
-    """Who takes over.
+    """Brokers that take over.
 
     Attributes:
-        others: Brokers that are left; where there is none, the broker itself after its restart.
+        others: Number of brokers that are left; if there is none, the broker itself after its restart.
         loads_at_once: Topics that each of them loads at a time, at most; None: not known.
-        load_timeout_seconds: After which the load of a topic fails, the time that it waits for its turn included.
+        load_timeout_seconds: Time after which the load of a topic fails, including the wait for its turn.
     """
 
     others: int
@@ -53,7 +53,7 @@ class Takers:
 
     @property
     def brokers(self) -> int:
-        """At least one."""
+        """Number of brokers that take over, at least one."""
         return max(self.others, 1)
 
 
@@ -70,17 +70,17 @@ class Estimate:
 
     @property
     def seconds(self) -> int:
-        """All parts, one after the other, rounded up."""
+        """Sum of all parts, one after the other, rounded up."""
         return -int(-(self.session + self.assigning + self.loading + self.reading) // 1)
 
     @property
     def times_out(self) -> bool:
-        """Whether topics wait longer for their turn than a load may take."""
+        """True if topics wait longer for their turn than a load may take."""
         return self.loading > self.takers.load_timeout_seconds
 
 
 def rate_of_one(takers: Takers, policy: FailoverTimePolicy) -> int:
-    """Topics that one broker loads in a second."""
+    """Topics that one broker loads per second."""
     rate = policy.topics_loaded_per_second_per_broker
     if takers.loads_at_once is None:
         return rate
@@ -88,16 +88,16 @@ def rate_of_one(takers: Takers, policy: FailoverTimePolicy) -> int:
 
 
 def estimated(load: Load, takers: Takers, session_seconds: float, policy: FailoverTimePolicy) -> Estimate:
-    """What the loss takes.
+    """Estimates the time that the loss takes.
 
     The session ends; the leader assigns the bundles one after the other; the other brokers load the topics, each its
     part, as fast as the metadata store lets them; then the delayed backlog is read, by as many brokers, but that of one
     subscription by one reader.
 
     Args:
-        load: What is lost.
-        takers: Who takes over.
-        session_seconds: Until the metadata store lets go of it.
+        load: The load that is lost.
+        takers: The brokers that take over.
+        session_seconds: Time until the broker's metadata session ends.
         policy: The rates.
     """
     rate = policy.delayed_messages_read_per_second
@@ -113,7 +113,7 @@ def estimated(load: Load, takers: Takers, session_seconds: float, policy: Failov
 
 
 def sentence(estimate: Estimate, policy: FailoverTimePolicy) -> str:
-    """The estimate with everything that it is made of."""
+    """The estimate with all its parts, as a sentence."""
     load, takers = estimate.load, estimate.takers
     rate = policy.delayed_messages_read_per_second
     if load.most_delayed * takers.brokers > load.delayed:
@@ -136,7 +136,7 @@ def sentence(estimate: Estimate, policy: FailoverTimePolicy) -> str:
 
 
 def _loading(takers: Takers, policy: FailoverTimePolicy) -> str:
-    """The rate at which topics are loaded."""
+    """Text about the rate at which topics are loaded."""
     rate, in_all = rate_of_one(takers, policy), policy.topics_loaded_per_second_in_all
     if rate * takers.brokers > in_all:
         return f"{in_all:,} per s of all {takers.brokers:,} brokers together"

@@ -1,4 +1,4 @@
-"""How long the topics of a broker would be gone if it were lost: an estimate, with the rates that it assumes."""
+"""Time for which the topics of a broker would be gone if it were lost: an estimate, with the rates that it assumes."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ where read and topics is not null
 
 
 def judge(answers: Answers, context: CheckContext[FailoverTimePolicy]) -> Judgement:
-    """The time counts, whatever it is made of."""
+    """Judges by the total time, whatever it consists of."""
     limits, rows = context.limits, answers["loads"].rows
     if not rows:
         return Judgement(cannot_tell="No broker told what it has loaded.")
@@ -94,7 +94,7 @@ def judge(answers: Answers, context: CheckContext[FailoverTimePolicy]) -> Judgem
             more=max(len(over) - MAX_FINDINGS, 0),
         )
     longest = sentence(min(estimates, key=lambda estimate: (-estimate.seconds, estimate.load.lost)), limits)
-    # Where all are in buckets, nothing is read again, and nobody has to tell of it.
+    # If all are in buckets, nothing is read again, and the figures are not needed.
     unknown = None if all(row["in_buckets"] for row in rows) else gap(answers)
     if unknown:
         return Judgement(cannot_tell=f"Without delayed messages, {longest} But: {unknown}")
@@ -104,7 +104,7 @@ def judge(answers: Answers, context: CheckContext[FailoverTimePolicy]) -> Judgem
 
 
 def _estimate(lost: Sequence[Row], rows: Sequence[Row], policy: FailoverTimePolicy) -> Estimate:
-    """What losing some brokers takes, whose loads the rest of them take over."""
+    """Estimate for the loss of some brokers, whose load the others take over."""
     names = {row["broker"] for row in lost}
     left = [row for row in rows if row["broker"] not in names] or lost
     load = Load(
@@ -127,7 +127,7 @@ def _estimate(lost: Sequence[Row], rows: Sequence[Row], policy: FailoverTimePoli
 
 
 def _of_hosts(rows: Sequence[Row], estimates: Sequence[Estimate], policy: FailoverTimePolicy) -> Iterator[Estimate]:
-    """Hosts with several brokers, not all there are, whose loss is worse than that of any one of these."""
+    """Hosts with several brokers, but not all, whose loss is worse than that of any single one of these."""
     worst = {estimate.load.lost: _severity(estimate, policy) for estimate in estimates}
     for names in brokers_by_host([row["broker"] for row in rows]).values():
         if 1 < len(names) < len(rows):

@@ -1,4 +1,4 @@
-"""Which brokers share a host, and so are lost together."""
+"""Brokers that share a host, and so are lost together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NOTHING_LOADED = (
     "No topic is loaded on any broker that was read: what this cluster carries, and would have to load again, cannot be"
     " seen at the moment."
 )
-"""Where brokers carry nothing: after a restart of all, or before anybody uses them."""
+"""Sentence for brokers without topics: after a restart of all, or before anybody uses them."""
 
 
 def host_of(broker: str) -> str:
@@ -21,7 +21,7 @@ def host_of(broker: str) -> str:
 
 
 def brokers_by_host(brokers: Iterable[str]) -> Mapping[str, Sequence[str]]:
-    """The brokers of each host, in order."""
+    """Brokers of each host, in order."""
     found: dict[str, list[str]] = defaultdict(list)
     for broker in sorted(brokers):
         found[host_of(broker)].append(broker)
@@ -29,7 +29,7 @@ def brokers_by_host(brokers: Iterable[str]) -> Mapping[str, Sequence[str]]:
 
 
 def all_on_one_host(brokers: Sequence[str]) -> str:
-    """That several brokers have one host in common, as a sentence to be added; empty where they have more."""
+    """Further sentence if several brokers are all on one host; empty if not."""
     by_host = brokers_by_host(brokers)
     if len(brokers) == 1 or len(by_host) > 1:
         return ""

@@ -50,14 +50,14 @@ select broker, topics, coalesce(configured, 0) as configured
 from brokers left join configured using (broker) where read and topics is not null
 """
 
-# Of several servers, the one that knows of most.
+# Of several servers, the one that reports most.
 COUNTED = """
 select max(try_cast(trunc(value) as bigint)) as nodes from metrics
 where source_kind = 'zookeeper' and series = 'znode_count'
 """
 
 
-# Topics that are not persistent, and their subscriptions, leave nothing in the metadata store.
+# Topics that are not persistent, and their subscriptions, store nothing in the metadata store.
 SUBSCRIBED = """
 select sum(case when starts_with(topic, 'non-persistent://') then subscriptions * 0 else subscriptions end)::bigint
         as subscriptions,
@@ -70,14 +70,14 @@ BUCKETS = "select sum(buckets)::bigint as buckets from delayed_buckets"
 
 @dataclass(frozen=True)
 class Metadata:
-    """What the metadata store holds.
+    """Contents of the metadata store.
 
     Attributes:
-        topics: Loaded topics.
-        not_persistent: Of them, those that leave nothing in it.
-        subscriptions: Those of the others; None where not known.
-        buckets: Sealed buckets of delayed messages, each a ledger.
-        counted_nodes: As ZooKeeper counts them; None where it was not asked.
+        topics: Number of loaded topics.
+        not_persistent: Number of them that store nothing in it.
+        subscriptions: Number of the others' subscriptions; None if not known.
+        buckets: Number of sealed buckets of delayed messages, each a ledger.
+        counted_nodes: Number of nodes by ZooKeeper; None if it was not read.
     """
 
     topics: int
@@ -87,22 +87,22 @@ class Metadata:
     counted_nodes: int | None
 
     def estimated_nodes(self, policy: PartitionCeilingPolicy) -> int:
-        """What all this needs at least."""
+        """Minimum number of nodes that all this needs."""
         of_subscriptions = (self.subscriptions or 0) * policy.metadata_nodes_per_subscription
         of_topics = max(self.topics - self.not_persistent, 0) * policy.metadata_nodes_per_topic
         return of_topics + of_subscriptions + self.buckets
 
     def is_counted(self, policy: PartitionCeilingPolicy) -> bool:
-        """Whether ZooKeeper's count is believed: far fewer than are needed are those of another ensemble."""
+        """True if ZooKeeper's count is plausible: far fewer nodes than needed are those of another ensemble."""
         return self.counted_nodes is not None and self.counted_nodes * 2 >= self.estimated_nodes(policy)
 
     def nodes(self, policy: PartitionCeilingPolicy) -> int:
-        """Nodes, counted or else estimated."""
+        """Number of nodes, counted or else estimated."""
         counted = self.counted_nodes if self.is_counted(policy) else None
         return self.estimated_nodes(policy) if counted is None else counted
 
     def in_words(self, policy: PartitionCeilingPolicy) -> str:
-        """The nodes, whence the figure is, and what they make of a snapshot."""
+        """The nodes, the source of the figure, and the size of ZooKeeper's snapshot, as text."""
         nodes = self.nodes(policy)
         snapshot = f"a snapshot of about {size(nodes * policy.metadata_bytes_per_node)}"
         if self.is_counted(policy):
@@ -119,7 +119,7 @@ class Metadata:
 
 
 def judge(answers: Answers, context: CheckContext[PartitionCeilingPolicy]) -> Judgement:
-    """Each broker by itself, and the cluster with what its metadata store has to hold."""
+    """Judges each broker by itself, and the cluster with the contents of its metadata store."""
     limits = context.limits
     loaded = sorted(answers["loaded"].rows, key=lambda row: (-row["topics"], row["broker"]))
     if not loaded:
@@ -171,7 +171,7 @@ def _broker(row: Row, policy: PartitionCeilingPolicy) -> Finding | None:
 
 
 def _cluster(name: str, metadata: Metadata, policy: PartitionCeilingPolicy) -> list[Finding]:
-    """At most one finding: the worse of the number of topics and what it means for the metadata store."""
+    """At most one finding: the worse of the number of topics and its effect on the metadata store."""
     severities = (
         _severity(metadata.topics, policy.warning_topics_per_cluster, policy.critical_topics_per_cluster),
         _severity(metadata.nodes(policy), policy.warning_metadata_nodes, policy.critical_metadata_nodes),

@@ -1,4 +1,4 @@
-"""Messages that wait for their time, what bounds the wait, and who tells of it at all."""
+"""Views of delayed messages, their bounds, and the brokers that report them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from pulsar_steward.model.series import AGE, DELAYED_SERIES
 
 BUCKET_SERIES = "pulsar_delayed_message_index_bucket_total"
 BUCKET_PROPERTY = r"#pulsar\.internal\.delayed\.bucket"
-"""How the names of the cursor's properties begin of which each is a bucket."""
+"""Pattern of the names of a cursor's properties that are buckets."""
 
 BASE = "regexp_replace(topic, '-partition-[0-9]+$', '')"
-"""The partitioned topic that a partition is of; any other topic itself. It takes long: not for a million topics."""
+"""SQL: the partitioned topic of a partition; any other topic itself. It is slow: not for a million topics."""
 
 PARTITIONS_KEPT = 10_000
-"""Partitioned topics of one shard whose parts are added up, the largest: partitions are on many brokers."""
+"""Partitioned topics of one shard whose partitions are summed, the largest: partitions are on many brokers."""
 
 # A tracker knows what its dispatcher has read: figures are lower bounds (one in memory stops reading at
+# `delayedDeliveryFixedDelayDetectionLookahead` messages of one fixed delay). While a topic moves, two brokers report
+# it: each has its own row, however the snapshot is divided. ~3
 # `delayedDeliveryFixedDelayDetectionLookahead` messages of one fixed delay). While a topic moves, two brokers tell of
 # it: each has its own row, however the snapshot is cut.
 _WAITING = f"""
@@ -31,7 +33,8 @@ from (from told where delayed_messages > 0 union all from asked) where of_users(
 group by topic, subscription, broker
 """
 
-# The series counts the bucket that is being filled too (seen in the broker: sealed ones + 1), which has no ledger; so
+# The series also counts the bucket that is being filled (seen in the broker: sealed ones + 1), which has no ledger; so
+# does `delayed_buckets`, which is taken from it. A topic's own statistics count where no series has them. ~2
 # does `delayed_buckets`, which is taken from it. A topic's own statistics count where no series tells them.
 _BUCKETS = f"""
 with told as (
@@ -50,7 +53,7 @@ group by topic, subscription, broker
 VIEWS = (
     View("delayed_waiting", _WAITING, kept=True),
     View("delayed_buckets", _BUCKETS, kept=True),
-    # How long the oldest message of a topic waits, as far as it is told; a topic may be told of more than once.
+    # Age of the oldest message of a topic, as far as it is reported; a topic may have several reports.
     View(
         "delayed_backlog_ages",
         f"""select topic, try_cast(trunc(value) as bigint) as age_seconds
@@ -58,6 +61,7 @@ VIEWS = (
         union all select topic, oldest_backlog_age_seconds from drilled where oldest_backlog_age_seconds >= 0""",
     ),
     # The time to live (0: none; null: not known) and the longest delay (0: unbounded) of each namespace: its own or
+    # else the brokers' default; where these differ, a time to live rather than none, and no bound rather than one. ~2
     # else the brokers' default; where these differ, a time to live rather than none, and no bound rather than one.
     View(
         "delayed_bounds",
@@ -84,7 +88,7 @@ VIEWS = (
         from metrics group by source, source_kind""",
         kept=True,
     ),
-    # Who would have something to tell.
+    # Brokers with subscriptions, which should export the series.
     View(
         "delayed_subscribed",
         "select distinct broker from topics where subscriptions > 0 and of_users and broker is not null",

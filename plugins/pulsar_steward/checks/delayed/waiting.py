@@ -1,4 +1,4 @@
-"""How many delayed messages wait, and whether the snapshot can tell of them at all."""
+"""Number of delayed messages, and whether the snapshot has these figures at all."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ GAP_CLUSTER = {
         anti join (select source as broker from tellers where source_kind = 'broker' and delayed) using (broker)
     """),
 }
-"""For `gap`."""
+"""Questions for `gap`."""
 
 TALLY = Question("select count(*) as subscriptions, sum(delayed_messages)::bigint as messages from delayed_waiting")
-"""For `tally`."""
+"""Question for `tally`."""
 
 BY_BROKER = Question("""
     select broker, sum(delayed_messages)::bigint as messages, max(delayed_messages) as most
@@ -38,7 +38,7 @@ BY_BROKER = Question("""
 
 
 def gap(answers: Answers) -> str | None:
-    """Why silence about delayed messages means nothing, in a sentence; None where it means that there are none."""
+    """Reason why the absence of delayed messages proves nothing, in a sentence; None if it does."""
     unmeasured = [row["broker"] for row in answers["unmeasured"].rows]
     if unmeasured:
         return f"Brokers whose Prometheus series were not read say nothing of delayed messages: {named(unmeasured)}."
@@ -52,6 +52,6 @@ def gap(answers: Answers) -> str | None:
 
 
 def tally(answers: Answers) -> tuple[int, int]:
-    """Subscriptions that have delayed messages, and how many these are; asked as `tally`."""
+    """Number of subscriptions with delayed messages, and of these messages; from the question `tally`."""
     rows = answers["tally"].rows
     return sum(row["subscriptions"] for row in rows), sum(row["messages"] or 0 for row in rows)

@@ -1,7 +1,7 @@
 """Brokers that carry far more than the others, and brokers that carry next to nothing, such as new ones.
 
-What a full broker is compared with is the median of the others: idle brokers, as after a scale-out, do not make all
-others full, and several full brokers do not hide each other.
+A full broker is compared with the median of the others: idle brokers, as after a scale-out, do not make all others
+full, and several full brokers do not hide each other.
 """
 
 from __future__ import annotations
@@ -42,20 +42,22 @@ class BrokerLoadSkewPolicy(Section):
 
 MEGABYTE = 1_000_000
 UNITS = {"topics": "topics", "bundles": "bundles", "megabytes": "MB/s", "clients": "producers and consumers"}
-"""How each kind of load is named in sentences."""
+"""Unit of each kind of load, for sentences."""
 
 LOADS = f"""
 select broker, read, cpu_percent, topics, bundles,
     (throughput_in_bytes + throughput_out_bytes) / {MEGABYTE} as megabytes, producers + consumers as clients
 from brokers
 """
-"""What each broker carries, null where it is not known; there are never many brokers, so they are compared one by one
-with the others."""
+"""Load of each broker, null where it is not known.
+
+There are never many brokers, so each is compared with the others in Python.
+"""
 
 
 @dataclass(frozen=True)
 class _Load:
-    """What one broker carries, as far as it is known; megabytes are 10^6 bytes in and out a second."""
+    """Load of one broker, as far as it is known; megabytes are 10^6 bytes in and out a second."""
 
     broker: str
     cpu_percent: float | None
@@ -64,7 +66,7 @@ class _Load:
 
 @dataclass(frozen=True)
 class _Excess:
-    """One kind of load of which a broker has too much."""
+    """A kind of load of which a broker has too much."""
 
     name: str
     value: float
@@ -76,7 +78,7 @@ class _Excess:
 
 
 def judge(answers: Answers, context: CheckContext[BrokerLoadSkewPolicy]) -> Judgement:
-    """A full broker is a warning, and critical where its CPU is at the limit; so is one with next to nothing."""
+    """A full broker is a warning, critical if its CPU is at the limit; a nearly empty one is a warning."""
     limits, draining = context.limits, context.policy.brokers.draining
     listed = [row for row in answers["loads"].rows if row["broker"] not in draining]
     loads = [_load(row) for row in listed if row["read"]]
@@ -140,7 +142,7 @@ def _empty(load: _Load, loads: Sequence[_Load], limits: BrokerLoadSkewPolicy) ->
     topics, others = load.carries.get("topics"), _of_others(load, loads, "topics")
     if topics is None or not others:
         return None
-    # The mean where most of the others are empty too, or else the median: other empty ones do not make it less.
+    # The mean if most of the others are empty too, or else the median: other empty ones do not lower it.
     usual = max(fmean(others), median_high(others))
     if usual < limits.minimum_topics or topics * 100 > limits.empty_percent * usual:
         return None

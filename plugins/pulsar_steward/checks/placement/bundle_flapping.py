@@ -1,6 +1,6 @@
 """Bundles that change their owner again and again, each time with all their clients.
 
-Either no restart explains it, or restarts do: then the broker is named that starts again and again.
+Either no restart explains it, or restarts do: then the broker is named that restarts again and again.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ select distinct key, value from configuration where key in ('{SHEDDING}', '{STRA
 
 
 def needed_snapshots(limits: BundleFlappingPolicy) -> int:
-    """The least snapshots in which a bundle could be found at all: to and fro, n of them weigh 2 (n - 1) - 1 moves."""
+    """Least snapshots for a finding: n snapshots of a bundle that moves back and forth weigh 2 (n - 1) - 1 moves."""
     return max(MIN_SNAPSHOTS, -(-(limits.warning_moves + 3) // 2))
 
 
 def judge(answers: Answers, context: CheckContext[BundleFlappingPolicy]) -> Judgement:
-    """By what a bundle's moves weigh together, and by a broker's starts; with too few snapshots nothing can be said."""
+    """Judges by the weight of a bundle's moves, and by a broker's starts; with too few snapshots it cannot tell."""
     limits, about = context.limits, context.about
     since = about.taken_at - timedelta(minutes=limits.window_minutes)
     earlier = [each for each in reversed(about.earlier) if each.taken_at >= since]
@@ -66,7 +66,7 @@ def judge(answers: Answers, context: CheckContext[BundleFlappingPolicy]) -> Judg
 
 
 def _found(answers: Answers, times: Sequence[datetime], limits: BundleFlappingPolicy) -> list[Finding]:
-    """What is critical first; of equals, brokers that start again and again, then bundles that moved."""
+    """Findings, critical ones first; of equal ones, restarting brokers, then bundles that moved."""
     owners = {**by_time(answers["owners_before"].rows), times[-1]: answers["owners"].rows}
     starts = {**by_time(answers["starts_before"].rows), times[-1]: answers["starts"].rows}
     moved = list(journeys(times, owners, away(times, owners, starts)))
@@ -95,7 +95,7 @@ def _quiet(earlier: Sequence[Earlier]) -> Judgement:
 
 
 def _shedding_words(settings: Answer) -> str:
-    """Whether the brokers' own shedding may be what moves bundles; indirect, as brokers do not tell what they shed."""
+    """Text about the brokers' own shedding as a possible cause; indirect, as brokers do not report what they shed."""
     values: dict[str, list[str]] = {SHEDDING: [], STRATEGY: []}
     for row in settings.rows:
         values[row["key"]].append(row["value"])

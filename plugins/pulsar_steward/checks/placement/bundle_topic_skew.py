@@ -1,4 +1,4 @@
-"""Topics of a namespace that crowd in few of its bundles: a bundle is what a broker takes as a whole."""
+"""Topics of a namespace that are concentrated in few of its bundles: a bundle is the unit that a broker loads."""
 
 from __future__ import annotations
 
@@ -31,9 +31,12 @@ class BundleTopicSkewPolicy(Section):
 
 
 FEW_BUNDLES = 4
-"""As many as namespaces have by default."""
+"""Number of bundles that namespaces have by default."""
 
-# What an unread broker may own counts for nothing. The mean is only looked at where every bundle is known, as it would
+# Bundles that an unread broker may own are left out. The mean is used only if every bundle is known, as it would be too
+# low otherwise; a bundle that is too full by itself is reported in any case. Of few bundles it is the mean of the
+# others. Of equally full bundles the lowest is named: ranges are written with leading zeros, so that text sorts
+# correctly. A namespace that could not be read has bundles all the same, and the cluster's thresholds. ~4
 # be too low otherwise; a bundle that is too full for itself is so in any case. Of few bundles it is the mean of the
 # others. Of equally full bundles the lowest is named: ranges are written with leading zeros, so that text is in order.
 # A namespace that could not be read has bundles all the same, and the cluster's thresholds.
@@ -77,7 +80,7 @@ def _finding(row: Row) -> Finding:
 
 
 def _mean_words(row: Row) -> str:
-    """What the bundle is compared with; the only one with nothing."""
+    """Text about the mean that the bundle is compared with; empty for a single bundle."""
     bundles, topics = row["bundles"], row["topics"]
     if bundles == 1:
         return ""

@@ -1,4 +1,4 @@
-"""Bundles that are far hotter than others, or over what their broker would split; and whether a split can help."""
+"""Bundles that are far hotter than others, or beyond their broker's split threshold; and whether a split can help."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ class HotBundlePolicy(Section):
 
 MEGABYTE = 1_000_000
 
-# Why a bundle is named: by the mean of the others, or by its broker. What made it hot is what its topics are measured
+# Reason for a finding: the mean of the others, or the broker's threshold. The topics are measured by the figure that
+# made the bundle hot. A bundle with too many topics is left to bundle-topic-skew. ~2
 # by. A bundle with too many topics is a matter of bundle-topic-skew.
 SUSPECTS = f"""
 with marked as (
@@ -77,8 +78,10 @@ shares as (
     from topics t join listed using (namespace, bundle))
 {_HOTTEST_OF} from shares group by namespace, bundle
 """
-"""Of each bundle that will be listed, the topic with most of what made it hot. While a bundle moves, two brokers may
-tell of its topics."""
+"""Of each bundle that will be listed, the topic with the largest share of the figure that made it hot.
+
+While a bundle moves, two brokers may report its topics.
+"""
 
 FOUND = f"""
 with suspects as ({SUSPECTS}), topmost as ({_HOTTEST_OF} from hottest group by namespace, bundle)
@@ -93,7 +96,7 @@ from bundle_loads
 
 
 def judge(answers: Answers, context: CheckContext[HotBundlePolicy]) -> Judgement:
-    """Over what a broker would split is information, far over the mean a warning; a busy owner is one step more."""
+    """Beyond the broker's threshold is information, far over the mean a warning; a busy owner adds one severity."""
     found = answers["found"]
     if found.rows:
         dominating = context.limits.dominating_topic_percent

@@ -1,4 +1,4 @@
-"""Bundles' owners over the snapshots of a window, the moves between them that no restart explains, and the restarts."""
+"""Owners of bundles over the snapshots of a window, moves between them that no restart explains, and restarts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STARTS = f"""
 select source as broker, max(value) as started from metrics
 where series = '{STARTED}' and source_kind = 'broker' and isfinite(value) group by source
 """
-"""When the processes of brokers started, seconds since the epoch."""
+"""Start times of brokers' processes, seconds since the epoch."""
 
 OWNERS = """
 with owned as (
@@ -33,18 +33,21 @@ held as (
     from owned group by owner)
 select broker, coalesce(read, false) as read, held.bundles from brokers full join held using (broker)
 """
-"""A row a broker that is listed: whether it was read, and its bundles, null where it has none. A row a bundle would be
-far more than is worth handing on, as hardly any of them moves. A bundle that two brokers told of was just moving."""
+"""One row per listed broker: whether it was read, and its bundles, null where it has none.
+
+One row per bundle would be far more data, as hardly any of them moves. A bundle that two brokers reported was just
+moving.
+"""
 
 
 @dataclass(frozen=True)
 class Stay:
-    """A bundle at an owner, for one snapshot or more in a row.
+    """A bundle at one owner, for one or more consecutive snapshots.
 
     Attributes:
         owner: The broker.
-        at: When the first of the snapshots was taken.
-        restart: Whether the owner before was away when the bundle left it.
+        at: Time of the first of the snapshots.
+        restart: True if the previous owner was away when the bundle left it.
     """
 
     owner: str
@@ -54,12 +57,12 @@ class Stay:
 
 @dataclass(frozen=True)
 class Journey:
-    """Where a bundle was, each owner once a stay.
+    """The owners of a bundle over time.
 
     Attributes:
-        namespace: Of the bundle.
+        namespace: The bundle's namespace.
         bundle: Its range.
-        stays: In order of time, at least two.
+        stays: Its stays in order of time, at least two.
     """
 
     namespace: str
@@ -68,17 +71,17 @@ class Journey:
 
     @property
     def explained(self) -> int:
-        """Moves away from brokers that were away."""
+        """Number of moves away from brokers that were away."""
         return sum(stay.restart for stay in self.stays)
 
     @property
     def moves(self) -> int:
-        """The others, which no restart explains."""
+        """Number of the other moves, which no restart explains."""
         return len(self.stays) - 1 - self.explained
 
     @property
     def returns(self) -> int:
-        """Of these, the ones straight back to the owner before."""
+        """Number of these moves that went straight back to the previous owner."""
         there_and_back = zip(self.stays, self.stays[1:], self.stays[2:], strict=False)
         return sum(
             before.owner == back.owner and not there.restart and not back.restart
@@ -87,19 +90,19 @@ class Journey:
 
     @property
     def weight(self) -> int:
-        """What the moves weigh: one straight back weighs two."""
+        """Weight of the moves: one straight back counts as two."""
         return self.moves + self.returns
 
 
 @dataclass(frozen=True)
 class Restarts:
-    """A broker whose process started anew again and again.
+    """A broker whose process restarted again and again.
 
     Attributes:
-        broker: Which.
-        seen: When the snapshots were taken that show a later start than the one before, in order; a snapshot shows the
-            last start only, so there may have been more.
-        left: Moves of bundles away from it while it was away.
+        broker: The broker.
+        seen: Times of the snapshots with a later start than the one before, in order; a snapshot has only the last
+            start, so there may have been more.
+        left: Number of bundles that moved away from it while it was away.
     """
 
     broker: str
@@ -108,17 +111,17 @@ class Restarts:
 
 
 Owners: TypeAlias = "Mapping[datetime, Sequence[Row]]"
-"""The rows of `OWNERS` by the time of their snapshot."""
+"""Rows of `OWNERS` by the time of their snapshot."""
 
 Starts: TypeAlias = "Mapping[datetime, Sequence[Row]]"
-"""The rows of `STARTS` by the time of their snapshot."""
+"""Rows of `STARTS` by the time of their snapshot."""
 
 Gone: TypeAlias = "Mapping[str, Sequence[datetime]]"
 """Brokers that were away at some time since the snapshot before, with the times of all snapshots that show it."""
 
 
 def by_time(rows: Iterable[Row]) -> dict[datetime, list[Row]]:
-    """The rows of each earlier snapshot."""
+    """Groups rows by the time of their earlier snapshot."""
     found: dict[datetime, list[Row]] = defaultdict(list)
     for row in rows:
         found[row["taken_at"]].append(row)
@@ -126,12 +129,12 @@ def by_time(rows: Iterable[Row]) -> dict[datetime, list[Row]]:
 
 
 def journeys(times: Sequence[datetime], owners: Owners, gone: Gone) -> Iterator[Journey]:
-    """Of the bundles that moved; snapshots in which nobody had them, or nobody knows who, are passed over.
+    """Yields the journeys of bundles that moved; snapshots in which a bundle's owner is unknown or missing are skipped.
 
     Args:
-        times: When the snapshots were taken, the oldest first.
-        owners: What they say.
-        gone: Who was away.
+        times: Times of the snapshots, the oldest first.
+        owners: The owners in them.
+        gone: Brokers that were away.
     """
     stays: dict[str, list[Stay]] = {}
     seen: dict[str, datetime] = {}
@@ -151,13 +154,13 @@ def journeys(times: Sequence[datetime], owners: Owners, gone: Gone) -> Iterator[
 
 
 def away(times: Sequence[datetime], owners: Owners, starts: Starts) -> Gone:
-    """Who was away at some time since the snapshot before: restarted, or not listed, or not read.
+    """Brokers that were away at some time since the snapshot before: restarted, or not listed, or not read.
 
-    A broker whose start is not known counts as away when it has no bundle left.
+    A broker without a known start counts as away if it has no bundle left.
 
     Args:
-        times: When the snapshots were taken, the oldest first.
-        owners: What they say.
+        times: Times of the snapshots, the oldest first.
+        owners: The owners in them.
         starts: The rows of `STARTS` by the time of their snapshot.
     """
     gone: dict[str, list[datetime]] = defaultdict(list)
@@ -178,12 +181,12 @@ def away(times: Sequence[datetime], owners: Owners, starts: Starts) -> Gone:
 
 
 def restarts(times: Sequence[datetime], starts: Starts, journeys: Iterable[Journey]) -> list[Restarts]:
-    """Brokers that started anew between snapshots, in order of their names; starts that nobody knows are passed over.
+    """Brokers that restarted between snapshots, by name; unknown starts are skipped.
 
     Args:
-        times: When the snapshots were taken, the oldest first.
-        starts: What they say.
-        journeys: Of the bundles that moved meanwhile.
+        times: Times of the snapshots, the oldest first.
+        starts: The starts in them.
+        journeys: Journeys of the bundles that moved meanwhile.
     """
     last: dict[str, float] = {}
     seen: dict[str, list[datetime]] = defaultdict(list)

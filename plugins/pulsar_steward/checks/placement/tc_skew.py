@@ -1,4 +1,4 @@
-"""Transaction coordinators that crowd on few brokers: their number is the load, and no broker evens it out."""
+"""Transaction coordinators that are concentrated on few brokers: their number is the load, and none rebalances it."""
 
 from __future__ import annotations
 
@@ -47,12 +47,15 @@ select broker, read, coalesce(held, 0) as held, coalesce(settled, false) as sett
     exists(select 1 from isolation where not list_contains(allowed_brokers, broker)) as set_apart
 from brokers left join held_by using (broker)
 """
-"""Each broker with its coordinators; of those that nobody knows where they are, no broker has any. `settled`: all of
-them are in one bundle, and few. `set_apart`: isolation policies keep the coordinators' namespace from it."""
+"""Each broker with the number of its coordinators; coordinators of an unknown broker count for none.
+
+`settled`: all of them are in one bundle, and few. `set_apart`: isolation policies exclude it from the coordinators'
+namespace.
+"""
 
 
 NOWHERE = "select count(*) as coordinators from transaction_coordinators where broker is null and broker_known"
-"""Those of which it is known that nobody has them."""
+"""Number of coordinators that are known to be on no broker."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +66,9 @@ class _Spread:
     nowhere: int
     listed: int
     held: tuple[tuple[str, int], ...]
-    """Brokers that were read and their coordinators, the fullest first; of equals, the lowest id."""
+    """Brokers that were read with their coordinators, the fullest first; of equal ones, the lowest id."""
     settled: frozenset[str]
-    """Brokers whose coordinators are all in one bundle, and few: no move makes them fewer, nor is a split worth it."""
+    """Brokers whose coordinators are few and all in one bundle: no move reduces them, and no split is worthwhile."""
 
     @property
     def most(self) -> int:
@@ -77,7 +80,7 @@ class _Spread:
 
     @property
     def spread(self) -> int:
-        """The fullest broker that could be relieved above the emptiest; 0 where none could be."""
+        """Difference between the fullest broker that could be relieved and the emptiest; 0 if none could be."""
         relievable = (count for broker, count in self.held if broker not in self.settled)
         return max(max(relievable, default=0) - self.fewest, 0)
 
@@ -102,13 +105,13 @@ def judge(answers: Answers, context: CheckContext[TcSkewPolicy]) -> Judgement:
         return Judgement(cannot_tell="No broker that may hold coordinators was read.")
     severity = _severity(spread, context.limits)
     if severity is None:
-        # A state that was never reached is not health: nobody begins a transaction with a coordinator that is nowhere.
+        # No finding is not always health: no transaction can begin with a coordinator that has no broker.
         return Judgement(quiet=_sentence(spread), cannot_tell=_sentence(spread) if spread.elsewhere else None)
     return Judgement(findings=(_finding(about.cluster, severity, spread),))
 
 
 def _spread(answers: Answers, total: int, draining: Collection[str]) -> _Spread:
-    """An empty broker that drains, or that is set apart, is meant to be empty, and left out."""
+    """Spread without brokers that are empty on purpose: draining, or excluded by isolation policies."""
     rows = answers["holders"].rows
     listed = [row for row in rows if row["held"] or not (row["set_apart"] or row["broker"] in draining)]
     held = sorted(((row["broker"], row["held"]) for row in listed if row["read"]), key=_fullest_first)

@@ -1,4 +1,4 @@
-"""What each bundle weighs that a broker carries."""
+"""View of the load of each bundle, compared with the others and with its broker's split thresholds."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ SPLIT_AT = {
     "loadBalancerNamespaceBundleMaxMsgRate": "most_messages",
     "loadBalancerNamespaceBundleMaxBandwidthMbytes": "most_mebibytes",
 }
-"""The settings that say what a broker splits, by their columns in `bundle_loads`."""
+"""The broker's settings for automatic splits, by their columns in `bundle_loads`."""
 
 _MOST = ", ".join(
     f"max(try_cast(trim(value) as double)) filter (key = '{key}') as {column}" for key, column in SPLIT_AT.items()
 )
 
 VIEWS = (
-    # Of each owned bundle, without the brokers' heartbeats, which belong to them by name: what it carries, the means of
+    # Of each owned bundle, without the brokers' heartbeats, which belong to them by name: its load, the means of
+    # bundles with any load, a broker's average load, its owner's CPU, and the owner's split thresholds. Null: not in
+    # the snapshot. The busiest tenth is left out of the means, or a few hot bundles would hide each other; a median would
+    # not do, as where most bundles are nearly idle it is next to nothing.
+    # A mean of floating point would depend on the order, so it is one of decimals. ~5
     # those that carry anything, what a broker carries on average, its owner's CPU, and what the owner would split.
     # Null: the snapshot does not have it. The busiest tenth is left out of the means, or a few hot bundles would hide
     # each other; a median would not do, as where most bundles are nearly idle it is next to nothing.

@@ -1,4 +1,4 @@
-"""Threads of BookKeeper that cannot keep up: by their queues where these are shown, else by how long writes take.
+"""Threads of BookKeeper that cannot keep up: by their queues where these are exported, else by the latency of writes.
 
 A queue is direct evidence, and names the thread. Slow writes are indirect: a busy thread, a slow disk and the network
 look the same from the broker. Writes that never end are in no latency: entries that wait in two snapshots show them.
@@ -82,9 +82,10 @@ select *, 'slow' as kind from slow
 union all by name
 select *, 'stuck' as kind from stuck
 """
-"""Busy threads, of which each shard gave the worst, and brokers whose writes are slow or do not end."""
+"""Busy threads, of which each shard returned the worst, and brokers whose writes are slow or do not end."""
 
-# Of equally bad ones writes that do not end first, the most topics before the others; then slow writes, the slowest
+# Of equal severity: writes that do not end first, by the number of topics; then slow writes, the slowest first;
+# then the longest queues. ~2
 # before the others; then the longest queues.
 WORST_FIRST = """
 rank desc, stuck desc nulls last, waiting desc nulls last, lost_percent + slow_percent desc nulls last,
@@ -93,7 +94,7 @@ rank desc, stuck desc nulls last, waiting desc nulls last, lost_percent + slow_p
 
 
 def judge(answers: Answers, _: CheckContext[BookieThreadBusyPolicy]) -> Judgement:
-    """By the queue of each thread where it is shown, by how long writes to bookies take, and by those that wait."""
+    """Judges by the queues of threads where they are exported, the latency of writes, and those that do not end."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more + answers["busy"].more)
@@ -109,7 +110,7 @@ def _missing(answers: Answers) -> str | None:
 
 
 def _threads(answers: Answers) -> int:
-    """How many threads show their queues; each shard has counted its own."""
+    """Number of threads with exported queues; each shard has counted its own."""
     return sum(row["threads"] for row in answers["shown"].rows)
 
 

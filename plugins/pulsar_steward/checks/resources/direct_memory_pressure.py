@@ -41,14 +41,16 @@ select source, coalesce(source_kind, 'broker') as kind, used_bytes, limit_bytes,
     coalesce(used_bytes * 100 / limit_bytes, direct_memory_percent) as percent
 from measured full join (select broker as source, direct_memory_percent from brokers where read) using (source)
 """
-"""How full the direct memory of each process is: by its metrics, and where there are none by its load report. The
-percentage is null where neither tells it, the bytes where only the load report does."""
+"""Usage of the direct memory of each process: by its metrics, or else by its load report.
+
+The percentage is null where neither has it, the bytes where only the load report does.
+"""
 
 FOUND = "select *, percent >= $critical_percent as critical from memory where percent >= $warning_percent"
 
 
 def judge(answers: Answers, _: CheckContext[DirectMemoryPressurePolicy]) -> Judgement:
-    """Only near the limit it means something: the pool keeps what it once took."""
+    """Judges only the usage near the limit: the pool keeps what it once allocated."""
     found, memory = answers["found"], answers["memory"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)

@@ -1,4 +1,4 @@
-"""Garbage collections as processes count them, and what these counters grew by between snapshots."""
+"""Counters of garbage collections of processes, and their growth between snapshots."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ KEYS = ("source", "source_kind")
 COUNTERS = ("paused_seconds", "full_seconds", "full_collections")
 
 APART_SECONDS = 300
-"""Over a shorter time, a burst of work takes for collections what it does not take on average."""
+"""Minimum interval: over a shorter one, a burst of work distorts the share of time."""
 
 
 def collections_in(samples: str) -> str:
-    """What collections cost each process since it started.
+    """SQL for the cost of collections of each process since it started.
 
     Args:
-        samples: Where to look: `process_samples`, or `metrics`, which takes no preparing.
+        samples: Table to read: `process_samples`, or `metrics`, which needs no preparation.
     """
     return f"""
     with marked as (
@@ -62,8 +62,8 @@ from spans now
     left join first_told using (source, source_kind, started)
 where now.moment = $now::double
 """
-"""What collections cost each process since the snapshot before, and full ones, as they are rare, in the whole window.
+"""Cost of collections of each process since the snapshot before; full ones, as they are rare, in the whole window.
 
 `full_pause_ms`: their mean between those snapshots between which it was longest, so that the longest was no shorter.
-Where no snapshot before shows the same process, all is since its start, and this the mean.
+Where no earlier snapshot shows the same process, all is since its start, and this is the mean.
 """

@@ -1,6 +1,6 @@
-"""Garbage collection of brokers and bookies: how much of their time it takes, and how long full collections last.
+"""Garbage collection of brokers and bookies: its share of their time, and the duration of full collections.
 
-Judged is what it took since the snapshot before, or since the process's start where there is none.
+Judged is the time since the snapshot before, or since the process's start if there is none.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ YOUNG = "select source from judged where not coalesce(age_seconds >= $minimum_ag
 
 
 def judge(answers: Answers, context: CheckContext[GcPressurePolicy]) -> Judgement:
-    """By the share of the time, and by how often and how long the whole heap is collected."""
+    """Judges by the share of time, and by the frequency and duration of full collections."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)

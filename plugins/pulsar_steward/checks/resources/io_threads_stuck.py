@@ -1,7 +1,7 @@
-"""Signs that a broker's threads are stuck. No interface of Pulsar shows its IO threads, so all but one are indirect.
+"""Signs of stuck threads of a broker. No interface of Pulsar shows its IO threads, so all but one are indirect.
 
-One stuck thread of sixteen serves a sixteenth of the connections: what it does is small, but it does not go away. So
-what waits in every snapshot of a window is a sign, too, even where it is little.
+One stuck thread of sixteen serves a sixteenth of the connections: its effect is small, but does not go away. So
+requests that wait in every snapshot of a window are a sign, too, even if they are few.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ counted as (
     from marked)
 select * from counted where signs > 0 or deadlocked > 0
 """
-"""Brokers with any sign; a deadlock is none but the thing itself."""
+"""Brokers with any sign; a deadlock is no sign but the problem itself."""
 
 SILENT = """
 select broker from brokers left join vitals on broker = source
@@ -133,7 +133,7 @@ def _sentence(row: Row) -> str:
 
 
 def _share(row: Row) -> str:
-    """What a single stuck thread means: connections are dealt out to all IO threads alike."""
+    """Effect of a single stuck thread: connections are distributed evenly over all IO threads."""
     if (threads := row["io_threads"]) is None:
         return ""
     return f"; one stuck thread of its {threads:,} for IO would be {100 / threads:.0f} % of its connections"

@@ -1,4 +1,4 @@
-"""How long brokers take to go over to a new ledger, while everything that is written to the topic waits."""
+"""Time that brokers take to switch to a new ledger, while everything that is written to the topic waits."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ select * from ranked where rank is not null
 
 
 def judge(answers: Answers, _: CheckContext[LedgerSwitchSlowPolicy]) -> Judgement:
-    """By how many of a broker's switches are slow, and by how much of their time is lost in the slowest."""
+    """Judges by the share of a broker's switches that are slow, and by the share of time lost in the slowest."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)

@@ -1,7 +1,7 @@
-"""What earlier snapshots add to one: how counters since a process's start grew, and what a minute's rates were.
+"""Growth of counters since earlier snapshots, and comparison of rates of two minutes.
 
-Of a month, a stall of a minute is nothing, and one that was long ago is in the counters for ever: what they grew by is
-looked at. A rate of the last minute may be of a hiccup: what two snapshots in a row show is none.
+A stall of a minute is nothing in the total of a month, and an old one stays in the counters for ever: so their growth
+is judged. A rate of the last minute may be of a hiccup: one that two consecutive snapshots show is none.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 WINDOW_MINUTES = 120
 WINDOW = "how old an earlier snapshot may be to be compared with"
-"""The default of `window_minutes` of checks that look back, and what it means."""
+"""Description of `window_minutes` of checks that look back."""
 
 APART_SECONDS = 120
-"""Snapshots that are nearer together may tell of the same minute."""
+"""Minimum interval: snapshots closer together may report the same minute."""
 
 PERIOD = "managedLedgerStatsPeriodSeconds"
-"""The setting for how many seconds the rates of ledgers are of; 60 by default."""
+"""Setting for the period of ledgers' rates in seconds; 60 by default."""
 
 
 def looking_back(sql: str, *, small: bool = False) -> LookBack:
@@ -34,23 +34,23 @@ def _window(limits: Any) -> int:
 
 
 LOOKS = looking_back("select true as looked", small=True)
-"""One row for each earlier snapshot, as the question `looks`: what it says nothing of, it says nothing of."""
+"""One row for each earlier snapshot, for the question `looks`: shows which ones were read at all."""
 
 PREVIOUS = f"""
 select max(taken_at) as taken_at from looks
 where epoch(taken_at) <= $now - {APART_SECONDS}
     - coalesce((select max(try_cast(trim(value) as double)) from setting('{PERIOD}')) - 60, 0)
 """
-"""When the newest of `LOOKS` was taken that tells of another minute."""
+"""Time of the newest snapshot of `LOOKS` that reports another minute."""
 
 
 def of_sources(answer: str) -> str:
-    """The samples of an earlier shard, of the sources that this snapshot's answer names."""
+    """SQL for samples of an earlier shard, of the sources in an answer of this snapshot."""
     return f"(select * from metrics semi join (select source from {answer}) using (source))"
 
 
 def in_time(now: str, before: str) -> str:
-    """The rows of this snapshot and of earlier ones, each with `moment`, the seconds since the epoch that it is of.
+    """SQL for the rows of this snapshot and of earlier ones, each with `moment`, its time in seconds since the epoch.
 
     Args:
         now: The answers of this snapshot.
@@ -64,17 +64,17 @@ def in_time(now: str, before: str) -> str:
 
 
 def growth(rows: str, keys: Sequence[str], counters: Sequence[str], apart_seconds: int = APART_SECONDS) -> str:
-    """A select of rows, each with what its counters grew by.
+    """SQL for rows with the growth of their counters.
 
-    Each is compared with the newest earlier row of the same process that is far enough back: `since` is its time and
-    ``grown_...`` the differences. Where there is none, as its counters began anew since, `since` is null and the
-    differences are since the process's start. `seconds` is how long that was; null where nobody knows.
+    Each row is compared with the newest earlier row of the same process that is old enough: `since` is its time and
+    ``grown_...`` the differences. If there is none, as its counters were reset since, `since` is null and the
+    differences are since the process's start. `seconds` is the length of the interval; null if it is not known.
 
     Args:
-        rows: A table with `started`, which tells a process from the next one, and `moment`, seconds since the epoch.
-        keys: The columns that say what a row is of; none is ever null.
-        counters: The columns that only grow while the process lives; null where they are not told.
-        apart_seconds: How far is far enough.
+        rows: A table with `started`, which identifies a process, and `moment`, seconds since the epoch.
+        keys: The columns that identify a row's subject; none is ever null.
+        counters: The columns that only grow while the process lives; null where they are not reported.
+        apart_seconds: Minimum interval.
     """
     same = " and ".join(f"now.{key} = older.{key}" for key in keys)
     no_less = " and ".join(f"coalesce(older.{name} <= now.{name}, true)" for name in counters)

@@ -1,6 +1,6 @@
-"""How long the metadata store takes to answer brokers, and how much time its stalls cost them.
+"""Latency of the metadata store as brokers see it, and the time lost in its stalls.
 
-Judged is what happened since the snapshot before, or since the process's start where there is none.
+Judged is the time since the snapshot before, or since the process's start if there is none.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ worst as (
         order by rank desc, mean_ms desc nulls last, lost_seconds desc, operation desc) = 1)
 select worst.*, wait_ms from worst left join waiting using (source, store)
 """
-"""The worst kind of operation of each process and store that is slow; `rank`: 2 critical, 1 warning, 0 information."""
+"""The worst kind of slow operation of each process and store; `rank`: 2 critical, 1 warning, 0 information."""
 
 WORST_FIRST = "rank desc, mean_ms desc nulls last, lost_seconds desc, source, store, source_kind"
 
@@ -89,7 +89,7 @@ TOO_FEW = "select source from timed group by source having max(operations) < $mi
 
 
 def judge(answers: Answers, context: CheckContext[MetadataLatencyPolicy]) -> Judgement:
-    """By the mean of each kind of operation, by the time lost in those over a second, and by reads that failed."""
+    """Judges by the mean of each kind of operation, by the time lost in those over a second, and by failed reads."""
     found = answers["found"]
     if found.rows:
         return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)

@@ -1,4 +1,4 @@
-"""Operations on the metadata store as processes count them, and what these counters grew by between snapshots."""
+"""Counters of operations on the metadata store, by process, and their growth between snapshots."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _ALL_OVER = ", ".join(f"sum(over_{bound} order by over_{bound}) as over_{bound}"
 
 
 def operations_in(samples: str) -> str:
-    """By process, store and kind of operation, all since its start.
+    """SQL for operations by process, store and kind, all since the process's start.
 
-    Those that succeeded and their time, how many failed, and how many of both took longer than each of `BOUNDS` (null
-    without buckets). A failed operation that took long is one that timed out; one that did not is mostly a version that
-    somebody else changed, or a node that is gone already. To take JSON apart takes long: of the buckets, which are
-    nearly all samples, only those are looked at that have such a bound somewhere in their text.
+    The number and total time of successful ones, the number of failed ones, and how many of both took longer than each
+    of `BOUNDS` (null without buckets). A failed operation that took long timed out; one that did not is mostly a
+    version that somebody else changed, or a node that is gone already. Parsing JSON is slow: of the buckets, which are
+    nearly all samples, only those are parsed that have such a bound somewhere in their text.
 
     Args:
-        samples: Where to look: `process_samples`, or `metrics`, which takes no preparing.
+        samples: Table to read: `process_samples`, or `metrics`, which needs no preparation.
     """
     return f"""
     with samples as (
@@ -68,7 +68,7 @@ with sums as (
     from process_samples where series in ('{WAITED}', '{WAITS}') group by source, store)
 select source, store, waited / waits as wait_ms from sums where waits > 0
 """
-"""How long an operation waits in the process itself before it is sent, on average since its start."""
+"""Average time that an operation waits in the process itself before it is sent, since the process's start."""
 
 SPANS = f"""
 with told as ({in_time("timed", "timed_before")}),
@@ -86,9 +86,9 @@ from measured now left join measured before
         and before.moment = now.since and before.since is not null
 where now.moment = $now::double
 """
-"""What each of this snapshot's counters grew by since the snapshot before it, or since the start where there is none,
-and how it was in the span before that.
+"""Growth of each of this snapshot's counters since the snapshot before it, or since the start if there is none.
 
-`lost_seconds`: what operations over a second took, at least, each taken for the lower bound of its bucket. Many may
-wait at once for the same stall, so that this is no length of a standstill.
+Also the same for the interval before that. `lost_seconds`: the minimum time that operations over a second took, each
+counted with the lower bound of its bucket. Many may wait at once for the same stall, so that this is no length of a
+standstill.
 """

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 BOOKIE_QUEUE = "bookkeeper_server_thread_executor_queue"
-"""Of a bookie; the thread is in the label `thread`, as ``BookieWriteThreadPool-OrderedExecutor-0-0``."""
+"""Series of a bookie; the thread is in the label `thread`, as ``BookieWriteThreadPool-OrderedExecutor-0-0``."""
 
 BROKER_QUEUE = "^pulsar_managedLedger_client_thread_(.+)_thread_executor_queue$"
-"""Of a broker's BookKeeper client, where `bookkeeperClientExposeStatsToPrometheus` is on: the thread is in the name."""
+"""Series of a broker's BookKeeper client, whose names contain the thread.
+
+Exported where `bookkeeperClientExposeStatsToPrometheus` is on.
+"""
 
 QUEUES = f"""
 with shown as (
@@ -22,7 +25,7 @@ select source, source_kind, thread, queued,
     if(threads > 1, (all_queued - queued) / (threads - 1), null) as others_mean
 from pooled
 """
-"""Tasks that wait for each thread, and what waits for the others of its pool: whole numbers, in whatever order."""
+"""Tasks that wait for each thread, and for the others of its pool: whole numbers, so that the order does not matter."""
 
 BUSY = f"with queues as ({QUEUES}) select * from queues where queued >= $warning_queued_tasks"
 SHOWN = f"with queues as ({QUEUES}) select count(*) as threads, max(queued) as most from queues"

@@ -1,4 +1,4 @@
-"""Brokers that said nothing of what a check looks at: where they are, silence means nothing."""
+"""Brokers without the figures that a check needs: for them, the absence of findings proves nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def silent_in(answer: str) -> Question:
-    """The brokers that were read, but are no `source` in what shards answered.
+    """Question for the brokers that were read, but are no `source` in an answer of the shards.
 
     Args:
         answer: The name of the shards' question.
@@ -21,5 +21,5 @@ def silent_in(answer: str) -> Question:
 
 
 def brokers_of(answer: Answer) -> list[str]:
-    """Their names, in order."""
+    """Names of the brokers, in order."""
     return [row["broker"] for row in answer.rows]

@@ -1,4 +1,4 @@
-"""What brokers tell of their threads, requests and sockets, at one moment and over the snapshots of a window."""
+"""Brokers' figures of threads, requests and sockets, at one moment and over the snapshots of a window."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ group by source
 """
 
 STEADY_SECONDS = 600
-"""From the first of the snapshots in which something waits on; a burst may last for minutes."""
+"""Minimum time for which something has to wait in every snapshot; a burst may last for minutes."""
 
 PRODUCERS = """
 select broker, sum(producers)::bigint as producers, sum(producers_connected_recently)::bigint as recent
@@ -60,5 +60,7 @@ select gauges.*, $now - started as age_seconds, producers,
 from gauges left join of_brokers using (source) left join all_the_time using (source, started)
     left join threads using (source)
 """
-"""What is known of each broker's threads and sockets at one moment, and what waited in all snapshots of the window;
-null where it is not known."""
+"""Threads and sockets of each broker at one moment, and what waited in all snapshots of the window.
+
+Null where a figure is not known.
+"""

@@ -1,7 +1,7 @@
-"""What processes say of themselves, and how long ledgers take, as the metrics show it.
+"""Views of processes' metrics and of ledgers' latencies.
 
-All samples of a process are in one shard. What is summed here is put in order first all the same: sums of floating
-point depend on it.
+All samples of a process are in one shard. Sums are put in order first all the same: sums of floating point depend on
+it.
 """
 
 from __future__ import annotations
@@ -10,30 +10,33 @@ from pulsar_steward.checks.views import View
 
 SWITCHES = "pulsar_ml_LedgerSwitchLatencyBuckets"
 WRITES = "pulsar_ml_LedgerAddEntryLatencyBuckets"
-"""Latencies of ledgers by namespace. Each bucket is a rate: events per second over the last statistics period
-(`managedLedgerStatsPeriodSeconds`, 60 by default). Its bounds in milliseconds are in the label `quantile`
-(``200.0_1000.0``); what took over a second is in a series of its own, ``..._OVERFLOW``. Measured on 4.0.7."""
+"""Series of ledgers' latencies by namespace.
+
+Each bucket is a rate: events per second over the last statistics period (`managedLedgerStatsPeriodSeconds`, 60 by
+default). Its bounds in milliseconds are in the label `quantile` (``200.0_1000.0``); events over a second are in a
+series of their own, ``..._OVERFLOW``. Measured on 4.0.7.
+"""
 
 OVERFLOW = "_OVERFLOW"
 SLOW_MILLISECONDS = 200
-"""From this bound on, an event is slow."""
+"""Bound from which an event is slow."""
 
 _OF_TOPICS = ("pulsar_delayed_message_index_", "pulsar_storage_", "pulsar_subscription_")
-"""How the series begin of which each topic may have a sample."""
+"""Prefixes of the series of which each topic may have a sample."""
 
 _SERIES = ", ".join(f"'{name}{end}'" for name in (SWITCHES, WRITES) for end in ("", OVERFLOW))
 
 
 def latencies_of(samples: str) -> str:
-    """A select of how long ledgers took, by broker and event (`SWITCHES` or `WRITES`).
+    """SQL for the latencies of ledgers, by broker and event (`SWITCHES` or `WRITES`).
 
-    How many there were a second, how many took over 200 ms (slow) and over a second (stalled), and the namespace with
-    most slow ones and how many these are a second. `lost_percent`: of all the time that writers waited, how much they
-    waited in those over a second, at least: such ones are taken for a second, all others for the upper bound of their
-    bucket. Who waits for each write writes little while it stands still, so that shares of the number hide it.
+    Events per second, those over 200 ms (slow) and over a second (stalled), and the namespace with most slow ones and
+    their rate. `lost_percent`: the minimum share of the writers' waiting time that was lost in events over a second:
+    these are counted as a second, all others as the upper bound of their bucket. A writer that waits for each write
+    writes little during a stall, so that shares of the number of events would hide it.
 
     Args:
-        samples: Where to look.
+        samples: Table to read.
     """
     return f"""
     with samples as (
@@ -64,7 +67,7 @@ def latencies_of(samples: str) -> str:
 
 
 VIEWS = (
-    # The samples that are numbers, without those of topics and namespaces, which are nearly all.
+    # Samples that are numbers, without those of topics and namespaces, which are nearly all.
     View(
         "process_samples",
         f"""
@@ -74,6 +77,6 @@ VIEWS = (
         """,
         kept=True,
     ),
-    # What `latencies_of` says of each broker of the shard.
+    # The result of `latencies_of` for each broker of the shard.
     View("ledger_latencies", latencies_of("metrics"), kept=True),
 )

@@ -1,4 +1,4 @@
-"""Writes to bookies: how long those took that are done, and those that are not."""
+"""Writes to bookies: the latency of those that ended, and those that did not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SLOW_BEFORE = f"""
 select source, rate, slow_percent, stalled_rate, lost_percent
 from ({latencies_of(of_sources("writes where slow_rate > 0"))}) where event = '{WRITES}' and slow_rate > 0
 """
-"""Of brokers with slow writes now: where all are quick, there is next to nothing to do."""
+"""Earlier rates of brokers with slow writes now; if all are fast, there is next to nothing to read."""
 
 _MANY = "rate >= $minimum_writes_per_second and slow_percent >= $warning_slow_percent"
 _STALLED = """
@@ -37,7 +37,8 @@ from judged where many or stalled
 """
 """Brokers whose writes are slow; `rank`: 2 critical, 1 warning, 0 information, as one minute may be a single hiccup."""
 
-# As many as are produced in so many seconds: a busy topic always has some on their way. Rates count messages, of which
+# As many as are produced in so many seconds: a busy topic always has some pending. Rates count messages, of which
+# an entry has one or more, so that the time is longer rather than shorter. An unknown rate is ignored. ~2
 # an entry has one or more, so that it is longer rather than shorter. A rate that is not known says nothing.
 _WAITING = """
 raw_topics.pending_add_entries > 0
@@ -45,7 +46,7 @@ raw_topics.pending_add_entries > 0
 """
 
 MOST_TOPICS = 10_000
-"""Topics that are looked up in the snapshot before, those with most entries that wait."""
+"""Topics that are looked up in the snapshot before, those with most pending entries."""
 
 WAITING = f"select topic, broker, pending_add_entries from raw_topics where {_WAITING}"
 LONGEST_FIRST = "pending_add_entries desc, topic, broker"
@@ -76,4 +77,5 @@ from judged where stuck > 0 or many
 """
 """Brokers with topics whose entries wait to be written: `stuck` topics in the snapshot before too, and `waiting` now.
 
-`rank`: 2 critical, 1 warning, 0 information, as one moment may be a single hiccup."""
+`rank`: 2 critical, 1 warning, 0 information, as one moment may be a single hiccup.
+"""
