@@ -28,26 +28,26 @@ class HadoopFiles(Files):
         self._spark = spark
 
     def local(self, place: str) -> Path | None:
-        """As `Files.local`."""
+        """See `Files.local`."""
         files, path = self._at(place)
         if str(files.getScheme()) != "file":
             return None
         return Path(str(files.makeQualified(path).toUri().getPath()))
 
     def exists(self, place: str) -> bool:
-        """As `Files.exists`."""
+        """See `Files.exists`."""
         files, path = self._at(place)
         return bool(files.exists(path))
 
     def names(self, place: str) -> list[str]:
-        """As `Files.names`."""
+        """See `Files.names`."""
         files, path = self._at(place)
         if not files.exists(path):
             return []
         return sorted(str(each.getPath().getName()) for each in files.listStatus(path))
 
     def read(self, place: str) -> bytes:
-        """As `Files.read`."""
+        """See `Files.read`."""
         files, path = self._at(place)
         stream = files.open(path)
         try:
@@ -56,7 +56,7 @@ class HadoopFiles(Files):
             stream.close()
 
     def write(self, place: str, content: bytes) -> None:
-        """As `Files.write`."""
+        """See `Files.write`."""
         files, path = self._at(place)
         stream = files.create(path, True)
         try:
@@ -65,13 +65,13 @@ class HadoopFiles(Files):
             stream.close()
 
     def move(self, place: str, folder: str) -> bool:
-        """As `Files.move`."""
+        """See `Files.move`."""
         files, path = self._at(place)
         files.mkdirs(self._at(folder)[1])
         return bool(files.exists(path) and files.rename(path, self._at(folder)[1]))
 
     def delete(self, place: str) -> None:
-        """As `Files.delete`."""
+        """See `Files.delete`."""
         files, path = self._at(place)
         files.delete(path, True)
 

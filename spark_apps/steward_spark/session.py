@@ -17,7 +17,6 @@ DEFAULTS = {
     # The applications show progress themselves.
     "spark.ui.showConsoleProgress": "false",
     # Java only starts tasks, which work in Python. `spark-submit` starts Java itself, so its caller has to pass
-    # this on. ~2
     # this on.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.parquet.compression.codec": "zstd",

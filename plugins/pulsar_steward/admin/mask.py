@@ -145,8 +145,7 @@ def _forms(token: str) -> list[_Form]:
         forms.setdefault(b"".join(written), RUN * len(written[0]))
     for before in range(3):
         # Base64 writes a text in one of three ways, depending on where in three bytes it begins. Of each, only the
-        # characters count that nothing before or behind the text changes. ~2
-        # that nothing before or behind the text changes.
+        # characters count that nothing before or behind the text changes.
         first, last = -(-8 * before // 6), 8 * (before + len(plain)) // 6
         for encode in (b64encode, urlsafe_b64encode):
             forms.setdefault(encode(bytes(before) + plain)[first:last], -(-8 * RUN // 6))

@@ -18,7 +18,7 @@ with divided as (
     select namespace, unnest(list_transform(range(1, bundles + 1), lambda i: boundaries[i] || '_' || boundaries[i + 1]))
         as bundle
     from namespaces where bundles >= 1),
--- One that two brokers named, as it moved while they were asked, has no known owner.
+-- A bundle that two brokers reported, as it moved while they were read, has no known owner.
 settled as (
     select namespace, bundle, case when count(*) = 1 then max(owner) end as owner, count(*) = 1 as told_once,
         {", ".join(f"max({name}) as {name}" for name in _FIGURES)}, max(positions) as positions

@@ -52,8 +52,7 @@ ROWS: Mapping[str, str] = {
 """Queries, by table, for a shard's rows of topics in moving bundles."""
 
 # Rows other than those of topics do not name their broker. The choice depends only on the rows' content, so that it
-# is the same whatever shards they are in. A topic has fewer rows where its clients have yet to reconnect. ~2
-# is the same whatever shards they are in. A topic whose clients have yet to come back is told less of.
+# is the same whatever shards they are in. A topic has fewer rows where its clients have yet to reconnect.
 _CHOSEN = {
     TOPICS.name: "partition by topic order by subscriptions desc, consumers desc, producers desc, broker, bundle",
     SUBSCRIPTIONS.name: f"partition by topic, subscription order by consumers desc, backlog_entries desc,"

@@ -127,7 +127,6 @@ _ONE_AT_A_TIME = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory
 def _write_ahead(connection: Any, _record: Any) -> None:
     """Turns on write-ahead logging, so that readers and one writer do not block each other."""
     # A file changes to this mode once, for good. Where two connections are about to, SQLite fails one of them at once,
-    # whatever the timeout, as each would wait for the other's read lock: a few in 100 openings of a new ledger. ~2
     # whatever the timeout, as each would wait for the other's read lock: a few in 100 openings of a new ledger.
     for attempt in _while_locked():
         with attempt:

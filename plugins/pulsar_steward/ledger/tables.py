@@ -1,21 +1,21 @@
-"""The ledger's tables. All but `LEASES` and `HEAD` are append-only: what happened later is another row, never an edit.
+"""The ledger's tables. All but `LEASES` and `HEAD` are append-only: a later event adds a row, and edits none.
 
 ::
 
-    plans ─┬─ batches                 what was proposed, whole (the document) and listed
-           ├─ supersessions           that a newer observation took its place
-           ├─ requests                that a person was asked, and under which policy
-           ├─ answers ── answer_uses  what was answered, by whom, and which run acts on it
-           ├─ intents ── outcomes     the call about to be made, with the before-values; what came of it
-           ├─ proofs                  what the brokers showed when a batch was over
-           └─ dry_runs                what would have been called
-    policies                          thresholds and limits under which was planned and asked
-    halts                             that nothing more is to be changed in a cluster, and that it may go on
+    plans ─┬─ batches                 proposed changes: the whole document, and a list of its batches
+           ├─ supersessions           a newer plan that replaces this one
+           ├─ requests                approval requests, with the policy in force
+           ├─ answers ── answer_uses  answers with the people who gave them, and the run that acts on each
+           ├─ intents ── outcomes     calls about to be made, with the before-values; their results
+           ├─ proofs                  state of the brokers after a batch
+           └─ dry_runs                calls that would have been made
+    policies                          thresholds and limits in force for plans and requests
+    halts                             halts of all changes in a cluster, and their ends
     chain ── chain_head               every row above, in the order in which it was added, chained by hash
-    leases                            who may write to a cluster at present
+    leases                            the present writer of each cluster
 
-The tables are made and changed by `pulsar_steward.ledger.migrations`; a test holds the two together. A later column
-must be nullable: a row's hash leaves out what is null, so that rows from before it keep theirs.
+The tables are created and changed by `pulsar_steward.ledger.migrations`; a test compares the two. A later column
+must be nullable: a row's hash leaves out null values, so that the hashes of older rows stay the same.
 """
 
 from __future__ import annotations
@@ -229,8 +229,7 @@ HALTS = Table(
     Column("said_by", String(200), nullable=False),
     Column("reason", Text, nullable=False),
     # SQLite would reuse the number of a row that somebody removed, which the chain contains already. Whatever happened
-    # to the ledger, a halt must be possible. ~2
-    # happened to the ledger, there must be a way to say stop.
+    # to the ledger, a halt must be possible.
     sqlite_autoincrement=True,
 )
 

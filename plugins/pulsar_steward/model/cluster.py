@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class ClusterIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """A Pulsar cluster.
+    """Identity of a Pulsar cluster.
 
     Attributes:
         name: Its own name (``clusterName``), which is not always the one in Steward's connections.
         metadata_id: The first 16 hexadecimal digits of SHA-256 over the addresses of its metadata store, as two
-            clusters may well have one name; None where brokers do not tell them.
+            clusters may well have the same name; None where brokers do not report them.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The base of every part of a policy: checks, planners and others own theirs."""
+"""Base class of every section of the policy; checks, planners and other parts define their own."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         """A section for each check, by its name; which ones there are is only known when it runs."""
 
         def __getattr__(self, name: str) -> Any:
-            """A section."""
+            """Section of the check with this name."""
 
 else:
     CheckSections = create_model(

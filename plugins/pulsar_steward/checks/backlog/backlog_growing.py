@@ -1,4 +1,4 @@
-"""Topics whose backlog has kept growing over the last snapshots: when it reaches its quota, or that it has none."""
+"""Topics whose backlog has kept growing over the last snapshots, with the time until it reaches its quota, if any."""
 
 from __future__ import annotations
 

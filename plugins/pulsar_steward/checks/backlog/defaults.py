@@ -75,7 +75,7 @@ def _whole(key: str) -> str:
 
 
 _DEFAULTS = f"""
-    -- The size in gigabytes, where it is above 0, goes before that in bytes.
+    -- The size in gigabytes, if above 0, takes precedence over that in bytes.
     case when {_number(GIGABYTES)} > 0 then try_cast(trunc({_number(GIGABYTES)} * 1024 ** 3) as bigint)
         else {_whole(BYTES)} end as limit_bytes,
     {_whole(SECONDS)} as limit_seconds,
@@ -99,7 +99,7 @@ select {_DEFAULTS} from usual
 DIFFERING = f"""
 with told as (select broker, {_DEFAULTS} from configuration where value is not null group by broker),
 differ as (
-    -- Limits that are none are all the same.
+    -- All values that mean no limit are equal.
     select count(distinct if(limit_bytes < 0, -1, limit_bytes)) > 1 as limit_bytes,
         count(distinct if(limit_seconds < 0, 0, limit_seconds)) > 1 as limit_seconds,
         count(distinct policy) > 1 as policy,

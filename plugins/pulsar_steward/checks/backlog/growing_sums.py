@@ -1,7 +1,7 @@
 """Backlogs that grow together: of the partitions of one topic, of the topics of one namespace, without a size quota.
 
-A thousand partitions that each grow too slowly to matter may fill the bookies. Of each topic that counts which is
-beyond `FLOOR_BYTES`: most topics of a large cluster have no backlog to speak of, and are left out before all else.
+A thousand partitions that each grow too slowly to matter may fill the bookies. Of each topic only the backlog beyond
+`FLOOR_BYTES` counts: most topics of a large cluster have hardly any backlog, and are left out first.
 """
 
 from __future__ import annotations

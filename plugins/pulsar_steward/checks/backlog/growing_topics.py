@@ -1,4 +1,4 @@
-"""Which topics' backlogs have kept growing fast enough to matter, of namespaces that have the same limits."""
+"""Topics whose backlogs have kept growing fast enough to matter, for namespaces with the same limits."""
 
 from __future__ import annotations
 
@@ -25,17 +25,13 @@ MAX_POSSIBLE = 10_000
 """Topics whose earlier backlogs are read, the worst first."""
 
 MAX_SUSPECTS = 1_000
-"""Of them, those with recent growth whose backlogs are read from all snapshots of the window, the worst first."""
+"""Those of them with recent growth whose backlogs are read from all snapshots of the window, the worst first."""
 
 # Nothing grew by more than its present size, nor, since the reference snapshot, in fewer than `minimum_minutes`: topics
 # that are too small for that rate are not looked up in any earlier snapshot. A quota that is already exceeded is left
 # to the check of backlogs near their quota.
 # Where too many are left, the fullest are usually not those that grow: nothing grows for long by more than is
-# produced. ~5
-# `minimum_minutes`: what is not fast enough at that rate is not looked up in any earlier snapshot. A quota that is
-# exceeded already is left to the check of backlogs near their quota.
-# Where too many are left, those that are fullest are as a rule not those that grow: nothing grows for long by more than
-# is produced.
+# produced.
 POSSIBLE = f"""
 with rates as (
     select t.*, backlog_bytes / (minimum_minutes * 60) as most_rate,

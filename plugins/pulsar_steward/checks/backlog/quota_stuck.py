@@ -66,8 +66,7 @@ from worst left join subscribed using (topic)
 """
 
 # An entry is a message or a batch, and never larger than `maxMessageSize`: the largest of all brokers, as topics move.
-# Its size is estimated from the present traffic, with a margin; where that is not known, by a rule of thumb. ~2
-# What one takes is told by what comes and goes now, with a margin; where that is not known, by a rule of thumb.
+# Its size is estimated from the present traffic, with a margin; where that is not known, by a rule of thumb.
 FOUND = f"""
 with largest as (
     select trunc(greatest(1, least(1e15, coalesce(

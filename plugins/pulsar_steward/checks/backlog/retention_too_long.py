@@ -36,8 +36,7 @@ class RetentionTooLongPolicy(Section):
 
 
 # Consumed data that a namespace's loaded topics store. Topics that are known to have another retention are left
-# out. ~2
-# are left out.
+# out.
 STORED = f"""
 with bounded as (select namespace, retention_minutes, retention_megabytes from namespace_policies where {BOUNDED}),
 consumed as (
@@ -52,8 +51,7 @@ from consumed group by namespace
 """
 
 # A retention needs room for an outage, the quotas and the backlogs seen, each with its headroom. Of several bounds,
-# the tighter one counts. ~2
-# bounded, the tighter one counts.
+# the tighter one counts.
 FOUND = f"""
 with together as (
     select namespace, sum(topics)::bigint as topics, sum(storage_bytes)::bigint as storage_bytes,

@@ -44,9 +44,7 @@ MOST_BATCHES, MOST_MESSAGES = 10**6, 10**6
 
 # The state is estimated as its possible maximum: as an array of longs where the persisted form is not known. For a
 # batch that is acknowledged in part, one bit per message is in the same entry, and not in the measured size: for at
-# most as many batches as are delivered and not acknowledged. ~3
-# batch that is acknowledged in part, a bit a message is in the same entry, and not in what is measured: for as many
-# batches as are delivered and not acknowledged, at most.
+# most as many batches as are delivered and not acknowledged.
 STATES = f"""
 with settings as (
     select broker, max(try_cast(trim(value) as boolean)) filter (key = '{LONG_ARRAY}') as long_array,
@@ -75,7 +73,6 @@ states as (
 """
 
 # A measured size takes precedence. A small one makes an estimate doubtful, but does not refute it: once a state is
-# too large, a shorter one is persisted elsewhere, and measured. ~2
 # too large, a shorter one is persisted elsewhere, and measured.
 FOUND = f"""
 {STATES}

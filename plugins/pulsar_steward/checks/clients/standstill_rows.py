@@ -27,10 +27,7 @@ group by topic, subscription
 # A subscription that is blocked for unacknowledged messages is left to the check for it. An entry may be a batch of
 # messages, whose size is known only from what consumers got lately. Delayed messages count as backlog, are never
 # batched, and are not due; where their number is not known, all of the backlog counts as due. On a Failover
-# subscription one consumer gets everything; the others keep the permits that they once gave. ~4
-# large one is, is only known of what consumers got lately. Delayed messages count as backlog, are never batched, and
-# are not due; where nobody tells how many they are, all of the backlog counts as due. On a Failover subscription one
-# consumer gets everything; the others keep the permits that they once gave.
+# subscription one consumer gets everything; the others keep the permits that they once gave.
 _DUE = f"""
 with last as (
     select topic, subscription, max(last_consumed_milliseconds) as consumed, max(last_acked_milliseconds) as acked

@@ -26,7 +26,6 @@ COLUMNS = ("topic", "subscription", "consumer", "address", "connected_since", "u
 """Columns that identify a consumer with the same messages: one that works has other ones, and seldom as many."""
 
 # Only consumers that the snapshot names. On Exclusive and Failover subscriptions one consumer gets everything: if it is
-# stuck, all stands still. ~2
 # stuck, all stands still.
 STUCK = """
 select topic, subscription, consumer, address, connected_since, c.unacked_messages, s.namespace,

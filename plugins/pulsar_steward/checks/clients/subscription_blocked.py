@@ -48,8 +48,7 @@ own as (
 """
 
 # Nothing frees a subscription that is blocked as a whole and acknowledges nothing: it is the worst. Where nothing is
-# ever blocked, the number of unacknowledged messages is judged. ~2
-# nothing is ever blocked, what is held is looked at itself.
+# ever blocked, the number of unacknowledged messages is judged.
 FOUND = f"""
 with {_LIMITS},
 holding as (

@@ -44,9 +44,7 @@ MIB = 1024 * 1024
 
 # Both figures count entries. Of the bytes from the first unacknowledged entry on, the backlog accounts for its share of
 # the entries there. A delayed message is an entry of its own, while others may be large batches: the bytes held are
-# rather more than this. ~3
-# many as its share of the entries there. A delayed message is an entry of its own, where others may be large batches:
-# what is held is rather more than this.
+# rather more than this.
 _HELD = f"""
 sizes as (
     select topic, broker, namespace, storage_bytes, backlog_bytes, warning_entries_per_backlog_entry,
@@ -76,8 +74,7 @@ from held where held_bytes >= least group by topic, storage_bytes
 """
 
 # Sum over partitions of which each holds too little for a finding. Which of them count does not depend on the others,
-# so that the sum is the same whatever shards they are in. ~2
-# that the sum is the same whatever shards they are in.
+# so that the sum is the same whatever shards they are in.
 IN_PARTS = f"""
 with {_HELD},
 parts as (

@@ -55,8 +55,7 @@ where subscriptions >= minimum_subscriptions and extra >= warning_extra_index_en
 """
 
 # Partitions of which each repeats too little for a finding. Which of them count does not depend on the others, so
-# that the sum is the same whatever shards they are in. ~2
-# the sum is the same whatever shards they are in.
+# that the sum is the same whatever shards they are in.
 IN_PARTS = f"""
 with {_SUMS},
 based as (

@@ -41,8 +41,7 @@ DELETED_EARLY = "messages are deleted before they are due"
 NOT_ONLY_DELAYED = "its backlog is not only delayed messages, so it cannot be seen which of them expire"
 
 # Of each namespace, the state of its worst subscription in the shard: messages deleted now ('eating'), perhaps so
-# ('expiring'), soon ('old'), or possibly later. ~2
-# about to ('old'), or that it might be.
+# ('expiring'), soon ('old'), or possibly later.
 ENDANGERED = """
 with under as (
     select * from delayed_waiting
@@ -73,7 +72,6 @@ from ranked group by namespace, ttl_seconds, longest_delay_seconds
 """
 
 # Rate of expiry in an earlier snapshot of subscriptions that had delayed messages then; of each namespace, where the
-# share of these was highest. A delayed message is an entry of its own, as clients do not put it into a batch. ~2
 # share of these was highest. A delayed message is an entry of its own, as clients do not put it into a batch.
 EXPIRED_BEFORE = f"""
 with expiring as (

@@ -17,9 +17,7 @@ PARTITIONS_KEPT = 10_000
 
 # A tracker knows what its dispatcher has read: figures are lower bounds (one in memory stops reading at
 # `delayedDeliveryFixedDelayDetectionLookahead` messages of one fixed delay). While a topic moves, two brokers report
-# it: each has its own row, however the snapshot is divided. ~3
-# `delayedDeliveryFixedDelayDetectionLookahead` messages of one fixed delay). While a topic moves, two brokers tell of
-# it: each has its own row, however the snapshot is cut.
+# it: each has its own row, however the snapshot is divided.
 _WAITING = f"""
 with told as (
     select topic, subscription, source as broker, try_cast(trunc(value) as bigint) as delayed_messages
@@ -34,8 +32,7 @@ group by topic, subscription, broker
 """
 
 # The series also counts the bucket that is being filled (seen in the broker: sealed ones + 1), which has no ledger; so
-# does `delayed_buckets`, which is taken from it. A topic's own statistics count where no series has them. ~2
-# does `delayed_buckets`, which is taken from it. A topic's own statistics count where no series tells them.
+# does `delayed_buckets`, which is taken from it. A topic's own statistics count where no series has them.
 _BUCKETS = f"""
 with told as (
     select topic, subscription, source as broker, greatest(try_cast(trunc(value) as integer) - 1, 0) as buckets
@@ -61,7 +58,6 @@ VIEWS = (
         union all select topic, oldest_backlog_age_seconds from drilled where oldest_backlog_age_seconds >= 0""",
     ),
     # The time to live (0: none; null: not known) and the longest delay (0: unbounded) of each namespace: its own or
-    # else the brokers' default; where these differ, a time to live rather than none, and no bound rather than one. ~2
     # else the brokers' default; where these differ, a time to live rather than none, and no bound rather than one.
     View(
         "delayed_bounds",

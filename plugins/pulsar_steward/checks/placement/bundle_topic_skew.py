@@ -36,10 +36,7 @@ FEW_BUNDLES = 4
 # Bundles that an unread broker may own are left out. The mean is used only if every bundle is known, as it would be too
 # low otherwise; a bundle that is too full by itself is reported in any case. Of few bundles it is the mean of the
 # others. Of equally full bundles the lowest is named: ranges are written with leading zeros, so that text sorts
-# correctly. A namespace that could not be read has bundles all the same, and the cluster's thresholds. ~4
-# be too low otherwise; a bundle that is too full for itself is so in any case. Of few bundles it is the mean of the
-# others. Of equally full bundles the lowest is named: ranges are written with leading zeros, so that text is in order.
-# A namespace that could not be read has bundles all the same, and the cluster's thresholds.
+# correctly. A namespace that could not be read has bundles all the same, and the cluster's thresholds.
 FOUND = f"""
 with crowds as (
     select namespace, count(*) as bundles, sum(topics)::bigint as topics, bool_and(owner_known) as whole,

@@ -43,8 +43,7 @@ class HotBundlePolicy(Section):
 MEGABYTE = 1_000_000
 
 # Reason for a finding: the mean of the others, or the broker's threshold. The topics are measured by the figure that
-# made the bundle hot. A bundle with too many topics is left to bundle-topic-skew. ~2
-# by. A bundle with too many topics is a matter of bundle-topic-skew.
+# made the bundle hot. A bundle with too many topics is left to bundle-topic-skew.
 SUSPECTS = f"""
 with marked as (
     select *,
@@ -78,7 +77,7 @@ shares as (
     from topics t join listed using (namespace, bundle))
 {_HOTTEST_OF} from shares group by namespace, bundle
 """
-"""Of each bundle that will be listed, the topic with the largest share of the figure that made it hot.
+"""Topic of each listed bundle with the largest share of the figure that made it hot.
 
 While a bundle moves, two brokers may report its topics.
 """

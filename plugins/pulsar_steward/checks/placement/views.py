@@ -18,12 +18,8 @@ _MOST = ", ".join(
 VIEWS = (
     # Of each owned bundle, without the brokers' heartbeats, which belong to them by name: its load, the means of
     # bundles with any load, a broker's average load, its owner's CPU, and the owner's split thresholds. Null: not in
-    # the snapshot. The busiest tenth is left out of the means, or a few hot bundles would hide each other; a median would
-    # not do, as where most bundles are nearly idle it is next to nothing.
-    # A mean of floating point would depend on the order, so it is one of decimals. ~5
-    # those that carry anything, what a broker carries on average, its owner's CPU, and what the owner would split.
-    # Null: the snapshot does not have it. The busiest tenth is left out of the means, or a few hot bundles would hide
-    # each other; a median would not do, as where most bundles are nearly idle it is next to nothing.
+    # the snapshot. The busiest tenth is left out of the means, or a few hot bundles would hide each other; a median
+    # would not do, as where most bundles are nearly idle it is next to nothing.
     # A mean of floating point would depend on the order, so it is one of decimals.
     View(
         "bundle_loads",

@@ -85,8 +85,7 @@ select *, 'stuck' as kind from stuck
 """Busy threads, of which each shard returned the worst, and brokers whose writes are slow or do not end."""
 
 # Of equal severity: writes that do not end first, by the number of topics; then slow writes, the slowest first;
-# then the longest queues. ~2
-# before the others; then the longest queues.
+# then the longest queues.
 WORST_FIRST = """
 rank desc, stuck desc nulls last, waiting desc nulls last, lost_percent + slow_percent desc nulls last,
     queued desc nulls last, source, thread, source_kind

@@ -38,8 +38,7 @@ from judged where many or stalled
 """Brokers whose writes are slow; `rank`: 2 critical, 1 warning, 0 information, as one minute may be a single hiccup."""
 
 # As many as are produced in so many seconds: a busy topic always has some pending. Rates count messages, of which
-# an entry has one or more, so that the time is longer rather than shorter. An unknown rate is ignored. ~2
-# an entry has one or more, so that it is longer rather than shorter. A rate that is not known says nothing.
+# an entry has one or more, so that the time is longer rather than shorter. An unknown rate is ignored.
 _WAITING = """
 raw_topics.pending_add_entries > 0
     and raw_topics.pending_add_entries >= raw_topics.message_rate_in * $minimum_waiting_seconds

@@ -1,4 +1,4 @@
-"""What a check-up says, as one frozen document: terminal, page and JSON show this and nothing else.
+"""The document of a check-up, as frozen data: terminal, page and JSON show exactly this.
 
 Its JSON form is a format that others may rely on: `VERSION` rises when a field goes or changes its meaning; new fields
 may come within a version. docs/checkup.schema.json is made of these classes.
