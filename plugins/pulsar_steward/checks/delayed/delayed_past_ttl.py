@@ -41,7 +41,7 @@ DELETED_EARLY = "messages are deleted before they are due"
 NOT_ONLY_DELAYED = "its backlog is not only delayed messages, so it cannot be seen which of them expire"
 
 # Of each namespace, the state of its worst subscription in the shard: messages deleted now ('eating'), perhaps so
-# ('expiring'), soon ('old'), or possibly later.
+# ('expiring'), soon ('old'), or possible as longer delays are allowed.
 ENDANGERED = """
 with under as (
     select * from delayed_waiting

@@ -105,7 +105,7 @@ def judge(answers: Answers, context: CheckContext[TcSkewPolicy]) -> Judgement:
         return Judgement(cannot_tell="No broker that may hold coordinators was read.")
     severity = _severity(spread, context.limits)
     if severity is None:
-        # No finding is not always health: no transaction can begin with a coordinator that has no broker.
+        # Coordinators without a known broker are not health: no transaction can begin with one that nobody has.
         return Judgement(quiet=_sentence(spread), cannot_tell=_sentence(spread) if spread.elsewhere else None)
     return Judgement(findings=(_finding(about.cluster, severity, spread),))
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 WINDOW_MINUTES = 120
 WINDOW = "how old an earlier snapshot may be to be compared with"
-"""Description of `window_minutes` of checks that look back."""
+"""Default of `window_minutes` of checks that look back, and its description."""
 
 APART_SECONDS = 120
 """Minimum interval: snapshots closer together may report the same minute."""
