@@ -10,8 +10,8 @@ from pulsar_steward.cli.dag_files import FOLDER, Done, install_files
 from pulsar_steward.cli.failing import help_without_command
 from pulsar_steward.cli.places import project_files
 from pulsar_steward.cli.saying import tell
+from pulsar_steward.model.units import counted
 from pulsar_steward.report.checkup.compose import steward_version
-from pulsar_steward.report.checkup.text import count
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -37,7 +37,7 @@ def install(dags_folder: DagsFolder, *, overwrite: Overwrite = False) -> None:
     """Writes the DAGs and jobs of this version; may be repeated. Exit code: 0 all are, 1 a changed file was left."""
     version = steward_version()
     done = install_files(dags_folder, version, overwrite=overwrite)
-    tell(f"pulsar-steward {version}: {count(len(done), 'file')} in {dags_folder / FOLDER}")
+    tell(f"pulsar-steward {version}: {counted(len(done), 'file')} in {dags_folder / FOLDER}")
     for path, what in sorted(done.items()):
         tell(f"- {path}: {what}")
     if Done.LEFT in done.values():

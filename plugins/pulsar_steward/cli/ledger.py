@@ -21,9 +21,9 @@ from pulsar_steward.ledger.migrations.migrate import VERSIONS
 from pulsar_steward.ledger.noted_heads import ledger_name, noted_in_file
 from pulsar_steward.ledger.store import transaction
 from pulsar_steward.ledger.verify import exported, verify_ledger
+from pulsar_steward.model.units import counted
 from pulsar_steward.outside_text import shown_json
 from pulsar_steward.policy.place import steward_home
-from pulsar_steward.report.checkup.text import count
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -52,9 +52,9 @@ def verify(context: typer.Context, *, ledger: LedgerUrl = None, noted: Noted = N
         kept = noted_in_file(steward_home(), ledger_name(engine.url))
         expected = [head for head in (given, kept) if head is not None]
         verdict = verify_ledger(engine, noted=expected)
-    compared = f"{count(verdict.rows, 'row')} compared"
+    compared = f"{counted(verdict.rows, 'row')} compared"
     if verdict.tampered:
-        tell(f"TAMPERED WITH: {compared}, {count(len(verdict.tampered), 'place')} not as written")
+        tell(f"TAMPERED WITH: {compared}, {counted(len(verdict.tampered), 'place')} not as written")
         for each in verdict.tampered:
             tell(f"- {each.words}")
         raise typer.Exit(TAMPERED)
@@ -78,7 +78,7 @@ def export(context: typer.Context, *, ledger: LedgerUrl = None, output: Output =
     with opened_ledger(url) as engine, _written_whole(Path(output)) as target:
         for rows, line in enumerate(exported(engine), start=1):  # noqa: B007 - the last number is told
             target.write(shown_json(line) + b"\n")
-    tell(f"written: {output}, {count(rows, 'row')}", err=True)
+    tell(f"written: {output}, {counted(rows, 'row')}", err=True)
 
 
 @app.command()

@@ -28,10 +28,10 @@ from pulsar_steward.collect.waiting import Waiting
 from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.installed_spark import require_own_files
+from pulsar_steward.model.units import counted
 from pulsar_steward.parallel import OnThreads
 from pulsar_steward.policy.place import CLUSTER_NAME
 from pulsar_steward.policy.schema import Policy
-from pulsar_steward.report.checkup.text import count
 from pulsar_steward.snapshots.files import LocalFiles
 from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
 
@@ -131,7 +131,7 @@ def _waiting_told(waiting: Waiting, at_most_seconds: int, say: Say) -> Iterator[
                 broker, seconds = slow
                 say(
                     f"waiting for {broker} for {seconds:.0f} s, an answer may take {at_most_seconds} s;"
-                    f" {count(waiting.done, 'broker')} read so far"
+                    f" {counted(waiting.done, 'broker')} read so far"
                 )
 
     watcher = Thread(target=watch, daemon=True)

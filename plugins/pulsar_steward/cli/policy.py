@@ -16,11 +16,11 @@ from pulsar_steward.cli.failing import COULD_NOT_LOOK, help_without_command
 from pulsar_steward.cli.options import PolicyFile, policy_of
 from pulsar_steward.cli.saying import tell
 from pulsar_steward.errors import ConfigurationError, PolicyError
+from pulsar_steward.model.units import counted
 from pulsar_steward.policy.layers import CLUSTERS, KINDS, NAMESPACES, TENANTS, Layer, is_namespace, stack
 from pulsar_steward.policy.load import load_policy
 from pulsar_steward.policy.place import policy_file
 from pulsar_steward.policy.schema import SECTIONS, Policy
-from pulsar_steward.report.checkup.text import count
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -53,7 +53,7 @@ def check(file: PolicyPath) -> None:
         raise typer.Exit(COULD_NOT_LOOK) from error
     given = sum(map(len, stack(policy.written())[0].sections.values()))
     tell(
-        f"{file} holds up: it sets {count(given, 'key')}{_overrides(policy)},"
+        f"{file} holds up: it sets {counted(given, 'key')}{_overrides(policy)},"
         f" all others keep their defaults; SHA-256 {policy.digest}"
     )
 
@@ -88,8 +88,8 @@ def _overrides(policy: Policy) -> str:
     """Clause about overrides for single clusters, tenants and namespaces; empty if there are none."""
     kinds = ((kind, getattr(policy, kind)) for kind in (CLUSTERS, TENANTS, NAMESPACES))
     parts = [
-        f"{count(sum(len(values) for sections in named.values() for values in sections.values()), 'key')}"
-        f" for {count(len(named), kind.removesuffix('s'))}"
+        f"{counted(sum(len(values) for sections in named.values() for values in sections.values()), 'key')}"
+        f" for {counted(len(named), kind.removesuffix('s'))}"
         for kind, named in kinds
         if named
     ]

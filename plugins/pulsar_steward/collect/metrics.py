@@ -14,6 +14,7 @@ from pulsar_steward.collect.rows import UNFIT, Rows
 from pulsar_steward.collect.series import ENDINGS, SERIES, Kind
 from pulsar_steward.errors import AdminError
 from pulsar_steward.model.tables import METRICS
+from pulsar_steward.model.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from pulsar_steward.collect.arrow import Piece
 
 log = logging.getLogger(__name__)
-
-MEGABYTE = 1 << 20
 
 
 class Metrics(msgspec.Struct, frozen=True):
@@ -62,7 +61,7 @@ def read_metrics(ask: Callable[[], Generator[bytes]], kind: Kind, most_megabytes
     """
     try:
         with closing(ask()) as pieces:
-            exposition = Exposition(pieces, most_megabytes * MEGABYTE)
+            exposition = Exposition(pieces, most_megabytes * MIB)
             samples = list(exposition.samples(SERIES[kind], ENDINGS[kind]))
     except (AdminError, *UNFIT) as error:
         log.warning("no metrics: %s", error)

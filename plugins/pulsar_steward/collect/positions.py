@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.collect.rows import UNFIT
 from pulsar_steward.errors import AdminError, TimedOut, Unreachable
 from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.units import MEGABYTE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MEGABYTE = 1_000_000
 
 GIVING_UP = (Unreachable, TimedOut)
 """Errors after which no more is read from the broker: the next call would take as long."""

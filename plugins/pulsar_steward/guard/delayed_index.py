@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.guard.kinds import BundleGuard
 from pulsar_steward.guard.view import Objection
-from pulsar_steward.model.setting import bytes_in_words
+from pulsar_steward.model.units import bytes_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.guard.view import BundleView, ClusterView

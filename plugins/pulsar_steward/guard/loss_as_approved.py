@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from pulsar_steward.guard.kinds import Guard
 from pulsar_steward.guard.view import Objection
 from pulsar_steward.model.loss import Loss
-from pulsar_steward.model.setting import bytes_in_words
 from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.model.units import bytes_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.guard.view import ClusterView

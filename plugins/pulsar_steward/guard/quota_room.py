@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.guard.kinds import SettingGuard
 from pulsar_steward.guard.view import Objection
-from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, bytes_in_words
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
+from pulsar_steward.model.units import bytes_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.guard.view import ClusterView, SettingView

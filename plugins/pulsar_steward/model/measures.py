@@ -25,4 +25,7 @@ MEASURES = {
     BROKER_CONNECTION_RATE: "connections that a broker accepted per second since the snapshot before",
     TOPIC_BACKLOG: "backlog, bytes, of one of the few topics whose backlog grows fastest",
 }
-"""Unit and meaning of each measure; subjects are the cluster, brokers (`host:webport`) and topics."""
+"""Each measure's unit and meaning; subjects are the cluster, brokers (`host:webport`) and topics."""
+
+IN_BYTES = frozenset({CLUSTER_BACKLOG, TOPIC_BACKLOG})
+"""Measures that are sizes; the others are numbers of things."""

@@ -9,6 +9,8 @@ from enum import StrEnum
 
 import msgspec
 
+from pulsar_steward.model.units import MIB, MINUTE, bytes_in_words, seconds_in_words
+
 
 class SettingName(StrEnum):
     """Name of a setting: the two kinds of backlog quota are set and removed separately."""
@@ -68,9 +70,6 @@ class TimeToLive(msgspec.Struct, frozen=True, kw_only=True, tag="ttl", tag_field
 
 Setting = BacklogQuota | Retention | TimeToLive
 
-_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
-_BYTES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
-
 
 def in_words(name: SettingName, value: Setting | None) -> str:
     """A setting as text for an operator: ``10 GiB, then producer_request_hold``."""
@@ -82,24 +81,8 @@ def in_words(name: SettingName, value: Setting | None) -> str:
         case BacklogQuota():
             return f"{bytes_in_words(value.limit_bytes)}, then {value.policy}"
         case Retention():
-            time = "for ever" if value.minutes < 0 else seconds_in_words(value.minutes * 60)
-            size = "of any size" if value.megabytes < 0 else bytes_in_words(value.megabytes << 20)
+            time = "for ever" if value.minutes < 0 else seconds_in_words(value.minutes * MINUTE)
+            size = "of any size" if value.megabytes < 0 else bytes_in_words(value.megabytes * MIB)
             return f"{time} and {size}"
         case TimeToLive():
             return seconds_in_words(value.seconds) if value.seconds else "never"
-
-
-def bytes_in_words(count: int) -> str:
-    """Bytes in the largest unit that leaves at least 1, with at most two decimal places."""
-    if count < 0:
-        return "unlimited"
-    factor, unit = next(((factor, unit) for factor, unit in _BYTES if count >= factor), (1, "B"))
-    return f"{count / factor:,.2f}".rstrip("0").rstrip(".") + f" {unit}"
-
-
-def seconds_in_words(count: int) -> str:
-    """Seconds in the largest unit that divides them."""
-    if count < 0:
-        return "unlimited"
-    factor, unit = next(((factor, unit) for factor, unit in _UNITS if count and count % factor == 0), (1, "s"))
-    return f"{count // factor:,} {unit}"

@@ -8,8 +8,9 @@ from pulsar_steward.apply.changes import kind_of
 from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.loss import Loss
-from pulsar_steward.model.setting import BacklogQuota, SettingName, bytes_in_words, in_words
+from pulsar_steward.model.setting import BacklogQuota, SettingName, in_words
 from pulsar_steward.model.step import ChangeSetting, SplitBundle, UnloadBundle
+from pulsar_steward.model.units import bytes_in_words, counted
 from pulsar_steward.outside_text import shown
 from pulsar_steward.report.markdown import bullets, codes, table, text
 
@@ -45,7 +46,7 @@ def body(plan: Plan, batch: Batch, policy: Policy, *, first: RecordedAnswer | No
         "### Why",
         _reasons(batch),
         *_placement(batch),
-        f"### The {_count(len(batch.steps), 'step')}",
+        f"### The {counted(len(batch.steps), 'step')}",
         _steps(batch.steps),
         *_sums(batch),
         "### What was looked at",
@@ -84,13 +85,13 @@ def _bundle(change: BundleChange) -> str:
 def _lead(batch: Batch) -> str:
     clients = sum(step.touched.clients for step in batch.steps)
     coordinators = sum(step.touched.coordinators for step in batch.steps)
-    pauses = f"; {_count(coordinators, 'transaction coordinator')} pause for a moment" if coordinators else ""
+    pauses = f"; {counted(coordinators, 'transaction coordinator')} pause for a moment" if coordinators else ""
     final = [step.step_id for step in batch.steps if step.undo is None]
     gone = any(isinstance(step.change, ChangeSetting) and step.change.loses_messages for step in batch.steps)
     back = f"**{text(', '.join(final))} cannot be undone.**" if final else "Every step can be undone."
     if gone:
         back += " **What brokers have deleted by then does not come back.**"
-    moved = f"{_count(clients, 'client')} will reconnect" if _moves(batch) else "No client has to reconnect"
+    moved = f"{counted(clients, 'client')} will reconnect" if _moves(batch) else "No client has to reconnect"
     return f"{moved}{pauses}. {back}"
 
 
@@ -139,7 +140,7 @@ def _evicted(loss: Loss) -> str:
         return "no topic is over it now, so nothing is lost at once; what comes to be over it is evicted unread"
     return (
         f"AT ONCE {loss.messages or 0:,} MESSAGES ({bytes_in_words(loss.bytes)}) THAT NOBODY HAS READ ARE LOST, of"
-        f" {_count(topics, 'topic')}; where it would be more by the time of the call, nothing is done. Later, what is"
+        f" {counted(topics, 'topic')}; where it would be more by the time of the call, nothing is done. Later, what is"
         " over it is evicted as well"
     )
 
@@ -152,7 +153,7 @@ def _lost_by_topic(step: Step) -> Iterator[str]:
         messages = "" if each.messages is None else f"{each.messages:,} messages, "
         yield f"{each.topic}: {messages}{bytes_in_words(each.bytes)}"
     if step.loss.more:
-        yield f"and {_count(step.loss.more, 'topic')} more, each with less"
+        yield f"and {counted(step.loss.more, 'topic')} more, each with less"
 
 
 def _moves(batch: Batch) -> bool:
@@ -246,12 +247,8 @@ def _terms(plan: Plan, batch: Batch, policy: Policy) -> Iterator[str]:
 
 
 def _confirming(batch: Batch, first: RecordedAnswer) -> str:
-    extent = f"{len(first.step_ids)} of {_count(len(batch.steps), 'step')}"
+    extent = f"{len(first.step_ids)} of {counted(len(batch.steps), 'step')}"
     comment = f' "{first.comment}"' if first.comment else ""
     at = f"{first.answered_at:%Y-%m-%d %H:%M} UTC"
     approved = f"{first.answered_by} approved {extent} at {at}: {', '.join(first.step_ids)}.{comment}"
     return f"**{text(f'{approved} A second person has to.')}**"
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"

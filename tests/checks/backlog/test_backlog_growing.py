@@ -119,7 +119,7 @@ RETENTIONS: dict[str, tuple[dict[str, int] | None, str]] = {
         retention(60, 1024),
         "no size quota is in force, and it is over the 1.0 GiB that are retained already.",
     ),
-    "the largest there is": (retention(60, 2**63 - 1), "PiB that are retained in 9,382,499,223,688.5 days."),
+    "the largest there is": (retention(60, 2**63 - 1), "PiB that are retained in 9,382,499,223,688.5 d."),
     "none": (None, "no size quota is in force, and no retained size to compare with."),
 }
 

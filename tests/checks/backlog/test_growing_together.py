@@ -29,9 +29,7 @@ def test_partitions_that_each_grow_slowly_are_found_together(judge_rows: JudgeRo
     (finding,) = judged(scenes(judge_rows, growing(10))).findings
 
     assert (finding.subject, finding.severity) == ("persistent://acme/free/t", WARNING)
-    assert (
-        "the backlogs of 10 partitions of this topic together have grown from 0 bytes to 23.4 GiB" in finding.evidence
-    )
+    assert "the backlogs of 10 partitions of this topic together have grown from 0 B to 23.4 GiB" in finding.evidence
     assert "no size quota" in finding.evidence
     assert finding.figures["topics"] == 10
     assert finding.figures["growth_bytes_per_second"] == 10 * (SLOW - MIB // 3) // 900

@@ -65,7 +65,7 @@ def test_the_evidence_is_in_bytes_over_the_cluster(scene: Scene) -> None:
 
     assert finding.evidence == (
         "Over the cluster, 2 loaded topics store 3.5 TiB that every subscription has consumed, of 4.0 TiB in all and"
-        " before copies, persistent://acme/orders/b the most: retention is 30.0 days (set by the namespace), 20 times"
+        " before copies, persistent://acme/orders/b the most: retention is 30.0 d (set by the namespace), 20 times"
         " what quota and outage need (36.0 h, 384.0 GiB a topic)."
     )
     assert finding.figures["consumed_bytes"] == 7 * TIB // 2

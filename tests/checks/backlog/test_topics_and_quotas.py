@@ -175,7 +175,7 @@ def test_the_evidence_names_who_holds_the_backlog(scene: Scene) -> None:
     (finding,) = scene.judged(BACKLOG_NEAR_QUOTA).findings
 
     assert finding.evidence == (
-        "The backlog is 970 bytes, 97 % of the size quota of 1,000 bytes; once exceeded (producer_request_hold), all"
+        "The backlog is 970 B, 97 % of the size quota of 1,000 B; once exceeded (producer_request_hold), all"
         " producers are cut off and new ones are refused until the backlog is below it. 7 delayed messages count as"
         " backlog. Slowest is subscription slow with 90 entries; of its 2 consumers, c2 at 10.0.0.2:4711 holds 50"
         " unacknowledged, blocked."
@@ -374,7 +374,7 @@ def test_one_of_a_kind_is_one(scene: Scene) -> None:
 
     scene.namespace("acme/free").topic("acme/free/t", 9).add("subscriptions", "acme/free/t", backlog_entries=1)
     (finding,) = scene.judged(BACKLOG_QUOTA_MISSING).findings
-    assert "1 topic without one holds 9 bytes" in finding.evidence
+    assert "1 topic without one holds 9 B" in finding.evidence
 
 
 def test_a_batch_is_said_to_be_one_entry(scene: Scene) -> None:

@@ -73,7 +73,7 @@ def test_the_evidence_has_the_numbers(cluster: Callable[..., Cluster], delayed: 
     assert finding.evidence == (
         "Subscription s waits for 100 entries (90 delayed), but 1,000,000 entries follow its first unacknowledged one:"
         " about 20.0 GiB of 40.0 GiB stored are consumed and cannot be deleted; the topic has 41 ledgers; its oldest"
-        " message waits for 20.0 days."
+        " message waits for 20.0 d."
     )
     assert finding.figures["ledgers"] == 41
 

@@ -22,7 +22,6 @@ from pulsar_steward.report.checkup.measures.data import (
     Trend,
     TrendPoint,
 )
-from pulsar_steward.report.checkup.units import in_bytes, in_figures
 from tests.unit.report_checkup.snapshots import meta, skewed
 
 if TYPE_CHECKING:
@@ -272,20 +271,3 @@ def test_no_transactions_no_chart_of_coordinators(checkup_with: Make) -> None:
     checkup = checkup_with(snapshot=meta(coordinators=0), transaction_coordinators=[], bundles=[])
 
     assert [chart.chart_id for chart in charts_of(checkup) if chart.figure] == ["chart-topics"]
-
-
-@pytest.mark.parametrize(
-    ("number", "words"),
-    [(0, "0 B"), (1023, "1,023 B"), (1024, "1.0 KiB"), (1536 * 1024**2, "1.5 GiB"), (2 * 1024**6, "2,097,152.0 TiB")],
-)
-def test_bytes_in_a_unit_that_fits(number: int, words: str) -> None:
-    """Powers of 1024."""
-    assert in_bytes(number) == words
-
-
-@pytest.mark.parametrize(
-    ("number", "words"), [(0, "0"), (1234, "1,234"), (0.254, "0.25"), (99.5, "99.50"), (1e6 + 0.5, "1,000,000")]
-)
-def test_figures_with_as_many_decimals_as_tell(number: float, words: str) -> None:
-    """Counts have none."""
-    assert in_figures(number) == words

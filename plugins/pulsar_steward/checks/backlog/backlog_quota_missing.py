@@ -8,14 +8,12 @@ from pydantic import Field
 
 from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
 from pulsar_steward.checks.check import Check, Judgement, Question, Scope
-from pulsar_steward.checks.words import counted, size
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import GIB, bytes_in_words, counted
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
-
-_GIB = 1024**3
 
 
 class BacklogQuotaMissingPolicy(Section):
@@ -25,7 +23,7 @@ class BacklogQuotaMissingPolicy(Section):
         1, ge=1, description="of all topics of the namespace that have no quota; 1: any backlog at all"
     )
     warning_backlog_bytes: int = Field(
-        10 * _GIB, ge=1, description="of one topic; 10 GiB was the default quota of Pulsar before it became none"
+        10 * GIB, ge=1, description="of one topic; 10 GiB was the default quota of Pulsar before it became none"
     )
 
 
@@ -65,8 +63,8 @@ def _finding(row: Row) -> Finding:
         evidence=(
             "Neither the namespace nor the brokers' default sets a backlog quota, and"
             f" {counted(row['topics'], 'topic')} without one {'holds' if row['topics'] == 1 else 'hold'}"
-            f" {size(row['backlog_bytes'])} of backlog,"
-            f" {row['topic']} the most ({size(row['most_bytes'])})."
+            f" {bytes_in_words(row['backlog_bytes'], rounded=True)} of backlog, {row['topic']} the most"
+            f" ({bytes_in_words(row['most_bytes'], rounded=True)})."
         ),
         figures={
             "backlog_bytes": row["backlog_bytes"],

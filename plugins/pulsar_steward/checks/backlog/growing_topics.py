@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.backlog.defaults import Defaults
 from pulsar_steward.checks.backlog.growing_sums import growing_together
-from pulsar_steward.checks.backlog.growth import HOUR, Growth, Rise, reference, too_few, within
+from pulsar_steward.checks.backlog.growth import Growth, Rise, reference, too_few, within
 from pulsar_steward.checks.check import Judgement
 from pulsar_steward.checks.words import utc
+from pulsar_steward.model.units import HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from pulsar_steward.checks.backlog.culprits import slowest_words
 from pulsar_steward.checks.backlog.growing_sums import FLOOR_BYTES
 from pulsar_steward.checks.backlog.quota_words import consequence, delayed_words
-from pulsar_steward.checks.words import duration, size, utc
+from pulsar_steward.checks.words import utc
+from pulsar_steward.model.units import DAY, MIB, bytes_in_words, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.backlog.growing_sums import Sum
     from pulsar_steward.checks.backlog.growth import Growth
 
-_CENTURY = 36_525 * 86_400
-_MIB = 1024**2
+_CENTURY = 36_525 * DAY
 
 
 def evidence(growth: Growth) -> str:
@@ -48,8 +48,9 @@ def figures(growth: Growth) -> dict[str, int]:
 def _growth_words(growth: Growth, whose: str) -> str:
     rise = growth.rise
     return (
-        f"Since {utc(rise.low_at)} {whose} grown from {size(rise.low_bytes)} to {size(rise.now_bytes)},"
-        f" in {rise.rising} of {rise.snapshots - 1} steps between snapshots, by {size(growth.rate)}/s at least"
+        f"Since {utc(rise.low_at)} {whose} grown from {bytes_in_words(rise.low_bytes, rounded=True)} to"
+        f" {bytes_in_words(rise.now_bytes, rounded=True)}, in {rise.rising} of {rise.snapshots - 1} steps between"
+        f" snapshots, by {bytes_in_words(growth.rate, rounded=True)}/s at least"
     )
 
 
@@ -60,33 +61,37 @@ def _whose(together: Sum) -> str:
 
 def _of_sum(together: Sum) -> str:
     return (
-        f"no size quota of the namespace bounds them. Of each, what is beyond {size(FLOOR_BYTES)} is counted; the"
-        f" largest is {together.largest['topic']} with {size(together.largest['bytes'])}."
+        f"no size quota of the namespace bounds them. Of each, what is beyond"
+        f" {bytes_in_words(FLOOR_BYTES, rounded=True)} is counted; the largest is {together.largest['topic']} with"
+        f" {bytes_in_words(together.largest['bytes'], rounded=True)}."
     )
 
 
 def _until_quota(growth: Growth, left: float) -> str:
     row = growth.row
     return (
-        f"so it reaches the size quota of {size(row['limit_bytes'])} {_ahead(growth, left)};"
+        f"so it reaches the size quota of {bytes_in_words(row['limit_bytes'], rounded=True)} {_ahead(growth, left)};"
         f" then ({row['bytes_policy'] or 'policy not read'}) {consequence(row['bytes_policy'])}."
     )
 
 
 def _until_retention(growth: Growth) -> str:
     row, now = growth.row, growth.rise.now_bytes
-    age = f", only an age quota of {duration(row['limit_seconds'])}" if (row["limit_seconds"] or 0) > 0 else ""
+    seconds = row["limit_seconds"] or 0
+    age = f", only an age quota of {seconds_in_words(seconds, rounded=True)}" if seconds > 0 else ""
     words = f"no size quota is in force{age}"
-    retained = (row["retention_megabytes"] or 0) * _MIB
+    retained = (row["retention_megabytes"] or 0) * MIB
     if retained <= 0:
         return f"{words}, and no retained size to compare with."
     if retained <= now:
-        return f"{words}, and it is over the {size(retained)} that are retained already."
+        return f"{words}, and it is over the {bytes_in_words(retained, rounded=True)} that are retained already."
     left = (retained - now) / growth.rate
-    return f"{words}; it outgrows the {size(retained)} that are retained {_ahead(growth, left)}."
+    return (
+        f"{words}; it outgrows the {bytes_in_words(retained, rounded=True)} that are retained {_ahead(growth, left)}."
+    )
 
 
 def _ahead(growth: Growth, seconds: float) -> str:
     """Time of an event and the time until then; no date if that is more than a century."""
     at = f"at {utc(growth.rise.now_at + timedelta(seconds=seconds))}, " if seconds < _CENTURY else ""
-    return f"{at}in {duration(seconds)}"
+    return f"{at}in {seconds_in_words(seconds, rounded=True)}"

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.backlog.growing_sums import Sum
     from pulsar_steward.checks.check import About, Earlier, Row
 
-HOUR = 3600
-
 
 def within(about: About, minutes: int) -> tuple[Earlier, ...]:
     """Earlier snapshots taken at most so many minutes before this one, the newest first."""

@@ -21,9 +21,9 @@ from pulsar_steward.checks.backlog.quotas import (
     unknown_policies,
 )
 from pulsar_steward.checks.check import Check, Judgement, Question, Scope
-from pulsar_steward.checks.words import counted
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question
-from pulsar_steward.checks.words import counted, duration, named
+from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,7 +105,7 @@ def _seldom(rows: Sequence[Row], brokers: int) -> list[str]:
     return [
         (
             f"{len(rows)} of {counted(brokers, 'broker')} ({who}) {'checks' if len(rows) == 1 else 'check'} quotas only"
-            f" every {duration(longest)} ({INTERVAL}): for so long a backlog grows past its quota"
+            f" every {seconds_in_words(longest, rounded=True)} ({INTERVAL}): for so long a backlog grows past its quota"
         )
     ]
 

@@ -8,11 +8,10 @@ from pydantic import Field
 
 from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
 from pulsar_steward.checks.backlog.quota_words import set_by
-from pulsar_steward.checks.backlog.retention import MIB, MINUTE
 from pulsar_steward.checks.check import Check, Judgement, Question, Scope
-from pulsar_steward.checks.words import duration, size
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import MIB, MINUTE, bytes_in_words, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -68,15 +67,17 @@ def _over(percent: int | None, limit: int) -> bool:
 
 def _by_size(row: Row) -> str:
     return (
-        f"The size quota of {size(row['limit_bytes'])} ({set_by(row['bytes_by'])}) is {row['size_percent']:,} % of the"
-        f" {size(row['retention_megabytes'] * MIB)} that are retained ({set_by(row['retention_by'])})"
+        f"The size quota of {bytes_in_words(row['limit_bytes'], rounded=True)} ({set_by(row['bytes_by'])}) is"
+        f" {row['size_percent']:,} % of the {bytes_in_words(row['retention_megabytes'] * MIB, rounded=True)} that are"
+        f" retained ({set_by(row['retention_by'])})"
     )
 
 
 def _by_time(row: Row) -> str:
     return (
-        f"the age quota of {duration(row['limit_seconds'])} ({set_by(row['seconds_by'])}) is {row['time_percent']:,} %"
-        f" of the {duration(row['retention_minutes'] * MINUTE)} of retention ({set_by(row['retention_by'])})"
+        f"the age quota of {seconds_in_words(row['limit_seconds'], rounded=True)} ({set_by(row['seconds_by'])}) is"
+        f" {row['time_percent']:,} % of the {seconds_in_words(row['retention_minutes'] * MINUTE, rounded=True)} of"
+        f" retention ({set_by(row['retention_by'])})"
     )
 
 

@@ -14,9 +14,9 @@ from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
 from pulsar_steward.checks.backlog.quota_words import age_quota, capitalised, figures, size_quota
 from pulsar_steward.checks.backlog.quotas import holds_producers, policies_not_read, unknown_policies
 from pulsar_steward.checks.check import Check, Judgement, Question, Scope
-from pulsar_steward.checks.words import counted, size
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import bytes_in_words, counted
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answer, Answers, CheckContext, Row
@@ -158,7 +158,10 @@ def _explained(row: Row) -> str:
         why = f"{_MARGIN} times what one takes now"
     else:
         why = "more is unlikely, unless its messages were much larger before"
-    return f"explains {size(row['entries'] * each)} at {size(each)} an entry: {why}"
+    return (
+        f"explains {bytes_in_words(row['entries'] * each, rounded=True)} at {bytes_in_words(each, rounded=True)} an"
+        f" entry: {why}"
+    )
 
 
 def _likely(row: Row) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.words import counted, duration, size
+from pulsar_steward.model.units import bytes_in_words, counted, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Row
@@ -24,18 +24,21 @@ def consequence(policy: str | None) -> str:
 def size_quota(row: Row) -> str:
     """Usage of the size quota; an impossible one of 0 bytes is named as such."""
     if row["limit_bytes"] == 0:
-        return f"the backlog is {size(row['backlog_bytes'])}, and a size quota of 0 bytes is exceeded by any"
+        return (
+            f"the backlog is {bytes_in_words(row['backlog_bytes'], rounded=True)}, and a size quota of 0 bytes is"
+            f" exceeded by any"
+        )
     return (
-        f"the backlog is {size(row['backlog_bytes'])}, {row['bytes_percent']:,} % of the size quota of"
-        f" {size(row['limit_bytes'])}"
+        f"the backlog is {bytes_in_words(row['backlog_bytes'], rounded=True)}, {row['bytes_percent']:,} % of the size"
+        f" quota of {bytes_in_words(row['limit_bytes'], rounded=True)}"
     )
 
 
 def age_quota(row: Row) -> str:
     """Usage of the age quota."""
     return (
-        f"the oldest message of the backlog is {duration(row['oldest_seconds'])} old,"
-        f" {row['seconds_percent']:,} % of the age quota of {duration(row['limit_seconds'])}"
+        f"the oldest message of the backlog is {seconds_in_words(row['oldest_seconds'], rounded=True)} old,"
+        f" {row['seconds_percent']:,} % of the age quota of {seconds_in_words(row['limit_seconds'], rounded=True)}"
     )
 
 

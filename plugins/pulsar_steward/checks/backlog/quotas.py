@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Question
 from pulsar_steward.checks.views import View
-from pulsar_steward.checks.words import counted
 from pulsar_steward.model.series import AGE, AGE_LIMIT, SIZE_LIMIT
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answer

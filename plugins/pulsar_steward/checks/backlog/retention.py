@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pulsar_steward.checks.views import View
-
-MIB = 1024**2
-MINUTE = 60
+from pulsar_steward.model.units import MIB, MINUTE
 
 UNBOUNDED = "retention_minutes < 0 and retention_megabytes < 0"
 BOUNDED = "retention_minutes <> 0 and retention_megabytes <> 0 and (retention_minutes > 0 or retention_megabytes > 0)"

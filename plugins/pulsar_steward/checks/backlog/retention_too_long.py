@@ -8,23 +8,21 @@ from pydantic import Field
 
 from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
 from pulsar_steward.checks.backlog.quota_words import set_by
-from pulsar_steward.checks.backlog.retention import BOUNDED, MIB, MINUTE
+from pulsar_steward.checks.backlog.retention import BOUNDED
 from pulsar_steward.checks.check import Check, Judgement, Question, Scope
-from pulsar_steward.checks.words import counted, duration, size
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import GIB, MIB, MINUTE, bytes_in_words, counted, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
-
-_GIB = 1024**3
 
 
 class RetentionTooLongPolicy(Section):
     """When a bounded retention costs far more than anybody needs."""
 
     warning_consumed_bytes: int = Field(
-        1024 * _GIB,
+        1024 * GIB,
         ge=1,
         description="stored by the loaded topics of the namespace though all of it is consumed; each copy comes on top",
     )
@@ -117,10 +115,11 @@ def _finding(row: Row) -> Finding:
         subject=row["namespace"],
         evidence=(
             f"Over the cluster, {counted(row['topics'], 'loaded topic')} {'stores' if row['topics'] == 1 else 'store'}"
-            f" {size(row['consumed_bytes'])} that every subscription has consumed, of {size(row['storage_bytes'])} in"
-            f" all and before copies, {row['topic']} the most: retention is {_kept(row)} ({who}),"
-            f" {row['percent'] / 100:,.0f} times what quota and outage need ({duration(row['needed_seconds'])},"
-            f" {size(row['needed_bytes'])} a topic){offload}."
+            f" {bytes_in_words(row['consumed_bytes'], rounded=True)} that every subscription has consumed, of"
+            f" {bytes_in_words(row['storage_bytes'], rounded=True)} in all and before copies, {row['topic']} the most:"
+            f" retention is {_kept(row)} ({who}), {row['percent'] / 100:,.0f} times what quota and outage need"
+            f" ({seconds_in_words(row['needed_seconds'], rounded=True)},"
+            f" {bytes_in_words(row['needed_bytes'], rounded=True)} a topic){offload}."
         ),
         figures={name: row[name] for name in FIGURES},
     )
@@ -129,9 +128,9 @@ def _finding(row: Row) -> Finding:
 def _kept(row: Row) -> str:
     limits = []
     if row["retention_minutes"] > 0:
-        limits.append(duration(row["retention_minutes"] * MINUTE))
+        limits.append(seconds_in_words(row["retention_minutes"] * MINUTE, rounded=True))
     if row["retention_megabytes"] > 0:
-        limits.append(f"{size(row['retention_megabytes'] * MIB)} a topic")
+        limits.append(f"{bytes_in_words(row['retention_megabytes'] * MIB, rounded=True)} a topic")
     return " and ".join(limits)
 
 

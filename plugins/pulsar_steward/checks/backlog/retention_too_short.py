@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
-from pulsar_steward.checks.backlog.retention import MIB, MINUTE
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question, Scope
-from pulsar_steward.checks.words import counted, duration, size
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import GIB, MIB, MINUTE, bytes_in_words, counted, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answer, Answers, CheckContext, Row
-
-_GIB = 1024**3
 
 
 class RetentionTooShortPolicy(Section):
@@ -26,7 +23,7 @@ class RetentionTooShortPolicy(Section):
         90, ge=1, description="quota as a share of the retention: so close, raising the quota is refused soon"
     )
     minimum_backlog_bytes: int = Field(
-        _GIB, ge=1, description="backlogs smaller than this are not compared with the retained size"
+        GIB, ge=1, description="backlogs smaller than this are not compared with the retained size"
     )
     minimum_backlog_age_seconds: int = Field(
         3600, ge=1, description="backlogs younger than this are not compared with the retained time"
@@ -101,11 +98,14 @@ def _unknown_ages(blind: Answer) -> str | None:
 
 def _backlog_finding(row: Row) -> Finding:
     if (row["size_percent"] or 0) >= (row["time_percent"] or 0):
-        what = f"The backlog is {size(row['backlog_bytes'])}, and {size(row['retention_megabytes'] * MIB)} are retained"
+        what = (
+            f"The backlog is {bytes_in_words(row['backlog_bytes'], rounded=True)}, and"
+            f" {bytes_in_words(row['retention_megabytes'] * MIB, rounded=True)} are retained"
+        )
     else:
         what = (
-            f"The oldest message of the backlog is {duration(row['oldest_seconds'])} old, and the retention is"
-            f" {duration(row['retention_minutes'] * MINUTE)}"
+            f"The oldest message of the backlog is {seconds_in_words(row['oldest_seconds'], rounded=True)} old, and"
+            f" the retention is {seconds_in_words(row['retention_minutes'] * MINUTE, rounded=True)}"
         )
     slowest = f" by subscription {row['slowest_subscription']}" if row["slowest_subscription"] else ""
     names = ("backlog_bytes", "retention_megabytes", "retention_minutes", "size_percent", "time_percent")

@@ -10,21 +10,19 @@ from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
 from pulsar_steward.checks.backlog.quota_words import set_by
 from pulsar_steward.checks.backlog.retention import UNBOUNDED
 from pulsar_steward.checks.check import Check, Judgement, Question, Scope
-from pulsar_steward.checks.words import counted, size
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import GIB, bytes_in_words, counted
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
-
-_GIB = 1024**3
 
 
 class RetentionUnboundedPolicy(Section):
     """When retention without any limit is trouble."""
 
     warning_storage_bytes: int = Field(
-        100 * _GIB, ge=1, description="stored by the loaded topics of the namespace that are kept for ever"
+        100 * GIB, ge=1, description="stored by the loaded topics of the namespace that are kept for ever"
     )
 
 
@@ -64,7 +62,8 @@ def _finding(row: Row) -> Finding:
     who = set_by("namespace" if row["retention_own"] else "default") if row["unbounded"] else "set on topics"
     stored = (
         f"{counted(row['topics'], 'loaded topic')} {'stores' if row['topics'] == 1 else 'store'}"
-        f" {size(row['storage_bytes'])} under it, {row['topic']} the most ({size(row['most_bytes'])})"
+        f" {bytes_in_words(row['storage_bytes'], rounded=True)} under it, {row['topic']} the most"
+        f" ({bytes_in_words(row['most_bytes'], rounded=True)})"
         if row["topics"]
         else "no topic under it is loaded"
     )

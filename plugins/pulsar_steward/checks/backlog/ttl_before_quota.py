@@ -10,9 +10,9 @@ from pulsar_steward.checks.backlog.defaults import DEFAULTS, PRECISE, ROLLOVER, 
 from pulsar_steward.checks.backlog.quota_words import set_by
 from pulsar_steward.checks.backlog.quotas import holds_producers
 from pulsar_steward.checks.check import Check, Judgement, Question, Scope
-from pulsar_steward.checks.words import counted, duration
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -82,8 +82,9 @@ def _finding(row: Row) -> Finding:
         severity=Severity.WARNING if row["held"] and row["always"] else Severity.INFO,
         subject=row["namespace"],
         evidence=(
-            f"Messages expire after {duration(row['ttl_seconds'])} ({_by(own=row['ttl_own'])}), the age quota acts"
-            f" at {duration(row['limit_seconds'])} ({_by(own=row['seconds_own'])}){_when(row)} {meant}."
+            f"Messages expire after {seconds_in_words(row['ttl_seconds'], rounded=True)} ({_by(own=row['ttl_own'])}),"
+            f" the age quota acts at {seconds_in_words(row['limit_seconds'], rounded=True)}"
+            f" ({_by(own=row['seconds_own'])}){_when(row)} {meant}."
         ),
         figures=figures,
     )
@@ -94,8 +95,8 @@ def _when(row: Row) -> str:
     if row["always"]:
         return ":"
     return (
-        f", counted from when the ledger of the oldest message was closed, up to {duration(row['delay_seconds'])} later"
-        f" ({ROLLOVER}): where little is produced,"
+        f", counted from when the ledger of the oldest message was closed, up to"
+        f" {seconds_in_words(row['delay_seconds'], rounded=True)} later ({ROLLOVER}): where little is produced,"
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.views import STARTED
-from pulsar_steward.checks.words import duration
 from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.units import seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Row
@@ -91,9 +91,10 @@ def burst_of(row: Row, check_id: str) -> Finding:
         severity=Severity.WARNING,
         subject=row["broker"],
         evidence=(
-            f"Broker {row['broker']} has {row['active']:,.0f} connections, and in the last {duration(row['seconds'])}"
-            f" {row['replaced']:,.0f} others were replaced: {row['replaced_per_minute']:,.0f} a minute, all of them"
-            f" {row['turnovers']:,.1f} times; a deployment replaces them once{_failed(row)}."
+            f"Broker {row['broker']} has {row['active']:,.0f} connections, and in the last"
+            f" {seconds_in_words(row['seconds'], rounded=True)} {row['replaced']:,.0f} others were replaced:"
+            f" {row['replaced_per_minute']:,.0f} a minute, all of them {row['turnovers']:,.1f} times; a deployment"
+            f" replaces them once{_failed(row)}."
         ),
         figures={
             "connections_active": int(row["active"]),
@@ -105,16 +106,17 @@ def burst_of(row: Row, check_id: str) -> Finding:
 
 
 def average_of(row: Row, check_id: str) -> Finding:
-    """Finding for a row of `SHORT_LIVED`."""
-    calm = "" if row["storming"] else f"; but not in the last {duration(row['calm_seconds'])}"
+    """A finding about a row of `SHORT_LIVED`."""
+    calm = "" if row["storming"] else f"; but not in the last {seconds_in_words(row['calm_seconds'], rounded=True)}"
     return Finding(
         check_id=check_id,
         severity=Severity.WARNING if row["storming"] else Severity.INFO,
         subject=row["broker"],
         evidence=(
             f"Broker {row['broker']} has {row['active']:,.0f} connections, and {row['replaced']:,.0f} others came and"
-            f" went in the {duration(row['uptime_seconds'])} since it started: {row['replaced_per_minute']:,.0f} a"
-            f" minute, all of them {row['turnovers_per_hour']:,.1f} times an hour{_failed(row)}{calm}."
+            f" went in the {seconds_in_words(row['uptime_seconds'], rounded=True)} since it started:"
+            f" {row['replaced_per_minute']:,.0f} a minute, all of them {row['turnovers_per_hour']:,.1f} times an"
+            f" hour{_failed(row)}{calm}."
         ),
         figures={
             "connections_active": int(row["active"]),

@@ -10,9 +10,9 @@ from pulsar_steward.checks.check import Check, Judgement, Question, Scope
 from pulsar_steward.checks.clients.ack_holes import LONG_ARRAY, MAX_RANGES
 from pulsar_steward.checks.clients.consumers import subject_of
 from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
-from pulsar_steward.checks.words import size
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import bytes_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answer, Answers, CheckContext, Row
@@ -134,8 +134,9 @@ def _finding(row: Row) -> Finding:
         subject=subject_of(row),
         evidence=(
             f"The cursor of subscription {row['subscription']} of {row['topic']} spans {row['entries'] or 0:,} entries"
-            f" with {row['ack_holes'] or 0:,} ack holes: {_state(row)} of the {size(row['frame_bytes'])} that one entry"
-            f" of a cursor ledger holds{_batches(row)}; what does not fit is delivered again after a restart or move."
+            f" with {row['ack_holes'] or 0:,} ack holes: {_state(row)} of the"
+            f" {bytes_in_words(row['frame_bytes'], rounded=True)} that one entry of a cursor ledger"
+            f" holds{_batches(row)}; what does not fit is delivered again after a restart or move."
         ),
         figures=figures,
     )
@@ -145,18 +146,18 @@ def _batches(row: Row) -> str:
     if not row["batch_bytes"]:
         return ""
     return (
-        f", and up to {size(row['batch_bytes'])} more for {row['batches']:,} batches that may be acknowledged in part"
-        f" ({BATCH_ACKS})"
+        f", and up to {bytes_in_words(row['batch_bytes'], rounded=True)} more for {row['batches']:,} batches that may"
+        f" be acknowledged in part ({BATCH_ACKS})"
     )
 
 
 def _state(row: Row) -> str:
     if row["by_measure"]:
-        return f"its ack state has {size(row['measured_bytes'])}"
-    estimate = f"its ack state may take up to {size(row['estimated_bytes'])} (an estimate"
+        return f"its ack state has {bytes_in_words(row['measured_bytes'], rounded=True)}"
+    estimate = f"its ack state may take up to {bytes_in_words(row['estimated_bytes'], rounded=True)} (an estimate"
     if row["measured_bytes"] is None:
         return f"{estimate}: its topic was not asked)"
-    return f"{estimate}; what was persisted last has {size(row['measured_bytes'])})"
+    return f"{estimate}; what was persisted last has {bytes_in_words(row['measured_bytes'], rounded=True)})"
 
 
 CHECK = Check(

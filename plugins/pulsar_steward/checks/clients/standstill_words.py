@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pulsar_steward.checks.clients.consumers import slowest_words
 from pulsar_steward.checks.clients.in_a_row import each_since
 from pulsar_steward.checks.clients.standstill_rows import AGAIN, FULL, STILL, UNACKED
-from pulsar_steward.checks.words import duration
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.units import seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Row
@@ -71,10 +71,12 @@ def _since(row: Row) -> str:
     last = _LAST[row["kind"]]
     if row["never"]:
         none = f"no {last.removeprefix('last ')} since its consumers connected"
-        return none if row["since_seconds"] is None else f"{none}, {duration(row['since_seconds'])} before"
+        if row["since_seconds"] is None:
+            return none
+        return f"{none}, {seconds_in_words(row['since_seconds'], rounded=True)} before"
     if row["since_seconds"] is None:
         return f"{last} not known{'' if row['asked'] else ', as its topic was not asked'}"
-    return f"{last} {duration(row['since_seconds'])} before"
+    return f"{last} {seconds_in_words(row['since_seconds'], rounded=True)} before"
 
 
 def _earlier(standstill: Standstill) -> str:

@@ -9,9 +9,10 @@ from pydantic import Field
 from pulsar_steward.checks.check import Check, Judgement, Question, Scope
 from pulsar_steward.checks.clients.consumers import SLOWEST, slowest_words, subject_of
 from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
-from pulsar_steward.checks.words import duration, named
+from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -139,7 +140,9 @@ def _backlog(row: Row) -> str:
     """Size of the backlog: brokers count entries; the number of messages is an estimate."""
     each = row["messages_per_entry"] or 0
     batches = f" (batches of about {each:,} messages)" if each > 1 else ""
-    oldest = "" if row["oldest_seconds"] is None else f", the oldest {duration(row['oldest_seconds'])} old"
+    oldest = ""
+    if row["oldest_seconds"] is not None:
+        oldest = f", the oldest {seconds_in_words(row['oldest_seconds'], rounded=True)} old"
     return f"{row['backlog']:,} entries{batches} are in its backlog{oldest}"
 
 
@@ -147,7 +150,8 @@ def _freeing(row: Row) -> str:
     if row["ack_rate"] is None:
         return "how much is acknowledged is not known"
     if row["ack_rate"] <= 0:
-        last = "" if row["since_seconds"] is None else f" (the last {duration(row['since_seconds'])} before)"
+        since = row["since_seconds"]
+        last = "" if since is None else f" (the last {seconds_in_words(since, rounded=True)} before)"
         return f"nothing is acknowledged{last}"
     return f"{row['ack_rate']:,.1f} messages/s are acknowledged"
 

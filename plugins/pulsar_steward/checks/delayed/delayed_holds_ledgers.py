@@ -9,9 +9,9 @@ from pydantic import Field
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question, Scope
 from pulsar_steward.checks.delayed.views import BASE, PARTITIONS_KEPT
 from pulsar_steward.checks.delayed.waiting import GAP_CLUSTER, GAP_SHARDS, TALLY, gap, tally
-from pulsar_steward.checks.words import duration, size
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import MIB, bytes_in_words, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -40,11 +40,9 @@ class DelayedHoldsLedgersPolicy(Section):
     )
 
 
-MIB = 1024 * 1024
-
-# Both figures count entries. Of the bytes from the first unacknowledged entry on, the backlog accounts for its share of
-# the entries there. A delayed message is an entry of its own, while others may be large batches: the bytes held are
-# rather more than this.
+# Both figures count entries. Of the bytes from the first entry that is not acknowledged on, the backlog explains as
+# many as its share of the entries there. A delayed message is an entry of its own, where others may be large batches:
+# what is held is rather more than this.
 _HELD = f"""
 sizes as (
     select topic, broker, namespace, storage_bytes, backlog_bytes, warning_entries_per_backlog_entry,
@@ -145,7 +143,8 @@ def _finding(row: Row) -> Finding:
     words = (
         f"Subscription {most['subscription']} waits for {most['backlog_entries']:,} entries"
         f" ({most['delayed_messages']:,} delayed), but {most['entries']:,} entries follow its first unacknowledged one:"
-        f" about {size(row['held_bytes'])} of {size(row['storage_bytes'])} stored are consumed and cannot be deleted"
+        f" about {bytes_in_words(row['held_bytes'], rounded=True)} of"
+        f" {bytes_in_words(row['storage_bytes'], rounded=True)} stored are consumed and cannot be deleted"
     )
     figures = {
         "backlog_entries": most["backlog_entries"],
@@ -158,7 +157,7 @@ def _finding(row: Row) -> Finding:
         words += f"; the topic has {row['ledgers']:,} ledgers"
         figures["ledgers"] = row["ledgers"]
     if row["age_seconds"] is not None:
-        words += f"; its oldest message waits for {duration(row['age_seconds'])}"
+        words += f"; its oldest message waits for {seconds_in_words(row['age_seconds'], rounded=True)}"
         figures["oldest_backlog_age_seconds"] = row["age_seconds"]
     return Finding(
         check_id=CHECK.check_id,
@@ -175,9 +174,11 @@ def _of_partitions(row: Row) -> Finding:
         severity=Severity.CRITICAL if row["critical"] else Severity.WARNING,
         subject=row["base"],
         evidence=(
-            f"{row['partitions']:,} partitions together keep about {size(row['held_bytes'])} of"
-            f" {size(row['storage_bytes'])} stored that are consumed and cannot be deleted, as delayed messages wait"
-            f" before them; {row['most']['topic']} keeps most of it, {size(row['most']['held_bytes'])}."
+            f"{row['partitions']:,} partitions together keep about {bytes_in_words(row['held_bytes'], rounded=True)} of"
+            f" {bytes_in_words(row['storage_bytes'], rounded=True)} stored that are consumed and cannot be deleted, as"
+            f" delayed messages wait"
+            f" before them; {row['most']['topic']} keeps most of it,"
+            f" {bytes_in_words(row['most']['held_bytes'], rounded=True)}."
         ),
         figures={
             "held_bytes": row["held_bytes"],

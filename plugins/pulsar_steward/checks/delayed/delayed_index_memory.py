@@ -10,9 +10,10 @@ from pydantic import Field
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
 from pulsar_steward.checks.delayed.trackers import BUCKET_TRACKER, TRACKER
 from pulsar_steward.checks.delayed.waiting import BY_BROKER, GAP_CLUSTER, GAP_SHARDS, gap
-from pulsar_steward.checks.words import named, size
+from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import bytes_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext
@@ -103,7 +104,8 @@ def judge(answers: Answers, context: CheckContext[DelayedIndexMemoryPolicy]) -> 
     if unknown:
         return Judgement(cannot_tell=unknown)
     total = sum(index.bytes_at(limits.index_bytes_per_message) for index in indexes)
-    return Judgement(quiet=f"The index of delayed messages takes {size(total)} on {len(indexes):,} brokers.")
+    taken = bytes_in_words(total, rounded=True)
+    return Judgement(quiet=f"The index of delayed messages takes {taken} on {len(indexes):,} brokers.")
 
 
 def _severity(index: Index, policy: DelayedIndexMemoryPolicy) -> Severity | None:
@@ -120,14 +122,17 @@ def _severity(index: Index, policy: DelayedIndexMemoryPolicy) -> Severity | None
 def _finding(index: Index, severity: Severity, policy: DelayedIndexMemoryPolicy) -> Finding:
     taken = index.bytes_at(policy.index_bytes_per_message)
     figures = {"delayed_messages": index.messages, "index_bytes": taken}
-    words = f"The index of {index.messages:,} delayed messages takes {size(taken)}"
+    words = f"The index of {index.messages:,} delayed messages takes {bytes_in_words(taken, rounded=True)}"
     if taken > index.told_bytes:
         words += f" (estimated at {policy.index_bytes_per_message} bytes a message)"
     if index.limit_bytes is None:
         words += "; how much memory the broker has is not known"
     else:
         share = taken * 100 // index.limit_bytes
-        words += f", {share} % of {size(index.limit_bytes)}, the smaller of its heap and direct memory as far as told"
+        words += (
+            f", {share} % of {bytes_in_words(index.limit_bytes, rounded=True)}, the smaller of its heap and direct"
+            f" memory as far as told"
+        )
         figures |= {"memory_limit_bytes": index.limit_bytes, "share_percent": share}
     return Finding(
         check_id=CHECK.check_id,

@@ -9,9 +9,9 @@ from pydantic import Field
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question, Scope
 from pulsar_steward.checks.delayed.views import BASE, PARTITIONS_KEPT
 from pulsar_steward.checks.delayed.waiting import GAP_CLUSTER, GAP_SHARDS, TALLY, gap, tally
-from pulsar_steward.checks.words import size
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import bytes_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -110,8 +110,9 @@ def _finding(row: Row, bytes_per_entry: int) -> Finding:
         subject=row["topic"],
         evidence=(
             f"{row['subscriptions']:,} subscriptions index {row['entries']:,} delayed messages,"
-            f" {row['extra']:,} more than {row['subscription']} alone ({row['most']:,}):"
-            f" about {size(row['extra'] * bytes_per_entry)} of index more, at {bytes_per_entry} bytes an entry."
+            f" {row['extra']:,} more than {row['subscription']} alone ({row['most']:,}): about"
+            f" {bytes_in_words(row['extra'] * bytes_per_entry, rounded=True)} of index more, at {bytes_per_entry}"
+            f" bytes an entry."
         ),
         figures={
             "extra_index_entries": row["extra"],
@@ -130,8 +131,8 @@ def _of_partitions(row: Row, bytes_per_entry: int) -> Finding:
         evidence=(
             f"Up to {row['subscriptions']:,} subscriptions of {row['partitions']:,} partitions index"
             f" {row['entries']:,} delayed messages, {row['extra']:,} more than the fullest of each partition alone:"
-            f" about {size(row['extra'] * bytes_per_entry)} of index more on their brokers together, at"
-            f" {bytes_per_entry} bytes an entry."
+            f" about {bytes_in_words(row['extra'] * bytes_per_entry, rounded=True)} of index more on their brokers"
+            f" together, at {bytes_per_entry} bytes an entry."
         ),
         figures={
             "extra_index_entries": row["extra"],

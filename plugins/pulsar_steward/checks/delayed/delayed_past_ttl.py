@@ -8,10 +8,10 @@ from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, LookBack, Question, Scope
 from pulsar_steward.checks.delayed.waiting import GAP_CLUSTER, GAP_SHARDS, gap, tally
-from pulsar_steward.checks.words import duration
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.series import DELAYED_SERIES
+from pulsar_steward.model.units import seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -160,7 +160,7 @@ def _finding(row: Row) -> Finding:
         subject=row["namespace"],
         evidence=(
             f"{row['delayed_messages']:,} delayed messages of {row['subscriptions']:,} subscriptions live under a time"
-            f" to live of {duration(row['ttl_seconds'])} that counts from publishing; {why}."
+            f" to live of {seconds_in_words(row['ttl_seconds'], rounded=True)} that counts from publishing; {why}."
         ),
         figures={
             "delayed_messages": row["delayed_messages"],
@@ -189,10 +189,10 @@ def _why(worst: Row, longest_delay_seconds: int) -> str:
         case "expiring":
             return f"{where} expires {worst['expired_rate']:,.1f} entries/s now; {NOT_ONLY_DELAYED}"
         case "old":
-            age = duration(worst["age_seconds"])
+            age = seconds_in_words(worst["age_seconds"], rounded=True)
             return f"the oldest message in the backlog of {worst['topic']} is {age} old; {where}"
         case "allowed":
-            return f"delays up to {duration(longest_delay_seconds)} are allowed, as in {where}"
+            return f"delays up to {seconds_in_words(longest_delay_seconds, rounded=True)} are allowed, as in {where}"
         case _:
             return f"nothing bounds the delay that a producer may ask for, as in {where}"
 

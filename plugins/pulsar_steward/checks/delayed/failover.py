@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pulsar_steward.checks.words import duration
+from pulsar_steward.model.units import seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.delayed.failover_time import FailoverTimePolicy
@@ -121,7 +121,8 @@ def sentence(estimate: Estimate, policy: FailoverTimePolicy) -> str:
     else:
         reading = f"{load.delayed:,} delayed messages / ({rate:,} per s x {takers.brokers})"
     words = (
-        f"Losing {load.words} would stop its last topic for about {duration(estimate.seconds)}, an estimate:"
+        f"Losing {load.words} would stop its last topic for about {seconds_in_words(estimate.seconds, rounded=True)},"
+        f" an estimate:"
         f" {estimate.session:,.0f} s session"
         f" + {load.bundles:,} bundles / {policy.bundles_assigned_per_second:,} per s"
         f" + {load.topics:,} topics / {_loading(takers, policy)}"

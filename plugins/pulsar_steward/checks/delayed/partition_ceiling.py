@@ -9,9 +9,9 @@ from pydantic import Field
 
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
 from pulsar_steward.checks.delayed.hosts import NOTHING_LOADED
-from pulsar_steward.checks.words import size
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import bytes_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -104,7 +104,7 @@ class Metadata:
     def in_words(self, policy: PartitionCeilingPolicy) -> str:
         """The nodes, the source of the figure, and the size of ZooKeeper's snapshot, as text."""
         nodes = self.nodes(policy)
-        snapshot = f"a snapshot of about {size(nodes * policy.metadata_bytes_per_node)}"
+        snapshot = f"a snapshot of about {bytes_in_words(nodes * policy.metadata_bytes_per_node, rounded=True)}"
         if self.is_counted(policy):
             return f"ZooKeeper counts {nodes:,} nodes, {snapshot}"
         buckets = f" and {self.buckets:,} buckets of delayed messages" if self.buckets else ""

@@ -15,6 +15,7 @@ from pydantic import Field
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import MEGABYTE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +41,6 @@ class BrokerLoadSkewPolicy(Section):
     )
 
 
-MEGABYTE = 1_000_000
 UNITS = {"topics": "topics", "bundles": "bundles", "megabytes": "MB/s", "clients": "producers and consumers"}
 """Unit of each kind of load, for sentences."""
 

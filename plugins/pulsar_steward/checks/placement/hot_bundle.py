@@ -9,6 +9,7 @@ from pydantic import Field
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import MEGABYTE, throughput_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -40,10 +41,8 @@ class HotBundlePolicy(Section):
     )
 
 
-MEGABYTE = 1_000_000
-
-# Reason for a finding: the mean of the others, or the broker's threshold. The topics are measured by the figure that
-# made the bundle hot. A bundle with too many topics is left to bundle-topic-skew.
+# Why a bundle is named: by the mean of the others, or by its broker. What made it hot is what its topics are measured
+# by. A bundle with too many topics is a matter of bundle-topic-skew.
 SUSPECTS = f"""
 with marked as (
     select *,
@@ -113,8 +112,8 @@ def _missing(seen: Row) -> str | None:
 def _quiet(seen: Row) -> str:
     if not seen["owned"]:
         return "No bundle has an owner."
-    megabytes, clients = (seen["bytes"] or 0) / MEGABYTE, seen["clients"] or 0
-    return f"Of {seen['owned']:,} owned bundles, none carries more than {megabytes:,.1f} MB/s or {clients:,} clients."
+    throughput, clients = throughput_in_words(seen["bytes"] or 0), seen["clients"] or 0
+    return f"Of {seen['owned']:,} owned bundles, none carries more than {throughput} or {clients:,} clients."
 
 
 def _finding(row: Row, dominating_percent: int) -> Finding:
@@ -131,9 +130,9 @@ def _finding(row: Row, dominating_percent: int) -> Finding:
 
 
 def _load_words(row: Row) -> str:
-    megabytes, messages = (row["bytes"] or 0) / MEGABYTE, row["messages"] or 0
+    throughput, messages = throughput_in_words(row["bytes"] or 0), row["messages"] or 0
     return (
-        f"Bundle {row['bundle']} of {row['namespace']} on {row['owner']} carries {megabytes:,.1f} MB/s,"
+        f"Bundle {row['bundle']} of {row['namespace']} on {row['owner']} carries {throughput},"
         f" {messages:,.0f} messages/s and {row['clients'] or 0:,} clients in {row['topics'] or 0:,} topics"
     )
 

@@ -10,6 +10,7 @@ from pulsar_steward.checks.check import Check, Judgement, Question
 from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import MIB
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answer, Answers, CheckContext, Row
@@ -26,7 +27,6 @@ class DirectMemoryPressurePolicy(Section):
 
 USED = "jvm_memory_direct_bytes_used"
 LIMIT = "jvm_memory_direct_bytes_max"
-MEBIBYTE = 1024 * 1024
 
 MEASURED = f"""
 select * from (
@@ -73,7 +73,7 @@ def _quiet(memory: Answer) -> str:
 
 def _finding(row: Row) -> Finding:
     known = row["used_bytes"] is not None
-    bytes_words = f" ({row['used_bytes'] / MEBIBYTE:,.0f} of {row['limit_bytes'] / MEBIBYTE:,.0f} MiB)" if known else ""
+    bytes_words = f" ({row['used_bytes'] / MIB:,.0f} of {row['limit_bytes'] / MIB:,.0f} MiB)" if known else ""
     figures = {"percent": int(row["percent"])}
     if known:
         figures |= {"limit_bytes": int(row["limit_bytes"]), "used_bytes": int(row["used_bytes"])}

@@ -13,9 +13,10 @@ from pulsar_steward.checks.check import Check, Judgement, Question
 from pulsar_steward.checks.resources.gc_collections import JUDGED, collections_in
 from pulsar_steward.checks.resources.looking_back import WINDOW, looking_back
 from pulsar_steward.checks.resources.silence import brokers_of, silent_in
-from pulsar_steward.checks.words import duration, named
+from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answer, Answers, CheckContext, Row
@@ -119,7 +120,7 @@ def _full_words(row: Row) -> str:
     if row["since"] is None:
         return f"{full} of {row['full_pause_ms']:,.0f} ms on average"
     return (
-        f"{full} in the last {duration(row['full_within_seconds'])}, the longest of"
+        f"{full} in the last {seconds_in_words(row['full_within_seconds'], rounded=True)}, the longest of"
         f" {row['full_pause_ms']:,.0f} ms at least"
     )
 

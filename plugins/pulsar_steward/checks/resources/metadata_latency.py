@@ -13,9 +13,10 @@ from pulsar_steward.checks.check import Check, Judgement, Question
 from pulsar_steward.checks.resources.looking_back import WINDOW, WINDOW_MINUTES, looking_back
 from pulsar_steward.checks.resources.metadata_operations import OPERATIONS, SPANS, WAITING, operations_in
 from pulsar_steward.checks.resources.silence import brokers_of, silent_in
-from pulsar_steward.checks.words import duration, named
+from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -140,13 +141,17 @@ def _finding(row: Row) -> Finding:
 
 
 def _sentence(row: Row) -> str:
-    since = "its start" if row["since"] is None else f"the snapshot {duration(row['seconds'])} before"
+    since = "its start"
+    if row["since"] is not None:
+        since = f"the snapshot {seconds_in_words(row['seconds'], rounded=True)} before"
     seen = f"as the {row['source_kind']} {row['source']} saw {row['grown_operations']:,.0f} of them since {since}"
     took = "failed" if row["mean_ms"] is None else f"took {row['mean_ms']:,.0f} ms on average"
     parts = [f"Operations `{row['operation']}` on the {row['store']} {took}, {seen}"]
     if row["grown_over_1000"] is not None:
         share = f"{row['grown_over_1000']:,.0f} ({row['slow_percent']:.1f} %) took over a second"
-        lost = f", together at least {duration(row['lost_seconds'])}" if row["grown_over_1000"] else ""
+        lost = ""
+        if row["grown_over_1000"]:
+            lost = f", together at least {seconds_in_words(row['lost_seconds'], rounded=True)}"
         stalls = f", {row['grown_over_5000']:,.0f} of them over 5 s" if row["grown_over_5000"] else ""
         parts.append(share + stalls + lost)
     if row["grown_failed"]:

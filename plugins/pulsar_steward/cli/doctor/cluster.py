@@ -14,8 +14,8 @@ from pulsar_steward.cli.doctor.line import State, fine, of_error, problem, unkno
 from pulsar_steward.cli.failing import remedy_of
 from pulsar_steward.errors import AdminError, NotAllowed
 from pulsar_steward.model.bundles import CALM_LOAD_MANAGER
+from pulsar_steward.model.units import counted
 from pulsar_steward.parallel import OnThreads
-from pulsar_steward.report.checkup.text import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -147,10 +147,10 @@ def _asked(reader: Reader, broker: str) -> BrokerSeen:
 def _brokers(seen: Sequence[BrokerSeen]) -> Line:
     silent = [each for each in seen if each.error is not None]
     if not silent:
-        return fine("brokers", f"{len(seen)} of {count(len(seen), 'listed broker')} answer")
+        return fine("brokers", f"{len(seen)} of {counted(len(seen), 'listed broker')} answer")
     named = [f"{each.broker} ({each.error.reason if each.error else ''})" for each in silent[:NAMED_AT_MOST]]
     more = f" and {len(silent) - len(named)} more" if len(silent) > len(named) else ""
-    words = f"{len(silent)} of {count(len(seen), 'listed broker')} do not answer: {', '.join(named)}{more}"
+    words = f"{len(silent)} of {counted(len(seen), 'listed broker')} do not answer: {', '.join(named)}{more}"
     if len(silent) == len(seen):
         return unknown("brokers", words, EACH_BROKER)
     return problem("brokers", words, f"{EACH_BROKER}; without them a snapshot is partial, and nothing is changed")
@@ -159,7 +159,7 @@ def _brokers(seen: Sequence[BrokerSeen]) -> Line:
 def _versions(seen: Sequence[BrokerSeen]) -> Iterator[Line]:
     versions = Counter(each.version for each in seen if each.error is None)
     strange = [version for version in versions if _series(version) not in set(map(_series, TRIED_VERSIONS))]
-    words = ", ".join(f"{version} on {count(number, 'broker')}" for version, number in sorted(versions.items()))
+    words = ", ".join(f"{version} on {counted(number, 'broker')}" for version, number in sorted(versions.items()))
     if strange:
         yield problem(
             "version",
@@ -182,7 +182,7 @@ def _clocks(seen: Sequence[BrokerSeen]) -> Iterator[Line]:
         return
     broker, most = max(ahead.items(), key=lambda item: abs(item[1]))
     if abs(most) < APART_MILLISECONDS:
-        yield fine("clock", f"within {abs(most) / 1000:,.1f} s of {count(len(ahead), 'broker')}, read to ±1 s")
+        yield fine("clock", f"within {abs(most) / 1000:,.1f} s of {counted(len(ahead), 'broker')}, read to ±1 s")
         return
     words = f"that of {broker} is {abs(most) / 1000:,.1f} s {'ahead of' if most > 0 else 'behind'} this machine's"
     remedy = "have both follow the same time servers (NTP): approvals, time to live and age quotas go by clocks"

@@ -26,9 +26,10 @@ from pulsar_steward.cli.options import (
 )
 from pulsar_steward.cli.saying import print_lines, tell_exactly, width
 from pulsar_steward.errors import PolicyError
+from pulsar_steward.model.units import counted
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.compose import steward_version
-from pulsar_steward.report.checkup.text import STYLES, count, fitting, wrapped
+from pulsar_steward.report.checkup.text import STYLES, fitting, wrapped
 
 EventsUrl = Annotated[
     str | None, typer.Option("--events-url", metavar="URL", help="Where events go, such as pulsar+ssl://broker:6651.")
@@ -122,5 +123,5 @@ def _result(lines: Sequence[Line]) -> str:
     states = [line.state for line in lines]
     problems, unknown = states.count(State.PROBLEM), states.count(State.UNKNOWN)
     if not problems + unknown:
-        return f"RESULT: all {count(len(lines), 'line')} are fine"
-    return f"RESULT: {count(problems, 'problem')}, {unknown} could not be looked at"
+        return f"RESULT: all {counted(len(lines), 'line')} are fine"
+    return f"RESULT: {counted(problems, 'problem')}, {unknown} could not be looked at"

@@ -13,9 +13,9 @@ from pulsar_steward.cli.ledgers import opened_ledger, sqlite_file
 from pulsar_steward.errors import ConfigurationError, LedgerError, LedgerTampered, PolicyError
 from pulsar_steward.ledger.noted_heads import ledger_name, noted_in_file
 from pulsar_steward.ledger.verify import verify_ledger
+from pulsar_steward.model.units import counted
 from pulsar_steward.policy.load import load_policy
 from pulsar_steward.policy.place import steward_home
-from pulsar_steward.report.checkup.text import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,8 +102,8 @@ def _verified(url: str) -> Line:
     noted = noted_in_file(steward_home(), ledger_name(make_url(url)))
     with opened_ledger(url, only_read=True) as engine:
         verdict = verify_ledger(engine, noted=[noted] if noted else [])
-    compared = f"{count(verdict.rows, 'row')} compared"
+    compared = f"{counted(verdict.rows, 'row')} compared"
     if verdict.tampered:
-        words = f"TAMPERED WITH: {compared}, {count(len(verdict.tampered), 'place')} not as written"
+        words = f"TAMPERED WITH: {compared}, {counted(len(verdict.tampered), 'place')} not as written"
         return problem("ledger", words, "`steward ledger verify` names them, docs/ledger.md says what to do")
     return fine("ledger", f"as written: {compared}, {'the noted end is in it' if noted else 'no end was noted yet'}")

@@ -12,9 +12,10 @@ from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.numbering import batch_id
 from pulsar_steward.model.plan import Batch, Placement
+from pulsar_steward.model.units import counted
 from pulsar_steward.planners.bundles.balance_search import Search
 from pulsar_steward.planners.bundles.board import Board
-from pulsar_steward.planners.bundles.facts import LoadFacts, counted
+from pulsar_steward.planners.bundles.facts import LoadFacts
 from pulsar_steward.planners.bundles.notes import enumerated
 from pulsar_steward.planners.scene import Proposal
 

@@ -8,6 +8,7 @@ import msgspec
 
 from pulsar_steward.guard.hazards import Surroundings, TopicFigures
 from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.units import counted
 
 HEARTBEAT = r"^pulsar/([^/]+/)?[^/]+:\d+$"
 """Namespaces in which brokers watch themselves: ``pulsar/host:port`` and ``pulsar/<cluster>/host:port``."""
@@ -20,11 +21,6 @@ MEGABYTE = 1_000_000
 def is_business(namespace: str) -> bool:
     """Whether a namespace is neither the coordinators' nor a broker's heartbeat."""
     return namespace != TC_NAMESPACE and not _HEARTBEAT.match(namespace)
-
-
-def counted(count: int, thing: str) -> str:
-    """A number with its noun, such as ``1 bundle`` or ``1,100 topics``."""
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,8 +12,9 @@ from pulsar_steward.checks.placement.hot_bundle import CHECK as HOT_BUNDLE
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.numbering import batch_id
 from pulsar_steward.model.plan import Batch
+from pulsar_steward.model.units import counted
 from pulsar_steward.planners.bundles.excess import Limits
-from pulsar_steward.planners.bundles.facts import counted, is_business
+from pulsar_steward.planners.bundles.facts import is_business
 from pulsar_steward.planners.bundles.notes import enumerated
 from pulsar_steward.planners.bundles.split_search import Search
 from pulsar_steward.planners.scene import Proposal

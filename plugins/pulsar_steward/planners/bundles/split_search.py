@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.model.numbering import step_id
 from pulsar_steward.model.step import SplitBundle, Step, Touched
+from pulsar_steward.model.units import counted
 from pulsar_steward.planners.bundles.excess import Excess, dominant
-from pulsar_steward.planners.bundles.facts import counted
 from pulsar_steward.planners.bundles.guarded import guarded, vetoes
 from pulsar_steward.planners.bundles.notes import enumerated
 from pulsar_steward.planners.bundles.pieces import Piece, halves_of, piece_of

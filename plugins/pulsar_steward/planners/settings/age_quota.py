@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, TimeToLive, seconds_in_words
+from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, TimeToLive
+from pulsar_steward.model.units import seconds_in_words
 from pulsar_steward.planners.settings.sizes import HOUR, below
 
 if TYPE_CHECKING:

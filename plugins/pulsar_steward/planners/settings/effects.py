@@ -6,14 +6,8 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.guard.losses import loss_of
 from pulsar_steward.model.loss import Loss
-from pulsar_steward.model.setting import (
-    BacklogQuota,
-    QuotaPolicy,
-    SettingName,
-    bytes_in_words,
-    in_words,
-    seconds_in_words,
-)
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, in_words
+from pulsar_steward.model.units import bytes_in_words, seconds_in_words
 from pulsar_steward.planners.settings.facts import MOST_BACKLOGS
 from pulsar_steward.planners.settings.sizes import snapshots_in_words
 

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.model.setting import (
-    BacklogQuota,
-    Retention,
-    SettingName,
-    bytes_in_words,
-    in_words,
-    seconds_in_words,
-)
+from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, in_words
+from pulsar_steward.model.units import bytes_in_words, seconds_in_words
 from pulsar_steward.planners.settings.sizes import HOUR, MEBIBYTE, above, needed
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.model.setting import bytes_in_words
+from pulsar_steward.model.units import bytes_in_words
 from pulsar_steward.planners.settings.facts import TopicFact
 
 if TYPE_CHECKING:

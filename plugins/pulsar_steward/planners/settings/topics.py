@@ -12,8 +12,9 @@ from pulsar_steward.guard.losses import Backlog, loss_of
 from pulsar_steward.guard.view import SettingView
 from pulsar_steward.model.numbering import batch_id, step_id
 from pulsar_steward.model.plan import Batch
-from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, bytes_in_words, in_words
+from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, in_words
 from pulsar_steward.model.step import ChangeSetting, Step, Touched
+from pulsar_steward.model.units import bytes_in_words
 from pulsar_steward.planners.scene import Proposal
 from pulsar_steward.planners.settings.sizes import MEBIBYTE, below
 from pulsar_steward.planners.viewing import view_of

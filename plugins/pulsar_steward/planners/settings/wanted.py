@@ -23,10 +23,9 @@ from pulsar_steward.model.setting import (
     Setting,
     SettingName,
     TimeToLive,
-    bytes_in_words,
     in_words,
-    seconds_in_words,
 )
+from pulsar_steward.model.units import bytes_in_words, seconds_in_words
 from pulsar_steward.planners.settings.age_quota import age_quota
 from pulsar_steward.planners.settings.shorter import shorter_retention
 from pulsar_steward.planners.settings.sizes import HOUR, MEBIBYTE, above, below, needed

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from pulsar_steward.apply.changes import kind_of
+from pulsar_steward.model.units import counted
 from pulsar_steward.outside_text import shown
 from pulsar_steward.report.approval import short
-from pulsar_steward.report.checkup.text import bullets, count, fitting, heading, wrapped
+from pulsar_steward.report.checkup.text import bullets, fitting, heading, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -64,8 +65,8 @@ def _step(step: Step, width: int) -> Iterator[Text]:
     yield from wrapped(f"{step.step_id}  {short(step.change)}", width, indent=2, style="info")
     touched = step.touched
     disturbs = (
-        f"{count(touched.producers, 'producer')} and {count(touched.consumers, 'consumer')} reconnect,"
-        f" {count(touched.coordinators, 'coordinator')} pause"
+        f"{counted(touched.producers, 'producer')} and {counted(touched.consumers, 'consumer')} reconnect,"
+        f" {counted(touched.coordinators, 'coordinator')} pause"
     )
     said = {
         "why": step.why,

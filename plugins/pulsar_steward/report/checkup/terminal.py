@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from pulsar_steward.model.finding import Outlook, Severity
+from pulsar_steward.model.units import counted
 from pulsar_steward.report.checkup.document import Outcome
-from pulsar_steward.report.checkup.text import STYLES, bullets, count, fitting, heading, numbered, wrapped
+from pulsar_steward.report.checkup.text import STYLES, bullets, fitting, heading, numbered, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,10 +62,10 @@ def verdict(checkup: Checkup) -> str:
     match checkup.outcome:
         case Outcome.FINDINGS:
             troubles = checkup.counts.critical + checkup.counts.warning
-            return f"{count(troubles, 'finding')} to look at"
+            return f"{counted(troubles, 'finding')} to look at"
         case Outcome.HEALTHY:
             unknown = checkup.counts.checks_unknown
-            rest = f", as far as could be seen: {count(unknown, 'check')} could not judge" if unknown else ""
+            rest = f", as far as could be seen: {counted(unknown, 'check')} could not judge" if unknown else ""
             return f"healthy{rest}"
         case Outcome.COULD_NOT_LOOK:
             return "could not look: no check could say that it is clear, so nothing is known to be well"
@@ -73,8 +74,8 @@ def verdict(checkup: Checkup) -> str:
 def tally(counts: Counts) -> str:
     """Counts of findings and checks in a line."""
     return (
-        f"{counts.critical:,} critical, {count(counts.warning, 'warning')}, {counts.info:,} info;"
-        f" {count(counts.checks_clear, 'check')} clear, {counts.checks_unknown:,} unknown"
+        f"{counts.critical:,} critical, {counted(counts.warning, 'warning')}, {counts.info:,} info;"
+        f" {counted(counts.checks_clear, 'check')} clear, {counts.checks_unknown:,} unknown"
     )
 
 
@@ -82,9 +83,9 @@ def _header(about: About, width: int) -> Iterator[Text]:
     own = "" if about.pulsar_cluster == about.cluster else f" (calls itself {about.pulsar_cluster})"
     yield from wrapped(f"Check-up of {about.cluster}{own}, Pulsar {about.pulsar_version}", width, style="heading")
     figures = (
-        f"{about.brokers_read:,} of {count(about.brokers, 'broker')} read, {count(about.topics, 'topic')} loaded,"
-        f" {count(about.namespaces, 'namespace')} in {count(about.bundles, 'bundle')},"
-        f" {count(about.coordinators, 'transaction coordinator')}; taken {about.taken_at:%Y-%m-%d %H:%M:%S} UTC"
+        f"{about.brokers_read:,} of {counted(about.brokers, 'broker')} read, {counted(about.topics, 'topic')} loaded,"
+        f" {counted(about.namespaces, 'namespace')} in {counted(about.bundles, 'bundle')},"
+        f" {counted(about.coordinators, 'transaction coordinator')}; taken {about.taken_at:%Y-%m-%d %H:%M:%S} UTC"
     )
     yield from wrapped(figures, width)
 
@@ -235,7 +236,7 @@ def _planning(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
     yield from heading("What Steward would propose")
     for batch in planning.batches:
         back = "can be undone" if batch.undoable else "cannot be undone entirely"
-        cost = f"{count(batch.steps, 'step')}, {count(batch.clients, 'client')} would reconnect; {back}"
+        cost = f"{counted(batch.steps, 'step')}, {counted(batch.clients, 'client')} would reconnect; {back}"
         yield from bullets([f"{batch.title} ({cost})"], width)
     if not planning.batches:
         nothing = "Nothing, for these reasons:" if reasons else "Nothing: no trouble was found that it could remedy."

@@ -68,8 +68,3 @@ def bullets(items: Iterable[str], width: int, indent: int = 2) -> Iterator[Text]
     """Bulleted list."""
     for item in items:
         yield from wrapped(item, width, first=f"{' ' * (indent - 2)}- ", indent=indent)
-
-
-def count(number: int, thing: str) -> str:
-    """Number with its noun: ``1 topic``, ``2,000 topics``."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.model.units import bytes_in_words
 from pulsar_steward.report.checkup.charts.bars import Bar, bar_chart
 from pulsar_steward.report.checkup.charts.chart import Chart
 from pulsar_steward.report.checkup.charts.delayed import delayed_chart
 from pulsar_steward.report.checkup.charts.limits import ack_holes_chart, backlog_chart
 from pulsar_steward.report.checkup.charts.trends import trend_charts
-from pulsar_steward.report.checkup.units import in_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -79,7 +79,10 @@ def _of_bundles(measures: Measures) -> Iterator[Chart]:
 
 def _of_backlog(measures: Measures) -> Iterator[Chart]:
     if measures.backlog:
-        bars = [Bar(each.namespace, each.backlog_bytes, in_bytes(each.backlog_bytes)) for each in measures.backlog]
+        bars = [
+            Bar(each.namespace, each.backlog_bytes, bytes_in_words(each.backlog_bytes, rounded=True))
+            for each in measures.backlog
+        ]
         yield bar_chart("chart-backlog", "Backlog by namespace", bars, ("namespace", "backlog"))
     if measures.limited:
         yield backlog_chart(measures.limited)

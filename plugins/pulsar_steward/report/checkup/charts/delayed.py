@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pulsar_steward.model.units import bytes_in_words
 from pulsar_steward.report.checkup.charts.chart import (
     AROUND,
     BLUE,
@@ -15,7 +16,6 @@ from pulsar_steward.report.checkup.charts.chart import (
     named_rows,
 )
 from pulsar_steward.report.checkup.charts.drawing import Trace, bars, drawn
-from pulsar_steward.report.checkup.units import in_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ def delayed_chart(subscriptions: Sequence[DelayedSubscription]) -> Chart:
     rows = tuple(
         (
             f"{each.topic} {each.subscription}",
-            "not told" if each.index_bytes is None else in_bytes(each.index_bytes),
+            "not told" if each.index_bytes is None else bytes_in_words(each.index_bytes, rounded=True),
             "not told" if each.delayed_messages is None else f"{each.delayed_messages:,}",
             "" if each.buckets is None else f"{each.buckets:,}",
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.model.units import bytes_in_words
 from pulsar_steward.report.checkup.charts.chart import (
     AMBER,
     AROUND,
@@ -20,7 +21,6 @@ from pulsar_steward.report.checkup.charts.chart import (
     named_rows,
 )
 from pulsar_steward.report.checkup.charts.drawing import Figure, bars, drawn, points
-from pulsar_steward.report.checkup.units import in_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +47,7 @@ def backlog_chart(backlogs: Sequence[LimitedBacklog]) -> Chart:
     rows = tuple(
         (
             each.topic,
-            in_bytes(each.backlog_bytes),
+            bytes_in_words(each.backlog_bytes, rounded=True),
             _limit_words(each.quota_bytes, each.quota_by, "none"),
             _share(each),
             _limit_words(each.retention_bytes, each.retention_by, "without limit"),
@@ -117,7 +117,7 @@ def _hovered(rows: Sequence[tuple[str, ...]]) -> tuple[list[str], ...]:
 def _limit_words(size: int | None, by: str | None, none: str) -> str:
     if by is None:
         return "not known"
-    words = none if size is None else in_bytes(size)
+    words = none if size is None else bytes_in_words(size, rounded=True)
     return f"{words} ({by})"
 
 
@@ -157,5 +157,5 @@ def _scale_of_bytes(figure: Figure, values: Sequence[int], limits: Sequence[Limi
         type="log",
         range=[log10(2) * least, log10(2) * most],
         tickvals=ticks,
-        ticktext=[in_bytes(tick).replace(".0", "") for tick in ticks],
+        ticktext=[bytes_in_words(tick) for tick in ticks],
     )

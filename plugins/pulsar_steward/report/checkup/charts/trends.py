@@ -5,9 +5,22 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from pulsar_steward.model.measures import (
+    BROKER_CONNECTION_RATE,
+    BROKER_CONNECTIONS,
+    BROKER_COORDINATORS,
+    BROKER_TOPICS,
+    CLUSTER_BACKLOG,
+    CLUSTER_CONSUMERS,
+    CLUSTER_PRODUCERS,
+    CLUSTER_SUBSCRIPTIONS,
+    CLUSTER_TOPICS,
+    IN_BYTES,
+    TOPIC_BACKLOG,
+)
+from pulsar_steward.model.units import KIB, bytes_in_words, number_in_words
 from pulsar_steward.report.checkup.charts.chart import LINES, Chart, escaped, hover_template, label
 from pulsar_steward.report.checkup.charts.drawing import Trace, drawn, points
-from pulsar_steward.report.checkup.units import in_bytes, in_figures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -20,16 +33,16 @@ _LEGEND_ROW = 20
 _TICKS = 5
 
 TITLES = {
-    "backlog_bytes": "Backlog of the cluster",
-    "topics": "Loaded topics",
-    "subscriptions": "Subscriptions",
-    "producers": "Producers",
-    "consumers": "Consumers",
-    "broker_topics": "Topics by broker",
-    "broker_coordinators": "Transaction coordinators by broker",
-    "broker_connections_created": "Connections accepted by broker since its start",
-    "broker_connections_created_per_second": "Connections accepted a second, by broker",
-    "topic_backlog_bytes": "Backlogs that grow fastest",
+    CLUSTER_BACKLOG: "Backlog of the cluster",
+    CLUSTER_TOPICS: "Loaded topics",
+    CLUSTER_SUBSCRIPTIONS: "Subscriptions",
+    CLUSTER_PRODUCERS: "Producers",
+    CLUSTER_CONSUMERS: "Consumers",
+    BROKER_TOPICS: "Topics by broker",
+    BROKER_COORDINATORS: "Transaction coordinators by broker",
+    BROKER_CONNECTIONS: "Connections accepted by broker since its start",
+    BROKER_CONNECTION_RATE: "Connections accepted a second, by broker",
+    TOPIC_BACKLOG: "Backlogs that grow fastest",
 }
 
 
@@ -40,13 +53,14 @@ def trend_charts(trends: Sequence[Trend]) -> Iterator[Chart]:
 
 
 def _chart(measure: str, trends: list[Trend]) -> Chart:
-    words: Callable[[float], str] = in_bytes if measure.endswith("bytes") else in_figures
+    of_bytes = measure in IN_BYTES
+    words: Callable[[float], str] = _bytes if of_bytes else number_in_words
     several = len(trends) > 1
     height = _HEIGHT + (_LEGEND_ROW * len(trends) if several else 0)
     lines = [_line(trend, LINES[number % len(LINES)], words) for number, trend in enumerate(trends)]
     legend = {"orientation": "v", "y": -0.3, "yanchor": "top", "x": 0, "xanchor": "left"}
     figure = drawn(*lines, height=height, showlegend=several, legend=legend)
-    figure.update_yaxes(rangemode="tozero", ticklabelstandoff=8, **_ticks(trends, words))
+    figure.update_yaxes(rangemode="tozero", ticklabelstandoff=8, **_ticks(trends, of_bytes=of_bytes))
     figure.update_xaxes(ticklabelstandoff=6)
     return Chart(
         chart_id=f"chart-trend-{measure.replace('_', '-')}",
@@ -74,13 +88,16 @@ def _line(trend: Trend, color: str, words: Callable[[float], str]) -> Trace:
     )
 
 
-def _ticks(trends: Sequence[Trend], words: Callable[[float], str]) -> dict[str, list[object]]:
-    """Ticks in the units of the other texts: bytes in powers of 1024."""
+def _ticks(trends: Sequence[Trend], *, of_bytes: bool) -> dict[str, list[object]]:
+    """Round numbers; bytes in powers of 1024, as everywhere else."""
     most = max(point.value for trend in trends for point in trend.points)
-    unit = 1024 ** max(0, (int(most).bit_length() - 1) // 10) if words is in_bytes else 1
+    unit = KIB ** max(0, (int(most).bit_length() - 1) // 10) if of_bytes else 1
     step = _round_step(most / unit / _TICKS) * unit
     values = [step * number for number in range(_TICKS + 1) if step * number <= most * 1.2]
-    return {"tickvals": list(values), "ticktext": [words(value).replace(".0 ", " ") for value in values]}
+    return {
+        "tickvals": list(values),
+        "ticktext": [(bytes_in_words if of_bytes else number_in_words)(value) for value in values],
+    }
 
 
 def _round_step(step: float) -> float:
@@ -89,6 +106,10 @@ def _round_step(step: float) -> float:
         return 1
     size = 10.0 ** len(str(int(step))) / 10 if step >= 1 else 0.01
     return next((size * each for each in (1, 2, 5, 10, 20, 50, 100) if size * each >= step), step)
+
+
+def _bytes(count: float) -> str:
+    return bytes_in_words(count, rounded=True)
 
 
 def _sentence(words: str) -> str:

@@ -1,0 +1,69 @@
+"""Bytes, durations, rates and counts as a person reads them, and the units that they are counted in."""
+
+from __future__ import annotations
+
+KIB = 1 << 10
+MIB = 1 << 20
+GIB = 1 << 30
+
+MEGABYTE = 1_000_000
+"""What throughput is counted in, as Pulsar and networks do; what is stored is counted in powers of 1024."""
+
+MINUTE = 60
+HOUR = 3_600
+DAY = 86_400
+
+_BYTES = ((1 << 50, "PiB"), (1 << 40, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB"))
+_SECONDS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"))
+_HUNDREDS = 100
+
+
+def bytes_in_words(count: float, *, rounded: bool = False) -> str:
+    """Bytes in the largest unit that leaves at least 1.
+
+    Args:
+        count: How many; a limit under 0 is Pulsar's way to write that there is none.
+        rounded: One digit behind the point (``23.4 GiB``, ``2.0 GiB``), for what was measured or estimated. Without: up
+            to two digits, none of them 0 at the end (``1.25 GiB``, ``2 GiB``), for a limit that somebody set.
+    """
+    if count < 0 and not rounded:
+        return "unlimited"
+    factor, unit = next(((factor, unit) for factor, unit in _BYTES if count >= factor), (1, "B"))
+    if factor == 1:
+        return f"{count:,.0f} B"
+    if rounded:
+        return f"{count / factor:,.1f} {unit}"
+    return f"{count / factor:,.2f}".rstrip("0").rstrip(".") + f" {unit}"
+
+
+def seconds_in_words(count: float, *, rounded: bool = False) -> str:
+    """Seconds in a larger unit.
+
+    Args:
+        count: How many; a limit under 0 is Pulsar's way to write that there is none.
+        rounded: The largest unit of which there are two, and one digit behind the point (``12.5 min``, ``20.0 d``),
+            for what was measured or estimated. Without: the largest unit that divides them (``36 h``, ``90 s``), for
+            a limit that somebody set.
+    """
+    if count < 0 and not rounded:
+        return "unlimited"
+    if rounded:
+        length, unit = next(((length, unit) for length, unit in _SECONDS if count >= 2 * length), (1, "s"))
+        return f"{count:,.0f} s" if length == 1 else f"{count / length:,.1f} {unit}"
+    length, unit = next(((length, unit) for length, unit in _SECONDS if count and count % length == 0), (1, "s"))
+    return f"{int(count) // length:,} {unit}"
+
+
+def throughput_in_words(bytes_per_second: float) -> str:
+    """A throughput, such as ``1.5 MB/s``."""
+    return f"{bytes_per_second / MEGABYTE:,.1f} MB/s"
+
+
+def number_in_words(number: float) -> str:
+    """A number, of which a small one that is not whole has two digits behind the point: ``1,234``, ``0.25``."""
+    return f"{number:,.0f}" if number == int(number) or abs(number) >= _HUNDREDS else f"{number:,.2f}"
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """A number of things, such as ``1 topic``, ``2,000 topics`` or ``3 entries``."""
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
