@@ -28,9 +28,9 @@ from pulsar_steward.collect.waiting import Waiting
 from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.installed_spark import require_own_files
+from pulsar_steward.model.cluster import require_cluster_name
 from pulsar_steward.model.units import counted
 from pulsar_steward.parallel import OnThreads
-from pulsar_steward.policy.place import CLUSTER_NAME
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.snapshots.files import LocalFiles
 from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
@@ -194,7 +194,4 @@ def _named(target: Target, settings: AdminSettings) -> str:
         own = reader.runtime_configuration().get("clusterName", "")
     if not own:
         raise ConfigurationError(f"{settings.bases[0]} tells no clusterName: is it the admin port of a Pulsar broker?")
-    name = target.cluster or own
-    if not CLUSTER_NAME.fullmatch(name):
-        raise ConfigurationError(f"cluster name {name!r}: give one of letters, digits, '.', '_' and '-' by --cluster")
-    return name
+    return require_cluster_name(target.cluster or own, named_by="--cluster")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,6 +12,26 @@ from pulsar_steward.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+"""A cluster's name in Steward's connections, which becomes part of paths, and can be nothing else there."""
+
+
+def require_cluster_name(name: str, *, named_by: str | None = None) -> str:
+    """The name of a cluster in Steward's connections, if it can be one.
+
+    Args:
+        name: What was given.
+        named_by: The option that gives another one, said in the error.
+
+    Raises:
+        ConfigurationError: If it can be none.
+    """
+    if not CLUSTER_NAME.fullmatch(name):
+        how = f" (give one by {named_by})" if named_by else ""
+        raise ConfigurationError(f"cluster name {name!r}: use letters, digits, '.', '_' and '-' only{how}")
+    return name
 
 
 class ClusterIdentity(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pulsar_steward.checks.check import Scope
 from pulsar_steward.checks.registry import BY_ID, CHECKS
-from pulsar_steward.policy.place import CLUSTER_NAME
+from pulsar_steward.model.cluster import CLUSTER_NAME
 from pulsar_steward.policy.trouble import Place, Trouble, dotted, troubles_of, unknown
 
 if TYPE_CHECKING:

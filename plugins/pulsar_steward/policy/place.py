@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import stat
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.model.cluster import require_cluster_name
 
 log = logging.getLogger(__name__)
-
-CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-"""Pattern of clusters' names: they become parts of paths, and must not mean anything else there."""
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OWNERS_FOLDER = stat.S_IRWXU
@@ -34,9 +31,7 @@ def policy_file(cluster: str) -> Path:
     Raises:
         ConfigurationError: If the name is no valid cluster name, or this user may not read `steward_home`.
     """
-    if not CLUSTER_NAME.fullmatch(cluster):
-        raise ConfigurationError(f"cluster name {cluster!r}: use letters, digits, '.', '_' and '-' only")
-    own = steward_home() / "policies" / f"{cluster}.yaml"
+    own = steward_home() / "policies" / f"{require_cluster_name(cluster)}.yaml"
     shared = steward_home() / "policy.yaml"
     try:
         return shared if shared.exists() and not own.exists() else own

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pulsar_steward.errors import ConfigurationError, SnapshotError
+from pulsar_steward.model.cluster import require_cluster_name
 from pulsar_steward.model.tables import DRILLED, FINDINGS, SHARDED, VERDICTS
-from pulsar_steward.policy.place import CLUSTER_NAME
 from pulsar_steward.snapshots.arrow import schema_of
 
 if TYPE_CHECKING:
@@ -55,9 +55,7 @@ def snapshot_uri(out: str, cluster: str, taken_at: datetime) -> str:
     Raises:
         ConfigurationError: If the cluster's name cannot be part of a path, or the time lacks its zone.
     """
-    if not CLUSTER_NAME.fullmatch(cluster):
-        raise ConfigurationError(f"cluster name {cluster!r}: use letters, digits, '.', '_' and '-' only")
-    return f"{out.rstrip('/')}/cluster={cluster}/taken_at={stamp_of(taken_at)}"
+    return f"{out.rstrip('/')}/cluster={require_cluster_name(cluster)}/taken_at={stamp_of(taken_at)}"
 
 
 class SnapshotFolder:
