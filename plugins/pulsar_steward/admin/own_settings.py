@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.admin.figures import Long
+from pulsar_steward.model.broker_defaults import broker_defaults
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from pulsar_steward.model.broker_defaults import BrokerDefaults
     from pulsar_steward.model.setting import Setting
-
-_GIB = 1 << 30
-_MOST = float(1 << 62)
 
 QUOTAS = (SettingName.SIZE_QUOTA, SettingName.AGE_QUOTA)
 
@@ -90,32 +89,18 @@ def own_settings_in(quotas: str, retention: str) -> dict[SettingName, Setting]:
 
 
 def defaults_in(configuration: Mapping[str, str]) -> dict[SettingName, Setting]:
-    """Defaults in a broker's configuration for what is not set; a default that means "nothing" is absent."""
-    return dict(_defaults(configuration))
+    """What a broker with this configuration does where nothing is set; what means "nothing" is absent."""
+    return dict(_defaults(broker_defaults(configuration)))
 
 
-def _defaults(values: Mapping[str, str]) -> Iterator[tuple[SettingName, Setting]]:
-    policy = values.get("backlogQuotaDefaultRetentionPolicy", "")
-    gigabytes = _number(values, "backlogQuotaDefaultLimitGB")
-    size = int(gigabytes * _GIB) if gigabytes > 0 else int(_number(values, "backlogQuotaDefaultLimitBytes"))
-    age = int(_number(values, "backlogQuotaDefaultLimitSecond"))
-    if policy in set(QuotaPolicy) and size > 0:
-        yield SettingName.SIZE_QUOTA, BacklogQuota(limit_bytes=size, policy=QuotaPolicy(policy))
-    if policy in set(QuotaPolicy) and age > 0:
-        yield SettingName.AGE_QUOTA, BacklogQuota(limit_seconds=age, policy=QuotaPolicy(policy))
-    minutes, megabytes = (
-        int(_number(values, key)) for key in ("defaultRetentionTimeInMinutes", "defaultRetentionSizeInMB")
-    )
+def _defaults(told: BrokerDefaults) -> Iterator[tuple[SettingName, Setting]]:
+    size, age, ttl = told.limit_bytes or 0, told.limit_seconds or 0, told.ttl_seconds or 0
+    if told.policy in set(QuotaPolicy) and size > 0:
+        yield SettingName.SIZE_QUOTA, BacklogQuota(limit_bytes=size, policy=QuotaPolicy(told.policy))
+    if told.policy in set(QuotaPolicy) and age > 0:
+        yield SettingName.AGE_QUOTA, BacklogQuota(limit_seconds=age, policy=QuotaPolicy(told.policy))
+    minutes, megabytes = (max(each or 0, -1) for each in (told.retention_minutes, told.retention_megabytes))
     if minutes or megabytes:
         yield SettingName.RETENTION, Retention(minutes=minutes, megabytes=megabytes)
-    if (seconds := int(_number(values, "ttlDurationDefaultInSeconds"))) > 0:
-        yield SettingName.TTL, TimeToLive(seconds=seconds)
-
-
-def _number(values: Mapping[str, str], key: str) -> float:
-    """A number in the broker's configuration; 0 where it is missing or not usable."""
-    try:
-        number = float(values[key])
-    except (KeyError, ValueError):
-        return 0.0
-    return max(number, -1.0) if abs(number) <= _MOST else 0.0
+    if ttl > 0:
+        yield SettingName.TTL, TimeToLive(seconds=ttl)

@@ -23,10 +23,11 @@ from pulsar_steward.collect.metrics import read_endpoint
 from pulsar_steward.collect.namespace import Placement, read_namespaces
 from pulsar_steward.collect.overview import Overview, look_over
 from pulsar_steward.collect.reading import tables_of, together
-from pulsar_steward.collect.suspected import BUCKET_SERIES, drilled_of, tasks_of, wanted_of
+from pulsar_steward.collect.suspected import drilled_of, tasks_of, wanted_of
 from pulsar_steward.collect.suspects import worst_of
 from pulsar_steward.errors import StewardError
 from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.series import DELAYED_BUCKETS
 from pulsar_steward.model.tables import (
     BROKERS,
     BUNDLES,
@@ -176,7 +177,7 @@ class _Collecting:
         if not tasks:
             return schema_of(DRILLED).empty_table()
         answers = together(self._map_over(_Driller(self._settings, policy), tasks, "suspects"), DRILL_TABLES)
-        return drilled_of(answers[DRILLED.name], answers[OWN_POLICIES.name], reading.samples(BUCKET_SERIES))
+        return drilled_of(answers[DRILLED.name], answers[OWN_POLICIES.name], reading.samples(DELAYED_BUCKETS))
 
     def _meta(self, unread: Sequence[str], failed: Sequence[str]) -> dict[str, object]:
         overview, order = self._overview, self._order

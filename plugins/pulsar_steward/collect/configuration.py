@@ -12,20 +12,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pulsar_steward.model.broker_defaults import KEYS as DEFAULTS_KEYS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 KEPT = frozenset(
     {
+        *DEFAULTS_KEYS,
         "acknowledgmentAtBatchIndexLevelEnabled",
         "backlogQuotaCheckEnabled",
         "backlogQuotaCheckIntervalInSeconds",
-        "backlogQuotaDefaultLimitBytes",
-        "backlogQuotaDefaultLimitGB",
-        "backlogQuotaDefaultLimitSecond",
-        "backlogQuotaDefaultRetentionPolicy",
-        "defaultRetentionSizeInMB",
-        "defaultRetentionTimeInMinutes",
         "delayedDeliveryMaxDelayInMillis",
         "delayedDeliveryMaxNumBuckets",
         "delayedDeliveryTrackerFactoryClassName",
@@ -48,7 +45,6 @@ KEPT = frozenset(
         "numIOThreads",
         "preciseTimeBasedBacklogQuotaCheck",
         "topicLoadTimeoutSeconds",
-        "ttlDurationDefaultInSeconds",
     }
 )
 """Settings that are stored, by their names in ``broker.conf``."""

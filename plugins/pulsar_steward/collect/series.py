@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pulsar_steward.model.series import AGE, AGE_LIMIT, DELAYED_BUCKETS, DELAYED_INDEX, DELAYED_SERIES, SIZE_LIMIT
+
 Kind = Literal["broker", "bookie", "zookeeper"]
 
 _OF_PROCESS = ("jvm_gc_collection_seconds_count", "jvm_gc_collection_seconds_sum", "process_start_time_seconds")
@@ -49,12 +51,12 @@ _OF_NAMESPACE = (
 )
 
 _OF_TOPIC: dict[str, float | None] = {
-    "pulsar_delayed_message_index_bucket_total": 0,
-    "pulsar_delayed_message_index_size_bytes": 0,
-    "pulsar_storage_backlog_age_seconds": -1,
-    "pulsar_storage_backlog_quota_limit": -1,
-    "pulsar_storage_backlog_quota_limit_time": -1,
-    "pulsar_subscription_delayed": 0,
+    DELAYED_BUCKETS: 0,
+    DELAYED_INDEX: 0,
+    AGE: -1,
+    SIZE_LIMIT: -1,
+    AGE_LIMIT: -1,
+    DELAYED_SERIES: 0,
 }
 
 _OF_BOOKIE = ("bookkeeper_server_thread_executor_queue",)

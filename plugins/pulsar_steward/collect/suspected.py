@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 INTERNALS_OF = 4
 """Each request for ledgers and cursors has a long response: only the worst of so many suspects gets one."""
 
-BUCKET_SERIES = "pulsar_delayed_message_index_bucket_total"
-"""The only series that reports the buckets of a delayed index."""
-
 _OWN = ("topic_quota_json", "topic_retention_json", "delayed_buckets")
 
 _DRILLED = rf"""
@@ -86,9 +83,9 @@ def drilled_of(answers: pa.Table, own_policies: pa.Table, buckets: pa.Table) -> 
     """Builds the table `drilled`.
 
     Args:
-        answers: Statistics that owners reported, with the columns of `drilled`.
-        own_policies: Policies that owners reported, columns of `OWN_POLICIES`.
-        buckets: Rows of `metrics` of `BUCKET_SERIES`.
+        answers: What owners said of topics, its columns.
+        own_policies: What they said of policies, columns of `OWN_POLICIES`.
+        buckets: Rows of `metrics` of `DELAYED_BUCKETS`, the only series that tells the buckets of a delayed index.
     """
     with duckdb.connect() as connection:
         for name, rows in (("answers", answers), ("own_policies", own_policies), ("buckets", buckets)):

@@ -83,6 +83,10 @@ def range_holding(ranges: Sequence[BundleRange], position: int) -> BundleRange:
     return ranges[index]
 
 
+BY_TOPIC_COUNT = "topic_count_equally_divide"
+"""The split algorithm that Steward asks for: its halves can be told beforehand; it parts topics wherever they lie."""
+
+
 def halves_by_topic_count(bundle: BundleRange, positions: Sequence[int]) -> tuple[BundleRange, BundleRange] | None:
     """Two ranges that ``topic_count_equally_divide`` makes of a bundle, or None if it would do nothing.
 

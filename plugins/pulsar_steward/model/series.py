@@ -10,4 +10,10 @@ AGE = "pulsar_storage_backlog_age_seconds"
 """Age of the oldest message of the backlog; -1 where the broker does not know."""
 
 DELAYED_SERIES = "pulsar_subscription_delayed"
-"""Delayed messages of a subscription that are not due yet."""
+"""Messages of a subscription that wait for their time."""
+
+DELAYED_INDEX = "pulsar_delayed_message_index_size_bytes"
+"""What the index of a topic's or subscription's delayed messages takes of the broker's memory."""
+
+DELAYED_BUCKETS = "pulsar_delayed_message_index_bucket_total"
+"""Buckets of a subscription's delayed index, of which the one that is being filled is one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.bundles import BY_TOPIC_COUNT, TC_NAMESPACE
 from pulsar_steward.model.numbering import step_id
 from pulsar_steward.model.step import SplitBundle, Step, UnloadBundle
 from pulsar_steward.planners.tc_guards import guarded
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from pulsar_steward.planners.tc_pieces import Piece, Split
     from pulsar_steward.planners.tc_placement import Board
     from pulsar_steward.planners.tc_survey import Survey
-
-SPLIT_ALGORITHM = "topic_count_equally_divide"
-"""The one whose halves can be told beforehand (`halves_by_topic_count`), and that parts topics wherever they lie."""
 
 NO_WAY_BACK = (
     "A split cannot be undone: Pulsar does not join bundles again. Who holds how many coordinators can be brought back"
@@ -62,7 +59,7 @@ def _split_step(split: Split, name: str, after: tuple[str, ...]) -> Step:
             namespace=TC_NAMESPACE,
             bundle=str(piece.range),
             owner=piece.home,
-            algorithm=SPLIT_ALGORITHM,
+            algorithm=BY_TOPIC_COUNT,
             halves=(str(lower.range), str(upper.range)),
         ),
         why=f"Whole bundles cannot even out the coordinators: {_coordinators(piece)} of this one need to part",

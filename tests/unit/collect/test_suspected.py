@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from pulsar_steward.collect.arrow import OWN_POLICIES
 from pulsar_steward.collect.drill import Wanted
-from pulsar_steward.collect.suspected import BUCKET_SERIES, drilled_of, tasks_of, wanted_of
+from pulsar_steward.collect.suspected import drilled_of, tasks_of, wanted_of
 from pulsar_steward.model.bundles import position_of
+from pulsar_steward.model.series import DELAYED_BUCKETS
 from pulsar_steward.model.tables import BUNDLES, DRILLED, METRICS, NAMESPACES, Table
 from pulsar_steward.snapshots.arrow import schema_of
 
@@ -65,7 +66,7 @@ def test_a_topic_stands_beside_its_policies_and_its_buckets() -> None:
         ],
     )
     policies = table(OWN_POLICIES, [{"base": topic("t"), "topic_quota_json": "{}", "topic_retention_json": '{"a":1}'}])
-    sample = {"source": "a:1", "series": BUCKET_SERIES, "topic": one, "subscription": "s"}
+    sample = {"source": "a:1", "series": DELAYED_BUCKETS, "topic": one, "subscription": "s"}
     buckets = table(
         METRICS,
         [

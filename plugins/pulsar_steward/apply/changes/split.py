@@ -6,15 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.admin import calls
 from pulsar_steward.apply.changes.kind import Drifted, Sight
-from pulsar_steward.model.bundles import BundleRange, halves_by_topic_count
+from pulsar_steward.model.bundles import BY_TOPIC_COUNT, BundleRange, halves_by_topic_count
 
 if TYPE_CHECKING:
     from pulsar_steward.admin.calls import Call
     from pulsar_steward.apply.look import Look
     from pulsar_steward.model.step import SplitBundle
-
-BY_TOPIC_COUNT = "topic_count_equally_divide"
-"""The algorithm whose halves can be told beforehand."""
 
 
 class Splitting:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.check import Question
 from pulsar_steward.checks.views import View
+from pulsar_steward.model.broker_defaults import (
+    KEYS,
+    QUOTA_BYTES,
+    QUOTA_GIGABYTES,
+    QUOTA_POLICY,
+    QUOTA_SECONDS,
+    RETENTION_MEGABYTES,
+    RETENTION_MINUTES,
+    TTL_SECONDS,
+    BrokerDefaults,
+)
+from pulsar_steward.model.units import GIB
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answer
@@ -15,26 +26,13 @@ DEFAULTS = Question("select * from broker_defaults cross join defaults_that_diff
 """Question for `cluster`; its answer is decoded by `Defaults.of`."""
 
 
-@dataclass(frozen=True)
-class Defaults:
-    """Defaults of the brokers where nothing is set; None: not read.
+class Defaults(BrokerDefaults, frozen=True, kw_only=True):
+    """What most brokers do where nothing is set; None: it was not read.
 
     Attributes:
-        limit_bytes: Size quota; under 0: none.
-        limit_seconds: Age quota; 0 or under: none.
-        policy: Action when a quota is exceeded.
-        retention_minutes: Retention in time; -1: unlimited.
-        retention_megabytes: Retention in size; -1: unlimited. Both 0: nothing is retained.
-        ttl_seconds: Time to live; 0: none.
-        differing: Names of the defaults that brokers do not agree on, and that apply to some namespace.
+        differing: Names of those that brokers do not agree on, and that some namespace rests on.
     """
 
-    limit_bytes: int | None = None
-    limit_seconds: int | None = None
-    policy: str | None = None
-    retention_minutes: int | None = None
-    retention_megabytes: int | None = None
-    ttl_seconds: int | None = None
     differing: tuple[str, ...] = ()
 
     @classmethod
@@ -43,8 +41,8 @@ class Defaults:
         return cls(**{**answer.one, "differing": tuple(answer.one["differing"])})
 
     def unknown(self, *names: str) -> str | None:
-        """Reason why nothing is known of namespaces with these defaults; None if all of them are known."""
-        missing = [each.name for each in fields(self) if each.name in names and getattr(self, each.name) is None]
+        """Why nothing can be said of namespaces that rest on these defaults; None where all are known."""
+        missing = [name for name in self.__struct_fields__ if name in names and getattr(self, name) is None]
         if missing:
             return f"What brokers do where a namespace sets nothing was not read: {', '.join(missing)}."
         differing = [name for name in names if name in self.differing]
@@ -54,12 +52,6 @@ class Defaults:
             f"Brokers differ in what they do where a namespace sets nothing ({', '.join(differing)}): what most of them"
             " do was looked at, and a topic is under what its own broker does."
         )
-
-
-GIGABYTES, BYTES = "backlogQuotaDefaultLimitGB", "backlogQuotaDefaultLimitBytes"
-SECONDS, POLICY = "backlogQuotaDefaultLimitSecond", "backlogQuotaDefaultRetentionPolicy"
-RETENTION_MINUTES, RETENTION_MB = "defaultRetentionTimeInMinutes", "defaultRetentionSizeInMB"
-TTL = "ttlDurationDefaultInSeconds"
 
 
 def _value(key: str) -> str:
@@ -75,21 +67,20 @@ def _whole(key: str) -> str:
 
 
 _DEFAULTS = f"""
-    -- The size in gigabytes, if above 0, takes precedence over that in bytes.
-    case when {_number(GIGABYTES)} > 0 then try_cast(trunc({_number(GIGABYTES)} * 1024 ** 3) as bigint)
-        else {_whole(BYTES)} end as limit_bytes,
-    {_whole(SECONDS)} as limit_seconds,
-    {_value(POLICY)} as policy,
+    -- The size in gigabytes, where it is above 0, goes before that in bytes.
+    case when {_number(QUOTA_GIGABYTES)} > 0 then try_cast(trunc({_number(QUOTA_GIGABYTES)} * {GIB}) as bigint)
+        else {_whole(QUOTA_BYTES)} end as limit_bytes,
+    {_whole(QUOTA_SECONDS)} as limit_seconds,
+    {_value(QUOTA_POLICY)} as policy,
     {_whole(RETENTION_MINUTES)} as retention_minutes,
-    {_whole(RETENTION_MB)} as retention_megabytes,
-    {_whole(TTL)} as ttl_seconds
+    {_whole(RETENTION_MEGABYTES)} as retention_megabytes,
+    {_whole(TTL_SECONDS)} as ttl_seconds
 """
 
 BROKER_DEFAULTS = f"""
 with told as (
     select key, value, count(*) as brokers from configuration
-    where value is not null and key in (
-        '{GIGABYTES}', '{BYTES}', '{SECONDS}', '{POLICY}', '{RETENTION_MINUTES}', '{RETENTION_MB}', '{TTL}')
+    where value is not null and key in ({", ".join(f"'{key}'" for key in KEYS)})
     group by key, value),
 usual as (select key, first(value order by brokers desc, value) as value from told group by key)
 select {_DEFAULTS} from usual

@@ -8,10 +8,10 @@ from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question, Scope
 from pulsar_steward.checks.delayed.trackers import BUCKET_TRACKER, TRACKER
-from pulsar_steward.checks.delayed.views import BUCKET_SERIES
 from pulsar_steward.checks.delayed.waiting import GAP_CLUSTER, GAP_SHARDS, gap
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.series import DELAYED_BUCKETS
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -88,7 +88,7 @@ def _uncounted(blind: int) -> str | None:
     if not blind:
         return None
     return (
-        f"The buckets of {blind:,} subscriptions with delayed messages are told neither by {BUCKET_SERIES} nor by the"
+        f"The buckets of {blind:,} subscriptions with delayed messages are told neither by {DELAYED_BUCKETS} nor by the"
         " properties of their cursors: they may be kept by the in-memory tracker."
     )
 

@@ -13,6 +13,7 @@ from pulsar_steward.checks.delayed.waiting import BY_BROKER, GAP_CLUSTER, GAP_SH
 from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.series import DELAYED_INDEX
 from pulsar_steward.model.units import bytes_in_words
 
 if TYPE_CHECKING:
@@ -36,9 +37,9 @@ class DelayedIndexMemoryPolicy(Section):
     )
 
 
-TOLD = """
+TOLD = f"""
 select source as broker, sum(try_cast(trunc(value) as bigint))::bigint as bytes from metrics
-where series = 'pulsar_delayed_message_index_size_bytes' and subscription is null and value > 0 and of_users(topic)
+where series = '{DELAYED_INDEX}' and subscription is null and value > 0 and of_users(topic)
 group by source
 """
 

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, LookBack, Question, Scope
 from pulsar_steward.checks.delayed.waiting import GAP_CLUSTER, GAP_SHARDS, gap, tally
+from pulsar_steward.model.broker_defaults import TTL_SECONDS
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.series import DELAYED_SERIES
@@ -147,7 +148,7 @@ def _unknown_ttl(blind: Row) -> str | None:
         return None
     return (
         f"The time to live of {blind['count']:,} namespaces with delayed messages is not known, {blind['namespace']}"
-        " among them: neither its policies nor ttlDurationDefaultInSeconds were read."
+        f" among them: neither its policies nor {TTL_SECONDS} were read."
     )
 
 

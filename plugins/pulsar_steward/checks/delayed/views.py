@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pulsar_steward.checks.views import View
-from pulsar_steward.model.series import AGE, DELAYED_SERIES
+from pulsar_steward.model.broker_defaults import TTL_SECONDS
+from pulsar_steward.model.series import AGE, DELAYED_BUCKETS, DELAYED_SERIES
 
-BUCKET_SERIES = "pulsar_delayed_message_index_bucket_total"
 BUCKET_PROPERTY = r"#pulsar\.internal\.delayed\.bucket"
 """Pattern of the names of a cursor's properties that are buckets."""
 
@@ -36,7 +36,7 @@ group by topic, subscription, broker
 _BUCKETS = f"""
 with told as (
     select topic, subscription, source as broker, greatest(try_cast(trunc(value) as integer) - 1, 0) as buckets
-    from metrics where series = '{BUCKET_SERIES}' and subscription is not null),
+    from metrics where series = '{DELAYED_BUCKETS}' and subscription is not null),
 asked as (
     select topic, subscription, broker, case when delayed_buckets is not null then greatest(delayed_buckets - 1, 0)
         when cursor_properties_json is not null
@@ -61,8 +61,8 @@ VIEWS = (
     # else the brokers' default; where these differ, a time to live rather than none, and no bound rather than one.
     View(
         "delayed_bounds",
-        """with usual as (
-            select (select max(try_cast(trim(value) as bigint)) from setting('ttlDurationDefaultInSeconds')) as ttl,
+        f"""with usual as (
+            select (select max(try_cast(trim(value) as bigint)) from setting('{TTL_SECONDS}')) as ttl,
                 coalesce((select min(try_cast(trim(value) as bigint))
                     from setting('delayedDeliveryMaxDelayInMillis')), 0) as longest),
         documents as (

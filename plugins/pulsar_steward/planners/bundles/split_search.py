@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from pulsar_steward.model.bundles import BY_TOPIC_COUNT
 from pulsar_steward.model.numbering import step_id
 from pulsar_steward.model.step import SplitBundle, Step, Touched
 from pulsar_steward.model.units import counted
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from pulsar_steward.planners.bundles.excess import Dominant, Limits
     from pulsar_steward.planners.bundles.facts import Suspect
     from pulsar_steward.planners.scene import Scene
-
-ALGORITHM = "topic_count_equally_divide"
-"""The one whose halves can be told beforehand (`halves_by_topic_count`)."""
 
 NO_WAY_BACK = (
     "A split cannot be undone: Pulsar does not join bundles again. Both halves stay on their broker, and can be moved"
@@ -132,7 +130,7 @@ class Search:
                 namespace=self.namespace,
                 bundle=str(piece.range),
                 owner=piece.owner,
-                algorithm=ALGORITHM,
+                algorithm=BY_TOPIC_COUNT,
                 halves=(str(lower.range), str(upper.range)),
             ),
             why=f"It carries {excess.words} bundle of {self.namespace}",

@@ -6,26 +6,21 @@ of kind `destination_storage` the broker uses `limitSize` alone (`limit` before 
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from pulsar_steward.model.broker_defaults import KEYS, broker_defaults, most_frequent
 from pulsar_steward.model.tables import CONFIGURATION, DRILLED, NAMESPACES
+from pulsar_steward.model.units import MIB
 from pulsar_steward.report.checkup.measures.data import SetBy
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Mapping
 
     from pulsar_steward.snapshots.read import Snapshot
 
 T = TypeVar("T")
-
-MIB = 1024**2
-GIB = 1024**3
-
-GIGABYTES, BYTES = "backlogQuotaDefaultLimitGB", "backlogQuotaDefaultLimitBytes"
-RETENTION = "defaultRetentionSizeInMB"
 
 
 class InForce(msgspec.Struct, frozen=True):
@@ -99,36 +94,20 @@ def _of_topic(row: Mapping[str, Any], limits: InForce) -> InForce:
 
 
 def _defaults(snapshot: Snapshot) -> InForce:
-    """Defaults of most brokers; a size in gigabytes above 0 takes precedence over that in bytes."""
-    filters = [("key", "in", {GIGABYTES, BYTES, RETENTION})]
-    rows = snapshot.table(CONFIGURATION, ["key", "value"], filters).to_pylist()
-    gigabytes, size, retention = (
-        _most_frequent(row["value"] for row in rows if row["key"] == key) for key in (GIGABYTES, BYTES, RETENTION)
-    )
-    quota = gigabytes * GIB if gigabytes is not None and gigabytes > 0 else size
+    """Those of most brokers."""
+    rows = snapshot.table(CONFIGURATION, ["key", "value"], [("key", "in", set(KEYS))]).to_pylist()
+    told = broker_defaults(most_frequent((row["key"], row["value"]) for row in rows))
     return InForce(
-        quota_bytes=_limit(quota),
-        quota_by=None if quota is None else "default",
-        retention_bytes=_limit(retention, MIB),
-        retention_by=None if retention is None else "default",
+        quota_bytes=_limit(told.limit_bytes),
+        quota_by=None if told.limit_bytes is None else "default",
+        retention_bytes=_limit(told.retention_megabytes, MIB),
+        retention_by=None if told.retention_megabytes is None else "default",
     )
 
 
-def _most_frequent(values: Iterable[str | None]) -> float | None:
-    counts = Counter(number for number in map(_number, values) if number is not None)
-    return max(counts, key=lambda number: (counts[number], -number), default=None)
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        return None if text is None else float(text)
-    except ValueError:
-        return None
-
-
-def _limit(size: float | None, unit: int = 1) -> int | None:
-    """Limit in bytes; None for a value under 0, which means no limit."""
-    return None if size is None or size < 0 else int(size * unit)
+def _limit(size: int | None, unit: int = 1) -> int | None:
+    """Bytes; under 0 there is no limit."""
+    return None if size is None or size < 0 else size * unit
 
 
 def _decoded(text: str | None, kind: type[T]) -> T | None:

@@ -1,0 +1,97 @@
+"""What brokers do where nothing is set about quota, retention and expiry: the keys of their configuration, read.
+
+The checks read the same keys in SQL (`pulsar_steward.checks.backlog.defaults`), by the constants here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.model.units import GIB
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+QUOTA_GIGABYTES = "backlogQuotaDefaultLimitGB"
+"""The size quota in powers of 1024; where it is above 0 it goes before `QUOTA_BYTES`."""
+QUOTA_BYTES = "backlogQuotaDefaultLimitBytes"
+QUOTA_SECONDS = "backlogQuotaDefaultLimitSecond"
+QUOTA_POLICY = "backlogQuotaDefaultRetentionPolicy"
+RETENTION_MINUTES = "defaultRetentionTimeInMinutes"
+RETENTION_MEGABYTES = "defaultRetentionSizeInMB"
+TTL_SECONDS = "ttlDurationDefaultInSeconds"
+
+KEYS = (
+    QUOTA_GIGABYTES,
+    QUOTA_BYTES,
+    QUOTA_SECONDS,
+    QUOTA_POLICY,
+    RETENTION_MINUTES,
+    RETENTION_MEGABYTES,
+    TTL_SECONDS,
+)
+
+_MOST = 1 << 62
+"""What Pulsar keeps in a long; a larger number is nothing that it could go by."""
+
+
+class BrokerDefaults(msgspec.Struct, frozen=True, kw_only=True):
+    """What a broker does where nothing is set; None: it does not tell, or what it tells is no number.
+
+    Attributes:
+        limit_bytes: Size quota; under 0: none.
+        limit_seconds: Age quota; 0 or under: none.
+        policy: What happens when a quota is exceeded, as the broker writes it.
+        retention_minutes: Retention in time; -1: unlimited.
+        retention_megabytes: Retention in size; -1: unlimited. Both 0: nothing is retained.
+        ttl_seconds: Time to live; 0: none.
+    """
+
+    limit_bytes: int | None = None
+    limit_seconds: int | None = None
+    policy: str | None = None
+    retention_minutes: int | None = None
+    retention_megabytes: int | None = None
+    ttl_seconds: int | None = None
+
+
+def broker_defaults(configuration: Mapping[str, str]) -> BrokerDefaults:
+    """The defaults of a broker that runs with this configuration."""
+    return BrokerDefaults(
+        limit_bytes=_size(configuration),
+        limit_seconds=_whole(_number(configuration, QUOTA_SECONDS)),
+        policy=configuration.get(QUOTA_POLICY),
+        retention_minutes=_whole(_number(configuration, RETENTION_MINUTES)),
+        retention_megabytes=_whole(_number(configuration, RETENTION_MEGABYTES)),
+        ttl_seconds=_whole(_number(configuration, TTL_SECONDS)),
+    )
+
+
+def most_frequent(told: Iterable[tuple[str, str | None]]) -> dict[str, str]:
+    """The value of each key that most brokers tell; of equally frequent ones the lowest text."""
+    counts: dict[str, Counter[str]] = {}
+    for key, value in told:
+        if value is not None:
+            counts.setdefault(key, Counter())[value] += 1
+    return {key: min(found, key=lambda value: (-found[value], value)) for key, found in counts.items()}
+
+
+def _size(configuration: Mapping[str, str]) -> int | None:
+    gigabytes = _number(configuration, QUOTA_GIGABYTES)
+    if gigabytes is not None and gigabytes > 0:
+        return _whole(gigabytes * GIB)
+    return _whole(_number(configuration, QUOTA_BYTES))
+
+
+def _number(configuration: Mapping[str, str], key: str) -> float | None:
+    try:
+        return float(configuration[key])
+    except (KeyError, ValueError):
+        return None
+
+
+def _whole(number: float | None) -> int | None:
+    return None if number is None or not abs(number) <= _MOST else int(number)

@@ -1,0 +1,58 @@
+"""What brokers do where nothing is set: one reading for the planners, the guards and the check-up."""
+
+from __future__ import annotations
+
+import pytest
+
+from pulsar_steward.admin.own_settings import defaults_in
+from pulsar_steward.model.broker_defaults import KEYS, BrokerDefaults, broker_defaults, most_frequent
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
+
+TOLD = {
+    "backlogQuotaDefaultLimitGB": "2.5",
+    "backlogQuotaDefaultLimitBytes": "700",
+    "backlogQuotaDefaultLimitSecond": "60",
+    "backlogQuotaDefaultRetentionPolicy": "producer_exception",
+    "defaultRetentionTimeInMinutes": "-1",
+    "defaultRetentionSizeInMB": "10",
+    "ttlDurationDefaultInSeconds": " 3600 ",
+}
+
+
+def test_what_is_told() -> None:
+    """The size in gigabytes goes before that in bytes, where it is above 0."""
+    assert set(TOLD) == set(KEYS)
+    assert broker_defaults(TOLD) == BrokerDefaults(
+        limit_bytes=5 << 29,
+        limit_seconds=60,
+        policy="producer_exception",
+        retention_minutes=-1,
+        retention_megabytes=10,
+        ttl_seconds=3600,
+    )
+    assert broker_defaults({**TOLD, "backlogQuotaDefaultLimitGB": "0"}).limit_bytes == 700
+
+
+@pytest.mark.parametrize("value", ["", "much", "nan", "inf", "1e300", str(1 << 63)])
+def test_what_is_no_number_is_not_known(value: str) -> None:
+    """And so is never taken for a limit, nor for none."""
+    numbers = [key for key in KEYS if key != "backlogQuotaDefaultRetentionPolicy"]
+    assert broker_defaults(dict.fromkeys(numbers, value)) == BrokerDefaults() == broker_defaults({})
+
+
+def test_as_settings() -> None:
+    """What means "nothing" is absent."""
+    policy = QuotaPolicy.REFUSE
+    assert defaults_in(TOLD) == {
+        SettingName.SIZE_QUOTA: BacklogQuota(limit_bytes=5 << 29, policy=policy),
+        SettingName.AGE_QUOTA: BacklogQuota(limit_seconds=60, policy=policy),
+        SettingName.RETENTION: Retention(minutes=-1, megabytes=10),
+        SettingName.TTL: TimeToLive(seconds=3600),
+    }
+    assert defaults_in({**dict.fromkeys(KEYS, "0"), "backlogQuotaDefaultRetentionPolicy": policy}) == {}
+
+
+def test_the_value_of_most_brokers() -> None:
+    """Of equally frequent ones the lowest text; as the checks' SQL has it."""
+    told = [("a", "2"), ("a", "2"), ("a", "1"), ("b", "9"), ("b", "10"), ("c", None)]
+    assert most_frequent(told) == {"a": "2", "b": "10"}
