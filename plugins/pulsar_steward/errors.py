@@ -10,11 +10,13 @@
     │   ├── NotInLedger          ... does not hold the plan, batch or approval asked for
     │   └── LedgerTampered       ... is not what was written: somebody changed, removed or inserted a row
     ├── InvalidName              a name from outside that cannot be a part of a path of the admin API
+    ├── NobodyAnswered           no broker that the cluster lists could be read
     ├── LeaseLost                another writer holds the cluster, or this one's lease ran out
     ├── Refused                  the gate stays shut: what was asked for was not approved, or is no longer
     │   └── Halted               ... or a person stopped all changes of the cluster
     └── AdminError               a call to the Pulsar admin API that did not answer as hoped
         ├── Unreachable          no connection: refused, reset, or the name does not resolve
+        │   └── TlsFailed        ... or none that both sides trust
         ├── TimedOut             no answer in time: the call may still take effect
         ├── BrokenAnswer         an answer that cannot be read: cut short, not JSON, wrong shape
         ├── RedirectRefused      a redirect to a host outside the cluster, or in circles
@@ -83,6 +85,10 @@ class InvalidName(StewardError, ValueError):
     """A name from outside that cannot be a part of a path of the admin API: it would name another resource."""
 
 
+class NobodyAnswered(StewardError):
+    """No broker that the cluster lists could be read."""
+
+
 class LeaseLost(StewardError):
     """Another writer holds the cluster's lease, or this writer's lease expired."""
 
@@ -118,6 +124,10 @@ class AdminError(StewardError):
 
 class Unreachable(AdminError):
     """No connection: refused, reset before a response, or the name does not resolve."""
+
+
+class TlsFailed(Unreachable):
+    """No connection that both sides trust; the call may have been sent by then."""
 
 
 class TimedOut(AdminError):

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pulsar_steward.errors import PolicyError, StewardError
+from pulsar_steward.model.job_log import AS_RECORDS, JobRecord, is_progress
 from pulsar_steward.policy.load import load_policy, parse_policy
 
 if TYPE_CHECKING:
@@ -48,14 +52,31 @@ def _written(arguments: argparse.Namespace) -> Policy:
     return load_policy(arguments.policy)
 
 
+class _AsRecords(logging.Formatter):
+    """Log records as the command line reads them."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        error: StewardError | None = getattr(record, "ended_by", None)
+        told = JobRecord(
+            words=super().format(record) if error is None else str(error),
+            progress=error is None and is_progress(record.name),
+            error=None if error is None else type(error).__name__,
+        )
+        return msgspec.json.encode(told).decode()
+
+
 def run(job: Callable[[], str]) -> int:
     """Runs a job, prints its result as the last line, and logs an expected error in one line; returns the exit code."""
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    if os.environ.get(AS_RECORDS):
+        for handler in logging.getLogger().handlers:
+            handler.setFormatter(_AsRecords())
     logging.getLogger("py4j").setLevel(logging.WARNING)
     try:
         made = job()
     except StewardError as error:
-        log.error("%s: %s", type(error).__name__, error)  # noqa: TRY400 - an expected error needs no stack trace
+        # An expected error needs no stack trace.
+        log.error("%s: %s", type(error).__name__, error, extra={"ended_by": error})  # noqa: TRY400 - as above
         return 1
     sys.stdout.write(f"{made}\n")
     sys.stdout.flush()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import requests
 from urllib3 import exceptions as urllib3_errors
 
-from pulsar_steward.errors import AdminError, BrokenAnswer, TimedOut, Unreachable
+from pulsar_steward.errors import AdminError, BrokenAnswer, TimedOut, TlsFailed, Unreachable
 
 
 class NeverSent(Unreachable):
@@ -21,8 +21,8 @@ _WORDS: tuple[tuple[type[Exception], type[AdminError], str], ...] = (
     (requests.Timeout, TimedOut, "no answer within the time limit"),
     (urllib3_errors.TimeoutError, TimedOut, "the answer stopped within the time limit"),
     (TimeoutError, TimedOut, "the answer did not end within the total time limit"),
-    # No `NeverSent`: TLS can also fail once the call has been sent, and the error does not show which.
-    (requests.exceptions.SSLError, Unreachable, "TLS failed: check the certificate and `ca_file`"),
+    # No `NeverSent`: TLS can also fail once the call has been sent, and the error does not tell.
+    (requests.exceptions.SSLError, TlsFailed, "TLS failed: check the certificate and `ca_file`"),
     (urllib3_errors.ProtocolError, BrokenAnswer, "the answer was cut short"),
     (urllib3_errors.DecodeError, BrokenAnswer, "the answer's compression cannot be read"),
     (requests.ConnectionError, Unreachable, "the connection broke before an answer came"),

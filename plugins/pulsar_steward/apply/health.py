@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pulsar_steward.apply.look import Look
+    from pulsar_steward.ledger.rows import StepOutcome
     from pulsar_steward.model.step import BundleChange
     from pulsar_steward.policy.health import HealthPolicy
 
@@ -71,6 +72,23 @@ class Vitals(msgspec.Struct, frozen=True, kw_only=True):
     def backlog(self) -> int:
         """Messages of the watched topics' backlogs."""
         return sum(topic.backlog for topic in self.topics.values())
+
+
+class _RecordedHealth(msgspec.Struct, frozen=True):
+    level: Level
+
+
+class _RecordedProof(msgspec.Struct, frozen=True):
+    health: _RecordedHealth | None = None
+
+
+def recorded_level(outcome: StepOutcome) -> Level | None:
+    """How what a step touched did after it, as the ledger has it; None: nothing was watched, or it cannot be read."""
+    try:
+        health = msgspec.convert(outcome.proof, _RecordedProof).health
+    except msgspec.ValidationError:
+        return None
+    return health.level if health else None
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):

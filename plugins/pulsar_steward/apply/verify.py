@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.apply.changes import kind_of
 from pulsar_steward.apply.gate import answer_of
-from pulsar_steward.apply.health import Level
+from pulsar_steward.apply.health import Level, recorded_level
 from pulsar_steward.errors import AdminError
 from pulsar_steward.ledger.rows import Decision, Outcome, Proof
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of, tc_topic
@@ -68,7 +68,7 @@ def _faults(look: Look, batch: Batch, outcomes: Sequence[StepOutcome]) -> tuple[
         if outcome.outcome is not Outcome.DONE:
             faults.append(f"{outcome.step_id} {outcome.outcome}: {outcome.reason}")
             continue
-        if outcome.proof.get("health", {}).get("level") == Level.WORSE:
+        if recorded_level(outcome) is Level.WORSE:
             faults.append(f"{outcome.step_id} was done, and did harm: {outcome.reason}")
         words, there = _shown(look, batch, outcome.step_id, outcomes)
         shown[outcome.step_id] = words

@@ -178,16 +178,18 @@ class Judgement:
     """Result of a check for a snapshot.
 
     Attributes:
-        findings: The worst problems that it found; at most `MAX_FINDINGS`.
-        more: Number of further ones that are not listed.
-        quiet: Sentence for the case that there are none, with what was checked.
-        cannot_tell: Reason why the check cannot judge this cluster at all; None if it can.
+        findings: The troubles that it found, the worst ones; at most `MAX_FINDINGS`.
+        more: How many further ones there are, that are not listed.
+        quiet: Where there are none, what it looked at, in a sentence.
+        cannot_tell: Why the check cannot judge this cluster at all; None where it can.
+        broke: Whether that is because the check itself failed, which is a defect: on the next try it may say something.
     """
 
     findings: tuple[Finding, ...] = ()
     more: int = 0
     quiet: str = "Nothing was found."
     cannot_tell: str | None = None
+    broke: bool = False
 
 
 class Scope(enum.Enum):

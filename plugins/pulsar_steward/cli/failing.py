@@ -6,7 +6,19 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from pulsar_steward.errors import AdminError, StewardError
+from pulsar_steward.errors import (
+    BrokenAnswer,
+    NobodyAnswered,
+    NotAllowed,
+    NotFound,
+    RedirectRefused,
+    ServerError,
+    StewardError,
+    TimedOut,
+    TlsFailed,
+    TooManyRequests,
+    Unreachable,
+)
 
 if TYPE_CHECKING:
     from typing import Final
@@ -14,21 +26,20 @@ if TYPE_CHECKING:
 COULD_NOT_LOOK: Final = 2
 INTERRUPTED: Final = 130
 
-REMEDIES = {
-    "NotAllowed": "give a superuser's token by --token-file",
-    "TimedOut": "that broker is slow or stuck: ask another one by a further --admin-url, or raise the time limits in"
+REMEDIES: dict[type[StewardError], str] = {
+    NotAllowed: "give a superuser's token by --token-file",
+    TimedOut: "that broker is slow or stuck: ask another one by a further --admin-url, or raise the time limits in"
     " the policy's section `admin`",
-    "RedirectRefused": "give the brokers' own addresses by --admin-url",
-    "NotFound": "is this the admin port of a Pulsar broker (8080 or 8443 by default)?",
-    "BrokenAnswer": "is this the admin port of a Pulsar broker (8080 or 8443 by default)?",
-    "ServerError": "look into that broker's log, or ask another one by a further --admin-url",
-    "TooManyRequests": "try again later, or ask another broker by a further --admin-url",
-    "Unreachable": "check --admin-url, that the broker runs, and that no firewall lies between",
-    "NobodyAnswered": "every listed broker has to be reachable from here: check names, firewalls and the token",
+    RedirectRefused: "give the brokers' own addresses by --admin-url",
+    NotFound: "is this the admin port of a Pulsar broker (8080 or 8443 by default)?",
+    BrokenAnswer: "is this the admin port of a Pulsar broker (8080 or 8443 by default)?",
+    ServerError: "look into that broker's log, or ask another one by a further --admin-url",
+    TooManyRequests: "try again later, or ask another broker by a further --admin-url",
+    TlsFailed: "give the certificate of the brokers' authority by --ca-file",
+    Unreachable: "check --admin-url, that the broker runs, and that no firewall lies between",
+    NobodyAnswered: "every listed broker has to be reachable from here: check names, firewalls and the token",
 }
-"""Remedy for an error, by the name of its class."""
-
-TLS_REMEDY = "give the certificate of the brokers' authority by --ca-file"
+"""What to do about an error, by its class, or else by the nearest one that it is derived from."""
 
 
 class JobFailed(StewardError):
@@ -41,20 +52,18 @@ def in_one_line(error: StewardError) -> str:
 
 
 def remedy_of(error: StewardError) -> str:
-    """Remedy for an error; empty if its own message has one."""
-    names = [kind.__name__ for kind in type(error).__mro__]
-    if not isinstance(error, AdminError) and names[0] not in REMEDIES:
-        return ""
-    return _remedy(str(error), next((name for name in names if name in REMEDIES), ""))
+    """What to do about an error; empty where its own words say it."""
+    return _remedy(type(error))
 
 
-def with_remedy(words: str, kind: str) -> str:
-    """Message for an error class of this name, with the remedy."""
-    return _joined(words, _remedy(words, kind))
+def job_failure(words: str, error: str) -> str:
+    """What a job said of the error that ended it, which it tells by the name of its class, and what to do about it."""
+    kinds = {kind.__name__: kind for kind in REMEDIES}
+    return _joined(words, _remedy(kinds.get(error, StewardError)))
 
 
-def _remedy(words: str, kind: str) -> str:
-    return TLS_REMEDY if "TLS failed" in words else REMEDIES.get(kind, "")
+def _remedy(kind: type[StewardError]) -> str:
+    return next((REMEDIES[each] for each in kind.__mro__ if each in REMEDIES), "")
 
 
 def _joined(words: str, remedy: str) -> str:

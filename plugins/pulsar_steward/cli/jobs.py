@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -12,17 +11,14 @@ from collections import deque
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from pulsar_steward.cli.failing import JobFailed, with_remedy
-from pulsar_steward.cli.saying import progress_in
+from pulsar_steward.cli.failing import JobFailed, job_failure
+from pulsar_steward.model.job_log import AS_RECORDS, job_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pulsar_steward.cli.saying import Say
-
-_FAILED = re.compile(r"\S+ \S+ ERROR steward_spark (\w+): (.*)")
-"""Log line of an expected error in a job (`steward_spark.command.run`)."""
 
 _LAST_LINES = 3
 _PATIENCE_SECONDS = 10
@@ -57,7 +53,7 @@ def _started(command: Sequence[str], environment: Mapping[str, str], output: int
     """Starts a process in a group of its own, as Spark starts Java as a child; ends the whole group."""
     process = subprocess.Popen(  # noqa: S603 - Python itself, with arguments made here
         command,
-        env=dict(environment),
+        env={**environment, AS_RECORDS: "1"},
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=subprocess.PIPE,
@@ -87,12 +83,15 @@ def _followed(lines: Iterable[str], say: Say) -> list[str]:
     errors: list[str] = []
     last: deque[str] = deque(maxlen=_LAST_LINES)
     for line in map(str.rstrip, lines):
-        if words := progress_in(line):
-            say(words)
-        if failed := _FAILED.match(line):
-            errors.append(with_remedy(failed[2], failed[1]))
-        if line:
-            last.append(line)
+        record = job_record(line)
+        if record is None:
+            last.extend([line] if line else [])
+            continue
+        if record.progress:
+            say(record.words)
+        if record.error is not None:
+            errors.append(job_failure(record.words, record.error))
+        last.extend(record.words.splitlines())
     return errors[-1:] or list(last)
 
 

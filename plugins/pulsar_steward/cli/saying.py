@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -22,10 +21,6 @@ STANDARD_OUTPUT = "-"
 
 Say = Callable[[str], None]
 """Function that reports progress."""
-
-_LOGGED = re.compile(
-    r"\S+ \S+ (?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (?:steward_spark|pulsar_steward\.collect)\.\w+ (.*)"
-)
 
 
 def tell(words: object, *, err: bool = False) -> None:
@@ -69,9 +64,3 @@ def progress() -> Iterator[Say]:
         return
     with console.status("starting") as status:
         yield lambda words: status.update(Text(shown(words), overflow="ellipsis", no_wrap=True))
-
-
-def progress_in(line: str) -> str | None:
-    """Progress message in a line of a job's log, or None."""
-    said = _LOGGED.match(line)
-    return said[1] if said else None

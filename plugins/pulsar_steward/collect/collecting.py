@@ -25,7 +25,7 @@ from pulsar_steward.collect.overview import Overview, look_over
 from pulsar_steward.collect.reading import tables_of, together
 from pulsar_steward.collect.suspected import drilled_of, tasks_of, wanted_of
 from pulsar_steward.collect.suspects import worst_of
-from pulsar_steward.errors import StewardError
+from pulsar_steward.errors import NobodyAnswered
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.series import DELAYED_BUCKETS
 from pulsar_steward.model.tables import (
@@ -69,10 +69,6 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     taken_at: datetime
     policy: CollectPolicy = CollectPolicy()
-
-
-class NobodyAnswered(StewardError):
-    """No broker that the cluster lists could be read."""
 
 
 def collect(

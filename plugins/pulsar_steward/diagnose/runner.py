@@ -18,12 +18,9 @@ if TYPE_CHECKING:
     from pulsar_steward.parallel import MapOver
     from pulsar_steward.policy.schema import Policy
 
-__all__ = ["DEFECT", "CheckResult", "SnapshotSources", "judged", "run_checks"]
+__all__ = ["CheckResult", "SnapshotSources", "judged", "run_checks"]
 
 log = logging.getLogger(__name__)
-
-DEFECT = "The check itself failed, which is a defect: "
-"""Prefix of the reason of a verdict that another run may change."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +75,14 @@ def asker_of(check: Check, about: About, policy: Policy) -> Asker:
 def judged(check: Check, asker: Asker, answers: Answers | NoAnswer) -> CheckResult:
     """Judgement of a check on the answers to its questions; "cannot tell" if it fails."""
     if isinstance(answers, NoAnswer):
-        return CheckResult(check, Judgement(cannot_tell=f"{DEFECT}{answers}"))
+        return CheckResult(check, _broken(str(answers)))
     try:
         return CheckResult(check, check.judge(answers, asker.context))
     except Exception as error:
         log.exception("%s is broken on this snapshot", check.check_id)
         first_line = str(error).partition("\n")[0]
-        return CheckResult(check, Judgement(cannot_tell=f"{DEFECT}{type(error).__name__}: {first_line}"))
+        return CheckResult(check, _broken(f"{type(error).__name__}: {first_line}"))
+
+
+def _broken(words: str) -> Judgement:
+    return Judgement(cannot_tell=f"The check itself failed, which is a defect: {words}", broke=True)

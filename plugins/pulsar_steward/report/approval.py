@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.apply.changes import kind_of
 from pulsar_steward.checks.registry import BY_ID
+from pulsar_steward.guard.age_room import AgeRoom
+from pulsar_steward.guard.quota_room import QuotaRoom
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import BacklogQuota, SettingName, in_words
@@ -17,6 +19,7 @@ from pulsar_steward.report.markdown import bullets, codes, table, text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pulsar_steward.guard.kinds import Guard
     from pulsar_steward.ledger.rows import RecordedAnswer
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.model.plan import Batch, Plan
@@ -129,8 +132,8 @@ def _lost_at_once(step: Step) -> str:
         return f"of what is stored and consumed {many} is deleted, and cannot be read again"
     if change.evicts_by_size:
         return _evicted(loss or Loss(messages=0))
-    guard = "age_room" if change.name is SettingName.AGE_QUOTA else "quota_room"
-    said = [result.reason for result in step.guards if result.guard == guard]
+    room: type[Guard] = AgeRoom if change.name is SettingName.AGE_QUOTA else QuotaRoom
+    said = [result.reason for result in step.guards if result.guard == room.name]
     return "; ".join(said) or "what is older than it, and not consumed, is gone once it is set"
 
 

@@ -25,6 +25,7 @@ from pulsar_steward.errors import (
     ServerError,
     StatusError,
     TimedOut,
+    TlsFailed,
     TooManyRequests,
     Unreachable,
 )
@@ -161,7 +162,7 @@ def test_https_towards_plain_http_says_that_tls_failed(
 ) -> None:
     """A wrong scheme is named as what it is."""
     error = fault(transport(f"https://{broker.id}", read_attempts=1))
-    assert isinstance(error, Unreachable)
+    assert isinstance(error, TlsFailed)
     assert "TLS failed" in error.reason
 
 

@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import psutil
 import pytest
 
@@ -38,6 +39,7 @@ from pulsar_steward.cli.places import need_java, page_of, project_files, spark_a
 from pulsar_steward.cli.saying import progress
 from pulsar_steward.collect.waiting import Waiting
 from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.model.job_log import JobRecord
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.unit.report_checkup.snapshots import skewed, written
@@ -50,7 +52,11 @@ if TYPE_CHECKING:
     Steward = Callable[..., Ended]
 
 TOKEN = "made.up-token_of-a.superuser"
-LOG = "2026-01-01 00:00:00,000"
+
+
+def record(words: str, **more: object) -> str:
+    """A line of a job's log, as Python's source."""
+    return repr(msgspec.json.encode(JobRecord(words=words, **more)).decode())  # type: ignore[arg-type]  # by name
 
 
 def a_script(folder: Path, text: str, name: str = "job.py") -> Path:
@@ -65,26 +71,27 @@ def test_the_last_line_of_a_job_is_what_it_made(tmp_path: Path) -> None:
     script = a_script(
         tmp_path,
         "print('earlier'); print('made'); print()\n"
-        f"print('{LOG} INFO steward_spark.progress reading brokers: 1 of 3 tasks done', file=sys.stderr)\n"
-        f"print('{LOG} WARNING pulsar_steward.collect.collecting not read', file=sys.stderr)\n"
-        f"print('{LOG} INFO steward_spark.observing looking for trouble', file=sys.stderr)\n"
-        f"print('{LOG} INFO pulsar_steward.diagnose.diagnosing tc-skew: clear', file=sys.stderr)\n"
+        f"print({record('reading brokers: 1 of 3 tasks done', progress=True)}, file=sys.stderr)\n"
+        f"print({record('looking for trouble', progress=True)}, file=sys.stderr)\n"
+        f"print({record('tc-skew: clear')}, file=sys.stderr)\n"
         "print('WARNING: of Java', file=sys.stderr)",
     )
     said: list[str] = []
 
     assert run_job(script, [], os.environ, said.append) == "made"
-    assert said == ["reading brokers: 1 of 3 tasks done", "not read", "looking for trouble"]
+    assert said == ["reading brokers: 1 of 3 tasks done", "looking for trouble"]
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         (
-            f"print('{LOG} ERROR steward_spark NotAllowed: GET /x: 401', file=sys.stderr); sys.exit(1)",
+            f"print({record('GET /x: 401', error='NotAllowed')}, file=sys.stderr); sys.exit(1)",
             "job.py ended with 1: GET /x: 401; give a superuser's token by --token-file",
         ),
         ("print('one\\ntwo', file=sys.stderr); sys.exit(3)", "job.py ended with 3: one / two"),
+        (f"print({record('broken')}, file=sys.stderr); sys.exit(3)", "job.py ended with 3: broken"),
+        (f"print({record('new', error='Newer')}, file=sys.stderr); sys.exit(1)", "job.py ended with 1: new"),
         ("sys.exit(4)", "job.py ended with 4: it said nothing"),
         ("print(os.environ['STEWARD_ADMIN_TOKEN'], file=sys.stderr); sys.exit(5)", "job.py ended with 5: ***"),
     ],
@@ -111,7 +118,8 @@ def test_a_job_ends_when_the_command_does(tmp_path: Path) -> None:
         tmp_path,
         "import subprocess\n"
         "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
-        f"print('{LOG} INFO steward_spark.progress', os.getpid(), child.pid, file=sys.stderr, flush=True)\n"
+        "words = f'{os.getpid()} {child.pid}'\n"
+        'print(\'{"steward":"job","words":"\' + words + \'","progress":true}\', file=sys.stderr, flush=True)\n'
         "time.sleep(600)",
     )
     processes: list[psutil.Process] = []

@@ -12,8 +12,16 @@ import typer
 
 from pulsar_steward.cli import main
 from pulsar_steward.cli.failing import in_one_line
-from pulsar_steward.collect.collecting import NobodyAnswered
-from pulsar_steward.errors import BrokenAnswer, NotAllowed, PolicyError, ServerError, TimedOut, Unreachable
+from pulsar_steward.errors import (
+    BrokenAnswer,
+    NobodyAnswered,
+    NotAllowed,
+    PolicyError,
+    ServerError,
+    TimedOut,
+    TlsFailed,
+    Unreachable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,7 +124,7 @@ def test_an_interruption_ends_with_130(
     ("error", "words"),
     [
         (Unreachable(*CALL, "refused"), "check --admin-url"),
-        (Unreachable(*CALL, "TLS failed: check the certificate"), "--ca-file"),
+        (TlsFailed(*CALL, "TLS failed: check the certificate"), "--ca-file"),
         (TimedOut(*CALL, "slow"), "a further --admin-url"),
         (NotAllowed(*CALL, "no", 401), "--token-file"),
         (BrokenAnswer(*CALL, "no"), "admin port of a Pulsar broker"),

@@ -18,11 +18,11 @@ from lab.simulator import Answer, ClusterSpec, Fault, NamespaceSpec, Simulator, 
 from lab.simulator import running_simulator as running
 from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.collect import collecting
-from pulsar_steward.collect.collecting import NobodyAnswered, Order, collect
+from pulsar_steward.collect.collecting import Order, collect
 from pulsar_steward.collect.overview import Overview, look_over
 from pulsar_steward.collect.reading import Division, WrittenByTasks
 from pulsar_steward.diagnose.diagnosing import diagnose
-from pulsar_steward.errors import ConfigurationError, NotAllowed
+from pulsar_steward.errors import ConfigurationError, NobodyAnswered, NotAllowed
 from pulsar_steward.model.bundles import BundleRange, position_of
 from pulsar_steward.model.finding import Outlook, Severity
 from pulsar_steward.model.tables import CLIENTS, CONFIGURATION, DRILLED, METRICS, SUBSCRIPTIONS, TOPICS

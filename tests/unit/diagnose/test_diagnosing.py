@@ -9,7 +9,6 @@ import pytest
 from pulsar_steward.checks.check import Check, Judgement, Question
 from pulsar_steward.checks.placement.tc_skew import TcSkewPolicy
 from pulsar_steward.diagnose.diagnosing import diagnose, verdict_of
-from pulsar_steward.diagnose.runner import DEFECT
 from pulsar_steward.errors import SnapshotError
 from pulsar_steward.model.finding import Finding, Outlook, Severity
 from pulsar_steward.model.tables import FINDINGS, TRENDS, VERDICTS
@@ -42,6 +41,9 @@ def a_check(name: str, judgement: Judgement, **questions: dict[str, Question]) -
         judge=lambda _answers, _context: judgement,
         **questions,  # type: ignore[arg-type]  # by the names of its fields
     )
+
+
+DEFECT = "The check itself failed, which is a defect: "
 
 
 def broken(_answers: Answers, _context: CheckContext[Any]) -> NoReturn:
