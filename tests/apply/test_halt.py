@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from pulsar_steward.errors import Halted
+from lab.simulator import Answer, Fault
+from pulsar_steward.apply.halting import StopSwitch
+from pulsar_steward.errors import Halted, LedgerError
 from pulsar_steward.ledger.halts import EVERY_CLUSTER, Halt, say
 from tests.apply.worksite import quick_policy, said
 from tests.beside import lateness
@@ -17,6 +19,7 @@ from tests.builders import CLUSTER
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pulsar_steward.admin.calls import Call
     from tests.apply.worksite import Worksite
 
 HONOURED_SECONDS = 1.0
@@ -111,3 +114,56 @@ def test_a_batch_that_waits_for_another_writer_stops_within_a_second(site: Works
         ended = time.monotonic()
     assert ended - bob.stopped_at < HONOURED_SECONDS + 2 * late()
     assert site.untouched()
+
+
+BUNDLE = "0x00000000_0xffffffff"
+
+
+def nobody_comes_back(site: Worksite, seconds: int) -> None:
+    """What is moved to the second broker stays without clients, who have so long to come back."""
+    site.policy = quick_policy(health={"return_seconds": seconds})
+    site.simulator.faults.add(Fault(Answer(404), path="/stats", broker_id=site.brokers[1], times=None))
+
+
+def test_a_batch_that_waits_for_clients_stops_within_a_second(site: Worksite, bob: Bob) -> None:
+    """The move is done and proved; whether it did harm is not known, and is not called harm."""
+    nobody_comes_back(site, 60)
+    plan = site.approved(site.move(BUNDLE, namespace="shop/orders"), site.move(1))
+    with lateness() as late:
+        first, second = site.carry_out(plan, after=bob.nudge)
+        ended = time.monotonic()
+    assert said((first, second)) == ["done", "refused"]
+    assert ended - bob.stopped_at < HONOURED_SECONDS + 2 * late()
+    assert "whether what it touched comes back is not known: a halt ended the watching" in first.reason
+    assert (first.proof["health"]["level"], len(first.proof["health"]["before"]["topics"])) == ("strained", 2)
+    assert "halted by bob" in second.reason
+    assert site.owner(BUNDLE, "shop/orders") == site.brokers[1]
+
+
+def test_a_ledger_that_cannot_tell_of_a_halt_ends_no_watching(site: Worksite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the change did is seen all the same, and recorded once the ledger is back."""
+
+    def unreadable(_switch: StopSwitch, _seconds: float) -> NoReturn:
+        raise LedgerError("the ledger is away")
+
+    nobody_comes_back(site, 1)
+    monkeypatch.setattr(StopSwitch, "rest", unreadable)
+    (outcome,) = site.carry_out(site.approved(site.move(BUNDLE, namespace="shop/orders")))
+    assert outcome.outcome == "done"
+    assert outcome.proof["health"]["level"] == "worse"
+
+
+def test_a_halt_does_not_end_the_wait_for_a_proof(site: Worksite) -> None:
+    """The bundle that was let go of is loaded, and the outcome is not unknown, however long its new owner takes."""
+    site.policy = quick_policy(apply={"proof_timeout_seconds": 20})
+    plan = site.approved(site.move(0))
+
+    def slow_and_halted(call: Call) -> None:
+        if call.method == "PUT":
+            site.simulator.faults.add(Fault(Answer(503), path="/lookup/", times=4))
+            halt(site)
+
+    (outcome,) = site.carry_out(plan, after=slow_and_halted)
+    assert outcome.outcome == "done"
+    assert site.owner(site.tc_bundles[0]) == site.brokers[1]
+    assert site.changes() == [f"unload {site.tc_bundles[0]}"]

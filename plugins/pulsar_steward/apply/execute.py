@@ -16,7 +16,7 @@ import msgspec
 from pulsar_steward.apply.changes import kind_of
 from pulsar_steward.apply.clearance import Clearance
 from pulsar_steward.apply.gate import ask_for_permit, require_valid
-from pulsar_steward.apply.health import Level, Watch
+from pulsar_steward.apply.health import Level, Watch, recorded_level
 from pulsar_steward.apply.lease import held_lease
 from pulsar_steward.apply.pace import keep_pace, slowed
 from pulsar_steward.apply.past import past_of
@@ -217,7 +217,7 @@ class _BatchRun:
             if isinstance(before, Result):
                 return before
             if watch is None and not isinstance(change, ChangeSetting):
-                watch = Watch(bench.look, change, bench.policy.health)
+                watch = Watch(bench.look, change, bench.policy.health, bench.switch.rest)
             intended = IntendedCall(grant=self._permit.grant, step=step, before=before, clients=clients)
             bench.switch.require_going()
             clearance = Clearance(bench, self._permit.grant, self._lease)
@@ -237,7 +237,7 @@ class _BatchRun:
 
     def _steps_seen(self, level: Level) -> list[str]:
         """The steps after which what they touched did so; read from what is recorded, so that it outlives a crash."""
-        return [name for name, row in self._recorded.items() if row.proof.get("health", {}).get("level") == level]
+        return [name for name, row in self._recorded.items() if recorded_level(row) is level]
 
     def _stopper(self) -> str | None:
         return next((name for name, row in self._recorded.items() if row.outcome is not Outcome.DONE), None)

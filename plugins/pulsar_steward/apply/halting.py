@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.errors import Halted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tenacity import RetryCallState
 
     from pulsar_steward.ledger.read import LedgerReader
 
@@ -16,7 +18,12 @@ _SLICE_SECONDS = 0.5
 
 
 def never() -> None:
-    """A switch that nobody pulls."""
+    """Default of a switch beside the ledger's: never halted."""
+
+
+def last_result(state: RetryCallState) -> Any:
+    """What the last of several looks showed; for tenacity, where the time is up."""
+    return state.outcome.result() if state.outcome else None
 
 
 class StopSwitch:

@@ -9,16 +9,19 @@ import logging
 import time
 from enum import StrEnum
 from math import isnan
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from tenacity import Retrying, retry_if_result, stop_after_delay, stop_when_event_set, wait_fixed
 
-from pulsar_steward.errors import AdminError, NotFound
+from pulsar_steward.apply.halting import last_result
+from pulsar_steward.errors import AdminError, Halted, NotFound
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of, tc_topic
 from pulsar_steward.model.step import UnloadBundle, present_owner
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from pulsar_steward.apply.look import Look
     from pulsar_steward.ledger.rows import StepOutcome
@@ -212,6 +215,13 @@ def _level(value: float, most: float) -> Level:
     return Level.STRAINED if value * 2 > most else Level.FINE
 
 
+def _cut_short(health: Health) -> Health:
+    """What is known where a halt ended the looking before the time was up."""
+    level = Level.STRAINED
+    words = "whether what it touched comes back is not known: a halt ended the watching"
+    return Health(level=level, words=words, values={**health.values, "level": level.value})
+
+
 class Watch:
     """One change: what it touches right before it, to be compared with after it.
 
@@ -219,12 +229,14 @@ class Watch:
         look: Reads the cluster.
         change: What is about to be done.
         policy: What is looked at.
+        rest: Waits so many seconds; raises where somebody said stop.
     """
 
-    def __init__(self, look: Look, change: BundleChange, policy: HealthPolicy) -> None:
+    def __init__(self, look: Look, change: BundleChange, policy: HealthPolicy, rest: Callable[[float], None]) -> None:
         self._look = look
         self._change = change
         self._policy = policy
+        self._rest = rest
         self._before: Vitals | None = None
         if policy.watched_topics:
             try:
@@ -233,16 +245,33 @@ class Watch:
                 log.warning("%s: how it does before the change cannot be read: %s", change.bundle, error)
 
     def ends(self) -> Health:
-        """Looks until what was there before is there again, or the policy's time is up."""
-        before = self._before
+        """Looks until what was there before is there again, the policy's time is up, or somebody says stop.
+
+        The change is proved by now, and what follows is refused after a halt. Whoever is not back at that moment may
+        still come: that is told as not known, and not as harm.
+        """
+        before, halted = self._before, Event()
         if before is None:
             return Health(level=Level.FINE, words="")
-        until = time.monotonic() + self._policy.return_seconds
-        while True:
-            health = self._once(before)
-            if health.level is Level.FINE or time.monotonic() >= until:
-                return health
-            time.sleep(_POLL_SECONDS)
+
+        def rest(seconds: float) -> None:
+            try:
+                self._rest(seconds)
+            except Halted:
+                halted.set()
+            except Exception as error:  # noqa: BLE001 - a change was made, and what came of it has to be recorded
+                log.warning("whether somebody said stop cannot be seen: %s", error)
+                time.sleep(seconds)
+
+        looking = Retrying(
+            retry=retry_if_result(lambda health: health.level is not Level.FINE),
+            stop=stop_after_delay(self._policy.return_seconds) | stop_when_event_set(halted),
+            wait=wait_fixed(_POLL_SECONDS),
+            sleep=rest,
+            retry_error_callback=last_result,
+        )
+        health: Health = looking(self._once, before)
+        return _cut_short(health) if halted.is_set() and health.level is not Level.FINE else health
 
     def _once(self, before: Vitals) -> Health:
         change = self._change

@@ -13,11 +13,15 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
 from pulsar_steward.errors import LeaseLost, LedgerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
+
+    from tenacity import RetryCallState
 
     from pulsar_steward.ledger.rows import Lease
     from pulsar_steward.ledger.write import LedgerWriter
@@ -121,15 +125,19 @@ def _taken(
     clock: Callable[[], datetime],
     rest: Callable[[float], None],
 ) -> Lease:
-    give_up = time.monotonic() + policy.lease_wait_seconds
-    said = False
-    while True:
-        try:
-            return ledger.take_lease(cluster, holder, policy.lease_seconds, clock())
-        except LeaseLost as error:
-            if time.monotonic() >= give_up:
-                raise LeaseLost(f"{error}; waited {policy.lease_wait_seconds} s (apply.lease_wait_seconds)") from error
-            if not said:
-                log.info("waiting: %s", error)
-                said = True
-            rest(_POLL_SECONDS)
+    def say(state: RetryCallState) -> None:
+        if state.attempt_number == 1 and state.outcome:
+            log.info("waiting: %s", state.outcome.exception())
+
+    waiting = Retrying(
+        retry=retry_if_exception_type(LeaseLost),
+        stop=stop_after_delay(policy.lease_wait_seconds),
+        wait=wait_fixed(_POLL_SECONDS),
+        sleep=rest,
+        before_sleep=say,
+        reraise=True,
+    )
+    try:
+        return waiting(lambda: ledger.take_lease(cluster, holder, policy.lease_seconds, clock()))
+    except LeaseLost as error:
+        raise LeaseLost(f"{error}; waited {policy.lease_wait_seconds} s (apply.lease_wait_seconds)") from error

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-import time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_exponential
 
 from pulsar_steward.admin.faults import NeverSent
 from pulsar_steward.apply.clearance import Completion
+from pulsar_steward.apply.halting import last_result
 from pulsar_steward.errors import (
     AdminError,
     BrokenAnswer,
@@ -29,6 +30,8 @@ from pulsar_steward.model.step import Change
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tenacity import RetryCallState
 
     from pulsar_steward.apply.bench import Bench
     from pulsar_steward.apply.changes.kind import ChangeKind, Sight
@@ -121,6 +124,9 @@ def wait_for(
 ) -> Sight | AdminError:
     """Looks until the change is there, `enough` says so, or the time is up; returns the last look.
 
+    A halt does not end it: a call is under way, and its outcome is written down whoever says stop. A bundle that nobody
+    loads would be worse than one that was moved, and an outcome that nobody waited for is `unknown`.
+
     Args:
         bench: The cluster and the policy.
         kind: What to look for.
@@ -129,20 +135,27 @@ def wait_for(
         seconds: The time; None: the policy's `apply.proof_timeout_seconds`.
     """
     patience = bench.policy.apply.proof_timeout_seconds if seconds is None else seconds
-    began = time.monotonic()
-    deadline, said, pause = began + patience, began, _FIRST_PAUSE_SECONDS
-    completion = Completion(bench, patience)
-    while True:
-        last = _look_once(bench, kind, before, completion)
-        settled = not isinstance(last, AdminError) and (last.there or enough(last))
-        if settled or time.monotonic() >= deadline:
-            return last
-        if time.monotonic() - said >= _SAY_EVERY_SECONDS:
-            said = time.monotonic()
+    said = 0.0
+
+    def settled(look: Sight | AdminError) -> bool:
+        return not isinstance(look, AdminError) and (look.there or enough(look))
+
+    def say(state: RetryCallState) -> None:
+        nonlocal said
+        gone = state.seconds_since_start or 0.0
+        if gone - said >= _SAY_EVERY_SECONDS and state.outcome:
+            said, last = gone, state.outcome.result()
             words = str(last) if isinstance(last, AdminError) else last.words
-            log.info("waiting for the brokers to show it, %.0f of %.0f s: %s", said - began, patience, words)
-        time.sleep(pause)
-        pause = min(pause * 1.5, _LONGEST_PAUSE_SECONDS)
+            log.info("waiting for the brokers to show it, %.0f of %.0f s: %s", gone, patience, words)
+
+    looking = Retrying(
+        retry=retry_if_not_result(settled),
+        stop=stop_after_delay(patience),
+        wait=wait_exponential(multiplier=_FIRST_PAUSE_SECONDS, exp_base=1.5, max=_LONGEST_PAUSE_SECONDS),
+        before_sleep=say,
+        retry_error_callback=last_result,
+    )
+    return looking(_look_once, bench, kind, before, Completion(bench, patience))
 
 
 def _look_once(bench: Bench, kind: ChangeKind, before: dict[str, Any], completion: Completion) -> Sight | AdminError:
