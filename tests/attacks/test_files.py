@@ -318,7 +318,8 @@ WITH_PASSWORDS = [
     "postgresql+psycopg://u@h/d?passwd=hush",
     "mssql+pyodbc:///?odbc_connect=DRIVER%3D%7Bx%7D%3BUID%3Du%3BPWD%3Dhush",
 ]
-COMMANDS = ["show x", "plan --snapshot x", "halt", "resume east", "ledger verify", "ledger export", "ledger upgrade"]
+LEDGER_COMMANDS = ["ledger verify", "ledger export", "ledger dry-runs x", "ledger upgrade"]
+COMMANDS = ["show x", "plan --snapshot x", "halt", "resume east", *LEDGER_COMMANDS]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

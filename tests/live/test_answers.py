@@ -76,8 +76,8 @@ def test_a_dry_run_prints_the_calls_and_changes_nothing(care: Care) -> None:
 
     assert care.ended(care.remediate(plan_id=plan.plan_id, dry_run=True)) == "success"
 
-    (text,) = care.ledger.dry_runs(plan.plan_id)
-    assert f"/{move.bundle}/unload?destinationBroker={move.target}" in text
+    (kept,) = care.ledger.dry_runs(plan.plan_id)
+    assert f"/{move.bundle}/unload?destinationBroker={move.target}" in kept.text
     assert care.lab.owned_bundles() == before
     assert care.waiting() == []
 

@@ -22,9 +22,9 @@ from pulsar_steward.apply.pace import keep_pace, slowed
 from pulsar_steward.apply.past import past_of
 from pulsar_steward.apply.perform import Result, perform
 from pulsar_steward.apply.precheck import look_before
-from pulsar_steward.apply.recover import interrupted, record_refusal, what_became_of
+from pulsar_steward.apply.recover import record_refusal, what_became_of
 from pulsar_steward.errors import AdminError, LeaseLost, LedgerError, Refused
-from pulsar_steward.ledger.rows import Outcome, StepOutcome
+from pulsar_steward.ledger.rows import Outcome, StepOutcome, interrupted
 from pulsar_steward.ledger.write import IntendedCall
 from pulsar_steward.model.step import ChangeSetting, present_owner
 

@@ -10,11 +10,9 @@ from pulsar_steward.apply.changes import kind_of
 from pulsar_steward.apply.clearance import can_leave_until
 from pulsar_steward.apply.perform import Result, unexpected, wait_for
 from pulsar_steward.errors import AdminError, LedgerError
-from pulsar_steward.ledger.rows import Decision, Outcome, StepOutcome
+from pulsar_steward.ledger.rows import Decision, Outcome, interrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from pulsar_steward.apply.bench import Bench
     from pulsar_steward.apply.changes.kind import Sight
     from pulsar_steward.ledger.rows import Intent
@@ -22,13 +20,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _MARGIN = timedelta(seconds=1)
-
-
-def interrupted(intents: Iterable[Intent], outcomes: Iterable[StepOutcome]) -> tuple[Intent, ...]:
-    """The calls that a crash cut short: of each step the latest, if it has no outcome."""
-    finished = {outcome.intent_id for outcome in outcomes}
-    latest = {intent.step_id: intent for intent in intents}
-    return tuple(intent for intent in latest.values() if intent.intent_id not in finished)
 
 
 def what_became_of(bench: Bench, intent: Intent) -> Result | None:

@@ -11,6 +11,7 @@ from collections import deque
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from pulsar_steward.admin.settings import TOKEN_VARIABLE
 from pulsar_steward.cli.failing import JobFailed, job_failure
 from pulsar_steward.model.job_log import AS_RECORDS, job_record
 
@@ -100,5 +101,5 @@ def _failure(script: Path, code: int, told: Sequence[str]) -> str:
 
 
 def _hidden(words: str, environment: Mapping[str, str]) -> str:
-    token = environment.get("STEWARD_ADMIN_TOKEN")
+    token = environment.get(TOKEN_VARIABLE)
     return words.replace(token, "***") if token else words

@@ -1,4 +1,4 @@
-"""``steward ledger``: verifies the ledger, exports it, and upgrades its tables."""
+"""``steward ledger``: whether the record is what was written, a copy of it for elsewhere, its dry runs, its tables."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Engine
 
 from pulsar_steward.cli.failing import help_without_command
-from pulsar_steward.cli.ledgers import LedgerUrl, named_ledger, opened_ledger
+from pulsar_steward.cli.ledgers import LedgerUrl, PlanId, ledger_to_read, named_ledger, opened_ledger
 from pulsar_steward.cli.saying import STANDARD_OUTPUT, tell
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.ledger.chain import Head
@@ -79,6 +79,20 @@ def export(context: typer.Context, *, ledger: LedgerUrl = None, output: Output =
         for rows, line in enumerate(exported(engine), start=1):  # noqa: B007 - the last number is told
             target.write(shown_json(line) + b"\n")
     tell(f"written: {output}, {counted(rows, 'row')}", err=True)
+
+
+@app.command("dry-runs")
+def dry_runs(context: typer.Context, plan_id: PlanId, *, ledger: LedgerUrl = None) -> None:
+    """Prints what each dry run of a plan would have called, the oldest first, as it said it then."""
+    with ledger_to_read(named_ledger(context, ledger)) as reader:
+        reader.plan_row(plan_id)
+        found = reader.dry_runs(plan_id)
+    if not found:
+        tell(f"the ledger holds no dry run of {plan_id}")
+    for each in found:
+        tell(f"dry run at {each.at:%Y-%m-%d %H:%M:%S} UTC by {each.run}")
+        for line in each.text.splitlines():
+            tell(line)
 
 
 @app.command()

@@ -23,6 +23,8 @@ LedgerUrl = Annotated[
     typer.Option("--ledger", envvar=LEDGER, show_envvar=True, metavar="URL", help="The ledger, an SQLAlchemy URL."),
 ]
 
+PlanId = Annotated[str, typer.Argument(metavar="PLAN_ID", help="As approvals and logs name it.")]
+
 
 def named_ledger(context: typer.Context, ledger: str | None) -> str:
     """The ledger's URL, for commands that need one.

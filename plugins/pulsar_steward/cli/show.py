@@ -3,12 +3,11 @@
 import difflib
 import re
 from collections.abc import Iterator
-from typing import Annotated
 
 import typer
 from rich.text import Text
 
-from pulsar_steward.cli.ledgers import LedgerUrl, ledger_to_read, named_ledger
+from pulsar_steward.cli.ledgers import LedgerUrl, PlanId, ledger_to_read, named_ledger
 from pulsar_steward.cli.saying import print_lines, width
 from pulsar_steward.errors import NotInLedger
 from pulsar_steward.ledger.read import LedgerReader
@@ -16,8 +15,6 @@ from pulsar_steward.model.plan import Batch, Plan
 from pulsar_steward.report.checkup.history_text import Story, header_lines, story_lines
 from pulsar_steward.report.checkup.plan_text import batch_lines
 from pulsar_steward.report.checkup.text import bullets, fitting, heading
-
-PlanId = Annotated[str, typer.Argument(metavar="PLAN_ID", help="As approvals and logs name it.")]
 
 _CLUSTER = re.compile(r"(.+)-\d{8}T\d{6}Z-[0-9a-f]+")
 

@@ -39,7 +39,7 @@ from pulsar_steward.model.tables import (
     TRANSACTION_COORDINATORS,
 )
 from pulsar_steward.policy.schema import CollectPolicy
-from pulsar_steward.snapshots.arrow import schema_of
+from pulsar_steward.snapshots.arrow import rows_of, schema_of
 from pulsar_steward.snapshots.folder import stamp_of
 
 if TYPE_CHECKING:
@@ -147,10 +147,10 @@ class _Collecting:
             DRILLED: self._drilled(small[SUSPECTS.name], namespaces, bundles, reading),
             NAMESPACES: namespaces,
             BUNDLES: with_positions(bundles, _computed(coordinators)),
-            TRANSACTION_COORDINATORS: _rows(TRANSACTION_COORDINATORS, coordinators),
+            TRANSACTION_COORDINATORS: rows_of(TRANSACTION_COORDINATORS, coordinators),
             BROKERS: brokers,
             CONFIGURATION: small[CONFIGURATION.name].sort_by([("broker", "ascending"), ("key", "ascending")]),
-            SNAPSHOT: _rows(SNAPSHOT, [self._meta(unread, asked[UNREAD.name]["name"].to_pylist())]),
+            SNAPSHOT: rows_of(SNAPSHOT, [self._meta(unread, asked[UNREAD.name]["name"].to_pylist())]),
         }
         if self._order.policy.metrics_urls:
             made[METRICS] = asked[METRICS.name]
@@ -241,7 +241,3 @@ def _computed(coordinators: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]
         if each["bundle"] is not None:
             found[each["bundle"]].append(each["position"])
     return found
-
-
-def _rows(table: Table, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    return pa.Table.from_pylist(list(rows), schema=schema_of(table))

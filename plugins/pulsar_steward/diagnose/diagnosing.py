@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
-import pyarrow as pa
 
 from pulsar_steward.checks.registry import CHECKS, VIEWS
 from pulsar_steward.checks.words import named
@@ -18,11 +17,13 @@ from pulsar_steward.diagnose.runner import asker_of, judged
 from pulsar_steward.diagnose.trends import NAME, trends, trends_asker
 from pulsar_steward.model.finding import Outlook, Verdict
 from pulsar_steward.model.tables import FINDINGS, METRICS, SMALL, SNAPSHOT, TRENDS, VERDICTS
-from pulsar_steward.snapshots.arrow import schema_of
+from pulsar_steward.snapshots.arrow import rows_of
 from pulsar_steward.snapshots.folder import LOOK_BACK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
 
     from pulsar_steward.checks.check import About, Check, Judgement
     from pulsar_steward.diagnose.asking import Asker
@@ -73,8 +74,8 @@ def diagnose(
     findings = with_history(found, about.taken_at, earlier_diagnoses(earlier))
     folder.begin_diagnosis()
     folder.write(TRENDS, _trends(of_trends, answers, earlier))
-    folder.write(FINDINGS, _rows(FINDINGS, [_row(finding) for finding in findings]))
-    folder.write(VERDICTS, _rows(VERDICTS, [msgspec.to_builtins(verdict) for verdict in verdicts]))
+    folder.write(FINDINGS, rows_of(FINDINGS, [_row(finding) for finding in findings]))
+    folder.write(VERDICTS, rows_of(VERDICTS, [msgspec.to_builtins(verdict) for verdict in verdicts]))
 
 
 def verdict_of(check: Check, judgement: Judgement, about: About) -> Verdict:
@@ -144,7 +145,3 @@ def _row(finding: Finding) -> dict[str, object]:
         "first_seen": finding.first_seen,
         "snapshots_in_a_row": finding.snapshots_in_a_row,
     }
-
-
-def _rows(table: Table, rows: Sequence[dict[str, object]]) -> pa.Table:
-    return pa.Table.from_pylist(list(rows), schema=schema_of(table))

@@ -13,6 +13,7 @@ from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.halts import halt_of
 from pulsar_steward.ledger.rows import (
     CarriedOut,
+    DryRun,
     Intent,
     Lease,
     Outcome,
@@ -142,11 +143,11 @@ class LedgerReader:
         query = select(table).where(table.c.plan_id == plan_id).order_by(table.c.proof_id)
         return tuple(_proof(row) for row in self._all(query))
 
-    def dry_runs(self, plan_id: str) -> tuple[str, ...]:
-        """Texts of a plan's dry runs, oldest first."""
+    def dry_runs(self, plan_id: str) -> tuple[DryRun, ...]:
+        """What dry runs of a plan would have called, oldest first."""
         table = tables.DRY_RUNS
-        query = select(table).where(table.c.plan_id == plan_id).order_by(table.c.dry_run_id)
-        return tuple(str(row["text"]) for row in self._all(query))
+        query = select(table.c.plan_id, table.c.run, table.c.at, table.c.text).where(table.c.plan_id == plan_id)
+        return tuple(from_row(row, DryRun) for row in self._all(query.order_by(table.c.dry_run_id)))
 
     def moves_since(self, cluster: str, since: datetime) -> dict[str, datetime]:
         """Last time of each move of a bundle (``tenant/ns/range``) since `since`; an attempted move counts too."""

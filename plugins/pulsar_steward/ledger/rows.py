@@ -12,7 +12,7 @@ from pulsar_steward.model.people import Person
 from pulsar_steward.model.step import Change
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 T = TypeVar("T")
 
@@ -177,6 +177,22 @@ class StepOutcome(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
     reason: str
     proof: dict[str, Any]
+
+
+def interrupted(intents: Iterable[Intent], outcomes: Iterable[StepOutcome]) -> tuple[Intent, ...]:
+    """The calls that are under way, or that a crash cut short: of each step the latest, if it has no outcome."""
+    finished = {outcome.intent_id for outcome in outcomes}
+    latest = {intent.step_id: intent for intent in intents}
+    return tuple(intent for intent in latest.values() if intent.intent_id not in finished)
+
+
+class DryRun(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run would have called, as text."""
+
+    plan_id: str
+    run: str
+    at: datetime
+    text: str
 
 
 class Proof(msgspec.Struct, frozen=True, kw_only=True):

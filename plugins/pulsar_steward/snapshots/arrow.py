@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from pulsar_steward.model.tables import Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from pulsar_steward.model.tables import Table
 
 _TYPES: dict[Kind, pa.DataType] = {
@@ -21,6 +23,11 @@ _TYPES: dict[Kind, pa.DataType] = {
     Kind.LONGS: pa.list_(pa.int64()),
     Kind.STRINGS: pa.list_(pa.string()),
 }
+
+
+def rows_of(table: Table, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Rows of a table, by column; a column that a row lacks is null in it."""
+    return pa.Table.from_pylist(list(rows), schema=schema_of(table))
 
 
 def schema_of(table: Table) -> pa.Schema:

@@ -11,8 +11,10 @@ from sqlalchemy import create_engine, delete, insert, text, update
 
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.migrations.migrate import Migrations
+from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.store import open_ledger
-from tests.builders import NOW
+from pulsar_steward.ledger.write import LedgerWriter
+from tests.builders import CLUSTER, NOW
 from tests.unit.cli.recorded import record_move
 
 if TYPE_CHECKING:
@@ -64,6 +66,30 @@ def test_a_ledger_as_it_was_written(steward: Steward, url: str) -> None:
 
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.startswith(f"as written: {ROWS} rows compared\nhead: {ROWS}:")
+
+
+def test_dry_runs_can_be_read_again(steward: Steward, url: str) -> None:
+    """Each with who ran it and when, line by line, the oldest first; names from outside steer no terminal."""
+    engine = open_ledger(url)
+    (plan,) = LedgerReader(engine).plans(CLUSTER)
+    assert steward("ledger", "dry-runs", plan.plan_id).out == f"the ledger holds no dry run of {plan.plan_id}\n"
+    for said in ("b1: one\n  PUT /one", "b1: \x1b[2J"):
+        LedgerWriter(engine).record_dry_run(plan.plan_id, "pulsar_remediate/manual__2/0", said, NOW)
+    engine.dispose()
+
+    ended = steward("ledger", "dry-runs", plan.plan_id)
+
+    header = f"dry run at {NOW:%Y-%m-%d %H:%M:%S} UTC by pulsar_remediate/manual__2/0"
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.splitlines() == [header, "b1: one", "  PUT /one", header, "b1: \\x1b[2J"]
+
+
+def test_dry_runs_of_no_plan(steward: Steward, url: str) -> None:
+    """A plan that is not there is an error, not silence."""
+    ended = steward("ledger", "dry-runs", "no-such-plan")
+
+    assert (ended.code, ended.out) == (2, "")
+    assert "the ledger holds no plan 'no-such-plan'" in ended.err
 
 
 def test_a_noted_head_stays_in_a_chain_that_grew(steward: Steward, url: str) -> None:

@@ -17,7 +17,15 @@ if TYPE_CHECKING:
 
     Steward = Callable[..., Ended]
 
-READING = ["show x", "ledger verify", "ledger export", "halt", "halt east --reason tests", "resume east"]
+READING = [
+    "show x",
+    "ledger verify",
+    "ledger export",
+    "ledger dry-runs x",
+    "halt",
+    "halt east --reason tests",
+    "resume east",
+]
 """Commands that make no tables."""
 
 ALL = [*READING, "ledger upgrade"]

@@ -67,6 +67,7 @@ def test_wrong_arguments_end_with_2(steward: Steward, arguments: list[str], word
         "ledger",
         "ledger verify",
         "ledger export",
+        "ledger dry-runs",
         "ledger upgrade",
         "policy",
         "airflow",

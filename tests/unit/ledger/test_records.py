@@ -282,7 +282,10 @@ def test_proofs_and_dry_runs_are_kept(write: LedgerWriter, read: LedgerReader) -
     for text in ("PUT /one", "PUT /two"):
         write.record_dry_run(PLAN.plan_id, RUN, text, AT)
     assert read.proofs(PLAN.plan_id) == (proof,)
-    assert read.dry_runs(PLAN.plan_id) == ("PUT /one", "PUT /two")
+    assert [(each.text, each.run, each.at) for each in read.dry_runs(PLAN.plan_id)] == [
+        ("PUT /one", RUN, AT),
+        ("PUT /two", RUN, AT),
+    ]
 
 
 @pytest.mark.parametrize("hours", [-11, 0, 2])

@@ -112,7 +112,7 @@ def test_a_dry_run_of_a_way_back_is_kept_and_supersedes_nothing(site: Worksite) 
     assert "not taken back: b1.s01: the split of" in text
     assert site.untouched()
     newest = site.ledger.plans(CLUSTER, ways_back=True)[0]
-    assert site.ledger.dry_runs(newest.plan_id) == (text,)
+    assert [each.text for each in site.ledger.dry_runs(newest.plan_id)] == [text]
     assert site.ledger.plan_row(asked["plan_id"]).superseded_by is None
 
 

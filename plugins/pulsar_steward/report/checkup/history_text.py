@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.ledger.rows import Intent, PlanRow, Proof, RecordedAnswer, StepOutcome
+from pulsar_steward.ledger.rows import Intent, PlanRow, Proof, RecordedAnswer, StepOutcome, interrupted
 from pulsar_steward.report.checkup.text import bullets, heading, wrapped
 
 if TYPE_CHECKING:
@@ -29,10 +29,8 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def under_way(self) -> tuple[Intent, ...]:
-        """Calls that were about to be made, and have no recorded outcome yet."""
-        ended = {outcome.intent_id for outcome in self.outcomes}
-        latest = {intent.step_id: intent for intent in self.intents}
-        return tuple(intent for intent in latest.values() if intent.intent_id not in ended)
+        """Calls that were about to be made, and of which no outcome is recorded yet."""
+        return interrupted(self.intents, self.outcomes)
 
 
 def header_lines(plan: Plan, row: PlanRow, width: int) -> Iterator[Text]:
