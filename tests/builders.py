@@ -1,4 +1,4 @@
-"""Small values for any test: policies, findings, bundles of coordinators, scenes, views, steps and plans.
+"""Small values for any test: policies, findings, bundles of coordinators, scenes, facts, steps and plans.
 
 Everything has a harmless default, so a test names only what it is about.
 """
@@ -12,14 +12,26 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pulsar_steward.guard.view import BundleView, ClusterView
+from pulsar_steward.facts.backlogs import BacklogAges
+from pulsar_steward.facts.protocol import (
+    CLOCKS_UNKNOWN,
+    QUOTA_CHECKS_UNKNOWN,
+    Unknown,
+    ages_unknown,
+    backlogs_unknown,
+    delayed_unknown,
+    loss_unknown,
+)
+from pulsar_steward.facts.risks import MoveRisks
 from pulsar_steward.ledger.rows import Grant
 from pulsar_steward.ledger.write import IntendedCall
 from pulsar_steward.model.bundles import FULL_RANGE, TC_NAMESPACE, BundleRange, position_of, range_holding, tc_topic
 from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.plan import Batch, Plan
-from pulsar_steward.model.step import Change, ChangeSetting, SplitBundle, Step, Touched, UnloadBundle
+from pulsar_steward.model.setting import Setting
+from pulsar_steward.model.step import BundleChange, Change, ChangeSetting, SplitBundle, Step, Touched, UnloadBundle
 from pulsar_steward.planners.scene import BrokerFact, Scene, TcBundle
 from pulsar_steward.policy.schema import Policy
 
@@ -205,24 +217,147 @@ def an_intended_call(
     return IntendedCall(grant=grant, step=step, before=before or {}, clients=clients)
 
 
-def a_view(bundle: BundleView | None = None, **fields: Any) -> ClusterView:
-    """Three active brokers, and a bundle on broker 0 with three clients; `fields` are those of `ClusterView`."""
-    usual = ClusterView(
-        now=NOW,
-        seen_at=NOW,
-        pulsar_cluster=IDENTITY,
-        planned_for=IDENTITY,
-        brokers=frozenset(broker(number) for number in range(3)),
-        allowed=None,
-        bundle=a_bundle_view() if bundle is None else bundle,
-        policy=Policy(),
-    )
-    return msgspec.structs.replace(usual, **fields)
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """The answers of made-up facts: three active brokers, and a bundle on broker 0 with three clients.
+
+    Of a setting None is an answer that cannot be given, `setting` and `retained_seconds` aside.
+    """
+
+    now: datetime = NOW
+    seen_at: datetime = NOW
+    planned_for: ClusterIdentity | None = IDENTITY
+    planning: bool = False
+    place_in_run: int = 1
+    identity: ClusterIdentity = IDENTITY
+    active: frozenset[str] = frozenset(broker(number) for number in range(3))
+    silent_brokers: tuple[str, ...] = ()
+    read_only_bookies: tuple[str, ...] = ()
+    allowed_brokers: frozenset[str] | None = None
+    unproved_batch: str | None = None
+    changes_in_the_last_hour: int = 0
+    moved_at: datetime | None = None
+    circling: tuple[str, ...] = ()
+    has_bundle: bool = True
+    owner: str | None = broker(0)
+    clients: int = 3
+    move_risks: MoveRisks = MoveRisks()
+    setting: Setting | None = None
+    largest_backlog: int | None = None
+    eviction_loss: Loss | None = None
+    backlog_ages: BacklogAges | None = None
+    retained_seconds: int | None = None
+    delayed_messages: int | None = None
+    quotas_are_checked: bool | None = None
+    clock_difference: int | None = None
 
 
-def a_bundle_view(**fields: Any) -> BundleView:
-    """A bundle that is there, owned by broker 0, with three clients; `fields` are those of `BundleView`."""
-    return msgspec.structs.replace(BundleView(exists=True, owner=broker(0), clients=3), **fields)
+class MadeUpFacts:
+    """Facts that are as a test says, whatever the change."""
+
+    def __init__(self, told: Told) -> None:
+        self._told = told
+        self.now = told.now
+        self.seen_at = told.seen_at
+        self.planned_for = told.planned_for
+        self.planning = told.planning
+        self.place_in_run = told.place_in_run
+
+    def identity(self) -> ClusterIdentity:
+        """As told."""
+        return self._told.identity
+
+    def silent_brokers(self) -> tuple[str, ...]:
+        """As told."""
+        return self._told.silent_brokers
+
+    def is_active(self, broker: str) -> bool:
+        """As told."""
+        return broker in self._told.active
+
+    def read_only_bookies(self) -> tuple[str, ...]:
+        """As told."""
+        return self._told.read_only_bookies
+
+    def allowed_brokers(self, namespace: str) -> frozenset[str] | None:  # noqa: ARG002 - part of the protocol
+        """As told."""
+        return self._told.allowed_brokers
+
+    def unproved_batch(self) -> str | None:
+        """As told."""
+        return self._told.unproved_batch
+
+    def changes_in_the_last_hour(self) -> int:
+        """As told."""
+        return self._told.changes_in_the_last_hour
+
+    def moved_at(self, change: BundleChange) -> datetime | None:  # noqa: ARG002
+        """As told."""
+        return self._told.moved_at
+
+    def circling(self, namespace: str) -> tuple[str, ...]:  # noqa: ARG002
+        """As told."""
+        return self._told.circling
+
+    def has_bundle(self, change: BundleChange) -> bool:  # noqa: ARG002
+        """As told."""
+        return self._told.has_bundle
+
+    def owner(self, change: BundleChange) -> str | None:  # noqa: ARG002
+        """As told."""
+        return self._told.owner
+
+    def clients(self, change: BundleChange) -> int:  # noqa: ARG002
+        """As told."""
+        return self._told.clients
+
+    def move_risks(self, change: BundleChange) -> MoveRisks:  # noqa: ARG002
+        """As told."""
+        return self._told.move_risks
+
+    def setting(self, change: ChangeSetting) -> Setting | None:  # noqa: ARG002
+        """As told."""
+        return self._told.setting
+
+    def largest_backlog(self, change: ChangeSetting) -> int | Unknown:
+        """As told."""
+        told = self._told.largest_backlog
+        return backlogs_unknown(change) if told is None else told
+
+    def eviction_loss(self, change: ChangeSetting) -> Loss | Unknown:
+        """As told."""
+        return self._told.eviction_loss or loss_unknown(change)
+
+    def backlog_ages(self, change: ChangeSetting) -> BacklogAges | Unknown:
+        """As told."""
+        return self._told.backlog_ages or ages_unknown(change)
+
+    def retained_seconds(self, change: ChangeSetting) -> int | None:  # noqa: ARG002
+        """As told."""
+        return self._told.retained_seconds
+
+    def delayed_messages(self, change: ChangeSetting) -> int | Unknown:
+        """As told."""
+        told = self._told.delayed_messages
+        return delayed_unknown(change) if told is None else told
+
+    def quotas_are_checked(self) -> bool | Unknown:
+        """As told."""
+        told = self._told.quotas_are_checked
+        return QUOTA_CHECKS_UNKNOWN if told is None else told
+
+    def clock_difference(self) -> int | Unknown:
+        """As told."""
+        told = self._told.clock_difference
+        return CLOCKS_UNKNOWN if told is None else told
+
+
+Seen = tuple[MadeUpFacts, Policy]
+"""What a guard is given besides the step."""
+
+
+def a_look(policy: Policy | None = None, **told: Any) -> Seen:
+    """What a guard is given of a cluster where all is well but what is told; `told` are fields of `Told`."""
+    return MadeUpFacts(Told(**told)), policy or Policy()
 
 
 def bundle_of(step: Step) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from lab.simulator import Answer, Fault
-from pulsar_steward.apply.look import Look
+from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.apply.rehearse import rehearse
 from tests.apply.worksite import quick_policy, said
 from tests.builders import a_step
@@ -20,7 +20,7 @@ SYSTEM = "/admin/v2/namespaces/pulsar/system"
 
 def rehearsed(site: Worksite, plan: Plan) -> list[str]:
     """The lines of a dry run of the plan's only batch, without their margins."""
-    with Look(site.settings) as look:
+    with LiveReader(site.settings) as look:
         text = rehearse(look, site.ledger, plan, plan.batch("b1"), site.policy, site.clock)
     return [line.strip() for line in text.splitlines()]
 

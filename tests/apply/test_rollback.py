@@ -10,7 +10,7 @@ import pytest
 from lab.simulator import Answer, Fault
 from pulsar_steward.admin import calls
 from pulsar_steward.apply.applied import applied_batches, choose_applied, what_was_done
-from pulsar_steward.apply.look import Look
+from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.apply.rehearse import rehearse
 from pulsar_steward.apply.rollback import way_back
 from pulsar_steward.apply.verify import verify
@@ -80,7 +80,7 @@ def settings_done(site: Worksite) -> Plan:
 
 def back_of(site: Worksite, plan: Plan) -> Plan:
     """The plan that takes the only batch of a plan back, recorded."""
-    with Look(site.settings) as look:
+    with LiveReader(site.settings) as look:
         applied = what_was_done(site.ledger, plan.plan_id, "b1")
         back = way_back(site.ledger, look, site.policy, applied, site.clock())
     site.writes.record_plan(back, site.clock(), policy=site.policy)
@@ -300,7 +300,7 @@ def test_a_way_back_can_be_rehearsed(site: Worksite) -> None:
     """The dry run prints its calls, and the cooldown of a bundle that was just moved is no objection."""
     plan = done(site, site.move(0))
     back = back_of(site, plan)
-    with Look(site.settings) as look:
+    with LiveReader(site.settings) as look:
         text = rehearse(look, site.ledger, back, back.batches[0], site.policy, site.clock)
     call = f"PUT /admin/v2/namespaces/pulsar/system/{site.tc_bundles[0]}/unload?destinationBroker={site.brokers[0]}"
     assert call in text

@@ -17,7 +17,7 @@ from pulsar_steward.apply.bench import Bench
 from pulsar_steward.apply.execute import carry_out
 from pulsar_steward.apply.halting import StopSwitch, never
 from pulsar_steward.apply.journal import Journal, Listener
-from pulsar_steward.apply.look import Look
+from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Answer, Decision, Origin
@@ -195,7 +195,7 @@ class Worksite:
     @property
     def identity(self) -> ClusterIdentity:
         """The cluster as its brokers tell it."""
-        with Look(self.settings) as look:
+        with LiveReader(self.settings) as look:
             return look.identity()
 
     def proved(self, plan: Plan, run: str = RUN) -> Plan:

@@ -34,7 +34,15 @@ ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "plugins" / "pulsar_steward"
 PAGE = ROOT / "docs" / "reading.md"
 
-READERS = ("collect/suspected.py", "collect/suspects.py", "diagnose", "model/broker_defaults.py", "planners", "report")
+READERS = (
+    "collect/suspected.py",
+    "collect/suspects.py",
+    "diagnose",
+    "facts",
+    "model/broker_defaults.py",
+    "planners",
+    "report",
+)
 """What reads snapshots' settings and series besides checks, or takes apart what was read; folders or modules."""
 
 TITLES: dict[Kind, str] = {"broker": "Brokers", "bookie": "Bookies", "zookeeper": "ZooKeeper"}

@@ -48,7 +48,10 @@ def modules_of(package: str) -> list[str]:
     ("packages", "forbidden"),
     [
         (("errors", "model", "policy"), {"sqlalchemy", "requests", "pyarrow", "duckdb", "airflow", "pyspark"}),
-        (("planners", "guard", "snapshots"), {"requests", "airflow", "pyspark", "pulsar_steward.admin.writer"}),
+        (
+            ("planners", "guard", "facts", "snapshots"),
+            {"requests", "airflow", "pyspark", "pulsar_steward.admin.writer"},
+        ),
         (("collect",), {"airflow", "pyspark", "sqlalchemy", "pulsar_steward.admin.writer"}),
         (("checks", "diagnose"), {"airflow", "pyspark", "sqlalchemy", "requests", "pulsar_steward.admin.writer"}),
         (("apply", "report"), {"airflow", "pyspark"}),

@@ -12,7 +12,7 @@ from lab.simulator import running_simulator
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.apply.applied import what_was_done
 from pulsar_steward.apply.execute import carry_out
-from pulsar_steward.apply.look import Look
+from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.apply.rollback import way_back
 from pulsar_steward.errors import ConfigurationError, Refused
 from pulsar_steward.model.cluster import ClusterIdentity, identity_of
@@ -87,7 +87,7 @@ def test_a_connection_that_is_pointed_elsewhere_meanwhile_is_found_out(
     plan = site.approved(site.move(0), site.move(1))
 
     def point_elsewhere(_: object) -> None:
-        told = {**Look(site.settings).configuration(site.brokers[0]), "clusterName": "prod"}
+        told = {**LiveReader(site.settings).configuration(site.brokers[0]), "clusterName": "prod"}
         monkeypatch.setattr(Reader, "runtime_configuration", lambda _: told)
 
     outcomes = site.carry_out(plan, after=point_elsewhere)
@@ -109,7 +109,7 @@ def test_a_way_back_leads_into_the_same_cluster(site: Worksite, other: Simulator
     plan = site.approved(site.move(0))
     assert said(site.carry_out(plan)) == ["done"]
     applied = what_was_done(site.ledger, plan.plan_id, "b1")
-    with Look(replace(site, simulator=other).settings) as look, pytest.raises(Refused, match="was done in local"):
+    with LiveReader(replace(site, simulator=other).settings) as look, pytest.raises(Refused, match="was done in local"):
         way_back(site.ledger, look, site.policy, applied, site.clock())
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_steward.admin import paths
 from pulsar_steward.admin.reader import Reader
-from pulsar_steward.apply.look import Look
+from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.errors import InvalidName
 from pulsar_steward.model.bundles import FULL_RANGE, BundleRange
 from pulsar_steward.model.setting import SettingName, TimeToLive
@@ -65,7 +65,7 @@ def test_a_topic_of_another_bundle_is_not_looked_up_for_this_one(
     topic = "persistent://shop/orders/t-partition-0"
     monkeypatch.setattr(Reader, "topic_positions", lambda *_: {topic: 0})
     position = BundleRange(0, 1)
-    with Look(site.settings) as look:
+    with LiveReader(site.settings) as look:
         assert look.topic_in("shop/orders", str(position)) is None
         assert look.topic_in("shop/orders", WHOLE) == topic
 

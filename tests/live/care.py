@@ -12,7 +12,7 @@ import msgspec
 from benchmarks.observing import settings_of
 from lab.airflow.settings import connection_to
 from lab.waiting import wait_until
-from pulsar_steward.apply.look import Look
+from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
@@ -71,7 +71,7 @@ class Care:
     def record(self, plan: Plan) -> Plan:
         """Records a plan as one for this cluster under the default policy; returns it as it is recorded."""
         policy = Policy()
-        with Look(settings_of(self.lab, policy)) as look:
+        with LiveReader(settings_of(self.lab, policy)) as look:
             identity = look.identity()
         mine = msgspec.structs.replace(plan, pulsar_cluster=identity, policy_digest=policy.digest)
         self.ledger_writer.record_plan(mine, datetime.now(UTC), policy=policy)

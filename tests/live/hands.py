@@ -18,7 +18,7 @@ from pulsar_steward.apply.bench import Bench
 from pulsar_steward.apply.execute import carry_out
 from pulsar_steward.apply.halting import StopSwitch
 from pulsar_steward.apply.journal import Journal
-from pulsar_steward.apply.look import Look
+from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.apply.rollback import way_back
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.ledger.read import LedgerReader
@@ -82,7 +82,7 @@ class Hands:
 
     def recorded(self, plan: Plan) -> Plan:
         """Writes a plan down as one of this cluster and policy, and returns it."""
-        with Look(settings_of(self.lab, self.policy)) as look:
+        with LiveReader(settings_of(self.lab, self.policy)) as look:
             identity = look.identity()
         mine = msgspec.structs.replace(plan, pulsar_cluster=identity, policy_digest=self.policy.digest)
         LedgerWriter(self.engine).record_plan(mine, datetime.now(UTC), policy=self.policy)
@@ -161,7 +161,7 @@ class Hands:
             Refused: If nothing of it can be taken back.
         """
         applied = choose_applied(self.ledger, self.cluster, plan.plan_id, batch.batch_id)
-        with Look(settings_of(self.lab, self.policy)) as look:
+        with LiveReader(settings_of(self.lab, self.policy)) as look:
             return self.recorded(way_back(self.ledger, look, self.policy, applied, datetime.now(UTC)))
 
     @contextmanager

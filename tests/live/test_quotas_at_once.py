@@ -16,7 +16,7 @@ from lab.faults.real.operator import AGE, HOLD, SIZE
 from lab.faults.real.traffic import publish, receive
 from lab.waiting import wait_until
 from pulsar_steward.admin.owner import OwnerReader
-from pulsar_steward.guard.losses import Backlog, loss_of
+from pulsar_steward.facts.backlogs import Backlog, loss_of
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.step import ChangeSetting

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from pulsar_steward.admin.writer import Writer
-from pulsar_steward.apply.look import Look
+from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.ledger.rows import StepOutcome
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Bench:
     ledger: LedgerReader
     ledger_writer: LedgerWriter
     journal: Journal
-    look: Look
+    look: LiveReader
     writer: Writer
     policy: Policy
     clock: Callable[[], datetime]
@@ -97,7 +97,7 @@ class Bench:
         noted: tuple[Head, ...] = (),
     ) -> Iterator[Self]:
         """A bench on the cluster behind these settings, its connections closed at the end."""
-        with Look(settings) as look, Writer(settings) as writer:
+        with LiveReader(settings) as look, Writer(settings) as writer:
             yield cls(
                 cluster=cluster,
                 run=run,

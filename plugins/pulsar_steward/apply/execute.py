@@ -18,11 +18,12 @@ from pulsar_steward.apply.clearance import Clearance
 from pulsar_steward.apply.gate import ask_for_permit, require_valid
 from pulsar_steward.apply.health import Level, Watch, recorded_level
 from pulsar_steward.apply.lease import held_lease
+from pulsar_steward.apply.live_facts import LiveFacts
 from pulsar_steward.apply.pace import keep_pace, slowed
-from pulsar_steward.apply.past import past_of
 from pulsar_steward.apply.perform import Result, perform
 from pulsar_steward.apply.precheck import look_before
 from pulsar_steward.apply.recover import record_refusal, what_became_of
+from pulsar_steward.apply.whole_look import WholeLook
 from pulsar_steward.errors import AdminError, LeaseLost, LedgerError, Refused
 from pulsar_steward.ledger.rows import Outcome, StepOutcome, interrupted
 from pulsar_steward.ledger.write import IntendedCall
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from pulsar_steward.apply.bench import Bench
     from pulsar_steward.apply.gate import Permit
     from pulsar_steward.apply.lease import HeldLease
-    from pulsar_steward.apply.look import Look
+    from pulsar_steward.apply.live_reader import LiveReader
     from pulsar_steward.ledger.rows import Intent
     from pulsar_steward.model.step import Change, Step
 
@@ -99,6 +100,7 @@ class _BatchRun:
         self._bench = bench
         self._permit = permit
         self._lease = lease
+        self._whole = WholeLook(bench.look, bench.policy)
         plan_id, batch_id = permit.plan.plan_id, permit.batch_id
         self._recorded = {
             outcome.step_id: outcome for outcome in bench.ledger.outcomes(plan_id, batch_id) if outcome.run == bench.run
@@ -158,17 +160,19 @@ class _BatchRun:
             if missing:
                 reason = f"it needs {', '.join(missing)} first, which was not approved"
                 results[step.step_id] = Result(outcome=Outcome.REFUSED, reason=reason)
-            elif not step.after and isinstance(objection := self._look_before(step), Result):
+            elif not step.after and isinstance(objection := self._look_before(step, shared=True), Result):
                 results[step.step_id] = objection
         for step in self._permit.steps if results else ():
             self._record(step, results.get(step.step_id) or self._not_tried(min(results)))
 
-    def _look_before(self, step: Step) -> dict[str, Any] | Result:
+    def _look_before(self, step: Step, *, shared: bool = False) -> dict[str, Any] | Result:
         bench, permit = self._bench, self._permit
         number = 1 + [each.step_id for each in permit.steps].index(step.step_id)
-        past = past_of(bench.ledger, permit.plan, permit.batch_id, step, bench.policy, bench.clock(), number)
         try:
-            return look_before(bench.look, step, bench.policy, past)
+            facts = LiveFacts(
+                self._whole, bench.ledger, permit.plan, permit.batch_id, step, bench.clock(), number, shared=shared
+            )
+            return look_before(bench.look, step, facts, bench.policy)
         except LedgerError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever outside values do, nothing was called, and that is said
@@ -185,6 +189,7 @@ class _BatchRun:
                 return
             intent_id, watch = begun.intent_id, begun.watch
             last = perform(self._bench, kind_of(way.change), begun.before, begun.clearance)
+            self._whole.called()
             if last.onwards is None or attempt == MOST_ATTEMPTS:
                 self._record(step, self._looked_after(watch, step, _given_up(last, attempt)), intent_id)
                 return
@@ -213,6 +218,7 @@ class _BatchRun:
             policy = slowed(bench.policy.apply, 2 ** len(self._steps_seen(Level.STRAINED)))
             keep_pace(bench.ledger, plan.cluster, clients, policy, bench.clock, bench.switch.rest)
             require_valid(bench.ledger, self._permit, bench.clock())
+            self._whole.begin()
             before = self._look_before(step)
             if isinstance(before, Result):
                 return before
@@ -278,7 +284,7 @@ def _tried_enough(intent: Intent) -> Result | None:
     return Result(outcome=Outcome.FAILED, reason=reason)
 
 
-def _touched(look: Look, change: Change) -> int:
+def _touched(look: LiveReader, change: Change) -> int:
     """Clients that have to reconnect; for a setting none has to."""
     if isinstance(change, ChangeSetting):
         return 0

@@ -23,7 +23,7 @@ from pulsar_steward.model.step import UnloadBundle, present_owner
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pulsar_steward.apply.look import Look
+    from pulsar_steward.apply.live_reader import LiveReader
     from pulsar_steward.ledger.rows import StepOutcome
     from pulsar_steward.model.step import BundleChange
     from pulsar_steward.policy.health import HealthPolicy
@@ -102,7 +102,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     values: dict[str, Any] = {}
 
 
-def vitals_of(look: Look, change: BundleChange, owner: str, topics: Iterable[str] | None, watched: int) -> Vitals:
+def vitals_of(look: LiveReader, change: BundleChange, owner: str, topics: Iterable[str] | None, watched: int) -> Vitals:
     """What a bundle's topics, coordinators and owner show now.
 
     Args:
@@ -124,7 +124,7 @@ def vitals_of(look: Look, change: BundleChange, owner: str, topics: Iterable[str
     return Vitals(topics=found, publish_milliseconds=_publish_milliseconds(look, owner) if found else None)
 
 
-def _busiest(look: Look, change: BundleChange, owner: str, watched: int) -> list[str]:
+def _busiest(look: LiveReader, change: BundleChange, owner: str, watched: int) -> list[str]:
     topics = look.topics(owner, change.namespace, change.bundle)
     clients = {name: topic.producer_count + topic.consumer_count for name, topic in topics.items()}
     # Of Pulsar's own topics brokers come and go as they like: their readers of `__change_events` are no sign.
@@ -132,7 +132,7 @@ def _busiest(look: Look, change: BundleChange, owner: str, watched: int) -> list
     return sorted(with_clients, key=lambda name: (-clients[name], name))[:watched]
 
 
-def _topic(look: Look, owner: str, name: str) -> TopicVitals:
+def _topic(look: LiveReader, owner: str, name: str) -> TopicVitals:
     try:
         detail = look.details(owner, name)
     except NotFound:  # not loaded: nobody came back
@@ -145,7 +145,7 @@ def _topic(look: Look, owner: str, name: str) -> TopicVitals:
     )
 
 
-def _publish_milliseconds(look: Look, owner: str) -> int | None:
+def _publish_milliseconds(look: LiveReader, owner: str) -> int | None:
     told = [
         sample.value
         for sample in look.samples(owner, {LATENCY: float("nan")})
@@ -232,7 +232,7 @@ class Watch:
         rest: Waits so many seconds; raises where somebody said stop.
     """
 
-    def __init__(self, look: Look, change: BundleChange, policy: HealthPolicy, rest: Callable[[float], None]) -> None:
+    def __init__(self, look: LiveReader, change: BundleChange, policy: HealthPolicy, rest: Callable[[float], None]) -> None:
         self._look = look
         self._change = change
         self._policy = policy

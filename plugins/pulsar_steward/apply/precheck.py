@@ -7,30 +7,32 @@ from typing import TYPE_CHECKING, Any
 from pulsar_steward.apply.changes import kind_of
 from pulsar_steward.apply.changes.kind import Drifted
 from pulsar_steward.apply.perform import Result
-from pulsar_steward.apply.view import view_of
 from pulsar_steward.errors import AdminError, ConfigurationError, InvalidName, Refused
 from pulsar_steward.guard.evaluate import objection_to
 from pulsar_steward.ledger.rows import Outcome
 
 if TYPE_CHECKING:
     from pulsar_steward.apply.changes.kind import ChangeKind
-    from pulsar_steward.apply.look import Look
-    from pulsar_steward.apply.past import Past
+    from pulsar_steward.apply.live_reader import LiveReader
+    from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import Step
     from pulsar_steward.policy.schema import Policy
 
 
-def look_before(look: Look, step: Step, policy: Policy, past: Past) -> dict[str, Any] | Result:
+def look_before(look: LiveReader, step: Step, facts: ClusterFacts, policy: Policy) -> dict[str, Any] | Result:
     """The live values that a step replaces, or what it comes to as it must not be done.
 
     Args:
         look: Reads the cluster.
         step: The step.
+        facts: What is known before it.
         policy: Thresholds and limits.
-        past: What the ledger tells of the past.
+
+    Raises:
+        LedgerError: If what the ledger has to tell cannot be read.
     """
     try:
-        objection = objection_to(step, view_of(look, step.change, policy, past))
+        objection = objection_to(step, facts, policy)
         if objection is not None:
             return Result(outcome=Outcome(objection[0].value), reason=objection[1])
         kind = kind_of(step.change)

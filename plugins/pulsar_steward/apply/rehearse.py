@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.apply.changes import kind_of
-from pulsar_steward.apply.past import past_of
+from pulsar_steward.apply.live_facts import LiveFacts
 from pulsar_steward.apply.perform import Result
 from pulsar_steward.apply.precheck import look_before
+from pulsar_steward.apply.whole_look import WholeLook
 from pulsar_steward.outside_text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
 
-    from pulsar_steward.apply.look import Look
-    from pulsar_steward.apply.past import Past
+    from pulsar_steward.apply.live_reader import LiveReader
+    from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.model.plan import Batch, Plan
     from pulsar_steward.model.step import Step
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def rehearse(
-    look: Look, ledger: LedgerReader, plan: Plan, batch: Batch, policy: Policy, clock: Callable[[], datetime]
+    look: LiveReader, ledger: LedgerReader, plan: Plan, batch: Batch, policy: Policy, clock: Callable[[], datetime]
 ) -> str:
     """What carrying out a batch would call now, as text.
 
@@ -35,24 +36,25 @@ def rehearse(
         policy: Thresholds and limits.
         clock: The present, UTC.
     """
-    now = clock()
+    now, whole = clock(), WholeLook(look, policy)
     lines = [f"{batch.batch_id}: {batch.title} ({plan.plan_id})"]
     for number, step in enumerate(batch.steps, start=1):
-        past = past_of(ledger, plan, batch.batch_id, step, policy, now, number)
+        whole.begin()
+        facts = LiveFacts(whole, ledger, plan, batch.batch_id, step, now, number)
         lines += [
             f"  {step.step_id}: {step.effect}",
-            *(f"    {line}" for line in _lines(look, step, policy, past)),
+            *(f"    {line}" for line in _lines(look, step, facts, policy)),
         ]
     return "\n".join(map(shown, lines))
 
 
-def _lines(look: Look, step: Step, policy: Policy, past: Past) -> Iterator[str]:
+def _lines(look: LiveReader, step: Step, facts: ClusterFacts, policy: Policy) -> Iterator[str]:
     kind = kind_of(step.change)
     completion = None
     if step.after:
         yield f"after {', '.join(step.after)}: its guards can look only then"
     else:
-        before = look_before(look, step, policy, past)
+        before = look_before(look, step, facts, policy)
         if isinstance(before, Result):
             yield f"would be {before.outcome}: {before.reason}"
             return

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pulsar_steward.apply.past import past_of
+from pulsar_steward.apply.live_facts import LiveFacts
 from pulsar_steward.apply.verify import coordinators_in
-from pulsar_steward.apply.view import view_of
+from pulsar_steward.apply.whole_look import WholeLook
 from pulsar_steward.errors import AdminError, Refused
 from pulsar_steward.guard.evaluate import evaluate
 from pulsar_steward.model.bundles import TC_NAMESPACE
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pulsar_steward.apply.applied import Applied, DoneStep
-    from pulsar_steward.apply.look import Look
-    from pulsar_steward.apply.past import Past
+    from pulsar_steward.apply.live_reader import LiveReader
+    from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.policy.schema import Policy
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 ONLY_BATCH = batch_id(1)
 
 
-def way_back(ledger: LedgerReader, look: Look, policy: Policy, applied: Applied, now: datetime) -> Plan:
+def way_back(ledger: LedgerReader, look: LiveReader, policy: Policy, applied: Applied, now: datetime) -> Plan:
     """The plan that takes a batch back, its notes saying what it cannot.
 
     What was done last is taken back first. What somebody changed since is left alone.
@@ -57,13 +57,15 @@ def way_back(ledger: LedgerReader, look: Look, policy: Policy, applied: Applied,
         policy_digest=policy.digest,
     )
     steps: dict[str, Step] = {}
+    whole = WholeLook(look, policy)
     notes = list(applied.doubts)
     for done in reversed(applied.done):
         name = done.step.step_id
         try:
             step = _inverse(look, applied, done, step_id(ONLY_BATCH, len(steps) + 1))
-            past = past_of(ledger, draft, ONLY_BATCH, step, policy, now, len(steps) + 1)
-            steps[name] = _guarded(_in_order(step, done, steps, applied), look, policy, past)
+            whole.begin()
+            facts = LiveFacts(whole, ledger, draft, ONLY_BATCH, step, now, len(steps) + 1)
+            steps[name] = _guarded(_in_order(step, done, steps, applied), facts, policy)
         except AdminError as error:
             notes.append(f"{name}: it stays, as the cluster cannot be read: {error}")
         except Refused as reason:
@@ -75,7 +77,7 @@ def way_back(ledger: LedgerReader, look: Look, policy: Policy, applied: Applied,
     return msgspec.structs.replace(draft, batches=(batch,), notes=tuple(notes))
 
 
-def _same_cluster(look: Look, applied: Applied) -> ClusterIdentity:
+def _same_cluster(look: LiveReader, applied: Applied) -> ClusterIdentity:
     """The cluster that answers, if it is the one that was changed."""
     try:
         answers = look.identity()
@@ -100,15 +102,15 @@ def _in_order(step: Step, done: DoneStep, steps: Mapping[str, Step], applied: Ap
     return msgspec.structs.replace(step, after=tuple(steps[each].step_id for each in reversed(later) if each in steps))
 
 
-def _guarded(step: Step, look: Look, policy: Policy, past: Past) -> Step:
+def _guarded(step: Step, facts: ClusterFacts, policy: Policy) -> Step:
     """The step with what the guards say; one that would stop the whole batch is not proposed."""
-    guards = evaluate(step, view_of(look, step.change, policy, past))
+    guards = evaluate(step, facts, policy)
     if vetoes := [f"{each.guard}: {each.reason}" for each in guards if not each.passed]:
         raise Refused(f"not proposed now, as the guards object: {'; '.join(vetoes)}")
     return msgspec.structs.replace(step, guards=guards)
 
 
-def _inverse(look: Look, applied: Applied, done: DoneStep, name: str) -> Step:
+def _inverse(look: LiveReader, applied: Applied, done: DoneStep, name: str) -> Step:
     """The step that takes one back.
 
     Raises:
@@ -129,7 +131,7 @@ def _inverse(look: Look, applied: Applied, done: DoneStep, name: str) -> Step:
             )
 
 
-def _setting_back(look: Look, applied: Applied, done: DoneStep, made: ChangeSetting, name: str) -> Step:
+def _setting_back(look: LiveReader, applied: Applied, done: DoneStep, made: ChangeSetting, name: str) -> Step:
     former = msgspec.convert(done.former["value"], Setting | None)
     what = f"the {made.name} of {made.holder}"
     now = look.own_setting(made)
@@ -154,7 +156,7 @@ def _setting_back(look: Look, applied: Applied, done: DoneStep, made: ChangeSett
     )
 
 
-def _bundle_back(look: Look, applied: Applied, done: DoneStep, made: UnloadBundle, name: str) -> Step:
+def _bundle_back(look: LiveReader, applied: Applied, done: DoneStep, made: UnloadBundle, name: str) -> Step:
     home, bundle = done.former["owner"], f"{made.namespace}/{made.bundle}"
     if made.bundle not in (look.bundles(made.namespace) or ()):
         raise Refused(f"{bundle} is no more: it was divided otherwise, or deleted, since Steward moved it")
@@ -164,7 +166,7 @@ def _bundle_back(look: Look, applied: Applied, done: DoneStep, made: UnloadBundl
             f"{owner or 'nobody'} owns {bundle} since somebody moved it; Steward had moved it to {made.target}, before"
             f" {home} owned it; it is left where it is"
         )
-    if home not in look.brokers() or look.silent([home]):
+    if home not in look.brokers() or isinstance(look.owned_by_each([home])[home], AdminError):
         raise Refused(
             f"{bundle} stays on {made.target}: its former broker {home} is no longer listed, or does not answer"
         )
@@ -193,7 +195,7 @@ def _step(applied: Applied, done: DoneStep, change: Change, *, why: str, **field
     )
 
 
-def _touched(look: Look, change: UnloadBundle) -> Touched:
+def _touched(look: LiveReader, change: UnloadBundle) -> Touched:
     """Whom the move back disturbs, by its present owner's statistics."""
     topics = look.topics(change.source, change.namespace, change.bundle)
     bundle = (f"{change.namespace}/{change.bundle}",)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pulsar_steward.apply.bench import Bench
-    from pulsar_steward.apply.look import Look
+    from pulsar_steward.apply.live_reader import LiveReader
     from pulsar_steward.ledger.rows import StepOutcome
     from pulsar_steward.model.plan import Batch
 
@@ -62,7 +62,7 @@ def _reason(outcomes: Sequence[StepOutcome], faults: Sequence[str]) -> str:
     return f"all {len(outcomes)} approved steps are done, and the brokers show them"
 
 
-def _faults(look: Look, batch: Batch, outcomes: Sequence[StepOutcome]) -> tuple[list[str], dict[str, str]]:
+def _faults(look: LiveReader, batch: Batch, outcomes: Sequence[StepOutcome]) -> tuple[list[str], dict[str, str]]:
     faults, shown = [], {}
     for outcome in outcomes:
         if outcome.outcome is not Outcome.DONE:
@@ -77,7 +77,7 @@ def _faults(look: Look, batch: Batch, outcomes: Sequence[StepOutcome]) -> tuple[
     return faults, shown
 
 
-def _shown(look: Look, batch: Batch, step_id: str, outcomes: Sequence[StepOutcome]) -> tuple[str, bool]:
+def _shown(look: LiveReader, batch: Batch, step_id: str, outcomes: Sequence[StepOutcome]) -> tuple[str, bool]:
     done = {outcome.step_id for outcome in outcomes if outcome.outcome is Outcome.DONE}
     if any(step_id in later.after and later.step_id in done for later in batch.steps):
         return "later steps moved on from it", True
@@ -88,7 +88,7 @@ def _shown(look: Look, batch: Batch, step_id: str, outcomes: Sequence[StepOutcom
     return sight.words, sight.there
 
 
-def _placement(look: Look, batch: Batch) -> tuple[dict[str, Any], list[str]]:
+def _placement(look: LiveReader, batch: Batch) -> tuple[dict[str, Any], list[str]]:
     """Where what the batch balances is now, by broker, and why it is not known where it cannot be read at all.
 
     A single broker that cannot be read is named with the reason.

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.kinds import BundleGuard
-from pulsar_steward.guard.view import Objection
+from pulsar_steward.guard.kinds import BundleGuard, Objection
 
 if TYPE_CHECKING:
-    from pulsar_steward.guard.view import BundleView, ClusterView
+    from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import BundleChange, GuardResult
+    from pulsar_steward.policy.schema import Policy
 
 
 class AckHoles(BundleGuard):
@@ -22,12 +22,12 @@ class AckHoles(BundleGuard):
     name = "ack_holes"
     objection = Objection.REFUSED
 
-    def check_bundle(self, change: BundleChange, bundle: BundleView, view: ClusterView) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a step that would deliver more than `guards.most_redelivered_messages` a second time."""
-        hazards, most = bundle.hazards, view.policy.guards.most_redelivered_messages
-        if not hazards.holey:
+        risks, most = facts.move_risks(change), policy.guards.most_redelivered_messages
+        if not risks.holey:
             return self.said("every subscription's ack holes fit what brokers persist", passed=True)
-        worst, again = hazards.holey[0], hazards.may_come_again
+        worst, again = risks.holey[0], risks.may_come_again
         passed = again <= most
         reason = (
             f"up to {again:,} acknowledged messages would be delivered again, {'at most' if passed else 'more than'}"

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.kinds import SettingGuard
-from pulsar_steward.guard.view import Objection
+from pulsar_steward.facts.protocol import Unknown
+from pulsar_steward.guard.kinds import Objection, SettingGuard
 from pulsar_steward.model.setting import BacklogQuota, SettingName
 from pulsar_steward.model.units import seconds_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.guard.ages import BacklogAges
-    from pulsar_steward.guard.view import ClusterView, SettingView
+    from pulsar_steward.facts.backlogs import BacklogAges
+    from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import ChangeSetting, GuardResult
+    from pulsar_steward.policy.schema import Policy
 
 KEY = "policy key backlog_quota_remedy.room_percent"
 
@@ -27,18 +28,19 @@ class AgeRoom(SettingGuard):
     name = "age_room"
     objection = Objection.REFUSED
 
-    def check_setting(self, change: ChangeSetting, setting: SettingView, view: ClusterView) -> GuardResult:
+    def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes an age quota that a topic is over or nearly, or, right before the call, may be over."""
         quota = change.after
         if change.name is not SettingName.AGE_QUOTA or not isinstance(quota, BacklogQuota) or quota.limit_seconds <= 0:
             return self.said("no age quota is set", passed=True)
-        limit, retained, ages = quota.limit_seconds, setting.retained_seconds, setting.ages
+        limit, retained = quota.limit_seconds, facts.retained_seconds(change)
         if retained is not None and limit >= retained:
             words = f"{seconds_in_words(limit)} is not below the retention of {seconds_in_words(retained)}"
             return self.said(words, passed=False)
-        if ages is None:
-            return self.said(f"how old the backlogs of {change.holder} are is not known", passed=False)
-        percent = view.policy.backlog_quota_remedy.room_percent
+        ages = facts.backlog_ages(change)
+        if isinstance(ages, Unknown):
+            return self.said(ages.reason, passed=False)
+        percent = policy.backlog_quota_remedy.room_percent
         if ages.oldest_seconds > limit * (100 - percent) // 100:
             words = (
                 f"{_oldest(ages)}, the quota {seconds_in_words(limit)}, of which {percent} % have to be free ({KEY}):"
@@ -49,7 +51,7 @@ class AgeRoom(SettingGuard):
             return self.said(f"{_oldest(ages)}, of {seconds_in_words(limit)} less {percent} % ({KEY})", passed=True)
         words = f"{_oldest(ages)}; of {ages.unknown:,} topics with a backlog its age is not known: {ages.why_unknown}"
         return self.said(
-            f"{words}; brokers are asked right before the call" if view.planned else words, passed=view.planned
+            f"{words}; brokers are asked right before the call" if facts.planning else words, passed=facts.planning
         )
 
 

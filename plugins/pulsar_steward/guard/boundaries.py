@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.kinds import BundleGuard
-from pulsar_steward.guard.view import Objection
+from pulsar_steward.guard.kinds import BundleGuard, Objection
 
 if TYPE_CHECKING:
-    from pulsar_steward.guard.view import BundleView, ClusterView
+    from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import BundleChange, GuardResult
+    from pulsar_steward.policy.schema import Policy
 
 
 class Boundaries(BundleGuard):
@@ -18,10 +18,10 @@ class Boundaries(BundleGuard):
     name = "boundaries"
     objection = Objection.DRIFTED
 
-    def check_bundle(self, change: BundleChange, bundle: BundleView, view: ClusterView) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes a step whose bundle is gone."""
-        if bundle.exists:
+        if there := facts.has_bundle(change):
             reason = f"{change.namespace} has a bundle {change.bundle}"
         else:
             reason = f"{change.namespace} has no bundle {change.bundle} any more: it was divided otherwise"
-        return self.said(reason, passed=bundle.exists)
+        return self.said(reason, passed=there)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.kinds import BundleGuard
-from pulsar_steward.guard.view import Objection
+from pulsar_steward.guard.kinds import BundleGuard, Objection
 
 if TYPE_CHECKING:
-    from pulsar_steward.guard.view import BundleView, ClusterView
+    from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import BundleChange, GuardResult
+    from pulsar_steward.policy.schema import Policy
 
 
 class Circles(BundleGuard):
@@ -23,10 +23,11 @@ class Circles(BundleGuard):
     objection = Objection.REFUSED
     stops_a_way_back = False
 
-    def check_bundle(self, change: BundleChange, bundle: BundleView, view: ClusterView) -> GuardResult:
+    def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a step in a namespace of which a bundle was moved away and back within `guards.circle_minutes`."""
-        minutes = f"{view.policy.guards.circle_minutes} minutes (policy key guards.circle_minutes)"
-        if not bundle.circling:
+        minutes = f"{policy.guards.circle_minutes} minutes (policy key guards.circle_minutes)"
+        circling = facts.circling(change.namespace)
+        if not circling:
             return self.said(f"no bundle of {change.namespace} moved in a circle within {minutes}", passed=True)
-        reason = f"{bundle.circling[0]} of {change.namespace} was moved away and back within {minutes}"
+        reason = f"{circling[0]} of {change.namespace} was moved away and back within {minutes}"
         return self.said(reason, passed=False)

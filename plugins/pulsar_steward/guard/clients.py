@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.kinds import BundleGuard
-from pulsar_steward.guard.view import Objection
+from pulsar_steward.guard.kinds import BundleGuard, Objection
 
 if TYPE_CHECKING:
-    from pulsar_steward.guard.view import BundleView, ClusterView
+    from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import BundleChange, GuardResult
+    from pulsar_steward.policy.schema import Policy
 
 
 class Clients(BundleGuard):
@@ -22,10 +22,10 @@ class Clients(BundleGuard):
     name = "clients"
     objection = Objection.REFUSED
 
-    def check_bundle(self, change: BundleChange, bundle: BundleView, view: ClusterView) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a step on a bundle with more clients than `apply.most_clients_per_step`."""
-        most = view.policy.apply.most_clients_per_step
-        clients = bundle.clients
+        most = policy.apply.most_clients_per_step
+        clients = facts.clients(change)
         passed = clients <= most
         compared = "at most" if passed else "more than"
         reason = f"{clients:,} clients would reconnect, {compared} {most:,} (policy key apply.most_clients_per_step)"

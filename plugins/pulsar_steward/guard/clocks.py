@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.kinds import SettingGuard
-from pulsar_steward.guard.view import Objection
+from pulsar_steward.facts.protocol import Unknown
+from pulsar_steward.guard.kinds import Objection, SettingGuard
 from pulsar_steward.model.setting import SettingName
 
 if TYPE_CHECKING:
-    from pulsar_steward.guard.view import ClusterView, SettingView
+    from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import ChangeSetting, GuardResult
+    from pulsar_steward.policy.schema import Policy
 
 BY_AGE = frozenset({SettingName.AGE_QUOTA, SettingName.TTL})
 
@@ -26,13 +27,13 @@ class Clocks(SettingGuard):
     objection = Objection.REFUSED
     stops_a_way_back = False
 
-    def check_setting(self, change: ChangeSetting, setting: SettingView, view: ClusterView) -> GuardResult:
+    def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes an age limit where brokers' clocks differ by more than `guards.most_clock_difference_seconds`."""
         if change.name not in BY_AGE or change.after is None:
             return self.said("no limit goes by age", passed=True)
-        apart, most = setting.clocks_differ_milliseconds, view.policy.guards.most_clock_difference_seconds
-        if apart is None:
-            return self.said("how far brokers' clocks are apart is not known", passed=False)
+        apart, most = facts.clock_difference(), policy.guards.most_clock_difference_seconds
+        if isinstance(apart, Unknown):
+            return self.said(apart.reason, passed=False)
         passed = apart <= most * 1000
         reason = (
             f"brokers' clocks are {apart / 1000:,.1f} s apart, {'at most' if passed else 'more than'} {most} s"

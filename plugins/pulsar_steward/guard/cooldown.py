@@ -8,11 +8,10 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.kinds import BundleGuard
-from pulsar_steward.guard.view import Objection
+from pulsar_steward.guard.kinds import BundleGuard, Objection
 
 if TYPE_CHECKING:
-    from pulsar_steward.guard.view import BundleView, ClusterView
+    from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import BundleChange, GuardResult
     from pulsar_steward.policy.schema import Policy
 
@@ -29,13 +28,13 @@ class Cooldown(BundleGuard):
     objection = Objection.REFUSED
     stops_a_way_back = False
 
-    def check_bundle(self, change: BundleChange, bundle: BundleView, view: ClusterView) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a step on a bundle that was moved within the cooldown."""
-        moved_at = bundle.moved_at
+        moved_at = facts.moved_at(change)
         if moved_at is None:
             return self.said("not moved lately", passed=True)
-        end = rest_ends(moved_at, view.policy)
-        passed = view.now >= end
+        end = rest_ends(moved_at, policy)
+        passed = facts.now >= end
         verb = "rested" if passed else "rests"
         reason = f"moved at {moved_at:%Y-%m-%d %H:%M:%S}, {verb} until {end:%Y-%m-%d %H:%M:%S} UTC"
         return self.said(reason, passed=passed)

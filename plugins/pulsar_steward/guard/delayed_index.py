@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.kinds import BundleGuard
-from pulsar_steward.guard.view import Objection
+from pulsar_steward.guard.kinds import BundleGuard, Objection
 from pulsar_steward.model.units import bytes_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.guard.view import BundleView, ClusterView
+    from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import BundleChange, GuardResult
+    from pulsar_steward.policy.schema import Policy
 
 
 class DelayedIndex(BundleGuard):
@@ -23,9 +23,9 @@ class DelayedIndex(BundleGuard):
     name = "delayed_index"
     objection = Objection.REFUSED
 
-    def check_bundle(self, change: BundleChange, bundle: BundleView, view: ClusterView) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a step on a bundle with more than `guards.most_delayed_index_megabytes`."""
-        held, most = bundle.hazards.delayed_index_bytes, view.policy.guards.most_delayed_index_megabytes << 20
+        held, most = facts.move_risks(change).delayed_index_bytes, policy.guards.most_delayed_index_megabytes << 20
         passed = held <= most
         compared = "at most" if passed else "more than"
         reason = (

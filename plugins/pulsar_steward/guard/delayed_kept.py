@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.kinds import SettingGuard
-from pulsar_steward.guard.view import Objection
+from pulsar_steward.facts.protocol import Unknown
+from pulsar_steward.guard.kinds import Objection, SettingGuard
 from pulsar_steward.model.setting import BacklogQuota, SettingName
 
 if TYPE_CHECKING:
-    from pulsar_steward.guard.view import ClusterView, SettingView
+    from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import ChangeSetting, GuardResult
+    from pulsar_steward.policy.schema import Policy
 
 
 class DelayedKept(SettingGuard):
@@ -23,13 +24,13 @@ class DelayedKept(SettingGuard):
     name = "delayed_kept"
     objection = Objection.REFUSED
 
-    def check_setting(self, change: ChangeSetting, setting: SettingView, view: ClusterView) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes what would take delayed messages away, and what might where these are not known."""
         if not concerns_delayed(change):
             return self.said("it takes no message away, and none is too old for it", passed=True)
-        delayed = setting.delayed_messages
-        if delayed is None:
-            return self.said(f"whether {change.holder} has delayed messages is not known", passed=False)
+        delayed = facts.delayed_messages(change)
+        if isinstance(delayed, Unknown):
+            return self.said(delayed.reason, passed=False)
         if delayed:
             fate = "could be lost" if change.takes_messages else "would grow too old, and stop their producers"
             return self.said(f"{delayed:,} delayed messages of {change.holder} {fate}", passed=False)

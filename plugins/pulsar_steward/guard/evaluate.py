@@ -14,6 +14,7 @@ from pulsar_steward.guard.cooldown import Cooldown
 from pulsar_steward.guard.delayed_index import DelayedIndex
 from pulsar_steward.guard.delayed_kept import DelayedKept
 from pulsar_steward.guard.fresh_snapshot import FreshSnapshot
+from pulsar_steward.guard.kinds import Objection
 from pulsar_steward.guard.limits import Limits
 from pulsar_steward.guard.loss_as_approved import LossAsApproved
 from pulsar_steward.guard.owner import Owner
@@ -26,14 +27,14 @@ from pulsar_steward.guard.same_cluster import SameCluster
 from pulsar_steward.guard.setting_as_planned import SettingAsPlanned
 from pulsar_steward.guard.target_active import TargetActive
 from pulsar_steward.guard.target_allowed import TargetAllowed
-from pulsar_steward.guard.view import Objection
 from pulsar_steward.guard.whole_cluster import WholeCluster
 from pulsar_steward.guard.window import Window
 
 if TYPE_CHECKING:
+    from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.guard.kinds import Guard
-    from pulsar_steward.guard.view import ClusterView
     from pulsar_steward.model.step import GuardResult, Step
+    from pulsar_steward.policy.schema import Policy
 
 GUARDS: tuple[Guard, ...] = (
     SameCluster(),
@@ -73,22 +74,29 @@ def guards_of(step: Step) -> tuple[Guard, ...]:
     )
 
 
-def evaluate(step: Step, view: ClusterView) -> tuple[GuardResult, ...]:
-    """What each guard of its kind of change says of a step, in the order of `GUARDS`."""
-    return tuple(guard.check(step, view) for guard in guards_of(step))
+def evaluate(step: Step, facts: ClusterFacts, policy: Policy) -> tuple[GuardResult, ...]:
+    """What each guard of its kind of change says of a step, in the order of `GUARDS`.
+
+    Raises:
+        AdminError: If what one of them needs cannot be read.
+        LedgerError: If what the ledger has to tell cannot be read.
+    """
+    return tuple(guard.check(step, facts, policy) for guard in guards_of(step))
 
 
-def objection_to(step: Step, view: ClusterView) -> tuple[Objection, str] | None:
+def objection_to(step: Step, facts: ClusterFacts, policy: Policy) -> tuple[Objection, str] | None:
     """Why a step must not be done now, with all reasons of that kind; None: no guard objects.
 
     Drift wins over refusal: where the cluster moved on, what the step would be refused for no longer stands either.
+
+    Raises:
+        AdminError: If what a guard needs cannot be read.
+        LedgerError: If what the ledger has to tell cannot be read.
     """
-    results = evaluate(step, view)
+    results = [(guard.objection, guard.check(step, facts, policy)) for guard in guards_of(step)]
     for objection in (Objection.DRIFTED, Objection.REFUSED):
         reasons = [
-            f"{result.guard}: {result.reason}"
-            for guard, result in zip(guards_of(step), results, strict=True)
-            if guard.objection is objection and not result.passed
+            f"{result.guard}: {result.reason}" for kind, result in results if kind is objection and not result.passed
         ]
         if reasons:
             return objection, "; ".join(reasons)

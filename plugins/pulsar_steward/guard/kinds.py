@@ -1,15 +1,24 @@
-"""What guards of one kind of change share: each says to which changes it applies, and gets what it looks at, typed."""
+"""What guards of one kind of change share: each says to which changes it applies, and asks the facts that it needs."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
 from pulsar_steward.model.step import ChangeSetting, GuardResult, SplitBundle, Step, UnloadBundle
 
 if TYPE_CHECKING:
-    from pulsar_steward.guard.view import BundleView, ClusterView, Objection, SettingView
+    from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import BundleChange, Change
+    from pulsar_steward.policy.schema import Policy
+
+
+class Objection(StrEnum):
+    """What a veto means for the step: the cluster moved on, or the step is not permitted."""
+
+    DRIFTED = "drifted"
+    REFUSED = "refused"
 
 
 class Guard(ABC):
@@ -28,8 +37,18 @@ class Guard(ABC):
     stops_a_way_back: ClassVar[bool] = True
 
     @abstractmethod
-    def check(self, step: Step, view: ClusterView) -> GuardResult:
-        """Lets the step pass or vetoes it, with the reason in words either way."""
+    def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:
+        """Lets the step pass or vetoes it, with the reason in words either way.
+
+        Args:
+            step: The step.
+            facts: What is known before it; asked for no more than the guard needs.
+            policy: Thresholds and limits.
+
+        Raises:
+            AdminError: If what the guard needs cannot be read.
+            LedgerError: If what the ledger has to tell cannot be read.
+        """
 
     def said(self, reason: str, *, passed: bool) -> GuardResult:
         """The result, under this guard's name."""
@@ -41,14 +60,14 @@ class BundleGuard(Guard):
 
     applies_to = (UnloadBundle, SplitBundle)
 
-    def check(self, step: Step, view: ClusterView) -> GuardResult:
+    def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Asks `check_bundle`."""
-        if isinstance(step.change, ChangeSetting) or view.bundle is None:
+        if isinstance(step.change, ChangeSetting):
             raise TypeError(f"{self.name} looks at bundles, not at {step.change}")
-        return self.check_bundle(step.change, view.bundle, view)
+        return self.check_bundle(step.change, facts, policy)
 
     @abstractmethod
-    def check_bundle(self, change: BundleChange, bundle: BundleView, view: ClusterView) -> GuardResult:
+    def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Lets the change pass or vetoes it."""
 
 
@@ -57,12 +76,12 @@ class SettingGuard(Guard):
 
     applies_to = (ChangeSetting,)
 
-    def check(self, step: Step, view: ClusterView) -> GuardResult:
+    def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Asks `check_setting`."""
-        if not isinstance(step.change, ChangeSetting) or view.setting is None:
+        if not isinstance(step.change, ChangeSetting):
             raise TypeError(f"{self.name} looks at settings, not at {step.change}")
-        return self.check_setting(step.change, view.setting, view)
+        return self.check_setting(step.change, facts, policy)
 
     @abstractmethod
-    def check_setting(self, change: ChangeSetting, setting: SettingView, view: ClusterView) -> GuardResult:
+    def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Lets the change pass or vetoes it."""

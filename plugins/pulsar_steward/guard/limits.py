@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.kinds import Guard
-from pulsar_steward.guard.view import Objection
+from pulsar_steward.guard.kinds import Guard, Objection
 
 if TYPE_CHECKING:
-    from pulsar_steward.guard.view import ClusterView
+    from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import GuardResult, Step
+    from pulsar_steward.policy.schema import Policy
 
 
 class Limits(Guard):
@@ -19,13 +19,13 @@ class Limits(Guard):
     objection = Objection.REFUSED
     stops_a_way_back = False
 
-    def check(self, step: Step, view: ClusterView) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes what is beyond `guards.most_changes_per_run` or `guards.most_changes_per_hour`."""
-        policy = view.policy.guards
-        of_run = f"change {view.place_in_run:,} of its run, of {policy.most_changes_per_run:,}"
-        of_hour = f"{view.changes_in_the_last_hour:,} changes in the last hour, of {policy.most_changes_per_hour:,}"
-        if view.place_in_run > policy.most_changes_per_run:
+        guards, made = policy.guards, facts.changes_in_the_last_hour()
+        of_run = f"change {facts.place_in_run:,} of its run, of {guards.most_changes_per_run:,}"
+        of_hour = f"{made:,} changes in the last hour, of {guards.most_changes_per_hour:,}"
+        if facts.place_in_run > guards.most_changes_per_run:
             return self.said(f"{of_run} (policy key guards.most_changes_per_run)", passed=False)
-        if view.changes_in_the_last_hour >= policy.most_changes_per_hour:
+        if made >= guards.most_changes_per_hour:
             return self.said(f"{of_hour} (policy key guards.most_changes_per_hour)", passed=False)
         return self.said(f"{of_run}; {of_hour}", passed=True)

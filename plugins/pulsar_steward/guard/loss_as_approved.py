@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.kinds import Guard
-from pulsar_steward.guard.view import Objection
+from pulsar_steward.facts.protocol import Unknown
+from pulsar_steward.guard.kinds import Guard, Objection
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.model.units import bytes_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.guard.view import ClusterView
+    from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import GuardResult, Step
+    from pulsar_steward.policy.schema import Policy
 
 
 class LossAsApproved(Guard):
@@ -25,14 +26,14 @@ class LossAsApproved(Guard):
     objection = Objection.REFUSED
     applies_to = (ChangeSetting,)
 
-    def check(self, step: Step, view: ClusterView) -> GuardResult:
+    def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes a quota that evicts more than was approved: a single message or byte, as none is to spare."""
         change = step.change
         if not isinstance(change, ChangeSetting) or not change.evicts_by_size:
             return self.said("no size quota evicts", passed=True)
-        now = view.setting.loss if view.setting else None
-        if now is None:
-            return self.said(f"what {change.holder} would lose at once is not known", passed=False)
+        now = facts.eviction_loss(change)
+        if isinstance(now, Unknown):
+            return self.said(now.reason, passed=False)
         agreed = step.loss if isinstance(step.loss, Loss) else Loss(messages=0)
         passed = now.bytes <= agreed.bytes and (now.messages or 0) <= (agreed.messages or 0)
         lost = _in_words(now)

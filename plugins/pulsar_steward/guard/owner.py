@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.kinds import BundleGuard
-from pulsar_steward.guard.view import Objection
+from pulsar_steward.guard.kinds import BundleGuard, Objection
 from pulsar_steward.model.step import present_owner
 
 if TYPE_CHECKING:
-    from pulsar_steward.guard.view import BundleView, ClusterView
+    from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import BundleChange, GuardResult
+    from pulsar_steward.policy.schema import Policy
 
 
 class Owner(BundleGuard):
@@ -19,9 +19,9 @@ class Owner(BundleGuard):
     name = "owner"
     objection = Objection.DRIFTED
 
-    def check_bundle(self, change: BundleChange, bundle: BundleView, view: ClusterView) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes a step whose bundle has another owner, or none."""
-        expected, owner = present_owner(change), bundle.owner
+        expected, owner = present_owner(change), facts.owner(change)
         if owner == expected:
             reason = f"{expected} owns it"
         elif owner is None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.kinds import BundleGuard
-from pulsar_steward.guard.view import Objection
+from pulsar_steward.guard.kinds import BundleGuard, Objection
 
 if TYPE_CHECKING:
-    from pulsar_steward.guard.view import BundleView, ClusterView
+    from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import BundleChange, GuardResult
+    from pulsar_steward.policy.schema import Policy
 
 
 class ProducersReturn(BundleGuard):
@@ -22,19 +22,19 @@ class ProducersReturn(BundleGuard):
     name = "producers_return"
     objection = Objection.REFUSED
 
-    def check_bundle(self, change: BundleChange, bundle: BundleView, view: ClusterView) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a step on a bundle with a topic over a `producer_*` quota, or within the policy's margin of it."""
-        hazards, margin = bundle.hazards, view.policy.guards.quota_margin_percent
-        if hazards.unknown:
-            return self.said(f"not known: {'; '.join(hazards.unknown)}", passed=False)
+        risks, margin = facts.move_risks(change), policy.guards.quota_margin_percent
+        if risks.unknown:
+            return self.said(f"not known: {'; '.join(risks.unknown)}", passed=False)
         key = "policy key guards.quota_margin_percent"
-        if not hazards.held_count:
+        if not risks.held_count:
             return self.said(
                 f"no topic uses over {100 - margin} % of a quota that stops producers ({key})", passed=True
             )
-        worst = hazards.held[0]
+        worst = risks.held[0]
         reason = (
-            f"PRODUCERS COULD NOT COME BACK to {hazards.held_count:,} of its topics: {worst.topic} uses"
+            f"PRODUCERS COULD NOT COME BACK to {risks.held_count:,} of its topics: {worst.topic} uses"
             f" {worst.used_percent} % of its quota ({worst.limit}), with {worst.producers:,} producers; {margin} % have"
             f" to be free ({key}). Drain the backlog or raise the quota first"
         )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.kinds import Guard
-from pulsar_steward.guard.view import Objection
+from pulsar_steward.guard.kinds import Guard, Objection
 
 if TYPE_CHECKING:
-    from pulsar_steward.guard.view import ClusterView
+    from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import GuardResult, Step
+    from pulsar_steward.policy.schema import Policy
 
 
 class Protected(Guard):
@@ -18,10 +18,10 @@ class Protected(Guard):
     name = "protected"
     objection = Objection.REFUSED
 
-    def check(self, step: Step, view: ClusterView) -> GuardResult:
+    def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes a step in one of `apply.protected_namespaces`."""
         namespace = step.change.namespace
-        passed = namespace not in view.policy.apply.protected_namespaces
+        passed = namespace not in policy.apply.protected_namespaces
         state = "is not" if passed else "is"
         reason = f"{namespace} {state} protected (policy key apply.protected_namespaces)"
         return self.said(reason, passed=passed)

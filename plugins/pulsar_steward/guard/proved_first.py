@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.kinds import Guard
-from pulsar_steward.guard.view import Objection
+from pulsar_steward.guard.kinds import Guard, Objection
 
 if TYPE_CHECKING:
-    from pulsar_steward.guard.view import ClusterView
+    from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import GuardResult, Step
+    from pulsar_steward.policy.schema import Policy
 
 
 class ProvedFirst(Guard):
@@ -18,8 +18,8 @@ class ProvedFirst(Guard):
     name = "proved_first"
     objection = Objection.REFUSED
 
-    def check(self, step: Step, view: ClusterView) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes every step where another batch changed the cluster since the snapshot and was not proved."""
-        if view.unproved:
-            return self.said(f"{view.unproved}: observe again", passed=False)
+        if unproved := facts.unproved_batch():
+            return self.said(f"{unproved}: observe again", passed=False)
         return self.said("all that Steward changed since the snapshot is proved", passed=True)

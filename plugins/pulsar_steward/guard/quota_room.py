@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.kinds import SettingGuard
-from pulsar_steward.guard.view import Objection
+from pulsar_steward.facts.protocol import Unknown
+from pulsar_steward.guard.kinds import Objection, SettingGuard
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.units import bytes_in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.guard.view import ClusterView, SettingView
+    from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import ChangeSetting, GuardResult
+    from pulsar_steward.policy.schema import Policy
 
 
 class QuotaRoom(SettingGuard):
@@ -24,20 +25,21 @@ class QuotaRoom(SettingGuard):
     name = "quota_room"
     objection = Objection.REFUSED
 
-    def check_setting(self, change: ChangeSetting, setting: SettingView, view: ClusterView) -> GuardResult:
+    def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a `producer_*` size quota that a topic is over, or within `backlog_quota_remedy.room_percent` of."""
         quota = change.after
         if change.name is not SettingName.SIZE_QUOTA or not isinstance(quota, BacklogQuota) or quota.limit_bytes < 0:
             return self.said("no size quota is set", passed=True)
         if quota.policy is QuotaPolicy.EVICT:
             return self.said("the size quota stops no producer", passed=True)
-        if setting.largest_backlog_bytes is None:
-            return self.said(f"the backlogs of {change.holder} are not known", passed=False)
-        percent = view.policy.backlog_quota_remedy.room_percent
+        largest = facts.largest_backlog(change)
+        if isinstance(largest, Unknown):
+            return self.said(largest.reason, passed=False)
+        percent = policy.backlog_quota_remedy.room_percent
         most = quota.limit_bytes * (100 - percent) // 100
-        passed = setting.largest_backlog_bytes <= most
+        passed = largest <= most
         words = (
-            f"the largest backlog of a topic is {bytes_in_words(setting.largest_backlog_bytes)}, the quota"
+            f"the largest backlog of a topic is {bytes_in_words(largest)}, the quota"
             f" {bytes_in_words(quota.limit_bytes)}, of which {percent} % have to be free"
             " (policy key backlog_quota_remedy.room_percent)"
         )

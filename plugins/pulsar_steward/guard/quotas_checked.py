@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.kinds import SettingGuard
-from pulsar_steward.guard.view import Objection
+from pulsar_steward.facts.protocol import Unknown
+from pulsar_steward.guard.kinds import Objection, SettingGuard
 from pulsar_steward.model.setting import BacklogQuota
 
 if TYPE_CHECKING:
-    from pulsar_steward.guard.view import ClusterView, SettingView
+    from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import ChangeSetting, GuardResult
+    from pulsar_steward.policy.schema import Policy
 
 FIX = "set backlogQuotaCheckEnabled=true in broker.conf and restart the brokers one by one first"
 
@@ -22,12 +23,13 @@ class QuotasChecked(SettingGuard):
     objection = Objection.REFUSED
     stops_a_way_back = False
 
-    def check_setting(self, change: ChangeSetting, setting: SettingView, view: ClusterView) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes a quota where `backlogQuotaCheckEnabled` is false on a broker, or not known."""
         if not isinstance(change.after, BacklogQuota):
             return self.said("no quota is set", passed=True)
-        if setting.quotas_are_checked:
+        checked = facts.quotas_are_checked()
+        if isinstance(checked, Unknown):
+            return self.said(checked.reason, passed=False)
+        if checked:
             return self.said("brokers check backlog quotas", passed=True)
-        if setting.quotas_are_checked is None:
-            return self.said("whether brokers check backlog quotas is not known", passed=False)
         return self.said(f"brokers do not check backlog quotas: {FIX}", passed=False)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.kinds import Guard
-from pulsar_steward.guard.view import Objection
+from pulsar_steward.guard.kinds import Guard, Objection
 
 if TYPE_CHECKING:
-    from pulsar_steward.guard.view import ClusterView
+    from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import GuardResult, Step
+    from pulsar_steward.policy.schema import Policy
 
 
 class SameCluster(Guard):
@@ -18,9 +18,9 @@ class SameCluster(Guard):
     name = "same_cluster"
     objection = Objection.DRIFTED
 
-    def check(self, step: Step, view: ClusterView) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes any change where another cluster answers, or the plan does not say which one it is for."""
-        planned, answers = view.planned_for, view.pulsar_cluster
+        planned, answers = facts.planned_for, facts.identity()
         if planned is None:
             reason = (
                 "the plan does not say which Pulsar cluster it is for, as an earlier Steward made it: observe again"

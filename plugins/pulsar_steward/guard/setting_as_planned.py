@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.kinds import SettingGuard
-from pulsar_steward.guard.view import Objection
+from pulsar_steward.guard.kinds import Objection, SettingGuard
 from pulsar_steward.model.setting import in_words
 
 if TYPE_CHECKING:
-    from pulsar_steward.guard.view import ClusterView, SettingView
+    from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import ChangeSetting, GuardResult
+    from pulsar_steward.policy.schema import Policy
 
 
 class SettingAsPlanned(SettingGuard):
@@ -19,9 +19,10 @@ class SettingAsPlanned(SettingGuard):
     name = "setting_as_planned"
     objection = Objection.DRIFTED
 
-    def check_setting(self, change: ChangeSetting, setting: SettingView, view: ClusterView) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes a change of what is no longer as it was."""
-        now, then = in_words(change.name, setting.now), in_words(change.name, change.before)
-        if setting.now == change.before:
+        found = facts.setting(change)
+        now, then = in_words(change.name, found), in_words(change.name, change.before)
+        if found == change.before:
             return self.said(f"the {change.name} of {change.holder} is {now}", passed=True)
         return self.said(f"the {change.name} of {change.holder} is {now}, no longer {then}", passed=False)

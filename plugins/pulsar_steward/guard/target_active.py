@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.kinds import BundleGuard
-from pulsar_steward.guard.view import Objection
+from pulsar_steward.guard.kinds import BundleGuard, Objection
 from pulsar_steward.model.step import SplitBundle
 
 if TYPE_CHECKING:
-    from pulsar_steward.guard.view import BundleView, ClusterView
+    from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import BundleChange, GuardResult
+    from pulsar_steward.policy.schema import Policy
 
 
 class TargetActive(BundleGuard):
@@ -19,12 +19,12 @@ class TargetActive(BundleGuard):
     name = "target_active"
     objection = Objection.DRIFTED
 
-    def check_bundle(self, change: BundleChange, bundle: BundleView, view: ClusterView) -> GuardResult:
+    def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes a move to a broker that is away or has the bundle already; a split has no target."""
         if isinstance(change, SplitBundle):
             return self.said("a split has no target", passed=True)
-        if change.target not in view.brokers:
+        if not facts.is_active(change.target):
             return self.said(f"{change.target} is not active or did not answer", passed=False)
-        if change.target == bundle.owner:
+        if change.target == facts.owner(change):
             return self.said(f"{change.target} owns it already", passed=False)
         return self.said(f"{change.target} is active", passed=True)

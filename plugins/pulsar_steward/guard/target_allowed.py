@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.kinds import BundleGuard
-from pulsar_steward.guard.view import Objection
+from pulsar_steward.guard.kinds import BundleGuard, Objection
 from pulsar_steward.model.step import SplitBundle
 
 if TYPE_CHECKING:
-    from pulsar_steward.guard.view import BundleView, ClusterView
+    from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import BundleChange, GuardResult
+    from pulsar_steward.policy.schema import Policy
 
 
 class TargetAllowed(BundleGuard):
@@ -19,14 +19,15 @@ class TargetAllowed(BundleGuard):
     name = "target_allowed"
     objection = Objection.REFUSED
 
-    def check_bundle(self, change: BundleChange, bundle: BundleView, view: ClusterView) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a move to a draining or excluded broker; a split has no target."""
         if isinstance(change, SplitBundle):
             return self.said("a split has no target", passed=True)
-        if change.target in view.policy.brokers.draining:
+        if change.target in policy.brokers.draining:
             reason = f"{change.target} is draining (policy key brokers.draining)"
             return self.said(reason, passed=False)
-        if view.allowed is not None and change.target not in view.allowed:
+        allowed = facts.allowed_brokers(change.namespace)
+        if allowed is not None and change.target not in allowed:
             reason = f"an isolation policy keeps {change.namespace} from {change.target}"
             return self.said(reason, passed=False)
         reason = f"{change.target} is not draining, and isolation policies leave it to {change.namespace}"

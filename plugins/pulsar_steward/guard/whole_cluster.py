@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.kinds import Guard
-from pulsar_steward.guard.view import Objection
+from pulsar_steward.guard.kinds import Guard, Objection
 
 if TYPE_CHECKING:
-    from pulsar_steward.guard.view import ClusterView
+    from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import GuardResult, Step
+    from pulsar_steward.policy.schema import Policy
 
 
 class WholeCluster(Guard):
@@ -18,10 +18,10 @@ class WholeCluster(Guard):
     name = "whole_cluster"
     objection = Objection.REFUSED
 
-    def check(self, step: Step, view: ClusterView) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes every step while a listed broker does not answer, or a bookie takes no writes."""
-        if view.silent:
-            return self.said(f"no answer from {', '.join(view.silent)}, which the cluster lists", passed=False)
-        if view.read_only_bookies:
-            return self.said(f"read-only bookies: {', '.join(view.read_only_bookies)}", passed=False)
+        if silent := facts.silent_brokers():
+            return self.said(f"no answer from {', '.join(silent)}, which the cluster lists", passed=False)
+        if read_only := facts.read_only_bookies():
+            return self.said(f"read-only bookies: {', '.join(read_only)}", passed=False)
         return self.said("every listed broker answers, and no watched bookie is read-only", passed=True)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from croniter import croniter
 
-from pulsar_steward.guard.kinds import Guard
-from pulsar_steward.guard.view import Objection
+from pulsar_steward.guard.kinds import Guard, Objection
 
 if TYPE_CHECKING:
-    from pulsar_steward.guard.view import ClusterView
+    from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import GuardResult, Step
     from pulsar_steward.policy.guards import Window as WindowPolicy
+    from pulsar_steward.policy.schema import Policy
 
 _A_MOMENT = timedelta(microseconds=1)
 
@@ -25,17 +25,17 @@ class Window(Guard):
     objection = Objection.REFUSED
     stops_a_way_back = False
 
-    def check(self, step: Step, view: ClusterView) -> GuardResult:  # noqa: ARG002 - part of the protocol
+    def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes every step outside all of `guards.windows`."""
-        windows = view.policy.guards.windows
+        windows = policy.guards.windows
         if not windows:
             return self.said("changes may be made at any time (policy key guards.windows)", passed=True)
-        ends = [end for window in windows if (end := closes_at(window, view.now)) > view.now]
+        ends = [end for window in windows if (end := closes_at(window, facts.now)) > facts.now]
         if ends:
             return self.said(f"a maintenance window is open until {max(ends):%Y-%m-%d %H:%M %Z}", passed=True)
-        opens = min(opens_at(window, view.now) for window in windows)
+        opens = min(opens_at(window, facts.now) for window in windows)
         reason = f"no maintenance window is open; the next one opens at {opens:%Y-%m-%d %H:%M %Z}"
-        return self.said(f"{reason} (policy key guards.windows)", passed=view.planned)
+        return self.said(f"{reason} (policy key guards.windows)", passed=facts.planning)
 
 
 def closes_at(window: WindowPolicy, now: datetime) -> datetime:

@@ -19,7 +19,7 @@ from pulsar_steward.outside_text import shown
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pulsar_steward.apply.look import Look
+    from pulsar_steward.apply.live_reader import LiveReader
     from pulsar_steward.model.plan import Plan
 
 log = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ def dry_run(wanted: Wanted, run: str) -> str:
 
 
 @contextmanager
-def _prepared(wanted: Wanted, run: str) -> Iterator[tuple[Workshop, Look, Plan]]:
+def _prepared(wanted: Wanted, run: str) -> Iterator[tuple[Workshop, LiveReader, Plan]]:
     with open_workshop(wanted.cluster, run) as shop, shop.look() as look:
         for each in applied_batches(shop.ledger, wanted.cluster):
             log.info("carried out: %s", each.words)

@@ -10,7 +10,7 @@ from pulsar_steward.apply.bench import Bench
 from pulsar_steward.apply.gate import answers_of
 from pulsar_steward.apply.halting import StopSwitch
 from pulsar_steward.apply.journal import Journal
-from pulsar_steward.apply.look import Look
+from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.ledger.clock import LedgerClock
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Decision
@@ -67,9 +67,9 @@ class Workshop:
         )
 
     @contextmanager
-    def look(self) -> Iterator[Look]:
+    def look(self) -> Iterator[LiveReader]:
         """Opens read access to the live cluster."""
-        with Look(connections.admin_settings(self.cluster, self.policy)) as look:
+        with LiveReader(connections.admin_settings(self.cluster, self.policy)) as look:
             yield look
 
     @contextmanager

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import msgspec
+
+from pulsar_steward.ledger.moves import circling_lately, moved_lately
 
 if TYPE_CHECKING:
     from pulsar_steward.ledger.read import LedgerReader
@@ -31,6 +33,5 @@ def moves_before(ledger: LedgerReader, cluster: str, at: datetime, policy: Polic
         LedgerError: If the ledger cannot be read.
     """
     return Moves(
-        moved_at=ledger.moves_since(cluster, at - timedelta(minutes=policy.tc_skew.cooldown_minutes)),
-        circling=ledger.moved_in_circles(cluster, at - timedelta(minutes=policy.guards.circle_minutes)),
+        moved_at=moved_lately(ledger, cluster, at, policy), circling=circling_lately(ledger, cluster, at, policy)
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.model.bundles import BY_TOPIC_COUNT, TC_NAMESPACE
 from pulsar_steward.model.numbering import step_id
 from pulsar_steward.model.step import SplitBundle, Step, UnloadBundle
-from pulsar_steward.planners.tc_guards import guarded
+from pulsar_steward.planners.snapshot_facts import guarded
 from pulsar_steward.planners.tc_order import moves_in_order
 from pulsar_steward.planners.tc_pieces import touched_by
 
@@ -38,11 +38,13 @@ def steps_towards(board: Board, before: Survey, scene: Scene, batch: str) -> tup
     steps: list[Step] = []
     for split in board.splits:
         name = step_id(batch, len(steps) + 1)
-        steps.append(guarded(_split_step(split, name, _after(split.piece, cut_by)), split.piece, scene))
+        step = _split_step(split, name, _after(split.piece, cut_by))
+        steps.append(guarded(step, scene, whole=split.piece.bundle))
         cut_by.update((half.range, name) for half in split.halves)
     for move in moves_in_order(before.loads, board):
         name = step_id(batch, len(steps) + 1)
-        steps.append(guarded(_move_step(move, name, _after(move.piece, cut_by)), move.piece, scene))
+        step = _move_step(move, name, _after(move.piece, cut_by))
+        steps.append(guarded(step, scene, whole=move.piece.bundle))
     return tuple(steps)
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.step import Step, UnloadBundle
-from pulsar_steward.planners.tc_guards import guarded
+from pulsar_steward.planners.snapshot_facts import guarded, vetoes
 from pulsar_steward.planners.tc_pieces import Piece, piece_of, touched_by
 
 if TYPE_CHECKING:
@@ -89,10 +89,10 @@ def _sifted(
     held_back: defaultdict[str, list[str]] = defaultdict(list)
     for piece in pieces:
         target = next((broker for broker in targets if broker != piece.home), None)
-        vetoes = [] if target is None else _vetoes(piece, target, scene)
-        if not vetoes:
+        against = [] if target is None else _vetoes(piece, target, scene)
+        if not against:
             movable.append(piece)
-        for veto in vetoes:
+        for veto in against:
             held_back[veto.guard].append(f"{piece.range} ({veto.reason})")
     return tuple(movable), held_back
 
@@ -100,7 +100,7 @@ def _sifted(
 def _vetoes(piece: Piece, target: str, scene: Scene) -> list[GuardResult]:
     change = UnloadBundle(namespace=TC_NAMESPACE, bundle=str(piece.range), source=piece.home, target=target)
     trial = Step(step_id="", change=change, why="", effect="", touched=touched_by(piece), undo_note="")
-    return [result for result in guarded(trial, piece, scene).guards if not result.passed]
+    return vetoes(guarded(trial, scene, whole=piece.bundle))
 
 
 def _notes_on_homeless(bundles: Sequence[TcBundle]) -> list[str]:

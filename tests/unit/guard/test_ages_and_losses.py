@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from pulsar_steward.facts.backlogs import NAMED, Backlog, BacklogAges, loss_of
 from pulsar_steward.guard.age_room import AgeRoom
-from pulsar_steward.guard.ages import BacklogAges
 from pulsar_steward.guard.loss_as_approved import LossAsApproved
-from pulsar_steward.guard.losses import NAMED, Backlog, loss_of
-from pulsar_steward.guard.view import SettingView
 from pulsar_steward.model.loss import Loss, TopicLoss
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName
 from pulsar_steward.model.step import ChangeSetting
-from tests.builders import a_step, a_view
+from tests.builders import a_look, a_step
 
 if TYPE_CHECKING:
     from pulsar_steward.model.step import Step
@@ -38,40 +36,64 @@ def ages(seconds: int, **more: Any) -> BacklogAges:
 
 UNKNOWN = ages(0, topic=None, waiting=3, unknown=3, why_unknown="nobody tells")
 AGES: dict[str, tuple[Step, dict[str, Any], bool, bool, str]] = {
-    "no backlog": (age_quota(), {"ages": BacklogAges()}, True, True, "no topic has a backlog"),
-    "nine tenths": (age_quota(), {"ages": ages(9 * HOUR)}, True, True, f"of {TOPIC}, is 9 h old, of 10 h less 10 %"),
+    "no backlog": (age_quota(), {"backlog_ages": BacklogAges()}, True, True, "no topic has a backlog"),
+    "nine tenths": (
+        age_quota(),
+        {"backlog_ages": ages(9 * HOUR)},
+        True,
+        True,
+        f"of {TOPIC}, is 9 h old, of 10 h less 10 %",
+    ),
     "a second more": (
         age_quota(),
-        {"ages": ages(9 * HOUR + 1)},
+        {"backlog_ages": ages(9 * HOUR + 1)},
         False,
         False,
         "producer_request_hold would act at once",
     ),
     "evicting": (
         age_quota(policy=QuotaPolicy.EVICT),
-        {"ages": ages(9 * HOUR + 1)},
+        {"backlog_ages": ages(9 * HOUR + 1)},
         False,
         False,
         "consumer_backlog_eviction would act at once",
     ),
-    "estimated": (age_quota(), {"ages": ages(10 * HOUR, estimated=True)}, False, False, "is estimated, from its size"),
+    "estimated": (
+        age_quota(),
+        {"backlog_ages": ages(10 * HOUR, estimated=True)},
+        False,
+        False,
+        "is estimated, from its size",
+    ),
     "not told": (
         age_quota(),
-        {"ages": UNKNOWN},
+        {"backlog_ages": UNKNOWN},
         True,
         False,
         "of 3 topics with a backlog its age is not known: nobody",
     ),
-    "not looked": (age_quota(), {"ages": None}, False, False, "how old the backlogs of shop/orders are is not known"),
+    "not looked": (
+        age_quota(),
+        {"backlog_ages": None},
+        False,
+        False,
+        "how old the backlogs of shop/orders are is not known",
+    ),
     "at the retention": (
         age_quota(),
-        {"ages": BacklogAges(), "retained_seconds": 10 * HOUR},
+        {"backlog_ages": BacklogAges(), "retained_seconds": 10 * HOUR},
         False,
         False,
         "10 h is not below the retention of 10 h",
     ),
-    "below the retention": (age_quota(), {"ages": BacklogAges(), "retained_seconds": 11 * HOUR}, True, True, ""),
-    "removed": (age_quota(None), {"ages": None}, True, True, "no age quota is set"),
+    "below the retention": (
+        age_quota(),
+        {"backlog_ages": BacklogAges(), "retained_seconds": 11 * HOUR},
+        True,
+        True,
+        "",
+    ),
+    "removed": (age_quota(None), {"backlog_ages": None}, True, True, "no age quota is set"),
 }
 
 
@@ -80,9 +102,7 @@ def test_no_topic_is_over_an_age_quota_at_once(
     step: Step, known: dict[str, Any], *, at_planning: bool, before_call: bool, words: str
 ) -> None:
     """A tenth of the time has to be free; what is not known may be planned for, and is not done."""
-    seen = a_view(bundle=None, setting=SettingView(now=None, **known))
-
-    planned, called = (AgeRoom().check(step, msgspec.structs.replace(seen, planned=each)) for each in (True, False))
+    planned, called = (AgeRoom().check(step, *a_look(planning=each, **known)) for each in (True, False))
 
     assert (planned.passed, called.passed) == (at_planning, before_call)
     assert words in called.reason
@@ -142,7 +162,7 @@ def test_no_more_is_evicted_than_was_approved(agreed: Loss | None, now: Loss | N
     """Neither one message nor one byte."""
     change = ChangeSetting(namespace="shop/orders", name=SettingName.SIZE_QUOTA, before=None, after=EVICT)
     step = a_step(change, loss=agreed or msgspec.UNSET)
-    said = LossAsApproved().check(step, a_view(bundle=None, setting=SettingView(now=None, loss=now)))
+    said = LossAsApproved().check(step, *a_look(eviction_loss=now))
 
     assert said.passed is (words is None)
     assert (words or "") in said.reason

@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pulsar_steward.guard.evaluate import GUARDS, evaluate, objection_to
-from pulsar_steward.guard.view import Objection
-from tests.builders import a_bundle_view, a_move, a_policy, a_split, a_step, a_view, broker
+from pulsar_steward.guard.kinds import Objection
+from tests.builders import Seen, a_look, a_move, a_policy, a_split, a_step, broker
 
 if TYPE_CHECKING:
-    from pulsar_steward.guard.view import ClusterView
     from pulsar_steward.model.step import Change
 
 OF_ANY = ["same_cluster", "fresh_snapshot", "whole_cluster", "proved_first"]
 OF_BUNDLES = ["boundaries", "owner", "target_active", "target_allowed", "cooldown", "circles", "clients"]
-HAZARDS = ["producers_return", "ack_holes", "delayed_index"]
-IN_ORDER = [*OF_ANY, *OF_BUNDLES, *HAZARDS, "window", "limits", "protected"]
+RISKS = ["producers_return", "ack_holes", "delayed_index"]
+IN_ORDER = [*OF_ANY, *OF_BUNDLES, *RISKS, "window", "limits", "protected"]
 STRICT = a_policy(
     brokers={"draining": (broker(1),)},
     apply={"most_clients_per_step": 0, "protected_namespaces": ("pulsar/system",)},
 )
-GONE = a_bundle_view(exists=False, owner=None)
+GONE: dict[str, Any] = {"has_bundle": False, "owner": None}
 
 
 @pytest.mark.parametrize("change", [a_move(), a_split()])
-@pytest.mark.parametrize("view", [a_view(), a_view(GONE, policy=STRICT, brokers=frozenset())])
-def test_every_guard_answers_in_order(change: Change, view: ClusterView) -> None:
+@pytest.mark.parametrize("seen", [a_look(), a_look(**GONE, policy=STRICT, active=frozenset())])
+def test_every_guard_answers_in_order(change: Change, seen: Seen) -> None:
     """Every guard looks at every step, in one order, whatever the others say."""
-    assert [result.guard for result in evaluate(a_step(change), view)] == IN_ORDER
+    assert [result.guard for result in evaluate(a_step(change), *seen)] == IN_ORDER
 
 
 def test_names_are_unique() -> None:
@@ -40,22 +39,22 @@ def test_names_are_unique() -> None:
 @pytest.mark.parametrize("change", [a_move(), a_split()])
 def test_no_objection(change: Change) -> None:
     """Nobody objects to a step on a cluster that still is as it was planned for."""
-    assert objection_to(a_step(change), a_view()) is None
+    assert objection_to(a_step(change), *a_look()) is None
 
 
 @pytest.mark.parametrize(
-    ("view", "objection", "guards"),
+    ("seen", "objection", "guards"),
     [
-        (a_view(a_bundle_view(exists=False)), Objection.DRIFTED, ["boundaries"]),
-        (a_view(GONE), Objection.DRIFTED, ["boundaries", "owner"]),
-        (a_view(a_bundle_view(owner=broker(1))), Objection.DRIFTED, ["owner", "target_active"]),
-        (a_view(policy=STRICT), Objection.REFUSED, ["target_allowed", "clients", "protected"]),
-        (a_view(GONE, policy=STRICT), Objection.DRIFTED, ["boundaries", "owner"]),
+        (a_look(has_bundle=False), Objection.DRIFTED, ["boundaries"]),
+        (a_look(**GONE), Objection.DRIFTED, ["boundaries", "owner"]),
+        (a_look(owner=broker(1)), Objection.DRIFTED, ["owner", "target_active"]),
+        (a_look(policy=STRICT), Objection.REFUSED, ["target_allowed", "clients", "protected"]),
+        (a_look(**GONE, policy=STRICT), Objection.DRIFTED, ["boundaries", "owner"]),
     ],
 )
-def test_objection_with_all_its_reasons(view: ClusterView, objection: Objection, guards: list[str]) -> None:
+def test_objection_with_all_its_reasons(seen: Seen, objection: Objection, guards: list[str]) -> None:
     """An objection lists every reason of its kind by guard, and drift hides what would be refused besides."""
-    found = objection_to(a_step(), view)
+    found = objection_to(a_step(), *seen)
     assert found is not None
     assert found[0] is objection
     assert [reason.partition(": ")[0] for reason in found[1].split("; ")] == guards

@@ -15,11 +15,10 @@ from pulsar_steward.guard.protected import Protected
 from pulsar_steward.guard.target_active import TargetActive
 from pulsar_steward.guard.target_allowed import TargetAllowed
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from tests.builders import NOW, a_bundle_view, a_move, a_policy, a_split, a_step, a_view, broker
+from tests.builders import NOW, Seen, a_look, a_move, a_policy, a_split, a_step, broker
 
 if TYPE_CHECKING:
     from pulsar_steward.guard.kinds import Guard
-    from pulsar_steward.guard.view import ClusterView
     from pulsar_steward.model.step import Change
 
 MOVE, SPLIT = a_move(), a_split()
@@ -31,46 +30,56 @@ DRAINING_1 = a_policy(brokers={"draining": (broker(1),)})
 DRAINING_0 = a_policy(brokers={"draining": (broker(0),)})
 
 
-def moved(minutes_ago: float) -> ClusterView:
+def moved(minutes_ago: float) -> Seen:
     """A bundle that was moved so long ago, under a rest of twenty minutes."""
-    return a_view(a_bundle_view(moved_at=NOW - timedelta(minutes=minutes_ago)), policy=TWENTY_MINUTES)
+    return a_look(moved_at=NOW - timedelta(minutes=minutes_ago), policy=TWENTY_MINUTES)
 
 
-def protecting(*namespaces: str) -> ClusterView:
+def protecting(*namespaces: str) -> Seen:
     """A cluster in which these namespaces are protected."""
-    return a_view(policy=a_policy(apply={"protected_namespaces": namespaces}))
+    return a_look(policy=a_policy(apply={"protected_namespaces": namespaces}))
 
 
-PASSES: list[tuple[Guard, Change, ClusterView, str]] = [
-    (Boundaries(), MOVE, a_view(), "has a bundle 0x00000000_0x10000000"),
-    (Owner(), MOVE, a_view(), "broker-00:8080 owns it"),
-    (Owner(), SPLIT, a_view(), "broker-00:8080 owns it"),
-    (TargetActive(), MOVE, a_view(), "broker-01:8080 is active"),
-    (TargetActive(), SPLIT, a_view(brokers=frozenset()), "a split has no target"),
-    (TargetAllowed(), MOVE, a_view(), "broker-01:8080 is not draining"),
-    (TargetAllowed(), MOVE, a_view(allowed=frozenset({broker(1)})), "isolation policies leave it to pulsar/system"),
-    (TargetAllowed(), MOVE, a_view(policy=DRAINING_0), "broker-01:8080 is not draining"),
-    (TargetAllowed(), SPLIT, a_view(allowed=frozenset()), "a split has no target"),
-    (Cooldown(), MOVE, a_view(), "not moved lately"),
+PASSES: list[tuple[Guard, Change, Seen, str]] = [
+    (Boundaries(), MOVE, a_look(), "has a bundle 0x00000000_0x10000000"),
+    (Owner(), MOVE, a_look(), "broker-00:8080 owns it"),
+    (Owner(), SPLIT, a_look(), "broker-00:8080 owns it"),
+    (TargetActive(), MOVE, a_look(), "broker-01:8080 is active"),
+    (TargetActive(), SPLIT, a_look(active=frozenset()), "a split has no target"),
+    (TargetAllowed(), MOVE, a_look(), "broker-01:8080 is not draining"),
+    (
+        TargetAllowed(),
+        MOVE,
+        a_look(allowed_brokers=frozenset({broker(1)})),
+        "isolation policies leave it to pulsar/system",
+    ),
+    (TargetAllowed(), MOVE, a_look(policy=DRAINING_0), "broker-01:8080 is not draining"),
+    (TargetAllowed(), SPLIT, a_look(allowed_brokers=frozenset()), "a split has no target"),
+    (Cooldown(), MOVE, a_look(), "not moved lately"),
     (Cooldown(), MOVE, moved(minutes_ago=20), "rested until 2026-03-01 12:00:00 UTC"),
-    (Cooldown(), MOVE, a_view(a_bundle_view(moved_at=NOW), policy=NO_REST), "rested until 2026-03-01 12:00:00 UTC"),
-    (Clients(), MOVE, a_view(policy=THREE_CLIENTS), "3 clients would reconnect, at most 3"),
+    (Cooldown(), MOVE, a_look(moved_at=NOW, policy=NO_REST), "rested until 2026-03-01 12:00:00 UTC"),
+    (Clients(), MOVE, a_look(policy=THREE_CLIENTS), "3 clients would reconnect, at most 3"),
     (Protected(), MOVE, protecting("tenant/system"), "pulsar/system is not protected"),
 ]
-VETOES: list[tuple[Guard, Change, ClusterView, str]] = [
-    (Boundaries(), MOVE, a_view(a_bundle_view(exists=False)), "no bundle 0x00000000_0x10000000 any more"),
-    (Boundaries(), SPLIT, a_view(a_bundle_view(exists=False)), "no bundle 0x00000000_0x10000000 any more"),
-    (Owner(), MOVE, a_view(a_bundle_view(owner=broker(2))), "broker-02:8080 owns it, not broker-00:8080"),
-    (Owner(), SPLIT, a_view(a_bundle_view(owner=broker(2))), "broker-02:8080 owns it, not broker-00:8080"),
-    (Owner(), MOVE, a_view(a_bundle_view(owner=None)), "nobody owns it"),
-    (TargetActive(), MOVE, a_view(brokers=frozenset({broker(0)})), "is not active or did not answer"),
-    (TargetActive(), MOVE, a_view(a_bundle_view(owner=broker(1))), "broker-01:8080 owns it already"),
-    (TargetAllowed(), MOVE, a_view(policy=DRAINING_1), "broker-01:8080 is draining (policy key brokers.draining)"),
-    (TargetAllowed(), MOVE, a_view(allowed=frozenset({broker(2)})), "an isolation policy keeps pulsar/system from"),
+VETOES: list[tuple[Guard, Change, Seen, str]] = [
+    (Boundaries(), MOVE, a_look(has_bundle=False), "no bundle 0x00000000_0x10000000 any more"),
+    (Boundaries(), SPLIT, a_look(has_bundle=False), "no bundle 0x00000000_0x10000000 any more"),
+    (Owner(), MOVE, a_look(owner=broker(2)), "broker-02:8080 owns it, not broker-00:8080"),
+    (Owner(), SPLIT, a_look(owner=broker(2)), "broker-02:8080 owns it, not broker-00:8080"),
+    (Owner(), MOVE, a_look(owner=None), "nobody owns it"),
+    (TargetActive(), MOVE, a_look(active=frozenset({broker(0)})), "is not active or did not answer"),
+    (TargetActive(), MOVE, a_look(owner=broker(1)), "broker-01:8080 owns it already"),
+    (TargetAllowed(), MOVE, a_look(policy=DRAINING_1), "broker-01:8080 is draining (policy key brokers.draining)"),
+    (
+        TargetAllowed(),
+        MOVE,
+        a_look(allowed_brokers=frozenset({broker(2)})),
+        "an isolation policy keeps pulsar/system from",
+    ),
     (Cooldown(), MOVE, moved(minutes_ago=19), "moved at 2026-03-01 11:41:00, rests until 2026-03-01 12:01:00 UTC"),
     (Cooldown(), SPLIT, moved(minutes_ago=0), "rests until 2026-03-01 12:20:00 UTC"),
-    (Clients(), MOVE, a_view(policy=TWO_CLIENTS), "3 clients would reconnect, more than 2"),
-    (Clients(), SPLIT, a_view(policy=TWO_CLIENTS), "3 clients would reconnect, more than 2"),
+    (Clients(), MOVE, a_look(policy=TWO_CLIENTS), "3 clients would reconnect, more than 2"),
+    (Clients(), SPLIT, a_look(policy=TWO_CLIENTS), "3 clients would reconnect, more than 2"),
     (Protected(), MOVE, protecting("a/b", TC_NAMESPACE), "is protected (policy key apply.protected_namespaces)"),
     (Protected(), SPLIT, protecting(TC_NAMESPACE), "is protected (policy key apply.protected_namespaces)"),
 ]
@@ -81,18 +90,18 @@ def named(value: object) -> str | None:
     return getattr(value, "name", None)
 
 
-@pytest.mark.parametrize(("guard", "change", "view", "reason"), PASSES, ids=named)
-def test_passes(guard: Guard, change: Change, view: ClusterView, reason: str) -> None:
+@pytest.mark.parametrize(("guard", "change", "seen", "reason"), PASSES, ids=named)
+def test_passes(guard: Guard, change: Change, seen: Seen, reason: str) -> None:
     """A guard that has nothing against a step says what it looked at."""
-    result = guard.check(a_step(change), view)
+    result = guard.check(a_step(change), *seen)
     assert (result.guard, result.passed) == (guard.name, True)
     assert reason in result.reason
 
 
-@pytest.mark.parametrize(("guard", "change", "view", "reason"), VETOES, ids=named)
-def test_vetoes(guard: Guard, change: Change, view: ClusterView, reason: str) -> None:
+@pytest.mark.parametrize(("guard", "change", "seen", "reason"), VETOES, ids=named)
+def test_vetoes(guard: Guard, change: Change, seen: Seen, reason: str) -> None:
     """A guard that vetoes a step names what stands against it."""
-    result = guard.check(a_step(change), view)
+    result = guard.check(a_step(change), *seen)
     assert (result.guard, result.passed) == (guard.name, False)
     assert reason in result.reason
 

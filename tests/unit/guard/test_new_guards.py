@@ -5,29 +5,28 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pytest
 
-from pulsar_steward.guard.ages import BacklogAges
+from pulsar_steward.facts.backlogs import BacklogAges
+from pulsar_steward.facts.risks import HeldTopic, HoleySubscription, MoveRisks
 from pulsar_steward.guard.evaluate import objection_to
-from pulsar_steward.guard.hazards import Hazards, HeldTopic, HoleySubscription
-from pulsar_steward.guard.view import Objection, SettingView
+from pulsar_steward.guard.kinds import Objection
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
-from tests.builders import NOW, a_bundle_view, a_policy, a_step, a_view
+from tests.builders import NOW, Seen, a_look, a_policy, a_step
 
 if TYPE_CHECKING:
-    from pulsar_steward.guard.view import ClusterView
     from pulsar_steward.model.setting import Setting
     from pulsar_steward.model.step import Step
+    from pulsar_steward.policy.schema import Policy
 
 MIB = 1 << 20
 
 
-def with_hazards(**found: Any) -> ClusterView:
+def with_risks(policy: Policy | None = None, **found: Any) -> Seen:
     """A bundle whose move would set something off."""
-    return a_view(a_bundle_view(hazards=Hazards(**found)))
+    return a_look(policy, move_risks=MoveRisks(**found))
 
 
 HELD = HeldTopic(topic="persistent://a/b/c", used_percent=120, limit="1 bytes, producer_request_hold", producers=7)
@@ -35,76 +34,79 @@ HOLEY = HoleySubscription(topic="persistent://a/b/c", subscription="s", holes=10
 FORGIVING = a_policy(guards={"most_redelivered_messages": 500, "most_delayed_index_megabytes": 0})
 
 VIEWS = {
-    "producers kept out": (with_hazards(held=(HELD,), held_count=3), "producers_return: PRODUCERS COULD NOT COME BACK"),
-    "hazards unknown": (with_hazards(unknown=("no metrics",)), "producers_return: not known: no metrics"),
-    "acknowledged again": (with_hazards(holey=(HOLEY,), may_come_again=500), "ack_holes: up to 500 acknowledged"),
+    "producers kept out": (with_risks(held=(HELD,), held_count=3), "producers_return: PRODUCERS COULD NOT COME BACK"),
+    "risks unknown": (with_risks(unknown=("no metrics",)), "producers_return: not known: no metrics"),
+    "acknowledged again": (with_risks(holey=(HOLEY,), may_come_again=500), "ack_holes: up to 500 acknowledged"),
     "as many as the policy permits": (
-        msgspec.structs.replace(with_hazards(holey=(HOLEY,), may_come_again=500), policy=FORGIVING),
+        with_risks(FORGIVING, holey=(HOLEY,), may_come_again=500),
         None,
     ),
-    "a small index": (with_hazards(delayed_index_bytes=64 * MIB), None),
-    "a large index": (with_hazards(delayed_index_bytes=64 * MIB + 1), "delayed_index: 64 MiB of delayed"),
-    "a silent broker": (a_view(silent=("b:8080",)), "whole_cluster: no answer from b:8080"),
-    "a read-only bookie": (a_view(read_only_bookies=("http://k:8000",)), "whole_cluster: read-only bookies: http://k"),
-    "an unproved batch": (a_view(unproved="batch b1 was not proved"), "proved_first: batch b1 was not proved: observe"),
-    "a circle": (a_view(a_bundle_view(circling=("0x00_0x10",))), "circles: 0x00_0x10 of pulsar/system was moved away"),
-    "an old snapshot": (a_view(seen_at=NOW - timedelta(minutes=1501)), "fresh_snapshot: the cluster was seen at"),
-    "one as old as may be": (a_view(seen_at=NOW - timedelta(minutes=1500)), None),
-    "the last change of a run": (a_view(place_in_run=1000), None),
-    "one more in a run": (a_view(place_in_run=1001), "limits: change 1,001 of its run, of 1,000"),
-    "the last change of an hour": (a_view(changes_in_the_last_hour=1999), None),
-    "one more in an hour": (a_view(changes_in_the_last_hour=2000), "limits: 2,000 changes in the last hour"),
+    "a small index": (with_risks(delayed_index_bytes=64 * MIB), None),
+    "a large index": (with_risks(delayed_index_bytes=64 * MIB + 1), "delayed_index: 64 MiB of delayed"),
+    "a silent broker": (a_look(silent_brokers=("b:8080",)), "whole_cluster: no answer from b:8080"),
+    "a read-only bookie": (a_look(read_only_bookies=("http://k:8000",)), "whole_cluster: read-only bookies: http://k"),
+    "an unproved batch": (
+        a_look(unproved_batch="batch b1 was not proved"),
+        "proved_first: batch b1 was not proved: observe",
+    ),
+    "a circle": (a_look(circling=("0x00_0x10",)), "circles: 0x00_0x10 of pulsar/system was moved away"),
+    "an old snapshot": (a_look(seen_at=NOW - timedelta(minutes=1501)), "fresh_snapshot: the cluster was seen at"),
+    "one as old as may be": (a_look(seen_at=NOW - timedelta(minutes=1500)), None),
+    "the last change of a run": (a_look(place_in_run=1000), None),
+    "one more in a run": (a_look(place_in_run=1001), "limits: change 1,001 of its run, of 1,000"),
+    "the last change of an hour": (a_look(changes_in_the_last_hour=1999), None),
+    "one more in an hour": (a_look(changes_in_the_last_hour=2000), "limits: 2,000 changes in the last hour"),
 }
 
 
-@pytest.mark.parametrize(("view", "words"), VIEWS.values(), ids=VIEWS)
-def test_a_move_is_stopped(view: ClusterView, words: str | None) -> None:
+@pytest.mark.parametrize(("seen", "words"), VIEWS.values(), ids=VIEWS)
+def test_a_move_is_stopped(seen: Seen, words: str | None) -> None:
     """A veto says its reason in words, and the key of the policy that it goes by."""
-    found = objection_to(a_step(), view)
+    found = objection_to(a_step(), *seen)
 
     assert (found is None) == (words is None)
     assert words is None or (found is not None and found[1].startswith(words))
 
 
 @pytest.mark.parametrize(
-    ("view", "passes"),
+    ("seen", "passes"),
     [
-        (a_view(a_bundle_view(circling=("0x00_0x10",))), True),
-        (a_view(a_bundle_view(moved_at=NOW)), True),
-        (a_view(changes_in_the_last_hour=5000), True),
-        (a_view(silent=("b:8080",)), False),
-        (with_hazards(held=(HELD,), held_count=1), False),
+        (a_look(circling=("0x00_0x10",)), True),
+        (a_look(moved_at=NOW), True),
+        (a_look(changes_in_the_last_hour=5000), True),
+        (a_look(silent_brokers=("b:8080",)), False),
+        (with_risks(held=(HELD,), held_count=1), False),
     ],
     ids=["circle", "cooldown", "limits", "silent broker", "producers kept out"],
 )
-def test_a_way_back_is_not_held_up_by_what_is_about_the_way_there(view: ClusterView, *, passes: bool) -> None:
+def test_a_way_back_is_not_held_up_by_what_is_about_the_way_there(seen: Seen, *, passes: bool) -> None:
     """What would do harm stops it all the same."""
-    assert (objection_to(a_step(undoes="plan/b1.s01"), view) is None) is passes
+    assert (objection_to(a_step(undoes="plan/b1.s01"), *seen) is None) is passes
 
 
 @pytest.mark.parametrize(
-    ("view", "passes"),
+    ("seen", "passes"),
     [
-        (SettingView(now=None, largest_backlog_bytes=0, quotas_are_checked=False), True),
-        (SettingView(now=None, largest_backlog_bytes=10**6, quotas_are_checked=True), False),
+        (a_look(largest_backlog=0, quotas_are_checked=False), True),
+        (a_look(largest_backlog=10**6, quotas_are_checked=True), False),
     ],
     ids=["nobody checks it", "over it at once"],
 )
-def test_a_former_quota_comes_back_unless_it_does_harm(view: SettingView, *, passes: bool) -> None:
+def test_a_former_quota_comes_back_unless_it_does_harm(seen: Seen, *, passes: bool) -> None:
     """It stood there before, useful or not; but what would stop producers at once is not set again either."""
     former = BacklogQuota(limit_bytes=1000, policy=QuotaPolicy.HOLD)
     change = ChangeSetting(namespace="shop/orders", name=SettingName.SIZE_QUOTA, before=None, after=former)
 
-    found = objection_to(a_step(change, undoes="plan/b1.s01"), a_view(bundle=None, setting=view))
+    found = objection_to(a_step(change, undoes="plan/b1.s01"), *seen)
 
     assert (found is None) is passes
 
 
-def at(hour: int, minute: int = 0, *, planned: bool = False, **window: Any) -> ClusterView:
+def at(hour: int, minute: int = 0, *, planned: bool = False, **window: Any) -> Seen:
     """A cluster with a maintenance window, on a Monday in winter."""
     policy = a_policy(guards={"windows": [{"opens": "0 22 * * 1-5", "minutes": 240, **window}]})
     now = datetime(2026, 1, 5, hour, minute, tzinfo=UTC)
-    return a_view(now=now, seen_at=now, policy=policy, planned=planned)
+    return a_look(now=now, seen_at=now, policy=policy, planning=planned)
 
 
 WINDOWS = {
@@ -120,10 +122,10 @@ WINDOWS = {
 }
 
 
-@pytest.mark.parametrize(("view", "words"), WINDOWS.values(), ids=WINDOWS)
-def test_changes_wait_for_a_maintenance_window(view: ClusterView, words: str | None) -> None:
+@pytest.mark.parametrize(("seen", "words"), WINDOWS.values(), ids=WINDOWS)
+def test_changes_wait_for_a_maintenance_window(seen: Seen, words: str | None) -> None:
     """A question may be asked at any time; what is outside is told when the next one opens."""
-    found = objection_to(a_step(), view)
+    found = objection_to(a_step(), *seen)
 
     assert (found is None) == (words is None)
     assert words is None or (found is not None and found[1].startswith(words))
@@ -139,17 +141,17 @@ def a_change(name: SettingName, after: Setting | None, before: Setting | None = 
     return a_step(ChangeSetting(namespace="shop/orders", name=name, before=before, after=after))
 
 
-def looked(before: Setting | None = None, **known: Any) -> ClusterView:
+def looked(before: Setting | None = None, **known: Any) -> Seen:
     """The setting, on a cluster where all is known and well besides what is given."""
     usual = {
-        "largest_backlog_bytes": 0,
+        "largest_backlog": 0,
         "quotas_are_checked": True,
-        "clocks_differ_milliseconds": 0,
+        "clock_difference": 0,
         "delayed_messages": 0,
-        "ages": BacklogAges(),
-        "loss": Loss(messages=0),
+        "backlog_ages": BacklogAges(),
+        "eviction_loss": Loss(messages=0),
     }
-    return a_view(bundle=None, setting=SettingView(now=before, **{**usual, **known}))
+    return a_look(setting=before, **{**usual, **known})
 
 
 HOLD = a_change(SettingName.SIZE_QUOTA, quota(size=1000))
@@ -163,10 +165,10 @@ SETTINGS = {
     "no check": (HOLD, looked(quotas_are_checked=False), "quotas_checked: brokers do not check backlog quotas: set"),
     "check not known": (HOLD, looked(quotas_are_checked=None), "quotas_checked: whether brokers check"),
     "time to live needs no check": (EXPIRE, looked(quotas_are_checked=False), None),
-    "clocks apart": (BY_AGE, looked(clocks_differ_milliseconds=5001), "clocks: brokers' clocks are 5.0 s apart, more"),
-    "clocks near": (BY_AGE, looked(clocks_differ_milliseconds=5000), None),
-    "clocks not known": (EXPIRE, looked(clocks_differ_milliseconds=None), "clocks: how far brokers' clocks"),
-    "a size goes by no clock": (HOLD, looked(clocks_differ_milliseconds=None), None),
+    "clocks apart": (BY_AGE, looked(clock_difference=5001), "clocks: brokers' clocks are 5.0 s apart, more"),
+    "clocks near": (BY_AGE, looked(clock_difference=5000), None),
+    "clocks not known": (EXPIRE, looked(clock_difference=None), "clocks: how far brokers' clocks"),
+    "a size goes by no clock": (HOLD, looked(clock_difference=None), None),
     "holding keeps delayed messages": (HOLD, looked(delayed_messages=9), None),
     "evicting takes them": (EVICT, looked(delayed_messages=9), "delayed_kept: 9 delayed messages of shop/orders could"),
     "expiring takes them": (EXPIRE, looked(delayed_messages=9), "delayed_kept: 9 delayed messages"),
@@ -176,10 +178,10 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize(("step", "view", "words"), SETTINGS.values(), ids=SETTINGS)
-def test_a_setting_is_stopped(step: Step, view: ClusterView, words: str | None) -> None:
+@pytest.mark.parametrize(("step", "seen", "words"), SETTINGS.values(), ids=SETTINGS)
+def test_a_setting_is_stopped(step: Step, seen: Seen, words: str | None) -> None:
     """Quotas where nobody checks them, ages where clocks differ, and whatever takes delayed messages away."""
-    found = objection_to(step, view)
+    found = objection_to(step, *seen)
 
     assert (found is None) == (words is None)
     assert words is None or (found is not None and found[0] is Objection.REFUSED and found[1].startswith(words))

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import msgspec
 import pytest
 
 from pulsar_steward.guard.evaluate import evaluate, objection_to
-from pulsar_steward.guard.view import Objection, SettingView
+from pulsar_steward.guard.kinds import Objection
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
-from tests.builders import a_policy, a_step, a_view
-
-if TYPE_CHECKING:
-    from pulsar_steward.guard.view import ClusterView
+from tests.builders import Seen, a_look, a_policy, a_step
 
 GIB = 1 << 30
 QUOTA = BacklogQuota(limit_bytes=10 * GIB, policy=QuotaPolicy.HOLD)
@@ -22,22 +16,22 @@ CHANGE = ChangeSetting(namespace="shop/orders", name=SettingName.SIZE_QUOTA, bef
 TTL = ChangeSetting(namespace="shop/orders", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
 
 
-def view(now: BacklogQuota | None = None, backlog: int | None = 0, protected: tuple[str, ...] = ()) -> ClusterView:
+def view(now: BacklogQuota | None = None, backlog: int | None = 0, protected: tuple[str, ...] = ()) -> Seen:
     """A namespace's quota as it stands."""
-    policy = a_policy(apply={"protected_namespaces": protected})
-    setting = SettingView(
-        now=now,
-        largest_backlog_bytes=backlog,
+    return a_look(
+        a_policy(apply={"protected_namespaces": protected}),
+        active=frozenset(),
+        setting=now,
+        largest_backlog=backlog,
         quotas_are_checked=True,
-        clocks_differ_milliseconds=0,
+        clock_difference=0,
         delayed_messages=0,
     )
-    return msgspec.structs.replace(a_view(policy=policy, setting=setting), bundle=None, brokers=frozenset())
 
 
 def test_guards_of_settings_only_look_at_settings() -> None:
     """Whatever concerns bundles is left out, and what protects a namespace is not."""
-    assert [result.guard for result in evaluate(a_step(CHANGE), view())] == [
+    assert [result.guard for result in evaluate(a_step(CHANGE), *view())] == [
         "same_cluster",
         "fresh_snapshot",
         "whole_cluster",
@@ -67,9 +61,9 @@ def test_guards_of_settings_only_look_at_settings() -> None:
         (view(protected=("shop/orders",)), Objection.REFUSED, "is protected"),
     ],
 )
-def test_what_is_said_of_a_new_quota(seen: ClusterView, objection: Objection | None, words: str) -> None:
+def test_what_is_said_of_a_new_quota(seen: Seen, objection: Objection | None, words: str) -> None:
     """A tenth of it has to be free, and nobody may have been quicker."""
-    said = objection_to(a_step(CHANGE), seen)
+    said = objection_to(a_step(CHANGE), *seen)
 
     assert (said and said[0]) == objection
     assert words in (said[1] if said else "")
@@ -77,4 +71,4 @@ def test_what_is_said_of_a_new_quota(seen: ClusterView, objection: Objection | N
 
 def test_other_settings_need_no_room() -> None:
     """A time to live bounds no bytes, so nothing has to be known of backlogs."""
-    assert objection_to(a_step(TTL), view(backlog=None)) is None
+    assert objection_to(a_step(TTL), *view(backlog=None)) is None

@@ -8,11 +8,10 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from pulsar_steward.guard.ages import BacklogAges
-from pulsar_steward.guard.losses import Backlog
+from pulsar_steward.facts.backlogs import Backlog, BacklogAges
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.planners.settings.backlogs import ages_of, backlogs_of, consumed_bytes
+from pulsar_steward.planners.settings.backlogs import backlogs_of, consumed_bytes, namespace_ages
 from tests.builders import a_policy
 from tests.unit.planners.test_settings import DAY, GIB, NAMESPACE, changes, proposed
 
@@ -167,7 +166,7 @@ def test_how_old_backlogs_are(
     expected: tuple[int, str | None, bool, int, int],
 ) -> None:
     """As brokers tell it, else as long as it takes to come in, named as an estimate; what is neither is unknown."""
-    found = ages_of(topics(*rows), drilled)
+    found = namespace_ages(topics(*rows), drilled)
 
     assert (found.oldest_seconds, found.topic, found.estimated, found.waiting, found.unknown) == expected
     assert bool(found.why_unknown) == bool(found.unknown)

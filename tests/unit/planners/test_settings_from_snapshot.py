@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_steward.guard.ages import BacklogAges
-from pulsar_steward.guard.losses import Backlog
+from pulsar_steward.facts.backlogs import Backlog, BacklogAges
 from pulsar_steward.model.setting import Retention, SettingName
 from pulsar_steward.planners.settings.from_snapshot import namespace_facts, topic_facts
 from pulsar_steward.snapshots.read import open_snapshot

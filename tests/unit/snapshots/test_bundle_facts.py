@@ -249,13 +249,13 @@ def test_only_topics_with_a_hazard_are_told_of(
     place = put(
         folder, topics=topics, namespaces=namespaces, metrics=rows.get("metrics", []), subscriptions=subscriptions
     )
-    dangers = scene(place).bundles.dangers
+    risks = scene(place).bundles.risks
 
-    assert dangers.around[NAMESPACE].quotas[SettingName.SIZE_QUOTA].limit_bytes == 1000
+    assert risks.around[NAMESPACE].quotas[SettingName.SIZE_QUOTA].limit_bytes == 1000
     if expected is None:
-        assert dangers.figures == {}
+        assert risks.figures == {}
         return
-    (figures,) = dangers.figures[f"{NAMESPACE}/{LOWER}"]
+    (figures,) = risks.figures[f"{NAMESPACE}/{LOWER}"]
     told = {
         name: tuple((each.subscription, each.holes) for each in value) if name == "subscriptions" else value
         for name, value in msgspec.structs.asdict(figures).items()
@@ -274,6 +274,6 @@ def test_what_brokers_do_is_in_force_for_all(folder: Path) -> None:
             "value": "org.apache.pulsar.broker.delayed.BucketDelayedDeliveryTrackerFactory",
         },
     ]
-    around = scene(put(folder, configuration=configuration)).bundles.dangers.around[NAMESPACE]
+    around = scene(put(folder, configuration=configuration)).bundles.risks.around[NAMESPACE]
 
     assert (around.persisted_holes, around.index_in_memory) == (5, False)

@@ -11,7 +11,7 @@ from pulsar_steward.model.step import Change
 
 if TYPE_CHECKING:
     from pulsar_steward.admin.calls import Call
-    from pulsar_steward.apply.look import Look
+    from pulsar_steward.apply.live_reader import LiveReader
 
 
 class Drifted(Refused):
@@ -41,7 +41,7 @@ class Sight(msgspec.Struct, frozen=True, kw_only=True):
 class ChangeKind(Protocol):
     """One change: what to record before it, which calls make it, and how to see it."""
 
-    def before(self, look: Look) -> dict[str, Any]:
+    def before(self, look: LiveReader) -> dict[str, Any]:
         """The live values that the change replaces; the ledger keeps them.
 
         Raises:
@@ -56,7 +56,7 @@ class ChangeKind(Protocol):
     def completion(self, before: dict[str, Any]) -> Call | None:
         """A call that may be repeated until the change shows, such as a lookup that has a bundle loaded."""
 
-    def sight(self, look: Look) -> Sight:
+    def sight(self, look: LiveReader) -> Sight:
         """What the brokers show of the change now.
 
         Raises:

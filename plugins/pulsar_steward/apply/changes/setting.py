@@ -12,7 +12,7 @@ from pulsar_steward.model.setting import in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.admin.calls import Call
-    from pulsar_steward.apply.look import Look
+    from pulsar_steward.apply.live_reader import LiveReader
     from pulsar_steward.model.step import ChangeSetting
 
 
@@ -22,7 +22,7 @@ class Setting:
     def __init__(self, change: ChangeSetting) -> None:
         self._change = change
 
-    def before(self, look: Look) -> dict[str, Any]:
+    def before(self, look: LiveReader) -> dict[str, Any]:
         """The value to go back to; another one than the plan rests on means that somebody changed it since."""
         change = self._change
         now = look.own_setting(change)
@@ -41,7 +41,7 @@ class Setting:
         """None: a setting is whole by itself."""
         return None
 
-    def sight(self, look: Look) -> Sight:
+    def sight(self, look: LiveReader) -> Sight:
         """What is set now."""
         change = self._change
         now = look.own_setting(change)

@@ -10,7 +10,7 @@ from pulsar_steward.model.bundles import BY_TOPIC_COUNT, BundleRange, halves_by_
 
 if TYPE_CHECKING:
     from pulsar_steward.admin.calls import Call
-    from pulsar_steward.apply.look import Look
+    from pulsar_steward.apply.live_reader import LiveReader
     from pulsar_steward.model.step import SplitBundle
 
 
@@ -20,7 +20,7 @@ class Splitting:
     def __init__(self, change: SplitBundle) -> None:
         self._change = change
 
-    def before(self, look: Look) -> dict[str, Any]:
+    def before(self, look: LiveReader) -> dict[str, Any]:
         """The namespace's bundles, and the owner; a split that would cut elsewhere than approved must not begin."""
         change = self._change
         self._require_same_cut(look)
@@ -34,7 +34,7 @@ class Splitting:
         """None: a split is whole by itself."""
         return None
 
-    def sight(self, look: Look) -> Sight:
+    def sight(self, look: LiveReader) -> Sight:
         """Whether both halves exist and have the owner of the whole."""
         change = self._change
         bundles = look.bundles(change.namespace) or ()
@@ -48,7 +48,7 @@ class Splitting:
             values={"owners": owners, "whole": change.bundle in bundles},
         )
 
-    def _require_same_cut(self, look: Look) -> None:
+    def _require_same_cut(self, look: LiveReader) -> None:
         """A topic that was created or deleted since moves the cut, and a split cannot be undone."""
         change = self._change
         if change.algorithm != BY_TOPIC_COUNT:

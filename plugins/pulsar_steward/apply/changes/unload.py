@@ -12,7 +12,7 @@ from pulsar_steward.errors import Refused
 
 if TYPE_CHECKING:
     from pulsar_steward.admin.calls import Call
-    from pulsar_steward.apply.look import Look
+    from pulsar_steward.apply.live_reader import LiveReader
     from pulsar_steward.model.step import UnloadBundle
 
 
@@ -26,7 +26,7 @@ class Unloading:
     def __init__(self, change: UnloadBundle) -> None:
         self._change = change
 
-    def before(self, look: Look) -> dict[str, Any]:
+    def before(self, look: LiveReader) -> dict[str, Any]:
         """Owner, and the topic by which the bundle will be loaded again; asked now, as later nobody may own it."""
         change = self._change
         topic = look.topic_in(change.namespace, change.bundle)
@@ -42,7 +42,7 @@ class Unloading:
         """The lookup: until somebody asks for a topic of the bundle, nobody owns it, coordinators included."""
         return calls.look_up(before["topic"])
 
-    def sight(self, look: Look) -> Sight:
+    def sight(self, look: LiveReader) -> Sight:
         """Who owns the bundle."""
         change = self._change
         owner = look.owner(change.namespace, change.bundle, likely=change.target)

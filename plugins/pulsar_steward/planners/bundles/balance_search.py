@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from pulsar_steward.model.numbering import step_id
 from pulsar_steward.model.step import Step, Touched, UnloadBundle
 from pulsar_steward.planners.bundles.facts import MEGABYTE
-from pulsar_steward.planners.bundles.guarded import guarded, vetoes
 from pulsar_steward.planners.bundles.notes import enumerated
+from pulsar_steward.planners.snapshot_facts import guarded, vetoes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,15 +96,8 @@ class Search:
         return allowed is None or move.target in allowed
 
     def _guarded(self, move: Move) -> Step:
-        stay, name = move.stay, step_id(self._batch, len(self.steps) + 1)
-        return guarded(
-            self._step(move, name),
-            self._scene,
-            bundle=stay.bundle,
-            clients=stay.now.clients,
-            place_in_run=len(self.steps) + 1,
-            allowed=self._facts.allowed.get(stay.namespace),
-        )
+        number = len(self.steps) + 1
+        return guarded(self._step(move, step_id(self._batch, number)), self._scene, place_in_run=number)
 
     def _step(self, move: Move, name: str) -> Step:
         stay, source, target = move.stay, move.stay.owner, move.target

@@ -1,4 +1,4 @@
-"""What the planners of business bundles know: of crowded and hot bundles, of brokers' loads, and of hazards."""
+"""What the planners of business bundles know: of crowded and hot bundles, of brokers' loads, and of what moves risk."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from pulsar_steward.guard.hazards import Surroundings, TopicFigures
+from pulsar_steward.facts.risks import Surroundings, TopicFigures
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.units import counted
 
@@ -180,11 +180,11 @@ class LoadFacts(msgspec.Struct, frozen=True, kw_only=True):
     allowed: dict[str, tuple[str, ...]] = {}
 
 
-class Dangers(msgspec.Struct, frozen=True, kw_only=True):
+class RiskFigures(msgspec.Struct, frozen=True, kw_only=True):
     """What a change of bundles would set off.
 
     Attributes:
-        figures: Topics with a hazard, by bundle (``tenant/namespace/range``); one without any is absent.
+        figures: Topics with a risk, by bundle (``tenant/namespace/range``); one without any is absent.
         around: What is in force, by namespace.
     """
 
@@ -200,7 +200,7 @@ class BundleFacts(msgspec.Struct, frozen=True, kw_only=True):
         busy: What hot bundles are compared with.
         limits: Brokers' own limits on a bundle, by broker.
         load: The load over time; None: no finding asks for it.
-        dangers: Of the bundles named in `crowds` and `load`.
+        risks: Of the bundles named in `crowds` and `load`.
         splits_keep_clients: Whether clients are known to stay connected while their bundle is split.
     """
 
@@ -208,5 +208,5 @@ class BundleFacts(msgspec.Struct, frozen=True, kw_only=True):
     busy: Busy = Busy()
     limits: dict[str, BrokerLimits] = {}
     load: LoadFacts | None = None
-    dangers: Dangers = Dangers()
+    risks: RiskFigures = RiskFigures()
     splits_keep_clients: bool = False

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.model.bundles import CALM_LOAD_MANAGER
 from pulsar_steward.planners.bundles.crowds_from_snapshot import broker_limits, busy_bundles, crowds_of
-from pulsar_steward.planners.bundles.dangers_from_snapshot import dangers_of
 from pulsar_steward.planners.bundles.facts import BundleFacts
 from pulsar_steward.planners.bundles.loads_from_snapshot import load_facts
+from pulsar_steward.planners.bundles.risks_from_snapshot import risk_figures
 from pulsar_steward.planners.bundles.split import troubles
 
 if TYPE_CHECKING:
@@ -48,5 +48,5 @@ def bundle_facts(
         limits=broker_limits(snapshot, owners) if hot else {},
         load=load,
         splits_keep_clients=bool(crowds) and CALM_LOAD_MANAGER in snapshot.meta().load_manager,
-        dangers=dangers_of(snapshot, named, defaults, policy.guards),
+        risks=risk_figures(snapshot, named, defaults, policy.guards),
     )

@@ -10,9 +10,9 @@ from pulsar_steward.model.numbering import step_id
 from pulsar_steward.model.step import SplitBundle, Step, Touched
 from pulsar_steward.model.units import counted
 from pulsar_steward.planners.bundles.excess import Excess, dominant
-from pulsar_steward.planners.bundles.guarded import guarded, vetoes
 from pulsar_steward.planners.bundles.notes import enumerated
 from pulsar_steward.planners.bundles.pieces import Piece, halves_of, piece_of
+from pulsar_steward.planners.snapshot_facts import guarded, vetoes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,13 +105,8 @@ class Search:
             self._final.add(piece.range)
             self._unknown["all their topics have one hash position"].append(piece)
             return
-        step = guarded(
-            self._step(piece, halves, name, excess),
-            self._scene,
-            bundle=piece.bundle,
-            clients=piece.load.clients,
-            place_in_run=len(self.steps) + 1,
-        )
+        step = self._step(piece, halves, name, excess)
+        step = guarded(step, self._scene, whole=piece.bundle, place_in_run=len(self.steps) + 1)
         if against := vetoes(step):
             self._final.add(piece.range)
             for veto in against:

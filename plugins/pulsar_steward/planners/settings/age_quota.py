@@ -13,7 +13,7 @@ from pulsar_steward.planners.settings.sizes import HOUR, below
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pulsar_steward.guard.ages import BacklogAges
+    from pulsar_steward.facts.backlogs import BacklogAges
     from pulsar_steward.model.setting import Setting
     from pulsar_steward.policy.remedies import BacklogQuotaRemedy
 

@@ -8,14 +8,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pulsar_steward.admin.own_settings import own_settings_in
-from pulsar_steward.guard.ages import BacklogAges
-from pulsar_steward.guard.losses import Backlog
+from pulsar_steward.facts.backlogs import Backlog, TopicAge, ages_of
 from pulsar_steward.model.setting import BacklogQuota, SettingName
 from pulsar_steward.model.tables import DRILLED, SUBSCRIPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pulsar_steward.facts.backlogs import BacklogAges
     from pulsar_steward.snapshots.read import Snapshot
 
 WHY_UNKNOWN = "brokers tell it only where an age quota is set, and nothing comes in by which it could be estimated"
@@ -90,7 +90,7 @@ def backlogs_of(topics: pa.Table, subscriptions: pa.Table, most: int) -> tuple[B
     )
 
 
-def ages_of(topics: pa.Table, drilled: dict[str, int]) -> BacklogAges:
+def namespace_ages(topics: pa.Table, drilled: dict[str, int]) -> BacklogAges:
     """How old backlogs are: as brokers told it, and else as long as it takes to come in at the present rate.
 
     Args:
@@ -99,27 +99,25 @@ def ages_of(topics: pa.Table, drilled: dict[str, int]) -> BacklogAges:
     """
     waiting = topics.filter(pc.greater(pc.fill_null(topics["backlog_bytes"], 1), 0))
     is_told = pc.is_in(waiting["topic"], pa.array(sorted(drilled), pa.string()))
-    told = [(drilled[name], name) for name in waiting.filter(is_told)["topic"].to_pylist()]
+    told = [TopicAge(drilled[name], name) for name in waiting.filter(is_told)["topic"].to_pylist()]
     others = waiting.filter(pc.invert(is_told))
     flowing = others.filter(
         pc.and_(pc.greater(pc.fill_null(others["throughput_in_bytes"], 0.0), 0.0), pc.is_valid(others["backlog_bytes"]))
     )
-    estimated = _slowest_to_fill(flowing)
-    oldest = max([*((*each, False) for each in told), *estimated], default=None)
-    return BacklogAges(
-        oldest_seconds=oldest[0] if oldest else 0,
-        topic=oldest[1] if oldest else None,
-        estimated=oldest[2] if oldest else False,
+    unknown = len(others) - len(flowing)
+    return ages_of(
+        [*told, *_slowest_to_fill(flowing)],
         waiting=len(waiting),
-        unknown=len(others) - len(flowing),
-        why_unknown=WHY_UNKNOWN if len(others) > len(flowing) else "",
+        unknown=unknown,
+        why_unknown=WHY_UNKNOWN if unknown else "",
     )
 
 
-def _slowest_to_fill(topics: pa.Table) -> list[tuple[int, str, bool]]:
+def _slowest_to_fill(topics: pa.Table) -> list[TopicAge]:
     if not len(topics):
         return []
     seconds = pc.divide(pc.cast(topics["backlog_bytes"], pa.float64()), topics["throughput_in_bytes"])
     whole = pc.cast(pc.min_element_wise(pc.ceil(seconds), float(1 << 40)), pa.int64())
     longest = pc.max(whole).as_py()
-    return [(longest, pc.max(topics.filter(pc.equal(whole, longest))["topic"]).as_py(), True)]
+    topic = pc.max(topics.filter(pc.equal(whole, longest))["topic"]).as_py()
+    return [TopicAge(longest, topic, estimated=True)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.losses import loss_of
+from pulsar_steward.facts.backlogs import loss_of
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, in_words
 from pulsar_steward.model.units import bytes_in_words, seconds_in_words

@@ -6,8 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from pulsar_steward.guard.ages import BacklogAges
-from pulsar_steward.guard.losses import Backlog
+from pulsar_steward.facts.backlogs import Backlog, BacklogAges
 from pulsar_steward.model.setting import Setting, SettingName
 
 

@@ -17,10 +17,10 @@ from pulsar_steward.errors import SnapshotError
 from pulsar_steward.model.series import DELAYED_SERIES
 from pulsar_steward.model.tables import BROKERS, CONFIGURATION, DRILLED, METRICS, NAMESPACES, TOPICS
 from pulsar_steward.planners.settings.backlogs import (
-    ages_of,
     backlogs_of,
     consumed_bytes,
     drilled_ages,
+    namespace_ages,
     topic_quotas,
     waiting_subscriptions,
 )
@@ -68,7 +68,7 @@ def namespace_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[Na
             stored_bytes=int(pc.sum(_of(now, name)["storage_bytes"]).as_py() or 0),
             consumed_bytes=consumed_bytes(_of(now, name)),
             backlogs=backlogs_of(_of(now, name), subscriptions, MOST_BACKLOGS),
-            ages=ages_of(_of(now, name), drilled),
+            ages=namespace_ages(_of(now, name), drilled),
             outgrown=_outgrown(findings, name),
             age_quota_delay_seconds=_largest(findings, name, TTL_BEFORE_QUOTA, "age_quota_delay_seconds"),
             delayed_messages=_delayed(delayed, name),

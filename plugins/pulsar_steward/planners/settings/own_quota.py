@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.guard.evaluate import evaluate
-from pulsar_steward.guard.losses import Backlog, loss_of
-from pulsar_steward.guard.view import SettingView
 from pulsar_steward.model.numbering import batch_id, step_id
 from pulsar_steward.model.plan import Batch
 from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, in_words
@@ -18,7 +15,7 @@ from pulsar_steward.model.units import bytes_in_words
 from pulsar_steward.planners.scene import Proposal
 from pulsar_steward.planners.settings.sizes import MEBIBYTE, below, needed, snapshots_in_words
 from pulsar_steward.planners.settings.wanted import may_need_more
-from pulsar_steward.planners.viewing import view_of
+from pulsar_steward.planners.snapshot_facts import guarded
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -123,15 +120,7 @@ def _step(scene: Scene, fact: TopicFact, quota: BacklogQuota, why: str, number: 
         undo=change.inverse,
         undo_note=f"Remove it again: {bytes_in_words(_common(fact))} of its namespace are in force then.",
     )
-    setting = SettingView(
-        now=None,
-        largest_backlog_bytes=fact.peak,
-        quotas_are_checked=scene.quotas_are_checked,
-        clocks_differ_milliseconds=scene.clocks_differ_milliseconds,
-        delayed_messages=fact.delayed_messages,
-        loss=loss_of([Backlog(topic=fact.topic, bytes=fact.peak)], quota.limit_bytes),
-    )
-    return msgspec.structs.replace(step, guards=evaluate(step, view_of(scene, place_in_run=number, setting=setting)))
+    return guarded(step, scene, place_in_run=number, holder=fact)
 
 
 def _common(fact: TopicFact) -> int:

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.guard.evaluate import evaluate
-from pulsar_steward.guard.view import SettingView
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.numbering import batch_id, step_id
 from pulsar_steward.model.plan import Batch
-from pulsar_steward.model.setting import Retention, SettingName, in_words
+from pulsar_steward.model.setting import SettingName, in_words
 from pulsar_steward.model.step import ChangeSetting, Step, Touched
 from pulsar_steward.planners.scene import Proposal
 from pulsar_steward.planners.settings.effects import effect, loss, undo_note
@@ -20,7 +18,7 @@ from pulsar_steward.planners.settings.order import in_order
 from pulsar_steward.planners.settings.own_quota import propose_own_quotas
 from pulsar_steward.planners.settings.topics import propose_for_topics
 from pulsar_steward.planners.settings.wanted import ANSWERED, is_of_topic, namespace_of, wanted
-from pulsar_steward.planners.viewing import view_of
+from pulsar_steward.planners.snapshot_facts import guarded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -138,21 +136,7 @@ def _steps(scene: Scene, fact: NamespaceFact, decided: Wanted, names: frozenset[
             after=earlier,
             loss=lost if lost is not None and lost.bytes else msgspec.UNSET,
         )
-        view = view_of(scene, place_in_run=number, setting=_setting(scene, change, fact, decided))
-        yield msgspec.structs.replace(step, guards=evaluate(step, view))
+        kept = decided.target.get(SettingName.RETENTION)
+        yield guarded(step, scene, place_in_run=number, holder=fact, retention=kept)
         if change.name is not SettingName.TTL:
             earlier = (*earlier, name)
-
-
-def _setting(scene: Scene, change: ChangeSetting, fact: NamespaceFact, decided: Wanted) -> SettingView:
-    kept = decided.target.get(SettingName.RETENTION)
-    return SettingView(
-        now=change.before,
-        largest_backlog_bytes=fact.looks[0].peak,
-        quotas_are_checked=scene.quotas_are_checked,
-        clocks_differ_milliseconds=scene.clocks_differ_milliseconds,
-        delayed_messages=fact.delayed_messages,
-        ages=fact.ages,
-        retained_seconds=kept.minutes * 60 if isinstance(kept, Retention) and kept.minutes > 0 else None,
-        loss=loss(fact, change) if change.evicts_by_size else None,
-    )

@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.guard.evaluate import evaluate
-from pulsar_steward.guard.losses import Backlog, loss_of
-from pulsar_steward.guard.view import SettingView
 from pulsar_steward.model.numbering import batch_id, step_id
 from pulsar_steward.model.plan import Batch
 from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, in_words
@@ -17,7 +14,7 @@ from pulsar_steward.model.step import ChangeSetting, Step, Touched
 from pulsar_steward.model.units import bytes_in_words
 from pulsar_steward.planners.scene import Proposal
 from pulsar_steward.planners.settings.sizes import MEBIBYTE, below
-from pulsar_steward.planners.viewing import view_of
+from pulsar_steward.planners.snapshot_facts import guarded
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -113,13 +110,4 @@ def _step(scene: Scene, fact: TopicFact, change: ChangeSetting, number: int) -> 
         undo=change.inverse,
         undo_note=f"Set it back: {in_words(change.name, change.before)}.",
     )
-    limit = change.after.limit_bytes if isinstance(change.after, BacklogQuota) else -1
-    setting = SettingView(
-        now=change.before,
-        largest_backlog_bytes=fact.peak,
-        quotas_are_checked=scene.quotas_are_checked,
-        clocks_differ_milliseconds=scene.clocks_differ_milliseconds,
-        delayed_messages=fact.delayed_messages,
-        loss=loss_of([Backlog(topic=fact.topic, bytes=fact.peak)], limit),
-    )
-    return msgspec.structs.replace(step, guards=evaluate(step, view_of(scene, place_in_run=number, setting=setting)))
+    return guarded(step, scene, place_in_run=number, holder=fact)

@@ -179,8 +179,8 @@ def load_of_stays(brokers: int, stays: Sequence[Stay], **fields: Any) -> LoadFac
 def uneven_scene(brokers: int, stays: Sequence[Stay], **fields: Any) -> Scene:
     """A scene of brokers with uneven loads; `fields` are those of `LoadFacts` and `Scene`."""
     of_load = {name: fields.pop(name) for name in ("snapshots", "moved", "allowed") if name in fields}
-    dangers = {"dangers": fields.pop("dangers")} if "dangers" in fields else {}
-    facts = BundleFacts(load=load_of_stays(brokers, stays, **of_load), **dangers)
+    risks = {"risks": fields.pop("risks")} if "risks" in fields else {}
+    facts = BundleFacts(load=load_of_stays(brokers, stays, **of_load), **risks)
     usual: dict[str, Any] = {"findings": (finding("broker-load-skew", broker(0)),), "bundles": facts}
     return a_scene(brokers, **{**usual, **fields})
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_steward.guard.hazards import Surroundings, TopicFigures
+from pulsar_steward.facts.risks import Surroundings, TopicFigures
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.plan import Placement
@@ -18,7 +18,7 @@ from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.step import UnloadBundle
 from pulsar_steward.planners.bundles.balance import propose
 from pulsar_steward.planners.bundles.board import Board
-from pulsar_steward.planners.bundles.facts import MEGABYTE, Dangers, Load, Stay
+from pulsar_steward.planners.bundles.facts import MEGABYTE, Load, RiskFigures, Stay
 from pulsar_steward.policy.schema import Policy
 from tests.beside import yardstick
 from tests.builders import NOW, a_policy, broker
@@ -153,11 +153,11 @@ def test_a_bundle_with_a_hazard_stays_and_others_go() -> None:
     """The note names the guard and the bundle; its load still counts."""
     held = ON_ONE[3]
     quota = BacklogQuota(limit_bytes=100, policy=QuotaPolicy.HOLD)
-    dangers = Dangers(
+    risks = RiskFigures(
         figures={held.name: (TopicFigures(topic="persistent://shop/orders/t", producers=3, backlog_bytes=99),)},
         around={NAMESPACE: Surroundings(quotas={SettingName.SIZE_QUOTA: quota})},
     )
-    proposal = propose(uneven_scene(3, ON_ONE, dangers=dangers))
+    proposal = propose(uneven_scene(3, ON_ONE, risks=risks))
 
     moved = {bundle for bundle, *_ in ways(proposal)}
     assert moved

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsar_steward.guard.hazards import Surroundings, TopicFigures
+from pulsar_steward.facts.risks import Surroundings, TopicFigures
 from pulsar_steward.model.bundles import BundleRange
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.step import SplitBundle
-from pulsar_steward.planners.bundles.facts import MEGABYTE, BrokerLimits, Busy, Dangers
+from pulsar_steward.planners.bundles.facts import MEGABYTE, BrokerLimits, Busy, RiskFigures
 from pulsar_steward.planners.bundles.split import propose
 from pulsar_steward.policy.schema import Policy
 from tests.beside import yardstick
@@ -218,7 +218,7 @@ def test_hazards_are_those_of_the_part_that_is_split(producers_held: str) -> Non
     topics = crowd.suspects[0].topics
     held = {"lower": topics[0], "upper": topics[-1]}.get(producers_held)
     figures = TopicFigures(topic=held.topic, producers=3, backlog_bytes=100) if held else None
-    dangers = Dangers(
+    risks = RiskFigures(
         figures={f"{NAMESPACE}/{FIRST}": (figures,)} if figures else {},
         around={
             NAMESPACE: Surroundings(
@@ -226,7 +226,7 @@ def test_hazards_are_those_of_the_part_that_is_split(producers_held: str) -> Non
             )
         },
     )
-    proposal = propose(crowded_scene(crowd, dangers=dangers))
+    proposal = propose(crowded_scene(crowd, risks=risks))
 
     split = {step.change.bundle for batch in proposal.batches for step in batch.steps if step.change.namespace}  # type: ignore[union-attr]  # all are splits
     assert (str(FIRST) in split) is (held is None)

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from pulsar_steward.guard.hazards import (
+from pulsar_steward.facts.risks import (
     NAMED,
-    Hazards,
+    MoveRisks,
     SubscriptionFigures,
     Surroundings,
     TopicFigures,
-    hazards_of,
+    move_risks_of,
 )
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.policy.guards import GuardsPolicy
@@ -30,10 +30,10 @@ def age(limit: int, action: QuotaPolicy = QuotaPolicy.REFUSE) -> Surroundings:
     return Surroundings(quotas={SettingName.AGE_QUOTA: BacklogQuota(limit_seconds=limit, policy=action)})
 
 
-def seen(around: Surroundings, name: str = TOPIC, **figures: Any) -> Hazards:
+def seen(around: Surroundings, name: str = TOPIC, **figures: Any) -> MoveRisks:
     """What a bundle with one topic would set off."""
     figures = {"producers": 2, "backlog_bytes": 0, **figures}
-    return hazards_of([TopicFigures(topic=name, **figures)], around, GuardsPolicy())
+    return move_risks_of([TopicFigures(topic=name, **figures)], around, GuardsPolicy())
 
 
 HELD = {
@@ -76,7 +76,7 @@ def test_the_worst_are_named_and_all_are_counted() -> None:
     """There may be thousands."""
     topics = [TopicFigures(topic=f"t{number}", producers=1, backlog_bytes=1000 + number) for number in range(50)]
 
-    found = hazards_of(topics, size(100), GuardsPolicy())
+    found = move_risks_of(topics, size(100), GuardsPolicy())
 
     assert found.held_count == len(topics)
     assert [each.topic for each in found.held] == [f"t{number}" for number in range(49, 49 - NAMED, -1)]

@@ -1,4 +1,4 @@
-"""What a change of bundles would set off, from a snapshot: only topics with a hazard become objects.
+"""What a change of bundles would set off, from a snapshot: only topics with a risk become objects.
 
 At the call the guards look again, at the owner's own statistics and metrics.
 """
@@ -14,33 +14,34 @@ import pyarrow.compute as pc
 
 from pulsar_steward.admin.own_settings import NamespaceDocument
 from pulsar_steward.errors import SnapshotError
-from pulsar_steward.guard.hazards import SubscriptionFigures, Surroundings, TopicFigures
-from pulsar_steward.model.setting import BacklogQuota, SettingName
+from pulsar_steward.facts.risks import (
+    PERSISTED_HOLES,
+    TRACKER,
+    SubscriptionFigures,
+    TopicFigures,
+    surroundings_of,
+)
+from pulsar_steward.model.series import AGE, AGE_LIMIT, DELAYED_INDEX, SIZE_LIMIT
+from pulsar_steward.model.setting import SettingName
 from pulsar_steward.model.tables import CONFIGURATION, METRICS, NAMESPACES, SUBSCRIPTIONS, TOPICS
 from pulsar_steward.planners.bundles.columns import of_bundles
-from pulsar_steward.planners.bundles.facts import Dangers
+from pulsar_steward.planners.bundles.facts import RiskFigures
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
+    from pulsar_steward.facts.risks import Surroundings
     from pulsar_steward.model.setting import Setting
     from pulsar_steward.policy.guards import GuardsPolicy
     from pulsar_steward.snapshots.read import Snapshot
 
-SIZE_LIMIT = "pulsar_storage_backlog_quota_limit"
-AGE_LIMIT = "pulsar_storage_backlog_quota_limit_time"
-AGE = "pulsar_storage_backlog_age_seconds"
-INDEX = "pulsar_delayed_message_index_size_bytes"
-HOLES = "managedLedgerMaxUnackedRangesToPersist"
-TRACKER = "delayedDeliveryTrackerFactoryClassName"
 
-
-def dangers_of(
+def risk_figures(
     snapshot: Snapshot,
     bundles: Collection[tuple[str, str]],
     defaults: Mapping[SettingName, Setting],
     policy: GuardsPolicy,
-) -> Dangers:
+) -> RiskFigures:
     """What a change of these bundles would set off.
 
     Args:
@@ -53,7 +54,7 @@ def dangers_of(
         SnapshotError: If a table cannot be read.
     """
     if not bundles:
-        return Dangers()
+        return RiskFigures()
     around = _surroundings(snapshot, sorted({namespace for namespace, _ in bundles}), defaults)
     columns = ["topic", "namespace", "bundle", "broker", "producers", "subscriptions", "backlog_bytes"]
     topics = snapshot.table(TOPICS, columns, of_bundles(bundles))
@@ -62,11 +63,11 @@ def dangers_of(
     )
     told = _told(snapshot, topics)
     holey = _holey(snapshot, topics, around)
-    hazardous = told.filter(_hazardous(told, around, holey, policy.quota_margin_percent))
+    risky = told.filter(_risky(told, around, holey, policy.quota_margin_percent))
     figures: defaultdict[str, list[TopicFigures]] = defaultdict(list)
-    for row in hazardous.sort_by("topic").to_pylist():
+    for row in risky.sort_by("topic").to_pylist():
         figures[f"{row['namespace']}/{row['bundle']}"].append(_figures(row, holey.get(row["topic"], ())))
-    return Dangers(figures={name: tuple(each) for name, each in sorted(figures.items())}, around=around)
+    return RiskFigures(figures={name: tuple(each) for name, each in sorted(figures.items())}, around=around)
 
 
 def _figures(row: dict[str, Any], subscriptions: tuple[SubscriptionFigures, ...]) -> TopicFigures:
@@ -84,7 +85,7 @@ def _figures(row: dict[str, Any], subscriptions: tuple[SubscriptionFigures, ...]
 
 def _told(snapshot: Snapshot, topics: pa.Table) -> pa.Table:
     """The topics with what metrics tell; a limit is null where its owner's metrics tell nothing of topics."""
-    wanted = [("series", "in", [SIZE_LIMIT, AGE_LIMIT, AGE, INDEX]), ("source_kind", "=", "broker")]
+    wanted = [("series", "in", [SIZE_LIMIT, AGE_LIMIT, AGE, DELAYED_INDEX]), ("source_kind", "=", "broker")]
     samples = snapshot.table(METRICS, ["source", "series", "topic", "value"], wanted)
     telling = pc.unique(samples.filter(pc.field("series") == SIZE_LIMIT)["source"])
     tells = pc.is_in(topics["broker"], value_set=telling)
@@ -95,7 +96,7 @@ def _told(snapshot: Snapshot, topics: pa.Table) -> pa.Table:
             "limit_bytes": SIZE_LIMIT,
             "limit_seconds": AGE_LIMIT,
             "age_seconds": AGE,
-            "delayed_index_bytes": INDEX,
+            "delayed_index_bytes": DELAYED_INDEX,
         }.items()
     }
     for name in ("limit_bytes", "limit_seconds"):
@@ -111,13 +112,13 @@ def _series(samples: pa.Table, topics: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.cast(pc.floor(values), pa.int64())
 
 
-def _hazardous(
+def _risky(
     topics: pa.Table,
     around: Mapping[str, Surroundings],
     holey: Mapping[str, tuple[SubscriptionFigures, ...]],
     margin_percent: int,
 ) -> pa.ChunkedArray:
-    """Which topics the hazards' sum has to be told of: all others add nothing to it."""
+    """Which topics the sum of risks has to be told of: all others add nothing to it."""
     sizes = {name: each.quotas.get(SettingName.SIZE_QUOTA) for name, each in around.items()}
     ages = {name: each.quotas.get(SettingName.AGE_QUOTA) for name, each in around.items()}
     most_bytes = {name: quota.limit_bytes if quota else -1 for name, quota in sizes.items()}
@@ -168,19 +169,14 @@ def _holey(
 def _surroundings(
     snapshot: Snapshot, namespaces: list[str], defaults: Mapping[SettingName, Setting]
 ) -> dict[str, Surroundings]:
-    rows = snapshot.table(CONFIGURATION, ["key", "value"], [("key", "in", [HOLES, TRACKER])]).to_pylist()
-    holes = _usual(row["value"] for row in rows if row["key"] == HOLES)
+    rows = snapshot.table(CONFIGURATION, ["key", "value"], [("key", "in", [PERSISTED_HOLES, TRACKER])]).to_pylist()
+    holes = _usual(row["value"] for row in rows if row["key"] == PERSISTED_HOLES)
     tracker = _usual(row["value"] for row in rows if row["key"] == TRACKER)
-    usual = Surroundings(
-        persisted_holes=int(holes) if holes.isdecimal() else Surroundings().persisted_holes,
-        index_in_memory="Bucket" not in tracker,
-    )
     wanted = [("namespace", "in", namespaces)]
     documents = snapshot.table(NAMESPACES, ["namespace", "policies_json"], wanted).to_pylist()
     own = {row["namespace"]: _own(snapshot, row["policies_json"]) for row in documents}
-    return {
-        name: msgspec.structs.replace(usual, quotas=_quotas({**defaults, **own.get(name, {})})) for name in namespaces
-    }
+    persisted = holes if holes.isdecimal() else ""
+    return {name: surroundings_of({**defaults, **own.get(name, {})}, persisted, tracker) for name in namespaces}
 
 
 def _own(snapshot: Snapshot, document: str | None) -> dict[SettingName, Setting]:
@@ -188,10 +184,6 @@ def _own(snapshot: Snapshot, document: str | None) -> dict[SettingName, Setting]
         return msgspec.json.decode(document, type=NamespaceDocument).settings if document is not None else {}
     except msgspec.DecodeError as error:
         raise SnapshotError(f"{snapshot.uri}: the policies of a namespace are of another shape: {error}") from error
-
-
-def _quotas(settings: Mapping[SettingName, Setting]) -> dict[SettingName, BacklogQuota]:
-    return {name: value for name, value in settings.items() if isinstance(value, BacklogQuota)}
 
 
 def _usual(values: Iterable[str | None]) -> str:

@@ -9,9 +9,13 @@ import msgspec
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
+    from pulsar_steward.model.setting import Setting
     from pulsar_steward.policy.guards import GuardsPolicy
+
+PERSISTED_HOLES = "managedLedgerMaxUnackedRangesToPersist"
+TRACKER = "delayedDeliveryTrackerFactoryClassName"
 
 NAMED = 5
 """Topics or subscriptions that are named; there may be thousands."""
@@ -49,7 +53,7 @@ class HoleySubscription(msgspec.Struct, frozen=True, kw_only=True):
     may_come_again: int
 
 
-class Hazards(msgspec.Struct, frozen=True, kw_only=True):
+class MoveRisks(msgspec.Struct, frozen=True, kw_only=True):
     """What a change of a bundle would set off.
 
     Attributes:
@@ -70,7 +74,7 @@ class Hazards(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SubscriptionFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """A subscription, as far as hazards go."""
+    """A subscription, as far as these risks go."""
 
     subscription: str
     backlog_entries: int
@@ -79,7 +83,7 @@ class SubscriptionFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TopicFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """A loaded topic, as far as hazards go.
+    """A loaded topic, as far as these risks go.
 
     Attributes:
         topic: Full name.
@@ -116,9 +120,24 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     index_in_memory: bool = True
 
 
-def hazards_of(
+def surroundings_of(settings: Mapping[SettingName, Setting], persisted_holes: str, tracker: str) -> Surroundings:
+    """What is in force for the topics of a namespace.
+
+    Args:
+        settings: In force in the namespace: its own, and else brokers' defaults.
+        persisted_holes: What brokers run with as `PERSISTED_HOLES`; empty: what is usual.
+        tracker: And as `TRACKER`; empty: the one in memory.
+    """
+    return Surroundings(
+        quotas={name: value for name, value in settings.items() if isinstance(value, BacklogQuota)},
+        persisted_holes=int(persisted_holes or Surroundings().persisted_holes),
+        index_in_memory="Bucket" not in tracker,
+    )
+
+
+def move_risks_of(
     topics: Iterable[TopicFigures], around: Surroundings, policy: GuardsPolicy, unknown: Iterable[str] = ()
-) -> Hazards:
+) -> MoveRisks:
     """What a change of a bundle with these topics would set off.
 
     Args:
@@ -141,7 +160,7 @@ def hazards_of(
         ),
         key=lambda each: (-each.may_come_again, each.topic, each.subscription),
     )
-    return Hazards(
+    return MoveRisks(
         held=tuple(held[:NAMED]),
         held_count=len(held),
         holey=tuple(holey[:NAMED]),

@@ -1,17 +1,16 @@
-"""The live cluster, as it is looked at right before and right after a change. Cannot write."""
+"""Reads the live cluster right before and right after a change. Cannot write."""
 
 from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from functools import cached_property
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pulsar_steward.admin import calls
 from pulsar_steward.admin.closing import Closing
-from pulsar_steward.admin.isolation import allowed_brokers, isolation_policies
+from pulsar_steward.admin.isolation import isolation_policies
 from pulsar_steward.admin.metrics import Exposition, endpoint
 from pulsar_steward.admin.own_settings import defaults_in
 from pulsar_steward.admin.owner import OwnerReader
@@ -23,9 +22,10 @@ from pulsar_steward.model.cluster import identity_of
 from pulsar_steward.model.step import SplitBundle
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from pulsar_steward.admin.body import Body
+    from pulsar_steward.admin.isolation import IsolationPolicy
     from pulsar_steward.admin.metrics import Sample
     from pulsar_steward.admin.owner import TopicDetail
     from pulsar_steward.admin.settings import AdminSettings
@@ -41,12 +41,14 @@ BROKERS_AT_ONCE = 16
 MOST_METRICS_BYTES = 1 << 30
 
 
-class Look(Closing):
+class LiveReader(Closing):
     """Reads one cluster while a batch is carried out. Every method raises `AdminError` when it cannot be read."""
 
     def __init__(self, settings: AdminSettings) -> None:
         self._settings = settings
         self._reader = Reader(settings)
+        self._pulsar_cluster: str | None = None
+        self._last_owners: dict[str, str] = {}
         self._readers: dict[str, Reader] = {}
         self._statistics: dict[str, tuple[float, Body]] = {}
         self._clients: dict[str, tuple[float, Mapping[str, int]]] = {}
@@ -57,14 +59,16 @@ class Look(Closing):
         for reader in (self._reader, *self._readers.values()):
             reader.close()
 
-    @cached_property
+    @property
     def pulsar_cluster(self) -> str:
-        """The cluster's own name."""
-        return self.identity().name
+        """The cluster's own name, as it was told first."""
+        return self.identity().name if self._pulsar_cluster is None else self._pulsar_cluster
 
     def identity(self) -> ClusterIdentity:
         """Which cluster answers now, asked anew each time: an address may lead elsewhere meanwhile."""
-        return identity_of(self._reader.runtime_configuration())
+        identity = identity_of(self._reader.runtime_configuration())
+        self._pulsar_cluster = self._pulsar_cluster or identity.name
+        return identity
 
     def brokers(self) -> tuple[str, ...]:
         """Brokers that the cluster lists; one that was killed a moment ago is still among them."""
@@ -74,23 +78,45 @@ class Look(Closing):
         """Bundles (``tenant/ns/range``) of one broker, asked of itself."""
         return self._at(broker).owned_bundles(self.pulsar_cluster, broker)
 
-    def owner(self, namespace: str, bundle: str, *, likely: str, listed: Collection[str] | None = None) -> str | None:
+    def owned_by_each(self, brokers: Collection[str]) -> dict[str, tuple[str, ...] | AdminError]:
+        """The same of several brokers, asked at once; of one that cannot be read, why."""
+        with ThreadPoolExecutor(max_workers=BROKERS_AT_ONCE) as pool:
+            return dict(zip(brokers, pool.map(self._owned_if_told, brokers), strict=True))
+
+    def _owned_if_told(self, broker: str) -> tuple[str, ...] | AdminError:
+        try:
+            return self.owned_by(broker)
+        except AdminError as error:
+            return error
+
+    def owner(
+        self,
+        namespace: str,
+        bundle: str,
+        *,
+        likely: str = "",
+        listed: Collection[str] | None = None,
+        owned_by: Callable[[str], Collection[str]] | None = None,
+    ) -> str | None:
         """Who owns a bundle: the likely broker is asked first, and all others where it does not.
 
         Args:
             namespace: ``tenant/namespace``.
             bundle: The range.
-            likely: The broker to ask first.
+            likely: The broker to ask first; empty: the one that owned it when it was asked last.
             listed: The cluster's brokers, where the caller knows them already.
+            owned_by: Tells what a broker owns, where it was asked already.
 
         Raises:
             AdminError: If nobody says so and a broker that may own it cannot be read.
         """
         key = f"{namespace}/{bundle}"
         failure: AdminError | None = None
-        for broker in sorted(self.brokers() if listed is None else listed, key=lambda name: (name != likely, name)):
+        first, ask = likely or self._last_owners.get(key), owned_by or self.owned_by
+        for broker in sorted(self.brokers() if listed is None else listed, key=lambda name: (name != first, name)):
             try:
-                if key in self.owned_by(broker):
+                if key in ask(broker):
+                    self._last_owners[key] = broker
                     return broker
             except AdminError as error:
                 failure = error
@@ -116,7 +142,7 @@ class Look(Closing):
         # Topic policies are answered by the owner of a partitioned topic's first partition (docs/findings.md).
         first = f"{change.topic}-partition-0" if self._reader.partitions(change.topic) else change.topic
         bundle = range_holding(ranges_of(self._reader.boundaries(change.namespace)), position_of(first))
-        owner = self.owner(change.namespace, str(bundle), likely="")
+        owner = self.owner(change.namespace, str(bundle))
         if owner is None:
             raise Refused(f"nobody owns the bundle of {change.topic}: what is set on it cannot be read without loading")
         with OwnerReader(self._settings, owner) as topics:
@@ -208,24 +234,9 @@ class Look(Closing):
             with pieces as text:
                 return list(Exposition(text, MOST_METRICS_BYTES).samples({series: None}))
 
-    def allowed(self, namespace: str, listed: Collection[str]) -> frozenset[str] | None:
-        """Brokers that isolation policies leave to a namespace; None: every broker."""
-        policies = isolation_policies(self._reader.isolation_policies(self.pulsar_cluster))
-        allowed = allowed_brokers(policies, namespace, listed)
-        return None if allowed is None else frozenset(allowed)
-
-    def silent(self, listed: Collection[str]) -> frozenset[str]:
-        """Those of the listed brokers that do not answer."""
-        with ThreadPoolExecutor(max_workers=BROKERS_AT_ONCE) as pool:
-            answering = dict(zip(listed, pool.map(self._answers, listed), strict=True))
-        return frozenset(broker for broker, answers in answering.items() if not answers)
-
-    def _answers(self, broker: str) -> bool:
-        try:
-            self.owned_by(broker)
-        except AdminError:
-            return False
-        return True
+    def isolation_policies(self) -> tuple[IsolationPolicy, ...]:
+        """The cluster's namespace isolation policies."""
+        return isolation_policies(self._reader.isolation_policies(self.pulsar_cluster))
 
     def details(self, broker: str, topic: str) -> TopicDetail:
         """A topic's own statistics, of a broker that owns it: asking another one would load it."""

@@ -1,0 +1,295 @@
+"""What guards are told right before a call: by the brokers and the ledger, asked when a guard asks."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
+
+import msgspec
+
+from pulsar_steward.apply import live_topics
+from pulsar_steward.apply.changes.kind import Drifted
+from pulsar_steward.facts.backlogs import loss_of, retained_seconds
+from pulsar_steward.facts.protocol import (
+    CLOCKS_UNKNOWN,
+    QUOTA_CHECKS_UNKNOWN,
+    ClusterFacts,
+    Unknown,
+    delayed_unknown,
+    loss_unknown,
+)
+from pulsar_steward.facts.risks import MoveRisks
+from pulsar_steward.ledger.moves import circling_lately, moved_lately
+from pulsar_steward.model.setting import BacklogQuota, SettingName
+from pulsar_steward.model.step import present_owner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from datetime import datetime
+
+    from pulsar_steward.apply.live_reader import LiveReader
+    from pulsar_steward.apply.whole_look import WholeLook
+    from pulsar_steward.facts.backlogs import BacklogAges
+    from pulsar_steward.ledger.read import LedgerReader
+    from pulsar_steward.model.cluster import ClusterIdentity
+    from pulsar_steward.model.loss import Loss
+    from pulsar_steward.model.plan import Plan
+    from pulsar_steward.model.setting import Setting
+    from pulsar_steward.model.step import BundleChange, ChangeSetting, Step
+
+HOUR = timedelta(hours=1)
+
+Asked = ParamSpec("Asked")
+Told = TypeVar("Told")
+
+
+def once(
+    read: Callable[Concatenate[LiveFacts, Asked], Told],
+) -> Callable[Concatenate[LiveFacts, Asked], Told]:
+    """A question that is answered once a look, however many guards ask."""
+
+    def told(facts: LiveFacts, /, *asked: Asked.args, **named: Asked.kwargs) -> Told:
+        question = (read.__name__, asked, *named.items())
+        if question not in facts.known:
+            facts.known[question] = read(facts, *asked, **named)
+        return cast("Told", facts.known[question])
+
+    return told
+
+
+class LiveFacts(ClusterFacts):
+    """The facts of one step right before it. Each look has its own: what it was told once, it keeps.
+
+    Args:
+        whole: What it shares with the looks at other steps.
+        ledger: What was done.
+        plan: The step's plan.
+        batch_id: Its batch, whose own changes need no proof yet.
+        step: The step.
+        now: The present, UTC.
+        place_in_run: Which change of its run it is, from 1.
+        shared: Whether owners and boundaries are shared as well: so they are in the first look at all steps, which
+            stops a batch and permits nothing. The look right before a call asks them anew.
+    """
+
+    def __init__(
+        self,
+        whole: WholeLook,
+        ledger: LedgerReader,
+        plan: Plan,
+        batch_id: str,
+        step: Step,
+        now: datetime,
+        place_in_run: int,
+        *,
+        shared: bool = False,
+    ) -> None:
+        self.known: dict[Any, Any] = {}
+        self._whole = whole
+        self._reader = whole.reader
+        self._policy = whole.policy
+        self._ledger = ledger
+        self._plan = plan
+        self._batch_id = batch_id
+        self._step = step
+        self._now = now
+        self._place_in_run = place_in_run
+        self._shared = shared
+        self._bundles: LiveReader | WholeLook = whole if shared else whole.reader
+
+    @property
+    def now(self) -> datetime:
+        """When the look began."""
+        return self._now
+
+    @property
+    def seen_at(self) -> datetime:
+        """When the plan's snapshot was taken."""
+        return self._plan.taken_at
+
+    @property
+    def planned_for(self) -> ClusterIdentity | None:
+        """As the plan says."""
+        return self._plan.planned_for
+
+    @property
+    def planning(self) -> bool:
+        """It is not."""
+        return False
+
+    @property
+    def place_in_run(self) -> int:
+        """As the caller counts."""
+        return self._place_in_run
+
+    # -- the whole cluster
+
+    def identity(self) -> ClusterIdentity:
+        """As a broker tells."""
+        return self._whole.identity()
+
+    def silent_brokers(self) -> tuple[str, ...]:
+        """In order."""
+        return tuple(sorted(self._whole.silent()))
+
+    def is_active(self, broker: str) -> bool:
+        """Asked of the broker itself."""
+        return self._whole.answers(broker)
+
+    def read_only_bookies(self) -> tuple[str, ...]:
+        """As their own metrics tell."""
+        return self._whole.read_only_bookies()
+
+    def allowed_brokers(self, namespace: str) -> frozenset[str] | None:
+        """Of those that the cluster lists."""
+        return self._whole.allowed(namespace)
+
+    # -- what Steward did before
+
+    @once
+    def unproved_batch(self) -> str | None:
+        """Its own batch aside."""
+        besides = (self._plan.plan_id, self._batch_id)
+        unproved = self._ledger.unproved_since(self._plan.cluster, self._plan.taken_at, besides=besides)
+        return unproved.words if unproved else None
+
+    @once
+    def changes_in_the_last_hour(self) -> int:
+        """Those that were about to be made included."""
+        return len(self._ledger.changes_since(self._plan.cluster, self._now - HOUR))
+
+    @once
+    def moved_at(self, change: BundleChange) -> datetime | None:
+        """This very step's own earlier tries, which did not do it, are none."""
+        moves = moved_lately(self._ledger, self._plan.cluster, self._now, self._policy)
+        moved_at = moves.get(_key(change))
+        tried = self._ledger.intents(self._plan.plan_id, self._batch_id)
+        own = {intent.at for intent in tried if intent.step_id == self._step.step_id}
+        return None if moved_at in own else moved_at
+
+    @once
+    def circling(self, namespace: str) -> tuple[str, ...]:
+        """Up to now."""
+        return circling_lately(self._ledger, self._plan.cluster, self._now, self._policy).get(namespace, ())
+
+    # -- a bundle
+
+    @once
+    def has_bundle(self, change: BundleChange) -> bool:
+        """As the metadata store has it."""
+        return change.bundle in (self._bundles.bundles(change.namespace) or ())
+
+    @once
+    def owner(self, change: BundleChange) -> str | None:
+        """The broker that the step was planned for is asked first."""
+        return self._reader.owner(
+            change.namespace,
+            change.bundle,
+            likely=present_owner(change),
+            listed=self._whole.listed(),
+            owned_by=self._bundles.owned_by,
+        )
+
+    @once
+    def clients(self, change: BundleChange) -> int:
+        """By the owner's statistics (up to a minute old)."""
+        owner = self.owner(change)
+        return self._reader.touched(change, owner) if owner else 0
+
+    @once
+    def move_risks(self, change: BundleChange) -> MoveRisks:
+        """What is no longer as it was planned is refused by other guards; only what is there is asked further."""
+        owner = self.owner(change)
+        if owner is None or not self.has_bundle(change):
+            return MoveRisks()
+        return live_topics.move_risks(
+            self._reader, owner, change, self._policy.guards, lambda: self._require_owned(owner, [_key(change)])
+        )
+
+    # -- a setting
+
+    @once
+    def setting(self, change: ChangeSetting) -> Setting | None:
+        """Asked of whoever holds it."""
+        return self._reader.own_setting(change)
+
+    @once
+    def largest_backlog(self, change: ChangeSetting) -> int | Unknown:
+        """By the statistics of all owners."""
+        return live_topics.largest_backlog(self._reader, change, self._owners(change.namespace))
+
+    @once
+    def eviction_loss(self, change: ChangeSetting) -> Loss | Unknown:
+        """Of all topics that the quota is for."""
+        if not isinstance(change.after, BacklogQuota):
+            return loss_unknown(change)
+        backlogs = live_topics.backlogs(self._reader, change, self._owners(change.namespace))
+        return loss_of(backlogs, change.after.limit_bytes)
+
+    @once
+    def backlog_ages(self, change: ChangeSetting) -> BacklogAges:
+        """By the clocks of the topics' owners, of no more topics than the policy permits."""
+        budget = self._policy.backlog_quota_remedy.most_topics_asked
+        owners = self._owners(change.namespace)
+        for owner, owned in owners.items():
+            self._require_owned(owner, owned)
+        return live_topics.backlog_ages(self._reader, change, owners, budget)
+
+    @once
+    def retained_seconds(self, change: ChangeSetting) -> int | None:
+        """What the topic sets itself, and else what is in force in its namespace."""
+        kept = self._reader.settings_of(change.namespace).get(SettingName.RETENTION)
+        if change.topic is not None:
+            own = self._reader.own_setting(msgspec.structs.replace(change, name=SettingName.RETENTION))
+            kept = kept if own is None else own
+        return retained_seconds(kept)
+
+    @once
+    def delayed_messages(self, change: ChangeSetting) -> int | Unknown:
+        """Not known where an owner tells nothing of any topic."""
+        delayed = live_topics.delayed_messages(self._reader, change.namespace, self._owners(change.namespace))
+        return delayed_unknown(change) if delayed is None else delayed
+
+    @once
+    def quotas_are_checked(self) -> bool | Unknown:
+        """By every broker that answers; not known where one does not say."""
+        told = [self._reader.configuration(each).get("backlogQuotaCheckEnabled") for each in self._whole.active()]
+        if not told or None in told:
+            return QUOTA_CHECKS_UNKNOWN
+        return all(value == "true" for value in told)
+
+    def clock_difference(self) -> int | Unknown:
+        """Between the clock that is furthest ahead and the one furthest behind; less than a second cannot be told."""
+        ahead = list(self._whole.clocks().values())
+        known = [each for each in ahead if each is not None]
+        return max(known) - min(known) if known and len(known) == len(ahead) else CLOCKS_UNKNOWN
+
+    @once
+    def _owners(self, namespace: str) -> dict[str, frozenset[str]]:
+        """Of the brokers that answer those that own a bundle of the namespace, in order, with these bundles.
+
+        Those that did when all were asked are asked anew; the others only where these do not own all of it.
+        """
+        active = self._whole.active()
+        known = live_topics.owning(namespace, {broker: self._whole.owned_by(broker) for broker in active})
+        if self._shared:
+            return known
+        owned = self._reader.owned_by_each(list(known))
+        bundles = {f"{namespace}/{bundle}" for bundle in self._reader.bundles(namespace) or ()}
+        if bundles.difference(*live_topics.owning(namespace, owned).values()):
+            owned |= self._reader.owned_by_each([broker for broker in active if broker not in owned])
+        found = live_topics.owning(namespace, owned)
+        return {broker: found[broker] for broker in sorted(found)}
+
+    def _require_owned(self, broker: str, bundles: Iterable[str]) -> None:
+        """That a broker owns bundles at this instant: asking it for their topics would have them loaded otherwise.
+
+        Raises:
+            Drifted: If it does not.
+        """
+        if self._shared and (gone := sorted(set(bundles) - set(self._reader.owned_by(broker)))):
+            raise Drifted(f"{broker} no longer owns {gone[0]}")
+
+
+def _key(change: BundleChange) -> str:
+    return f"{change.namespace}/{change.bundle}"

@@ -1,0 +1,227 @@
+"""What a broker's topics hold at this moment, by its statistics and metrics: what a move risks, what a quota takes."""
+
+from __future__ import annotations
+
+import time
+from math import isnan
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.admin.statistics import backlogged
+from pulsar_steward.admin.statistics import largest_backlog as largest_of
+from pulsar_steward.errors import AdminError
+from pulsar_steward.facts.backlogs import Backlog, TopicAge, ages_of
+from pulsar_steward.facts.risks import (
+    PERSISTED_HOLES,
+    TRACKER,
+    MoveRisks,
+    SubscriptionFigures,
+    TopicFigures,
+    move_risks_of,
+    surroundings_of,
+)
+from pulsar_steward.model.series import AGE, AGE_LIMIT, DELAYED_INDEX, DELAYED_SERIES, SIZE_LIMIT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from pulsar_steward.admin.metrics import Sample
+    from pulsar_steward.admin.statistics import TopicStatistics
+    from pulsar_steward.apply.live_reader import LiveReader
+    from pulsar_steward.facts.backlogs import BacklogAges
+    from pulsar_steward.facts.risks import Surroundings
+    from pulsar_steward.model.step import BundleChange, ChangeSetting
+    from pulsar_steward.policy.guards import GuardsPolicy
+
+RESTING = {SIZE_LIMIT: -1.0, AGE_LIMIT: -1.0, AGE: -1.0, DELAYED_INDEX: 0.0}
+
+ASKED = 100
+"""Topics, those of most backlog, that are asked by themselves where a broker's metrics tell nothing of topics."""
+
+
+def owning(namespace: str, owned: Mapping[str, tuple[str, ...] | AdminError]) -> dict[str, frozenset[str]]:
+    """The brokers that own a bundle of a namespace, with these bundles.
+
+    Raises:
+        AdminError: If one of them could not be read.
+    """
+    found: dict[str, frozenset[str]] = {}
+    for broker, names in owned.items():
+        if isinstance(names, AdminError):
+            raise names
+        found[broker] = frozenset(name for name in names if name.startswith(f"{namespace}/0x"))
+    return {broker: names for broker, names in found.items() if names}
+
+
+def move_risks(
+    reader: LiveReader, owner: str, change: BundleChange, policy: GuardsPolicy, require_owned: Callable[[], None]
+) -> MoveRisks:
+    """What a change of a bundle would set off.
+
+    Args:
+        reader: Reads the cluster.
+        owner: Who owns the bundle.
+        change: The change.
+        policy: How near to a quota is too near.
+        require_owned: Asked before topics are asked by themselves: that the owner owns them at this instant.
+
+    Raises:
+        AdminError: If the owner cannot be read.
+    """
+    topics = reader.topics(owner, change.namespace, change.bundle)
+    topics = {name: topic for name, topic in topics.items() if topic.subscriptions}
+    risky = {name for name, topic in topics.items() if topic.backlog_size or _delayed_or_holes(topic)}
+    if not risky:
+        return MoveRisks()
+    samples = reader.samples(owner, RESTING)
+    if any(sample.series == SIZE_LIMIT for sample in samples):
+        more = _told_in_metrics(samples, risky)
+    else:
+        require_owned()
+        largest = sorted(risky, key=lambda name: (-topics[name].backlog_size, name))[:ASKED]
+        more = {name: _asked(reader, owner, name) for name in largest}
+    figures = [_figures(name, topics[name], more.get(name, {})) for name in sorted(risky)]
+    return move_risks_of(figures, _surroundings(reader, owner, change.namespace), policy)
+
+
+def largest_backlog(reader: LiveReader, change: ChangeSetting, owners: Iterable[str]) -> int:
+    """Of what a quota is for: all topics of the namespace, or the one that it is set on.
+
+    Raises:
+        AdminError: If an owner cannot be read.
+    """
+    largest = (largest_of(reader.statistics(each), change.namespace, each, topic=change.topic) for each in owners)
+    return max(largest, default=0)
+
+
+def backlogs(reader: LiveReader, change: ChangeSetting, owners: Iterable[str]) -> list[Backlog]:
+    """The backlogs of all topics that a quota is for.
+
+    Raises:
+        AdminError: If an owner cannot be read.
+    """
+    return [
+        Backlog(
+            topic=name,
+            bytes=topic.backlog_size,
+            messages=tuple(each.msg_backlog for each in topic.subscriptions.values()),
+        )
+        for owner in owners
+        for name, topic in backlogged(reader.statistics(owner), change.namespace, owner, topic=change.topic).items()
+    ]
+
+
+def backlog_ages(reader: LiveReader, change: ChangeSetting, owners: Iterable[str], budget: int) -> BacklogAges:
+    """The ages of the backlogs of all topics that an age quota is for, by their owners' clocks.
+
+    Args:
+        reader: Reads the cluster.
+        change: The age quota.
+        owners: Brokers that own a bundle of the namespace at this instant.
+        budget: How many topics may be asked.
+
+    Raises:
+        AdminError: If an owner cannot be read, or a topic went elsewhere meanwhile.
+    """
+    ages: dict[str, TopicAge] = {}
+    waiting, untold = 0, 0
+    for owner in owners:
+        topics = sorted(backlogged(reader.statistics(owner), change.namespace, owner, topic=change.topic))
+        waiting += len(topics)
+        asked = topics[: max(budget - len(ages) - untold, 0)]
+        told = reader.oldest_published(owner, asked) if asked else {}
+        found = _aged(told, reader.clock_milliseconds(owner) if told else None)
+        untold += len(told) - len(found)
+        waiting -= len(asked) - len(told)
+        ages |= found
+    why = (
+        f"{untold:,} were asked, and their brokers do not tell"
+        if untold
+        else f"no more than {budget:,} are asked (policy key backlog_quota_remedy.most_topics_asked)"
+    )
+    return ages_of(ages.values(), waiting=waiting, unknown=waiting - len(ages), why_unknown=why)
+
+
+def delayed_messages(reader: LiveReader, namespace: str, owners: Iterable[str]) -> int | None:
+    """Of all subscriptions of a namespace; None where an owner tells nothing of any topic.
+
+    Raises:
+        AdminError: If an owner cannot be read.
+    """
+    total = 0
+    for broker in owners:
+        samples = reader.samples(broker, {DELAYED_SERIES: 0})
+        if not samples:
+            return None
+        total += sum(int(each.value) for each in samples if each.labels.get("namespace") == namespace)
+    return total
+
+
+def _aged(told: dict[str, int | None], ahead_milliseconds: int | None) -> dict[str, TopicAge]:
+    """By topic, as the broker's own clock has it; those of which it tells nothing are not in it."""
+    if ahead_milliseconds is None:
+        return {}
+    now = int(time.time() * 1000) + ahead_milliseconds
+    return {
+        topic: TopicAge(max(now - published, 0) // 1000 if published else 0, topic)
+        for topic, published in told.items()
+        if published is not None
+    }
+
+
+def _delayed_or_holes(topic: TopicStatistics) -> bool:
+    return any(
+        each.msg_backlog or each.total_non_contiguous_deleted_messages_range for each in topic.subscriptions.values()
+    )
+
+
+def _told_in_metrics(samples: Iterable[Sample], wanted: set[str]) -> dict[str, dict[str, int]]:
+    """By topic what its series tell; what rests is not there, and means that the broker sets no limit."""
+    fields = {
+        SIZE_LIMIT: "limit_bytes",
+        AGE_LIMIT: "limit_seconds",
+        AGE: "age_seconds",
+        DELAYED_INDEX: "delayed_index_bytes",
+    }
+    none = {"limit_bytes": -1, "limit_seconds": -1}
+    told: dict[str, dict[str, int]] = {name: dict(none) for name in wanted}
+    for sample in samples:
+        topic = told.get(sample.labels.get("topic", ""))
+        if topic is not None and not isnan(sample.value) and sample.value != RESTING[sample.series]:
+            topic[fields[sample.series]] = int(sample.value)
+    return told
+
+
+def _asked(reader: LiveReader, owner: str, topic: str) -> dict[str, int]:
+    detail = reader.details(owner, topic)
+    index = sum(each.delayed_message_index_size_in_bytes or 0 for each in detail.subscriptions.values())
+    return {
+        "limit_bytes": detail.backlog_quota_limit_size,
+        "limit_seconds": detail.backlog_quota_limit_time,
+        "age_seconds": max(detail.oldest_backlog_message_age_seconds, 0),
+        "delayed_index_bytes": index,
+    }
+
+
+def _figures(name: str, topic: TopicStatistics, more: Mapping[str, int]) -> TopicFigures:
+    subscriptions = tuple(
+        SubscriptionFigures(
+            subscription=each,
+            backlog_entries=subscription.msg_backlog,
+            holes=subscription.total_non_contiguous_deleted_messages_range,
+            entries_since_first_gap=subscription.number_of_entries_since_first_not_acked_message,
+        )
+        for each, subscription in topic.subscriptions.items()
+        if subscription.total_non_contiguous_deleted_messages_range
+    )
+    usual = TopicFigures(
+        topic=name, producers=topic.producer_count, backlog_bytes=topic.backlog_size, subscriptions=subscriptions
+    )
+    return msgspec.structs.replace(usual, **more)
+
+
+def _surroundings(reader: LiveReader, owner: str, namespace: str) -> Surroundings:
+    running = reader.configuration(owner)
+    settings = reader.settings_of(namespace)
+    return surroundings_of(settings, running.get(PERSISTED_HOLES, ""), running.get(TRACKER, ""))

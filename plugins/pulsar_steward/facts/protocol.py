@@ -1,0 +1,151 @@
+"""The questions that a guard may ask before one step, whoever answers them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from pulsar_steward.facts.backlogs import BacklogAges
+    from pulsar_steward.facts.risks import MoveRisks
+    from pulsar_steward.model.cluster import ClusterIdentity
+    from pulsar_steward.model.loss import Loss
+    from pulsar_steward.model.setting import Setting
+    from pulsar_steward.model.step import BundleChange, ChangeSetting
+
+
+class Unknown(msgspec.Struct, frozen=True):
+    """An answer that cannot be given; a guard whose question it is does not pass.
+
+    Attributes:
+        reason: What is not known, as a sentence that a guard can say.
+    """
+
+    reason: str
+
+
+CLOCKS_UNKNOWN = Unknown("how far brokers' clocks are apart is not known")
+QUOTA_CHECKS_UNKNOWN = Unknown("whether brokers check backlog quotas is not known")
+
+
+def delayed_unknown(change: ChangeSetting) -> Unknown:
+    """Nobody tells of delayed messages where the setting is changed."""
+    return Unknown(f"whether {change.holder} has delayed messages is not known")
+
+
+def loss_unknown(change: ChangeSetting) -> Unknown:
+    """Nobody tells of all topics that the quota is for."""
+    return Unknown(f"what {change.holder} would lose at once is not known")
+
+
+def ages_unknown(change: ChangeSetting) -> Unknown:
+    """Nobody tells of the ages of any backlog."""
+    return Unknown(f"how old the backlogs of {change.holder} are is not known")
+
+
+def backlogs_unknown(change: ChangeSetting) -> Unknown:
+    """Nobody tells of the sizes of backlogs."""
+    return Unknown(f"the backlogs of {change.holder} are not known")
+
+
+class ClusterFacts(Protocol):
+    """What can be known before one step; nothing is read that is not asked for, and nothing twice.
+
+    A method that reads the live cluster raises `AdminError` where it cannot be read: the step is not made then.
+
+    Attributes:
+        now: The time of the look, UTC.
+        seen_at: When the snapshot was taken that the plan rests on, UTC.
+        planned_for: The Pulsar cluster that the plan is for; None: the plan does not say.
+        planning: Whether a snapshot answers, at planning, and not the cluster, right before the call.
+        place_in_run: Which change of its run the step is, from 1.
+    """
+
+    @property
+    def now(self) -> datetime: ...  # noqa: D102 - said above
+
+    @property
+    def seen_at(self) -> datetime: ...  # noqa: D102
+
+    @property
+    def planned_for(self) -> ClusterIdentity | None: ...  # noqa: D102
+
+    @property
+    def planning(self) -> bool: ...  # noqa: D102
+
+    @property
+    def place_in_run(self) -> int: ...  # noqa: D102
+
+    # -- the whole cluster
+
+    def identity(self) -> ClusterIdentity:
+        """The Pulsar cluster that answers."""
+
+    def silent_brokers(self) -> tuple[str, ...]:
+        """Brokers that the cluster lists, and that did not answer."""
+
+    def is_active(self, broker: str) -> bool:
+        """Whether the cluster lists a broker, and it answers."""
+
+    def read_only_bookies(self) -> tuple[str, ...]:
+        """Bookies that take no writes, of those that the policy names."""
+
+    def allowed_brokers(self, namespace: str) -> frozenset[str] | None:
+        """Brokers that isolation policies leave to a namespace; None: every broker."""
+
+    # -- what Steward did before
+
+    def unproved_batch(self) -> str | None:
+        """Another batch that changed the cluster since `seen_at` and was not proved, in words; None: there is none."""
+
+    def changes_in_the_last_hour(self) -> int:
+        """Calls that Steward made in this cluster."""
+
+    def moved_at(self, change: BundleChange) -> datetime | None:
+        """When Steward last moved the bundle; None: not as far back as the cooldown looks."""
+
+    def circling(self, namespace: str) -> tuple[str, ...]:
+        """Bundles of a namespace (``range``) that Steward moved away and back within the policy's time."""
+
+    # -- a bundle
+
+    def has_bundle(self, change: BundleChange) -> bool:
+        """Whether the namespace still has a bundle of exactly these boundaries."""
+
+    def owner(self, change: BundleChange) -> str | None:
+        """Who owns the bundle, ``host:webport``; None: nobody."""
+
+    def clients(self, change: BundleChange) -> int:
+        """Producers and consumers that have to reconnect; 0 where nobody owns the bundle."""
+
+    def move_risks(self, change: BundleChange) -> MoveRisks:
+        """What the change would set off beyond that."""
+
+    # -- a setting
+
+    def setting(self, change: ChangeSetting) -> Setting | None:
+        """Its value where the change would set it; None: not set there."""
+
+    def largest_backlog(self, change: ChangeSetting) -> int | Unknown:
+        """Bytes of the largest backlog of a topic that the setting is for, by statistics up to a minute old."""
+
+    def eviction_loss(self, change: ChangeSetting) -> Loss | Unknown:
+        """What a size quota that evicts would take away at once."""
+
+    def backlog_ages(self, change: ChangeSetting) -> BacklogAges | Unknown:
+        """How old the backlogs are that an age quota is for."""
+
+    def retained_seconds(self, change: ChangeSetting) -> int | None:
+        """How long consumed messages are kept there; None: without limit in time, or not at all."""
+
+    def delayed_messages(self, change: ChangeSetting) -> int | Unknown:
+        """Of all subscriptions of the namespace, as brokers' metrics tell."""
+
+    def quotas_are_checked(self) -> bool | Unknown:
+        """Whether brokers check backlog quotas at all (`backlogQuotaCheckEnabled`)."""
+
+    def clock_difference(self) -> int | Unknown:
+        """How far brokers' clocks are apart, in milliseconds, to a second."""

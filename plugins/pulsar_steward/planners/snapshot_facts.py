@@ -1,0 +1,234 @@
+"""What guards are told at planning: the snapshot's answers, as far as earlier steps of the plan leave them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.facts.backlogs import Backlog, loss_of, retained_seconds
+from pulsar_steward.facts.protocol import (
+    CLOCKS_UNKNOWN,
+    QUOTA_CHECKS_UNKNOWN,
+    ClusterFacts,
+    Unknown,
+    ages_unknown,
+    backlogs_unknown,
+    delayed_unknown,
+    loss_unknown,
+)
+from pulsar_steward.facts.risks import Surroundings, move_risks_of
+from pulsar_steward.guard.evaluate import evaluate
+from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of
+from pulsar_steward.model.setting import BacklogQuota
+from pulsar_steward.model.step import ChangeSetting, present_owner
+from pulsar_steward.planners.settings.effects import loss
+from pulsar_steward.planners.settings.facts import NamespaceFact, TopicFact
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from pulsar_steward.facts.backlogs import BacklogAges
+    from pulsar_steward.facts.risks import MoveRisks
+    from pulsar_steward.model.cluster import ClusterIdentity
+    from pulsar_steward.model.loss import Loss
+    from pulsar_steward.model.setting import Setting
+    from pulsar_steward.model.step import BundleChange, GuardResult, Step
+    from pulsar_steward.planners.scene import Scene
+
+
+def guarded(
+    step: Step,
+    scene: Scene,
+    *,
+    place_in_run: int = 1,
+    whole: str | None = None,
+    holder: NamespaceFact | TopicFact | None = None,
+    retention: Setting | None = None,
+) -> Step:
+    """The step with what all guards say of it, as far as the snapshot shows.
+
+    Args:
+        step: The step.
+        scene: The snapshot.
+        place_in_run: Which change of its batch it is, from 1.
+        whole: The range, in the snapshot, of the bundle that it changes, where that is only a part of it by then.
+        holder: What the snapshot tells of the namespace or topic whose setting it changes.
+        retention: What is kept there by then.
+    """
+    facts = SnapshotFacts(scene, step, place_in_run=place_in_run, whole=whole, holder=holder, retention=retention)
+    return msgspec.structs.replace(step, guards=evaluate(step, facts, scene.policy))
+
+
+def vetoes(step: Step) -> list[GuardResult]:
+    """The guards that veto it."""
+    return [result for result in step.guards if not result.passed]
+
+
+class SnapshotFacts(ClusterFacts):
+    """The facts of one step at the time of the snapshot; the arguments are those of `guarded`.
+
+    Part of a bundle is looked at as it will be once it is split off: on the same broker, its last move that of the
+    whole, with the risks of its own topics.
+    """
+
+    def __init__(
+        self,
+        scene: Scene,
+        step: Step,
+        *,
+        place_in_run: int = 1,
+        whole: str | None = None,
+        holder: NamespaceFact | TopicFact | None = None,
+        retention: Setting | None = None,
+    ) -> None:
+        self._scene = scene
+        self._clients = step.touched.clients
+        self._place_in_run = place_in_run
+        self._whole = whole
+        self._holder = holder
+        self._retention = retention
+
+    @property
+    def now(self) -> datetime:
+        """A planner's only "now"."""
+        return self._scene.taken_at
+
+    @property
+    def seen_at(self) -> datetime:
+        """The same: a plan is made of what it was just told."""
+        return self._scene.taken_at
+
+    @property
+    def planned_for(self) -> ClusterIdentity:
+        """The cluster of the snapshot."""
+        return self._scene.pulsar_cluster
+
+    @property
+    def planning(self) -> bool:
+        """It is."""
+        return True
+
+    @property
+    def place_in_run(self) -> int:
+        """Of its batch, as each is carried out in a run of its own."""
+        return self._place_in_run
+
+    # -- the whole cluster
+
+    def identity(self) -> ClusterIdentity:
+        """The cluster of the snapshot."""
+        return self._scene.pulsar_cluster
+
+    def silent_brokers(self) -> tuple[str, ...]:
+        """Those that were not read."""
+        return tuple(fact.broker for fact in self._scene.brokers if not fact.read)
+
+    def is_active(self, broker: str) -> bool:
+        """Whether it was read."""
+        return any(fact.broker == broker and fact.read for fact in self._scene.brokers)
+
+    def read_only_bookies(self) -> tuple[str, ...]:
+        """None: a snapshot does not stop a plan for it, the look right before the call does."""
+        return ()
+
+    def allowed_brokers(self, namespace: str) -> frozenset[str] | None:
+        """As isolation policies were."""
+        if namespace == TC_NAMESPACE:
+            allowed = self._scene.tc_allowed
+        else:
+            load = self._scene.bundles.load
+            allowed = load.allowed.get(namespace) if load else None
+        return None if allowed is None else frozenset(allowed)
+
+    # -- what Steward did before
+
+    def unproved_batch(self) -> str | None:
+        """None: the snapshot has seen what came of everything before it."""
+        return None
+
+    def changes_in_the_last_hour(self) -> int:
+        """0: the call comes later, and is counted then."""
+        return 0
+
+    def moved_at(self, change: BundleChange) -> datetime | None:
+        """Of the bundle, or of the one that it is part of."""
+        return self._scene.moved_at.get(f"{change.namespace}/{self._whole or change.bundle}")
+
+    def circling(self, namespace: str) -> tuple[str, ...]:
+        """As the ledger had it at the time of the snapshot."""
+        return self._scene.circling.get(namespace, ())
+
+    # -- a bundle
+
+    def has_bundle(self, change: BundleChange) -> bool:  # noqa: ARG002 - part of the protocol
+        """It has, or will by then: steps are made of nothing else."""
+        return True
+
+    def owner(self, change: BundleChange) -> str | None:
+        """Whom the planner took it from the snapshot."""
+        return present_owner(change)
+
+    def clients(self, change: BundleChange) -> int:  # noqa: ARG002 - part of the protocol
+        """Whom the step says that it disturbs."""
+        return self._clients
+
+    def move_risks(self, change: BundleChange) -> MoveRisks:
+        """Of the topics of the bundle, or of the part of it."""
+        scene, whole = self._scene, self._whole or change.bundle
+        told = scene.bundles.risks
+        figures = told.figures.get(f"{change.namespace}/{whole}", ())
+        if change.bundle != whole and figures:
+            wanted = BundleRange.parse(change.bundle)
+            figures = tuple(each for each in figures if position_of(each.topic) in wanted)
+        return move_risks_of(figures, told.around.get(change.namespace, Surroundings()), scene.policy.guards)
+
+    # -- a setting
+
+    def setting(self, change: ChangeSetting) -> Setting | None:
+        """What the step was made from."""
+        return change.before
+
+    def largest_backlog(self, change: ChangeSetting) -> int | Unknown:
+        """In this snapshot, and of a topic in those before it as well."""
+        match self._holder:
+            case NamespaceFact() as namespace:
+                return namespace.looks[0].peak
+            case TopicFact() as topic:
+                return topic.peak
+            case None:
+                return backlogs_unknown(change)
+
+    def eviction_loss(self, change: ChangeSetting) -> Loss | Unknown:
+        """By the largest backlogs of the snapshot; of a topic by the largest that was seen of it."""
+        match self._holder:
+            case NamespaceFact() as namespace:
+                return loss(namespace, change) or loss_unknown(change)
+            case TopicFact() as topic:
+                limit = change.after.limit_bytes if isinstance(change.after, BacklogQuota) else -1
+                return loss_of([Backlog(topic=topic.topic, bytes=topic.peak)], limit)
+            case None:
+                return loss_unknown(change)
+
+    def backlog_ages(self, change: ChangeSetting) -> BacklogAges | Unknown:
+        """As brokers told them, or as they can be estimated."""
+        return self._holder.ages if isinstance(self._holder, NamespaceFact) else ages_unknown(change)
+
+    def retained_seconds(self, change: ChangeSetting) -> int | None:  # noqa: ARG002 - part of the protocol
+        """By then: the plan may change that as well."""
+        return retained_seconds(self._retention)
+
+    def delayed_messages(self, change: ChangeSetting) -> int | Unknown:
+        """As metrics told."""
+        delayed = self._holder.delayed_messages if self._holder else None
+        return delayed_unknown(change) if delayed is None else delayed
+
+    def quotas_are_checked(self) -> bool | Unknown:
+        """Whether all brokers that were read do."""
+        checked = self._scene.quotas_are_checked
+        return QUOTA_CHECKS_UNKNOWN if checked is None else checked
+
+    def clock_difference(self) -> int | Unknown:
+        """Of all brokers that were read."""
+        apart = self._scene.clocks_differ_milliseconds
+        return CLOCKS_UNKNOWN if apart is None else apart

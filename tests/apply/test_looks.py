@@ -1,0 +1,203 @@
+"""Looking before and between changes: what is of the whole cluster is asked for once, what a change rests on anew."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lab.simulator import NamespaceSpec, SubscriptionSpec, TopicSpec, running_simulator
+from pulsar_steward.apply import whole_look
+from pulsar_steward.apply.changes.kind import Drifted
+from pulsar_steward.apply.live_facts import LiveFacts
+from pulsar_steward.apply.live_reader import LiveReader
+from pulsar_steward.apply.whole_look import WholeLook
+from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting
+from tests.apply.worksite import SKEWED, Worksite, quick_policy, said
+from tests.builders import a_plan, a_step, equal_ranges
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from lab.simulator import RequestRecord
+    from pulsar_steward.admin.calls import Call
+    from pulsar_steward.model.event import Event
+    from pulsar_steward.model.step import Change, Step
+
+BUNDLES = 8
+OF_THE_WHOLE = ("/admin/v2/brokers", "/configuration/runtime", "/ownedNamespaces", "/namespaceIsolationPolicies")
+"""How the paths end that tell of the whole cluster: who is listed, who answers, who owns what, and who may."""
+
+
+@contextmanager
+def a_site(folder: Path, brokers: int, namespaces: int = 1) -> Iterator[Worksite]:
+    """Some brokers, the first of which owns eight bundles with coordinators; and namespaces with a bundle each."""
+    spec = replace(
+        SKEWED,
+        brokers=brokers,
+        system_bundles=BUNDLES,
+        coordinators=8 * BUNDLES,
+        namespaces=tuple(
+            NamespaceSpec(f"shop/n{number}", bundles=1, owner=0, topics=(TopicSpec("t"),))
+            for number in range(namespaces)
+        ),
+    )
+    with running_simulator(spec, session_s=3600) as simulator:
+        engine = open_ledger(f"sqlite:///{folder / 'ledger.db'}")
+        policy = quick_policy(apply={"bundle_moves_per_minute": 1000, "reconnecting_clients_per_minute": 100_000})
+        yield Worksite(simulator, engine, policy=policy)
+        engine.dispose()
+
+
+def looked_at(site: Worksite, *changes: Change) -> list[RequestRecord]:
+    """What the brokers were asked before the first and between the changes of a batch that is carried out whole."""
+    requests, windows = site.simulator.requests, [[0]]
+
+    def ends(call: Call) -> None:
+        if call.method != "GET":
+            windows[-1].append(len(requests.all()))
+
+    def begins(event: Event) -> None:
+        if event.event == "outcome":
+            windows.append([len(requests.all())])
+
+    plan = site.approved(*changes)
+    requests.clear()
+    assert set(said(site.carry_out(plan, before=ends, listener=begins))) == {"done"}
+    records = requests.all()
+    return [record for start, *end in windows if end for record in records[start : end[0]]]
+
+
+@pytest.mark.parametrize(("brokers", "changes"), [(3, 1), (3, 2), (3, 5), (9, 1), (9, 4)])
+def test_looking_at_moves_costs_a_call_a_broker_and_three_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, brokers: int, changes: int
+) -> None:
+    """Beside what each move itself needs: that its owner is asked right before it is looked for here."""
+    monkeypatch.setattr(whole_look, "INSTANT_SECONDS", whole_look.WHOLE_LOOK_SECONDS)  # however slow the machine is
+    with a_site(tmp_path, brokers) as site:
+        moves = [site.move(str(bundle), 1 + number % 2) for number, bundle in enumerate(equal_ranges(BUNDLES))]
+        asked = [each for each in looked_at(site, *moves[:changes]) if each.path.endswith(OF_THE_WHOLE)]
+
+        of_owner = [each for each in asked if f"/{site.brokers[0]}/" in each.path]
+        assert len(of_owner) == 1 + changes
+        assert len(asked) - changes <= brokers + 3 * changes
+        assert sum(each.path.endswith("Policies") for each in asked) == 1
+        for broker in site.brokers[3:]:
+            assert sum(f"/{broker}/" in each.path for each in asked) == 1, broker
+
+
+@pytest.mark.parametrize(("brokers", "changes"), [(3, 1), (3, 4), (9, 4)])
+def test_looking_at_settings_costs_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, brokers: int, changes: int
+) -> None:
+    """Nobody is asked for an isolation policy, as a setting has no target."""
+    monkeypatch.setattr(whole_look, "INSTANT_SECONDS", whole_look.WHOLE_LOOK_SECONDS)
+    with a_site(tmp_path, brokers, changes) as site:
+        kept = Retention(minutes=60, megabytes=-1)
+        settings = [
+            ChangeSetting(namespace=f"shop/n{number}", name=SettingName.RETENTION, before=None, after=kept)
+            for number in range(changes)
+        ]
+        asked = [each for each in looked_at(site, *settings) if each.path.endswith(OF_THE_WHOLE)]
+
+        assert len(asked) <= brokers + 3 * changes
+        assert not [each for each in asked if each.path.endswith("Policies")]
+
+
+def test_right_before_a_quota_is_set_the_owners_of_its_namespace_are_asked_anew(tmp_path: Path) -> None:
+    """Not every broker: who owns a bundle of it is known, and together they own all of it."""
+    with a_site(tmp_path, 6, 3) as site:
+        after = BacklogQuota(limit_bytes=10**9, policy=QuotaPolicy.HOLD)
+        quotas = [
+            ChangeSetting(namespace=f"shop/n{number}", name=SettingName.SIZE_QUOTA, before=None, after=after)
+            for number in range(3)
+        ]
+        asked = [each for each in looked_at(site, *quotas) if each.path.endswith("/ownedNamespaces")]
+
+        assert 6 + 3 <= len(asked) <= 2 * 6 + 3  # where the machine is slow all are asked once more
+
+
+def test_where_a_bundle_of_a_namespace_went_elsewhere_all_brokers_are_asked(site: Worksite) -> None:
+    """What nobody of the former owners has may be anywhere: a topic that is not looked at would not be counted."""
+    move = site.move("0x00000000_0xffffffff", 2, namespace="shop/orders")
+    change = ChangeSetting(namespace="shop/orders", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
+    with LiveReader(site.settings) as reader:
+        whole = WholeLook(reader, site.policy)
+        assert whole.silent() == frozenset()
+        assert said(site.carry_out(site.approved(move))) == ["done"]
+        site.simulator.requests.clear()
+        assert facts(site, whole, a_step(change)).delayed_messages(change) == 0
+        told = [record.broker_id for record in site.simulator.requests.all() if record.path == "/metrics/"]
+        assert told == [site.brokers[2]]
+
+
+def test_a_target_that_dies_between_two_changes_is_noticed(site: Worksite) -> None:
+    """It is asked right before its own move, though all brokers were a moment ago."""
+    plan = site.approved(site.move(0, 1), site.move(1, 2))
+
+    def kill(_: object) -> None:
+        if site.lookups() and len(site.simulator.owned_bundles()) > 2:
+            site.simulator.kill_broker(site.brokers[2])
+
+    outcomes = site.carry_out(plan, after=kill)
+
+    assert said(outcomes) == ["done", "drifted"]
+    assert f"target_active: {site.brokers[2]} is not active or did not answer" in outcomes[1].reason
+
+
+def facts(site: Worksite, whole: WholeLook, step: Step, *, shared: bool = False) -> LiveFacts:
+    """Of a step of a plan that nobody recorded."""
+    return LiveFacts(whole, site.ledger, a_plan(), "b1", step, site.clock(), 1, shared=shared)
+
+
+def test_owner_and_boundaries_are_shared_in_the_first_look_only(site: Worksite) -> None:
+    """The first look permits nothing; right before the call the brokers are asked anew."""
+    move = site.move(0)
+    with LiveReader(site.settings) as reader:
+        whole = WholeLook(reader, site.policy)
+        assert facts(site, whole, a_step(move), shared=True).owner(move) == site.brokers[0]
+        assert facts(site, whole, a_step(move), shared=True).has_bundle(move)
+        site.simulator.pile_up_tcs(site.brokers[2])
+        assert facts(site, whole, a_step(move), shared=True).owner(move) == site.brokers[0]
+        assert facts(site, whole, a_step(move)).owner(move) == site.brokers[2]
+
+
+def test_what_nobody_asks_for_is_not_read_and_nothing_is_read_twice(site: Worksite) -> None:
+    """Each guard asks for what it needs, and a look keeps what it was told."""
+    move = site.move(0)
+    with LiveReader(site.settings) as reader:
+        known = facts(site, WholeLook(reader, site.policy), a_step(move))
+        site.simulator.requests.clear()
+        assert (known.seen_at, known.planning) == (a_plan().taken_at, False)
+        assert not site.simulator.requests.all()
+        assert known.has_bundle(move)
+        assert known.has_bundle(move)
+        assert [record.path.rpartition("/")[2] for record in site.simulator.requests.all()] == ["bundles"]
+
+
+def test_a_topic_is_asked_of_a_broker_that_owns_it_at_that_instant_only(tmp_path: Path) -> None:
+    """Asked of any other one it would be loaded: what all brokers owned a moment ago is not enough."""
+    topics = (TopicSpec("t", subscriptions=(SubscriptionSpec("s", backlog=5),)),)
+    spec = replace(
+        SKEWED,
+        namespaces=(NamespaceSpec("shop/orders", bundles=1, owner=0, topics=topics),),
+        configuration={"exposeTopicLevelMetricsInPrometheus": "false"},
+    )
+    with running_simulator(spec) as simulator:
+        engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+        site = Worksite(simulator, engine)
+        move = site.move("0x00000000_0xffffffff", namespace="shop/orders")
+        with LiveReader(site.settings) as reader:
+            known = facts(site, WholeLook(reader, site.policy), a_step(move), shared=True)
+            assert (known.owner(move), known.clients(move), known.has_bundle(move)) == (site.brokers[0], 0, True)
+            assert said(site.carry_out(site.approved(move))) == ["done"]
+            simulator.requests.clear()
+            with pytest.raises(Drifted, match="no longer owns shop/orders/0x00000000_0xffffffff"):
+                known.move_risks(move)
+            assert not [record for record in simulator.requests.all() if record.path.endswith("/stats")]
+        engine.dispose()

@@ -1,0 +1,137 @@
+"""When what is of the whole cluster is asked anew: never late, and no more often than needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from pulsar_steward.apply.whole_look import INSTANT_SECONDS, WHOLE_LOOK_SECONDS, WholeLook
+from pulsar_steward.errors import Unreachable
+from tests.builders import IDENTITY, a_policy, broker
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from pulsar_steward.apply.live_reader import LiveReader
+    from pulsar_steward.errors import AdminError
+    from pulsar_steward.model.cluster import ClusterIdentity
+
+ALL = [broker(number) for number in range(4)]
+
+
+class Cluster:
+    """Stands in for the reader, and counts."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.listed = list(ALL)
+        self.silent: set[str] = set()
+        self.name = IDENTITY
+        self.asked: list[str] = []
+
+    def brokers(self) -> tuple[str, ...]:
+        """Who is listed."""
+        self.asked.append("list")
+        return tuple(self.listed)
+
+    def identity(self) -> ClusterIdentity:
+        """Who answers."""
+        self.asked.append("identity")
+        return self.name
+
+    def owned_by_each(self, brokers: Collection[str]) -> dict[str, tuple[str, ...] | AdminError]:
+        """Nothing, or that they are not there."""
+        self.asked += brokers
+        gone = {name: Unreachable("GET", "/ownedNamespaces", name, "gone") for name in brokers if name in self.silent}
+        return {name: gone.get(name, ()) for name in brokers}
+
+    def asked_since(self) -> list[str]:
+        """What was asked since this was called last, in order of name."""
+        asked, self.asked = sorted(self.asked), []
+        return asked
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    """Four brokers that answer."""
+    return Cluster()
+
+
+@pytest.fixture
+def whole(cluster: Cluster) -> WholeLook:
+    """A look at them, after its first question."""
+    whole = WholeLook(cast("LiveReader", cluster), a_policy(), lambda: cluster.now)
+    look(whole)
+    assert cluster.asked_since() == [*ALL, "identity", "list"]
+    return whole
+
+
+def look(whole: WholeLook) -> tuple[frozenset[str], bool]:
+    """What the guards of a move to broker 1 ask."""
+    whole.begin()
+    whole.identity()
+    return whole.silent(), whole.answers(broker(1))
+
+
+def test_a_look_an_instant_later_is_the_same_look(whole: WholeLook, cluster: Cluster) -> None:
+    """Nothing was called in between."""
+    cluster.now = INSTANT_SECONDS
+    look(whole)
+    assert cluster.asked_since() == []
+
+
+@pytest.mark.parametrize("called", [True, False], ids=["a call", "a while"])
+def test_before_another_change_who_answers_is_asked_anew(whole: WholeLook, cluster: Cluster, *, called: bool) -> None:
+    """And the target; the other brokers are not."""
+    if called:
+        whole.called()
+    else:
+        cluster.now = INSTANT_SECONDS + 1
+    look(whole)
+    assert cluster.asked_since() == [broker(1), "identity", "list"]
+
+
+def test_after_a_minute_all_are_asked_again(whole: WholeLook, cluster: Cluster) -> None:
+    """However often the target was asked meanwhile."""
+    cluster.silent = {broker(3)}
+    for cluster.now in (20.0, 40.0, WHOLE_LOOK_SECONDS):
+        assert look(whole) == (frozenset(), True)
+    cluster.asked_since()
+    cluster.now = WHOLE_LOOK_SECONDS + INSTANT_SECONDS + 1
+    assert look(whole) == (frozenset({broker(3)}), True)
+    assert cluster.asked_since() == sorted([*ALL, "identity", "list"])
+
+
+@pytest.mark.parametrize("change", ["one less", "one more", "another cluster"])
+def test_where_others_are_listed_or_another_cluster_answers_all_are_asked_again(
+    whole: WholeLook, cluster: Cluster, change: str
+) -> None:
+    """Whatever was known is of another cluster than the one that is there."""
+    match change:
+        case "one less":
+            cluster.listed.pop()
+        case "one more":
+            cluster.listed.append(broker(4))
+        case _:
+            cluster.name = type(IDENTITY)(name="other", metadata_id=None)
+    whole.called()
+    look(whole)
+    assert cluster.asked_since() == sorted([*cluster.listed, "identity", "list"])
+
+
+def test_a_target_that_stopped_answering_is_silent(whole: WholeLook, cluster: Cluster) -> None:
+    """From then on for all that ask."""
+    cluster.silent = {broker(1)}
+    whole.called()
+    assert look(whole) == (frozenset(), False)
+    assert whole.silent() == {broker(1)}
+    assert whole.active() == [broker(0), broker(2), broker(3)]
+    with pytest.raises(Unreachable, match="gone"):
+        whole.owned_by(broker(1))
+
+
+def test_a_broker_that_is_not_listed_does_not_answer(whole: WholeLook, cluster: Cluster) -> None:
+    """Nobody asks it."""
+    assert not whole.answers(broker(9))
+    assert cluster.asked_since() == []
