@@ -105,7 +105,7 @@ class CollectPolicy(Section):
     drilled_from_consumed_bytes: int = Field(
         10 * 1024**3, ge=1, description="kept by a topic though it is consumed; from here on it is asked why"
     )
-    drill_calls_per_second: int = Field(50, ge=1, le=1000, description="that one broker is asked about suspects")
+    drill_calls_per_second: int = Field(100, ge=1, le=1000, description="that one broker is asked about suspects")
     drill_seconds: int = Field(60, ge=1, le=3600, description="for the suspects of one broker; then the rest is left")
     positions_bundles: int = Field(
         5, ge=0, le=1000, description="of each broker, the largest, asked for all their topics' hash positions"

@@ -1,0 +1,40 @@
+"""What the documents name is there: files of the architecture, and every link."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LIBRARY = ROOT / "plugins" / "pulsar_steward"
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "tests" / "README.md"])
+_FILE = re.compile(r"\b(?:[a-z_]+/)+[a-z_0-9]+\.py\b")
+_LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s#]+)(?:#[^)]*)?\)")
+
+
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_every_file_that_is_named_exists(page: str) -> None:
+    """Paths are the project's, or the library's."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    named = set(_FILE.findall(text)) - {"plugins/pulsar_steward/guard/idle_bundle.py"}  # the recipe's own
+
+    assert named
+    assert {each for each in named if not any((root / each).is_file() for root in (ROOT, LIBRARY))} == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    """Of those within the project."""
+    links = [each for each in _LINK.findall(page.read_text(encoding="utf-8")) if "://" not in each]
+
+    assert [each for each in links if not (page.parent / each).exists()] == []
+
+
+def test_every_page_is_in_the_index() -> None:
+    """Pages of checks, remediations and decisions by their folders."""
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+
+    pages = [page.name for page in sorted((ROOT / "docs").glob("*.md")) if page.name != "index.md"]
+    assert [name for name in pages if f"({name})" not in index] == []
