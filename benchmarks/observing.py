@@ -8,7 +8,7 @@ from pydantic import SecretStr
 
 from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.checks.registry import CHECKS
-from pulsar_steward.cli.looking import ASKED_AT_ONCE, SHARDS
+from pulsar_steward.cli.snapshot import MAX_CONCURRENT_BROKERS, SHARDS
 from pulsar_steward.collect.collecting import Order, collect
 from pulsar_steward.collect.reading import Division, WrittenByTasks
 from pulsar_steward.diagnose.diagnosing import diagnose
@@ -67,5 +67,5 @@ def collected_here(settings: AdminSettings, order: Order, folder: SnapshotFolder
         folder: The snapshot's.
     """
     on_threads = OnThreads(SHARDS)
-    reading = WrittenByTasks(settings, folder, on_threads, Division(SHARDS, ASKED_AT_ONCE))
+    reading = WrittenByTasks(settings, folder, on_threads, Division(SHARDS, MAX_CONCURRENT_BROKERS))
     collect(settings, order, folder, reading, on_threads)

@@ -50,7 +50,9 @@ def place(admin: Admin, target_of: Mapping[str, str], owned: Owned) -> None:
         elsewhere = [bundle for bundle, topic in topic_of.items() if owners.get(topic) != target_of[bundle]]
         for bundle in elsewhere:
             admin.unload(SYSTEM_NAMESPACE, bundle, target_of[bundle])
-            with contextlib.suppress(AdminCallError):  # 500 where its former broker was quicker (docs/findings.md)
+            with contextlib.suppress(
+                AdminCallError
+            ):  # 500 where its former broker was quicker (docs/pulsar-behaviour.md)
                 admin.look_up(topic_of[bundle])
         return not elsewhere
 

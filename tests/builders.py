@@ -32,7 +32,7 @@ from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.plan import Batch, Plan
 from pulsar_steward.model.setting import Setting
 from pulsar_steward.model.step import BundleChange, Change, ChangeSetting, SplitBundle, Step, Touched, UnloadBundle
-from pulsar_steward.planners.scene import BrokerFact, Scene, TcBundle
+from pulsar_steward.planners.planning_facts import BrokerFact, PlanningFacts, TcBundle
 from pulsar_steward.policy.schema import Policy
 
 if TYPE_CHECKING:
@@ -125,8 +125,10 @@ def _tc_positions() -> tuple[tuple[int, int], ...]:
     return tuple((position_of(tc_topic(number)), number) for number in range(1000))
 
 
-def a_scene(brokers: int | Iterable[BrokerFact], tc_bundles: Iterable[TcBundle] = (), **fields: Any) -> Scene:
-    """A whole snapshot with a tc-skew warning; `fields` are those of `Scene`.
+def planning_facts_with(
+    brokers: int | Iterable[BrokerFact], tc_bundles: Iterable[TcBundle] = (), **fields: Any
+) -> PlanningFacts:
+    """A whole snapshot with a tc-skew warning; `fields` are those of `PlanningFacts`.
 
     Args:
         brokers: The brokers, or how many.
@@ -142,7 +144,7 @@ def a_scene(brokers: int | Iterable[BrokerFact], tc_bundles: Iterable[TcBundle] 
         "findings": (a_finding(),),
         "policy": Policy(),
     }
-    return Scene(brokers=tuple(facts), tc_bundles=tuple(tc_bundles), **{**usual, **fields})
+    return PlanningFacts(brokers=tuple(facts), tc_bundles=tuple(tc_bundles), **{**usual, **fields})
 
 
 def a_move(**fields: Any) -> UnloadBundle:

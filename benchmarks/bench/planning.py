@@ -10,9 +10,9 @@ from benchmarks.bench.figures import Figures, Meter, told
 from pulsar_steward.model.bundles import FULL_RANGE, TC_NAMESPACE, BundleRange, position_of, ranges_of, tc_topic
 from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.planners.bundles.facts import BundleFacts, Crowd, Load, Suspect, TopicFact
+from pulsar_steward.planners.bundles.facts import BundleFacts, CrowdedNamespace, Load, SplitCandidate, TopicFact
+from pulsar_steward.planners.planning_facts import BrokerFact, PlanningFacts, TcBundle
 from pulsar_steward.planners.registry import make_plan
-from pulsar_steward.planners.scene import BrokerFact, Scene, TcBundle
 from pulsar_steward.policy.schema import Policy
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def coordinators() -> Figures:
     finding = Finding(
         check_id="tc-skew", severity=Severity.WARNING, subject="bench", evidence="made up", figures={"spread": 50}
     )
-    scene = Scene(
+    scene = PlanningFacts(
         cluster="bench",
         pulsar_cluster=IDENTITY,
         snapshot_id="bench-20260101T000000Z",
@@ -76,7 +76,7 @@ def bundles() -> Figures:
         )
         for crowd in crowds
     )
-    scene = Scene(
+    scene = PlanningFacts(
         cluster="bench",
         pulsar_cluster=IDENTITY,
         snapshot_id="bench-20260101T000000Z",
@@ -92,13 +92,13 @@ def bundles() -> Figures:
     return meter.figures(f"steps for {CROWDED_BUNDLES:,} bundles of {len(crowds):,} namespaces", steps)
 
 
-def _crowd(namespace: str, ranges: Sequence[BundleRange]) -> Crowd:
+def _crowd(namespace: str, ranges: Sequence[BundleRange]) -> CrowdedNamespace:
     suspects = []
     for place, bundle in enumerate(ranges):
         width = (bundle.upper - bundle.lower) // CROWD
         positions = tuple(bundle.lower + number * width for number in range(CROWD))
         suspects.append(
-            Suspect(
+            SplitCandidate(
                 bundle=str(bundle),
                 owner=f"broker-{place % BROKERS:02d}:8080",
                 load=Load(topics=CROWD),
@@ -106,7 +106,9 @@ def _crowd(namespace: str, ranges: Sequence[BundleRange]) -> Crowd:
                 topics=tuple(TopicFact(position, f"persistent://{namespace}/{position}") for position in positions),
             )
         )
-    return Crowd(namespace=namespace, bundles=len(ranges), topics=CROWD * len(ranges), suspects=tuple(suspects))
+    return CrowdedNamespace(
+        namespace=namespace, bundles=len(ranges), topics=CROWD * len(ranges), suspects=tuple(suspects)
+    )
 
 
 def _ranges(count: int) -> list[BundleRange]:

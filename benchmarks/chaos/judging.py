@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from benchmarks.chaos.ground import NAMESPACES
 from lab.request_log import essence
 from pulsar_steward.apply.changes import kind_of
-from pulsar_steward.apply.execute import MOST_ATTEMPTS
+from pulsar_steward.apply.execute import MAX_ATTEMPTS
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.ledger.verify import verify_ledger
@@ -111,7 +111,7 @@ def _steps(scenario: Scenario, plan: Plan, intents: Sequence[Intent], outcomes: 
     for step_id, tries in Counter(intent.step_id for intent in intents).items():
         if step_id not in approved:
             yield f"{step_id} was tried, and is no step of the plan"
-        if tries > MOST_ATTEMPTS:
+        if tries > MAX_ATTEMPTS:
             yield f"{step_id} was tried {tries} times"
     for step_id, times in Counter(row.step_id for row in outcomes if row.outcome is Outcome.DONE).items():
         if times > 1:

@@ -27,7 +27,7 @@ from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.plan import Batch, Plan, approval_digest
 from pulsar_steward.model.step import Step, Touched
-from pulsar_steward.orchestration.answers import APPROVE, COMMENT, LOSS, REJECT, STEPS, Question, interpret
+from pulsar_steward.orchestration.approval_response import APPROVE, COMMENT, LOSS, REJECT, STEPS, Question, interpret
 from pulsar_steward.policy.schema import Policy
 
 if TYPE_CHECKING:

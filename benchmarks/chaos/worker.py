@@ -17,7 +17,7 @@ from sqlalchemy import event, exc
 
 from pulsar_steward.admin import exchange
 from pulsar_steward.admin.settings import AdminSettings
-from pulsar_steward.apply.bench import Bench
+from pulsar_steward.apply.context import ApplyContext, LedgerContext
 from pulsar_steward.apply.execute import carry_out
 from pulsar_steward.apply.halting import StopSwitch
 from pulsar_steward.apply.journal import Journal
@@ -243,8 +243,7 @@ def _worked(task: Task, mishaps: _Mishaps) -> Report:
         engine = open_ledger(task.ledger)
         mishaps.watch(engine)
         ledger, writer = LedgerReader(engine), LedgerWriter(engine)
-        with Bench.opened(
-            settings,
+        ledger_context = LedgerContext(
             cluster=task.cluster,
             run=task.run,
             ledger=ledger,
@@ -252,9 +251,9 @@ def _worked(task: Task, mishaps: _Mishaps) -> Report:
             journal=Journal(writer, task.cluster),
             policy=policy,
             clock=mishaps.clock,
-            switch=StopSwitch(ledger, task.cluster),
-        ) as bench:
-            return _done(task, bench)
+        )
+        with ledger_context.applying(settings, StopSwitch(ledger, task.cluster)) as context:
+            return _done(task, context)
     except Refused as refusal:
         return Report(said=[str(refusal)], error="Refused")
     except StewardError as error:
@@ -263,11 +262,11 @@ def _worked(task: Task, mishaps: _Mishaps) -> Report:
         return Report(said=[repr(error)], error="Defect", final=False)
 
 
-def _done(task: Task, bench: Bench) -> Report:
+def _done(task: Task, context: ApplyContext) -> Report:
     if task.what == "verify":
-        proof = verify(bench, task.plan_id, task.batch_id)
+        proof = verify(context, task.plan_id, task.batch_id)
         return Report(said=["proved" if proof.proved else "not proved", proof.reason])
-    outcomes = carry_out(bench, task.plan_id, task.batch_id)
+    outcomes = carry_out(context, task.plan_id, task.batch_id)
     return Report(said=[f"{row.step_id} {row.outcome.value}: {row.reason}" for row in outcomes])
 
 

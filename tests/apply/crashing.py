@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.admin.writer import Writer
-from pulsar_steward.apply.bench import Bench
+from pulsar_steward.apply.context import LedgerContext
 from pulsar_steward.apply.execute import carry_out
 from pulsar_steward.apply.halting import StopSwitch
 from pulsar_steward.apply.journal import Journal
@@ -70,8 +70,7 @@ def main(url: str, plan_id: str, point: str, *admin_urls: str) -> None:
     ledger_writer = LedgerWriter(engine)
     journal = DyingJournal(ledger_writer, CLUSTER)
     DyingWriter.point = DyingJournal.point = point
-    with Bench.opened(
-        settings,
+    ledger_context = LedgerContext(
         cluster=CLUSTER,
         run=RUN,
         ledger=LedgerReader(engine),
@@ -79,9 +78,9 @@ def main(url: str, plan_id: str, point: str, *admin_urls: str) -> None:
         journal=journal,
         policy=policy,
         clock=Clock(),
-        switch=StopSwitch(LedgerReader(engine), CLUSTER),
-    ) as bench:
-        for outcome in carry_out(replace(bench, writer=DyingWriter(settings)), plan_id, "b1"):
+    )
+    with ledger_context.applying(settings, StopSwitch(LedgerReader(engine), CLUSTER)) as context:
+        for outcome in carry_out(replace(context, writer=DyingWriter(settings)), plan_id, "b1"):
             sys.stdout.write(f"{outcome.step_id} {outcome.outcome}\n")
     engine.dispose()
 

@@ -75,8 +75,8 @@ def happenings(trial: Trial, proposal: Proposal) -> dict[str, Callable[[], objec
 
 
 def _prove(trial: Trial, proposal: Proposal) -> None:
-    with trial.site.bench(RUN_A) as bench:
-        verify(bench, proposal.plan.plan_id, "b1")
+    with trial.site.context(RUN_A) as context:
+        verify(context, proposal.plan.plan_id, "b1")
 
 
 NAMES = (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lab.simulator import Answer, Delay, Fault
-from pulsar_steward.apply.execute import MOST_ATTEMPTS
+from pulsar_steward.apply.execute import MAX_ATTEMPTS
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.errors import Refused
 from pulsar_steward.ledger.rows import Decision
@@ -67,8 +67,8 @@ def test_a_killed_process_leaves_what_the_next_one_finishes(site: Worksite, poin
     assert said(site.carry_out(plan)) == ["done", "done"]
     assert site.changes() == [f"unload {site.tc_bundles[0]}", f"unload {site.tc_bundles[1]}"]
     assert [site.owner(bundle) for bundle in site.tc_bundles[:2]] == [site.brokers[1]] * 2
-    with site.bench() as bench:
-        assert verify(bench, plan.plan_id, "b1").proved
+    with site.context() as context:
+        assert verify(context, plan.plan_id, "b1").proved
 
 
 def test_a_split_that_happened_before_the_crash_is_not_made_again(site: Worksite) -> None:
@@ -121,7 +121,7 @@ def test_a_bundle_that_went_elsewhere_during_the_crash_is_a_failure(site: Worksi
 def test_calls_that_crashes_cut_short_are_counted(site: Worksite) -> None:
     """Whoever dies before each call gets as many as anybody else: then the step is given up, and said to be."""
     plan = site.approved(site.move(0), site.move(1))
-    for _ in range(MOST_ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         crash(site, plan, before="PUT")
     outcomes = site.carry_out(plan)
     assert said(outcomes) == ["failed", "refused"]

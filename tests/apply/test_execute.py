@@ -126,6 +126,6 @@ def test_a_call_that_is_sent_on_from_broker_to_broker_is_one_move(tmp_path: Path
         plan = site.approved(msgspec.structs.replace(site.move(0), source=site.brokers[2]))
         assert said(site.carry_out(plan)) == ["done"]
         assert site.owner(site.tc_bundles[0]) == site.brokers[1]
-        with site.bench(RUN) as bench:
-            assert verify(bench, plan.plan_id, "b1").proved
+        with site.context(RUN) as context:
+            assert verify(context, plan.plan_id, "b1").proved
         engine.dispose()

@@ -51,8 +51,8 @@ def isolation_unreadable(site: Worksite) -> None:
 def split_meanwhile(site: Worksite) -> None:
     """Another plan of another run split the bundle."""
     other = site.approve(site.plan(site.split(1)), run="pulsar_remediate/earlier/0")
-    with site.bench("pulsar_remediate/earlier/0") as bench:
-        carry_out(bench, other.plan_id, "b1")
+    with site.context("pulsar_remediate/earlier/0") as context:
+        carry_out(context, other.plan_id, "b1")
     site.simulator.requests.clear()
 
 
@@ -167,8 +167,8 @@ def test_a_split_that_would_now_cut_elsewhere_is_not_begun(tmp_path: Path) -> No
 
 def test_the_halves_of_a_fresh_split_count_with_the_clients_of_the_whole(site: Worksite) -> None:
     """Statistics up to a minute old know the whole only: its halves are no bundles without clients."""
-    with site.bench(RUN) as bench:
-        clients = bench.look.clients
+    with site.context(RUN) as context:
+        clients = context.look.clients
         whole = clients(site.brokers[0], "shop/orders", "0x00000000_0xffffffff")
         half = clients(site.brokers[0], "shop/orders", "0x00000000_0x7fffffff")
         elsewhere = clients(site.brokers[0], "shop/returns", "0x00000000_0x7fffffff")

@@ -135,8 +135,8 @@ def test_a_batch_stops_itself_where_clients_do_not_come_back(site: Worksite) -> 
     assert "4 of 4 producers are not back after 1 s" in first.reason
     assert second.reason.startswith("the batch stopped itself: b1.s01: ")
     assert site.changes() == [f"unload {BUNDLE}"]
-    with site.bench() as bench:
-        proof = verify(bench, plan.plan_id, "b1")
+    with site.context() as context:
+        proof = verify(context, plan.plan_id, "b1")
     assert not proof.proved
     assert "b1.s01 was done, and did harm" in proof.reason
 

@@ -12,7 +12,7 @@ from pulsar_steward.admin import calls
 from pulsar_steward.apply.applied import applied_batches, choose_applied, what_was_done
 from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.apply.rehearse import rehearse
-from pulsar_steward.apply.rollback import way_back
+from pulsar_steward.apply.rollback import rollback_plan
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.errors import NotInLedger, Refused
 from pulsar_steward.ledger.rows import Decision
@@ -49,14 +49,14 @@ SHORTENED = setting(SettingName.TTL, TimeToLive(seconds=600), TimeToLive(seconds
 
 def own(site: Worksite, change: ChangeSetting) -> Setting | None:
     """What the brokers say is set there."""
-    with site.bench() as bench:
-        return bench.look.own_setting(change)
+    with site.context() as context:
+        return context.look.own_setting(change)
 
 
 def somebody_sets(site: Worksite, change: ChangeSetting) -> None:
     """Changes a setting as another tool would, with nothing in the ledger."""
-    with site.bench() as bench:
-        bench.writer.send(calls.set_to(change.holder, change.name, change.after), permitted)
+    with site.context() as context:
+        context.writer.send(calls.set_to(change.holder, change.name, change.after), permitted)
 
 
 def done(site: Worksite, *steps: Change | Step) -> Plan:
@@ -82,7 +82,7 @@ def back_of(site: Worksite, plan: Plan) -> Plan:
     """The plan that takes the only batch of a plan back, recorded."""
     with LiveReader(site.settings) as look:
         applied = what_was_done(site.ledger, plan.plan_id, "b1")
-        back = way_back(site.ledger, look, site.policy, applied, site.clock())
+        back = rollback_plan(site.ledger, look, site.policy, applied, site.clock())
     site.writes.record_plan(back, site.clock(), policy=site.policy)
     return back
 
@@ -107,8 +107,8 @@ def test_settings_return_to_what_they_were_the_last_first(site: Worksite) -> Non
     assert said(site.carry_out(site.approve(back, run=BACK), BACK)) == ["done"] * 3
 
     assert [own(site, change) for change in (RAISED, LIMITED, SHORTENED)] == [None, None, TimeToLive(seconds=7200)]
-    with site.bench(BACK) as bench:
-        assert verify(bench, back.plan_id, "b1").proved
+    with site.context(BACK) as context:
+        assert verify(context, back.plan_id, "b1").proved
 
 
 def test_a_way_back_says_what_it_takes_back_and_has_itself_one(site: Worksite) -> None:
@@ -341,7 +341,7 @@ def test_what_was_carried_out_is_listed_with_what_is_left_of_it(site: Worksite) 
     take_back(site, done(site, LIMITED))
     lines = [each.words for each in applied_batches(site.ledger, CLUSTER)]
 
-    assert [each.can_be_taken_back for each in applied_batches(site.ledger, CLUSTER)] == [True, False, True, True]
+    assert [each.can_be_rolled_back for each in applied_batches(site.ledger, CLUSTER)] == [True, False, True, True]
     assert "Take back batch b1" in lines[0]
     assert lines[1].endswith("1 of 1 steps done, 1 taken back already, nothing left to take back")
     assert "batch b1, approved by operator at " in lines[2]

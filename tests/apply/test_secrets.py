@@ -33,12 +33,12 @@ def test_a_token_shows_up_nowhere(tmp_path: Path, caplog: pytest.LogCaptureFixtu
         plan = site.approved(site.move(0), site.move(1), site.move(2))
         simulator.faults.add(Fault(Drop(work_done=True), path=f"{site.tc_bundles[1]}/unload"))
         simulator.faults.add(Fault(Answer(403, "no"), path=f"{site.tc_bundles[2]}/unload"))
-        with site.bench() as bench:
-            text = rehearse(bench.look, site.ledger, plan, plan.batch("b1"), site.policy, site.clock)
-            text += repr(bench)
+        with site.context() as context:
+            text = rehearse(context.look, site.ledger, plan, plan.batch("b1"), site.policy, site.clock)
+            text += repr(context)
         outcomes = site.carry_out(plan, listener=events.append)
-        with site.bench() as bench:
-            verify(bench, plan.plan_id, "b1")
+        with site.context() as context:
+            verify(context, plan.plan_id, "b1")
         engine.dispose()
     assert said(outcomes) == ["done", "done", "failed"]
     records = simulator.requests.all()

@@ -39,8 +39,8 @@ def setting(name: SettingName, after: Setting | None, before: Setting | None = N
 
 def own(site: Worksite, change: ChangeSetting) -> Setting | None:
     """What the brokers say is set there."""
-    with site.bench() as bench:
-        return bench.look.own_setting(change)
+    with site.context() as context:
+        return context.look.own_setting(change)
 
 
 @pytest.mark.parametrize("topic", [None, TOPIC], ids=["namespace", "topic"])
@@ -108,8 +108,8 @@ def test_settings_are_proved_together(site: Worksite) -> None:
     """A batch of two settings is proved from the brokers when it is over, and needs no placement of bundles."""
     plan = site.approved(setting(SettingName.RETENTION, KEPT), setting(SettingName.SIZE_QUOTA, QUOTA))
     site.carry_out(plan)
-    with site.bench() as bench:
-        proof = verify(bench, plan.plan_id, "b1")
+    with site.context() as context:
+        proof = verify(context, plan.plan_id, "b1")
 
     assert proof.proved
     assert proof.shown["placement"] == {}

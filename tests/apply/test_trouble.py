@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lab.simulator import Answer, BrokenJson, Delay, Drop, Fault
-from pulsar_steward.apply.execute import MOST_ATTEMPTS
+from pulsar_steward.apply.execute import MAX_ATTEMPTS
 from pulsar_steward.ledger.halts import Halt, say
 from pulsar_steward.model.step import UnloadBundle
 from tests.apply.worksite import quick_policy, said
@@ -172,7 +172,7 @@ def test_a_bundle_that_is_taken_back_each_time_is_given_up(site: Worksite) -> No
         f"the broker accepted the call, yet {site.brokers[0]} owns {site.tc_bundles[0]}; given up after 3 calls"
     )
     assert outcomes[1].reason == "not tried: b1.s01 stopped the batch"
-    assert site.changes() == [f"unload {site.tc_bundles[0]}"] * MOST_ATTEMPTS
+    assert site.changes() == [f"unload {site.tc_bundles[0]}"] * MAX_ATTEMPTS
 
 
 def test_calls_for_a_bundle_that_went_here_and_there_are_counted_together(site: Worksite) -> None:

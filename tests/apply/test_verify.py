@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 def proof_of(site: Worksite, plan: Plan, run: str = RUN) -> Proof:
     """What a verification says."""
-    with site.bench(run) as bench:
-        return verify(bench, plan.plan_id, "b1")
+    with site.context(run) as context:
+        return verify(context, plan.plan_id, "b1")
 
 
 def test_a_batch_that_still_shows_is_proved_with_its_placement(site: Worksite) -> None:

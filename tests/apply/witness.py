@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from pulsar_steward.apply.execute import MOST_ATTEMPTS
+from pulsar_steward.apply.execute import MAX_ATTEMPTS
 from pulsar_steward.model.step import ChangeSetting, SplitBundle, UnloadBundle
 from tests.apply.machine import Truth
 from tests.builders import CLUSTER
@@ -143,7 +143,7 @@ class Witness:
             "done or given up before": (self._run, step_id) in proposal.came_to,
             "something before it is not done": any(proposal.came_to.get((self._run, n)) != "done" for n in earlier),
             "not what has to be done first": not set(batch.step(step_id).after) <= {*earlier},
-            "tried too often": sum(each.step_id == step_id for each in self._intents()) > MOST_ATTEMPTS,
+            "tried too often": sum(each.step_id == step_id for each in self._intents()) > MAX_ATTEMPTS,
             "other values before it": not self._truth.matches(intent),
             "without the lease": lease is None or not lease.holder.startswith(self._run) or lease.expires_at <= now,
         }

@@ -13,7 +13,7 @@ from sqlalchemy import select
 from lab.simulator import ClusterSpec, NamespaceSpec, Simulator, SubscriptionSpec, TopicSpec, running_simulator
 from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.admin.writer import Writer
-from pulsar_steward.apply.bench import Bench
+from pulsar_steward.apply.context import ApplyContext, LedgerContext
 from pulsar_steward.apply.execute import carry_out
 from pulsar_steward.apply.halting import StopSwitch, never
 from pulsar_steward.apply.journal import Journal, Listener
@@ -200,8 +200,8 @@ class Worksite:
 
     def proved(self, plan: Plan, run: str = RUN) -> Plan:
         """Records what the brokers show of a batch that was carried out; returns the plan."""
-        with self.bench(run) as bench:
-            assert verify(bench, plan.plan_id, "b1").proved
+        with self.context(run) as context:
+            assert verify(context, plan.plan_id, "b1").proved
         return plan
 
     def split_and_moves(self) -> Plan:
@@ -250,18 +250,17 @@ class Worksite:
     # -- doing it
 
     @contextmanager
-    def bench(
+    def context(
         self,
         run: str = RUN,
         *,
         before: Callable[[Call], None] | None = None,
         after: Callable[[Call], None] | None = None,
         listener: Listener | None = None,
-    ) -> Iterator[Bench]:
+    ) -> Iterator[ApplyContext]:
         """Everything at hand, with something done around each call."""
         with (
-            Bench.opened(
-                self.settings,
+            LedgerContext(
                 cluster=CLUSTER,
                 run=run,
                 ledger=self.ledger,
@@ -269,16 +268,15 @@ class Worksite:
                 journal=Journal(self.writes, CLUSTER, listener),
                 policy=self.policy,
                 clock=self.clock,
-                switch=StopSwitch(self.ledger, CLUSTER, self.switch),
-            ) as bench,
+            ).applying(self.settings, StopSwitch(self.ledger, CLUSTER, self.switch)) as context,
             Hand(self.settings, before, after) as hand,
         ):
-            yield replace(bench, writer=hand)
+            yield replace(context, writer=hand)
 
     def carry_out(self, plan: Plan, run: str = RUN, **around: Any) -> tuple[StepOutcome, ...]:
         """Carries the plan's only batch out."""
-        with self.bench(run, **around) as bench:
-            return carry_out(bench, plan.plan_id, "b1")
+        with self.context(run, **around) as context:
+            return carry_out(context, plan.plan_id, "b1")
 
     # -- what happened
 

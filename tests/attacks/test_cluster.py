@@ -13,7 +13,7 @@ from pulsar_steward.admin.reader import Reader
 from pulsar_steward.apply.applied import what_was_done
 from pulsar_steward.apply.execute import carry_out
 from pulsar_steward.apply.live_reader import LiveReader
-from pulsar_steward.apply.rollback import way_back
+from pulsar_steward.apply.rollback import rollback_plan
 from pulsar_steward.errors import ConfigurationError, Refused
 from pulsar_steward.model.cluster import ClusterIdentity, identity_of
 from pulsar_steward.orchestration import batches
@@ -65,8 +65,8 @@ def test_what_tasks_hand_on_is_refused_where_it_names_no_batch(handed_on: dict[s
 def test_a_plan_is_carried_out_under_its_own_cluster_only(site: Worksite) -> None:
     """However the caller came to another one."""
     plan = site.approved(site.move(0))
-    with site.bench() as bench, pytest.raises(Refused, match="is for cluster 'east', not 'prod'"):
-        carry_out(replace(bench, cluster="prod"), plan.plan_id, "b1")
+    with site.context() as context, pytest.raises(Refused, match="is for cluster 'east', not 'prod'"):
+        carry_out(replace(context, cluster="prod"), plan.plan_id, "b1")
     assert site.untouched()
 
 
@@ -110,7 +110,7 @@ def test_a_way_back_leads_into_the_same_cluster(site: Worksite, other: Simulator
     assert said(site.carry_out(plan)) == ["done"]
     applied = what_was_done(site.ledger, plan.plan_id, "b1")
     with LiveReader(replace(site, simulator=other).settings) as look, pytest.raises(Refused, match="was done in local"):
-        way_back(site.ledger, look, site.policy, applied, site.clock())
+        rollback_plan(site.ledger, look, site.policy, applied, site.clock())
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ from pulsar_steward.ledger.verify import verify_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.orchestration import rolling_back
 from pulsar_steward.orchestration.batches import BatchRef, apply_batch
+from pulsar_steward.orchestration.context import open_context
 from pulsar_steward.orchestration.ledger_heads import VARIABLE, LedgerHeads
-from pulsar_steward.orchestration.workshop import open_workshop
 from tests.apply.worksite import RUN, said
 from tests.builders import CLUSTER
 
@@ -127,7 +127,7 @@ def test_a_way_back_rests_on_what_was_written(
         with pytest.raises(LedgerTampered, match="of intents"):
             choose_applied(site.ledger, CLUSTER, plan.plan_id, "b1")
     with pytest.raises(LedgerTampered):
-        rolling_back.choose(rolling_back.Wanted(cluster=CLUSTER, plan_id=plan.plan_id, batch_id="b1"), RUN)
+        rolling_back.choose(rolling_back.RollbackParams(cluster=CLUSTER, plan_id=plan.plan_id, batch_id="b1"), RUN)
     assert home.exists()
 
 
@@ -183,7 +183,7 @@ def put_back(site: Worksite, home: Path, connect: Connect) -> Plan:
     plan = site.approved(site.move(0))
     _checkpointed(site)
     shutil.copy(home / "ledger.db", home / "older.db")
-    with open_workshop(CLUSTER, RUN) as shop:
+    with open_context(CLUSTER, RUN) as shop:
         shop.ledger_writer.record_answer(site.approval(plan, decision=Decision.REJECTED))
     _checkpointed(site)
     site.engine.dispose()
@@ -233,7 +233,7 @@ def test_a_note_that_cannot_be_read_permits_nothing(
         else:
             (home / FILE).unlink()
             variables[VARIABLE] = "[]"
-        with pytest.raises(LedgerTampered, match="cannot be read"), open_workshop(CLUSTER, RUN):
+        with pytest.raises(LedgerTampered, match="cannot be read"), open_context(CLUSTER, RUN):
             pass
 
 
@@ -254,8 +254,8 @@ def test_what_is_given_is_what_is_kept(site: Worksite) -> None:
     """Every kind of row comes back as it was given, so that none is refused for how a database writes it."""
     plan = site.approved(site.move(0))
     assert said(site.carry_out(plan)) == ["done"]
-    with site.bench() as bench:
-        verify(bench, plan.plan_id, "b1")
+    with site.context() as context:
+        verify(context, plan.plan_id, "b1")
     assert verify_ledger(site.engine).tampered == ()
     with site.engine.connect() as connection:
         assert connection.execute(select(func.count()).select_from(CHAIN)).scalar_one() > 5

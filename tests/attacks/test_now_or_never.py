@@ -152,8 +152,8 @@ def test_a_worker_that_was_stopped_does_not_repeat_what_a_retry_finished(site: W
         outcomes = site.carry_out(plan)
         assert said(outcomes) == ["done"]
         first, second = site.ledger.intents(plan.plan_id, "b1")
-        with site.bench() as bench:
-            assert second.at > can_leave_until(intent.at, bench)
+        with site.context() as context:
+            assert second.at > can_leave_until(intent.at, context)
     finally:
         os.kill(worker.pid, signal.SIGCONT)
     worker.communicate(timeout=60)

@@ -29,7 +29,7 @@ from rich.console import Console
 
 from lab.simulator import running_simulator
 from pulsar_steward.cli import main
-from pulsar_steward.cli.saying import print_lines, progress, tell_exactly
+from pulsar_steward.cli.output import print_lines, progress, tell_exactly
 from pulsar_steward.errors import (
     AdminError,
     ConfigurationError,
@@ -49,10 +49,10 @@ from pulsar_steward.model.plan import ROLLBACK, Placement
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.step import ChangeSetting, GuardResult
 from pulsar_steward.orchestration import batch_tasks, batches, remediating
-from pulsar_steward.orchestration.answers import APPROVE, REJECT, Question, interpret
 from pulsar_steward.orchestration.approval import ApproveBatch
+from pulsar_steward.orchestration.approval_response import APPROVE, REJECT, Question, interpret
 from pulsar_steward.orchestration.batches import BatchRef
-from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.planners.from_snapshot import planning_facts_of
 from pulsar_steward.planners.moves import Moves
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.approval import ApprovalPolicy
@@ -278,7 +278,7 @@ def a_checkup_of(name: str, folder: Path) -> Checkup:
             verdicts=[a_verdict("tc-skew", "found", name), a_verdict("bundle-topic-skew", "unknown", f"`{name}`")],
         )
     )
-    return checkup_of(snapshot, make_plan(scene_of(snapshot, Policy(), Moves())), Policy())
+    return checkup_of(snapshot, make_plan(planning_facts_of(snapshot, Policy(), Moves())), Policy())
 
 
 # Every outlet
@@ -599,7 +599,7 @@ def test_what_an_answer_came_to_holds_nothing_hidden(site: Worksite) -> None:
 def test_a_dry_run_has_no_line_but_its_own(site: Worksite) -> None:
     """Its text is printed into the log, and kept."""
     plan = a_recorded_plan(site)
-    text = remediating.dry_run([remediating.Wanted(cluster=CLUSTER, plan_id=plan.plan_id)], "dag/run")
+    text = remediating.dry_run([remediating.RemediateParams(cluster=CLUSTER, plan_id=plan.plan_id)], "dag/run")
 
     assert unseen(text, lines=True) == set()
     assert text.count("\n") == 5
@@ -610,7 +610,7 @@ def test_a_dry_run_of_nothing_says_why_in_one_line(site: Worksite) -> None:
     """Notes name bundles and what keeps them."""
     plan = msgspec.structs.replace(a_plan(notes=(HOSTILE, HOSTILE)), batches=(), taken_at=site.clock())
     site.writes.record_plan(plan, site.clock())
-    text = remediating.dry_run([remediating.Wanted(cluster=CLUSTER, plan_id=plan.plan_id)], "dag/run")
+    text = remediating.dry_run([remediating.RemediateParams(cluster=CLUSTER, plan_id=plan.plan_id)], "dag/run")
 
     assert text.endswith(f"changes nothing: {READ}; {READ}")
 

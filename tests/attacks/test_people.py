@@ -13,8 +13,8 @@ from pulsar_steward.errors import Refused
 from pulsar_steward.ledger.clock import LedgerClock
 from pulsar_steward.ledger.rows import Decision, Origin
 from pulsar_steward.model.people import Person, same_person
-from pulsar_steward.orchestration.answers import APPROVE, STEPS, Question, interpret
 from pulsar_steward.orchestration.approval import origin_of
+from pulsar_steward.orchestration.approval_response import APPROVE, STEPS, Question, interpret
 from pulsar_steward.policy.approval import ApprovalPolicy
 from tests.apply.worksite import RUN, quick_policy
 from tests.builders import NOW, a_plan

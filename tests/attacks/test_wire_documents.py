@@ -36,10 +36,10 @@ from pulsar_steward.collect.arrow import (
 )
 from pulsar_steward.collect.broker import BrokerTask, Scope, read_brokers
 from pulsar_steward.collect.coordinators import SystemBundle, placement
-from pulsar_steward.collect.drill import DrillTask, Wanted, drill
+from pulsar_steward.collect.drill import DetailRequest, DrillTask, drill
 from pulsar_steward.collect.namespace import Placement, read_namespaces
 from pulsar_steward.collect.overview import look_over
-from pulsar_steward.collect.suspects import Worst, worst_of
+from pulsar_steward.collect.suspects import SuspectCollector, worst_of
 from pulsar_steward.errors import AdminError, BrokenAnswer, TimedOut, Unreachable
 from pulsar_steward.model.bundles import ranges_of
 from pulsar_steward.model.tables import BROKERS
@@ -49,7 +49,7 @@ from pulsar_steward.snapshots.arrow import schema_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pulsar_steward.collect.arrow import Piece
+    from pulsar_steward.collect.arrow import TableBatch
     from pulsar_steward.model.tables import Table
 
 SEED = 20261122
@@ -131,7 +131,7 @@ def overview(known: Recorded) -> Read:
 def brokers(known: Recorded) -> Read:
     """Two brokers, as a task of Spark's reads them: rows by broker."""
     tasks = [BrokerTask(name, known.cluster, leader=False) for name in known.brokers[1:]]
-    worst, rows, unread = Worst(20, from_consumed_bytes=1), defaultdict[str, list[Any]](list), set[str]()
+    worst, rows, unread = SuspectCollector(20, from_consumed_bytes=1), defaultdict[str, list[Any]](list), set[str]()
     for piece in read_brokers(known.settings, tasks, Scope(TAKEN_AT, POLICY)):
         worst.sees(piece)
         for row in checked(piece, BROKER_TABLES):
@@ -168,9 +168,9 @@ def namespaces(known: Recorded, where: Placement | None = None, names: Iterable[
 def suspects(known: Recorded) -> Read:
     """What an owner is asked of suspects: rows by topic. What is left out is logged."""
     wanted = (
-        Wanted(f"acme/orders/{LOWER}", TOPICS[0], internals=True),
-        Wanted(f"acme/orders/{LOWER}", BASE, policies=True),
-        Wanted(f"acme/orders/{UPPER}", TOPICS[1]),
+        DetailRequest(f"acme/orders/{LOWER}", TOPICS[0], internals=True),
+        DetailRequest(f"acme/orders/{LOWER}", BASE, policies=True),
+        DetailRequest(f"acme/orders/{UPPER}", TOPICS[1]),
     )
     rows = defaultdict[str, list[Any]](list)
     for piece in drill(known.settings, DrillTask(known.brokers[1], known.cluster, wanted), POLICY):
@@ -181,7 +181,7 @@ def suspects(known: Recorded) -> Read:
     return Read(rows, {*TOPICS, BASE})
 
 
-def checked(piece: Piece, tables: Sequence[Table]) -> list[dict[str, Any]]:
+def checked(piece: TableBatch, tables: Sequence[Table]) -> list[dict[str, Any]]:
     """A piece's rows, as Spark would get them."""
     as_answer(piece, tables).validate(full=True)
     found: list[dict[str, Any]] = piece.rows.to_pylist()

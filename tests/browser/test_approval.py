@@ -11,10 +11,10 @@ from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.model.bundles import BundleRange, position_of, tc_topic
 from pulsar_steward.model.step import UnloadBundle
 from pulsar_steward.orchestration.home import now
+from pulsar_steward.planners.planning_facts import BrokerFact
 from pulsar_steward.planners.registry import make_plan
-from pulsar_steward.planners.scene import BrokerFact
 from tests.browser.pages import Pages
-from tests.builders import a_finding, a_scene, hashed_tc_bundles
+from tests.builders import a_finding, hashed_tc_bundles, planning_facts_with
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,7 +50,7 @@ def planned(care: Care) -> Plan:
     found = msgspec.structs.replace(
         a_finding(), subject=care.cluster, evidence=f"{piled} has 16 of 16 transaction coordinators"
     )
-    scene = a_scene(
+    scene = planning_facts_with(
         brokers,
         bundles,
         cluster=care.cluster,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.planners.from_snapshot import planning_facts_of
 from pulsar_steward.planners.moves import Moves
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import Policy
@@ -41,7 +41,7 @@ def page(tmp_path: Path) -> str:
     holes = {"topic": HOSTILE, "subscription": "<b>s</b>", "ack_holes": 12_000}
     rows = skewed() | {"topics": [topic], "subscriptions": [holes], "findings": [a_finding(evidence=HOSTILE)]}
     snapshot, policy = open_snapshot(written(tmp_path / "snapshot", **rows)), Policy()
-    checkup = checkup_of(snapshot, make_plan(scene_of(snapshot, policy, Moves())), policy)
+    checkup = checkup_of(snapshot, make_plan(planning_facts_of(snapshot, policy, Moves())), policy)
     file = tmp_path / "page.html"
     file.write_text(as_html(checkup), encoding="utf-8")
     return file.as_uri()

@@ -14,12 +14,12 @@ from lab import placement
 from lab.errors import AdminCallError
 from lab.waiting import wait_until
 from pulsar_steward.apply.applied import choose_applied
-from pulsar_steward.apply.bench import Bench
+from pulsar_steward.apply.context import ApplyContext, LedgerContext
 from pulsar_steward.apply.execute import carry_out
 from pulsar_steward.apply.halting import StopSwitch
 from pulsar_steward.apply.journal import Journal
 from pulsar_steward.apply.live_reader import LiveReader
-from pulsar_steward.apply.rollback import way_back
+from pulsar_steward.apply.rollback import rollback_plan
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Answer, Decision, Origin, Outcome
@@ -125,13 +125,13 @@ class Hands:
 
     def apply(self, plan: Plan, batch: Batch) -> tuple[StepOutcome, ...]:
         """Carries an approved batch out."""
-        with self._bench(_run(plan, batch)) as bench:
-            return carry_out(bench, plan.plan_id, batch.batch_id)
+        with self._context(_run(plan, batch)) as context:
+            return carry_out(context, plan.plan_id, batch.batch_id)
 
     def verify(self, plan: Plan, batch: Batch) -> Proof:
         """Reads a batch back."""
-        with self._bench(_run(plan, batch)) as bench:
-            return verify(bench, plan.plan_id, batch.batch_id)
+        with self._context(_run(plan, batch)) as context:
+            return verify(context, plan.plan_id, batch.batch_id)
 
     def heal(self, plan: Plan) -> None:
         """Approves, carries out and proves every batch of a plan, in order."""
@@ -154,7 +154,7 @@ class Hands:
         assert outcome.outcome is not Outcome.DONE, outcome.reason
         return outcome.outcome, outcome.reason
 
-    def way_back(self, plan: Plan, batch: Batch) -> Plan:
+    def rollback_plan(self, plan: Plan, batch: Batch) -> Plan:
         """The plan that takes a batch back, written down.
 
         Raises:
@@ -162,13 +162,12 @@ class Hands:
         """
         applied = choose_applied(self.ledger, self.cluster, plan.plan_id, batch.batch_id)
         with LiveReader(settings_of(self.lab, self.policy)) as look:
-            return self.recorded(way_back(self.ledger, look, self.policy, applied, datetime.now(UTC)))
+            return self.recorded(rollback_plan(self.ledger, look, self.policy, applied, datetime.now(UTC)))
 
     @contextmanager
-    def _bench(self, run: str) -> Iterator[Bench]:
+    def _context(self, run: str) -> Iterator[ApplyContext]:
         writer = LedgerWriter(self.engine)
-        with Bench.opened(
-            settings_of(self.lab, self.policy),
+        ledger_context = LedgerContext(
             cluster=self.cluster,
             run=run,
             ledger=self.ledger,
@@ -176,9 +175,10 @@ class Hands:
             journal=Journal(writer, self.cluster),
             policy=self.policy,
             clock=lambda: datetime.now(UTC),
-            switch=StopSwitch(self.ledger, self.cluster),
-        ) as bench:
-            yield bench
+        )
+        switch = StopSwitch(self.ledger, self.cluster)
+        with ledger_context.applying(settings_of(self.lab, self.policy), switch) as context:
+            yield context
 
 
 def _run(plan: Plan, batch: Batch) -> str:
@@ -203,7 +203,7 @@ def put_on(here: Ground, bundle: str, broker: str) -> None:
         if placement.owners([topic], here.namespace, here.lab.owned_bundles()).get(topic) == broker:
             return True
         here.admin.unload(here.namespace, bundle, broker)
-        with suppress(AdminCallError):  # 500 where its former broker was quicker (docs/findings.md)
+        with suppress(AdminCallError):  # 500 where its former broker was quicker (docs/pulsar-behaviour.md)
             here.admin.look_up(topic)
         return False
 

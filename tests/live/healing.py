@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from benchmarks.observing import observe
 from lab.waiting import wait_until
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.planners.from_snapshot import planning_facts_of
 from pulsar_steward.planners.moves import moves_before
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.snapshots.folder import snapshot_uri
@@ -54,7 +54,7 @@ class Healer(Hands):
     def plan(self, snapshot: Snapshot) -> Plan:
         """What the planners propose, written down."""
         moves = moves_before(self.ledger, self.cluster, snapshot.meta().taken_at, self.policy)
-        return self.recorded(make_plan(scene_of(snapshot, self.policy, moves)))
+        return self.recorded(make_plan(planning_facts_of(snapshot, self.policy, moves)))
 
     def until_gone(self, *troubles: tuple[str, str]) -> None:
         """Observes until none of these is found any more.

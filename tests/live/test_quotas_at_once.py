@@ -113,7 +113,7 @@ def test_an_age_quota_is_set_and_taken_back(lab: Lab, hands_with: Callable[..., 
         assert (quota["limitTime"], quota["policy"]) == (3600, HOLD)
         assert send_by(producer) == SENT
 
-        hands.heal(hands.way_back(plan, plan.batches[0]))
+        hands.heal(hands.rollback_plan(plan, plan.batches[0]))
         assert here.admin.policies(here.namespace) == before
 
 
@@ -197,7 +197,7 @@ def test_a_topics_own_quota_is_compared_with_its_own_retention(lab: Lab, hands_w
         in_force = here.admin.statistics(here.topic())["backlogQuotaLimitSize"]
         assert in_force == quota.limit_bytes
 
-        hands.heal(hands.way_back(plan, plan.batches[0]))
+        hands.heal(hands.rollback_plan(plan, plan.batches[0]))
         wait_until(
             lambda: here.admin.statistics(here.topic())["backlogQuotaLimitSize"] == 5 << 20,
             "its namespace's quota is in force again",

@@ -113,7 +113,7 @@ def test_a_backlog_without_a_quota_gets_one(lab: Lab, healer_with: Callable[...,
         assert f'{call} {{"limitSize":{quota["limitSize"]},"limitTime":-1,"policy":"{HOLD}"}}' in plain
         healer.until_gone(("backlog-quota-missing", here.namespace))
 
-        healer.heal(healer.way_back(plan, batch))
+        healer.heal(healer.rollback_plan(plan, batch))
         assert here.admin.policies(here.namespace) == before
 
 
@@ -166,7 +166,7 @@ def test_quotas_and_retention_change_in_an_order_that_brokers_accept(
 
         texts = [healer.approval_text(plan, batch) for batch in plan.batches]
         assert sum("LETS BROKERS DELETE MESSAGES" in text and "stored and consumed" in text for text in texts) == 1
-        backs = [(batch.title.partition(":")[0], healer.way_back(plan, batch)) for batch in plan.batches]
+        backs = [(batch.title.partition(":")[0], healer.rollback_plan(plan, batch)) for batch in plan.batches]
         for here in (endless, brief):
             for back in (back for namespace, back in backs if namespace == here.namespace):
                 healer.heal(back)
@@ -206,7 +206,7 @@ def test_a_retention_that_is_far_too_long_is_lowered(lab: Lab, healer_with: Call
         assert here.admin.policies(here.namespace).items() >= kept(72 * 60, -1).items()
         healer.until_gone(trouble)
 
-        healer.heal(healer.way_back(plan, batch))
+        healer.heal(healer.rollback_plan(plan, batch))
         assert here.admin.policies(here.namespace) == before
 
 
@@ -240,7 +240,7 @@ def test_a_crowded_bundle_is_split_until_none_is(lab: Lab, healer_with: Callable
         assert healer.plan(healer.observe()).batches == ()
 
         with pytest.raises(Refused, match="cannot be undone"):
-            healer.way_back(plan, batch)
+            healer.rollback_plan(plan, batch)
 
 
 def test_a_full_broker_gives_bundles_to_the_others(lab: Lab, healer_with: Callable[..., Healer]) -> None:
@@ -278,7 +278,7 @@ def test_a_full_broker_gives_bundles_to_the_others(lab: Lab, healer_with: Callab
             producer.close()  # one that is only let go stays connected, and would be missing after the way back
             assert [message.topic_name() for message in receive(consumer, 1)] == [topic]
 
-        healer.heal(healer.way_back(plan, batch))
+        healer.heal(healer.rollback_plan(plan, batch))
         assert owners(here) == homes
 
 

@@ -35,7 +35,7 @@ RUN = 16
 SHORTEST = 8
 """Length of the shortest token that is searched for."""
 
-MOST_RUNS = 1000
+MAX_RUNS = 1000
 """Most parts of a token in one body; a body with more is rejected."""
 
 BLOCK_BYTES = 1 << 18
@@ -50,7 +50,7 @@ _SMALL_BYTES = 1 << 16
 _HELD_BYTES = 4 << 20
 """Most bytes that may wait for the next piece, as overlapping parts of a token could go on without end."""
 
-_MOST_HITS = 100_000
+_MAX_HITS = 100_000
 """Most matches of eight bytes of a token in one block."""
 
 _FEWEST_DIFFERENT = 6
@@ -172,7 +172,7 @@ class _Search:
 
     def masked(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """Yields the pieces with each part of a token replaced, also one that lies in two pieces."""
-        left, held, clean = MOST_RUNS, b"", True
+        left, held, clean = MAX_RUNS, b"", True
         for block in _blocks(pieces):
             seam = held[-self._longest :] + block[: self._longest] if held else b""
             clean = not (self.runs(block) or self.runs(seam))
@@ -265,7 +265,7 @@ class _Runs(_Search):
 
         words = pa.Array.from_buffers(pa.uint64(), count, [None, pa.py_buffer(block)])
         known = pc.is_in(words, value_set=self._known)
-        if known.true_count > _MOST_HITS:
+        if known.true_count > _MAX_HITS:
             raise Unusable(FULL)
         return [_WORD * number for number in pc.indices_nonzero(known).to_pylist()] if known.true_count else []
 

@@ -94,7 +94,7 @@ class OwnerReader(Closing):
 
         0: every subscription has consumed everything; None: the broker does not report a time for one that has not. The
         broker reads one entry per subscription for it. Peeking would have that entry sent, and would create a
-        subscription again that was deleted an instant before (docs/findings.md).
+        subscription again that was deleted an instant before (docs/pulsar-behaviour.md).
         """
         query = {"getPreciseBacklog": "false", "subscriptionBacklogSize": "false", "getEarliestTimeInBacklog": "true"}
         told = self._transport.get_here(f"{paths.topic(topic)}/stats", query).decoded(TopicDetail)

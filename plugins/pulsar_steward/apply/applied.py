@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.ledger.rows import Intent, StepOutcome
 
-MOST_LISTED = 20
+MAX_LISTED = 20
 
 
 class DoneStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
         answer: The approval that it was carried out under.
         done: Its steps that are done, in the order in which they were done.
         doubts: What was called and is not known to be done, in words.
-        taken_back: Steps that were taken back since, each with the plan that did it.
+        rolled_back: Steps that were taken back since, each with the plan that did it.
     """
 
     cluster: str
@@ -60,13 +60,13 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     answer: RecordedAnswer
     done: tuple[DoneStep, ...]
     doubts: tuple[str, ...]
-    taken_back: dict[str, str]
+    rolled_back: dict[str, str]
 
     @property
-    def can_be_taken_back(self) -> bool:
+    def can_be_rolled_back(self) -> bool:
         """Whether anything is left to take back, as far as the ledger knows."""
         return any(
-            not isinstance(each.change, SplitBundle) and each.step.step_id not in self.taken_back for each in self.done
+            not isinstance(each.change, SplitBundle) and each.step.step_id not in self.rolled_back for each in self.done
         )
 
     @property
@@ -81,8 +81,8 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
         counts = [
             f"{len(self.done)} of {len(self.batch.steps)} steps done",
             *([f"{splits} cannot be undone"] if splits else []),
-            *([f"{len(self.taken_back)} taken back already"] if self.taken_back else []),
-            *([] if self.can_be_taken_back else ["nothing left to take back"]),
+            *([f"{len(self.rolled_back)} taken back already"] if self.rolled_back else []),
+            *([] if self.can_be_rolled_back else ["nothing left to take back"]),
         ]
         return (
             f"plan {self.plan_id} batch {self.batch.batch_id}, {self.approval}: {self.batch.title}; {', '.join(counts)}"
@@ -90,8 +90,8 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def applied_batches(ledger: LedgerReader, cluster: str) -> tuple[Applied, ...]:
-    """The batches that were carried out last, the newest first, at most `MOST_LISTED`."""
-    rows = ledger.carried_out(cluster)[:MOST_LISTED]
+    """The batches that were carried out last, the newest first, at most `MAX_LISTED`."""
+    rows = ledger.carried_out(cluster)[:MAX_LISTED]
     return tuple(what_was_done(ledger, row.plan_id, row.batch_id) for row in rows)
 
 
@@ -150,7 +150,7 @@ def what_was_done(ledger: LedgerReader, plan_id: str, batch_id: str) -> Applied:
     first = {intent.step_id: intent for intent in reversed(intents)}
     last = {intent.step_id: intent for intent in intents}
     called = sorted(first, key=lambda step_id: first[step_id].intent_id)
-    back = _taken_back(ledger, plan.cluster)
+    back = _rolled_back(ledger, plan.cluster)
     return Applied(
         cluster=plan.cluster,
         plan_id=plan_id,
@@ -159,7 +159,7 @@ def what_was_done(ledger: LedgerReader, plan_id: str, batch_id: str) -> Applied:
         answer=answers[intents[0].answer_id],
         done=tuple(_done(batch, first[name], last[name]) for name in called if _is_done(came_to.get(name))),
         doubts=tuple(_doubt(name, came_to.get(name)) for name in called if not _is_done(came_to.get(name))),
-        taken_back={
+        rolled_back={
             step.step_id: by for step in batch.steps if (by := back.get(f"{plan_id}/{step.step_id}")) is not None
         },
     )
@@ -171,7 +171,7 @@ def done_steps(ledger: LedgerReader, row: CarriedOut) -> Sequence[Step]:
     return [step for step in ledger.plan(row.plan_id).batch(row.batch_id).steps if step.step_id in done]
 
 
-def _taken_back(ledger: LedgerReader, cluster: str) -> Mapping[str, str]:
+def _rolled_back(ledger: LedgerReader, cluster: str) -> Mapping[str, str]:
     """Steps (``<plan id>/<step id>``) that were taken back, and the plan that did it."""
     back: dict[str, str] = {}
     # The newest first: a way back that was itself taken back by then does not count.

@@ -16,7 +16,7 @@ from pulsar_steward.errors import Refused
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from pulsar_steward.apply.bench import Bench
+    from pulsar_steward.apply.context import ApplyContext
     from pulsar_steward.apply.lease import HeldLease
     from pulsar_steward.ledger.rows import Grant
 
@@ -30,17 +30,17 @@ class Clearance:
     """Leave to send the call of one intent; made right before the intent is recorded, as its age counts from here.
 
     Args:
-        bench: The cluster, its ledger and its policy.
+        context: The cluster, its ledger and its policy.
         grant: By which it is called.
         lease: Under which.
     """
 
-    def __init__(self, bench: Bench, grant: Grant, lease: HeldLease) -> None:
-        self._bench = bench
+    def __init__(self, context: ApplyContext, grant: Grant, lease: HeldLease) -> None:
+        self._context = context
         self._grant = grant
         self._lease = lease
         self._began = seconds_since_boot()
-        self._at = bench.clock()
+        self._at = context.clock()
 
     def require(self) -> None:
         """That the call may leave at this moment; to be asked as close to the wire as can be.
@@ -52,14 +52,14 @@ class Clearance:
             LedgerError: If the ledger cannot be read: closed by default.
         """
         self._require_young()
-        self._bench.switch.require_going()
-        self._bench.ledger.require_may_leave(self._grant, self._lease.current, self._bench.clock())
+        self._context.switch.require_going()
+        self._context.ledger.require_may_leave(self._grant, self._lease.current, self._context.clock())
         self._require_young()  # as that look may have taken long
 
     def _require_young(self) -> None:
         # Both clocks: a paused virtual machine's own clock may not have gone on, and the other one may be set.
-        age = max(seconds_since_boot() - self._began, (self._bench.clock() - self._at).total_seconds())
-        bound = self._bench.policy.apply.intent_valid_seconds
+        age = max(seconds_since_boot() - self._began, (self._context.clock() - self._at).total_seconds())
+        bound = self._context.policy.apply.intent_valid_seconds
         if age > bound:
             raise Refused(
                 f"its intent is {age:.0f} s old, and a call leaves within {bound} s of it or never"
@@ -74,13 +74,13 @@ class Completion:
     that was moved, and do nothing where it is loaded. A process that was held up meanwhile sends none.
 
     Args:
-        bench: The policy.
+        context: The policy.
         seconds: How long is waited.
     """
 
-    def __init__(self, bench: Bench, seconds: float) -> None:
+    def __init__(self, context: ApplyContext, seconds: float) -> None:
         self._began = seconds_since_boot()
-        self._bound = seconds + bench.policy.apply.intent_valid_seconds
+        self._bound = seconds + context.policy.apply.intent_valid_seconds
 
     def require(self) -> None:
         """That it was not held up.
@@ -93,7 +93,7 @@ class Completion:
             raise Refused(f"the change is {age:.0f} s old, and is completed within {self._bound:.0f} s of it or left")
 
 
-def can_leave_until(intended_at: datetime, bench: Bench) -> datetime:
+def can_leave_until(intended_at: datetime, context: ApplyContext) -> datetime:
     """Until when the call of an intent may leave, or take effect at a broker that was slow to answer."""
-    seconds = bench.policy.apply.intent_valid_seconds + bench.policy.admin.read_timeout_seconds
+    seconds = context.policy.apply.intent_valid_seconds + context.policy.admin.read_timeout_seconds
     return intended_at + timedelta(seconds=seconds)

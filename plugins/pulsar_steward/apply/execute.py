@@ -30,7 +30,7 @@ from pulsar_steward.ledger.write import IntendedCall
 from pulsar_steward.model.step import ChangeSetting, present_owner
 
 if TYPE_CHECKING:
-    from pulsar_steward.apply.bench import Bench
+    from pulsar_steward.apply.context import ApplyContext
     from pulsar_steward.apply.gate import Permit
     from pulsar_steward.apply.lease import HeldLease
     from pulsar_steward.apply.live_reader import LiveReader
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MOST_ATTEMPTS = 3
+MAX_ATTEMPTS = 3
 """Calls for one step, those included that a crash cut short.
 
 A move is made again where another broker, or the former one, was quicker to take the bundle than the named one.
 """
 
 
-def carry_out(bench: Bench, plan_id: str, batch_id: str) -> tuple[StepOutcome, ...]:
+def carry_out(context: ApplyContext, plan_id: str, batch_id: str) -> tuple[StepOutcome, ...]:
     """Makes the approved changes of a batch, and returns what each came to.
 
     Called again by the same run, it first reads what a crash left behind and goes on from there.
@@ -58,28 +58,30 @@ def carry_out(bench: Bench, plan_id: str, batch_id: str) -> tuple[StepOutcome, .
         LedgerError: If the ledger cannot be used: nothing more is called.
     """
     try:
-        permit = _permit(bench, plan_id, batch_id)
-        policy, rest = bench.policy.apply, bench.switch.rest
-        bench.switch.require_going()
-        with held_lease(bench.ledger_writer, permit.plan.cluster, bench.run, policy, bench.clock, rest) as lease:
+        permit = _permit(context, plan_id, batch_id)
+        policy, rest = context.policy.apply, context.switch.rest
+        context.switch.require_going()
+        with held_lease(context.ledger_writer, permit.plan.cluster, context.run, policy, context.clock, rest) as lease:
             # Asked again, as waiting for the lease may have taken long.
-            permit = _permit(bench, plan_id, batch_id)
-            _claim(bench, permit)
-            return _BatchRun(bench, permit, lease).outcomes()
+            permit = _permit(context, plan_id, batch_id)
+            _claim(context, permit)
+            return _BatchRun(context, permit, lease).outcomes()
     except Refused as refusal:
-        record_refusal(bench, plan_id, batch_id, str(refusal))
+        record_refusal(context, plan_id, batch_id, str(refusal))
         raise
 
 
-def _permit(bench: Bench, plan_id: str, batch_id: str) -> Permit:
-    permit = ask_for_permit(bench.ledger, plan_id, batch_id, bench.run, bench.clock(), bench.policy, noted=bench.noted)
-    if permit.plan.cluster != bench.cluster:
-        raise Refused(f"plan {plan_id} is for cluster {permit.plan.cluster!r}, not {bench.cluster!r}")
+def _permit(context: ApplyContext, plan_id: str, batch_id: str) -> Permit:
+    permit = ask_for_permit(
+        context.ledger, plan_id, batch_id, context.run, context.clock(), context.policy, noted=context.noted
+    )
+    if permit.plan.cluster != context.cluster:
+        raise Refused(f"plan {plan_id} is for cluster {permit.plan.cluster!r}, not {context.cluster!r}")
     return permit
 
 
-def _claim(bench: Bench, permit: Permit) -> None:
-    if not bench.journal.use(permit, bench.run, bench.clock()):
+def _claim(context: ApplyContext, permit: Permit) -> None:
+    if not context.journal.use(permit, context.run, context.clock()):
         raise Refused("the approval was used by another run at the same moment")
 
 
@@ -96,16 +98,18 @@ class _Begun:
 class _BatchRun:
     """One batch on its way, under a permit and a lease."""
 
-    def __init__(self, bench: Bench, permit: Permit, lease: HeldLease) -> None:
-        self._bench = bench
+    def __init__(self, context: ApplyContext, permit: Permit, lease: HeldLease) -> None:
+        self._context = context
         self._permit = permit
         self._lease = lease
-        self._whole = WholeLook(bench.look, bench.policy)
+        self._whole = WholeLook(context.look, context.policy)
         plan_id, batch_id = permit.plan.plan_id, permit.batch_id
         self._recorded = {
-            outcome.step_id: outcome for outcome in bench.ledger.outcomes(plan_id, batch_id) if outcome.run == bench.run
+            outcome.step_id: outcome
+            for outcome in context.ledger.outcomes(plan_id, batch_id)
+            if outcome.run == context.run
         }
-        self._intents = bench.ledger.intents(plan_id, batch_id)
+        self._intents = context.ledger.intents(plan_id, batch_id)
 
     def outcomes(self) -> tuple[StepOutcome, ...]:
         """Carries the steps out, and returns what each came to, in order."""
@@ -136,18 +140,18 @@ class _BatchRun:
     def _recover(self) -> None:
         batch = self._permit.plan.batch(self._permit.batch_id)
         for intent in interrupted(self._intents, self._recorded.values()):
-            if result := what_became_of(self._bench, intent) or _tried_enough(intent):
+            if result := what_became_of(self._context, intent) or _tried_enough(intent):
                 self._record(batch.step(intent.step_id), result, intent.intent_id)
 
     def _await_proofs(self) -> None:
         """Gives the verification of a batch that was carried out just before this one the time to be recorded."""
         plan, batch_id = self._permit.plan, self._permit.batch_id
-        until = time.monotonic() + self._bench.policy.apply.proof_wait_seconds
-        while unproved := self._bench.ledger.unproved_since(plan.cluster, plan.taken_at, (plan.plan_id, batch_id)):
+        until = time.monotonic() + self._context.policy.apply.proof_wait_seconds
+        while unproved := self._context.ledger.unproved_since(plan.cluster, plan.taken_at, (plan.plan_id, batch_id)):
             if self._recorded or not unproved.pending or time.monotonic() >= until:
                 return
             log.info("waiting: %s", unproved.words)
-            self._bench.switch.rest(1)
+            self._context.switch.rest(1)
 
     def _look_at_all_first(self) -> None:
         if self._recorded:
@@ -166,13 +170,13 @@ class _BatchRun:
             self._record(step, results.get(step.step_id) or self._not_tried(min(results)))
 
     def _look_before(self, step: Step, *, shared: bool = False) -> dict[str, Any] | Result:
-        bench, permit = self._bench, self._permit
+        context, permit = self._context, self._permit
         number = 1 + [each.step_id for each in permit.steps].index(step.step_id)
         try:
             facts = LiveFacts(
-                self._whole, bench.ledger, permit.plan, permit.batch_id, step, bench.clock(), number, shared=shared
+                self._whole, context.ledger, permit.plan, permit.batch_id, step, context.clock(), number, shared=shared
             )
-            return look_before(bench.look, step, facts, bench.policy)
+            return look_before(context.look, step, facts, context.policy)
         except LedgerError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever outside values do, nothing was called, and that is said
@@ -182,19 +186,19 @@ class _BatchRun:
         """Makes the change; where Pulsar takes it elsewhere or back, goes on from there a bounded number of times."""
         way, last, watch, intent_id = step, None, None, None
         tried = sum(intent.step_id == step.step_id for intent in self._intents)
-        for attempt in range(tried + 1, MOST_ATTEMPTS + 1):
+        for attempt in range(tried + 1, MAX_ATTEMPTS + 1):
             begun = self._begin(way, watch)
             if isinstance(begun, Result):
                 self._record(step, _not_again(last, begun) if last else begun, intent_id)
                 return
             intent_id, watch = begun.intent_id, begun.watch
-            last = perform(self._bench, kind_of(way.change), begun.before, begun.clearance)
+            last = perform(self._context, kind_of(way.change), begun.before, begun.clearance)
             self._whole.called()
-            if last.onwards is None or attempt == MOST_ATTEMPTS:
+            if last.continuation is None or attempt == MAX_ATTEMPTS:
                 self._record(step, self._looked_after(watch, step, _given_up(last, attempt)), intent_id)
                 return
             log.warning("%s: %s, which was not asked for: once more from there", step.step_id, last.reason)
-            way = msgspec.structs.replace(step, change=last.onwards)
+            way = msgspec.structs.replace(step, change=last.continuation)
 
     def _looked_after(self, watch: Watch | None, step: Step, result: Result) -> Result:
         """What a change did to what it touched, beside what it came to; the batch slows down or stops by it."""
@@ -212,22 +216,22 @@ class _BatchRun:
 
         What was there before a step's first call has to come back after its last one.
         """
-        bench, plan, change = self._bench, self._permit.plan, step.change
+        context, plan, change = self._context, self._permit.plan, step.change
         try:
-            clients = _touched(bench.look, change)
-            policy = slowed(bench.policy.apply, 2 ** len(self._steps_seen(Level.STRAINED)))
-            keep_pace(bench.ledger, plan.cluster, clients, policy, bench.clock, bench.switch.rest)
-            require_valid(bench.ledger, self._permit, bench.clock())
+            clients = _touched(context.look, change)
+            policy = slowed(context.policy.apply, 2 ** len(self._steps_seen(Level.STRAINED)))
+            keep_pace(context.ledger, plan.cluster, clients, policy, context.clock, context.switch.rest)
+            require_valid(context.ledger, self._permit, context.clock())
             self._whole.begin()
             before = self._look_before(step)
             if isinstance(before, Result):
                 return before
             if watch is None and not isinstance(change, ChangeSetting):
-                watch = Watch(bench.look, change, bench.policy.health, bench.switch.rest)
+                watch = Watch(context.look, change, context.policy.health, context.switch.rest)
             intended = IntendedCall(grant=self._permit.grant, step=step, before=before, clients=clients)
-            bench.switch.require_going()
-            clearance = Clearance(bench, self._permit.grant, self._lease)
-            intent_id = bench.ledger_writer.record_intent(intended, self._lease.current, bench.clock())
+            context.switch.require_going()
+            clearance = Clearance(context, self._permit.grant, self._lease)
+            intent_id = context.ledger_writer.record_intent(intended, self._lease.current, context.clock())
             return _Begun(intent_id=intent_id, before=before, watch=watch, clearance=clearance)
         except LedgerError:
             raise
@@ -254,7 +258,7 @@ class _BatchRun:
 
     def _record(self, step: Step, result: Result, intent_id: int | None = None) -> None:
         plan_id, batch_id = self._permit.plan.plan_id, self._permit.batch_id
-        self._recorded[step.step_id] = self._bench.recorded(plan_id, batch_id, step.step_id, result, intent_id)
+        self._recorded[step.step_id] = self._context.recorded(plan_id, batch_id, step.step_id, result, intent_id)
 
 
 def _nothing_called(error: Exception) -> Result:
@@ -271,14 +275,14 @@ def _not_again(last: Result, objection: Result) -> Result:
 
 def _given_up(last: Result, calls: int) -> Result:
     """The last result of a step, which says so where only the number of calls kept it from going on."""
-    if last.onwards is None:
+    if last.continuation is None:
         return last
     return msgspec.structs.replace(last, reason=f"{last.reason}; given up after {calls} calls")
 
 
 def _tried_enough(intent: Intent) -> Result | None:
     """What a step comes to whose last permitted call was cut short, and has had no effect."""
-    if intent.attempt < MOST_ATTEMPTS:
+    if intent.attempt < MAX_ATTEMPTS:
         return None
     reason = f"interrupted, and nothing came of it; given up after {intent.attempt} calls"
     return Result(outcome=Outcome.FAILED, reason=reason)

@@ -24,7 +24,7 @@ from pulsar_steward.ledger.tables import (
     REQUESTS,
     SUPERSESSIONS,
 )
-from pulsar_steward.ledger.verify import Walked
+from pulsar_steward.ledger.verify import VerifiedChain
 from pulsar_steward.model.people import Person, same_person
 from pulsar_steward.model.plan import Plan, approval_digest
 from pulsar_steward.model.step import Step
@@ -62,7 +62,7 @@ class Permit(msgspec.Struct, frozen=True, kw_only=True):
     batch_id: str
     steps: tuple[Step, ...]
     grant: Grant
-    walked: Walked
+    walked: VerifiedChain
 
 
 def answers_of(ledger: LedgerReader, plan_id: str, batch_id: str, run: str) -> tuple[RecordedAnswer, ...]:
@@ -195,7 +195,7 @@ def _require_people(
 ) -> None:
     """Whether these are the people who may approve such a batch, by the policy as it is now."""
     kind = plan.batch(answers[0].batch_id).kind
-    if len(answers) < policy.voices_for(kind):
+    if len(answers) < policy.approvals_required(kind):
         raise Refused(f"a batch of kind {kind} needs the approval of a second person (approval.two_people_for)")
     people = [answer.person for answer in answers]
     if any(same_person(first, second) for number, first in enumerate(people) for second in people[number + 1 :]):

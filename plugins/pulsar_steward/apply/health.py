@@ -232,7 +232,9 @@ class Watch:
         rest: Waits so many seconds; raises where somebody said stop.
     """
 
-    def __init__(self, look: LiveReader, change: BundleChange, policy: HealthPolicy, rest: Callable[[float], None]) -> None:
+    def __init__(
+        self, look: LiveReader, change: BundleChange, policy: HealthPolicy, rest: Callable[[float], None]
+    ) -> None:
         self._look = look
         self._change = change
         self._policy = policy

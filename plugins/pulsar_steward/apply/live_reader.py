@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 STATISTICS_SECONDS = 60
 """How long a broker's statistics are kept: it refreshes them no more often itself."""
 
-BROKERS_AT_ONCE = 16
-MOST_METRICS_BYTES = 1 << 30
+MAX_CONCURRENT_BROKERS = 16
+MAX_METRICS_BYTES = 1 << 30
 
 
 class LiveReader(Closing):
@@ -80,7 +80,7 @@ class LiveReader(Closing):
 
     def owned_by_each(self, brokers: Collection[str]) -> dict[str, tuple[str, ...] | AdminError]:
         """The same of several brokers, asked at once; of one that cannot be read, why."""
-        with ThreadPoolExecutor(max_workers=BROKERS_AT_ONCE) as pool:
+        with ThreadPoolExecutor(max_workers=MAX_CONCURRENT_BROKERS) as pool:
             return dict(zip(brokers, pool.map(self._owned_if_told, brokers), strict=True))
 
     def _owned_if_told(self, broker: str) -> tuple[str, ...] | AdminError:
@@ -139,7 +139,7 @@ class LiveReader(Closing):
         """
         if change.topic is None:
             return self._reader.own_settings(change.namespace).get(change.name)
-        # Topic policies are answered by the owner of a partitioned topic's first partition (docs/findings.md).
+        # Topic policies are answered by the owner of a partitioned topic's first partition (docs/pulsar-behaviour.md).
         first = f"{change.topic}-partition-0" if self._reader.partitions(change.topic) else change.topic
         bundle = range_holding(ranges_of(self._reader.boundaries(change.namespace)), position_of(first))
         owner = self.owner(change.namespace, str(bundle))
@@ -224,7 +224,7 @@ class LiveReader(Closing):
     def samples(self, broker: str, resting: Mapping[str, float]) -> list[Sample]:
         """Of a broker's metrics these series: of each the first sample, and all that do not have the resting value."""
         with closing(self._at(broker).metrics()) as pieces:
-            return list(Exposition(pieces, MOST_METRICS_BYTES).samples(resting))
+            return list(Exposition(pieces, MAX_METRICS_BYTES).samples(resting))
 
     def bookie_samples(self, url: str, series: str) -> list[Sample]:
         """All samples of one series of a bookie's metrics, which are asked for without any token."""
@@ -232,7 +232,7 @@ class LiveReader(Closing):
         with endpoint(self._settings, f"{parts.scheme}://{parts.netloc}") as transport:
             pieces = closing(transport.pieces(parts.path or "/metrics"))
             with pieces as text:
-                return list(Exposition(text, MOST_METRICS_BYTES).samples({series: None}))
+                return list(Exposition(text, MAX_METRICS_BYTES).samples({series: None}))
 
     def isolation_policies(self) -> tuple[IsolationPolicy, ...]:
         """The cluster's namespace isolation policies."""

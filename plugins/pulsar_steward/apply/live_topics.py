@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 RESTING = {SIZE_LIMIT: -1.0, AGE_LIMIT: -1.0, AGE: -1.0, DELAYED_INDEX: 0.0}
 
-ASKED = 100
+MAX_TOPICS_ASKED = 100
 """Topics, those of most backlog, that are asked by themselves where a broker's metrics tell nothing of topics."""
 
 
@@ -79,7 +79,7 @@ def move_risks(
         more = _told_in_metrics(samples, risky)
     else:
         require_owned()
-        largest = sorted(risky, key=lambda name: (-topics[name].backlog_size, name))[:ASKED]
+        largest = sorted(risky, key=lambda name: (-topics[name].backlog_size, name))[:MAX_TOPICS_ASKED]
         more = {name: _asked(reader, owner, name) for name in largest}
     figures = [_figures(name, topics[name], more.get(name, {})) for name in sorted(risky)]
     return move_risks_of(figures, _surroundings(reader, owner, change.namespace), policy)

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
     from tenacity import RetryCallState
 
-    from pulsar_steward.apply.bench import Bench
-    from pulsar_steward.apply.changes.kind import ChangeKind, Sight
+    from pulsar_steward.apply.changes.kind import ChangeKind, Observation
     from pulsar_steward.apply.clearance import Clearance
+    from pulsar_steward.apply.context import ApplyContext
 
 log = logging.getLogger(__name__)
 
@@ -50,14 +50,14 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
     reason: str
     values: dict[str, Any] = {}
-    onwards: Change | None = None
+    continuation: Change | None = None
 
 
-def perform(bench: Bench, kind: ChangeKind, before: dict[str, Any], clearance: Clearance) -> Result:
+def perform(context: ApplyContext, kind: ChangeKind, before: dict[str, Any], clearance: Clearance) -> Result:
     """Makes a change whose intent is recorded, and proves it.
 
     Args:
-        bench: The cluster and the policy.
+        context: The cluster and the policy.
         kind: The change.
         before: The recorded values before it.
         clearance: Asked right before the call leaves.
@@ -66,7 +66,7 @@ def perform(bench: Bench, kind: ChangeKind, before: dict[str, Any], clearance: C
         LedgerError: If the ledger cannot be used; the next try reads what became of it.
     """
     try:
-        return _performed(bench, kind, before, clearance)
+        return _performed(context, kind, before, clearance)
     except LedgerError:
         raise
     except Exception as error:
@@ -80,10 +80,10 @@ def unexpected(error: Exception) -> str:
     return f"a call may have been made, and then: {type(error).__name__}: {error}; look at it yourself"
 
 
-def _performed(bench: Bench, kind: ChangeKind, before: dict[str, Any], clearance: Clearance) -> Result:
+def _performed(context: ApplyContext, kind: ChangeKind, before: dict[str, Any], clearance: Clearance) -> Result:
     doubt: AdminError | None = None
     try:
-        bench.writer.send(kind.call(), clearance.require)
+        context.writer.send(kind.call(), clearance.require)
     except (Refused, LeaseLost) as error:
         return Result(outcome=Outcome.REFUSED, reason=f"nothing was sent: {error}")
     except (Conflict, NotFound, Precondition) as error:
@@ -95,11 +95,11 @@ def _performed(bench: Bench, kind: ChangeKind, before: dict[str, Any], clearance
         doubt = error
     except AdminError as error:
         return Result(outcome=Outcome.FAILED, reason=str(error))
-    sight = wait_for(bench, kind, before, enough=lambda sight: sight.onwards is not None)
+    sight = wait_for(context, kind, before, enough=lambda sight: sight.continuation is not None)
     return result_of(sight, doubt)
 
 
-def result_of(sight: Sight | AdminError, doubt: AdminError | None) -> Result:
+def result_of(sight: Observation | AdminError, doubt: AdminError | None) -> Result:
     """What to make of the last look at a change, given what was doubtful about its call."""
     said = f" (the call: {doubt})" if doubt else ""
     if isinstance(sight, AdminError):
@@ -111,33 +111,35 @@ def result_of(sight: Sight | AdminError, doubt: AdminError | None) -> Result:
         reason = f"{sight.words}; it may still take effect{said}"
         return Result(outcome=Outcome.UNKNOWN, reason=reason, values=sight.values)
     reason = f"the broker accepted the call, yet {sight.words}"
-    return Result(outcome=Outcome.FAILED, reason=reason, values=sight.values, onwards=sight.onwards or sight.again)
+    return Result(
+        outcome=Outcome.FAILED, reason=reason, values=sight.values, continuation=sight.continuation or sight.retry
+    )
 
 
 def wait_for(
-    bench: Bench,
+    context: ApplyContext,
     kind: ChangeKind,
     before: dict[str, Any],
     *,
-    enough: Callable[[Sight], bool] = lambda _: False,
+    enough: Callable[[Observation], bool] = lambda _: False,
     seconds: float | None = None,
-) -> Sight | AdminError:
+) -> Observation | AdminError:
     """Looks until the change is there, `enough` says so, or the time is up; returns the last look.
 
     A halt does not end it: a call is under way, and its outcome is written down whoever says stop. A bundle that nobody
     loads would be worse than one that was moved, and an outcome that nobody waited for is `unknown`.
 
     Args:
-        bench: The cluster and the policy.
+        context: The cluster and the policy.
         kind: What to look for.
         before: The recorded values before the change.
         enough: Whether what is seen will not change any more.
         seconds: The time; None: the policy's `apply.proof_timeout_seconds`.
     """
-    patience = bench.policy.apply.proof_timeout_seconds if seconds is None else seconds
+    patience = context.policy.apply.proof_timeout_seconds if seconds is None else seconds
     said = 0.0
 
-    def settled(look: Sight | AdminError) -> bool:
+    def settled(look: Observation | AdminError) -> bool:
         return not isinstance(look, AdminError) and (look.there or enough(look))
 
     def say(state: RetryCallState) -> None:
@@ -155,18 +157,20 @@ def wait_for(
         before_sleep=say,
         retry_error_callback=last_result,
     )
-    return looking(_look_once, bench, kind, before, Completion(bench, patience))
+    return looking(_look_once, context, kind, before, Completion(context, patience))
 
 
-def _look_once(bench: Bench, kind: ChangeKind, before: dict[str, Any], completion: Completion) -> Sight | AdminError:
+def _look_once(
+    context: ApplyContext, kind: ChangeKind, before: dict[str, Any], completion: Completion
+) -> Observation | AdminError:
     call = kind.completion(before)
     try:
         if call is not None:
-            bench.writer.send(call, completion.require)
+            context.writer.send(call, completion.require)
     except (AdminError, Refused) as error:
         log.info("not yet: %s", error)
     try:
-        return kind.sight(bench.look)
+        return kind.observe(context.look)
     except AdminError as error:
         log.info("cannot look: %s", error)
         return error

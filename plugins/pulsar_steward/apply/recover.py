@@ -13,8 +13,8 @@ from pulsar_steward.errors import AdminError, LedgerError
 from pulsar_steward.ledger.rows import Decision, Outcome, interrupted
 
 if TYPE_CHECKING:
-    from pulsar_steward.apply.bench import Bench
-    from pulsar_steward.apply.changes.kind import Sight
+    from pulsar_steward.apply.changes.kind import Observation
+    from pulsar_steward.apply.context import ApplyContext
     from pulsar_steward.ledger.rows import Intent
 
 log = logging.getLogger(__name__)
@@ -22,22 +22,22 @@ log = logging.getLogger(__name__)
 _MARGIN = timedelta(seconds=1)
 
 
-def what_became_of(bench: Bench, intent: Intent) -> Result | None:
+def what_became_of(context: ApplyContext, intent: Intent) -> Result | None:
     """What a call that was cut short came to; None: it had no effect and can have none any more, so try again.
 
     A change that has begun is completed (a bundle between two brokers is loaded); nothing is begun anew.
     """
     log.warning("%s: a call may have been made at %s: looking", intent.step_id, intent.at)
     # Until then it may leave, be it from a process that was held up, and a broker may still be at it.
-    over = can_leave_until(intent.at, bench)
+    over = can_leave_until(intent.at, context)
 
-    def can_no_longer_happen(sight: Sight) -> bool:
-        return sight.untouched and bench.clock() > over
+    def can_no_longer_happen(sight: Observation) -> bool:
+        return sight.untouched and context.clock() > over
 
-    patience = max(bench.policy.apply.proof_timeout_seconds, (over + _MARGIN - bench.clock()).total_seconds())
+    patience = max(context.policy.apply.proof_timeout_seconds, (over + _MARGIN - context.clock()).total_seconds())
     kind = kind_of(intent.change)
     try:
-        sight = wait_for(bench, kind, intent.before, enough=can_no_longer_happen, seconds=patience)
+        sight = wait_for(context, kind, intent.before, enough=can_no_longer_happen, seconds=patience)
     except LedgerError:
         raise
     except Exception as error:
@@ -53,27 +53,27 @@ def what_became_of(bench: Bench, intent: Intent) -> Result | None:
     return Result(outcome=outcome, reason=f"interrupted; {sight.words}", values=sight.values)
 
 
-def record_refusal(bench: Bench, plan_id: str, batch_id: str, reason: str) -> None:
+def record_refusal(context: ApplyContext, plan_id: str, batch_id: str, reason: str) -> None:
     """An approval that does not open the gate leaves a row for every step; a rejection is recorded as it is.
 
     A step that a crash interrupted is not merely refused: what the cluster shows of it now is said, without a call,
     whatever the last answer is.
     """
-    answers = {a.answer_id: a for a in bench.ledger.answers(plan_id, batch_id) if a.run == bench.run}
-    outcomes = [outcome for outcome in bench.ledger.outcomes(plan_id, batch_id) if outcome.run == bench.run]
-    intents = [intent for intent in bench.ledger.intents(plan_id, batch_id) if intent.answer_id in answers]
+    answers = {a.answer_id: a for a in context.ledger.answers(plan_id, batch_id) if a.run == context.run}
+    outcomes = [outcome for outcome in context.ledger.outcomes(plan_id, batch_id) if outcome.run == context.run]
+    intents = [intent for intent in context.ledger.intents(plan_id, batch_id) if intent.answer_id in answers]
     begun = {intent.step_id: intent for intent in interrupted(intents, outcomes)}
     last = answers[max(answers)] if answers else None
     approved = last.step_ids if last and last.decision is Decision.APPROVED else ()
     for step_id in sorted({*begun, *(set(approved) - {outcome.step_id for outcome in outcomes})}):
         intent = begun.get(step_id)
-        result = _seen(bench, intent, reason) if intent else Result(outcome=Outcome.REFUSED, reason=reason)
-        bench.recorded(plan_id, batch_id, step_id, result, intent.intent_id if intent else None)
+        result = _seen(context, intent, reason) if intent else Result(outcome=Outcome.REFUSED, reason=reason)
+        context.recorded(plan_id, batch_id, step_id, result, intent.intent_id if intent else None)
 
 
-def _seen(bench: Bench, intent: Intent, reason: str) -> Result:
+def _seen(context: ApplyContext, intent: Intent, reason: str) -> Result:
     try:
-        sight = kind_of(intent.change).sight(bench.look)
+        sight = kind_of(intent.change).observe(context.look)
     except AdminError as error:
         words = f"interrupted, and the cluster could not be read: {error}; no further call: {reason}"
         return Result(outcome=Outcome.UNKNOWN, reason=words)

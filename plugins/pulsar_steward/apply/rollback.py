@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 ONLY_BATCH = batch_id(1)
 
 
-def way_back(ledger: LedgerReader, look: LiveReader, policy: Policy, applied: Applied, now: datetime) -> Plan:
+def rollback_plan(ledger: LedgerReader, look: LiveReader, policy: Policy, applied: Applied, now: datetime) -> Plan:
     """The plan that takes a batch back, its notes saying what it cannot.
 
     What was done last is taken back first. What somebody changed since is left alone.
@@ -117,7 +117,7 @@ def _inverse(look: LiveReader, applied: Applied, done: DoneStep, name: str) -> S
         Refused: If it stays as it is, with the reason.
         AdminError: If the cluster cannot be read.
     """
-    if by := applied.taken_back.get(done.step.step_id):
+    if by := applied.rolled_back.get(done.step.step_id):
         raise Refused(f"taken back already, by plan {by}")
     match done.change:
         case ChangeSetting():

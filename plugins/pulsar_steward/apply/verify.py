@@ -16,7 +16,7 @@ from pulsar_steward.model.step import ChangeSetting
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pulsar_steward.apply.bench import Bench
+    from pulsar_steward.apply.context import LookContext
     from pulsar_steward.apply.live_reader import LiveReader
     from pulsar_steward.ledger.rows import StepOutcome
     from pulsar_steward.model.plan import Batch
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def verify(bench: Bench, plan_id: str, batch_id: str) -> Proof:
+def verify(context: LookContext, plan_id: str, batch_id: str) -> Proof:
     """Reads back what a run did of a batch, records it, and returns it.
 
     Proved is a batch of which every approved step is done and still shows. Where nothing was approved, nothing was
@@ -33,24 +33,24 @@ def verify(bench: Bench, plan_id: str, batch_id: str) -> Proof:
     Raises:
         LedgerError: If the ledger cannot be used.
     """
-    batch = bench.ledger.plan(plan_id).batch(batch_id)
-    outcomes = [outcome for outcome in bench.ledger.outcomes(plan_id, batch_id) if outcome.run == bench.run]
-    answer = answer_of(bench.ledger, plan_id, batch_id, bench.run)
+    batch = context.ledger.plan(plan_id).batch(batch_id)
+    outcomes = [outcome for outcome in context.ledger.outcomes(plan_id, batch_id) if outcome.run == context.run]
+    answer = answer_of(context.ledger, plan_id, batch_id, context.run)
     approved = answer.step_ids if answer and answer.decision is Decision.APPROVED else ()
     known = {outcome.step_id for outcome in outcomes}
-    faults, shown = _faults(bench.look, batch, outcomes)
+    faults, shown = _faults(context.look, batch, outcomes)
     faults += [f"{step_id}: approved, and no outcome is recorded" for step_id in approved if step_id not in known]
-    placement, unread = _placement(bench.look, batch)
+    placement, unread = _placement(context.look, batch)
     proof = Proof(
         plan_id=plan_id,
         batch_id=batch_id,
-        run=bench.run,
-        at=bench.clock(),
+        run=context.run,
+        at=context.clock(),
         proved=bool(outcomes) and not faults,
         reason="; ".join([_reason(outcomes, faults), *unread]),
         shown={"steps": shown, "placement": placement},
     )
-    bench.journal.proof(proof)
+    context.journal.proof(proof)
     return proof
 
 
@@ -82,7 +82,7 @@ def _shown(look: LiveReader, batch: Batch, step_id: str, outcomes: Sequence[Step
     if any(step_id in later.after and later.step_id in done for later in batch.steps):
         return "later steps moved on from it", True
     try:
-        sight = kind_of(batch.step(step_id).change).sight(look)
+        sight = kind_of(batch.step(step_id).change).observe(look)
     except AdminError as error:
         return f"cannot be read: {error}", False
     return sight.words, sight.there

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from pulsar_steward.cli.dag_files import FOLDER, Done, install_files
-from pulsar_steward.cli.failing import help_without_command
-from pulsar_steward.cli.places import project_files
-from pulsar_steward.cli.saying import tell
+from pulsar_steward.cli.errors import help_without_command
+from pulsar_steward.cli.output import tell
+from pulsar_steward.cli.paths import project_files
 from pulsar_steward.model.units import counted
 from pulsar_steward.report.checkup.compose import steward_version
 

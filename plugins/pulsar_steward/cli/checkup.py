@@ -19,9 +19,9 @@ from pulsar_steward.cli.options import (
     policy_of,
     snapshot_of,
 )
-from pulsar_steward.cli.saying import STANDARD_OUTPUT, print_lines, tell, width
+from pulsar_steward.cli.output import STANDARD_OUTPUT, print_lines, tell, width
 from pulsar_steward.errors import ConfigurationError
-from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.planners.from_snapshot import planning_facts_of
 from pulsar_steward.planners.moves import Moves
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.report.checkup import terminal
@@ -69,7 +69,7 @@ def checkup(  # noqa: PLR0913 - one for each option of the command
     _check_places({"--html": html, "--json": json})
     with snapshot_of(source, written) as seen:
         thresholds = written.for_cluster(seen.meta().cluster)
-        made = checkup_of(seen, make_plan(scene_of(seen, thresholds, Moves())), thresholds)
+        made = checkup_of(seen, make_plan(planning_facts_of(seen, thresholds, Moves())), thresholds)
     if html:
         _write(html, as_html(made))
     if json:

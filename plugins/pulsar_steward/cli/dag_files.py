@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.cli.places import project_files
+from pulsar_steward.cli.paths import project_files
 from pulsar_steward.errors import ConfigurationError
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from pulsar_steward.checks.check import Check
 from pulsar_steward.checks.registry import BY_ID, GROUPS
-from pulsar_steward.cli.places import page_of
-from pulsar_steward.cli.saying import out, print_lines, width
+from pulsar_steward.cli.output import out, print_lines, width
+from pulsar_steward.cli.paths import page_of
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.model.section import Section
 from pulsar_steward.policy.schema import Policy

@@ -10,7 +10,7 @@ import typer
 from sqlalchemy import Engine
 
 from pulsar_steward.cli.ledgers import LedgerUrl, named_ledger, opened_ledger
-from pulsar_steward.cli.saying import tell
+from pulsar_steward.cli.output import tell
 from pulsar_steward.errors import ConfigurationError, LedgerError
 from pulsar_steward.ledger.halts import EVERY_CLUSTER, Halt, halts_in_force, say
 from pulsar_steward.ledger.read import LedgerReader

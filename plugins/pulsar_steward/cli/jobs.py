@@ -12,14 +12,14 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from pulsar_steward.admin.settings import TOKEN_VARIABLE
-from pulsar_steward.cli.failing import JobFailed, job_failure
+from pulsar_steward.cli.errors import JobFailed, job_failure
 from pulsar_steward.model.job_log import AS_RECORDS, job_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from pulsar_steward.cli.saying import Say
+    from pulsar_steward.cli.output import Say
 
 _LAST_LINES = 3
 _PATIENCE_SECONDS = 10

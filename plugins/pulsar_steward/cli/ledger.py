@@ -12,9 +12,9 @@ import typer
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Engine
 
-from pulsar_steward.cli.failing import help_without_command
+from pulsar_steward.cli.errors import help_without_command
 from pulsar_steward.cli.ledgers import LedgerUrl, PlanId, ledger_to_read, named_ledger, opened_ledger
-from pulsar_steward.cli.saying import STANDARD_OUTPUT, tell
+from pulsar_steward.cli.output import STANDARD_OUTPUT, tell
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.ledger.chain import Head
 from pulsar_steward.ledger.migrations.migrate import VERSIONS

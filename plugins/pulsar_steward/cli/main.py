@@ -19,8 +19,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from pulsar_steward.cli.failing import COULD_NOT_LOOK, INTERRUPTED, help_without_command, in_one_line, told_wrong
-from pulsar_steward.cli.saying import tell
+from pulsar_steward.cli.errors import COULD_NOT_LOOK, INTERRUPTED, help_without_command, in_one_line, told_wrong
+from pulsar_steward.cli.output import tell
 from pulsar_steward.errors import StewardError
 from pulsar_steward.outside_text import shown_trace
 

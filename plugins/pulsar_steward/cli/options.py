@@ -10,9 +10,9 @@ import msgspec
 import typer
 from pyarrow import fs
 
-from pulsar_steward.cli.looking import Target, look
-from pulsar_steward.cli.places import JOB
-from pulsar_steward.cli.saying import progress, tell
+from pulsar_steward.cli.output import progress, tell
+from pulsar_steward.cli.paths import JOB
+from pulsar_steward.cli.snapshot import Target, look
 from pulsar_steward.errors import ConfigurationError, PolicyError, SnapshotError
 from pulsar_steward.model.tables import FINDINGS, VERDICTS
 from pulsar_steward.policy.load import load_policy

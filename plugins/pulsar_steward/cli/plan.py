@@ -19,8 +19,8 @@ from pulsar_steward.cli.options import (
     policy_of,
     snapshot_of,
 )
-from pulsar_steward.cli.saying import print_lines, tell_exactly, width
-from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.cli.output import print_lines, tell_exactly, width
+from pulsar_steward.planners.from_snapshot import planning_facts_of
 from pulsar_steward.planners.moves import Moves, moves_before
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import Policy
@@ -62,7 +62,7 @@ def plan(  # noqa: PLR0913 - one for each option of the command
     written = policy_of(policy)
     with snapshot_of(source, written) as seen:
         limits = written.for_cluster(seen.meta().cluster)
-        made = make_plan(scene_of(seen, limits, _moved(ledger, seen.meta(), limits)))
+        made = make_plan(planning_facts_of(seen, limits, _moved(ledger, seen.meta(), limits)))
         reasons = checkup_of(seen, made, limits).planning.reasons
     if json:
         tell_exactly(made.encoded())

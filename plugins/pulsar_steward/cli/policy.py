@@ -12,9 +12,9 @@ import yaml
 from pydantic.fields import FieldInfo
 
 from pulsar_steward.checks.registry import CHECKS
-from pulsar_steward.cli.failing import COULD_NOT_LOOK, help_without_command
+from pulsar_steward.cli.errors import COULD_NOT_LOOK, help_without_command
 from pulsar_steward.cli.options import PolicyFile, policy_of
-from pulsar_steward.cli.saying import tell
+from pulsar_steward.cli.output import tell
 from pulsar_steward.errors import ConfigurationError, PolicyError
 from pulsar_steward.model.units import counted
 from pulsar_steward.policy.layers import CLUSTERS, KINDS, NAMESPACES, TENANTS, Layer, is_namespace, stack

@@ -8,7 +8,7 @@ import typer
 from rich.text import Text
 
 from pulsar_steward.cli.ledgers import LedgerUrl, PlanId, ledger_to_read, named_ledger
-from pulsar_steward.cli.saying import print_lines, width
+from pulsar_steward.cli.output import print_lines, width
 from pulsar_steward.errors import NotInLedger
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.model.plan import Batch, Plan

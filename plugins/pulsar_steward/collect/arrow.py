@@ -70,7 +70,7 @@ NAMESPACE_TABLES = (NAMESPACES, UNREAD)
 """Tables read for each namespace."""
 
 
-class Piece(NamedTuple):
+class TableBatch(NamedTuple):
     """Rows of one table."""
 
     table: Table
@@ -85,7 +85,7 @@ def answer_schema(tables: Sequence[Table]) -> pa.Schema:
     return pa.schema([(table.name, pa.struct(list(schema_of(table)))) for table in tables])
 
 
-def as_answer(piece: Piece, tables: Sequence[Table]) -> pa.RecordBatch:
+def as_answer(piece: TableBatch, tables: Sequence[Table]) -> pa.RecordBatch:
     """Converts rows to a batch of `answer_schema(tables)`."""
     schema, rows = answer_schema(tables), piece.rows
     columns = [pa.nulls(rows.num_rows, field.type) for field in schema]

@@ -11,17 +11,17 @@ import msgspec
 
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.admin.statistics import bundles_in
-from pulsar_steward.collect.answers import asked
+from pulsar_steward.collect.broker_responses import asked
 from pulsar_steward.collect.configuration import kept
 from pulsar_steward.collect.held import Held
+from pulsar_steward.collect.interleave import interleave
 from pulsar_steward.collect.ownership import as_owned_now
+from pulsar_steward.collect.pending import PendingBrokers
 from pulsar_steward.collect.positions import worst_positions
 from pulsar_steward.collect.recent import Recent
 from pulsar_steward.collect.rows import UNFIT, Rows
-from pulsar_steward.collect.side_by_side import side_by_side
 from pulsar_steward.collect.sums import BundleSum
 from pulsar_steward.collect.topics import TopicRows
-from pulsar_steward.collect.waiting import Waiting
 from pulsar_steward.errors import AdminError
 from pulsar_steward.model.tables import BROKERS, BUNDLES, CONFIGURATION
 from pulsar_steward.policy.schema import CollectPolicy
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
     from pulsar_steward.admin.body import Body
     from pulsar_steward.admin.settings import AdminSettings
-    from pulsar_steward.collect.answers import Answers
-    from pulsar_steward.collect.arrow import Piece
+    from pulsar_steward.collect.arrow import TableBatch
+    from pulsar_steward.collect.broker_responses import Answers
+    from pulsar_steward.collect.interleave import Task
     from pulsar_steward.collect.ownership import Owned
     from pulsar_steward.collect.positions import Positions
-    from pulsar_steward.collect.side_by_side import Task
 
 Sums = dict[tuple[str, str], BundleSum]
 """Sum of each bundle, by namespace and range."""
@@ -74,8 +74,8 @@ def read_brokers(
     tasks: Iterable[BrokerTask],
     scope: Scope,
     at_once: int = 1,
-    waiting: Waiting | None = None,
-) -> Iterator[Piece]:
+    waiting: PendingBrokers | None = None,
+) -> Iterator[TableBatch]:
     """Reads brokers completely, and yields rows of `BROKER_TABLES`.
 
     All or nothing: a broker whose responses end early, cannot be read, or contain what no table can store, yields only
@@ -89,11 +89,11 @@ def read_brokers(
         at_once: Brokers read at the same time, at most; as many documents are in memory at a time.
         waiting: Keeps track of the brokers whose responses are pending.
     """
-    waiting = waiting or Waiting()
-    yield from side_by_side((_read(settings, task, scope, waiting) for task in tasks), at_once)
+    waiting = waiting or PendingBrokers()
+    yield from interleave((_read(settings, task, scope, waiting) for task in tasks), at_once)
 
 
-def _read(settings: AdminSettings, task: BrokerTask, scope: Scope, waiting: Waiting) -> Task[Piece]:
+def _read(settings: AdminSettings, task: BrokerTask, scope: Scope, waiting: PendingBrokers) -> Task[TableBatch]:
     """Reads one broker: converts its responses to rows, makes the requests that follow from them, returns all rows."""
     began = time.monotonic()
     rows = _TopicRows(task, scope)
@@ -157,7 +157,7 @@ class _TopicRows:
             self._held.add(self._topics.full())
         self._held.add(self._topics.rest())
 
-    def taken(self) -> Iterator[Piece]:
+    def taken(self) -> Iterator[TableBatch]:
         """Yields the rows and removes them."""
         return self._held.taken()
 
@@ -171,7 +171,7 @@ def _more_positions(settings: AdminSettings, task: BrokerTask, scope: Scope, sum
         return worst_positions(reader, sums, scope.policy)
 
 
-def _bundles(task: BrokerTask, sums: Sums, positions: Positions) -> Iterator[Piece]:
+def _bundles(task: BrokerTask, sums: Sums, positions: Positions) -> Iterator[TableBatch]:
     rows = Rows(BUNDLES)
     for (namespace, bundle), total in sums.items():
         clients = (total.topics, total.producers, total.consumers)
@@ -182,14 +182,14 @@ def _bundles(task: BrokerTask, sums: Sums, positions: Positions) -> Iterator[Pie
     yield from rows.rest()
 
 
-def _configuration(task: BrokerTask, answers: Answers) -> Iterator[Piece]:
+def _configuration(task: BrokerTask, answers: Answers) -> Iterator[TableBatch]:
     rows = Rows(CONFIGURATION)
     settings = kept(answers.configuration)
     rows.add([task.broker] * len(settings), list(settings), list(settings.values()))
     yield from rows.rest()
 
 
-def _itself(task: BrokerTask, answers: Answers, total: BundleSum, bundles: int, began: float) -> Iterator[Piece]:
+def _itself(task: BrokerTask, answers: Answers, total: BundleSum, bundles: int, began: float) -> Iterator[TableBatch]:
     """Row of a broker that was read, with its load report."""
     values = {
         "read": True,
@@ -207,12 +207,12 @@ def _itself(task: BrokerTask, answers: Answers, total: BundleSum, bundles: int, 
     return _row(task, values, began)
 
 
-def _failed(task: BrokerTask, failure: str, began: float) -> Iterator[Piece]:
+def _failed(task: BrokerTask, failure: str, began: float) -> Iterator[TableBatch]:
     """Row of a broker that could not be read."""
     return _row(task, {"read": False, "failure": failure}, began)
 
 
-def _row(task: BrokerTask, values: Mapping[str, object], began: float) -> Iterator[Piece]:
+def _row(task: BrokerTask, values: Mapping[str, object], began: float) -> Iterator[TableBatch]:
     took = int((time.monotonic() - began) * 1000)
     row = {"broker": task.broker, "leader": task.leader, **values, "read_milliseconds": took}
     rows = Rows(BROKERS)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.admin.owner import InternalDetail, TopicDetail
     from pulsar_steward.admin.settings import AdminSettings
-    from pulsar_steward.collect.arrow import Piece
+    from pulsar_steward.collect.arrow import TableBatch
     from pulsar_steward.policy.schema import CollectPolicy
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ CALL_SECONDS = 10
 """Time limit of one call: a topic that is stuck must not delay the others, and may well be among the suspects."""
 
 
-class Wanted(msgspec.Struct, frozen=True, order=True):
+class DetailRequest(msgspec.Struct, frozen=True, order=True):
     """One request to a bundle's owner.
 
     Attributes:
@@ -58,10 +58,10 @@ class DrillTask(msgspec.Struct, frozen=True):
 
     broker: str
     pulsar_cluster: str
-    wanted: tuple[Wanted, ...]
+    wanted: tuple[DetailRequest, ...]
 
 
-def drill(settings: AdminSettings, task: DrillTask, policy: CollectPolicy) -> Iterator[Piece]:
+def drill(settings: AdminSettings, task: DrillTask, policy: CollectPolicy) -> Iterator[TableBatch]:
     """Reads a broker's suspects, one after the other, and yields rows of `DRILL_TABLES`.
 
     What cannot be read is logged and left out; once a broker does not respond, no more is read from it.
@@ -102,7 +102,7 @@ class _Drilling:
                 for each in wanted:
                     self._ask(each)
 
-    def rest(self) -> Iterator[Piece]:
+    def rest(self) -> Iterator[TableBatch]:
         """Yields the rows of all responses."""
         yield from self._details.rest()
         yield from self._policies.rest()
@@ -120,7 +120,7 @@ class _Drilling:
             log.info("%s is no longer on %s: its suspects are left out", bundle, self._task.broker)
         return owns
 
-    def _ask(self, wanted: Wanted) -> None:
+    def _ask(self, wanted: DetailRequest) -> None:
         try:
             self._add_policies(wanted.topic) if wanted.policies else self._add_details(wanted)
         except GIVING_UP:
@@ -137,7 +137,7 @@ class _Drilling:
         self._policies.require_fit(topic, _json(quotas), _json(retention))
         self._policies.add([topic], [_json(quotas)], [_json(retention)])
 
-    def _add_details(self, wanted: Wanted) -> None:
+    def _add_details(self, wanted: DetailRequest) -> None:
         self._pace.wait()
         detail = self._owner.statistics(wanted.topic)
         internals = self._internals(wanted.topic) if wanted.internals else None
@@ -158,7 +158,7 @@ class _Drilling:
             return None
 
 
-def rows_of(wanted: Wanted, detail: TopicDetail, internals: InternalDetail | None) -> Iterator[dict[str, Any]]:
+def rows_of(wanted: DetailRequest, detail: TopicDetail, internals: InternalDetail | None) -> Iterator[dict[str, Any]]:
     """Rows of a topic in `drilled`, by column: one per subscription, or one for the topic if it has none."""
     size, seconds = detail.backlog_quota_limit_size, detail.backlog_quota_limit_time
     age = detail.oldest_backlog_message_age_seconds

@@ -22,7 +22,7 @@ from pulsar_steward.snapshots.arrow import schema_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pulsar_steward.collect.arrow import Piece
+    from pulsar_steward.collect.arrow import TableBatch
     from pulsar_steward.model.tables import Table
 
 GROUP_ROWS = 100_000
@@ -46,14 +46,14 @@ class TableFiles(Closing):
         self._open = ExitStack()
         self._files = {table.name: _File(self._open, Path(folder, table.name), name, table) for table in tables}
 
-    def takes(self, piece: Piece) -> bool:
+    def takes(self, piece: TableBatch) -> bool:
         """Writes rows of one of its tables; returns False if they are another table's."""
         file = self._files.get(piece.table.name)
         if file is not None:
             file.add(piece.rows)
         return file is not None
 
-    def written(self) -> Iterator[Piece]:
+    def written(self) -> Iterator[TableBatch]:
         """Closes the files, and yields their names."""
         for file in self._files.values():
             file.flush()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pulsar_steward.collect.arrow import Piece
+from pulsar_steward.collect.arrow import TableBatch
 from pulsar_steward.snapshots.arrow import schema_of
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ class Held:
     def __init__(self, most: int = IN_MEMORY_BYTES) -> None:
         self._most = most
         self._size = 0
-        self._pieces: list[Piece] = []
+        self._pieces: list[TableBatch] = []
         self._spilled: dict[str, tuple[Table, Path, pa.RecordBatchWriter]] = {}
         self._open = ExitStack()
 
-    def add(self, pieces: Iterable[Piece]) -> None:
+    def add(self, pieces: Iterable[TableBatch]) -> None:
         """Adds pieces, and moves them to disk once there are too many."""
         for piece in pieces:
             self._pieces.append(piece)
@@ -44,13 +44,13 @@ class Held:
             if self._size > self._most:
                 self._spill()
 
-    def taken(self) -> Iterator[Piece]:
+    def taken(self) -> Iterator[TableBatch]:
         """Yields all pieces and removes them."""
         with self._open:
             for table, path, writer in self._spilled.values():
                 writer.close()
                 with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
-                    yield from (Piece(table, rows) for rows in reader)
+                    yield from (TableBatch(table, rows) for rows in reader)
             yield from self._pieces
         self._forget()
 
@@ -63,7 +63,7 @@ class Held:
         self._pieces, self._spilled, self._size = [], {}, 0
 
     def _spill(self) -> None:
-        by_table: dict[str, list[Piece]] = defaultdict(list)
+        by_table: dict[str, list[TableBatch]] = defaultdict(list)
         for piece in self._pieces:
             by_table[piece.table.name].append(piece)
         for name, pieces in by_table.items():

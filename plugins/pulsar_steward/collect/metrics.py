@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
     from pulsar_steward.admin.settings import AdminSettings
-    from pulsar_steward.collect.arrow import Piece
+    from pulsar_steward.collect.arrow import TableBatch
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class Metrics(msgspec.Struct, frozen=True):
     whole: bool | None
     samples: list[Sample] = []
 
-    def rows(self, source: str, kind: Kind) -> Iterator[Piece]:
+    def rows(self, source: str, kind: Kind) -> Iterator[TableBatch]:
         """Converts the samples to rows of `metrics`."""
         count, rows = len(self.samples), Rows(METRICS)
         rows.add(
@@ -69,7 +69,7 @@ def read_metrics(ask: Callable[[], Generator[bytes]], kind: Kind, most_megabytes
     return Metrics(not exposition.cut, samples)
 
 
-def read_endpoint(settings: AdminSettings, named: str, most_megabytes: int) -> Iterator[Piece]:
+def read_endpoint(settings: AdminSettings, named: str, most_megabytes: int) -> Iterator[TableBatch]:
     """Reads the metrics of a bookie or ZooKeeper, and yields rows of `metrics`.
 
     Args:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pulsar_steward.admin.settings import AdminSettings
-    from pulsar_steward.collect.arrow import Piece
+    from pulsar_steward.collect.arrow import TableBatch
 
 
 class Placement(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class _Policies(NamespaceDocument, frozen=True, kw_only=True):
     bundles: Bundles
 
 
-def read_namespaces(settings: AdminSettings, placement: Placement, namespaces: Iterable[str]) -> Iterator[Piece]:
+def read_namespaces(settings: AdminSettings, placement: Placement, namespaces: Iterable[str]) -> Iterator[TableBatch]:
     """Reads each namespace (``tenant/name``), and yields rows of `NAMESPACE_TABLES`.
 
     A namespace that was deleted since it was listed yields no row; one that cannot be read yields one that names it.

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pulsar_steward.collect.arrow import SUSPECTS, WRITTEN
 from pulsar_steward.collect.broker import BrokerTask, Scope, read_brokers
 from pulsar_steward.collect.files import TableFiles
-from pulsar_steward.collect.suspects import Worst
+from pulsar_steward.collect.suspects import SuspectCollector
 from pulsar_steward.errors import SnapshotError
 from pulsar_steward.model.tables import BROKERS, BUNDLES, CONFIGURATION, METRICS, SHARDED
 from pulsar_steward.snapshots.arrow import schema_of
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pulsar_steward.admin.settings import AdminSettings
-    from pulsar_steward.collect.arrow import Piece
-    from pulsar_steward.collect.waiting import Waiting
+    from pulsar_steward.collect.arrow import TableBatch
+    from pulsar_steward.collect.pending import PendingBrokers
     from pulsar_steward.model.tables import Table
     from pulsar_steward.parallel import MapOver
     from pulsar_steward.snapshots.folder import SnapshotFolder
@@ -84,7 +84,7 @@ class WrittenByTasks(BrokerReading):
         folder: SnapshotFolder,
         map_over: MapOver,
         division: Division,
-        waiting: Waiting | None = None,
+        waiting: PendingBrokers | None = None,
     ) -> None:
         staging = folder.staging()
         if staging is None:
@@ -128,7 +128,7 @@ class _Reader:
     scope: Scope
     staging: Path
     at_once: int
-    waiting: Waiting | None
+    waiting: PendingBrokers | None
 
     def __call__(self, tasks: Sequence[BrokerTask]) -> Tables:
         """Reads the brokers; of several tries of one task, the successful one's result names the files that count."""
@@ -143,8 +143,8 @@ def pieces_of(
     tasks: Iterable[BrokerTask],
     scope: Scope,
     at_once: int,
-    waiting: Waiting | None = None,
-) -> Iterator[Piece]:
+    waiting: PendingBrokers | None = None,
+) -> Iterator[TableBatch]:
     """Yields rows of all tables, and the worst topics among them.
 
     Args:
@@ -154,14 +154,14 @@ def pieces_of(
         at_once: Brokers read at the same time, at most.
         waiting: Keeps track of the brokers whose responses are pending.
     """
-    worst = Worst(scope.policy.drilled_topics, scope.policy.drilled_from_consumed_bytes)
+    worst = SuspectCollector(scope.policy.drilled_topics, scope.policy.drilled_from_consumed_bytes)
     for piece in read_brokers(settings, tasks, scope, at_once, waiting):
         worst.sees(piece)
         yield piece
     yield from worst.found()
 
 
-def tables_of(pieces: Iterable[Piece], tables: Sequence[Table]) -> Tables:
+def tables_of(pieces: Iterable[TableBatch], tables: Sequence[Table]) -> Tables:
     """Groups rows into tables by name; a table without rows is empty."""
     found: Mapping[str, list[pa.RecordBatch]] = {table.name: [] for table in tables}
     for piece in pieces:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pulsar_steward.collect.arrow import Piece
+from pulsar_steward.collect.arrow import TableBatch
 from pulsar_steward.snapshots.arrow import schema_of
 
 if TYPE_CHECKING:
@@ -53,21 +53,21 @@ class Rows:
         for value, field in zip(values, self._schema, strict=True):
             pa.scalar(value, type=field.type)
 
-    def full(self) -> Iterator[Piece]:
+    def full(self) -> Iterator[TableBatch]:
         """Yields and removes all full batches."""
         while len(self) >= BATCH_ROWS:
             yield self._take(BATCH_ROWS)
 
-    def rest(self) -> Iterator[Piece]:
+    def rest(self) -> Iterator[TableBatch]:
         """Yields and removes all rows that are left."""
         yield from self.full()
         if len(self):
             yield self._take(len(self))
 
-    def _take(self, count: int) -> Piece:
+    def _take(self, count: int) -> TableBatch:
         arrays = [
             pa.array(column[:count], type=field.type) for column, field in zip(self._columns, self._schema, strict=True)
         ]
         for column in self._columns:
             del column[:count]
-        return Piece(self._table, pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+        return TableBatch(self._table, pa.RecordBatch.from_arrays(arrays, schema=self._schema))

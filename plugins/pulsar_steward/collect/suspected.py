@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from pulsar_steward.collect.drill import DrillTask, Wanted
+from pulsar_steward.collect.drill import DetailRequest, DrillTask
 from pulsar_steward.collect.suspects import base_of
 from pulsar_steward.model.bundles import position_of, range_holding, ranges_of
 from pulsar_steward.model.tables import DRILLED
@@ -35,7 +35,7 @@ order by topic, subscription
 """  # noqa: S608 - names of columns
 
 
-def wanted_of(topics: Sequence[str], namespaces: pa.Table) -> list[Wanted]:
+def wanted_of(topics: Sequence[str], namespaces: pa.Table) -> list[DetailRequest]:
     """Requests about suspects, the worst first, and the bundle whose owner gets each.
 
     Args:
@@ -45,7 +45,7 @@ def wanted_of(topics: Sequence[str], namespaces: pa.Table) -> list[Wanted]:
     known = frozenset(topics)
     bundle_of = _BundleOf(namespaces, {_namespace_of(topic) for topic in topics})
     wanted = [
-        Wanted(bundle, topic, internals=number * INTERNALS_OF < len(topics))
+        DetailRequest(bundle, topic, internals=number * INTERNALS_OF < len(topics))
         for number, topic in enumerate(topics)
         if (bundle := bundle_of(topic))
     ]
@@ -53,11 +53,11 @@ def wanted_of(topics: Sequence[str], namespaces: pa.Table) -> list[Wanted]:
         # The owner of its first partition reports a partitioned topic's own policies.
         bundle = bundle_of(base if base in known else f"{base}-partition-0")
         if bundle:
-            wanted.append(Wanted(bundle, base, policies=True))
+            wanted.append(DetailRequest(bundle, base, policies=True))
     return wanted
 
 
-def tasks_of(wanted: Iterable[Wanted], bundles: pa.Table, pulsar_cluster: str) -> list[DrillTask]:
+def tasks_of(wanted: Iterable[DetailRequest], bundles: pa.Table, pulsar_cluster: str) -> list[DrillTask]:
     """Requests for each broker; none for a bundle that nobody owns, or whose owner is not known.
 
     Args:
@@ -65,10 +65,10 @@ def tasks_of(wanted: Iterable[Wanted], bundles: pa.Table, pulsar_cluster: str) -
         bundles: The table `bundles`.
         pulsar_cluster: The cluster's own name.
     """
-    by_bundle: dict[str, list[Wanted]] = defaultdict(list)
+    by_bundle: dict[str, list[DetailRequest]] = defaultdict(list)
     for each in wanted:
         by_bundle[each.bundle].append(each)
-    by_owner: dict[str, list[Wanted]] = defaultdict(list)
+    by_owner: dict[str, list[DetailRequest]] = defaultdict(list)
     for row in bundles.select(["namespace", "bundle", "owner"]).to_pylist():
         if row["owner"] is not None:
             by_owner[row["owner"]] += by_bundle.get(f"{row['namespace']}/{row['bundle']}", [])

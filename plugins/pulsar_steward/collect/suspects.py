@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pulsar_steward.collect.arrow import SUSPECTS, Piece
+from pulsar_steward.collect.arrow import SUSPECTS, TableBatch
 from pulsar_steward.model.series import AGE, AGE_LIMIT, DELAYED_SERIES, SIZE_LIMIT
 from pulsar_steward.model.tables import BROKERS, METRICS, SUBSCRIPTIONS, TOPICS
 from pulsar_steward.snapshots.arrow import schema_of
@@ -54,7 +54,7 @@ _ROWS_AT_ONCE = 50_000
 """Rows that are collected before they are compared."""
 
 
-class Worst:
+class SuspectCollector:
     """The worst topics by each sign, among rows as they arrive.
 
     Persistent topics only; Pulsar's own and those of heartbeats are left out.
@@ -70,7 +70,7 @@ class Worst:
         self._kept: dict[str, list[pa.Table]] = {sign: [] for sign in SIGNS}
         self._shares = _Shares()
 
-    def sees(self, piece: Piece) -> None:
+    def sees(self, piece: TableBatch) -> None:
         """Takes rows of any table into account; a broker's rows come one after the other, its own row last."""
         if not self._most:
             return
@@ -93,14 +93,14 @@ class Worst:
                 told = rows.filter(pc.equal(rows["series"], series))
                 self._shares.add(series, _positive(told["topic"], told["value"]))
 
-    def found(self) -> Iterator[Piece]:
+    def found(self) -> Iterator[TableBatch]:
         """Yields rows of `SUSPECTS`."""
         self._keep_shares()
         for sign, tables in self._kept.items():
             if tables:
                 worst = _worst(tables, self._most)
                 columns = [pa.array([sign] * worst.num_rows), *(each.combine_chunks() for each in worst.columns)]
-                yield Piece(SUSPECTS, pa.RecordBatch.from_arrays(columns, schema=schema_of(SUSPECTS)))
+                yield TableBatch(SUSPECTS, pa.RecordBatch.from_arrays(columns, schema=schema_of(SUSPECTS)))
 
     def _keep_shares(self) -> None:
         for sign, shares in self._shares.taken().items():

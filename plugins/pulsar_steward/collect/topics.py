@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pulsar_steward.admin.statistics import ConsumerStatistics, SubscriptionStatistics, TopicStatistics
-    from pulsar_steward.collect.arrow import Piece
+    from pulsar_steward.collect.arrow import TableBatch
     from pulsar_steward.collect.recent import Recent
 
 
@@ -68,12 +68,12 @@ class TopicRows:
         self.sums.setdefault((namespace, bundle), BundleSum()).add(count, producers, consumers, *rates, backlog)
         self._add_subscriptions(namespace, topics)
 
-    def full(self) -> Iterator[Piece]:
+    def full(self) -> Iterator[TableBatch]:
         """Yields and removes all full batches."""
         for rows in (self._topics, self._subscriptions, self._clients):
             yield from rows.full()
 
-    def rest(self) -> Iterator[Piece]:
+    def rest(self) -> Iterator[TableBatch]:
         """Yields and removes all rows that are left."""
         for rows in (self._topics, self._subscriptions, self._clients):
             yield from rows.rest()

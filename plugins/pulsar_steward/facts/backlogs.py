@@ -2,7 +2,7 @@
 
 With `consumer_backlog_eviction`, at a check the broker skips what the slowest subscription has beyond nine tenths of
 the limit, then what the next one has, until none is over it; whole entries, and by their mean size (seen on 4.0.7,
-docs/findings.md).
+docs/pulsar-behaviour.md).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.model.setting import Setting
 
-NAMED = 10
+MAX_NAMED = 10
 """Topics that are named; there may be thousands."""
 
 
@@ -49,8 +49,8 @@ def loss_of(backlogs: Iterable[Backlog], limit_bytes: int) -> Loss:
     )
     losses = sorted(over, key=lambda each: (-each.bytes, each.topic))
     return Loss(
-        topics=tuple(losses[:NAMED]),
-        more=max(len(losses) - NAMED, 0),
+        topics=tuple(losses[:MAX_NAMED]),
+        more=max(len(losses) - MAX_NAMED, 0),
         messages=sum(each.messages or 0 for each in losses),
         bytes=sum(each.bytes for each in losses),
     )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PERSISTED_HOLES = "managedLedgerMaxUnackedRangesToPersist"
 TRACKER = "delayedDeliveryTrackerFactoryClassName"
 
-NAMED = 5
+MAX_NAMED = 5
 """Topics or subscriptions that are named; there may be thousands."""
 
 
@@ -57,9 +57,9 @@ class MoveRisks(msgspec.Struct, frozen=True, kw_only=True):
     """What a change of a bundle would set off.
 
     Attributes:
-        held: The worst topics whose producers could not come back, at most `NAMED`.
+        held: The worst topics whose producers could not come back, at most `MAX_NAMED`.
         held_count: How many there are.
-        holey: The worst subscriptions that would get acknowledged messages again, at most `NAMED`.
+        holey: The worst subscriptions that would get acknowledged messages again, at most `MAX_NAMED`.
         may_come_again: Over all of these.
         delayed_index_bytes: Of delayed messages' indexes in memory, for which the backlog is read again.
         unknown: What could not be known, in words; a guard whose question it is does not pass then.
@@ -161,9 +161,9 @@ def move_risks_of(
         key=lambda each: (-each.may_come_again, each.topic, each.subscription),
     )
     return MoveRisks(
-        held=tuple(held[:NAMED]),
+        held=tuple(held[:MAX_NAMED]),
         held_count=len(held),
-        holey=tuple(holey[:NAMED]),
+        holey=tuple(holey[:MAX_NAMED]),
         may_come_again=sum(each.may_come_again for each in holey),
         delayed_index_bytes=sum(topic.delayed_index_bytes for topic in topics) if around.index_in_memory else 0,
         unknown=tuple(unknown),

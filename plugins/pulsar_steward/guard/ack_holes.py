@@ -26,7 +26,7 @@ class AckHoles(BundleGuard):
         """Vetoes a step that would deliver more than `guards.most_redelivered_messages` a second time."""
         risks, most = facts.move_risks(change), policy.guards.most_redelivered_messages
         if not risks.holey:
-            return self.said("every subscription's ack holes fit what brokers persist", passed=True)
+            return self.result("every subscription's ack holes fit what brokers persist", passed=True)
         worst, again = risks.holey[0], risks.may_come_again
         passed = again <= most
         reason = (
@@ -34,4 +34,4 @@ class AckHoles(BundleGuard):
             f" {most:,} (policy key guards.most_redelivered_messages): {worst.subscription} of {worst.topic} has"
             f" {worst.holes:,} ack holes, more than are persisted"
         )
-        return self.said(reason, passed=passed)
+        return self.result(reason, passed=passed)

@@ -1,7 +1,7 @@
 """Guard: no topic is over an age quota the moment that it is set, and the quota is below the retention.
 
-Brokers compare no age quota with the retention (docs/findings.md, Quotas), and tell the age of a backlog only where
-such a quota is set already: so the owner of each topic with a backlog is asked for its oldest message right before.
+Brokers compare no age quota with the retention (docs/pulsar-behaviour.md, Quotas), and tell the age of a backlog only
+where such a quota is set already: so the owner of each topic with a backlog is asked for its oldest message first.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ class AgeRoom(SettingGuard):
         """Vetoes an age quota that a topic is over or nearly, or, right before the call, may be over."""
         quota = change.after
         if change.name is not SettingName.AGE_QUOTA or not isinstance(quota, BacklogQuota) or quota.limit_seconds <= 0:
-            return self.said("no age quota is set", passed=True)
+            return self.result("no age quota is set", passed=True)
         limit, retained = quota.limit_seconds, facts.retained_seconds(change)
         if retained is not None and limit >= retained:
             words = f"{seconds_in_words(limit)} is not below the retention of {seconds_in_words(retained)}"
-            return self.said(words, passed=False)
+            return self.result(words, passed=False)
         ages = facts.backlog_ages(change)
         if isinstance(ages, Unknown):
-            return self.said(ages.reason, passed=False)
+            return self.result(ages.reason, passed=False)
         percent = policy.backlog_quota_remedy.room_percent
         if ages.oldest_seconds > limit * (100 - percent) // 100:
             words = (
                 f"{_oldest(ages)}, the quota {seconds_in_words(limit)}, of which {percent} % have to be free ({KEY}):"
                 f" {quota.policy} would act at once"
             )
-            return self.said(words, passed=False)
+            return self.result(words, passed=False)
         if not ages.unknown:
-            return self.said(f"{_oldest(ages)}, of {seconds_in_words(limit)} less {percent} % ({KEY})", passed=True)
+            return self.result(f"{_oldest(ages)}, of {seconds_in_words(limit)} less {percent} % ({KEY})", passed=True)
         words = f"{_oldest(ages)}; of {ages.unknown:,} topics with a backlog its age is not known: {ages.why_unknown}"
-        return self.said(
+        return self.result(
             f"{words}; brokers are asked right before the call" if facts.planning else words, passed=facts.planning
         )
 

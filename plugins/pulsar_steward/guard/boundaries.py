@@ -24,4 +24,4 @@ class Boundaries(BundleGuard):
             reason = f"{change.namespace} has a bundle {change.bundle}"
         else:
             reason = f"{change.namespace} has no bundle {change.bundle} any more: it was divided otherwise"
-        return self.said(reason, passed=there)
+        return self.result(reason, passed=there)

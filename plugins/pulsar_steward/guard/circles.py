@@ -21,13 +21,13 @@ class Circles(BundleGuard):
 
     name = "circles"
     objection = Objection.REFUSED
-    stops_a_way_back = False
+    applies_to_rollbacks = False
 
     def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a step in a namespace of which a bundle was moved away and back within `guards.circle_minutes`."""
         minutes = f"{policy.guards.circle_minutes} minutes (policy key guards.circle_minutes)"
         circling = facts.circling(change.namespace)
         if not circling:
-            return self.said(f"no bundle of {change.namespace} moved in a circle within {minutes}", passed=True)
+            return self.result(f"no bundle of {change.namespace} moved in a circle within {minutes}", passed=True)
         reason = f"{circling[0]} of {change.namespace} was moved away and back within {minutes}"
-        return self.said(reason, passed=False)
+        return self.result(reason, passed=False)

@@ -29,4 +29,4 @@ class Clients(BundleGuard):
         passed = clients <= most
         compared = "at most" if passed else "more than"
         reason = f"{clients:,} clients would reconnect, {compared} {most:,} (policy key apply.most_clients_per_step)"
-        return self.said(reason, passed=passed)
+        return self.result(reason, passed=passed)

@@ -25,18 +25,18 @@ class Clocks(SettingGuard):
 
     name = "clocks"
     objection = Objection.REFUSED
-    stops_a_way_back = False
+    applies_to_rollbacks = False
 
     def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes an age limit where brokers' clocks differ by more than `guards.most_clock_difference_seconds`."""
         if change.name not in BY_AGE or change.after is None:
-            return self.said("no limit goes by age", passed=True)
+            return self.result("no limit goes by age", passed=True)
         apart, most = facts.clock_difference(), policy.guards.most_clock_difference_seconds
         if isinstance(apart, Unknown):
-            return self.said(apart.reason, passed=False)
+            return self.result(apart.reason, passed=False)
         passed = apart <= most * 1000
         reason = (
             f"brokers' clocks are {apart / 1000:,.1f} s apart, {'at most' if passed else 'more than'} {most} s"
             " (policy key guards.most_clock_difference_seconds)"
         )
-        return self.said(reason if passed else f"{reason}: have them follow one time server first", passed=passed)
+        return self.result(reason if passed else f"{reason}: have them follow one time server first", passed=passed)

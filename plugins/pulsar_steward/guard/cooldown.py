@@ -26,15 +26,15 @@ class Cooldown(BundleGuard):
 
     name = "cooldown"
     objection = Objection.REFUSED
-    stops_a_way_back = False
+    applies_to_rollbacks = False
 
     def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a step on a bundle that was moved within the cooldown."""
         moved_at = facts.moved_at(change)
         if moved_at is None:
-            return self.said("not moved lately", passed=True)
+            return self.result("not moved lately", passed=True)
         end = rest_ends(moved_at, policy)
         passed = facts.now >= end
         verb = "rested" if passed else "rests"
         reason = f"moved at {moved_at:%Y-%m-%d %H:%M:%S}, {verb} until {end:%Y-%m-%d %H:%M:%S} UTC"
-        return self.said(reason, passed=passed)
+        return self.result(reason, passed=passed)

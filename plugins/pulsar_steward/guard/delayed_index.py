@@ -32,4 +32,4 @@ class DelayedIndex(BundleGuard):
             f"{bytes_in_words(held)} of delayed messages' indexes are in memory alone, {compared}"
             f" {bytes_in_words(most)} (policy key guards.most_delayed_index_megabytes)"
         )
-        return self.said(reason if passed else f"{reason}: their backlogs would be read again", passed=passed)
+        return self.result(reason if passed else f"{reason}: their backlogs would be read again", passed=passed)

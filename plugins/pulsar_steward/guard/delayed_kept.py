@@ -27,14 +27,14 @@ class DelayedKept(SettingGuard):
     def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes what would take delayed messages away, and what might where these are not known."""
         if not concerns_delayed(change):
-            return self.said("it takes no message away, and none is too old for it", passed=True)
+            return self.result("it takes no message away, and none is too old for it", passed=True)
         delayed = facts.delayed_messages(change)
         if isinstance(delayed, Unknown):
-            return self.said(delayed.reason, passed=False)
+            return self.result(delayed.reason, passed=False)
         if delayed:
             fate = "could be lost" if change.takes_messages else "would grow too old, and stop their producers"
-            return self.said(f"{delayed:,} delayed messages of {change.holder} {fate}", passed=False)
-        return self.said(f"{change.holder} has no delayed messages", passed=True)
+            return self.result(f"{delayed:,} delayed messages of {change.holder} {fate}", passed=False)
+        return self.result(f"{change.holder} has no delayed messages", passed=True)
 
 
 def concerns_delayed(change: ChangeSetting) -> bool:

@@ -70,7 +70,7 @@ def guards_of(step: Step) -> tuple[Guard, ...]:
     return tuple(
         guard
         for guard in GUARDS
-        if isinstance(step.change, guard.applies_to) and (guard.stops_a_way_back or step.undoes is None)
+        if isinstance(step.change, guard.applies_to) and (guard.applies_to_rollbacks or step.undoes is None)
     )
 
 

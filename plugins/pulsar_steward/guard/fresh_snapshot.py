@@ -28,4 +28,4 @@ class FreshSnapshot(Guard):
             f" {'within' if passed else 'longer ago than'} {policy.guards.snapshot_valid_minutes:,} minutes"
             " (policy key guards.snapshot_valid_minutes)"
         )
-        return self.said(reason, passed=passed)
+        return self.result(reason, passed=passed)

@@ -28,13 +28,13 @@ class Guard(ABC):
         name: As approvals and outcomes name it.
         objection: What a veto means for the step.
         applies_to: Kinds of changes that it looks at.
-        stops_a_way_back: Whether it also looks at steps that take one back which was made before.
+        applies_to_rollbacks: Whether it also looks at steps that take one back which was made before.
     """
 
     name: ClassVar[str]
     objection: ClassVar[Objection]
     applies_to: ClassVar[tuple[type[Change], ...]] = (UnloadBundle, SplitBundle, ChangeSetting)
-    stops_a_way_back: ClassVar[bool] = True
+    applies_to_rollbacks: ClassVar[bool] = True
 
     @abstractmethod
     def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:
@@ -50,7 +50,7 @@ class Guard(ABC):
             LedgerError: If what the ledger has to tell cannot be read.
         """
 
-    def said(self, reason: str, *, passed: bool) -> GuardResult:
+    def result(self, reason: str, *, passed: bool) -> GuardResult:
         """The result, under this guard's name."""
         return GuardResult(guard=self.name, passed=passed, reason=reason)
 

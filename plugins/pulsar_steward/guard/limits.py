@@ -17,7 +17,7 @@ class Limits(Guard):
 
     name = "limits"
     objection = Objection.REFUSED
-    stops_a_way_back = False
+    applies_to_rollbacks = False
 
     def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes what is beyond `guards.most_changes_per_run` or `guards.most_changes_per_hour`."""
@@ -25,7 +25,7 @@ class Limits(Guard):
         of_run = f"change {facts.place_in_run:,} of its run, of {guards.most_changes_per_run:,}"
         of_hour = f"{made:,} changes in the last hour, of {guards.most_changes_per_hour:,}"
         if facts.place_in_run > guards.most_changes_per_run:
-            return self.said(f"{of_run} (policy key guards.most_changes_per_run)", passed=False)
+            return self.result(f"{of_run} (policy key guards.most_changes_per_run)", passed=False)
         if made >= guards.most_changes_per_hour:
-            return self.said(f"{of_hour} (policy key guards.most_changes_per_hour)", passed=False)
-        return self.said(f"{of_run}; {of_hour}", passed=True)
+            return self.result(f"{of_hour} (policy key guards.most_changes_per_hour)", passed=False)
+        return self.result(f"{of_run}; {of_hour}", passed=True)

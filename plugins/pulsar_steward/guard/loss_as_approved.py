@@ -30,18 +30,18 @@ class LossAsApproved(Guard):
         """Vetoes a quota that evicts more than was approved: a single message or byte, as none is to spare."""
         change = step.change
         if not isinstance(change, ChangeSetting) or not change.evicts_by_size:
-            return self.said("no size quota evicts", passed=True)
+            return self.result("no size quota evicts", passed=True)
         now = facts.eviction_loss(change)
         if isinstance(now, Unknown):
-            return self.said(now.reason, passed=False)
+            return self.result(now.reason, passed=False)
         agreed = step.loss if isinstance(step.loss, Loss) else Loss(messages=0)
         passed = now.bytes <= agreed.bytes and (now.messages or 0) <= (agreed.messages or 0)
         lost = _in_words(now)
         if passed:
-            return self.said(
+            return self.result(
                 f"{lost} would be lost at once, no more than the {_in_words(agreed)} of the plan", passed=True
             )
-        return self.said(
+        return self.result(
             f"{lost} would be lost at once, more than the {_in_words(agreed)} that were planned", passed=False
         )
 

@@ -28,4 +28,4 @@ class Owner(BundleGuard):
             reason = f"nobody owns it, not {expected}: the call would be answered and do nothing"
         else:
             reason = f"{owner} owns it, not {expected}"
-        return self.said(reason, passed=owner == expected)
+        return self.result(reason, passed=owner == expected)

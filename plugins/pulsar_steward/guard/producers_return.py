@@ -1,7 +1,7 @@
 """Guard: the producers of every topic of the bundle can come back.
 
 A move disconnects them, and a broker takes no producer of a topic that is over a `producer_*` quota: seen on 4.0.7
-(docs/findings.md, Quotas); operators lost a cluster's whole production that way (docs/knowledge.md B).
+(docs/pulsar-behaviour.md, Quotas); operators lost a cluster's whole production that way (docs/knowledge.md B).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class ProducersReturn(BundleGuard):
         """Vetoes a step on a bundle with a topic over a `producer_*` quota, or within the policy's margin of it."""
         risks, margin = facts.move_risks(change), policy.guards.quota_margin_percent
         if risks.unknown:
-            return self.said(f"not known: {'; '.join(risks.unknown)}", passed=False)
+            return self.result(f"not known: {'; '.join(risks.unknown)}", passed=False)
         key = "policy key guards.quota_margin_percent"
         if not risks.held_count:
-            return self.said(
+            return self.result(
                 f"no topic uses over {100 - margin} % of a quota that stops producers ({key})", passed=True
             )
         worst = risks.held[0]
@@ -38,4 +38,4 @@ class ProducersReturn(BundleGuard):
             f" {worst.used_percent} % of its quota ({worst.limit}), with {worst.producers:,} producers; {margin} % have"
             f" to be free ({key}). Drain the backlog or raise the quota first"
         )
-        return self.said(reason, passed=False)
+        return self.result(reason, passed=False)

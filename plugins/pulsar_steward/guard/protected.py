@@ -24,4 +24,4 @@ class Protected(Guard):
         passed = namespace not in policy.apply.protected_namespaces
         state = "is not" if passed else "is"
         reason = f"{namespace} {state} protected (policy key apply.protected_namespaces)"
-        return self.said(reason, passed=passed)
+        return self.result(reason, passed=passed)

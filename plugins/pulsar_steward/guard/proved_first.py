@@ -21,5 +21,5 @@ class ProvedFirst(Guard):
     def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes every step where another batch changed the cluster since the snapshot and was not proved."""
         if unproved := facts.unproved_batch():
-            return self.said(f"{unproved}: observe again", passed=False)
-        return self.said("all that Steward changed since the snapshot is proved", passed=True)
+            return self.result(f"{unproved}: observe again", passed=False)
+        return self.result("all that Steward changed since the snapshot is proved", passed=True)

@@ -1,7 +1,8 @@
 """Guard: no topic is over a size quota that stops producers the moment that it is set.
 
 Seen on 4.0.7: at the next check the broker cuts off the producers of such a topic, those that are connected too
-(docs/findings.md). What a quota that evicts would take away at once is another guard's question (`loss_as_approved`).
+(docs/pulsar-behaviour.md). What a quota that evicts would take away at once is another guard's question
+(`loss_as_approved`).
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ class QuotaRoom(SettingGuard):
         """Vetoes a `producer_*` size quota that a topic is over, or within `backlog_quota_remedy.room_percent` of."""
         quota = change.after
         if change.name is not SettingName.SIZE_QUOTA or not isinstance(quota, BacklogQuota) or quota.limit_bytes < 0:
-            return self.said("no size quota is set", passed=True)
+            return self.result("no size quota is set", passed=True)
         if quota.policy is QuotaPolicy.EVICT:
-            return self.said("the size quota stops no producer", passed=True)
+            return self.result("the size quota stops no producer", passed=True)
         largest = facts.largest_backlog(change)
         if isinstance(largest, Unknown):
-            return self.said(largest.reason, passed=False)
+            return self.result(largest.reason, passed=False)
         percent = policy.backlog_quota_remedy.room_percent
         most = quota.limit_bytes * (100 - percent) // 100
         passed = largest <= most
@@ -43,4 +44,4 @@ class QuotaRoom(SettingGuard):
             f" {bytes_in_words(quota.limit_bytes)}, of which {percent} % have to be free"
             " (policy key backlog_quota_remedy.room_percent)"
         )
-        return self.said(words if passed else f"{words}: {quota.policy} would act at once", passed=passed)
+        return self.result(words if passed else f"{words}: {quota.policy} would act at once", passed=passed)

@@ -21,15 +21,15 @@ class QuotasChecked(SettingGuard):
 
     name = "quotas_checked"
     objection = Objection.REFUSED
-    stops_a_way_back = False
+    applies_to_rollbacks = False
 
     def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes a quota where `backlogQuotaCheckEnabled` is false on a broker, or not known."""
         if not isinstance(change.after, BacklogQuota):
-            return self.said("no quota is set", passed=True)
+            return self.result("no quota is set", passed=True)
         checked = facts.quotas_are_checked()
         if isinstance(checked, Unknown):
-            return self.said(checked.reason, passed=False)
+            return self.result(checked.reason, passed=False)
         if checked:
-            return self.said("brokers check backlog quotas", passed=True)
-        return self.said(f"brokers do not check backlog quotas: {FIX}", passed=False)
+            return self.result("brokers check backlog quotas", passed=True)
+        return self.result(f"brokers do not check backlog quotas: {FIX}", passed=False)

@@ -25,7 +25,7 @@ class SameCluster(Guard):
             reason = (
                 "the plan does not say which Pulsar cluster it is for, as an earlier Steward made it: observe again"
             )
-            return self.said(reason, passed=False)
+            return self.result(reason, passed=False)
         if not planned.is_same(answers):
-            return self.said(f"Pulsar cluster {answers} answers, and the plan is for {planned}", passed=False)
-        return self.said(f"Pulsar cluster {answers} answers", passed=True)
+            return self.result(f"Pulsar cluster {answers} answers, and the plan is for {planned}", passed=False)
+        return self.result(f"Pulsar cluster {answers} answers", passed=True)

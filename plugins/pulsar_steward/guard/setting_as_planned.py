@@ -24,5 +24,5 @@ class SettingAsPlanned(SettingGuard):
         found = facts.setting(change)
         now, then = in_words(change.name, found), in_words(change.name, change.before)
         if found == change.before:
-            return self.said(f"the {change.name} of {change.holder} is {now}", passed=True)
-        return self.said(f"the {change.name} of {change.holder} is {now}, no longer {then}", passed=False)
+            return self.result(f"the {change.name} of {change.holder} is {now}", passed=True)
+        return self.result(f"the {change.name} of {change.holder} is {now}, no longer {then}", passed=False)

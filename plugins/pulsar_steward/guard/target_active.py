@@ -22,9 +22,9 @@ class TargetActive(BundleGuard):
     def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes a move to a broker that is away or has the bundle already; a split has no target."""
         if isinstance(change, SplitBundle):
-            return self.said("a split has no target", passed=True)
+            return self.result("a split has no target", passed=True)
         if not facts.is_active(change.target):
-            return self.said(f"{change.target} is not active or did not answer", passed=False)
+            return self.result(f"{change.target} is not active or did not answer", passed=False)
         if change.target == facts.owner(change):
-            return self.said(f"{change.target} owns it already", passed=False)
-        return self.said(f"{change.target} is active", passed=True)
+            return self.result(f"{change.target} owns it already", passed=False)
+        return self.result(f"{change.target} is active", passed=True)

@@ -22,13 +22,13 @@ class TargetAllowed(BundleGuard):
     def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a move to a draining or excluded broker; a split has no target."""
         if isinstance(change, SplitBundle):
-            return self.said("a split has no target", passed=True)
+            return self.result("a split has no target", passed=True)
         if change.target in policy.brokers.draining:
             reason = f"{change.target} is draining (policy key brokers.draining)"
-            return self.said(reason, passed=False)
+            return self.result(reason, passed=False)
         allowed = facts.allowed_brokers(change.namespace)
         if allowed is not None and change.target not in allowed:
             reason = f"an isolation policy keeps {change.namespace} from {change.target}"
-            return self.said(reason, passed=False)
+            return self.result(reason, passed=False)
         reason = f"{change.target} is not draining, and isolation policies leave it to {change.namespace}"
-        return self.said(reason, passed=True)
+        return self.result(reason, passed=True)

@@ -21,7 +21,7 @@ class WholeCluster(Guard):
     def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes every step while a listed broker does not answer, or a bookie takes no writes."""
         if silent := facts.silent_brokers():
-            return self.said(f"no answer from {', '.join(silent)}, which the cluster lists", passed=False)
+            return self.result(f"no answer from {', '.join(silent)}, which the cluster lists", passed=False)
         if read_only := facts.read_only_bookies():
-            return self.said(f"read-only bookies: {', '.join(read_only)}", passed=False)
-        return self.said("every listed broker answers, and no watched bookie is read-only", passed=True)
+            return self.result(f"read-only bookies: {', '.join(read_only)}", passed=False)
+        return self.result("every listed broker answers, and no watched bookie is read-only", passed=True)

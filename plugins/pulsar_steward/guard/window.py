@@ -23,19 +23,19 @@ class Window(Guard):
 
     name = "window"
     objection = Objection.REFUSED
-    stops_a_way_back = False
+    applies_to_rollbacks = False
 
     def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes every step outside all of `guards.windows`."""
         windows = policy.guards.windows
         if not windows:
-            return self.said("changes may be made at any time (policy key guards.windows)", passed=True)
+            return self.result("changes may be made at any time (policy key guards.windows)", passed=True)
         ends = [end for window in windows if (end := closes_at(window, facts.now)) > facts.now]
         if ends:
-            return self.said(f"a maintenance window is open until {max(ends):%Y-%m-%d %H:%M %Z}", passed=True)
+            return self.result(f"a maintenance window is open until {max(ends):%Y-%m-%d %H:%M %Z}", passed=True)
         opens = min(opens_at(window, facts.now) for window in windows)
         reason = f"no maintenance window is open; the next one opens at {opens:%Y-%m-%d %H:%M %Z}"
-        return self.said(f"{reason} (policy key guards.windows)", passed=facts.planning)
+        return self.result(f"{reason} (policy key guards.windows)", passed=facts.planning)
 
 
 def closes_at(window: WindowPolicy, now: datetime) -> datetime:

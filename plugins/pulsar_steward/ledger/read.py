@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pulsar_steward.ledger.chain import Head
     from pulsar_steward.ledger.halts import Halt
     from pulsar_steward.ledger.rows import Grant
-    from pulsar_steward.ledger.verify import Walked
+    from pulsar_steward.ledger.verify import VerifiedChain
 
 
 class LedgerReader:
@@ -260,7 +260,7 @@ class LedgerReader:
         """Halt in force for a cluster; None: it may be changed."""
         return halt_of(self._engine, cluster)
 
-    def require_untampered(self, plan_id: str, *, noted: Collection[Head] = ()) -> Walked:
+    def require_untampered(self, plan_id: str, *, noted: Collection[Head] = ()) -> VerifiedChain:
         """Checks that no row of the ledger was tampered with; see `pulsar_steward.ledger.verify`.
 
         Raises:
@@ -268,7 +268,7 @@ class LedgerReader:
         """
         return require_untampered(self._engine, plan_id, noted=noted)
 
-    def require_still_untampered(self, walked: Walked, tables_of_it: Collection[Table]) -> None:
+    def require_still_untampered(self, walked: VerifiedChain, tables_of_it: Collection[Table]) -> None:
         """Repeats the check some time later, by the rows added since.
 
         Raises:

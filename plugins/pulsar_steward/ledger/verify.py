@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement, Connection, Engine, RowMapping, Select, Table
 
-AT_ONCE = 1000
+ROWS_PER_QUERY = 1000
 KEYS_AT_ONCE = 200
 
 _NONE = Head(0, GENESIS)
@@ -52,7 +52,7 @@ class Tampering(msgspec.Struct, frozen=True, kw_only=True):
     words: str
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class IntegrityReport(msgspec.Struct, frozen=True, kw_only=True):
     """Result of a verification.
 
     Attributes:
@@ -66,7 +66,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     tampered: tuple[Tampering, ...]
 
 
-def verify_ledger(engine: Engine, *, noted: Collection[Head] = ()) -> Verdict:
+def verify_ledger(engine: Engine, *, noted: Collection[Head] = ()) -> IntegrityReport:
     """Compares every row with its link, and every link with the one before it.
 
     Args:
@@ -80,7 +80,7 @@ def verify_ledger(engine: Engine, *, noted: Collection[Head] = ()) -> Verdict:
         return _verdict(connection, list(_links(connection)), noted)
 
 
-def _verdict(connection: Connection, links: Sequence[Entry], noted: Collection[Head]) -> Verdict:
+def _verdict(connection: Connection, links: Sequence[Entry], noted: Collection[Head]) -> IntegrityReport:
     found = [*_broken_links(links), *_wrong_end(links, _head(connection))]
     found += [each for head in noted for each in _not_as_noted(links, head)]
     rows = 0
@@ -89,10 +89,10 @@ def _verdict(connection: Connection, links: Sequence[Entry], noted: Collection[H
         compared, wrong = _compared(connection, table, select(table), known)
         rows += compared
         found += wrong
-    return Verdict(head=_end(links), rows=rows, tampered=tuple(found))
+    return IntegrityReport(head=_end(links), rows=rows, tampered=tuple(found))
 
 
-class Walked(msgspec.Struct, frozen=True, kw_only=True):
+class VerifiedChain(msgspec.Struct, frozen=True, kw_only=True):
     """A chain that was verified up to its end at that time.
 
     Attributes:
@@ -106,7 +106,7 @@ class Walked(msgspec.Struct, frozen=True, kw_only=True):
     links: tuple[Entry, ...]
 
 
-def require_untampered(engine: Engine, plan_id: str, *, noted: Collection[Head] = ()) -> Walked:
+def require_untampered(engine: Engine, plan_id: str, *, noted: Collection[Head] = ()) -> VerifiedChain:
     """Checks that no row of the ledger was tampered with, not even one of another plan.
 
     Args:
@@ -123,10 +123,10 @@ def require_untampered(engine: Engine, plan_id: str, *, noted: Collection[Head] 
         verdict = _verdict(connection, links, noted)
     _refuse(verdict.tampered)
     kept = tuple(link for link in links if _concerns(link, plan_id))
-    return Walked(plan_id=plan_id, head=verdict.head, links=kept)
+    return VerifiedChain(plan_id=plan_id, head=verdict.head, links=kept)
 
 
-def require_still_untampered(engine: Engine, walked: Walked, tables: Collection[Table] = CHAINED) -> None:
+def require_still_untampered(engine: Engine, walked: VerifiedChain, tables: Collection[Table] = CHAINED) -> None:
     """Repeats the check some time later, by the rows added since: the chain's growth does not slow it down.
 
     It compares the rows of the plan and of tables without plans, and whatever was added since. Earlier rows of other
@@ -196,7 +196,7 @@ def _links(connection: Connection, *which: ColumnElement[bool]) -> Iterator[Entr
 
 
 def _rows(connection: Connection, query: Select[Any]) -> Iterator[RowMapping]:
-    yield from connection.execution_options(yield_per=AT_ONCE).execute(query).mappings()
+    yield from connection.execution_options(yield_per=ROWS_PER_QUERY).execute(query).mappings()
 
 
 def _head(connection: Connection) -> Head | None:
@@ -231,7 +231,7 @@ def _wrong_end(links: Sequence[Entry], head: Head | None) -> Iterator[Tampering]
         yield _of_link(damage, end.sequence, f"{words}: links were removed or added at its end")
 
 
-def _not_as_walked(links: Iterable[Entry], walked: Walked) -> Iterator[Tampering]:
+def _not_as_walked(links: Iterable[Entry], walked: VerifiedChain) -> Iterator[Tampering]:
     now = {link.sequence: link for link in links if link.sequence <= walked.head.sequence}
     then = {link.sequence: link for link in walked.links}
     for sequence in sorted({*now, *then}):

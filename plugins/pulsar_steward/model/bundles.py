@@ -20,7 +20,7 @@ FULL_RANGE = 0xFFFFFFFF
 """Last position of the hash space; the last bundle includes it, every other bundle excludes its upper boundary."""
 
 CALM_LOAD_MANAGER = "ModularLoadManager"
-"""Load manager under which no client reconnected for a split without unload on 4.0.7 (docs/findings.md).
+"""Load manager under which no client reconnected for a split without unload on 4.0.7 (docs/pulsar-behaviour.md).
 
 Others were not tried.
 """

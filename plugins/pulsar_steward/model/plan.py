@@ -54,7 +54,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     after: tuple[Placement, ...] = ()
 
     @property
-    def is_way_back(self) -> bool:
+    def is_rollback(self) -> bool:
         """True if it rolls back another batch."""
         return self.kind == ROLLBACK
 

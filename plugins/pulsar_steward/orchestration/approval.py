@@ -14,7 +14,7 @@ from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import AirflowSkipException
 
 from pulsar_steward.ledger.rows import Origin
-from pulsar_steward.orchestration.answers import (
+from pulsar_steward.orchestration.approval_response import (
     APPROVE,
     COMMENT,
     LOSS,
@@ -55,44 +55,46 @@ class ApproveBatch(HITLOperator):
 
     def execute(self, context: Context) -> None:
         """Records the approval request, and shows the plan's batch."""
-        from pulsar_steward.orchestration import batches, workshop  # noqa: PLC0415 - keeps the parsing of DAG files light
+        from pulsar_steward.orchestration import batches  # noqa: PLC0415 - keeps the parsing of DAG files light
+        from pulsar_steward.orchestration.context import open_context_of_plan  # noqa: PLC0415 - as above
         from pulsar_steward.report import approval  # noqa: PLC0415 - as above
 
         ref, requester, origin = batches.BatchRef.read(self.batch), requested_by(context), origin_of(context)
-        with workshop.open_workshop_of_plan(ref.plan_id, run_key(context)) as shop:
-            plan = shop.ledger.plan(ref.plan_id)
-            batch, policy = plan.batch(ref.batch_id), shop.policy.approval
-            asked = shop.question(plan, batch.batch_id, self.voice, requester, origin)
-            if self.voice > 1 and (policy.voices_for(batch.kind) < self.voice or asked.first is None):
+        with open_context_of_plan(ref.plan_id, run_key(context)) as task:
+            plan = task.ledger.plan(ref.plan_id)
+            batch, policy = plan.batch(ref.batch_id), task.policy.approval
+            asked = task.question(plan, batch.batch_id, self.voice, requester, origin)
+            if self.voice > 1 and (policy.approvals_required(batch.kind) < self.voice or asked.first is None):
                 raise AirflowSkipException("no second person has to be asked")
             self.subject = approval.subject(plan, batch, second=self.voice > 1)
-            self.body = approval.body(plan, batch, shop.policy, first=asked.first)
+            self.body = approval.body(plan, batch, task.policy, first=asked.first)
             self.params = _form(asked.steps, approval.labels(batch))
             self.assigned_users = [{"id": user, "name": user} for user in policy.users_for(batch.kind)] or None
             self.response_timeout = timedelta(minutes=policy.response_timeout_minutes)
-            shop.ledger_writer.record_request(
+            task.ledger_writer.record_request(
                 plan,
                 batch.batch_id,
-                shop.run,
-                shop.clock(),
+                task.run,
+                task.clock(),
                 voice=self.voice,
                 requested_by=requester,
                 origin=origin,
-                policy=shop.policy,
+                policy=task.policy,
             )
         super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, str]:
         """Records the answer, whatever it is; returns its decision for the log."""
-        from pulsar_steward.orchestration import batches, workshop  # noqa: PLC0415 - keeps the parsing of DAG files light
+        from pulsar_steward.orchestration import batches  # noqa: PLC0415 - keeps the parsing of DAG files light
+        from pulsar_steward.orchestration.context import open_context_of_plan  # noqa: PLC0415 - as above
         from pulsar_steward.outside_text import shown  # noqa: PLC0415 - as above
 
         ref = batches.BatchRef.read(self.batch)
-        with workshop.open_workshop_of_plan(ref.plan_id, run_key(context)) as shop:
-            plan = shop.ledger.plan(ref.plan_id)
-            asked = shop.question(plan, ref.batch_id, self.voice, requested_by(context), origin_of(context))
-            answer = interpret(event, asked, shop.policy.approval, shop.clock())
-            shop.journal.answer(answer)
+        with open_context_of_plan(ref.plan_id, run_key(context)) as task:
+            plan = task.ledger.plan(ref.plan_id)
+            asked = task.question(plan, ref.batch_id, self.voice, requested_by(context), origin_of(context))
+            answer = interpret(event, asked, task.policy.approval, task.clock())
+            task.journal.answer(answer)
             reason = shown(answer.reason)
             self.log.info("%s: %s: %s", ref.batch_id, answer.decision, reason)
             return {"decision": answer.decision.value, "reason": reason}

@@ -11,7 +11,7 @@ from pulsar_steward.apply.gate import answer_of
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.ledger.rows import Decision
-from pulsar_steward.orchestration.workshop import open_workshop_of_plan
+from pulsar_steward.orchestration.context import open_context_of_plan
 from pulsar_steward.outside_text import shown
 from pulsar_steward.report.outcome import BatchStory, story
 
@@ -57,21 +57,21 @@ def apply_batch(ref: BatchRef, run: str) -> tuple[StepOutcome, ...]:
     Raises:
         Refused: If nothing may be changed, with the reason.
     """
-    with open_workshop_of_plan(ref.plan_id, run) as shop, shop.bench() as bench:
-        return carry_out(bench, ref.plan_id, ref.batch_id)
+    with open_context_of_plan(ref.plan_id, run) as task, task.applying_here() as context:
+        return carry_out(context, ref.plan_id, ref.batch_id)
 
 
 def was_approved(ref: BatchRef, run: str) -> bool:
     """True if the ledger contains an approval of a batch by this run."""
-    with open_workshop_of_plan(ref.plan_id, run) as shop:
-        answer = answer_of(shop.ledger, ref.plan_id, ref.batch_id, run)
+    with open_context_of_plan(ref.plan_id, run) as task:
+        answer = answer_of(task.ledger, ref.plan_id, ref.batch_id, run)
         return answer is not None and answer.decision is Decision.APPROVED
 
 
 def verify_batch(ref: BatchRef, run: str) -> Proof:
     """Verifies the changes of a batch on the brokers."""
-    with open_workshop_of_plan(ref.plan_id, run) as shop, shop.bench() as bench:
-        return verify(bench, ref.plan_id, ref.batch_id)
+    with open_context_of_plan(ref.plan_id, run) as task, task.looking_here() as context:
+        return verify(context, ref.plan_id, ref.batch_id)
 
 
 def tell(refs: Sequence[BatchRef], run: str) -> tuple[str, tuple[str, ...]]:
@@ -86,14 +86,14 @@ def tell(refs: Sequence[BatchRef], run: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _story(ref: BatchRef, run: str) -> BatchStory:
-    with open_workshop_of_plan(ref.plan_id, run) as shop:
-        plan = shop.ledger.plan(ref.plan_id)
-        outcomes = shop.ledger.outcomes(ref.plan_id, ref.batch_id)
-        proofs = [proof for proof in shop.ledger.proofs(ref.plan_id) if proof.run == run]
+    with open_context_of_plan(ref.plan_id, run) as task:
+        plan = task.ledger.plan(ref.plan_id)
+        outcomes = task.ledger.outcomes(ref.plan_id, ref.batch_id)
+        proofs = [proof for proof in task.ledger.proofs(ref.plan_id) if proof.run == run]
         return BatchStory(
             plan=plan,
             batch=plan.batch(ref.batch_id),
-            answer=answer_of(shop.ledger, ref.plan_id, ref.batch_id, run),
+            answer=answer_of(task.ledger, ref.plan_id, ref.batch_id, run),
             outcomes=tuple(outcome for outcome in outcomes if outcome.run == run),
             proof=proofs[-1] if proofs else None,
         )

@@ -9,11 +9,11 @@ import msgspec
 
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.orchestration import home
+from pulsar_steward.orchestration.context import TaskContext, open_context
 from pulsar_steward.orchestration.publish import View, decide, standing_plans
-from pulsar_steward.orchestration.taken_back import taken_back_lately, without_taken_back
-from pulsar_steward.orchestration.workshop import Workshop, open_workshop
+from pulsar_steward.orchestration.rolled_back import rolled_back_lately, without_rolled_back
 from pulsar_steward.outside_text import shown
-from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.planners.from_snapshot import planning_facts_of
 from pulsar_steward.planners.moves import moves_before
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.snapshots.read import open_snapshot
@@ -61,35 +61,35 @@ def plan_snapshot(cluster: str, snapshot_uri: str, run: str) -> Planned:
     if meta.cluster != cluster:
         raise ConfigurationError(f"the snapshot {snapshot_uri} is of cluster {meta.cluster!r}, not {cluster!r}")
     _log_findings(snapshot, meta)
-    with open_workshop(cluster, run) as shop:
-        if busy := _changing(shop, meta.taken_at):
+    with open_context(cluster, run) as task:
+        if busy := _changing(task, meta.taken_at):
             return Planned(plan_id=None, reason=shown(busy))
-        moves = moves_before(shop.ledger, cluster, meta.taken_at, shop.policy)
-        now = shop.clock()
-        made = make_plan(scene_of(snapshot, shop.policy, moves))
-        plan = without_taken_back(made, taken_back_lately(shop.ledger, cluster, shop.policy.approval, now))
+        moves = moves_before(task.ledger, cluster, meta.taken_at, task.policy)
+        now = task.clock()
+        made = make_plan(planning_facts_of(snapshot, task.policy, moves))
+        plan = without_rolled_back(made, rolled_back_lately(task.ledger, cluster, task.policy.approval, now))
         for note in plan.notes:
             log.info("note: %s", note)
         view = View.PARTIAL if meta.unread else View.COMPLETE
-        standing = standing_plans(shop.ledger, cluster, shop.policy, now)
-        publication = decide(plan, view, standing, shop.policy.approval, now)
-        return _recorded(shop, plan, publication, now)
+        standing = standing_plans(task.ledger, cluster, task.policy, now)
+        publication = decide(plan, view, standing, task.policy.approval, now)
+        return _recorded(task, plan, publication, now)
 
 
-def _recorded(shop: Workshop, plan: Plan, publication: Publication, now: datetime) -> Planned:
+def _recorded(task: TaskContext, plan: Plan, publication: Publication, now: datetime) -> Planned:
     if publication.record:
-        shop.ledger_writer.record_plan(plan, now, supersede=publication.supersede, policy=shop.policy)
+        task.ledger_writer.record_plan(plan, now, supersede=publication.supersede, policy=task.policy)
     for older in publication.supersede:
         log.info("plan %s is superseded by %s", older, plan.plan_id)
     return Planned(plan_id=plan.plan_id if publication.ask else None, reason=shown(publication.reason))
 
 
-def _changing(shop: Workshop, taken_at: datetime) -> str | None:
+def _changing(task: TaskContext, taken_at: datetime) -> str | None:
     """Reason why a snapshot may show a cluster in the middle of a change, or None."""
-    lease = shop.ledger.lease(shop.cluster)
-    if lease is not None and lease.expires_at > shop.clock():
+    lease = task.ledger.lease(task.cluster)
+    if lease is not None and lease.expires_at > task.clock():
         return f"{lease.holder} is changing the cluster: the next observation will see what came of it"
-    if shop.ledger.changes_since(shop.cluster, taken_at):
+    if task.ledger.changes_since(task.cluster, taken_at):
         return "the cluster was changed while it was observed: the next observation will see it whole"
     return None
 

@@ -9,7 +9,7 @@ import msgspec
 from pulsar_steward.apply.rehearse import rehearse
 from pulsar_steward.errors import ConfigurationError, NotInLedger, Refused
 from pulsar_steward.orchestration.batches import BatchRef
-from pulsar_steward.orchestration.workshop import Workshop, open_workshop
+from pulsar_steward.orchestration.context import TaskContext, open_context
 from pulsar_steward.outside_text import shown
 
 if TYPE_CHECKING:
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
     from pulsar_steward.model.plan import Plan
 
-MOST_BATCHES = 1000
+MAX_BATCHES = 1000
 """Airflow expands a task at most 1,024 times (``[core] max_map_length``)."""
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class RemediateParams(msgspec.Struct, frozen=True, kw_only=True):
     """The parameters of a run.
 
     Attributes:
@@ -35,7 +35,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     kinds: tuple[str, ...] = ()
 
 
-def wanted_by(params: Mapping[str, Any], published: Iterable[Mapping[str, Any]]) -> tuple[Wanted, ...]:
+def wanted_by(params: Mapping[str, Any], published: Iterable[Mapping[str, Any]]) -> tuple[RemediateParams, ...]:
     """Plans that a run is about: those whose publication triggered it, the newest of each cluster, or its parameters.
 
     Args:
@@ -45,11 +45,13 @@ def wanted_by(params: Mapping[str, Any], published: Iterable[Mapping[str, Any]])
     newest = {event["cluster"]: event["plan_id"] for event in published if "plan_id" in event}
     kinds = tuple(params.get("kinds") or ())
     if newest:
-        return tuple(Wanted(cluster=name, plan_id=plan_id, kinds=kinds) for name, plan_id in sorted(newest.items()))
-    return (Wanted(cluster=params["cluster"], plan_id=params.get("plan_id") or None, kinds=kinds),)
+        return tuple(
+            RemediateParams(cluster=name, plan_id=plan_id, kinds=kinds) for name, plan_id in sorted(newest.items())
+        )
+    return (RemediateParams(cluster=params["cluster"], plan_id=params.get("plan_id") or None, kinds=kinds),)
 
 
-def choose(wanted: Sequence[Wanted], run: str) -> list[dict[str, str]]:
+def choose(wanted: Sequence[RemediateParams], run: str) -> list[dict[str, str]]:
     """Batches to request approval for, most urgent first.
 
     Raises:
@@ -58,40 +60,40 @@ def choose(wanted: Sequence[Wanted], run: str) -> list[dict[str, str]]:
         ConfigurationError: If there are more batches than Airflow can expand in one run.
     """
     chosen = [msgspec.to_builtins(ref) for each in wanted for ref in _refs(each, run)]
-    if len(chosen) > MOST_BATCHES:
-        raise ConfigurationError(f"{len(chosen)} batches in one run, more than {MOST_BATCHES}: choose by `kinds`")
+    if len(chosen) > MAX_BATCHES:
+        raise ConfigurationError(f"{len(chosen)} batches in one run, more than {MAX_BATCHES}: choose by `kinds`")
     return chosen
 
 
-def dry_run(wanted: Sequence[Wanted], run: str) -> str:
+def dry_run(wanted: Sequence[RemediateParams], run: str) -> str:
     """Text of the calls that would be made on the live clusters now; recorded in the ledger, changes nothing."""
     texts = []
     for each in wanted:
-        with open_workshop(each.cluster, run) as shop, shop.look() as look:
-            plan = _plan(shop, each)
+        with open_context(each.cluster, run) as task, task.live_reader() as look:
+            plan = _plan(task, each)
             batches = [batch for batch in plan.batches if not each.kinds or batch.kind in each.kinds]
-            text = "\n\n".join(rehearse(look, shop.ledger, plan, batch, shop.policy, shop.clock) for batch in batches)
+            text = "\n\n".join(rehearse(look, task.ledger, plan, batch, task.policy, task.clock) for batch in batches)
             text = text or shown(f"plan {plan.plan_id} changes nothing: {'; '.join(plan.notes)}")
-            shop.ledger_writer.record_dry_run(plan.plan_id, run, text, shop.clock())
+            task.ledger_writer.record_dry_run(plan.plan_id, run, text, task.clock())
             texts.append(text)
     return "\n\n".join(texts)
 
 
-def _refs(wanted: Wanted, run: str) -> list[BatchRef]:
-    with open_workshop(wanted.cluster, run) as shop:
-        plan = _plan(shop, wanted)
+def _refs(wanted: RemediateParams, run: str) -> list[BatchRef]:
+    with open_context(wanted.cluster, run) as task:
+        plan = _plan(task, wanted)
         return [BatchRef.of(plan, batch) for batch in plan.batches if not wanted.kinds or batch.kind in wanted.kinds]
 
 
-def _plan(shop: Workshop, wanted: Wanted) -> Plan:
+def _plan(task: TaskContext, wanted: RemediateParams) -> Plan:
     if wanted.plan_id is None:
-        rows = shop.ledger.plans(wanted.cluster, limit=1, ways_back=False)
+        rows = task.ledger.plans(wanted.cluster, limit=1, ways_back=False)
         if not rows:
             raise NotInLedger(f"the ledger holds no plan for cluster {wanted.cluster!r}: run pulsar_observe first")
-        return shop.ledger.plan(rows[0].plan_id)
-    row = shop.ledger.plan_row(wanted.plan_id)
+        return task.ledger.plan(rows[0].plan_id)
+    row = task.ledger.plan_row(wanted.plan_id)
     if row.cluster != wanted.cluster:
         raise Refused(f"plan {row.plan_id} is for cluster {row.cluster!r}, not {wanted.cluster!r}")
     if row.superseded_by is not None:
         raise Refused(f"plan {row.plan_id} is superseded by the newer plan {row.superseded_by}: ask about that one")
-    return shop.ledger.plan(row.plan_id)
+    return task.ledger.plan(row.plan_id)

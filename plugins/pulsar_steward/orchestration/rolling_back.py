@@ -10,10 +10,10 @@ import msgspec
 
 from pulsar_steward.apply.applied import applied_batches, choose_applied
 from pulsar_steward.apply.rehearse import rehearse
-from pulsar_steward.apply.rollback import way_back
+from pulsar_steward.apply.rollback import rollback_plan
 from pulsar_steward.errors import Refused
 from pulsar_steward.orchestration.batches import BatchRef
-from pulsar_steward.orchestration.workshop import Workshop, open_workshop
+from pulsar_steward.orchestration.context import TaskContext, open_context
 from pulsar_steward.outside_text import shown
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class RollbackParams(msgspec.Struct, frozen=True, kw_only=True):
     """The parameters of a run.
 
     Attributes:
@@ -39,14 +39,14 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     batch_id: str | None
 
 
-def wanted_by(params: Mapping[str, Any]) -> Wanted:
+def wanted_by(params: Mapping[str, Any]) -> RollbackParams:
     """Parameters of a run; an empty name counts as none."""
-    return Wanted(
+    return RollbackParams(
         cluster=params["cluster"], plan_id=params.get("plan_id") or None, batch_id=params.get("batch_id") or None
     )
 
 
-def choose(wanted: Wanted, run: str) -> list[dict[str, str]]:
+def choose(wanted: RollbackParams, run: str) -> list[dict[str, str]]:
     """Records the plan of the rollback, and returns its batch to request approval for.
 
     An older, open rollback of the same steps is superseded: it was made from an earlier state of the cluster.
@@ -55,47 +55,47 @@ def choose(wanted: Wanted, run: str) -> list[dict[str, str]]:
         NotInLedger: If there is no such plan.
         Refused: If no such batch was carried out, nothing of it can be rolled back, or the cluster is being changed.
     """
-    with _prepared(wanted, run) as (shop, _, plan):
-        shop.ledger_writer.record_plan(plan, shop.clock(), supersede=_same_way_back(shop, plan), policy=shop.policy)
+    with _prepared(wanted, run) as (task, _, plan):
+        task.ledger_writer.record_plan(plan, task.clock(), supersede=_same_rollback(task, plan), policy=task.policy)
         return [msgspec.to_builtins(BatchRef.of(plan, batch)) for batch in plan.batches]
 
 
-def dry_run(wanted: Wanted, run: str) -> str:
+def dry_run(wanted: RollbackParams, run: str) -> str:
     """Text of the calls that a rollback would make now, and of what stays; recorded in the ledger, changes nothing.
 
     Raises:
         NotInLedger: If there is no such plan.
         Refused: If no such batch was carried out, nothing of it can be rolled back, or the cluster is being changed.
     """
-    with _prepared(wanted, run) as (shop, look, plan):
-        parts = [rehearse(look, shop.ledger, plan, batch, shop.policy, shop.clock) for batch in plan.batches]
+    with _prepared(wanted, run) as (task, look, plan):
+        parts = [rehearse(look, task.ledger, plan, batch, task.policy, task.clock) for batch in plan.batches]
         text = "\n".join([*parts, *(shown(f"  not taken back: {note}") for note in plan.notes)])
-        shop.ledger_writer.record_plan(plan, shop.clock(), policy=shop.policy)
-        shop.ledger_writer.record_dry_run(plan.plan_id, run, text, shop.clock())
+        task.ledger_writer.record_plan(plan, task.clock(), policy=task.policy)
+        task.ledger_writer.record_dry_run(plan.plan_id, run, text, task.clock())
         return text
 
 
 @contextmanager
-def _prepared(wanted: Wanted, run: str) -> Iterator[tuple[Workshop, LiveReader, Plan]]:
-    with open_workshop(wanted.cluster, run) as shop, shop.look() as look:
-        for each in applied_batches(shop.ledger, wanted.cluster):
+def _prepared(wanted: RollbackParams, run: str) -> Iterator[tuple[TaskContext, LiveReader, Plan]]:
+    with open_context(wanted.cluster, run) as task, task.live_reader() as look:
+        for each in applied_batches(task.ledger, wanted.cluster):
             log.info("carried out: %s", each.words)
-        lease = shop.ledger.lease(wanted.cluster)
-        if lease is not None and lease.expires_at > shop.clock():
+        lease = task.ledger.lease(wanted.cluster)
+        if lease is not None and lease.expires_at > task.clock():
             raise Refused(f"{lease.holder} is changing cluster {wanted.cluster}: take back once it is done")
-        applied = choose_applied(shop.ledger, wanted.cluster, wanted.plan_id, wanted.batch_id, noted=shop.noted)
-        plan = way_back(shop.ledger, look, shop.policy, applied, shop.clock())
+        applied = choose_applied(task.ledger, wanted.cluster, wanted.plan_id, wanted.batch_id, noted=task.noted)
+        plan = rollback_plan(task.ledger, look, task.policy, applied, task.clock())
         for note in plan.notes:
             log.warning("not taken back: %s", note)
-        yield shop, look, plan
+        yield task, look, plan
 
 
-def _same_way_back(shop: Workshop, plan: Plan) -> tuple[str, ...]:
+def _same_rollback(task: TaskContext, plan: Plan) -> tuple[str, ...]:
     """Earlier plans that roll back one of the same steps."""
     steps = _undone(plan)
-    rows = shop.ledger.plans(shop.cluster, ways_back=True)
+    rows = task.ledger.plans(task.cluster, ways_back=True)
     older = [row.plan_id for row in rows if row.superseded_by is None and row.plan_id != plan.plan_id]
-    return tuple(plan_id for plan_id in older if steps & _undone(shop.ledger.plan(plan_id)))
+    return tuple(plan_id for plan_id in older if steps & _undone(task.ledger.plan(plan_id)))
 
 
 def _undone(plan: Plan) -> frozenset[str | None]:

@@ -1,4 +1,4 @@
-"""The scene that planners are given, from a finished and diagnosed snapshot."""
+"""The planning that planners are given, from a finished and diagnosed snapshot."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.planners.bundles.from_snapshot import bundle_facts
-from pulsar_steward.planners.scene import BrokerFact, Scene, TcBundle
+from pulsar_steward.planners.planning_facts import BrokerFact, PlanningFacts, TcBundle
 from pulsar_steward.planners.settings.from_snapshot import (
     clocks_differ_milliseconds,
     defaults_of,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pulsar_steward.snapshots.read import Snapshot
 
 
-def scene_of(snapshot: Snapshot, policy: Policy, moves: Moves) -> Scene:
+def planning_facts_of(snapshot: Snapshot, policy: Policy, moves: Moves) -> PlanningFacts:
     """What a snapshot shows of what planners look at.
 
     Args:
@@ -35,7 +35,7 @@ def scene_of(snapshot: Snapshot, policy: Policy, moves: Moves) -> Scene:
     """
     meta = snapshot.meta()
     system, findings, defaults = snapshot.namespace(TC_NAMESPACE), snapshot.findings(), defaults_of(snapshot)
-    return Scene(
+    return PlanningFacts(
         cluster=meta.cluster,
         snapshot_id=meta.snapshot_id,
         taken_at=meta.taken_at,

@@ -12,22 +12,22 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pulsar_steward.model.plan import Batch
-    from pulsar_steward.planners.scene import Proposal, Scene
+    from pulsar_steward.planners.planning_facts import PlanningFacts, Proposal
 
 FIRST_KIND = "tc_balance"
 """Coordinators are balanced before business bundles, so that the two do not undo each other (docs/knowledge.md A)."""
 
 
-def assemble(scene: Scene, proposals: Sequence[Proposal]) -> Plan:
-    """The plan of a scene: batches by urgency, numbered from ``b1``; notes in the planners' order, each once."""
+def assemble(planning: PlanningFacts, proposals: Sequence[Proposal]) -> Plan:
+    """The plan of a planning: batches by urgency, numbered from ``b1``; notes in the planners' order, each once."""
     batches = sorted((batch for proposal in proposals for batch in proposal.batches if batch.steps), key=_urgency)
     notes = dict.fromkeys(note for proposal in proposals for note in proposal.notes)
     return Plan(
-        cluster=scene.cluster,
-        snapshot_id=scene.snapshot_id,
-        taken_at=scene.taken_at,
-        pulsar_cluster=scene.pulsar_cluster,
-        policy_digest=scene.policy.digest,
+        cluster=planning.cluster,
+        snapshot_id=planning.snapshot_id,
+        taken_at=planning.taken_at,
+        pulsar_cluster=planning.pulsar_cluster,
+        policy_digest=planning.policy.digest,
         batches=tuple(renumbered(batch, batch_id(number)) for number, batch in enumerate(batches, start=1)),
         notes=tuple(notes),
     )

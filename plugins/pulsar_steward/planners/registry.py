@@ -10,8 +10,8 @@ import msgspec
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.planners import tc_balance
 from pulsar_steward.planners.bundles import balance, split
+from pulsar_steward.planners.planning_facts import PlanningFacts, Proposal
 from pulsar_steward.planners.rank import assemble
-from pulsar_steward.planners.scene import Proposal, Scene
 from pulsar_steward.planners.settings.propose import propose as propose_settings
 
 if TYPE_CHECKING:
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
     from pulsar_steward.model.plan import Plan
 
-Planner = Callable[[Scene], Proposal]
-"""A pure function: the same scene gives the same proposal."""
+Planner = Callable[[PlanningFacts], Proposal]
+"""A pure function: the same planning gives the same proposal."""
 
 PLANNERS: tuple[Planner, ...] = (tc_balance.propose, split.propose, balance.propose, propose_settings)
 """In this order: each is told of which namespaces those before it change bundles."""
 
 
-def make_plan(scene: Scene) -> Plan:
+def make_plan(planning: PlanningFacts) -> Plan:
     """What is proposed for a cluster, all planners together; no two of them move or split bundles of one namespace."""
     proposals: list[Proposal] = []
     for propose in PLANNERS:
-        claimed = scene.claimed | claimed_by(proposals)
-        proposals.append(propose(msgspec.structs.replace(scene, claimed=claimed)))
-    return assemble(scene, proposals)
+        claimed = planning.claimed | claimed_by(proposals)
+        proposals.append(propose(msgspec.structs.replace(planning, claimed=claimed)))
+    return assemble(planning, proposals)
 
 
 def claimed_by(proposals: Iterable[Proposal]) -> frozenset[str]:

@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from pulsar_steward.model.loss import Loss
     from pulsar_steward.model.setting import Setting
     from pulsar_steward.model.step import BundleChange, GuardResult, Step
-    from pulsar_steward.planners.scene import Scene
+    from pulsar_steward.planners.planning_facts import PlanningFacts
 
 
 def guarded(
     step: Step,
-    scene: Scene,
+    planning: PlanningFacts,
     *,
     place_in_run: int = 1,
     whole: str | None = None,
@@ -50,14 +50,14 @@ def guarded(
 
     Args:
         step: The step.
-        scene: The snapshot.
+        planning: The snapshot.
         place_in_run: Which change of its batch it is, from 1.
         whole: The range, in the snapshot, of the bundle that it changes, where that is only a part of it by then.
         holder: What the snapshot tells of the namespace or topic whose setting it changes.
         retention: What is kept there by then.
     """
-    facts = SnapshotFacts(scene, step, place_in_run=place_in_run, whole=whole, holder=holder, retention=retention)
-    return msgspec.structs.replace(step, guards=evaluate(step, facts, scene.policy))
+    facts = SnapshotFacts(planning, step, place_in_run=place_in_run, whole=whole, holder=holder, retention=retention)
+    return msgspec.structs.replace(step, guards=evaluate(step, facts, planning.policy))
 
 
 def vetoes(step: Step) -> list[GuardResult]:
@@ -74,7 +74,7 @@ class SnapshotFacts(ClusterFacts):
 
     def __init__(
         self,
-        scene: Scene,
+        planning: PlanningFacts,
         step: Step,
         *,
         place_in_run: int = 1,
@@ -82,7 +82,7 @@ class SnapshotFacts(ClusterFacts):
         holder: NamespaceFact | TopicFact | None = None,
         retention: Setting | None = None,
     ) -> None:
-        self._scene = scene
+        self._scene = planning
         self._clients = step.touched.clients
         self._place_in_run = place_in_run
         self._whole = whole
@@ -175,13 +175,13 @@ class SnapshotFacts(ClusterFacts):
 
     def move_risks(self, change: BundleChange) -> MoveRisks:
         """Of the topics of the bundle, or of the part of it."""
-        scene, whole = self._scene, self._whole or change.bundle
-        told = scene.bundles.risks
+        planning, whole = self._scene, self._whole or change.bundle
+        told = planning.bundles.risks
         figures = told.figures.get(f"{change.namespace}/{whole}", ())
         if change.bundle != whole and figures:
             wanted = BundleRange.parse(change.bundle)
             figures = tuple(each for each in figures if position_of(each.topic) in wanted)
-        return move_risks_of(figures, told.around.get(change.namespace, Surroundings()), scene.policy.guards)
+        return move_risks_of(figures, told.around.get(change.namespace, Surroundings()), planning.policy.guards)
 
     # -- a setting
 

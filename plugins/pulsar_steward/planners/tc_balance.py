@@ -9,8 +9,8 @@ from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.numbering import batch_id
 from pulsar_steward.model.plan import Batch, Placement
-from pulsar_steward.planners.scene import Proposal, Scene
-from pulsar_steward.planners.tc_placement import Board
+from pulsar_steward.planners.planning_facts import PlanningFacts, Proposal
+from pulsar_steward.planners.tc_placement import CoordinatorAssignment
 from pulsar_steward.planners.tc_search import WORTH_A_MOVE, even_out
 from pulsar_steward.planners.tc_steps import steps_towards
 from pulsar_steward.planners.tc_survey import Survey, survey
@@ -29,20 +29,20 @@ BY_METADATA_STORE = (
 )
 
 
-def propose(scene: Scene) -> Proposal:
+def propose(planning: PlanningFacts) -> Proposal:
     """One batch that evens out the coordinators, where they are skewed enough to warn of and all of them were seen."""
-    if not scene.tcs_by_bundle:
+    if not planning.tcs_by_bundle:
         return Proposal(notes=(BY_METADATA_STORE,))
-    if missing := _missing(scene):
+    if missing := _missing(planning):
         partial = (
             "Transaction coordinators: nothing is proposed, as the snapshot is partial and where they are cannot be"
             f" known without {', '.join(missing)}."
         )
         return Proposal(notes=(partial,))
-    findings = _findings(scene)
+    findings = _findings(planning)
     if not findings:
         return Proposal()
-    needed = scene.policy.plan.standing_snapshots
+    needed = planning.policy.plan.standing_snapshots
     standing = tuple(finding for finding in findings if finding.snapshots_in_a_row >= needed)
     if not standing:
         stood = max(finding.snapshots_in_a_row for finding in findings)
@@ -51,36 +51,36 @@ def propose(scene: Scene) -> Proposal:
             " snapshots in a row that the policy asks for (plan.standing_snapshots)."
         )
         return Proposal(notes=(young,))
-    return _balance(scene, standing)
+    return _balance(planning, standing)
 
 
-def _missing(scene: Scene) -> tuple[str, ...]:
+def _missing(planning: PlanningFacts) -> tuple[str, ...]:
     """What was not read that coordinators may be on: any broker, and their own namespace; others do not matter."""
-    unread = {name for name in scene.unread if "/" not in name or name == TC_NAMESPACE}
-    unread.update(fact.broker for fact in scene.brokers if not fact.read)
+    unread = {name for name in planning.unread if "/" not in name or name == TC_NAMESPACE}
+    unread.update(fact.broker for fact in planning.brokers if not fact.read)
     return tuple(sorted(unread))
 
 
-def _findings(scene: Scene) -> tuple[Finding, ...]:
+def _findings(planning: PlanningFacts) -> tuple[Finding, ...]:
     return tuple(
         finding
-        for finding in scene.findings
+        for finding in planning.findings
         if finding.check_id == TC_SKEW.check_id and finding.severity.rank >= Severity.WARNING.rank
     )
 
 
-def _balance(scene: Scene, findings: tuple[Finding, ...]) -> Proposal:
-    before = survey(scene)
+def _balance(planning: PlanningFacts, findings: tuple[Finding, ...]) -> Proposal:
+    before = survey(planning)
     if not before.targets:
         none_may = (
             f"Transaction coordinators: nothing is proposed, as every broker is draining or kept from {TC_NAMESPACE}"
             " by an isolation policy."
         )
         return Proposal(notes=(none_may, *before.notes))
-    board = Board(before.loads, before.targets, before.movable)
+    board = CoordinatorAssignment(before.loads, before.targets, before.movable)
     spread = board.spread
     even_out(board)
-    steps = steps_towards(board, before, scene, batch_id(1))
+    steps = steps_towards(board, before, planning, batch_id(1))
     notes = (*_note_on_rest(board, planned=bool(steps)), *before.notes)
     if not steps:
         return Proposal(notes=notes)
@@ -108,7 +108,7 @@ def _placements(loads: Mapping[str, int]) -> tuple[Placement, ...]:
     return tuple(Placement(broker, count) for broker, count in sorted(loads.items()))
 
 
-def _note_on_rest(board: Board, *, planned: bool) -> tuple[str, ...]:
+def _note_on_rest(board: CoordinatorAssignment, *, planned: bool) -> tuple[str, ...]:
     """Why no more than this is proposed; nothing to say where the plan reaches an even placement."""
     most = f"{board.fullest} has {board.loads[board.fullest]}"
     fewest = f"{board.emptiest} has {board.loads[board.emptiest]}"

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.planners.tc_pieces import Piece
+from pulsar_steward.planners.tc_parts import CoordinatorPart
 from pulsar_steward.planners.tc_placement import gain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pulsar_steward.planners.tc_placement import Board
+    from pulsar_steward.planners.tc_placement import CoordinatorAssignment
 
 
 class Move(msgspec.Struct, frozen=True):
@@ -29,13 +29,13 @@ class Move(msgspec.Struct, frozen=True):
         target_load: Coordinators on the target before the move.
     """
 
-    piece: Piece
+    piece: CoordinatorPart
     target: str
     source_load: int
     target_load: int
 
 
-def moves_in_order(loads: Mapping[str, int], board: Board) -> Iterator[Move]:
+def moves_in_order(loads: Mapping[str, int], board: CoordinatorAssignment) -> Iterator[Move]:
     """Each piece that ends elsewhere than at home, once.
 
     Args:
@@ -55,9 +55,9 @@ def moves_in_order(loads: Mapping[str, int], board: Board) -> Iterator[Move]:
         now[target] += len(piece.coordinators)
 
 
-def _waiting(board: Board) -> dict[tuple[str, str], list[Piece]]:
+def _waiting(board: CoordinatorAssignment) -> dict[tuple[str, str], list[CoordinatorPart]]:
     """Pieces by source and target, the heaviest last."""
-    waiting: defaultdict[tuple[str, str], list[Piece]] = defaultdict(list)
+    waiting: defaultdict[tuple[str, str], list[CoordinatorPart]] = defaultdict(list)
     for rank in sorted(board.where):
         piece, target = board.pieces[rank], board.where[rank]
         if target != piece.home:
@@ -65,6 +65,6 @@ def _waiting(board: Board) -> dict[tuple[str, str], list[Piece]]:
     return dict(waiting)
 
 
-def _gain_of(piece: Piece, loads: Mapping[str, int], way: tuple[str, str]) -> int:
+def _gain_of(piece: CoordinatorPart, loads: Mapping[str, int], way: tuple[str, str]) -> int:
     source, target = way
     return gain(len(piece.coordinators), loads[source] - loads[target])

@@ -6,7 +6,7 @@ from bisect import bisect_left, insort
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from pulsar_steward.planners.tc_pieces import Piece, Rank, Split, split_of
+from pulsar_steward.planners.tc_parts import CoordinatorPart, Rank, Split, split_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _COUNT = itemgetter(0)
 
 
-class Board:
+class CoordinatorAssignment:
     """Brokers and the movable pieces on them. Pieces that must stay only count in `loads`.
 
     Attributes:
@@ -24,7 +24,7 @@ class Board:
         splits: In the order in which they were made.
     """
 
-    def __init__(self, loads: Mapping[str, int], targets: Collection[str], pieces: Iterable[Piece]) -> None:
+    def __init__(self, loads: Mapping[str, int], targets: Collection[str], pieces: Iterable[CoordinatorPart]) -> None:
         self.loads = dict(loads)
         self.pieces = {piece.rank: piece for piece in pieces}
         self.where = {rank: piece.home for rank, piece in self.pieces.items()}
@@ -116,7 +116,7 @@ class Board:
         self._held[broker].remove(rank)
         return broker
 
-    def _put(self, piece: Piece, broker: str) -> None:
+    def _put(self, piece: CoordinatorPart, broker: str) -> None:
         self.pieces[piece.rank] = piece
         self.where[piece.rank] = broker
         insort(self._held[broker], piece.rank)

@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from pulsar_steward.planners.tc_placement import Board, best_to_move, first_of_count, gain
+from pulsar_steward.planners.tc_placement import CoordinatorAssignment, best_to_move, first_of_count, gain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pulsar_steward.planners.tc_pieces import Rank, Split
+    from pulsar_steward.planners.tc_parts import Rank, Split
 
 WORTH_A_MOVE = 2
 """The least difference between two brokers that a move can lower."""
@@ -29,7 +29,7 @@ DETOURS = 300
 """Detours tried in one search; they are many where bundles are few and heavy, and then only splits help."""
 
 
-def even_out(board: Board) -> None:
+def even_out(board: CoordinatorAssignment) -> None:
     """Moves pieces, and splits them where moves alone do not do, until the spread is at most 1 or nothing helps."""
     search = _Search(board)
     search.settle()
@@ -44,7 +44,7 @@ def even_out(board: Board) -> None:
 class _Search:
     """Rounds of moves on a board, until none helps."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: CoordinatorAssignment) -> None:
         self._board = board
         self._detours_left = DETOURS
 
@@ -69,7 +69,7 @@ class _Search:
         return False
 
 
-def _move_one(board: Board) -> bool:
+def _move_one(board: CoordinatorAssignment) -> bool:
     for source, difference in board.fuller_by(WORTH_A_MOVE):
         rank = best_to_move(board.held(source), difference)
         if rank is not None:
@@ -78,16 +78,16 @@ def _move_one(board: Board) -> bool:
     return False
 
 
-def _is_guest(board: Board, rank: Rank, source: str) -> bool:
+def _is_guest(board: CoordinatorAssignment, rank: Rank, source: str) -> bool:
     """Whether a piece came from the source, so that its way back is one move less."""
     return board.pieces[rank].home == source
 
 
-def _may_go(board: Board, rank: Rank, source: str) -> bool:
+def _may_go(board: CoordinatorAssignment, rank: Rank, source: str) -> bool:
     return board.may_hold(rank, source)
 
 
-def _exchange_one(board: Board, may_return: Callable[[Board, Rank, str], bool]) -> bool:
+def _exchange_one(board: CoordinatorAssignment, may_return: Callable[[CoordinatorAssignment, Rank, str], bool]) -> bool:
     """Gives a target a piece of the source for a lighter one."""
     for source, target, difference in board.pairs(WORTH_A_MOVE):
         found = [
@@ -103,7 +103,10 @@ def _exchange_one(board: Board, may_return: Callable[[Board, Rank, str], bool]) 
 
 
 def _one_of_each_count(
-    board: Board, source: str, target: str, may_return: Callable[[Board, Rank, str], bool]
+    board: CoordinatorAssignment,
+    source: str,
+    target: str,
+    may_return: Callable[[CoordinatorAssignment, Rank, str], bool],
 ) -> list[Rank]:
     ranks: dict[int, Rank] = {}
     for rank in board.held(target):
@@ -113,7 +116,7 @@ def _one_of_each_count(
 
 
 def _even_exchanges(
-    board: Board, source: str, target: str, difference: int
+    board: CoordinatorAssignment, source: str, target: str, difference: int
 ) -> Iterator[tuple[Rank | None, Rank | None]]:
     """Ways for two brokers to change places: what goes back, and what goes forth for it."""
     if alone := first_of_count(board.held(source), difference):
@@ -123,14 +126,14 @@ def _even_exchanges(
             yield back, forth
 
 
-def _exchange(board: Board, back: Rank | None, forth: Rank | None, source: str, target: str) -> None:
+def _exchange(board: CoordinatorAssignment, back: Rank | None, forth: Rank | None, source: str, target: str) -> None:
     if back is not None:
         board.move(back, source)
     if forth is not None:
         board.move(forth, target)
 
 
-def _split_one(board: Board) -> bool:
+def _split_one(board: CoordinatorAssignment) -> bool:
     """Splits the piece that helps most, on the fullest broker that has one to split; False: there is none."""
     for source, difference in board.fuller_by(WORTH_A_MOVE):
         if splits := board.cuts(source):
@@ -146,7 +149,7 @@ def _split_order(split: Split, difference: int) -> tuple[int, int, tuple[int, ..
     return -best, min(counts), split.piece.rank[1:]
 
 
-def _cut_short(board: Board) -> None:
+def _cut_short(board: CoordinatorAssignment) -> None:
     """Leaves a piece at home where an equal one comes in its place: that one goes to the first one's target instead."""
     guests: defaultdict[tuple[str, int], list[Rank]] = defaultdict(list)
     for rank in sorted(board.where):

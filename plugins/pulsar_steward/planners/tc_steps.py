@@ -9,14 +9,14 @@ from pulsar_steward.model.numbering import step_id
 from pulsar_steward.model.step import SplitBundle, Step, UnloadBundle
 from pulsar_steward.planners.snapshot_facts import guarded
 from pulsar_steward.planners.tc_order import moves_in_order
-from pulsar_steward.planners.tc_pieces import touched_by
+from pulsar_steward.planners.tc_parts import touched_by
 
 if TYPE_CHECKING:
     from pulsar_steward.model.bundles import BundleRange
-    from pulsar_steward.planners.scene import Scene
+    from pulsar_steward.planners.planning_facts import PlanningFacts
     from pulsar_steward.planners.tc_order import Move
-    from pulsar_steward.planners.tc_pieces import Piece, Split
-    from pulsar_steward.planners.tc_placement import Board
+    from pulsar_steward.planners.tc_parts import CoordinatorPart, Split
+    from pulsar_steward.planners.tc_placement import CoordinatorAssignment
     from pulsar_steward.planners.tc_survey import Survey
 
 NO_WAY_BACK = (
@@ -25,13 +25,15 @@ NO_WAY_BACK = (
 )
 
 
-def steps_towards(board: Board, before: Survey, scene: Scene, batch: str) -> tuple[Step, ...]:
+def steps_towards(
+    board: CoordinatorAssignment, before: Survey, planning: PlanningFacts, batch: str
+) -> tuple[Step, ...]:
     """First every split, then every move, each under all guards.
 
     Args:
         board: The placement to reach.
         before: The placement of the snapshot.
-        scene: What the guards look at.
+        planning: What the guards look at.
         batch: The id of the batch that the steps are numbered in.
     """
     cut_by: dict[BundleRange, str] = {}
@@ -39,16 +41,16 @@ def steps_towards(board: Board, before: Survey, scene: Scene, batch: str) -> tup
     for split in board.splits:
         name = step_id(batch, len(steps) + 1)
         step = _split_step(split, name, _after(split.piece, cut_by))
-        steps.append(guarded(step, scene, whole=split.piece.bundle))
+        steps.append(guarded(step, planning, whole=split.piece.bundle))
         cut_by.update((half.range, name) for half in split.halves)
     for move in moves_in_order(before.loads, board):
         name = step_id(batch, len(steps) + 1)
         step = _move_step(move, name, _after(move.piece, cut_by))
-        steps.append(guarded(step, scene, whole=move.piece.bundle))
+        steps.append(guarded(step, planning, whole=move.piece.bundle))
     return tuple(steps)
 
 
-def _after(piece: Piece, cut_by: dict[BundleRange, str]) -> tuple[str, ...]:
+def _after(piece: CoordinatorPart, cut_by: dict[BundleRange, str]) -> tuple[str, ...]:
     return (cut_by[piece.range],) if piece.range in cut_by else ()
 
 
@@ -97,6 +99,6 @@ def _move_step(move: Move, name: str, after: tuple[str, ...]) -> Step:
     )
 
 
-def _coordinators(piece: Piece) -> str:
+def _coordinators(piece: CoordinatorPart) -> str:
     count = len(piece.coordinators)
     return f"{count} coordinator{'' if count == 1 else 's'}"

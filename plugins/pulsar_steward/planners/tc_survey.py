@@ -10,13 +10,13 @@ import msgspec
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.step import Step, UnloadBundle
 from pulsar_steward.planners.snapshot_facts import guarded, vetoes
-from pulsar_steward.planners.tc_pieces import Piece, piece_of, touched_by
+from pulsar_steward.planners.tc_parts import CoordinatorPart, piece_of, touched_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pulsar_steward.model.step import GuardResult
-    from pulsar_steward.planners.scene import Scene, TcBundle
+    from pulsar_steward.planners.planning_facts import PlanningFacts, TcBundle
 
 NAMED_IN_A_NOTE = 5
 """Bundles that a note names one by one; there may be thousands."""
@@ -34,18 +34,18 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True):
 
     loads: dict[str, int]
     targets: tuple[str, ...]
-    movable: tuple[Piece, ...]
+    movable: tuple[CoordinatorPart, ...]
     notes: tuple[str, ...]
 
 
-def survey(scene: Scene) -> Survey:
+def survey(planning: PlanningFacts) -> Survey:
     """Sorts a whole snapshot's coordinators into those that may move, those that only count, and those of no broker."""
-    loads = dict.fromkeys(sorted(fact.broker for fact in scene.brokers), 0)
-    targets = targets_of(scene)
-    pieces, homeless = _placed(scene.tc_bundles, loads)
+    loads = dict.fromkeys(sorted(fact.broker for fact in planning.brokers), 0)
+    targets = targets_of(planning)
+    pieces, homeless = _placed(planning.tc_bundles, loads)
     for piece in pieces:
         loads[piece.home] += len(piece.coordinators)
-    movable, held_back = _sifted(pieces, targets, scene)
+    movable, held_back = _sifted(pieces, targets, planning)
     return Survey(
         loads=loads,
         targets=targets,
@@ -54,22 +54,22 @@ def survey(scene: Scene) -> Survey:
     )
 
 
-def targets_of(scene: Scene) -> tuple[str, ...]:
+def targets_of(planning: PlanningFacts) -> tuple[str, ...]:
     """Brokers that answered, are not draining, and that isolation leaves to the coordinators' namespace, in order."""
-    draining = scene.policy.brokers.draining
+    draining = planning.policy.brokers.draining
     return tuple(
         sorted(
             fact.broker
-            for fact in scene.brokers
+            for fact in planning.brokers
             if fact.read
             and fact.broker not in draining
-            and (scene.tc_allowed is None or fact.broker in scene.tc_allowed)
+            and (planning.tc_allowed is None or fact.broker in planning.tc_allowed)
         )
     )
 
 
-def _placed(bundles: Iterable[TcBundle], loads: dict[str, int]) -> tuple[list[Piece], list[TcBundle]]:
-    pieces: list[Piece] = []
+def _placed(bundles: Iterable[TcBundle], loads: dict[str, int]) -> tuple[list[CoordinatorPart], list[TcBundle]]:
+    pieces: list[CoordinatorPart] = []
     homeless: list[TcBundle] = []
     for bundle in bundles:
         if not bundle.coordinators:
@@ -82,14 +82,14 @@ def _placed(bundles: Iterable[TcBundle], loads: dict[str, int]) -> tuple[list[Pi
 
 
 def _sifted(
-    pieces: Sequence[Piece], targets: Sequence[str], scene: Scene
-) -> tuple[tuple[Piece, ...], dict[str, list[str]]]:
+    pieces: Sequence[CoordinatorPart], targets: Sequence[str], planning: PlanningFacts
+) -> tuple[tuple[CoordinatorPart, ...], dict[str, list[str]]]:
     """Asks the guards about a move of each piece, to a target that is right by itself: a veto is about the bundle."""
-    movable: list[Piece] = []
+    movable: list[CoordinatorPart] = []
     held_back: defaultdict[str, list[str]] = defaultdict(list)
     for piece in pieces:
         target = next((broker for broker in targets if broker != piece.home), None)
-        against = [] if target is None else _vetoes(piece, target, scene)
+        against = [] if target is None else _vetoes(piece, target, planning)
         if not against:
             movable.append(piece)
         for veto in against:
@@ -97,10 +97,10 @@ def _sifted(
     return tuple(movable), held_back
 
 
-def _vetoes(piece: Piece, target: str, scene: Scene) -> list[GuardResult]:
+def _vetoes(piece: CoordinatorPart, target: str, planning: PlanningFacts) -> list[GuardResult]:
     change = UnloadBundle(namespace=TC_NAMESPACE, bundle=str(piece.range), source=piece.home, target=target)
     trial = Step(step_id="", change=change, why="", effect="", touched=touched_by(piece), undo_note="")
-    return vetoes(guarded(trial, scene, whole=piece.bundle))
+    return vetoes(guarded(trial, planning, whole=piece.bundle))
 
 
 def _notes_on_homeless(bundles: Sequence[TcBundle]) -> list[str]:

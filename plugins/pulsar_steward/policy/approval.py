@@ -38,6 +38,6 @@ class ApprovalPolicy(Section):
         """Users who may answer to a batch of this kind; empty: everyone whom Airflow lets."""
         return self.assigned_users_by_kind.get(kind, self.assigned_users)
 
-    def voices_for(self, kind: str) -> int:
+    def approvals_required(self, kind: str) -> int:
         """Number of people who have to approve a batch of this kind."""
         return 2 if kind in self.two_people_for else 1

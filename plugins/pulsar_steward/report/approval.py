@@ -43,7 +43,7 @@ def body(plan: Plan, batch: Batch, policy: Policy, *, first: RecordedAnswer | No
     """
     parts = [
         _confirming(batch, first) if first else "",
-        *_way_back(plan, batch),
+        *_rollback_note(plan, batch),
         _lead(batch),
         *_warnings(batch.steps),
         "### Why",
@@ -98,9 +98,9 @@ def _lead(batch: Batch) -> str:
     return f"{moved}{pauses}. {back}"
 
 
-def _way_back(plan: Plan, batch: Batch) -> Iterator[str]:
+def _rollback_note(plan: Plan, batch: Batch) -> Iterator[str]:
     """Section of a rollback: what is rolled back, who had approved it and when, and what is not rolled back."""
-    if not batch.is_way_back:
+    if not batch.is_rollback:
         return
     yield f"**{text(batch.title)}.**"
     if plan.notes:
@@ -164,7 +164,7 @@ def _moves(batch: Batch) -> bool:
 
 
 def _reasons(batch: Batch) -> str:
-    if batch.is_way_back:
+    if batch.is_rollback:
         return bullets(f"{step.step_id}: {step.why}." for step in batch.steps)
     return bullets(
         f"{finding.severity.upper()}: {finding.evidence} {_since(finding)}{_source(finding)}"
@@ -212,7 +212,7 @@ def _steps(steps: Sequence[Step]) -> str:
 def _sums(batch: Batch) -> Iterator[str]:
     """Reasons for the values of proposed settings, with the numbers."""
     sums = [f"{step.step_id}: {step.why}." for step in batch.steps if isinstance(step.change, ChangeSetting)]
-    if sums and not batch.is_way_back:
+    if sums and not batch.is_rollback:
         yield "### How the values come about"
         yield bullets(sums)
 
@@ -239,13 +239,13 @@ def _terms(plan: Plan, batch: Batch, policy: Policy) -> Iterator[str]:
     if plan.planned_for is not None:
         yield f"Only in Pulsar cluster {plan.planned_for}, and under no looser policy than the present one."
     yield "If the cluster has moved on by then, nothing is forced: the batch stops, and says why."
-    if approval.voices_for(batch.kind) > 1:
+    if approval.approvals_required(batch.kind) > 1:
         yield "Two different people have to approve a batch of this kind; the second sees what the first left ticked."
     if not approval.requester_may_approve:
         yield "Who started this run by hand may not approve it."
     hours, minutes = divmod(approval.response_timeout_minutes, 60)
     yield f"No answer within {hours} h {minutes} min is a rejection."
-    newer = "A newer way back of the same batch" if batch.is_way_back else "A newer plan that differs"
+    newer = "A newer way back of the same batch" if batch.is_rollback else "A newer plan that differs"
     yield f"{newer} takes this one's place; answering this one then changes nothing."
 
 

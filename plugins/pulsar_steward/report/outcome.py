@@ -83,7 +83,7 @@ def _onwards(told: BatchStory) -> Iterator[str]:
         )
     if Outcome.UNKNOWN in outcomes:
         yield "**Look first**: a call may still take effect, or have taken it. The steps above say what to read."
-    if done and not told.batch.is_way_back:
+    if done and not told.batch.is_rollback:
         yield (
             f"**To go back**: run `pulsar_rollback` with `plan_id` {text(told.plan.plan_id)} and `batch_id`"
             f" {text(told.batch.batch_id)}; it undoes {text(', '.join(done))}, as far as each can be undone, after an"

@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from pulsar_steward.cli import main
-from pulsar_steward.cli.failing import in_one_line
+from pulsar_steward.cli.errors import in_one_line
 from pulsar_steward.errors import (
     BrokenAnswer,
     NobodyAnswered,

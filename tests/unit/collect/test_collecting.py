@@ -27,7 +27,7 @@ from pulsar_steward.model.bundles import BundleRange, position_of
 from pulsar_steward.model.finding import Outlook, Severity
 from pulsar_steward.model.tables import CLIENTS, CONFIGURATION, DRILLED, METRICS, SUBSCRIPTIONS, TOPICS
 from pulsar_steward.parallel import OnThreads
-from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.planners.from_snapshot import planning_facts_of
 from pulsar_steward.planners.moves import Moves
 from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy, Policy
 from pulsar_steward.snapshots.files import LocalFiles
@@ -114,7 +114,7 @@ def test_a_whole_cluster_is_collected_and_judged(cluster: Simulator, tmp_path: P
     snapshot = diagnosed(settings_of(cluster), tmp_path)
 
     assert [path.name for path in (tmp_path / "cluster=lab").iterdir()] == ["taken_at=20260131T235959Z"]
-    scene = scene_of(snapshot, Policy(), Moves())
+    scene = planning_facts_of(snapshot, Policy(), Moves())
     assert (scene.snapshot_id, scene.unread) == ("lab-20260131T235959Z", ())
     assert {bundle.owner for bundle in scene.tc_bundles} == {cluster.admin_urls[1].partition("//")[2]}
     assert sum(len(bundle.coordinators) for bundle in scene.tc_bundles) == 16

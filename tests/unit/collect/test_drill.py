@@ -11,7 +11,7 @@ from lab.simulator import Answer, ClusterSpec, Fault, NamespaceSpec, Simulator, 
 from lab.simulator import running_simulator as running
 from pulsar_steward.admin.owner import TopicDetail
 from pulsar_steward.admin.settings import AdminSettings
-from pulsar_steward.collect.drill import DrillTask, Wanted, drill, rows_of
+from pulsar_steward.collect.drill import DetailRequest, DrillTask, drill, rows_of
 from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy
 
 if TYPE_CHECKING:
@@ -36,7 +36,9 @@ def broker(cluster: Simulator, number: int) -> str:
     return cluster.admin_urls[number].partition("//")[2]
 
 
-def drilled(cluster: Simulator, number: int, *wanted: Wanted, policy: CollectPolicy = FAST) -> dict[str, list[Any]]:
+def drilled(
+    cluster: Simulator, number: int, *wanted: DetailRequest, policy: CollectPolicy = FAST
+) -> dict[str, list[Any]]:
     """The rows that asking this broker yields, by table."""
     settings = AdminSettings(urls=cluster.admin_urls, limits=AdminPolicy(read_timeout_seconds=1))
     found: dict[str, list[Any]] = {"drilled": [], "own_policies": []}
@@ -47,7 +49,7 @@ def drilled(cluster: Simulator, number: int, *wanted: Wanted, policy: CollectPol
 
 def test_a_suspects_own_statistics_are_read(cluster: Simulator) -> None:
     """They tell what the broker-wide document does not: what is delayed, and how large the acknowledgements are."""
-    (row,) = drilled(cluster, 1, Wanted(WHOLE, PARTITION, internals=True))["drilled"]
+    (row,) = drilled(cluster, 1, DetailRequest(WHOLE, PARTITION, internals=True))["drilled"]
 
     assert (row["topic"], row["namespace"], row["subscription"]) == (PARTITION, "acme/orders", "s")
     assert (row["delayed_messages"], row["backlog_entries_not_delayed"]) == (4, 6)
@@ -58,7 +60,7 @@ def test_a_suspects_own_statistics_are_read(cluster: Simulator) -> None:
 
 def test_ledgers_are_asked_for_only_where_they_are_wanted(cluster: Simulator) -> None:
     """It is a long answer."""
-    (row,) = drilled(cluster, 1, Wanted(WHOLE, PARTITION))["drilled"]
+    (row,) = drilled(cluster, 1, DetailRequest(WHOLE, PARTITION))["drilled"]
 
     assert row["ledgers"] is row["cursor_properties_json"] is None
     assert not [record for record in cluster.requests.all() if record.path.endswith("internalStats")]
@@ -66,7 +68,7 @@ def test_ledgers_are_asked_for_only_where_they_are_wanted(cluster: Simulator) ->
 
 def test_policies_of_a_topic_itself_are_read(cluster: Simulator) -> None:
     """What is not set is an empty object."""
-    (row,) = drilled(cluster, 1, Wanted(WHOLE, BASE, policies=True))["own_policies"]
+    (row,) = drilled(cluster, 1, DetailRequest(WHOLE, BASE, policies=True))["own_policies"]
 
     assert row == {"base": BASE, "topic_quota_json": "{}", "topic_retention_json": "{}"}
 
@@ -81,7 +83,9 @@ def test_a_bundle_that_nobody_owns_any_more_stays_so(cluster: Simulator, number:
     assert unloaded.is_success
     assert not any(WHOLE in owned for owned in cluster.owned_bundles().values())
 
-    found = drilled(cluster, number, Wanted(WHOLE, PARTITION, internals=True), Wanted(WHOLE, BASE, policies=policies))
+    found = drilled(
+        cluster, number, DetailRequest(WHOLE, PARTITION, internals=True), DetailRequest(WHOLE, BASE, policies=policies)
+    )
 
     assert found == {"drilled": [], "own_policies": []}
     assert not any(WHOLE in owned for owned in cluster.owned_bundles().values())
@@ -89,7 +93,7 @@ def test_a_bundle_that_nobody_owns_any_more_stays_so(cluster: Simulator, number:
 
 def test_a_bundle_that_moved_is_not_followed(cluster: Simulator) -> None:
     """Its new owner is asked with the next snapshot."""
-    found = drilled(cluster, 0, Wanted(WHOLE, PARTITION))
+    found = drilled(cluster, 0, DetailRequest(WHOLE, PARTITION))
 
     assert found["drilled"] == []
     assert {record.broker_id for record in cluster.requests.all()} == {broker(cluster, 0)}
@@ -102,7 +106,9 @@ def test_what_fails_is_left_out_alone(cluster: Simulator, path: str, details: in
     """The others are there all the same."""
     cluster.faults.add(Fault(Answer(500), path=path, times=None))
 
-    found = drilled(cluster, 1, Wanted(WHOLE, PARTITION, internals=True), Wanted(WHOLE, BASE, policies=True))
+    found = drilled(
+        cluster, 1, DetailRequest(WHOLE, PARTITION, internals=True), DetailRequest(WHOLE, BASE, policies=True)
+    )
 
     assert (len(found["drilled"]), len(found["own_policies"])) == (details, policies)
 
@@ -111,14 +117,14 @@ def test_a_broker_that_is_gone_is_asked_once(cluster: Simulator) -> None:
     """No suspect of its is worth another time limit."""
     cluster.kill_broker(broker(cluster, 1))
 
-    assert drilled(cluster, 1, Wanted(WHOLE, PARTITION)) == {"drilled": [], "own_policies": []}
+    assert drilled(cluster, 1, DetailRequest(WHOLE, PARTITION)) == {"drilled": [], "own_policies": []}
 
 
 def test_no_more_is_asked_when_the_time_is_up(cluster: Simulator) -> None:
     """One call a second for one second is the question whether the bundle is owned, and nothing else."""
     policy = CollectPolicy(drill_calls_per_second=1, drill_seconds=1)
 
-    assert drilled(cluster, 1, Wanted(WHOLE, PARTITION), policy=policy)["drilled"] == []
+    assert drilled(cluster, 1, DetailRequest(WHOLE, PARTITION), policy=policy)["drilled"] == []
     assert not [record for record in cluster.requests.all() if record.path.endswith("/stats")]
 
 
@@ -126,7 +132,7 @@ def test_a_topic_without_subscriptions_is_one_row() -> None:
     """Its quota and age are told all the same; an age limit of 0 is one that brokers do not look at."""
     detail = TopicDetail(backlog_quota_limit_size=0, backlog_quota_limit_time=0, oldest_backlog_message_age_seconds=9)
 
-    (row,) = rows_of(Wanted(WHOLE, BASE), detail, None)
+    (row,) = rows_of(DetailRequest(WHOLE, BASE), detail, None)
 
     assert row.get("subscription") is None
     assert (row["quota_limit_bytes"], row["quota_limit_seconds"], row["oldest_backlog_age_seconds"]) == (0, None, 9)

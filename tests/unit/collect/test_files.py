@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pulsar_steward.collect.arrow import Piece
+from pulsar_steward.collect.arrow import TableBatch
 from pulsar_steward.collect.files import GROUP_ROWS, TableFiles
 from pulsar_steward.model.tables import BUNDLES, CLIENTS, CONFIGURATION, SHARDED
 from pulsar_steward.snapshots.arrow import schema_of
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from pulsar_steward.model.tables import Table
 
 
-def settings(first: int, count: int) -> Piece:
+def settings(first: int, count: int) -> TableBatch:
     """Numbered rows of `configuration`."""
     rows = [{"broker": "b:1", "key": f"k{number}", "value": "v"} for number in range(first, first + count)]
-    return Piece(CONFIGURATION, pa.RecordBatch.from_pylist(rows, schema=schema_of(CONFIGURATION)))
+    return TableBatch(CONFIGURATION, pa.RecordBatch.from_pylist(rows, schema=schema_of(CONFIGURATION)))
 
 
 def test_each_table_has_a_file_and_the_rows_of_others_are_left(tmp_path: Path) -> None:
     """A table without rows has an empty file, so that its columns are known."""
-    bundles = Piece(BUNDLES, pa.RecordBatch.from_pylist([], schema=schema_of(BUNDLES)))
+    bundles = TableBatch(BUNDLES, pa.RecordBatch.from_pylist([], schema=schema_of(BUNDLES)))
     with TableFiles(tmp_path, "part.parquet", (CONFIGURATION, CLIENTS)) as files:
         assert files.takes(settings(0, 3))
         assert files.takes(settings(3, 2))
@@ -61,7 +61,7 @@ def test_row_groups_are_neither_tiny_nor_endless(tmp_path: Path) -> None:
 @pytest.mark.parametrize("table", SHARDED, ids=lambda table: table.name)
 def test_every_large_table_can_be_written(tmp_path: Path, table: Table) -> None:
     """Each of its columns has a type that Parquet has."""
-    empty = Piece(table, pa.RecordBatch.from_pylist([{}], schema=schema_of(table)))
+    empty = TableBatch(table, pa.RecordBatch.from_pylist([{}], schema=schema_of(table)))
     with TableFiles(tmp_path, "part.parquet", (table,)) as files:
         files.takes(empty)
         list(files.written())

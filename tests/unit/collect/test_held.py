@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from pulsar_steward.collect.arrow import UNREAD, WRITTEN, Piece
+from pulsar_steward.collect.arrow import UNREAD, WRITTEN, TableBatch
 from pulsar_steward.collect.held import Held
 from pulsar_steward.snapshots.arrow import schema_of
 
@@ -26,13 +26,13 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def piece(table: Table, first: int, count: int = 100) -> Piece:
+def piece(table: Table, first: int, count: int = 100) -> TableBatch:
     """Numbered rows."""
     columns = [pa.array([f"{name}-{number}" for number in range(first, first + count)]) for name in table.names]
-    return Piece(table, pa.RecordBatch.from_arrays(columns, schema=schema_of(table)))
+    return TableBatch(table, pa.RecordBatch.from_arrays(columns, schema=schema_of(table)))
 
 
-def rows(pieces: Iterable[Piece]) -> dict[str, list[dict[str, str]]]:
+def rows(pieces: Iterable[TableBatch]) -> dict[str, list[dict[str, str]]]:
     """By table."""
     found: dict[str, list[dict[str, str]]] = {}
     for each in pieces:

@@ -23,7 +23,7 @@ from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pulsar_steward.collect.arrow import Piece
+    from pulsar_steward.collect.arrow import TableBatch
 
 TAKEN_AT = datetime(2026, 1, 1, 0, 5, tzinfo=UTC)
 SUBSCRIPTION = SubscriptionSpec("s/1", consumers=2, backlog=10, unacked=3, ack_holes=4)
@@ -43,7 +43,7 @@ def settings_of(cluster: Simulator) -> AdminSettings:
     return AdminSettings(urls=cluster.admin_urls, limits=AdminPolicy(read_attempts=1))
 
 
-def rows(pieces: Iterable[Piece]) -> dict[str, list[dict[str, Any]]]:
+def rows(pieces: Iterable[TableBatch]) -> dict[str, list[dict[str, Any]]]:
     """The rows of all pieces by table."""
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for piece in pieces:

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from pulsar_steward.collect.arrow import OWN_POLICIES
-from pulsar_steward.collect.drill import Wanted
+from pulsar_steward.collect.drill import DetailRequest
 from pulsar_steward.collect.suspected import drilled_of, tasks_of, wanted_of
 from pulsar_steward.model.bundles import position_of
 from pulsar_steward.model.series import DELAYED_BUCKETS
@@ -40,7 +40,7 @@ def test_each_owner_is_asked_what_is_its() -> None:
     assert [each.topic for each in wanted if each.internals] == names[:2]
     (policies,) = (each for each in wanted if each.policies)
     first = lower if names[0] in low else upper
-    assert policies == Wanted(f"acme/orders/{first}", topic("t"), policies=True)
+    assert policies == DetailRequest(f"acme/orders/{first}", topic("t"), policies=True)
 
     bundles = table(
         BUNDLES,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from pulsar_steward.collect.arrow import Piece
-from pulsar_steward.collect.suspects import Worst, base_of, in_turn, worst_of
+from pulsar_steward.collect.arrow import TableBatch
+from pulsar_steward.collect.suspects import SuspectCollector, base_of, in_turn, worst_of
 from pulsar_steward.model.tables import BROKERS, METRICS, SUBSCRIPTIONS, TOPICS
 from pulsar_steward.snapshots.arrow import schema_of
 
@@ -33,16 +33,16 @@ def told(name: str, figure: str, value: float) -> dict[str, Any]:
     return {"series": f"pulsar_storage_backlog_{figure}", "topic": topic(name), "value": value}
 
 
-def piece(table: Table, rows: Sequence[dict[str, Any]]) -> Piece:
+def piece(table: Table, rows: Sequence[dict[str, Any]]) -> TableBatch:
     """Rows that may leave columns out."""
-    return Piece(table, pa.RecordBatch.from_pylist(list(rows), schema=schema_of(table)))
+    return TableBatch(table, pa.RecordBatch.from_pylist(list(rows), schema=schema_of(table)))
 
 
-def suspects(most: int, *tasks: Sequence[Piece]) -> list[str]:
+def suspects(most: int, *tasks: Sequence[TableBatch]) -> list[str]:
     """The worst of what several tasks read."""
     found = []
     for pieces in tasks:
-        worst = Worst(most, from_consumed_bytes=10**9)
+        worst = SuspectCollector(most, from_consumed_bytes=10**9)
         for each in pieces:
             worst.sees(each)
         found += [each.rows for each in worst.found()]
@@ -91,7 +91,7 @@ def test_the_largest_backlogs_in_bytes_are_suspects() -> None:
     assert suspects(9, [topics, entries]) == [topic("many-small"), topic("few-large")]
 
 
-def of_broker(*backlogs: tuple[str, int], samples: Sequence[dict[str, Any]] = ()) -> list[Piece]:
+def of_broker(*backlogs: tuple[str, int], samples: Sequence[dict[str, Any]] = ()) -> list[TableBatch]:
     """What comes of one broker, itself last."""
     return [
         piece(TOPICS, [{"topic": topic(name), "backlog_bytes": size} for name, size in backlogs]),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pulsar_steward.facts.risks import (
-    NAMED,
+    MAX_NAMED,
     MoveRisks,
     SubscriptionFigures,
     Surroundings,
@@ -79,7 +79,7 @@ def test_the_worst_are_named_and_all_are_counted() -> None:
     found = move_risks_of(topics, size(100), GuardsPolicy())
 
     assert found.held_count == len(topics)
-    assert [each.topic for each in found.held] == [f"t{number}" for number in range(49, 49 - NAMED, -1)]
+    assert [each.topic for each in found.held] == [f"t{number}" for number in range(49, 49 - MAX_NAMED, -1)]
 
 
 @pytest.mark.parametrize(

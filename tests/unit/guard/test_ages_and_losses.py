@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from pulsar_steward.facts.backlogs import NAMED, Backlog, BacklogAges, loss_of
+from pulsar_steward.facts.backlogs import MAX_NAMED, Backlog, BacklogAges, loss_of
 from pulsar_steward.guard.age_room import AgeRoom
 from pulsar_steward.guard.loss_as_approved import LossAsApproved
 from pulsar_steward.model.loss import Loss, TopicLoss
@@ -124,12 +124,12 @@ def test_only_what_is_at_its_limit_loses_anything(held: int, lost: int) -> None:
 def test_the_worst_topics_are_named_and_the_others_counted() -> None:
     """Most bytes first, then by name; the sums are those of all."""
     backlogs = [
-        Backlog(topic=f"t{number:02d}", bytes=1000 + number // 2, messages=(10,)) for number in range(NAMED + 5)
+        Backlog(topic=f"t{number:02d}", bytes=1000 + number // 2, messages=(10,)) for number in range(MAX_NAMED + 5)
     ]
     loss = loss_of(backlogs, 1000)
 
     assert [each.topic for each in loss.topics][:3] == ["t14", "t12", "t13"]
-    assert (len(loss.topics), loss.more) == (NAMED, 5)
+    assert (len(loss.topics), loss.more) == (MAX_NAMED, 5)
     assert loss.bytes == sum(each.bytes - 900 for each in backlogs)
     assert loss == loss_of(reversed(backlogs), 1000)
 

@@ -18,7 +18,7 @@ from tests.unit.ledger.test_records import APPROVED, AT, NEWER, PLAN
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, Table
 
-    from pulsar_steward.ledger.verify import Walked
+    from pulsar_steward.ledger.verify import VerifiedChain
     from pulsar_steward.ledger.write import LedgerWriter
 
 CHAIN = tables.CHAIN
@@ -28,7 +28,7 @@ IN_SQLITE = pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 
 
 @pytest.fixture(params=["before", "after"])
-def walked(request: pytest.FixtureRequest, engine: Engine, write: LedgerWriter) -> Walked:
+def walked(request: pytest.FixtureRequest, engine: Engine, write: LedgerWriter) -> VerifiedChain:
     """How the ledger was found before, or after, all but the plan was added to it."""
     write.record_plan(PLAN, AT)
     early = require_untampered(engine, PLAN.plan_id)
@@ -41,7 +41,7 @@ def another_halt(ledger: Engine) -> None:
     say(ledger, Halt(cluster="west", at=AT, halted=True, said_by="bob", reason="elsewhere"))
 
 
-def test_what_is_added_meanwhile_is_no_tampering(engine: Engine, write: LedgerWriter, walked: Walked) -> None:
+def test_what_is_added_meanwhile_is_no_tampering(engine: Engine, write: LedgerWriter, walked: VerifiedChain) -> None:
     """Rows of the plan itself, of other plans, and of tables that know none."""
     require_still_untampered(engine, walked)
     write.record_answer(APPROVED)
@@ -53,7 +53,7 @@ def test_what_is_added_meanwhile_is_no_tampering(engine: Engine, write: LedgerWr
 @IN_SQLITE
 @pytest.mark.parametrize("mend", [False, True], ids=["the row", "its link too"])
 @pytest.mark.parametrize("table", tables.CHAINED, ids=str)
-def test_a_changed_row_is_found(engine: Engine, walked: Walked, table: Table, *, mend: bool) -> None:
+def test_a_changed_row_is_found(engine: Engine, walked: VerifiedChain, table: Table, *, mend: bool) -> None:
     """Of the plan, or of a table that knows no plans; also where its link was made to fit, walked before or not."""
     with forging(engine) as connection:
         changed(connection, table, mend=mend)
@@ -75,7 +75,7 @@ def test_a_chain_that_was_written_anew_is_found(engine: Engine, write: LedgerWri
         require_still_untampered(engine, walked)
 
 
-def test_an_inserted_row_is_found(engine: Engine, walked: Walked) -> None:
+def test_an_inserted_row_is_found(engine: Engine, walked: VerifiedChain) -> None:
     """Such as a second approval."""
     with engine.begin() as connection:
         row = connection.execute(select(tables.ANSWERS)).mappings().one()
@@ -87,7 +87,7 @@ def test_an_inserted_row_is_found(engine: Engine, walked: Walked) -> None:
 @IN_SQLITE
 @pytest.mark.parametrize("link", [False, True], ids=["the row", "its link"])
 @pytest.mark.parametrize("table", tables.CHAINED, ids=str)
-def test_what_was_removed_is_found(engine: Engine, walked: Walked, table: Table, *, link: bool) -> None:
+def test_what_was_removed_is_found(engine: Engine, walked: VerifiedChain, table: Table, *, link: bool) -> None:
     """Either of the two."""
     with forging(engine) as connection:
         connection.execute(delete(CHAIN).where(CHAIN.c.table_name == table.name) if link else delete(table))

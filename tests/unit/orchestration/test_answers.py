@@ -14,7 +14,7 @@ from pulsar_steward.ledger.rows import Answer, Decision, Origin, RecordedAnswer
 from pulsar_steward.model.plan import approval_digest
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.orchestration.answers import APPROVE, LOSS, REJECT, Question, interpret
+from pulsar_steward.orchestration.approval_response import APPROVE, LOSS, REJECT, Question, interpret
 from pulsar_steward.policy.approval import ApprovalPolicy
 from tests.builders import NOW, a_batch, a_plan, a_step
 

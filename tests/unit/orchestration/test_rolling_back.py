@@ -12,9 +12,9 @@ from lab.simulator import running_simulator
 from pulsar_steward.errors import NotInLedger, Refused
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.orchestration import rolling_back
-from pulsar_steward.orchestration.remediating import Wanted as WantedRemedy
+from pulsar_steward.orchestration.remediating import RemediateParams
 from pulsar_steward.orchestration.remediating import choose as choose_remedy
-from pulsar_steward.orchestration.rolling_back import Wanted, wanted_by
+from pulsar_steward.orchestration.rolling_back import RollbackParams, wanted_by
 from tests.apply.worksite import SKEWED, Worksite, said
 from tests.builders import CLUSTER
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.model.plan import Plan
 
-LAST = Wanted(cluster=CLUSTER, plan_id=None, batch_id=None)
+LAST = RollbackParams(cluster=CLUSTER, plan_id=None, batch_id=None)
 RUN = "pulsar_rollback/manual"
 
 
@@ -38,7 +38,7 @@ RUN = "pulsar_rollback/manual"
 )
 def test_what_a_way_back_is_about(params: dict[str, Any], plan_id: str | None, batch_id: str | None) -> None:
     """A cluster, and perhaps one of its plans, and perhaps one batch of it."""
-    assert wanted_by(params) == Wanted(cluster="east", plan_id=plan_id, batch_id=batch_id)
+    assert wanted_by(params) == RollbackParams(cluster="east", plan_id=plan_id, batch_id=batch_id)
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_ways_back_of_different_batches_wait_side_by_side(site: Worksite) -> Non
     """Neither takes the other's place."""
     one, other = moved(site, 0), moved(site, 1)
     refs = [
-        rolling_back.choose(Wanted(cluster=CLUSTER, plan_id=plan.plan_id, batch_id="b1"), RUN)[0]
+        rolling_back.choose(RollbackParams(cluster=CLUSTER, plan_id=plan.plan_id, batch_id="b1"), RUN)[0]
         for plan in (one, other)
     ]
     assert [site.ledger.plan_row(ref["plan_id"]).superseded_by for ref in refs] == [None, None]
@@ -95,7 +95,7 @@ def test_remediation_does_not_take_a_way_back_for_the_newest_plan(site: Worksite
     """Unless it is named, what it asks about is the newest proposal."""
     plan = moved(site)
     rolling_back.choose(LAST, RUN)
-    (ref,) = choose_remedy([WantedRemedy(cluster=CLUSTER, plan_id=None)], "pulsar_remediate/manual")
+    (ref,) = choose_remedy([RemediateParams(cluster=CLUSTER, plan_id=None)], "pulsar_remediate/manual")
     assert ref["plan_id"] == plan.plan_id
 
 
@@ -129,4 +129,4 @@ def test_what_was_never_carried_out_is_refused(site: Worksite) -> None:
     with pytest.raises(Refused, match="no batch of any plan was carried out in cluster east; carried out was: nothing"):
         rolling_back.choose(LAST, RUN)
     with pytest.raises(NotInLedger, match="nowhere"):
-        rolling_back.choose(Wanted(cluster=CLUSTER, plan_id="nowhere", batch_id=None), RUN)
+        rolling_back.choose(RollbackParams(cluster=CLUSTER, plan_id="nowhere", batch_id=None), RUN)

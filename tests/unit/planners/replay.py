@@ -12,7 +12,7 @@ from pulsar_steward.model.step import SplitBundle, Step, UnloadBundle
 
 if TYPE_CHECKING:
     from pulsar_steward.model.plan import Batch
-    from pulsar_steward.planners.scene import Scene, TcBundle
+    from pulsar_steward.planners.planning_facts import PlanningFacts, TcBundle
 
 
 class Replay:
@@ -23,9 +23,9 @@ class Replay:
         done: Ids of the steps that were carried out.
     """
 
-    def __init__(self, scene: Scene) -> None:
-        self._brokers = [fact.broker for fact in scene.brokers]
-        self.bundles: dict[str, TcBundle] = {bundle.bundle: bundle for bundle in scene.tc_bundles}
+    def __init__(self, planning: PlanningFacts) -> None:
+        self._brokers = [fact.broker for fact in planning.brokers]
+        self.bundles: dict[str, TcBundle] = {bundle.bundle: bundle for bundle in planning.tc_bundles}
         self.done: list[str] = []
 
     def carry_out(self, step: Step) -> None:
@@ -71,6 +71,6 @@ class Replay:
                 loads[bundle.owner] += len(bundle.coordinators)
         return tuple(Placement(broker, count) for broker, count in loads.items())
 
-    def scene_after(self, scene: Scene) -> Scene:
-        """The same scene with the bundles as they are now, none of them resting."""
-        return msgspec.structs.replace(scene, tc_bundles=tuple(self.bundles.values()), moved_at={})
+    def scene_after(self, planning: PlanningFacts) -> PlanningFacts:
+        """The same planning with the bundles as they are now, none of them resting."""
+        return msgspec.structs.replace(planning, tc_bundles=tuple(self.bundles.values()), moved_at={})

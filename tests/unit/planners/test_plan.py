@@ -7,13 +7,22 @@ import pytest
 
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.numbering import batch_id, renumbered, step_id
+from pulsar_steward.planners.planning_facts import Proposal
 from pulsar_steward.planners.rank import assemble
 from pulsar_steward.planners.registry import make_plan
-from pulsar_steward.planners.scene import Proposal
-from tests.builders import SNAPSHOT, a_batch, a_finding, a_policy, a_scene, a_step, broker, hashed_tc_bundles
+from tests.builders import (
+    SNAPSHOT,
+    a_batch,
+    a_finding,
+    a_policy,
+    a_step,
+    broker,
+    hashed_tc_bundles,
+    planning_facts_with,
+)
 
 CRITICAL = (a_finding(Severity.CRITICAL),)
-SKEWED = a_scene(3, hashed_tc_bundles([broker(0)] * 16, 16))
+SKEWED = planning_facts_with(3, hashed_tc_bundles([broker(0)] * 16, 16))
 
 
 @pytest.mark.parametrize(("number", "expected"), [(1, "b1.s01"), (12, "b1.s12"), (123, "b1.s123")])
@@ -67,7 +76,7 @@ def test_notes_once_in_order() -> None:
 
 
 def test_plan_of_a_scene() -> None:
-    """A plan names its cluster, snapshot and policy, and the same scene gives the same bytes."""
+    """A plan names its cluster, snapshot and policy, and the same planning gives the same bytes."""
     plan = make_plan(SKEWED)
     assert (plan.cluster, plan.snapshot_id, plan.policy_digest) == (SKEWED.cluster, SNAPSHOT, SKEWED.policy.digest)
     assert [batch.kind for batch in plan.batches] == ["tc_balance"]
@@ -76,6 +85,6 @@ def test_plan_of_a_scene() -> None:
 
 def test_plan_depends_on_the_policy() -> None:
     """Another policy is another plan, even where the same steps come of it."""
-    other = a_scene(3, SKEWED.tc_bundles, policy=a_policy(tc_skew={"cooldown_minutes": 31}))
+    other = planning_facts_with(3, SKEWED.tc_bundles, policy=a_policy(tc_skew={"cooldown_minutes": 31}))
     assert make_plan(other).digest != make_plan(SKEWED).digest
     assert make_plan(other).proposal_digest == make_plan(SKEWED).proposal_digest

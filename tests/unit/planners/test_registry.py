@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from pulsar_steward.planners.bundles.facts import BundleFacts
+from pulsar_steward.planners.planning_facts import Proposal
 from pulsar_steward.planners.registry import claimed_by, make_plan
-from pulsar_steward.planners.scene import Proposal
-from tests.builders import a_batch, a_move, a_scene, a_split, a_step, broker, hashed_tc_bundles
+from tests.builders import a_batch, a_move, a_split, a_step, broker, hashed_tc_bundles, planning_facts_with
 from tests.unit.planners.bundles.scenes import CROWDED, NAMESPACE, a_stay, crowded, finding, load_of_stays
 
 SKEW = finding("broker-load-skew", broker(0))
@@ -17,22 +17,22 @@ FACTS = BundleFacts(crowds=(crowded(1500, 10, 10, 10),), load=load_of_stays(3, S
 
 def test_coordinators_are_balanced_before_bundles_move() -> None:
     """Splits stay in the plan, behind; moves come with a later one, and a note says so."""
-    scene = a_scene(
+    planning = planning_facts_with(
         3,
         hashed_tc_bundles([broker(0)] * 16, 16),
         findings=(finding("tc-skew", "east"), CROWDED, SKEW),
         bundles=FACTS,
     )
-    plan = make_plan(scene)
+    plan = make_plan(planning)
 
     assert [batch.kind for batch in plan.batches] == ["tc_balance", "bundle_split"]
     assert any("once that batch is proved" in note for note in plan.notes)
-    assert plan.encoded() == make_plan(scene).encoded()
+    assert plan.encoded() == make_plan(planning).encoded()
 
 
 def test_a_namespace_that_is_split_is_not_moved() -> None:
     """Others are, in the same plan."""
-    plan = make_plan(a_scene(3, findings=(CROWDED, SKEW), bundles=FACTS))
+    plan = make_plan(planning_facts_with(3, findings=(CROWDED, SKEW), bundles=FACTS))
 
     kinds = {batch.kind: batch for batch in plan.batches}
     assert set(kinds) == {"bundle_split", "bundle_balance"}
@@ -42,7 +42,7 @@ def test_a_namespace_that_is_split_is_not_moved() -> None:
 
 def test_without_a_split_all_of_them_move() -> None:
     """What a planner claims, it claims by its steps alone."""
-    plan = make_plan(a_scene(3, findings=(SKEW,), bundles=msgspec.structs.replace(FACTS, crowds=())))
+    plan = make_plan(planning_facts_with(3, findings=(SKEW,), bundles=msgspec.structs.replace(FACTS, crowds=())))
 
     assert {step.change.namespace for step in plan.batches[0].steps} == {NAMESPACE, "shop/carts"}
 

@@ -11,13 +11,13 @@ from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.planners.settings.effects import effect
-from pulsar_steward.planners.settings.facts import Look, NamespaceFact, TopicFact
+from pulsar_steward.planners.settings.facts import BacklogSample, NamespaceFact, TopicFact
 from pulsar_steward.planners.settings.order import in_order, raises
 from pulsar_steward.planners.settings.propose import propose
-from tests.builders import NOW, a_policy, a_scene
+from tests.builders import NOW, a_policy, planning_facts_with
 
 if TYPE_CHECKING:
-    from pulsar_steward.planners.scene import Proposal
+    from pulsar_steward.planners.planning_facts import Proposal
 
 NAMESPACE = "shop/orders"
 MIB, GIB = 1 << 20, 1 << 30
@@ -45,7 +45,7 @@ def proposed(
         Finding(check_id=check, severity=Severity.WARNING, subject=NAMESPACE, evidence="made up", figures={})
         for check in checks
     )
-    look = Look(taken_at=NOW, topics=3, backlogs=(backlog,))
+    look = BacklogSample(taken_at=NOW, topics=3, backlogs=(backlog,))
     fact = NamespaceFact(
         namespace=NAMESPACE,
         own=own,
@@ -57,7 +57,7 @@ def proposed(
         **{name: fields.pop(name) for name in OF_NAMESPACE if name in fields},
     )
     known = {"quotas_are_checked": True, "clocks_differ_milliseconds": 0}
-    return propose(a_scene(3, **{"findings": findings, "namespaces": (fact,), **known, **fields}))
+    return propose(planning_facts_with(3, **{"findings": findings, "namespaces": (fact,), **known, **fields}))
 
 
 def changes(proposal: Proposal) -> list[tuple[SettingName, Setting | None]]:
@@ -239,7 +239,7 @@ def proposed_for_topic(peak: int = 0, quota: Setting | None = None, **fields: An
         check_id="quota-over-retention", severity=Severity.WARNING, subject=fact.subject, evidence="made up", figures={}
     )
     known = {"quotas_are_checked": True, "clocks_differ_milliseconds": 0}
-    return propose(a_scene(3, **{"findings": (finding,), "topics": (fact,), **known, **fields}))
+    return propose(planning_facts_with(3, **{"findings": (finding,), "topics": (fact,), **known, **fields}))
 
 
 def test_a_topics_own_quota_is_lowered_on_the_topic() -> None:
@@ -306,8 +306,8 @@ def test_a_topics_own_short_retention_is_left_to_people() -> None:
 )
 def test_what_a_quota_would_have_done(action: QuotaPolicy, words: str) -> None:
     """In the worst of the snapshots that were looked at, not in all of them together."""
-    worst = Look(taken_at=NOW, topics=3, backlogs=(4 * GIB, 3 * GIB, 0), producers=(5, 2, 1))
-    better = Look(taken_at=NOW, topics=2, backlogs=(3 * GIB, 0), producers=(5, 1))
+    worst = BacklogSample(taken_at=NOW, topics=3, backlogs=(4 * GIB, 3 * GIB, 0), producers=(5, 2, 1))
+    better = BacklogSample(taken_at=NOW, topics=2, backlogs=(3 * GIB, 0), producers=(5, 1))
     fact = NamespaceFact(namespace=NAMESPACE, own={}, looks=(better, worst), busiest_bytes_per_second=0, stored_bytes=0)
     change = ChangeSetting(namespace=NAMESPACE, name=SettingName.SIZE_QUOTA, before=None, after=size(GIB, action))
 

@@ -6,19 +6,19 @@ import msgspec
 import pytest
 
 from pulsar_steward.planners.tc_balance import propose
-from tests.builders import a_finding, a_policy, a_scene, broker, hashed_tc_bundles
+from tests.builders import a_finding, a_policy, broker, hashed_tc_bundles, planning_facts_with
 
 
 @pytest.mark.parametrize(("stood", "proposed"), [(1, False), (2, False), (3, True), (4, True)])
 def test_a_young_skew_is_not_acted_upon_yet(stood: int, proposed: bool) -> None:
     """Below the policy's number of snapshots there is no step, and a note says how many there were."""
     finding = msgspec.structs.replace(a_finding(), snapshots_in_a_row=stood)
-    scene = a_scene(
+    planning = planning_facts_with(
         3,
         hashed_tc_bundles([broker(0)] * 16, 16),
         findings=(finding,),
         policy=a_policy(plan={"standing_snapshots": 3}),
     )
-    proposal = propose(scene)
+    proposal = propose(planning)
     assert bool(proposal.batches) == proposed
     assert any(f"stood for {stood} of the 3" in note for note in proposal.notes) != proposed

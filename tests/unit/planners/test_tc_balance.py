@@ -12,21 +12,21 @@ from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.step import SplitBundle, UnloadBundle
 from pulsar_steward.planners.tc_balance import propose
 from tests.beside import yardstick
-from tests.builders import a_finding, a_scene, broker, bundle_of, counted_tc_bundles, hashed_tc_bundles
+from tests.builders import a_finding, broker, bundle_of, counted_tc_bundles, hashed_tc_bundles, planning_facts_with
 from tests.unit.planners.replay import Replay
 
 if TYPE_CHECKING:
     from pulsar_steward.model.plan import Batch, Placement
-    from pulsar_steward.planners.scene import Scene
+    from pulsar_steward.planners.planning_facts import PlanningFacts
 
 OwnersAndCounts = list[tuple[str | None, int]]
 ALL_ON_ONE = hashed_tc_bundles([broker(0)] * 16, 16)
 HEAVY = counted_tc_bundles([(broker(0), 8)])
 
 
-def only_batch(scene: Scene) -> Batch:
+def only_batch(planning: PlanningFacts) -> Batch:
     """The one batch that is proposed."""
-    (batch,) = propose(scene).batches
+    (batch,) = propose(planning).batches
     return batch
 
 
@@ -48,17 +48,17 @@ def on(number: int, *of_each: int) -> OwnersAndCounts:
 def test_lab_with_all_on_one_broker() -> None:
     """A real cluster's 16 coordinators in 8 bundles go from one broker to 6/5/5, in whole bundles only."""
     assert sorted(len(bundle.coordinators) for bundle in ALL_ON_ONE) == [1, 1, 2, 2, 2, 2, 3, 3]
-    batch = only_batch(a_scene(3, ALL_ON_ONE))
+    batch = only_batch(planning_facts_with(3, ALL_ON_ONE))
     assert (counts(batch.before), counts(batch.after)) == ([16, 0, 0], [6, 5, 5])
     assert splits(batch) == 0
 
 
 def test_lab_with_a_new_broker() -> None:
     """A fourth broker that joins 6/5/5 empty gets as much as every other."""
-    first = a_scene(3, ALL_ON_ONE)
+    first = planning_facts_with(3, ALL_ON_ONE)
     replay = Replay(first)
     replay.finish(only_batch(first))
-    batch = only_batch(a_scene(4, replay.bundles.values()))
+    batch = only_batch(planning_facts_with(4, replay.bundles.values()))
     assert (counts(batch.before), counts(batch.after)) == ([6, 5, 5, 0], [4, 4, 4, 4])
 
 
@@ -77,7 +77,7 @@ def test_lab_with_a_new_broker() -> None:
 )
 def test_ends_even(brokers: int, bundles: OwnersAndCounts, after: list[int], splits_needed: int | None) -> None:
     """Placements end with a spread of at most 1, and bundles are split only where whole ones do not do."""
-    batch = only_batch(a_scene(brokers, counted_tc_bundles(bundles)))
+    batch = only_batch(planning_facts_with(brokers, counted_tc_bundles(bundles)))
     assert sorted(counts(batch.after), reverse=True) == after
     assert splits_needed in (None, splits(batch))
 
@@ -85,7 +85,7 @@ def test_ends_even(brokers: int, bundles: OwnersAndCounts, after: list[int], spl
 def test_batch() -> None:
     """A batch carries the findings that it answers, its kind, its unit, and a title with its numbers."""
     findings = (a_finding(Severity.CRITICAL), a_finding(Severity.INFO), a_finding(check_id="bundle-topic-skew"))
-    batch = only_batch(a_scene(3, ALL_ON_ONE, findings=findings))
+    batch = only_batch(planning_facts_with(3, ALL_ON_ONE, findings=findings))
     assert (batch.kind, batch.unit) == ("tc_balance", "transaction coordinators")
     assert batch.findings == findings[:1]
     assert batch.title == "Even out 16 transaction coordinators over 3 brokers: the spread falls from 16 to 1"
@@ -93,7 +93,7 @@ def test_batch() -> None:
 
 def test_move() -> None:
     """A move says why, what it changes in numbers, whom it disturbs, what the guards said, and how to go back."""
-    step = only_batch(a_scene(3, ALL_ON_ONE)).steps[0]
+    step = only_batch(planning_facts_with(3, ALL_ON_ONE)).steps[0]
     assert isinstance(step.change, UnloadBundle)
     assert step.effect == f"{broker(0)} goes from 16 to 13 coordinators, {broker(1)} from 0 to 3"
     assert step.why.startswith(f"{broker(0)} has 16 transaction coordinators, {broker(1)} has 0")
@@ -106,7 +106,7 @@ def test_move() -> None:
 
 def test_split() -> None:
     """Splits come first, name both halves, cannot be undone, and the moves of their halves wait for them."""
-    split, move = only_batch(a_scene(2, HEAVY)).steps
+    split, move = only_batch(planning_facts_with(2, HEAVY)).steps
     assert isinstance(split.change, SplitBundle)
     assert split.change.algorithm == "topic_count_equally_divide"
     assert bundle_of(move) in split.change.halves
@@ -119,7 +119,7 @@ def test_split() -> None:
 
 def test_split_of_a_half() -> None:
     """A half is split again only after the split that makes it, and both say so."""
-    steps = only_batch(a_scene(4, HEAVY)).steps
+    steps = only_batch(planning_facts_with(4, HEAVY)).steps
     cut_by = {
         half: step.step_id for step in steps if isinstance(step.change, SplitBundle) for half in step.change.halves
     }
@@ -132,6 +132,6 @@ def test_split_of_a_half() -> None:
 def test_a_hundred_brokers_with_a_thousand_coordinators() -> None:
     """The largest cluster that is planned for is evened out: it took less than a yardstick when measured."""
     began = time.process_time()
-    batch = only_batch(a_scene(100, hashed_tc_bundles([broker(0)] * 1024, 1000)))
+    batch = only_batch(planning_facts_with(100, hashed_tc_bundles([broker(0)] * 1024, 1000)))
     assert time.process_time() - began < 5 * yardstick()
     assert counts(batch.after) == [10] * 100

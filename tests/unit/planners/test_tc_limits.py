@@ -9,33 +9,33 @@ import pytest
 
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.planners.scene import BrokerFact, Proposal
+from pulsar_steward.planners.planning_facts import BrokerFact, Proposal
 from pulsar_steward.planners.tc_balance import propose
 from tests.builders import (
     NOW,
     a_finding,
     a_policy,
-    a_scene,
     broker,
     bundle_of,
     coordinators_in,
     counted_tc_bundles,
     equal_ranges,
     hashed_tc_bundles,
+    planning_facts_with,
     tc_bundle,
 )
 
 if TYPE_CHECKING:
     from pulsar_steward.model.step import Change
-    from pulsar_steward.planners.scene import Scene
+    from pulsar_steward.planners.planning_facts import PlanningFacts
 
 ALL_ON_ONE = hashed_tc_bundles([broker(0)] * 16, 16)
 ONE_UNREAD = (BrokerFact(broker=broker(0), read=True), BrokerFact(broker=broker(1), read=False))
 
 
-def after(scene: Scene) -> list[int]:
+def after(planning: PlanningFacts) -> list[int]:
     """The counts after the one batch that is proposed, in order of broker."""
-    (batch,) = propose(scene).batches
+    (batch,) = propose(planning).batches
     return [placement.count for placement in batch.after]
 
 
@@ -45,7 +45,7 @@ def changes(proposal: Proposal) -> list[Change]:
 
 
 def moved(minutes_ago: int, *indices: int) -> dict[str, Any]:
-    """When some of the bundles were moved, as a scene's field."""
+    """When some of the bundles were moved, as a planning's field."""
     when = NOW - timedelta(minutes=minutes_ago)
     return {"moved_at": {f"{TC_NAMESPACE}/{ALL_ON_ONE[index].bundle}": when for index in indices}}
 
@@ -56,66 +56,74 @@ def moved(minutes_ago: int, *indices: int) -> dict[str, Any]:
 )
 def test_silent_without_a_warning(findings: tuple[Any, ...]) -> None:
     """Where nobody was warned of a skew, nothing is proposed and nothing is to be said."""
-    assert propose(a_scene(3, ALL_ON_ONE, findings=findings)) == Proposal()
+    assert propose(planning_facts_with(3, ALL_ON_ONE, findings=findings)) == Proposal()
 
 
 @pytest.mark.parametrize(
-    ("scene", "note"),
+    ("planning", "note"),
     [
-        pytest.param(a_scene(3, ALL_ON_ONE, tcs_by_bundle=False), "PIP-473", id="Pulsar 5"),
-        pytest.param(a_scene(3, ALL_ON_ONE, unread=(broker(2),)), f"without {broker(2)}", id="unread broker"),
-        pytest.param(a_scene(ONE_UNREAD, ALL_ON_ONE), f"without {broker(1)}", id="broker that did not answer"),
-        pytest.param(a_scene(3, unread=(TC_NAMESPACE,)), f"without {TC_NAMESPACE}", id="unread namespace"),
+        pytest.param(planning_facts_with(3, ALL_ON_ONE, tcs_by_bundle=False), "PIP-473", id="Pulsar 5"),
         pytest.param(
-            a_scene(2, ALL_ON_ONE, policy=a_policy(brokers={"draining": (broker(0), broker(1))})),
+            planning_facts_with(3, ALL_ON_ONE, unread=(broker(2),)), f"without {broker(2)}", id="unread broker"
+        ),
+        pytest.param(
+            planning_facts_with(ONE_UNREAD, ALL_ON_ONE), f"without {broker(1)}", id="broker that did not answer"
+        ),
+        pytest.param(planning_facts_with(3, unread=(TC_NAMESPACE,)), f"without {TC_NAMESPACE}", id="unread namespace"),
+        pytest.param(
+            planning_facts_with(2, ALL_ON_ONE, policy=a_policy(brokers={"draining": (broker(0), broker(1))})),
             "every broker is draining",
             id="no target",
         ),
-        pytest.param(a_scene(2, ALL_ON_ONE, tc_allowed=()), "kept from pulsar/system", id="isolated from all"),
-        pytest.param(a_scene(0), "every broker is draining", id="no broker"),
-        pytest.param(a_scene(1, ALL_ON_ONE), "no placement is more even", id="one broker"),
         pytest.param(
-            a_scene(3, counted_tc_bundles([(broker(0), 1)])), "no placement is more even", id="one coordinator"
+            planning_facts_with(2, ALL_ON_ONE, tc_allowed=()), "kept from pulsar/system", id="isolated from all"
+        ),
+        pytest.param(planning_facts_with(0), "every broker is draining", id="no broker"),
+        pytest.param(planning_facts_with(1, ALL_ON_ONE), "no placement is more even", id="one broker"),
+        pytest.param(
+            planning_facts_with(3, counted_tc_bundles([(broker(0), 1)])),
+            "no placement is more even",
+            id="one coordinator",
         ),
         pytest.param(
-            a_scene(3, ALL_ON_ONE, policy=a_policy(apply={"protected_namespaces": (TC_NAMESPACE,)})),
+            planning_facts_with(3, ALL_ON_ONE, policy=a_policy(apply={"protected_namespaces": (TC_NAMESPACE,)})),
             f"{broker(0)} has 16 and {broker(1)} has 0, and no step evens that out",
             id="protected",
         ),
     ],
 )
-def test_no_batch_but_a_note(scene: Scene, note: str) -> None:
+def test_no_batch_but_a_note(planning: PlanningFacts, note: str) -> None:
     """Where nothing can be proposed, a note says why."""
-    proposal = propose(scene)
+    proposal = propose(planning)
     assert proposal.batches == ()
     assert note in proposal.notes[0]
 
 
 def test_other_unread_namespaces_do_not_matter() -> None:
     """A namespace that holds no coordinators may be unread."""
-    assert after(a_scene(3, ALL_ON_ONE, unread=("public/default",))) == [6, 5, 5]
+    assert after(planning_facts_with(3, ALL_ON_ONE, unread=("public/default",))) == [6, 5, 5]
 
 
 def test_draining_broker_only_gives() -> None:
     """A draining broker keeps its fair share or less, and is never a target."""
     draining_2 = a_policy(brokers={"draining": (broker(2),)})
-    assert after(a_scene(3, ALL_ON_ONE, policy=draining_2)) == [8, 8, 0]
+    assert after(planning_facts_with(3, ALL_ON_ONE, policy=draining_2)) == [8, 8, 0]
     draining_0 = a_policy(brokers={"draining": (broker(0),)})
-    assert max(after(a_scene(3, ALL_ON_ONE, policy=draining_0))) == 6
+    assert max(after(planning_facts_with(3, ALL_ON_ONE, policy=draining_0))) == 6
 
 
 def test_isolation_excludes_targets() -> None:
     """A broker that isolation keeps from the namespace gets none."""
-    assert after(a_scene(3, ALL_ON_ONE, tc_allowed=(broker(0), broker(2)))) == [8, 0, 8]
+    assert after(planning_facts_with(3, ALL_ON_ONE, tc_allowed=(broker(0), broker(2)))) == [8, 0, 8]
 
 
 def test_resting_bundles_stay_and_count() -> None:
     """A bundle within its cooldown is in no step, its coordinators count, and a note names it with its time."""
-    scene = a_scene(3, ALL_ON_ONE, **moved(29, 4, 7))
-    proposal = propose(scene)
+    planning = planning_facts_with(3, ALL_ON_ONE, **moved(29, 4, 7))
+    proposal = propose(planning)
     resting = {ALL_ON_ONE[index].bundle for index in (4, 7)}
     assert not resting & {bundle_of(step) for step in proposal.batches[0].steps}
-    assert after(scene) == [6, 5, 5]
+    assert after(planning) == [6, 5, 5]
     (note,) = proposal.notes
     assert note.startswith("Guard cooldown keeps")
     assert all(f"{bundle} (moved at 2026-03-01 11:31:00" in note for bundle in resting)
@@ -123,14 +131,14 @@ def test_resting_bundles_stay_and_count() -> None:
 
 def test_rested_bundles_move() -> None:
     """From the minute on in which the cooldown is over, a bundle is like any other."""
-    proposal = propose(a_scene(3, ALL_ON_ONE, **moved(30, *range(8))))
+    proposal = propose(planning_facts_with(3, ALL_ON_ONE, **moved(30, *range(8))))
     assert proposal.notes == ()
-    assert changes(proposal) == changes(propose(a_scene(3, ALL_ON_ONE)))
+    assert changes(proposal) == changes(propose(planning_facts_with(3, ALL_ON_ONE)))
 
 
 def test_all_resting() -> None:
     """Where every bundle rests nothing is proposed; the note names some of many bundles, and counts the rest."""
-    proposal = propose(a_scene(3, ALL_ON_ONE, **moved(0, *range(8))))
+    proposal = propose(planning_facts_with(3, ALL_ON_ONE, **moved(0, *range(8))))
     assert proposal.batches == ()
     assert proposal.notes[1].endswith(" and 3 more.")
 
@@ -141,7 +149,7 @@ def test_too_many_clients() -> None:
         tc_bundle(bundle, broker(0), coordinators_in(bundle, 2), clients=clients)
         for bundle, clients in zip(equal_ranges(2), (11, 10), strict=True)
     )
-    proposal = propose(a_scene(2, [crowded, calm], policy=a_policy(apply={"most_clients_per_step": 10})))
+    proposal = propose(planning_facts_with(2, [crowded, calm], policy=a_policy(apply={"most_clients_per_step": 10})))
     assert [bundle_of(step) for step in proposal.batches[0].steps] == [calm.bundle]
     (note,) = proposal.notes
     assert note.startswith("Guard clients keeps")
@@ -152,16 +160,16 @@ def test_too_many_clients() -> None:
 def test_bundles_that_no_broker_owns(owner: str | None) -> None:
     """Coordinators whose bundle no listed broker owns count nowhere, stay out, and are noted."""
     bundles = counted_tc_bundles([(owner, 5), (broker(0), 2), (broker(0), 2)])
-    scene = a_scene(2, bundles)
-    assert after(scene) == [2, 2]
-    (note,) = propose(scene).notes
+    planning = planning_facts_with(2, bundles)
+    assert after(planning) == [2, 2]
+    (note,) = propose(planning).notes
     assert note.startswith("5 transaction coordinators are left out")
     assert bundles[0].bundle in note
 
 
 def test_what_stays_uneven_is_noted() -> None:
     """Where the bundles allow no even placement, the plan does what it can and says what remains."""
-    scene = a_scene(3, ALL_ON_ONE, **moved(0, *range(7)))
-    proposal = propose(scene)
-    assert after(scene) == [13, 2, 1]
+    planning = planning_facts_with(3, ALL_ON_ONE, **moved(0, *range(7)))
+    proposal = propose(planning)
+    assert after(planning) == [13, 2, 1]
     assert f"{broker(0)} has 13 and {broker(2)} has 1 after these steps" in proposal.notes[0]

@@ -15,14 +15,14 @@ from pulsar_steward.model.canonical import canonical_json
 from pulsar_steward.model.step import SplitBundle, UnloadBundle
 from pulsar_steward.planners.tc_balance import propose
 from pulsar_steward.planners.tc_survey import targets_of
-from tests.builders import NOW, a_policy, a_scene, broker, coordinators_in, equal_ranges, tc_bundle
+from tests.builders import NOW, a_policy, broker, coordinators_in, equal_ranges, planning_facts_with, tc_bundle
 from tests.unit.planners.replay import Replay
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pulsar_steward.model.plan import Batch, Placement
-    from pulsar_steward.planners.scene import Scene, TcBundle
+    from pulsar_steward.planners.planning_facts import PlanningFacts, TcBundle
 
 quick = settings(max_examples=40, deadline=None, derandomize=True)
 """The same examples in every run: a property that fails, fails for everyone."""
@@ -46,20 +46,20 @@ def tc_bundles(draw: st.DrawFn, brokers: int, *, owned: bool) -> tuple[TcBundle,
 
 
 @st.composite
-def free_scenes(draw: st.DrawFn) -> Scene:
+def free_scenes(draw: st.DrawFn) -> PlanningFacts:
     """Clusters of up to 6 brokers in which every bundle may move, and to every broker."""
     brokers = draw(st.integers(1, 6))
-    return a_scene(brokers, draw(tc_bundles(brokers, owned=True)))
+    return planning_facts_with(brokers, draw(tc_bundles(brokers, owned=True)))
 
 
 @st.composite
-def scenes(draw: st.DrawFn) -> Scene:
+def scenes(draw: st.DrawFn) -> PlanningFacts:
     """Clusters with draining and isolated brokers, resting and crowded bundles, and bundles that nobody owns."""
     brokers = draw(st.integers(1, 6))
     names = st.sets(st.integers(0, brokers - 1).map(broker))
     bundles = draw(tc_bundles(brokers, owned=False))
     ages = {bundle.bundle: draw(st.none() | st.integers(0, 60)) for bundle in bundles}
-    return a_scene(
+    return planning_facts_with(
         brokers,
         bundles,
         tc_allowed=draw(st.none() | names.map(sorted).map(tuple)),
@@ -83,43 +83,43 @@ def moves(batch: Batch) -> list[UnloadBundle]:
 
 @quick
 @given(free_scenes())
-def test_ends_even_where_bundles_allow(scene: Scene) -> None:
+def test_ends_even_where_bundles_allow(planning: PlanningFacts) -> None:
     """Where everything may move, the spread ends at 1 or less, and there is nothing left to propose."""
-    replay = Replay(scene)
-    for batch in propose(scene).batches:
+    replay = Replay(planning)
+    for batch in propose(planning).batches:
         replay.finish(batch)
-    assert spread(replay.placement(), targets_of(scene)) <= 1
-    assert propose(replay.scene_after(scene)).batches == ()
+    assert spread(replay.placement(), targets_of(planning)) <= 1
+    assert propose(replay.scene_after(planning)).batches == ()
 
 
 @quick
 @given(scenes())
-def test_never_less_even(scene: Scene) -> None:
+def test_never_less_even(planning: PlanningFacts) -> None:
     """Whatever may not move, a batch makes the placement more even: the squares of all counts sum up to less."""
-    for batch in propose(scene).batches:
-        assert spread(batch.after, targets_of(scene)) <= spread(batch.before, targets_of(scene))
+    for batch in propose(planning).batches:
+        assert spread(batch.after, targets_of(planning)) <= spread(batch.before, targets_of(planning))
         assert sum(p.count**2 for p in batch.after) < sum(p.count**2 for p in batch.before)
 
 
 @quick
 @given(scenes())
-def test_steps_lead_to_what_is_promised(scene: Scene) -> None:
+def test_steps_lead_to_what_is_promised(planning: PlanningFacts) -> None:
     """The steps, carried out in order, lead from exactly `before` to exactly `after`, and lose no coordinator."""
-    for batch in propose(scene).batches:
-        replay = Replay(scene)
+    for batch in propose(planning).batches:
+        replay = Replay(planning)
         assert replay.placement() == batch.before
         replay.finish(batch)
         assert replay.placement() == batch.after
         ids = Counter(number for bundle in replay.bundles.values() for number in bundle.coordinators)
-        assert ids == Counter(number for bundle in scene.tc_bundles for number in bundle.coordinators)
+        assert ids == Counter(number for bundle in planning.tc_bundles for number in bundle.coordinators)
 
 
 @quick
 @given(scenes())
-def test_each_effect_is_what_happens(scene: Scene) -> None:
+def test_each_effect_is_what_happens(planning: PlanningFacts) -> None:
     """Each move says the counts of both brokers before and after it as they then are."""
-    for batch in propose(scene).batches:
-        replay = Replay(scene)
+    for batch in propose(planning).batches:
+        replay = Replay(planning)
         for step in batch.steps:
             before = {placement.broker: placement.count for placement in replay.placement()}
             replay.carry_out(step)
@@ -132,10 +132,10 @@ def test_each_effect_is_what_happens(scene: Scene) -> None:
 
 @quick
 @given(scenes())
-def test_moves_are_few_and_permitted(scene: Scene) -> None:
+def test_moves_are_few_and_permitted(planning: PlanningFacts) -> None:
     """Each bundle moves at most once, no more than there are coordinators, to permitted brokers, past all guards."""
-    targets = targets_of(scene)
-    for batch in propose(scene).batches:
+    targets = targets_of(planning)
+    for batch in propose(planning).batches:
         bundles = [move.bundle for move in moves(batch)]
         assert len(bundles) == len(set(bundles)) <= sum(placement.count for placement in batch.before)
         assert all(move.target in targets and move.target != move.source for move in moves(batch))
@@ -144,12 +144,12 @@ def test_moves_are_few_and_permitted(scene: Scene) -> None:
 
 @quick
 @given(scenes())
-def test_splits_come_first_and_are_used(scene: Scene) -> None:
+def test_splits_come_first_and_are_used(planning: PlanningFacts) -> None:
     """Splits precede all moves, and the halves of none end on one broker: that split would have done nothing."""
-    for batch in propose(scene).batches:
+    for batch in propose(planning).batches:
         kinds = [isinstance(step.change, SplitBundle) for step in batch.steps]
         assert kinds == sorted(kinds, reverse=True)
-        replay = Replay(scene)
+        replay = Replay(planning)
         replay.finish(batch)
         for step in batch.steps:
             if isinstance(step.change, SplitBundle) and set(step.change.halves) <= set(replay.bundles):
@@ -160,12 +160,12 @@ def test_splits_come_first_and_are_used(scene: Scene) -> None:
 @quick
 @given(st.data())
 def test_same_in_same_out(data: st.DataObject) -> None:
-    """The same scene gives the same bytes, also when its parts are listed in another order."""
-    scene = data.draw(scenes())
+    """The same planning gives the same bytes, also when its parts are listed in another order."""
+    planning = data.draw(scenes())
     shuffled = msgspec.structs.replace(
-        scene,
-        brokers=tuple(data.draw(st.permutations(scene.brokers))),
-        tc_bundles=tuple(data.draw(st.permutations(scene.tc_bundles))),
-        moved_at=dict(reversed(scene.moved_at.items())),
+        planning,
+        brokers=tuple(data.draw(st.permutations(planning.brokers))),
+        tc_bundles=tuple(data.draw(st.permutations(planning.tc_bundles))),
+        moved_at=dict(reversed(planning.moved_at.items())),
     )
-    assert canonical_json(propose(scene)) == canonical_json(propose(shuffled))
+    assert canonical_json(propose(planning)) == canonical_json(propose(shuffled))

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from pulsar_steward.model.bundles import FULL_RANGE, BundleRange
 from pulsar_steward.planners.tc_order import moves_in_order
-from pulsar_steward.planners.tc_pieces import piece_of, split_of
-from pulsar_steward.planners.tc_placement import Board, best_to_move, first_of_count
+from pulsar_steward.planners.tc_parts import piece_of, split_of
+from pulsar_steward.planners.tc_placement import CoordinatorAssignment, best_to_move, first_of_count
 from pulsar_steward.planners.tc_search import even_out
 from tests.builders import broker, coordinators_in, counted_tc_bundles, tc_bundle
 
 if TYPE_CHECKING:
-    from pulsar_steward.planners.tc_pieces import Rank
+    from pulsar_steward.planners.tc_parts import Rank
 
 WHOLE = BundleRange(0, FULL_RANGE)
 OTHERS = tuple(f"persistent://pulsar/system/other-{number}" for number in range(4))
@@ -94,14 +94,14 @@ def test_neighbours_cannot_be_parted() -> None:
     assert split_of(neighbours) is None
 
 
-def evened_out(brokers: int, owners_and_counts: list[tuple[int, int]]) -> Board:
+def evened_out(brokers: int, owners_and_counts: list[tuple[int, int]]) -> CoordinatorAssignment:
     """The end of the search with every bundle free to move, and to every broker."""
     bundles = counted_tc_bundles([(broker(owner), count) for owner, count in owners_and_counts])
     pieces = [piece_of(bundle, broker(owner)) for bundle, (owner, _) in zip(bundles, owners_and_counts, strict=True)]
     loads = dict.fromkeys(map(broker, range(brokers)), 0)
     for piece in pieces:
         loads[piece.home] += len(piece.coordinators)
-    board = Board(loads, tuple(loads), pieces)
+    board = CoordinatorAssignment(loads, tuple(loads), pieces)
     even_out(board)
     return board
 

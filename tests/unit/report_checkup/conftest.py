@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.planners.from_snapshot import planning_facts_of
 from pulsar_steward.planners.moves import Moves
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import Policy
@@ -28,6 +28,6 @@ def checkup_with(tmp_path: Path) -> Callable[..., Checkup]:
     def make(**changed: list[dict[str, object]]) -> Checkup:
         snapshot = open_snapshot(written(tmp_path / "snapshot", **changed))
         policy = Policy()
-        return checkup_of(snapshot, make_plan(scene_of(snapshot, policy, Moves())), policy)
+        return checkup_of(snapshot, make_plan(planning_facts_of(snapshot, policy, Moves())), policy)
 
     return make

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from pulsar_steward.checks.check import CheckWords
-from pulsar_steward.cli.saying import print_lines
+from pulsar_steward.cli.output import print_lines
 from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
 from pulsar_steward.model.plan import Batch, Plan
 from pulsar_steward.policy.schema import Policy

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.report.checkup.charts.all import NO_TRENDS, charts_of
-from pulsar_steward.report.checkup.charts.bars import MOST_BARS, Bar, bar_chart
+from pulsar_steward.report.checkup.charts.bars import MAX_BARS, Bar, bar_chart
 from pulsar_steward.report.checkup.charts.chart import BLUE, RED, escaped, label
 from pulsar_steward.report.checkup.charts.delayed import delayed_chart
 from pulsar_steward.report.checkup.charts.limits import ack_holes_chart, backlog_chart
@@ -62,10 +62,10 @@ def test_bars_are_as_long_as_their_figures() -> None:
 
 def test_a_chart_of_too_many_bars_is_cut_and_says_so() -> None:
     """A page of a thousand brokers stays a page; its table has all."""
-    chart = bars(*range(MOST_BARS + 7))
+    chart = bars(*range(MAX_BARS + 7))
 
-    assert len(drawn(chart)["data"][0]["x"]) == MOST_BARS
-    assert len(chart.rows) == MOST_BARS + 7
+    assert len(drawn(chart)["data"][0]["x"]) == MAX_BARS
+    assert len(chart.rows) == MAX_BARS + 7
     assert chart.note == "The first 60 of 67 are drawn; the table has all."
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
-from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.planners.from_snapshot import planning_facts_of
 from pulsar_steward.planners.moves import Moves
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import Policy
@@ -126,7 +126,7 @@ def test_a_snapshot_of_an_older_version_is_reported_too(tmp_path: Path) -> None:
     shutil.rmtree(Path(place) / "trends")
     snapshot, policy = open_snapshot(place), Policy()
 
-    checkup = checkup_of(snapshot, make_plan(scene_of(snapshot, policy, Moves())), policy)
+    checkup = checkup_of(snapshot, make_plan(planning_facts_of(snapshot, policy, Moves())), policy)
 
     assert checkup.outcome is Outcome.FINDINGS
     assert checkup.worst_first()[0].not_listed == 0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pulsar_steward.report.checkup.html import MOST_OPEN, as_html, coded
+from pulsar_steward.report.checkup.html import MAX_OPEN, as_html, coded
 from tests.unit.report_checkup.snapshots import NASTY, a_finding, a_verdict, meta, skewed
 
 if TYPE_CHECKING:
@@ -144,13 +144,13 @@ def test_what_stands_between_backticks_is_code(words: str, expected: str) -> Non
 
 def test_many_findings_unfold(checkup_with: Make) -> None:
     """The first ones lie open; those that the snapshot does not list are counted."""
-    findings = [a_finding("warning", subject=f"s{number}") for number in range(MOST_OPEN + 1200)]
+    findings = [a_finding("warning", subject=f"s{number}") for number in range(MAX_OPEN + 1200)]
 
     text = as_html(checkup_with(findings=findings, verdicts=[a_verdict("tc-skew", "found", more=77)]))
 
     assert "<summary>1,200 more</summary>" in text
     assert "and 77 further ones that are less bad" in text
-    assert f"{MOST_OPEN + 1277:,} findings" in text
+    assert f"{MAX_OPEN + 1277:,} findings" in text
 
 
 def test_a_partial_snapshot_is_marked_on_the_page(checkup_with: Make) -> None:

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from pulsar_steward.report.checkup.measures.arrow import of_users, worst
-from pulsar_steward.report.checkup.measures.limits import FULLEST, MOST_TOPICS
-from pulsar_steward.report.checkup.measures.subscriptions import MOST_SUBSCRIPTIONS
-from pulsar_steward.report.checkup.measures.trends import MOST_SUBJECTS
+from pulsar_steward.report.checkup.measures.limits import FULLEST, MAX_TOPICS
+from pulsar_steward.report.checkup.measures.subscriptions import MAX_SUBSCRIPTIONS
+from pulsar_steward.report.checkup.measures.trends import MAX_SUBJECTS
 from tests.unit.report_checkup.snapshots import META, NASTY, meta
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def test_a_drilled_topic_without_limits_of_its_own(checkup_with: Make) -> None:
 def test_the_fullest_topics_come_before_the_largest(checkup_with: Make) -> None:
     """Those near their quota first, then by size; Pulsar's own and those without a backlog not at all."""
     near = [a_topic(f"near-{number:02d}", 100 - number) for number in range(FULLEST + 5)]
-    large = [a_topic(f"large-{number:02d}", 1_000_000 + number, "acme/free") for number in range(MOST_TOPICS)]
+    large = [a_topic(f"large-{number:02d}", 1_000_000 + number, "acme/free") for number in range(MAX_TOPICS)]
     others = [a_topic("none", 0), a_topic("__change_events", 10**9), a_topic("x", 10**9, "pulsar/system")]
 
     limited = checkup_with(
@@ -185,7 +185,7 @@ def test_the_fullest_topics_come_before_the_largest(checkup_with: Make) -> None:
 
     names = [each.topic.rpartition("/")[2] for each in limited]
     assert names[:FULLEST] == [f"near-{number:02d}" for number in range(FULLEST)]
-    assert names[FULLEST:] == [f"large-{number:02d}" for number in range(MOST_TOPICS - 1, FULLEST - 1, -1)]
+    assert names[FULLEST:] == [f"large-{number:02d}" for number in range(MAX_TOPICS - 1, FULLEST - 1, -1)]
 
 
 def test_a_quota_of_nothing_is_the_fullest(checkup_with: Make) -> None:
@@ -211,7 +211,7 @@ def test_the_worst_ack_holes_with_what_their_broker_persists(checkup_with: Make)
 
     holed = checkup_with(topics=topics, subscriptions=subscriptions, configuration=set_to).measures.ack_holes
 
-    assert [each.ack_holes for each in holed] == list(range(29, 29 - MOST_SUBSCRIPTIONS, -1))
+    assert [each.ack_holes for each in holed] == list(range(29, 29 - MAX_SUBSCRIPTIONS, -1))
     assert [each.persisted_at_most for each in holed[:2]] == [None, 10_000]
 
 
@@ -263,9 +263,7 @@ def test_trends_of_many_brokers_are_those_that_changed_most(checkup_with: Make) 
 
     trends = checkup_with(trends=rows).measures.trends
 
-    assert [each.subject for each in trends] == [
-        f"broker-{number:02d}:8080" for number in range(40 - MOST_SUBJECTS, 40)
-    ]
+    assert [each.subject for each in trends] == [f"broker-{number:02d}:8080" for number in range(40 - MAX_SUBJECTS, 40)]
 
 
 @pytest.mark.parametrize("most", [1, 3, 5, 9])

@@ -11,7 +11,7 @@ from pulsar_steward.checks.check import CheckWords
 from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
 from pulsar_steward.model.plan import Plan
-from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.planners.from_snapshot import planning_facts_of
 from pulsar_steward.planners.moves import Moves
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import Policy
@@ -96,7 +96,7 @@ def test_what_the_policy_holds_back_is_named(tmp_path: Path, sections: dict[str,
     policy = a_policy(**sections)
     snapshot = open_snapshot(written(tmp_path / "snapshot", **skewed()))
 
-    planning = checkup_of(snapshot, make_plan(scene_of(snapshot, policy, Moves())), policy).planning
+    planning = checkup_of(snapshot, make_plan(planning_facts_of(snapshot, policy, Moves())), policy).planning
 
     assert planning.batches == ()
     assert words in " ".join(planning.reasons)

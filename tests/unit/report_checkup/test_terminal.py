@@ -10,13 +10,13 @@ import pytest
 from rich.console import Console
 
 from pulsar_steward.checks.registry import BY_ID, GROUPS
-from pulsar_steward.cli.saying import print_lines
-from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.cli.output import print_lines
+from pulsar_steward.planners.from_snapshot import planning_facts_of
 from pulsar_steward.planners.moves import Moves
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.plan_text import plan_lines
-from pulsar_steward.report.checkup.terminal import MOST_LISTED, lines
+from pulsar_steward.report.checkup.terminal import MAX_LISTED, lines
 from pulsar_steward.report.checkup.text import wrapped
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.unit.report_checkup.examples import EXAMPLES, FOLDER, LOOKS, healthy, looks
@@ -291,9 +291,9 @@ def test_a_partial_snapshot_says_so_before_anything_else(checkup_with: Make) -> 
 @pytest.mark.parametrize(
     ("listed", "further", "verbose", "words"),
     [
-        (MOST_LISTED, 0, False, []),
-        (MOST_LISTED + 2, 0, False, ["and 2 more, which --verbose, --html and --json list"]),
-        (MOST_LISTED + 9, 150, False, ["and 9 more, which --verbose, --html and --json list", COUNTED]),
+        (MAX_LISTED, 0, False, []),
+        (MAX_LISTED + 2, 0, False, ["and 2 more, which --verbose, --html and --json list"]),
+        (MAX_LISTED + 9, 150, False, ["and 9 more, which --verbose, --html and --json list", COUNTED]),
         (100, 150, True, [COUNTED]),
     ],
 )
@@ -306,7 +306,7 @@ def test_many_findings_are_cut_and_counted(
 
     text = shown(checkup, verbose=verbose)
 
-    assert text.count("\n  - s") == (listed if verbose else MOST_LISTED)
+    assert text.count("\n  - s") == (listed if verbose else MAX_LISTED)
     assert [line.strip() for line in text.splitlines() if ", which" in line] == words
 
 
@@ -364,7 +364,7 @@ def test_the_result_is_said_in_a_sentence(checkup_with: Make, verdicts: list[dic
 def test_a_plan_shows_each_step_with_its_call(tmp_path: Path) -> None:
     """Reason, effect, cost, way back, and the call on a line of its own."""
     snapshot = open_snapshot(written(tmp_path / "snapshot", **skewed()))
-    plan = make_plan(scene_of(snapshot, Policy(), Moves()))
+    plan = make_plan(planning_facts_of(snapshot, Policy(), Moves()))
 
     text = "\n".join(line.plain for line in plan_lines(plan, ["because"], 80))
 

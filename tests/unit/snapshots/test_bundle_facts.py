@@ -14,7 +14,7 @@ from pulsar_steward.model import tables
 from pulsar_steward.model.bundles import position_of
 from pulsar_steward.model.setting import SettingName
 from pulsar_steward.planners.bundles.facts import BrokerLimits, BundleFacts, Busy, Load
-from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.planners.from_snapshot import planning_facts_of
 from pulsar_steward.planners.moves import Moves
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import a_policy, equal_ranges
@@ -24,7 +24,7 @@ from tests.unit.snapshots.conftest import FINDING, META, write
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pulsar_steward.planners.scene import Scene
+    from pulsar_steward.planners.planning_facts import PlanningFacts
     from pulsar_steward.policy.schema import Policy
 
 NAMESPACE = "shop/orders"
@@ -96,14 +96,14 @@ def put(folder: Path, minutes_before: int = 0, **rows: list[dict[str, Any]]) -> 
     return place
 
 
-def scene(place: Path, policy: Policy = SMALL) -> Scene:
+def planning(place: Path, policy: Policy = SMALL) -> PlanningFacts:
     """What is read of it."""
-    return scene_of(open_snapshot(str(place)), policy, Moves())
+    return planning_facts_of(open_snapshot(str(place)), policy, Moves())
 
 
 def test_crowded_bundles_with_their_topics_and_positions(folder: Path) -> None:
     """Those that may have to be split; the others only count."""
-    (crowd,) = scene(put(folder)).bundles.crowds
+    (crowd,) = planning(put(folder)).bundles.crowds
 
     assert (crowd.namespace, crowd.bundles, crowd.topics, crowd.rest_topics) == (NAMESPACE, 2, 5, 1)
     (suspect,) = crowd.suspects
@@ -122,7 +122,7 @@ def test_a_hot_bundle_with_what_it_is_compared_with(folder: Path) -> None:
     ]
     place = put(folder, findings=[found("hot-bundle", f"{NAMESPACE}/{UPPER}")], configuration=limits)
 
-    facts = scene(place).bundles
+    facts = planning(place).bundles
 
     assert [suspect.bundle for suspect in facts.crowds[0].suspects] == [UPPER]
     of_all = {"all_bytes": 602, "all_clients": 10, "brokers": 2}
@@ -134,7 +134,7 @@ def test_without_findings_nothing_is_read(folder: Path) -> None:
     """Nor where they are about the coordinators' namespace or a heartbeat."""
     place = put(folder, findings=[found("bundle-topic-skew", "pulsar/system"), found("tc-skew", "lab")])
 
-    assert scene(place).bundles == BundleFacts()
+    assert planning(place).bundles == BundleFacts()
 
 
 def test_the_load_over_several_snapshots(folder: Path) -> None:
@@ -143,7 +143,7 @@ def test_the_load_over_several_snapshots(folder: Path) -> None:
     put(folder, 10, bundles=[a_row(topics=7, throughput_in_bytes=1000.0), a_row(UPPER, owner="b:1", topics=2)])
     place = put(folder, findings=[found("broker-load-skew", "a:1")])
 
-    load = scene(place).bundles.load
+    load = planning(place).bundles.load
 
     assert load is not None
     assert (load.snapshots, load.moved, [each.broker for each in load.brokers]) == (3, 1, ["a:1", "b:1", "c:1"])
@@ -169,7 +169,7 @@ def test_which_snapshots_are_looked_at(folder: Path, before: list[tuple[int, lis
     for minutes, unread in before:
         meta = META | {"taken_at": TAKEN_AT - timedelta(minutes=minutes), "unread_brokers": unread}
         put(folder, minutes, snapshot=[meta])
-    load = scene(put(folder, findings=[found("broker-load-skew", "a:1")])).bundles.load
+    load = planning(put(folder, findings=[found("broker-load-skew", "a:1")])).bundles.load
 
     assert load is not None
     assert load.snapshots == expected
@@ -179,7 +179,7 @@ def test_too_few_snapshots_are_only_counted(folder: Path) -> None:
     """And nothing is read of them."""
     place = put(folder, findings=[found("broker-load-skew", "a:1")])
 
-    load = scene(place, a_policy()).bundles.load
+    load = planning(place, a_policy()).bundles.load
 
     assert load is not None
     assert (load.snapshots, load.brokers, load.stays) == (1, (), ())
@@ -190,7 +190,9 @@ def test_brokers_that_take_part(folder: Path) -> None:
     namespaces = [USUAL["namespaces"][0] | {"allowed_brokers": ["a:1", "c:1"]}]
     policy = a_policy(brokers={"draining": ["b:1"]}, bundle_balance_remedy={"least_snapshots": 1})
 
-    load = scene(put(folder, findings=[found("broker-load-skew", "a:1")], namespaces=namespaces), policy).bundles.load
+    load = planning(
+        put(folder, findings=[found("broker-load-skew", "a:1")], namespaces=namespaces), policy
+    ).bundles.load
 
     assert load is not None
     assert [each.broker for each in load.brokers] == ["a:1", "c:1"]
@@ -249,7 +251,7 @@ def test_only_topics_with_a_hazard_are_told_of(
     place = put(
         folder, topics=topics, namespaces=namespaces, metrics=rows.get("metrics", []), subscriptions=subscriptions
     )
-    risks = scene(place).bundles.risks
+    risks = planning(place).bundles.risks
 
     assert risks.around[NAMESPACE].quotas[SettingName.SIZE_QUOTA].limit_bytes == 1000
     if expected is None:
@@ -274,6 +276,6 @@ def test_what_brokers_do_is_in_force_for_all(folder: Path) -> None:
             "value": "org.apache.pulsar.broker.delayed.BucketDelayedDeliveryTrackerFactory",
         },
     ]
-    around = scene(put(folder, configuration=configuration)).bundles.risks.around[NAMESPACE]
+    around = planning(put(folder, configuration=configuration)).bundles.risks.around[NAMESPACE]
 
     assert (around.persisted_holes, around.index_in_memory) == (5, False)

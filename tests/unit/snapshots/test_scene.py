@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pulsar_steward.errors import SnapshotError
-from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.planners.from_snapshot import planning_facts_of
 from pulsar_steward.planners.moves import Moves
-from pulsar_steward.planners.scene import BrokerFact, TcBundle
+from pulsar_steward.planners.planning_facts import BrokerFact, TcBundle
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.snapshots.read import open_snapshot
 
@@ -23,9 +23,9 @@ def test_the_scene_holds_the_bundles_that_place_coordinators(folder: Path) -> No
     """Others of the namespace are left out; one with an unknown owner has none."""
     moved = {"pulsar/system/0x00000000_0x40000000": datetime(2025, 12, 31, tzinfo=UTC)}
 
-    scene = scene_of(open_snapshot(str(folder)), Policy(), Moves(moved_at=moved))
+    planning = planning_facts_of(open_snapshot(str(folder)), Policy(), Moves(moved_at=moved))
 
-    assert scene.tc_bundles == (
+    assert planning.tc_bundles == (
         TcBundle(
             bundle="0x00000000_0x40000000",
             owner="a:1",
@@ -36,16 +36,16 @@ def test_the_scene_holds_the_bundles_that_place_coordinators(folder: Path) -> No
         ),
         TcBundle(bundle="0x80000000_0xffffffff", owner=None, coordinators=(1,), positions=(0x90000000,)),
     )
-    assert scene.brokers[2] == BrokerFact(broker="c:1", read=False)
-    assert (scene.tc_allowed, scene.unread, scene.moved_at) == (("a:1", "b:1"), ("c:1",), moved)
-    assert (scene.snapshot_id, scene.taken_at) == ("lab-20260101T000000Z", datetime(2026, 1, 1, tzinfo=UTC))
-    assert len(scene.findings) == 3
+    assert planning.brokers[2] == BrokerFact(broker="c:1", read=False)
+    assert (planning.tc_allowed, planning.unread, planning.moved_at) == (("a:1", "b:1"), ("c:1",), moved)
+    assert (planning.snapshot_id, planning.taken_at) == ("lab-20260101T000000Z", datetime(2026, 1, 1, tzinfo=UTC))
+    assert len(planning.findings) == 3
 
 
 def test_the_same_snapshot_gives_the_same_scene(folder: Path) -> None:
     """Nothing in it depends on when or where it is read."""
     by_path, by_uri = open_snapshot(str(folder)), open_snapshot(folder.as_uri())
-    assert scene_of(by_path, Policy(), Moves()) == scene_of(by_uri, Policy(), Moves())
+    assert planning_facts_of(by_path, Policy(), Moves()) == planning_facts_of(by_uri, Policy(), Moves())
 
 
 def test_a_snapshot_that_was_not_diagnosed_gives_no_scene(folder: Path) -> None:
@@ -53,4 +53,4 @@ def test_a_snapshot_that_was_not_diagnosed_gives_no_scene(folder: Path) -> None:
     shutil.rmtree(folder / "findings")
 
     with pytest.raises(SnapshotError, match="findings"):
-        scene_of(open_snapshot(str(folder)), Policy(), Moves())
+        planning_facts_of(open_snapshot(str(folder)), Policy(), Moves())

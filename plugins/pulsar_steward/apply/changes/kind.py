@@ -18,14 +18,15 @@ class Drifted(Refused):
     """The cluster moved on: the change would no longer be the one that was approved."""
 
 
-class Sight(msgspec.Struct, frozen=True, kw_only=True):
+class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """What the cluster shows of a change.
 
     Attributes:
         there: Whether the change is there, whole.
         untouched: Whether everything is still as it was before it, so that it may be tried again.
-        onwards: The change that leads from what is seen to what was approved, where Pulsar went another way; else None.
-        again: The same, where it was taken back: so it is only if the call was accepted, and its time is up.
+        continuation: The change that leads from what is seen to what was approved, where Pulsar went another way;
+            else None.
+        retry: The same, where it was taken back: so it is only if the call was accepted, and its time is up.
         words: What is seen, in a sentence.
         values: The same as values, for the ledger.
     """
@@ -34,8 +35,8 @@ class Sight(msgspec.Struct, frozen=True, kw_only=True):
     untouched: bool
     words: str
     values: dict[str, Any]
-    onwards: Change | None = None
-    again: Change | None = None
+    continuation: Change | None = None
+    retry: Change | None = None
 
 
 class ChangeKind(Protocol):
@@ -56,7 +57,7 @@ class ChangeKind(Protocol):
     def completion(self, before: dict[str, Any]) -> Call | None:
         """A call that may be repeated until the change shows, such as a lookup that has a bundle loaded."""
 
-    def sight(self, look: LiveReader) -> Sight:
+    def observe(self, look: LiveReader) -> Observation:
         """What the brokers show of the change now.
 
         Raises:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pulsar_steward.admin import calls
-from pulsar_steward.apply.changes.kind import Drifted, Sight
+from pulsar_steward.apply.changes.kind import Drifted, Observation
 from pulsar_steward.model.setting import in_words
 
 if TYPE_CHECKING:
@@ -41,11 +41,11 @@ class Setting:
         """None: a setting is whole by itself."""
         return None
 
-    def sight(self, look: LiveReader) -> Sight:
+    def observe(self, look: LiveReader) -> Observation:
         """What is set now."""
         change = self._change
         now = look.own_setting(change)
-        return Sight(
+        return Observation(
             there=now == change.after,
             untouched=now == change.before,
             words=f"the {change.name} of {change.holder} is {in_words(change.name, now)}",

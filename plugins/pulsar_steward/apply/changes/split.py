@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.admin import calls
-from pulsar_steward.apply.changes.kind import Drifted, Sight
+from pulsar_steward.apply.changes.kind import Drifted, Observation
 from pulsar_steward.model.bundles import BY_TOPIC_COUNT, BundleRange, halves_by_topic_count
 
 if TYPE_CHECKING:
@@ -34,14 +34,14 @@ class Splitting:
         """None: a split is whole by itself."""
         return None
 
-    def sight(self, look: LiveReader) -> Sight:
+    def observe(self, look: LiveReader) -> Observation:
         """Whether both halves exist and have the owner of the whole."""
         change = self._change
         bundles = look.bundles(change.namespace) or ()
         owners = {
             half: look.owner(change.namespace, half, likely=change.owner) for half in change.halves if half in bundles
         }
-        return Sight(
+        return Observation(
             there=owners == dict.fromkeys(change.halves, change.owner),
             untouched=change.bundle in bundles,
             words=_in_words(change, owners),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pulsar_steward.admin import calls
-from pulsar_steward.apply.changes.kind import Sight
+from pulsar_steward.apply.changes.kind import Observation
 from pulsar_steward.errors import Refused
 
 if TYPE_CHECKING:
@@ -42,17 +42,17 @@ class Unloading:
         """The lookup: until somebody asks for a topic of the bundle, nobody owns it, coordinators included."""
         return calls.look_up(before["topic"])
 
-    def sight(self, look: LiveReader) -> Sight:
+    def observe(self, look: LiveReader) -> Observation:
         """Who owns the bundle."""
         change = self._change
         owner = look.owner(change.namespace, change.bundle, likely=change.target)
-        return Sight(
+        return Observation(
             there=owner == change.target,
             untouched=owner == change.source,
             words=f"{owner} owns {change.bundle}" if owner else f"nobody owns {change.bundle}",
             values={"owner": owner},
             # Only one lookup gets the named destination; another at the same moment may be given any other broker.
-            onwards=None if owner in {None, change.source, change.target} else _from(change, owner),
+            continuation=None if owner in {None, change.source, change.target} else _from(change, owner),
             # Its former broker may be quicker as well, by a client's lookup or a reader of its own.
-            again=change if owner == change.source else None,
+            retry=change if owner == change.source else None,
         )

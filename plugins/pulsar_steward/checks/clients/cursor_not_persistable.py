@@ -39,7 +39,7 @@ LONG_BYTES, LONG_ENTRIES = 11, 64
 RANGE_BYTES = 30
 """Largest size of two positions in the persisted ranges; 14 were measured on a broker with small numbers."""
 
-MOST_BATCHES, MOST_MESSAGES = 10**6, 10**6
+BATCHES_BOUND, MESSAGES_BOUND = 10**6, 10**6
 """Upper bounds of figures, so that their product fits its type."""
 
 # The state is estimated as its possible maximum: as an array of longs where the persisted form is not known. For a
@@ -63,9 +63,9 @@ states as (
         case when not long_array then least(ack_holes, max_ranges) * {RANGE_BYTES}
             else (entries + {LONG_ENTRIES - 1}) // {LONG_ENTRIES} * {LONG_BYTES} end as estimated_bytes,
         messages_per_entry, case when batch_acks and messages_per_entry > 1 then greatest(
-            least(coalesce(max_batches, {USUAL_BATCHES}), backlog_entries, unacked_messages, {MOST_BATCHES}), 0)
+            least(coalesce(max_batches, {USUAL_BATCHES}), backlog_entries, unacked_messages, {BATCHES_BOUND}), 0)
             end as batches,
-        batches * ({RANGE_BYTES} + (least(messages_per_entry, {MOST_MESSAGES}) + {LONG_ENTRIES - 1}) // {LONG_ENTRIES}
+        batches * ({RANGE_BYTES} + (least(messages_per_entry, {MESSAGES_BOUND}) + {LONG_ENTRIES - 1}) // {LONG_ENTRIES}
             * {LONG_BYTES}) as batch_bytes
     from user_subscriptions join limits using (namespace) left join measured using (topic, subscription)
         left join settings using (broker)

@@ -41,7 +41,7 @@ moving.
 
 
 @dataclass(frozen=True)
-class Stay:
+class OwnershipPeriod:
     """A bundle at one owner, for one or more consecutive snapshots.
 
     Attributes:
@@ -67,7 +67,7 @@ class Journey:
 
     namespace: str
     bundle: str
-    stays: tuple[Stay, ...]
+    stays: tuple[OwnershipPeriod, ...]
 
     @property
     def explained(self) -> int:
@@ -136,16 +136,16 @@ def journeys(times: Sequence[datetime], owners: Owners, gone: Gone) -> Iterator[
         owners: The owners in them.
         gone: Brokers that were away.
     """
-    stays: dict[str, list[Stay]] = {}
+    stays: dict[str, list[OwnershipPeriod]] = {}
     seen: dict[str, datetime] = {}
     for at in times:
         for row in owners.get(at, ()):
-            here = Stay(row["broker"], at)
+            here = OwnershipPeriod(row["broker"], at)
             for name in row["bundles"] or ():
                 so_far = stays.setdefault(name, [here])
                 if (source := so_far[-1].owner) != here.owner:
                     restart = any(seen[name] < moment <= at for moment in gone.get(source, ()))
-                    so_far.append(Stay(here.owner, at, restart))
+                    so_far.append(OwnershipPeriod(here.owner, at, restart))
                 seen[name] = at
     for name, its_stays in stays.items():
         if len(its_stays) > 1:

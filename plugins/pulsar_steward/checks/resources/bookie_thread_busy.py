@@ -17,7 +17,7 @@ from pulsar_steward.checks.resources.queues import BUSY, SHOWN
 from pulsar_steward.checks.resources.silence import brokers_of, silent_in
 from pulsar_steward.checks.resources.writes import (
     LONGEST_FIRST,
-    MOST_TOPICS,
+    MAX_TOPICS,
     OF_BROKERS,
     SLOW,
     SLOW_BEFORE,
@@ -192,7 +192,7 @@ CHECK = Check(
         "busy": Question(BUSY, worst_first="queued desc, source, thread, source_kind"),
         "shown": Question(SHOWN),
         "writes": Question(OF_BROKERS),
-        "waiting": Question(WAITING, worst_first=LONGEST_FIRST, most=MOST_TOPICS),
+        "waiting": Question(WAITING, worst_first=LONGEST_FIRST, most=MAX_TOPICS),
         "written_to": Question(WRITTEN_TO),
     },
     earlier={

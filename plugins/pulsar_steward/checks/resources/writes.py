@@ -44,7 +44,7 @@ raw_topics.pending_add_entries > 0
     and raw_topics.pending_add_entries >= raw_topics.message_rate_in * $minimum_waiting_seconds
 """
 
-MOST_TOPICS = 10_000
+MAX_TOPICS = 10_000
 """Topics that are looked up in the snapshot before, those with most pending entries."""
 
 WAITING = f"select topic, broker, pending_add_entries from raw_topics where {_WAITING}"

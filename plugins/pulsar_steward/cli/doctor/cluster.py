@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.cli.doctor.line import State, fine, of_error, problem, unknown
-from pulsar_steward.cli.failing import remedy_of
+from pulsar_steward.cli.errors import remedy_of
 from pulsar_steward.errors import AdminError, NotAllowed
 from pulsar_steward.model.bundles import CALM_LOAD_MANAGER
 from pulsar_steward.model.units import counted
@@ -31,7 +31,7 @@ TRIED_VERSIONS = ("4.0.7", "4.2.4")
 APART_MILLISECONDS = 5_000
 """Difference between a broker's clock and this machine's that is a problem; reading alone may add one second."""
 
-AT_ONCE = 16
+MAX_CONCURRENT_BROKERS = 16
 NAMED_AT_MOST = 5
 
 EACH_BROKER = (
@@ -79,7 +79,7 @@ def _of_cluster(reader: Reader, settings: AdminSettings) -> Iterator[Line]:
     if isinstance(listed, AdminError):
         yield of_error("brokers", listed)
         return
-    seen = OnThreads(AT_ONCE)(lambda broker: _asked(reader, broker), listed)
+    seen = OnThreads(MAX_CONCURRENT_BROKERS)(lambda broker: _asked(reader, broker), listed)
     yield _brokers(seen)
     yield from _versions(seen)
     yield from _clocks(seen)

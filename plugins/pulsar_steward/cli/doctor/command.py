@@ -14,7 +14,6 @@ from pulsar_steward.cli.doctor.here import home_lines, ledger_lines, policy_line
 from pulsar_steward.cli.doctor.line import Line, State, exit_code
 from pulsar_steward.cli.doctor.spark import package_lines, spark_lines
 from pulsar_steward.cli.ledgers import LedgerUrl, without_password
-from pulsar_steward.cli.looking import Target, settings_of
 from pulsar_steward.cli.options import (
     AdminUrls,
     AllowUnencryptedToken,
@@ -24,7 +23,8 @@ from pulsar_steward.cli.options import (
     TokenFile,
     policy_of,
 )
-from pulsar_steward.cli.saying import print_lines, tell_exactly, width
+from pulsar_steward.cli.output import print_lines, tell_exactly, width
+from pulsar_steward.cli.snapshot import Target, settings_of
 from pulsar_steward.errors import PolicyError
 from pulsar_steward.model.units import counted
 from pulsar_steward.policy.schema import Policy

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.cli.failing import remedy_of
+from pulsar_steward.cli.errors import remedy_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

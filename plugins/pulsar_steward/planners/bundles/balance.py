@@ -13,17 +13,17 @@ from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.numbering import batch_id
 from pulsar_steward.model.plan import Batch, Placement
 from pulsar_steward.model.units import counted
+from pulsar_steward.planners.bundles.assignment import LoadAssignment
 from pulsar_steward.planners.bundles.balance_search import Search
-from pulsar_steward.planners.bundles.board import Board
 from pulsar_steward.planners.bundles.facts import LoadFacts
 from pulsar_steward.planners.bundles.notes import enumerated
-from pulsar_steward.planners.scene import Proposal
+from pulsar_steward.planners.planning_facts import Proposal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pulsar_steward.model.finding import Finding
-    from pulsar_steward.planners.scene import Scene
+    from pulsar_steward.planners.planning_facts import PlanningFacts
 
 KIND = "bundle_balance"
 UNIT = "topics"
@@ -35,39 +35,41 @@ AFTER_COORDINATORS = (
 )
 
 
-def propose(scene: Scene) -> Proposal:
+def propose(planning: PlanningFacts) -> Proposal:
     """One batch that brings brokers' loads closer, where a skew has stood and several snapshots show it."""
-    findings = _findings(scene)
+    findings = _findings(planning)
     if not findings:
         return Proposal()
-    needed = scene.policy.plan.standing_snapshots
+    needed = planning.policy.plan.standing_snapshots
     standing = tuple(finding for finding in findings if finding.snapshots_in_a_row >= needed)
-    if why := _why_not(scene, standing):
+    if why := _why_not(planning, standing):
         return Proposal(notes=(why,))
-    facts, set_aside = _free(scene)
-    before = Board(facts.brokers, scene.policy.broker_load_skew, scene.policy.bundle_balance_remedy.within_percent)
-    return _balance(scene, standing, facts, before, set_aside)
+    facts, set_aside = _free(planning)
+    before = LoadAssignment(
+        facts.brokers, planning.policy.broker_load_skew, planning.policy.bundle_balance_remedy.within_percent
+    )
+    return _balance(planning, standing, facts, before, set_aside)
 
 
-def _findings(scene: Scene) -> tuple[Finding, ...]:
+def _findings(planning: PlanningFacts) -> tuple[Finding, ...]:
     return tuple(
         finding
-        for finding in scene.findings
+        for finding in planning.findings
         if finding.check_id == BROKER_LOAD_SKEW.check_id and finding.severity.rank >= Severity.WARNING.rank
     )
 
 
-def _why_not(scene: Scene, standing: tuple[Finding, ...]) -> str | None:
+def _why_not(planning: PlanningFacts, standing: tuple[Finding, ...]) -> str | None:
     """Why nothing can be said of moves at all."""
-    plan, remedy, facts = scene.policy.plan, scene.policy.bundle_balance_remedy, scene.bundles.load
-    if scene.unread:
-        return f"{SUBJECT}: no move is proposed, as the snapshot is partial without {enumerated(scene.unread)}."
+    plan, remedy, facts = planning.policy.plan, planning.policy.bundle_balance_remedy, planning.bundles.load
+    if planning.unread:
+        return f"{SUBJECT}: no move is proposed, as the snapshot is partial without {enumerated(planning.unread)}."
     if not standing:
         return (
             f"{SUBJECT}: no move is proposed yet, as no skew has stood for {plan.standing_snapshots} snapshots in a row"
             " (plan.standing_snapshots)."
         )
-    if TC_NAMESPACE in scene.claimed:
+    if TC_NAMESPACE in planning.claimed:
         return AFTER_COORDINATORS
     if facts is None or facts.snapshots < remedy.least_snapshots:
         seen = 0 if facts is None else facts.snapshots
@@ -81,13 +83,15 @@ def _why_not(scene: Scene, standing: tuple[Finding, ...]) -> str | None:
     return None
 
 
-def _free(scene: Scene) -> tuple[LoadFacts, tuple[str, ...]]:
+def _free(planning: PlanningFacts) -> tuple[LoadFacts, tuple[str, ...]]:
     """The facts without bundles that are to be left alone, and why these are."""
-    facts = scene.bundles.load or LoadFacts(snapshots=0)
+    facts = planning.bundles.load or LoadFacts(snapshots=0)
     flapping = {
-        finding.subject.rpartition("/")[0] for finding in scene.findings if finding.check_id == BUNDLE_FLAPPING.check_id
+        finding.subject.rpartition("/")[0]
+        for finding in planning.findings
+        if finding.check_id == BUNDLE_FLAPPING.check_id
     }
-    left = flapping | scene.claimed
+    left = flapping | planning.claimed
     concerned = {stay.namespace for stay in facts.stays if stay.namespace in left}
     free = msgspec.structs.replace(facts, stays=tuple(stay for stay in facts.stays if stay.namespace not in left))
     return free, tuple(_set_aside(sorted(concerned & flapping), sorted(concerned - flapping)))
@@ -104,13 +108,17 @@ def _set_aside(flapping: list[str], claimed: list[str]) -> Iterator[str]:
 
 
 def _balance(
-    scene: Scene, findings: tuple[Finding, ...], facts: LoadFacts, board: Board, set_aside: tuple[str, ...]
+    planning: PlanningFacts,
+    findings: tuple[Finding, ...],
+    facts: LoadFacts,
+    board: LoadAssignment,
+    set_aside: tuple[str, ...],
 ) -> Proposal:
-    remedy = scene.policy.bundle_balance_remedy
+    remedy = planning.policy.bundle_balance_remedy
     spread, topics = board.spread, dict(board.topics)
-    search = Search(scene, board, facts, batch_id(1))
+    search = Search(planning, board, facts, batch_id(1))
     search.run(remedy.most_moves)
-    notes = (*_note_on_rest(scene, board, search), *search.notes(), *set_aside, *_note_on_moved(facts))
+    notes = (*_note_on_rest(planning, board, search), *search.notes(), *set_aside, *_note_on_moved(facts))
     if not search.steps:
         return Proposal(notes=notes)
     batch = Batch(
@@ -133,8 +141,8 @@ def _placements(topics: Mapping[str, int]) -> tuple[Placement, ...]:
     return tuple(Placement(broker, count) for broker, count in sorted(topics.items()))
 
 
-def _note_on_rest(scene: Scene, board: Board, search: Search) -> Iterator[str]:
-    remedy, rest = scene.policy.bundle_balance_remedy, board.uneven()
+def _note_on_rest(planning: PlanningFacts, board: LoadAssignment, search: Search) -> Iterator[str]:
+    remedy, rest = planning.policy.bundle_balance_remedy, board.uneven()
     far = f"{enumerated(rest)} {'is' if len(rest) == 1 else 'are'} more than {remedy.within_percent} % from the mean"
     if not rest and not search.steps:
         yield (

@@ -14,9 +14,9 @@ from pulsar_steward.planners.snapshot_facts import guarded, vetoes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pulsar_steward.planners.bundles.board import Board, Move
-    from pulsar_steward.planners.bundles.facts import LoadFacts, Stay
-    from pulsar_steward.planners.scene import Scene
+    from pulsar_steward.planners.bundles.assignment import LoadAssignment, Move
+    from pulsar_steward.planners.bundles.facts import LoadFacts, PlacedBundle
+    from pulsar_steward.planners.planning_facts import PlanningFacts
 
 COMPARED = 4
 """Emptiest targets, or fullest sources, that are tried for a broker before all others."""
@@ -29,12 +29,12 @@ class Search:
         steps: In the order in which they run.
     """
 
-    def __init__(self, scene: Scene, board: Board, facts: LoadFacts, batch: str) -> None:
-        self._scene = scene
+    def __init__(self, planning: PlanningFacts, board: LoadAssignment, facts: LoadFacts, batch: str) -> None:
+        self._scene = planning
         self._board = board
         self._facts = facts
         self._batch = batch
-        self._stays: defaultdict[str, list[Stay]] = defaultdict(list)
+        self._stays: defaultdict[str, list[PlacedBundle]] = defaultdict(list)
         self._vetoed: defaultdict[str, list[str]] = defaultdict(list)
         self._without_a_move: set[str] = set()
         self.steps: list[Step] = []

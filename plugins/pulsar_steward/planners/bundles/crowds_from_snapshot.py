@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pulsar_steward.model.bundles import position_of
 from pulsar_steward.model.tables import BUNDLES, CONFIGURATION, TOPICS
 from pulsar_steward.planners.bundles.columns import FIGURES, loads, of_bundles, whole, without_heartbeats
-from pulsar_steward.planners.bundles.facts import BrokerLimits, Busy, Crowd, Load, Suspect, TopicFact
+from pulsar_steward.planners.bundles.facts import BrokerLimits, Busy, CrowdedNamespace, Load, SplitCandidate, TopicFact
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pulsar_steward.policy.schema import Policy
     from pulsar_steward.snapshots.read import Snapshot
 
-MOST_TOPICS = 250_000
+MAX_TOPICS = 250_000
 """Topics that are looked at one by one for one plan; the bundle that goes beyond is the last."""
 
 MEBIBYTE = 1 << 20
@@ -33,7 +33,7 @@ LIMITS = {
 """The settings that say what a broker splits, by their fields in `BrokerLimits`."""
 
 
-def crowds_of(snapshot: Snapshot, troubles: Mapping[str, Trouble], policy: Policy) -> tuple[Crowd, ...]:
+def crowds_of(snapshot: Snapshot, troubles: Mapping[str, Trouble], policy: Policy) -> tuple[CrowdedNamespace, ...]:
     """The namespaces with these troubles, with the bundles that may have to be split.
 
     Raises:
@@ -47,7 +47,7 @@ def crowds_of(snapshot: Snapshot, troubles: Mapping[str, Trouble], policy: Polic
     suspects = [(name, suspect) for name, crowd in sorted(found.items()) for suspect in crowd.suspects]
     known = _known(snapshot, suspects)
     return tuple(
-        Crowd(
+        CrowdedNamespace(
             namespace=name,
             bundles=crowd.bundles,
             topics=crowd.topics,
@@ -96,7 +96,7 @@ def broker_limits(snapshot: Snapshot, brokers: Collection[str]) -> dict[str, Bro
     return {broker: BrokerLimits(**found[broker]) for broker in sorted(found)}
 
 
-def _crowd(rows: list[Suspect], name: str, trouble: Trouble, policy: Policy) -> Crowd:
+def _crowd(rows: list[SplitCandidate], name: str, trouble: Trouble, policy: Policy) -> CrowdedNamespace:
     remedy, skew = policy.bundle_split_remedy, policy.for_namespace(name).bundle_topic_skew
     rows = sorted(rows, key=lambda row: (-row.load.topics, row.bundle))
     topics = sum(row.load.topics for row in rows)
@@ -105,7 +105,7 @@ def _crowd(rows: list[Suspect], name: str, trouble: Trouble, policy: Policy) -> 
     least = min(skew.warning_topics_per_bundle, by_mean) * (100 - remedy.room_percent) // 100
     full = [row for row in rows[: remedy.most_splits] if row.load.topics >= max(least, remedy.least_topics)]
     chosen = {row.bundle for row in (full if trouble.by_topics else ())} | trouble.hot
-    return Crowd(
+    return CrowdedNamespace(
         namespace=name,
         bundles=len(rows),
         topics=topics,
@@ -114,7 +114,7 @@ def _crowd(rows: list[Suspect], name: str, trouble: Trouble, policy: Policy) -> 
     )
 
 
-def _by_namespace(table: pa.Table) -> Iterator[tuple[str, list[Suspect]]]:
+def _by_namespace(table: pa.Table) -> Iterator[tuple[str, list[SplitCandidate]]]:
     for name in sorted(set(table["namespace"].to_pylist())):
         rows = table.filter(pc.field("namespace") == name)
         carried = {field: column.to_pylist() for field, column in loads(rows).items()}
@@ -122,13 +122,13 @@ def _by_namespace(table: pa.Table) -> Iterator[tuple[str, list[Suspect]]]:
         yield (
             name,
             [
-                Suspect(bundle=bundle, owner=owner, load=Load(**dict(zip(carried, values, strict=True))))
+                SplitCandidate(bundle=bundle, owner=owner, load=Load(**dict(zip(carried, values, strict=True))))
                 for bundle, owner, *values in zip(bundles, owners, *carried.values(), strict=True)
             ],
         )
 
 
-def _known(snapshot: Snapshot, suspects: Sequence[tuple[str, Suspect]]) -> dict[tuple[str, str], Suspect]:
+def _known(snapshot: Snapshot, suspects: Sequence[tuple[str, SplitCandidate]]) -> dict[tuple[str, str], SplitCandidate]:
     """The suspects with their positions, and with topics where there are not too many of them."""
     if not suspects:
         return {}
@@ -138,7 +138,7 @@ def _known(snapshot: Snapshot, suspects: Sequence[tuple[str, Suspect]]) -> dict[
     told = [pair for pair in suspects if positions.get((pair[0], pair[1].bundle)) is not None]
     topics = _topics(snapshot, _within_budget(told))
     return {
-        (namespace, each.bundle): Suspect(
+        (namespace, each.bundle): SplitCandidate(
             bundle=each.bundle,
             owner=each.owner,
             load=each.load,
@@ -149,10 +149,10 @@ def _known(snapshot: Snapshot, suspects: Sequence[tuple[str, Suspect]]) -> dict[
     }
 
 
-def _within_budget(suspects: Sequence[tuple[str, Suspect]]) -> list[tuple[str, str]]:
+def _within_budget(suspects: Sequence[tuple[str, SplitCandidate]]) -> list[tuple[str, str]]:
     chosen, total = [], 0
     for namespace, suspect in sorted(suspects, key=lambda pair: (-pair[1].load.topics, pair[0], pair[1].bundle)):
-        if total >= MOST_TOPICS:
+        if total >= MAX_TOPICS:
             break
         chosen.append((namespace, suspect.bundle))
         total += suspect.load.topics

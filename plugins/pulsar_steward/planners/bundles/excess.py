@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.checks.placement.bundle_topic_skew import FEW_BUNDLES
-from pulsar_steward.planners.bundles.facts import MEGABYTE, BrokerLimits, Busy, Crowd, Load, TopicFact
+from pulsar_steward.planners.bundles.facts import MEGABYTE, BrokerLimits, Busy, CrowdedNamespace, Load, TopicFact
 from pulsar_steward.policy.schema import Policy
 
 if TYPE_CHECKING:
-    from pulsar_steward.planners.bundles.pieces import Piece
+    from pulsar_steward.planners.bundles.parts import BundlePart
 
 _PARTITION = re.compile(r"(.+)-partition-\d+")
 
@@ -86,7 +86,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         cluster: The cluster's, for the rest.
     """
 
-    crowd: Crowd
+    crowd: CrowdedNamespace
     by_topics: bool
     hot: frozenset[str]
     busy: Busy
@@ -103,7 +103,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         by_mean = -(-skew.warning_times_mean * self.crowd.topics // parts)
         return int(min(skew.warning_topics_per_bundle, by_mean))
 
-    def excesses(self, piece: Piece, more: int) -> tuple[Excess, ...]:
+    def excesses(self, piece: BundlePart, more: int) -> tuple[Excess, ...]:
         """What a piece has too much of, the worst first.
 
         Args:
@@ -120,7 +120,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         ]
         return tuple(sorted(found, key=lambda excess: -excess.ratio))
 
-    def _too_many_to_leave(self, piece: Piece) -> bool:
+    def _too_many_to_leave(self, piece: BundlePart) -> bool:
         return self.by_topics and piece.load.topics >= self.cluster.bundle_split_remedy.least_topics
 
     def _with_room(self, limit: int) -> int:
@@ -154,7 +154,7 @@ class Dominant(msgspec.Struct, frozen=True):
         return match[1] if match else self.topic
 
 
-def dominant(piece: Piece, measure: Measure, percent: int) -> Dominant | None:
+def dominant(piece: BundlePart, measure: Measure, percent: int) -> Dominant | None:
     """The topic that dominates a piece; None: none does, or its number of topics is the trouble.
 
     Args:

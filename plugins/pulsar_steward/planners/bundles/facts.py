@@ -69,7 +69,7 @@ class TopicFact(msgspec.Struct, frozen=True, gc=False):
         return self.producers + self.consumers
 
 
-class Suspect(msgspec.Struct, frozen=True, kw_only=True):
+class SplitCandidate(msgspec.Struct, frozen=True, kw_only=True):
     """A bundle that may have to be split.
 
     Attributes:
@@ -87,7 +87,7 @@ class Suspect(msgspec.Struct, frozen=True, kw_only=True):
     topics: tuple[TopicFact, ...] = ()
 
 
-class Crowd(msgspec.Struct, frozen=True, kw_only=True):
+class CrowdedNamespace(msgspec.Struct, frozen=True, kw_only=True):
     """A namespace with bundles that may have to be split.
 
     Attributes:
@@ -102,7 +102,7 @@ class Crowd(msgspec.Struct, frozen=True, kw_only=True):
     bundles: int
     topics: int
     rest_topics: int = 0
-    suspects: tuple[Suspect, ...] = ()
+    suspects: tuple[SplitCandidate, ...] = ()
 
 
 class Busy(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,7 +128,7 @@ class BrokerLimits(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int = 0
 
 
-class Stay(msgspec.Struct, frozen=True, kw_only=True):
+class PlacedBundle(msgspec.Struct, frozen=True, kw_only=True):
     """A bundle that had the same owner in all the snapshots that were looked at.
 
     Attributes:
@@ -175,7 +175,7 @@ class LoadFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     snapshots: int
     brokers: tuple[BrokerLoad, ...] = ()
-    stays: tuple[Stay, ...] = ()
+    stays: tuple[PlacedBundle, ...] = ()
     moved: int = 0
     allowed: dict[str, tuple[str, ...]] = {}
 
@@ -204,7 +204,7 @@ class BundleFacts(msgspec.Struct, frozen=True, kw_only=True):
         splits_keep_clients: Whether clients are known to stay connected while their bundle is split.
     """
 
-    crowds: tuple[Crowd, ...] = ()
+    crowds: tuple[CrowdedNamespace, ...] = ()
     busy: Busy = Busy()
     limits: dict[str, BrokerLimits] = {}
     load: LoadFacts | None = None

@@ -13,9 +13,9 @@ from pulsar_steward.checks.placement.broker_load_skew import CHECK as BROKER_LOA
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.tables import BUNDLES, NAMESPACES
-from pulsar_steward.planners.bundles.board import Board
+from pulsar_steward.planners.bundles.assignment import LoadAssignment
 from pulsar_steward.planners.bundles.columns import FIGURES, loads, without_heartbeats
-from pulsar_steward.planners.bundles.facts import BrokerLoad, Load, LoadFacts, Stay
+from pulsar_steward.planners.bundles.facts import BrokerLoad, Load, LoadFacts, PlacedBundle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -116,11 +116,11 @@ def _broker_loads(bundles: pa.Table, brokers: Sequence[str]) -> Iterator[BrokerL
         yield BrokerLoad(broker=broker, **views)
 
 
-def _stays(bundles: pa.Table, brokers: Sequence[BrokerLoad], policy: Policy) -> Iterator[Stay]:
+def _stays(bundles: pa.Table, brokers: Sequence[BrokerLoad], policy: Policy) -> Iterator[PlacedBundle]:
     """Bundles that a lookup could have loaded elsewhere: with a topic, and on a broker that has more than its share."""
     if not brokers:
         return
-    board = Board(brokers, policy.broker_load_skew, policy.bundle_balance_remedy.within_percent)
+    board = LoadAssignment(brokers, policy.broker_load_skew, policy.bundle_balance_remedy.within_percent)
     free = bundles.filter(pc.and_(bundles["stayed"], pc.greater(bundles["now_topics"], 0)))
     for broker in sorted(board.mean):
         if board.above_mean(broker):
@@ -129,10 +129,10 @@ def _stays(bundles: pa.Table, brokers: Sequence[BrokerLoad], policy: Policy) -> 
             yield from sorted(stays, key=lambda stay: (-board.weight(stay), stay.name))[:CANDIDATES_A_BROKER]
 
 
-def _stay(row: dict[str, object]) -> Stay:
+def _stay(row: dict[str, object]) -> PlacedBundle:
     views = {view: {field: row[f"{view}_{field}"] for field in FIELDS} for view in VIEWS}
     named = {name: row[name] for name in ("namespace", "bundle", "owner")}
-    return msgspec.convert({**named, **views}, Stay)
+    return msgspec.convert({**named, **views}, PlacedBundle)
 
 
 def _allowed(snapshot: Snapshot, namespaces: Iterable[str]) -> dict[str, tuple[str, ...]]:

@@ -17,13 +17,13 @@ from pulsar_steward.planners.bundles.excess import Limits
 from pulsar_steward.planners.bundles.facts import is_business
 from pulsar_steward.planners.bundles.notes import enumerated
 from pulsar_steward.planners.bundles.split_search import Search
-from pulsar_steward.planners.scene import Proposal
+from pulsar_steward.planners.planning_facts import Proposal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pulsar_steward.planners.bundles.facts import Crowd
-    from pulsar_steward.planners.scene import Scene
+    from pulsar_steward.planners.bundles.facts import CrowdedNamespace
+    from pulsar_steward.planners.planning_facts import PlanningFacts
 
 KIND = "bundle_split"
 ANSWERED = frozenset({BUNDLE_TOPIC_SKEW.check_id, HOT_BUNDLE.check_id})
@@ -65,17 +65,21 @@ def troubles(findings: Iterable[Finding]) -> dict[str, Trouble]:
     return {name: found[name] for name in sorted(found)}
 
 
-def propose(scene: Scene) -> Proposal:
+def propose(planning: PlanningFacts) -> Proposal:
     """A batch for each namespace with bundles that are too large; none from a partial snapshot."""
-    found = troubles(scene.findings)
-    if found and scene.unread:
-        partial = f"Splits of bundles: nothing is proposed, as the snapshot is partial without {_names(scene.unread)}."
+    found = troubles(planning.findings)
+    if found and planning.unread:
+        partial = (
+            f"Splits of bundles: nothing is proposed, as the snapshot is partial without {_names(planning.unread)}."
+        )
         return Proposal(notes=(partial,))
-    needed = scene.policy.plan.standing_snapshots
-    crowds = {crowd.namespace: crowd for crowd in scene.bundles.crowds}
-    standing = troubles(finding for finding in scene.findings if finding.snapshots_in_a_row >= needed)
+    needed = planning.policy.plan.standing_snapshots
+    crowds = {crowd.namespace: crowd for crowd in planning.bundles.crowds}
+    standing = troubles(finding for finding in planning.findings if finding.snapshots_in_a_row >= needed)
     proposals = [
-        _of_namespace(scene, crowds.get(name), name, standing[name]) if name in standing else _too_young(name, needed)
+        _of_namespace(planning, crowds.get(name), name, standing[name])
+        if name in standing
+        else _too_young(name, needed)
         for name in found
     ]
     return Proposal(
@@ -96,8 +100,8 @@ def _too_young(namespace: str, needed: int) -> Proposal:
     return Proposal(notes=(young,))
 
 
-def _of_namespace(scene: Scene, crowd: Crowd | None, name: str, trouble: Trouble) -> Proposal:
-    if name in scene.claimed:
+def _of_namespace(planning: PlanningFacts, crowd: CrowdedNamespace | None, name: str, trouble: Trouble) -> Proposal:
+    if name in planning.claimed:
         return Proposal(notes=(f"{name}: no split is proposed, as this plan already changes its bundles.",))
     if crowd is None:
         return Proposal(notes=(f"{name}: no split is proposed, as its bundles are not in the snapshot.",))
@@ -105,12 +109,12 @@ def _of_namespace(scene: Scene, crowd: Crowd | None, name: str, trouble: Trouble
         crowd=crowd,
         by_topics=trouble.by_topics,
         hot=frozenset(trouble.hot),
-        busy=scene.bundles.busy,
-        brokers=scene.bundles.limits,
-        policy=scene.policy.for_namespace(name),
-        cluster=scene.policy,
+        busy=planning.bundles.busy,
+        brokers=planning.bundles.limits,
+        policy=planning.policy.for_namespace(name),
+        cluster=planning.policy,
     )
-    search = Search(scene, limits, batch_id(1))
+    search = Search(planning, limits, batch_id(1))
     search.run()
     notes = (*search.notes(), *_rest(search, limits))
     if not search.steps:

@@ -11,7 +11,7 @@ from pulsar_steward.model.step import SplitBundle, Step, Touched
 from pulsar_steward.model.units import counted
 from pulsar_steward.planners.bundles.excess import Excess, dominant
 from pulsar_steward.planners.bundles.notes import enumerated
-from pulsar_steward.planners.bundles.pieces import Piece, halves_of, piece_of
+from pulsar_steward.planners.bundles.parts import BundlePart, halves_of, piece_of
 from pulsar_steward.planners.snapshot_facts import guarded, vetoes
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from pulsar_steward.model.bundles import BundleRange
     from pulsar_steward.planners.bundles.excess import Dominant, Limits
-    from pulsar_steward.planners.bundles.facts import Suspect
-    from pulsar_steward.planners.scene import Scene
+    from pulsar_steward.planners.bundles.facts import SplitCandidate
+    from pulsar_steward.planners.planning_facts import PlanningFacts
 
 NO_WAY_BACK = (
     "A split cannot be undone: Pulsar does not join bundles again. Both halves stay on their broker, and can be moved"
@@ -35,15 +35,15 @@ class Search:
         steps: In the order in which they run.
     """
 
-    def __init__(self, scene: Scene, limits: Limits, batch: str) -> None:
-        self._scene = scene
+    def __init__(self, planning: PlanningFacts, limits: Limits, batch: str) -> None:
+        self._scene = planning
         self._limits = limits
         self._batch = batch
         self._final: set[BundleRange] = set()
-        self._unknown: defaultdict[str, list[Piece]] = defaultdict(list)
+        self._unknown: defaultdict[str, list[BundlePart]] = defaultdict(list)
         self._dominated: dict[tuple[str, str], tuple[Excess, Dominant]] = {}
         self._vetoed: defaultdict[str, list[str]] = defaultdict(list)
-        self._pieces: dict[BundleRange, Piece] = {}
+        self._pieces: dict[BundleRange, BundlePart] = {}
         self.steps: list[Step] = []
         for suspect in limits.crowd.suspects:
             piece = piece_of(suspect, suspect.owner or "", suspect.positions or ())
@@ -58,7 +58,7 @@ class Search:
         return self._limits.crowd.namespace
 
     @property
-    def pieces(self) -> tuple[Piece, ...]:
+    def pieces(self) -> tuple[BundlePart, ...]:
         """Bundles and parts as they are after all steps."""
         return tuple(self._pieces.values())
 
@@ -85,7 +85,7 @@ class Search:
         for guard, named in sorted(self._vetoed.items()):
             yield f"Guard {guard} keeps bundles of {self.namespace} from being split: {enumerated(named)}."
 
-    def _too_large(self) -> list[tuple[Piece, Excess]]:
+    def _too_large(self) -> list[tuple[BundlePart, Excess]]:
         """Pieces that a split may help, the worst first."""
         percent, found = self._scene.policy.hot_bundle.dominating_topic_percent, []
         for piece in self._pieces.values():
@@ -98,7 +98,7 @@ class Search:
                 self._dominated.setdefault((str(piece.range), excess.measure.name), (excess, topic))
         return sorted(found, key=lambda pair: (-pair[1].ratio, pair[0].range))
 
-    def _split(self, piece: Piece, excess: Excess) -> None:
+    def _split(self, piece: BundlePart, excess: Excess) -> None:
         name = step_id(self._batch, len(self.steps) + 1)
         halves = halves_of(piece, name)
         if halves is None:
@@ -116,7 +116,7 @@ class Search:
         del self._pieces[piece.range]
         self._pieces.update((half.range, half) for half in halves)
 
-    def _step(self, piece: Piece, halves: tuple[Piece, Piece], name: str, excess: Excess) -> Step:
+    def _step(self, piece: BundlePart, halves: tuple[BundlePart, BundlePart], name: str, excess: Excess) -> Step:
         lower, upper = halves
         stay = self._scene.bundles.splits_keep_clients
         return Step(
@@ -144,7 +144,7 @@ class Search:
         )
 
 
-def _unknown(suspect: Suspect) -> str | None:
+def _unknown(suspect: SplitCandidate) -> str | None:
     """Why it is not known what a split would yield; None: it is."""
     if suspect.owner is None:
         return "there is no owner, or it is not known who"
@@ -158,6 +158,6 @@ def _unknown(suspect: Suspect) -> str | None:
     return None
 
 
-def _carries(piece: Piece) -> str:
+def _carries(piece: BundlePart) -> str:
     idle = len(piece.positions) - piece.load.topics
     return piece.load.words + (f", and {counted(idle, 'topic')} not loaded" if idle > 0 else "")

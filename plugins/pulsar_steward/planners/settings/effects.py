@@ -8,7 +8,7 @@ from pulsar_steward.facts.backlogs import loss_of
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, in_words
 from pulsar_steward.model.units import bytes_in_words, seconds_in_words
-from pulsar_steward.planners.settings.facts import MOST_BACKLOGS
+from pulsar_steward.planners.settings.facts import MAX_BACKLOGS
 from pulsar_steward.planners.settings.sizes import snapshots_in_words
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def loss(fact: NamespaceFact, change: ChangeSetting) -> Loss | None:
     if not change.evicts_by_size or not isinstance(change.after, BacklogQuota):
         return None
     limit = change.after.limit_bytes
-    if len(fact.backlogs) == MOST_BACKLOGS and fact.backlogs[-1].bytes >= limit:
+    if len(fact.backlogs) == MAX_BACKLOGS and fact.backlogs[-1].bytes >= limit:
         return None
     return loss_of(fact.backlogs, limit)
 
@@ -47,7 +47,7 @@ def loss(fact: NamespaceFact, change: ChangeSetting) -> Loss | None:
 def _over(fact: NamespaceFact, quota: BacklogQuota) -> str:
     limit = quota.limit_bytes
     over = max(look.over(limit) for look in fact.looks)
-    many = f"{over:,} or more" if over == MOST_BACKLOGS else f"{over:,}"
+    many = f"{over:,} or more" if over == MAX_BACKLOGS else f"{over:,}"
     topics = max(look.topics for look in fact.looks)
     last = "snapshot" if len(fact.looks) == 1 else snapshots_in_words(len(fact.looks))
     words = f"of {topics:,} topics, {many} would have been over it in the last {last}"

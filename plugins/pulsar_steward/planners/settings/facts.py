@@ -10,13 +10,13 @@ from pulsar_steward.facts.backlogs import Backlog, BacklogAges
 from pulsar_steward.model.setting import Setting, SettingName
 
 
-class Look(msgspec.Struct, frozen=True, kw_only=True):
+class BacklogSample(msgspec.Struct, frozen=True, kw_only=True):
     """The topics of a namespace in one snapshot.
 
     Attributes:
         taken_at: When it was taken, UTC.
         topics: Loaded topics.
-        backlogs: Bytes of the largest backlogs of single topics, falling; at most `MOST_BACKLOGS`.
+        backlogs: Bytes of the largest backlogs of single topics, falling; at most `MAX_BACKLOGS`.
         producers: Connected producers of the same topics.
     """
 
@@ -31,7 +31,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
         return max(self.backlogs, default=0)
 
     def over(self, limit_bytes: int) -> int:
-        """How many topics are over a limit; `MOST_BACKLOGS` stands for that many or more."""
+        """How many topics are over a limit; `MAX_BACKLOGS` stands for that many or more."""
         return sum(backlog > limit_bytes for backlog in self.backlogs)
 
     def held(self, limit_bytes: int) -> int:
@@ -69,7 +69,7 @@ class TopicFact(msgspec.Struct, frozen=True, kw_only=True):
     delayed_messages: int | None = None
 
 
-MOST_BACKLOGS = 1_000
+MAX_BACKLOGS = 1_000
 """Backlogs that are kept of one look at a namespace."""
 
 
@@ -83,7 +83,7 @@ class NamespaceFact(msgspec.Struct, frozen=True, kw_only=True):
         busiest_bytes_per_second: What its busiest topic takes in.
         stored_bytes: What its loaded topics store.
         consumed_bytes: Of these, what no subscription waits for any more: all that a lower retention can delete.
-        backlogs: The largest of this snapshot, falling, by topic; at most `MOST_BACKLOGS`.
+        backlogs: The largest of this snapshot, falling, by topic; at most `MAX_BACKLOGS`.
         ages: How old its backlogs are in this snapshot, as far as it tells.
         outgrown: Of topics whose backlog is larger or older than the namespace retains: bytes and seconds of the worst.
         age_quota_delay_seconds: How much later than its time an age quota may act, as the oldest ledger closes late.
@@ -94,7 +94,7 @@ class NamespaceFact(msgspec.Struct, frozen=True, kw_only=True):
 
     namespace: str
     own: dict[SettingName, Setting]
-    looks: tuple[Look, ...]
+    looks: tuple[BacklogSample, ...]
     busiest_bytes_per_second: float
     stored_bytes: int
     consumed_bytes: int = 0

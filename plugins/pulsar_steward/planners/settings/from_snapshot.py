@@ -24,8 +24,8 @@ from pulsar_steward.planners.settings.backlogs import (
     topic_quotas,
     waiting_subscriptions,
 )
-from pulsar_steward.planners.settings.facts import MOST_BACKLOGS, Look, NamespaceFact, TopicFact
-from pulsar_steward.planners.settings.wanted import ANSWERED, is_of_topic, may_need_more, namespace_of
+from pulsar_steward.planners.settings.facts import MAX_BACKLOGS, BacklogSample, NamespaceFact, TopicFact
+from pulsar_steward.planners.settings.targets import ANSWERED, is_of_topic, may_need_more, namespace_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -67,7 +67,7 @@ def namespace_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[Na
             busiest_bytes_per_second=_most(_of(now, name)["throughput_in_bytes"]),
             stored_bytes=int(pc.sum(_of(now, name)["storage_bytes"]).as_py() or 0),
             consumed_bytes=consumed_bytes(_of(now, name)),
-            backlogs=backlogs_of(_of(now, name), subscriptions, MOST_BACKLOGS),
+            backlogs=backlogs_of(_of(now, name), subscriptions, MAX_BACKLOGS),
             ages=namespace_ages(_of(now, name), drilled),
             outgrown=_outgrown(findings, name),
             age_quota_delay_seconds=_largest(findings, name, TTL_BEFORE_QUOTA, "age_quota_delay_seconds"),
@@ -213,11 +213,11 @@ def _of(topics: pa.Table, name: str) -> pa.Table:
     return topics.filter(pc.field("namespace") == name)
 
 
-def _look(taken_at: datetime, topics: pa.Table) -> Look:
+def _look(taken_at: datetime, topics: pa.Table) -> BacklogSample:
     known = topics.filter(pc.is_valid(topics["backlog_bytes"]))
-    fullest = pc.select_k_unstable(known, min(MOST_BACKLOGS, len(known)), sort_keys=[("backlog_bytes", "descending")])
+    fullest = pc.select_k_unstable(known, min(MAX_BACKLOGS, len(known)), sort_keys=[("backlog_bytes", "descending")])
     largest = known.take(fullest)
-    return Look(
+    return BacklogSample(
         taken_at=taken_at,
         topics=topics.num_rows,
         backlogs=tuple(largest["backlog_bytes"].to_pylist()),

@@ -1,6 +1,7 @@
 """In which order settings change, so that every size quota is below the retention at every moment between.
 
-The broker answers 412 where it is not, and compares only what is set at the same level (docs/findings.md, Quotas).
+The broker answers 412 where it is not, and compares only what is set at the same level (docs/pulsar-behaviour.md,
+Quotas).
 """
 
 from __future__ import annotations

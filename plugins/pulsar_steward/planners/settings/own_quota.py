@@ -12,16 +12,16 @@ from pulsar_steward.model.plan import Batch
 from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, in_words
 from pulsar_steward.model.step import ChangeSetting, Step, Touched
 from pulsar_steward.model.units import bytes_in_words
-from pulsar_steward.planners.scene import Proposal
+from pulsar_steward.planners.planning_facts import Proposal
 from pulsar_steward.planners.settings.sizes import MEBIBYTE, below, needed, snapshots_in_words
-from pulsar_steward.planners.settings.wanted import may_need_more
+from pulsar_steward.planners.settings.targets import may_need_more
 from pulsar_steward.planners.snapshot_facts import guarded
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from pulsar_steward.model.finding import Finding
-    from pulsar_steward.planners.scene import Scene
+    from pulsar_steward.planners.planning_facts import PlanningFacts
     from pulsar_steward.planners.settings.facts import TopicFact
     from pulsar_steward.policy.remedies import BacklogQuotaRemedy
 
@@ -35,25 +35,25 @@ class _Answer(msgspec.Struct, frozen=True):
     words: str
 
 
-def propose_own_quotas(scene: Scene, taken: Collection[str]) -> Proposal:
+def propose_own_quotas(planning: PlanningFacts, taken: Collection[str]) -> Proposal:
     """A batch for each namespace with such topics; topics that retain no more than their namespace get nothing.
 
     Args:
-        scene: The snapshot.
+        planning: The snapshot.
         taken: Namespaces whose own settings change in the same plan: their topics wait for the next one.
     """
     notes, steps = [], defaultdict[str, list[Step]](list)
-    cases = _cases(scene)
-    facts = {fact.topic: fact for fact in scene.topics}
+    cases = _cases(planning)
+    facts = {fact.topic: fact for fact in planning.topics}
     for topic in sorted(cases):
         fact = facts[topic]
-        answer = None if fact.namespace in taken else _answer(fact, scene.policy.backlog_quota_remedy)
+        answer = None if fact.namespace in taken else _answer(fact, planning.policy.backlog_quota_remedy)
         if answer is None:
             continue
         if answer.quota is None:
             notes.append(f"{topic}: no quota of its own is proposed: {answer.words}.")
             continue
-        step = _step(scene, fact, answer.quota, answer.words, len(steps[fact.namespace]) + 1)
+        step = _step(planning, fact, answer.quota, answer.words, len(steps[fact.namespace]) + 1)
         if vetoes := [f"{each.guard}: {each.reason}" for each in step.guards if not each.passed]:
             notes.append(f"{topic}: no quota of its own is proposed: {'; '.join(vetoes)}.")
         else:
@@ -62,14 +62,14 @@ def propose_own_quotas(scene: Scene, taken: Collection[str]) -> Proposal:
     return Proposal(batches=batches, notes=tuple(notes))
 
 
-def _cases(scene: Scene) -> dict[str, list[Finding]]:
+def _cases(planning: PlanningFacts) -> dict[str, list[Finding]]:
     """What was found for long enough, by topic (of a partitioned one, not by partition)."""
     cases = defaultdict[str, list["Finding"]](list)
-    if scene.unread:
+    if planning.unread:
         return cases
-    topic_of = {fact.subject: fact.topic for fact in scene.topics}
-    for finding in scene.findings:
-        standing = finding.snapshots_in_a_row >= scene.policy.plan.standing_snapshots
+    topic_of = {fact.subject: fact.topic for fact in planning.topics}
+    for finding in planning.findings:
+        standing = finding.snapshots_in_a_row >= planning.policy.plan.standing_snapshots
         if may_need_more(finding) and standing and finding.subject in topic_of:
             cases[topic_of[finding.subject]].append(finding)
     return cases
@@ -104,7 +104,7 @@ def _retains_more(fact: TopicFact, own: Retention) -> bool:
     return common.megabytes >= 0 and (own.megabytes < 0 or own.megabytes > common.megabytes)
 
 
-def _step(scene: Scene, fact: TopicFact, quota: BacklogQuota, why: str, number: int) -> Step:
+def _step(planning: PlanningFacts, fact: TopicFact, quota: BacklogQuota, why: str, number: int) -> Step:
     change = ChangeSetting(
         namespace=fact.namespace, topic=fact.topic, name=SettingName.SIZE_QUOTA, before=None, after=quota
     )
@@ -120,7 +120,7 @@ def _step(scene: Scene, fact: TopicFact, quota: BacklogQuota, why: str, number: 
         undo=change.inverse,
         undo_note=f"Remove it again: {bytes_in_words(_common(fact))} of its namespace are in force then.",
     )
-    return guarded(step, scene, place_in_run=number, holder=fact)
+    return guarded(step, planning, place_in_run=number, holder=fact)
 
 
 def _common(fact: TopicFact) -> int:

@@ -12,63 +12,65 @@ from pulsar_steward.model.numbering import batch_id, step_id
 from pulsar_steward.model.plan import Batch
 from pulsar_steward.model.setting import SettingName, in_words
 from pulsar_steward.model.step import ChangeSetting, Step, Touched
-from pulsar_steward.planners.scene import Proposal
+from pulsar_steward.planners.planning_facts import Proposal
 from pulsar_steward.planners.settings.effects import effect, loss, undo_note
 from pulsar_steward.planners.settings.order import in_order
 from pulsar_steward.planners.settings.own_quota import propose_own_quotas
+from pulsar_steward.planners.settings.targets import ANSWERED, is_of_topic, namespace_of, target_settings
 from pulsar_steward.planners.settings.topics import propose_for_topics
-from pulsar_steward.planners.settings.wanted import ANSWERED, is_of_topic, namespace_of, wanted
 from pulsar_steward.planners.snapshot_facts import guarded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pulsar_steward.model.finding import Finding
-    from pulsar_steward.planners.scene import Scene
+    from pulsar_steward.planners.planning_facts import PlanningFacts
     from pulsar_steward.planners.settings.facts import NamespaceFact
-    from pulsar_steward.planners.settings.wanted import Wanted
+    from pulsar_steward.planners.settings.targets import TargetSettings
 
 QUOTA_KIND = "backlog_quota"
 RETENTION_KIND = "retention"
 
 
-def propose(scene: Scene) -> Proposal:
+def propose(planning: PlanningFacts) -> Proposal:
     """A batch for each namespace whose quotas, retention or time to live are wrong; none from a partial snapshot."""
-    found = _findings(scene)
-    if found and scene.unread:
-        partial = f"Settings: nothing is proposed, as the snapshot is partial without {', '.join(scene.unread)}."
+    found = _findings(planning)
+    if found and planning.unread:
+        partial = f"Settings: nothing is proposed, as the snapshot is partial without {', '.join(planning.unread)}."
         return Proposal(notes=(partial,))
-    facts = {fact.namespace: fact for fact in scene.namespaces}
-    needed = scene.policy.plan.standing_snapshots
+    facts = {fact.namespace: fact for fact in planning.namespaces}
+    needed = planning.policy.plan.standing_snapshots
     of_topics = [each for findings in found.values() for each in findings if is_of_topic(each)]
     proposals = [
-        _of_namespace(scene, facts.get(name), name, findings)
+        _of_namespace(planning, facts.get(name), name, findings)
         for name, findings in sorted(found.items())
         if not all(is_of_topic(finding) for finding in findings)
     ]
     taken = {step.change.namespace for each in proposals for batch in each.batches for step in batch.steps}
     standing = [finding for finding in of_topics if finding.snapshots_in_a_row >= needed]
-    proposals.append(propose_for_topics(scene, standing, taken))
-    proposals.append(propose_own_quotas(scene, taken))
+    proposals.append(propose_for_topics(planning, standing, taken))
+    proposals.append(propose_own_quotas(planning, taken))
     return Proposal(
         batches=tuple(batch for each in proposals for batch in each.batches),
         notes=tuple(note for each in proposals for note in each.notes),
     )
 
 
-def _findings(scene: Scene) -> dict[str, tuple[Finding, ...]]:
+def _findings(planning: PlanningFacts) -> dict[str, tuple[Finding, ...]]:
     """Findings that can be answered, by namespace."""
     by_namespace: dict[str, list[Finding]] = defaultdict(list)
-    for finding in scene.findings:
+    for finding in planning.findings:
         if finding.check_id in ANSWERED and finding.severity.rank >= Severity.WARNING.rank:
             by_namespace[namespace_of(finding)].append(finding)
     return {name: tuple(findings) for name, findings in by_namespace.items()}
 
 
-def _of_namespace(scene: Scene, fact: NamespaceFact | None, name: str, findings: tuple[Finding, ...]) -> Proposal:
+def _of_namespace(
+    planning: PlanningFacts, fact: NamespaceFact | None, name: str, findings: tuple[Finding, ...]
+) -> Proposal:
     if fact is None:
         return Proposal(notes=(f"{name}: nothing is proposed, as its settings are not in the snapshot.",))
-    needed = scene.policy.plan.standing_snapshots
+    needed = planning.policy.plan.standing_snapshots
     standing = tuple(finding for finding in findings if finding.snapshots_in_a_row >= needed)
     if not standing:
         young = (
@@ -76,9 +78,11 @@ def _of_namespace(scene: Scene, fact: NamespaceFact | None, name: str, findings:
             " (plan.standing_snapshots)."
         )
         return Proposal(notes=(young,))
-    decided = wanted(fact, frozenset(finding.check_id for finding in standing), scene.defaults, scene.policy)
+    decided = target_settings(
+        fact, frozenset(finding.check_id for finding in standing), planning.defaults, planning.policy
+    )
     notes = tuple(f"{name}: {note}." for note in decided.notes)
-    first, at_last = (tuple(_steps(scene, fact, decided, names)) for names in (_TOGETHER, _APART))
+    first, at_last = (tuple(_steps(planning, fact, decided, names)) for names in (_TOGETHER, _APART))
     if not first and not at_last:
         return Proposal(notes=notes or (f"{name}: nothing is proposed, as no setting would be better.",))
     batches = []
@@ -115,7 +119,9 @@ def _title(namespace: str, steps: Sequence[Step]) -> str:
     return f"{namespace}: " + ", ".join(f"{change.name} to {in_words(change.name, change.after)}" for change in changes)
 
 
-def _steps(scene: Scene, fact: NamespaceFact, decided: Wanted, names: frozenset[SettingName]) -> Iterator[Step]:
+def _steps(
+    planning: PlanningFacts, fact: NamespaceFact, decided: TargetSettings, names: frozenset[SettingName]
+) -> Iterator[Step]:
     changes = in_order(
         ChangeSetting(namespace=fact.namespace, name=name, before=fact.own.get(name), after=value)
         for name, value in decided.target.items()
@@ -137,6 +143,6 @@ def _steps(scene: Scene, fact: NamespaceFact, decided: Wanted, names: frozenset[
             loss=lost if lost is not None and lost.bytes else msgspec.UNSET,
         )
         kept = decided.target.get(SettingName.RETENTION)
-        yield guarded(step, scene, place_in_run=number, holder=fact, retention=kept)
+        yield guarded(step, planning, place_in_run=number, holder=fact, retention=kept)
         if change.name is not SettingName.TTL:
             earlier = (*earlier, name)

@@ -12,7 +12,7 @@ from pulsar_steward.model.plan import Batch
 from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, in_words
 from pulsar_steward.model.step import ChangeSetting, Step, Touched
 from pulsar_steward.model.units import bytes_in_words
-from pulsar_steward.planners.scene import Proposal
+from pulsar_steward.planners.planning_facts import Proposal
 from pulsar_steward.planners.settings.sizes import MEBIBYTE, below
 from pulsar_steward.planners.snapshot_facts import guarded
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from pulsar_steward.model.finding import Finding
-    from pulsar_steward.planners.scene import Scene
+    from pulsar_steward.planners.planning_facts import PlanningFacts
     from pulsar_steward.planners.settings.facts import TopicFact
 
 KIND = "backlog_quota"
 
 
-def propose_for_topics(scene: Scene, findings: Sequence[Finding], taken: Collection[str]) -> Proposal:
+def propose_for_topics(planning: PlanningFacts, findings: Sequence[Finding], taken: Collection[str]) -> Proposal:
     """A batch for each namespace of topics whose own size quota has to be lowered.
 
     Args:
-        scene: The snapshot.
+        planning: The snapshot.
         findings: Those about topics that can be answered.
         taken: Namespaces whose own settings change in the same plan: their topics wait for the next one.
     """
-    facts = {fact.subject: fact for fact in scene.topics}
+    facts = {fact.subject: fact for fact in planning.topics}
     by_namespace: dict[str, list[tuple[TopicFact, Finding]]] = defaultdict(list)
     notes = []
     for finding in findings:
@@ -45,33 +45,33 @@ def propose_for_topics(scene: Scene, findings: Sequence[Finding], taken: Collect
             notes.append(
                 f"{finding.subject}: nothing is proposed yet, as the settings of {fact.namespace} change first."
             )
-        elif words := _objection(fact, scene):
+        elif words := _objection(fact, planning):
             notes.append(f"{finding.subject}: nothing is proposed: {words}.")
         else:
             by_namespace[fact.namespace].append((fact, finding))
-    batches = tuple(_batch(scene, name, known) for name, known in sorted(by_namespace.items()))
+    batches = tuple(_batch(planning, name, known) for name, known in sorted(by_namespace.items()))
     return Proposal(batches=batches, notes=tuple(notes))
 
 
-def _objection(fact: TopicFact, scene: Scene) -> str | None:
-    change = _change(fact, scene)
+def _objection(fact: TopicFact, planning: PlanningFacts) -> str | None:
+    change = _change(fact, planning)
     if change is None:
         return "its own retention, or the size quota of its namespace, is to be looked at by hand"
-    headroom = scene.policy.backlog_quota_remedy.peak_headroom_percent
+    headroom = planning.policy.backlog_quota_remedy.peak_headroom_percent
     if isinstance(change.after, BacklogQuota) and fact.peak * (100 + headroom) // 100 > change.after.limit_bytes:
         return (
             f"its largest backlog of {bytes_in_words(fact.peak)} needs more than its retention leaves: raise the"
             " retention by hand"
         )
-    vetoes = [f"{each.guard}: {each.reason}" for each in _step(scene, fact, change, 1).guards if not each.passed]
+    vetoes = [f"{each.guard}: {each.reason}" for each in _step(planning, fact, change, 1).guards if not each.passed]
     return "; ".join(vetoes) or None
 
 
-def _change(fact: TopicFact, scene: Scene) -> ChangeSetting | None:
+def _change(fact: TopicFact, planning: PlanningFacts) -> ChangeSetting | None:
     quota, kept = fact.own.get(SettingName.SIZE_QUOTA), {**fact.inherited, **fact.own}.get(SettingName.RETENTION)
     if not isinstance(quota, BacklogQuota) or not isinstance(kept, Retention) or kept.megabytes <= 0:
         return None
-    most = below(kept.megabytes * MEBIBYTE, scene.policy.backlog_quota_remedy.retention_margin_percent)
+    most = below(kept.megabytes * MEBIBYTE, planning.policy.backlog_quota_remedy.retention_margin_percent)
     if quota.limit_bytes <= most:
         return None
     return ChangeSetting(
@@ -83,10 +83,10 @@ def _change(fact: TopicFact, scene: Scene) -> ChangeSetting | None:
     )
 
 
-def _batch(scene: Scene, namespace: str, known: Sequence[tuple[TopicFact, Finding]]) -> Batch:
+def _batch(planning: PlanningFacts, namespace: str, known: Sequence[tuple[TopicFact, Finding]]) -> Batch:
     of_topic = {fact.topic: fact for fact, _ in known}  # partitions of one topic have one setting
-    changes = [(fact, change) for _, fact in sorted(of_topic.items()) if (change := _change(fact, scene))]
-    steps = tuple(_step(scene, fact, change, number) for number, (fact, change) in enumerate(changes, start=1))
+    changes = [(fact, change) for _, fact in sorted(of_topic.items()) if (change := _change(fact, planning))]
+    steps = tuple(_step(planning, fact, change, number) for number, (fact, change) in enumerate(changes, start=1))
     return Batch(
         batch_id=batch_id(1),
         kind=KIND,
@@ -96,8 +96,8 @@ def _batch(scene: Scene, namespace: str, known: Sequence[tuple[TopicFact, Findin
     )
 
 
-def _step(scene: Scene, fact: TopicFact, change: ChangeSetting, number: int) -> Step:
-    margin = scene.policy.backlog_quota_remedy.retention_margin_percent
+def _step(planning: PlanningFacts, fact: TopicFact, change: ChangeSetting, number: int) -> Step:
+    margin = planning.policy.backlog_quota_remedy.retention_margin_percent
     step = Step(
         step_id=step_id(batch_id(1), number),
         change=change,
@@ -110,4 +110,4 @@ def _step(scene: Scene, fact: TopicFact, change: ChangeSetting, number: int) -> 
         undo=change.inverse,
         undo_note=f"Set it back: {in_words(change.name, change.before)}.",
     )
-    return guarded(step, scene, place_in_run=number, holder=fact)
+    return guarded(step, planning, place_in_run=number, holder=fact)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.report.checkup.document import Checkup
 
-MOST_OPEN = 5
+MAX_OPEN = 5
 """Findings of one check that are visible at first; the others unfold."""
 
 
@@ -33,7 +33,7 @@ def as_html(checkup: Checkup) -> str:
         tally=tally(checkup.counts),
         found=checkup.with_outlook(Outlook.FOUND),
         worst=checkup.worst_first(),
-        most_open=MOST_OPEN,
+        most_open=MAX_OPEN,
         quiet=[
             ("Could not be judged", "unknown", checkup.with_outlook(Outlook.UNKNOWN)),
             ("Clear", "clear", checkup.with_outlook(Outlook.CLEAR)),

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from pulsar_steward.model.finding import Outlook, Severity
-from pulsar_steward.planners.settings.wanted import OF_FULL_TOPICS
+from pulsar_steward.planners.settings.targets import OF_FULL_TOPICS
 from pulsar_steward.report.checkup.document import CheckReport, Planning, ProposedBatch
 
 if TYPE_CHECKING:

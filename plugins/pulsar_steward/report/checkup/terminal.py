@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from pulsar_steward.report.checkup.document import About, CheckReport, Checkup, Counts, FindingReport
 
-MOST_LISTED = 3
+MAX_LISTED = 3
 """Findings of one check that are listed by default; verbose output, JSON and page have more."""
 
-MOST_UNREAD = 20
+MAX_UNREAD = 20
 """Brokers and namespaces that are named one by one when they could not be read."""
 
 SEVERITY_COLUMNS = 10
@@ -107,7 +107,7 @@ def _partial(about: About, width: int) -> Iterator[Text]:
         width,
         style="critical",
     )
-    named = about.unread[:MOST_UNREAD]
+    named = about.unread[:MAX_UNREAD]
     yield from bullets((f"{each.kind} {each.name}{_because(each.reason)}" for each in named), width, indent=4)
     if more := len(about.unread) - len(named):
         yield from bullets([f"and {more:,} more"], width, indent=4)
@@ -128,7 +128,7 @@ def _found(checkup: Checkup, width: int, *, verbose: bool) -> Iterator[Text]:
         first = Text.assemble((severity.upper(), STYLES.get(severity, "")))
         yield Text()
         yield from wrapped(f"{check.title} [{check.check_id}]", width, first=first, indent=SEVERITY_COLUMNS)
-        told = check.findings if verbose else check.findings[:MOST_LISTED]
+        told = check.findings if verbose else check.findings[:MAX_LISTED]
         for finding in told:
             yield from _finding(finding, check, checkup.about, width)
         if more := len(check.findings) - len(told):

@@ -12,20 +12,20 @@ from pulsar_steward.planners.bundles.facts import (
     MEGABYTE,
     BrokerLoad,
     BundleFacts,
-    Crowd,
+    CrowdedNamespace,
     Load,
     LoadFacts,
-    Stay,
-    Suspect,
+    PlacedBundle,
+    SplitCandidate,
     TopicFact,
 )
-from pulsar_steward.planners.bundles.pieces import load_of
-from tests.builders import a_scene, broker, equal_ranges
+from pulsar_steward.planners.bundles.parts import load_of
+from tests.builders import broker, equal_ranges, planning_facts_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pulsar_steward.planners.scene import Proposal, Scene
+    from pulsar_steward.planners.planning_facts import PlanningFacts, Proposal
 
 NAMESPACE = "shop/orders"
 
@@ -64,8 +64,8 @@ def topics_in(bundle: BundleRange, loads: Iterable[Mapping[str, int]]) -> tuple[
     return tuple(sorted(facts, key=lambda fact: fact.position))
 
 
-def a_suspect(bundle: BundleRange, loads: Iterable[Mapping[str, int]], **fields: Any) -> Suspect:
-    """A bundle on broker 0 whose topics are all loaded; `fields` are those of `Suspect`."""
+def a_suspect(bundle: BundleRange, loads: Iterable[Mapping[str, int]], **fields: Any) -> SplitCandidate:
+    """A bundle on broker 0 whose topics are all loaded; `fields` are those of `SplitCandidate`."""
     topics = topics_in(bundle, loads)
     usual: dict[str, Any] = {
         "bundle": str(bundle),
@@ -74,13 +74,13 @@ def a_suspect(bundle: BundleRange, loads: Iterable[Mapping[str, int]], **fields:
         "positions": tuple(topic.position for topic in topics),
         "topics": topics,
     }
-    return Suspect(**{**usual, **fields})
+    return SplitCandidate(**{**usual, **fields})
 
 
-def a_crowd(suspects: Sequence[Suspect], *, bundles: int = 4, others: int = 0) -> Crowd:
+def a_crowd(suspects: Sequence[SplitCandidate], *, bundles: int = 4, others: int = 0) -> CrowdedNamespace:
     """A namespace of so many bundles; those that are no suspects have so many topics in all."""
     rest = bundles - len(suspects)
-    return Crowd(
+    return CrowdedNamespace(
         namespace=NAMESPACE,
         bundles=bundles,
         topics=sum(suspect.load.topics for suspect in suspects) + others,
@@ -89,21 +89,21 @@ def a_crowd(suspects: Sequence[Suspect], *, bundles: int = 4, others: int = 0) -
     )
 
 
-def crowded_scene(crowd: Crowd, findings: Sequence[Finding] = (CROWDED,), **fields: Any) -> Scene:
-    """A scene of one namespace with trouble; `fields` are those of `BundleFacts` and `Scene`."""
+def crowded_scene(crowd: CrowdedNamespace, findings: Sequence[Finding] = (CROWDED,), **fields: Any) -> PlanningFacts:
+    """A planning of one namespace with trouble; `fields` are those of `BundleFacts` and `PlanningFacts`."""
     of_bundles = {name: fields.pop(name) for name in BundleFacts.__struct_fields__ if name in fields}
     facts = BundleFacts(crowds=(crowd,), **of_bundles)
-    return a_scene(3, **{"findings": tuple(findings), "bundles": facts, **fields})
+    return planning_facts_with(3, **{"findings": tuple(findings), "bundles": facts, **fields})
 
 
-def crowded(*counts: int) -> Crowd:
+def crowded(*counts: int) -> CrowdedNamespace:
     """A namespace of as many bundles as there are counts, each with so many idle topics."""
     ranges = equal_ranges(len(counts))
     suspects = [a_suspect(bundle, [{}] * number) for bundle, number in zip(ranges, counts, strict=True)]
     return a_crowd(suspects, bundles=len(counts))
 
 
-def spread_out(topics: int, bundles: int) -> Crowd:
+def spread_out(topics: int, bundles: int) -> CrowdedNamespace:
     """A namespace of many bundles, its topics wherever they hash to."""
     ranges = equal_ranges(bundles)
     held: dict[BundleRange, list[TopicFact]] = {bundle: [] for bundle in ranges}
@@ -111,7 +111,7 @@ def spread_out(topics: int, bundles: int) -> Crowd:
         name = f"persistent://{NAMESPACE}/t-partition-{number}"
         held[range_holding(ranges, position_of(name))].append(TopicFact(position_of(name), name))
     suspects = [
-        Suspect(
+        SplitCandidate(
             bundle=str(bundle),
             owner=broker(0),
             load=Load(topics=len(facts)),
@@ -123,7 +123,7 @@ def spread_out(topics: int, bundles: int) -> Crowd:
     return a_crowd(suspects, bundles=bundles)
 
 
-def after_splits(crowd: Crowd, proposal: Proposal) -> dict[BundleRange, tuple[TopicFact, ...]]:
+def after_splits(crowd: CrowdedNamespace, proposal: Proposal) -> dict[BundleRange, tuple[TopicFact, ...]]:
     """The topics of every bundle after all splits, in order; fails where one comes before what makes its bundle."""
     held = {BundleRange.parse(each.bundle): each.topics for each in crowd.suspects}
     for batch in proposal.batches:
@@ -139,7 +139,7 @@ def after_splits(crowd: Crowd, proposal: Proposal) -> dict[BundleRange, tuple[To
     return held
 
 
-def a_stay(owner: int, number: int, load: Load | None = None, **fields: Any) -> Stay:
+def a_stay(owner: int, number: int, load: Load | None = None, **fields: Any) -> PlacedBundle:
     """A bundle that stayed on a broker; it carried the same all the time if nothing else is said."""
     same = Load(topics=100, bytes=MEGABYTE, producers=5, consumers=5) if load is None else load
     usual: dict[str, Any] = {
@@ -150,7 +150,7 @@ def a_stay(owner: int, number: int, load: Load | None = None, **fields: Any) -> 
         "peak": same,
         "now": same,
     }
-    return Stay(**{**usual, **fields})
+    return PlacedBundle(**{**usual, **fields})
 
 
 def summed(loads: Iterable[Load]) -> Load:
@@ -160,7 +160,7 @@ def summed(loads: Iterable[Load]) -> Load:
     return Load(**{field: sum(getattr(load, field) for load in every) for field in fields})
 
 
-def load_of_stays(brokers: int, stays: Sequence[Stay], **fields: Any) -> LoadFacts:
+def load_of_stays(brokers: int, stays: Sequence[PlacedBundle], **fields: Any) -> LoadFacts:
     """The load of brokers that have these bundles and nothing else; `fields` are those of `LoadFacts`."""
     loads = []
     for number in range(brokers):
@@ -176,13 +176,13 @@ def load_of_stays(brokers: int, stays: Sequence[Stay], **fields: Any) -> LoadFac
     return LoadFacts(**{"snapshots": 6, "brokers": tuple(loads), "stays": tuple(stays), **fields})
 
 
-def uneven_scene(brokers: int, stays: Sequence[Stay], **fields: Any) -> Scene:
-    """A scene of brokers with uneven loads; `fields` are those of `LoadFacts` and `Scene`."""
+def uneven_scene(brokers: int, stays: Sequence[PlacedBundle], **fields: Any) -> PlanningFacts:
+    """A planning of brokers with uneven loads; `fields` are those of `LoadFacts` and `PlanningFacts`."""
     of_load = {name: fields.pop(name) for name in ("snapshots", "moved", "allowed") if name in fields}
     risks = {"risks": fields.pop("risks")} if "risks" in fields else {}
     facts = BundleFacts(load=load_of_stays(brokers, stays, **of_load), **risks)
     usual: dict[str, Any] = {"findings": (finding("broker-load-skew", broker(0)),), "bundles": facts}
-    return a_scene(brokers, **{**usual, **fields})
+    return planning_facts_with(brokers, **{**usual, **fields})
 
 
 def ways(proposal: Proposal) -> list[tuple[str, str, str]]:

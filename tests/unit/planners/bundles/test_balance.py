@@ -16,9 +16,9 @@ from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.plan import Placement
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.step import UnloadBundle
+from pulsar_steward.planners.bundles.assignment import LoadAssignment
 from pulsar_steward.planners.bundles.balance import propose
-from pulsar_steward.planners.bundles.board import Board
-from pulsar_steward.planners.bundles.facts import MEGABYTE, Load, RiskFigures, Stay
+from pulsar_steward.planners.bundles.facts import MEGABYTE, Load, PlacedBundle, RiskFigures
 from pulsar_steward.policy.schema import Policy
 from tests.beside import yardstick
 from tests.builders import NOW, a_policy, broker
@@ -29,11 +29,11 @@ ON_ONE = [a_stay(0, number) for number in range(20)]
 """20 bundles of 100 topics each, all on one of three brokers."""
 
 
-def board(brokers: int, stays: list[Stay], policy: Policy | None = None) -> Board:
+def board(brokers: int, stays: list[PlacedBundle], policy: Policy | None = None) -> LoadAssignment:
     """The brokers as the planner sees them first."""
     policy = policy or Policy()
     facts = load_of_stays(brokers, stays)
-    return Board(facts.brokers, policy.broker_load_skew, policy.bundle_balance_remedy.within_percent)
+    return LoadAssignment(facts.brokers, policy.broker_load_skew, policy.bundle_balance_remedy.within_percent)
 
 
 def test_bundles_go_from_the_full_broker_to_the_empty_ones() -> None:
@@ -99,7 +99,7 @@ def test_a_bundle_whose_peak_does_not_fit_stays() -> None:
     calm = [*stays, a_stay(0, 5, mean)]
     bursting = [*stays, a_stay(0, 5, mean, peak=burst)]
 
-    def moved(every: list[Stay]) -> set[str]:
+    def moved(every: list[PlacedBundle]) -> set[str]:
         return {bundle for bundle, *_ in ways(propose(uneven_scene(2, every)))}
 
     assert moved(calm)
@@ -219,10 +219,10 @@ def test_every_move_improves_and_each_bundle_moves_once(brokers: int, loads: lis
         a_stay(owner % brokers, number, load, peak=peak_of(load, other), now=other)
         for number, (owner, load, other) in enumerate(loads)
     ]
-    scene, now = uneven_scene(brokers, stays), board(brokers, stays)
+    planning, now = uneven_scene(brokers, stays), board(brokers, stays)
     by_bundle = {stay.bundle: stay for stay in stays}
 
-    proposal = propose(scene)
+    proposal = propose(planning)
 
     moved = ways(proposal)
     assert len({bundle for bundle, *_ in moved}) == len(moved)
@@ -234,7 +234,7 @@ def test_every_move_improves_and_each_bundle_moves_once(brokers: int, loads: lis
         assert now.spread < before
     for batch in proposal.batches:
         assert {place.broker: place.count for place in batch.after} == now.topics
-    assert msgspec.json.encode(proposal) == msgspec.json.encode(propose(scene))
+    assert msgspec.json.encode(proposal) == msgspec.json.encode(propose(planning))
 
 
 def peak_of(load: Load, other: Load) -> Load:

@@ -18,7 +18,7 @@ from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.model.bundles import BundleRange, position_of
 from pulsar_steward.model.step import SplitBundle, UnloadBundle
 from pulsar_steward.parallel import OnThreads
-from pulsar_steward.planners.from_snapshot import scene_of
+from pulsar_steward.planners.from_snapshot import planning_facts_of
 from pulsar_steward.planners.moves import Moves
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import AdminPolicy
@@ -52,8 +52,8 @@ def observed(cluster: Simulator, out: Path, number: int) -> tuple[Plan, set[str]
     folder, threads = SnapshotFolder(LocalFiles(), snapshot_uri(str(out), "lab", order.taken_at)), OnThreads(3)
     collect(settings, order, folder, WrittenByTasks(settings, folder, threads, Division(3, 1)), threads)
     diagnose(folder, POLICY, threads)
-    scene = scene_of(open_snapshot(folder.uri), POLICY, Moves())
-    return make_plan(scene), {finding.check_id for finding in scene.findings} & PLANNERS
+    planning = planning_facts_of(open_snapshot(folder.uri), POLICY, Moves())
+    return make_plan(planning), {finding.check_id for finding in planning.findings} & PLANNERS
 
 
 def send(cluster: Simulator, call: Call) -> None:

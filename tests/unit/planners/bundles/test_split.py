@@ -195,9 +195,9 @@ def test_what_is_not_its_business_is_left_alone(found: Any) -> None:
 def test_whom_a_split_disturbs(*, stay: bool, clients: int) -> None:
     """Nobody where clients are known to stay connected; else all clients of the bundle are counted."""
     crowd = a_crowd([a_suspect(FIRST, [{"producers": 1, "consumers": 1}] * 1500)], others=300)
-    scene = crowded_scene(crowd, splits_keep_clients=stay)
+    planning = crowded_scene(crowd, splits_keep_clients=stay)
 
-    (step,) = propose(scene).batches[0].steps
+    (step,) = propose(planning).batches[0].steps
 
     assert step.touched.clients == clients
     assert step.effect.endswith("all clients stay connected") is stay
@@ -273,7 +273,7 @@ def test_a_namespace_may_have_thresholds_of_its_own() -> None:
     flow=st.integers(0, 3),
 )
 def test_every_bundle_comes_below_its_limits_or_it_is_said(counts: list[int], most: int, flow: int) -> None:
-    """For any namespace; and the same scene gives the same bytes."""
+    """For any namespace; and the same planning gives the same bytes."""
     ranges = equal_ranges(len(counts))
     suspects = [
         a_suspect(bundle, ({"bytes": flow * MEGABYTE * (number % 3)} for number in range(count)))
@@ -284,9 +284,9 @@ def test_every_bundle_comes_below_its_limits_or_it_is_said(counts: list[int], mo
         bundle_topic_skew={"warning_topics_per_bundle": most},
         bundle_split_remedy={"least_topics": 2, "most_splits": 99},
     )
-    scene = crowded_scene(crowd, [CROWDED, hot(ranges[0])], busy=BUSY, policy=policy)
+    planning = crowded_scene(crowd, [CROWDED, hot(ranges[0])], busy=BUSY, policy=policy)
 
-    proposal = propose(scene)
+    proposal = propose(planning)
 
     held = after_splits(crowd, proposal)
     full = [topics for topics in held.values() if len(topics) >= most]
@@ -294,7 +294,7 @@ def test_every_bundle_comes_below_its_limits_or_it_is_said(counts: list[int], mo
     hottest = [topics for bundle, topics in held.items() if bundle.lower < ranges[0].upper]
     over = [topics for topics in hottest if sum(topic.bytes for topic in topics) >= 20 * MEGABYTE]
     assert not over or proposal.notes
-    assert msgspec.json.encode(proposal) == msgspec.json.encode(propose(scene))
+    assert msgspec.json.encode(proposal) == msgspec.json.encode(propose(planning))
 
 
 def test_ten_thousand_bundles_are_split_in_time() -> None:

@@ -21,7 +21,7 @@ from pulsar_steward.report.checkup.charts.drawing import bars as draw_bars
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-MOST_BARS = 60
+MAX_BARS = 60
 """Bars drawn for a large cluster; the table has all."""
 
 _SHORT, _LONG = 28, 44
@@ -47,12 +47,12 @@ def bar_chart(
     Args:
         chart_id: Unique in the page.
         title: The chart's title.
-        bars: At most `MOST_BARS` of them are drawn.
+        bars: At most `MAX_BARS` of them are drawn.
         head: Headings of the names and the figures.
         note: See `Chart`.
         half: See `Chart`.
     """
-    shown = bars[:MOST_BARS]
+    shown = bars[:MAX_BARS]
     if len(shown) < len(bars):
         note = f"{note} The first {len(shown):,} of {len(bars):,} are drawn; the table has all.".strip()
     return Chart(

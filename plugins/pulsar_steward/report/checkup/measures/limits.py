@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.snapshots.read import Snapshot
 
-MOST_TOPICS = 20
+MAX_TOPICS = 20
 """Number of topics shown."""
 
 FULLEST = 10
@@ -37,7 +37,7 @@ def limited_backlogs(snapshot: Snapshot) -> tuple[LimitedBacklog, ...]:
     topics = topics.append_column("share", _share(topics, namespaces, drilled))
     fullest = worst(topics, "share", FULLEST, "topic")
     rest = topics.filter(pc.invert(pc.is_in(topics["topic"], value_set=fullest["topic"].combine_chunks())))
-    largest = worst(rest, "backlog_bytes", MOST_TOPICS - fullest.num_rows, "topic")
+    largest = worst(rest, "backlog_bytes", MAX_TOPICS - fullest.num_rows, "topic")
     rows = pa.concat_tables([fullest, largest]).drop_columns("share").to_pylist()
     return tuple(_limited(row, drilled.get(row["topic"]) or namespaces.get(row["namespace"], UNKNOWN)) for row in rows)
 

@@ -14,13 +14,13 @@ from pulsar_steward.report.checkup.measures.data import BrokerLoad, BundleTopics
 if TYPE_CHECKING:
     from pulsar_steward.snapshots.read import Snapshot
 
-MOST_NAMESPACES = 4
+MAX_NAMESPACES = 4
 """Crowded namespaces that are shown bundle by bundle."""
 
-MOST_BUNDLES = 16
+MAX_BUNDLES = 16
 """Bundles shown of each of them: as many as a new namespace could have in the lab's clusters."""
 
-MOST_BACKLOGS = 20
+MAX_BACKLOGS = 20
 """Namespaces whose backlog is shown."""
 
 LEAST_TOPICS = 2
@@ -44,12 +44,12 @@ def crowded_namespaces(bundles: pa.Table) -> tuple[CrowdedNamespace, ...]:
     """
     by_namespace = bundles.group_by("namespace").aggregate([("topics", "max")])
     crowded = by_namespace.filter(pc.greater_equal(by_namespace["topics_max"], LEAST_TOPICS))
-    names = worst(crowded, "topics_max", MOST_NAMESPACES, "namespace")["namespace"].to_pylist()
+    names = worst(crowded, "topics_max", MAX_NAMESPACES, "namespace")["namespace"].to_pylist()
     return tuple(_fullest(bundles.filter(pc.equal(bundles["namespace"], name)), name) for name in names)
 
 
 def _fullest(own: pa.Table, namespace: str) -> CrowdedNamespace:
-    rows = worst(own, "topics", MOST_BUNDLES, "bundle").select(["bundle", "topics"]).to_pylist()
+    rows = worst(own, "topics", MAX_BUNDLES, "bundle").select(["bundle", "topics"]).to_pylist()
     return CrowdedNamespace(
         namespace=namespace,
         bundles=tuple(BundleTopics(**row) for row in rows),
@@ -63,5 +63,5 @@ def largest_backlogs(bundles: pa.Table) -> tuple[NamespaceBacklog, ...]:
     waiting = summed.filter(pc.greater(summed["backlog_bytes_sum"], 0))
     return tuple(
         NamespaceBacklog(namespace=row["namespace"], backlog_bytes=row["backlog_bytes_sum"])
-        for row in worst(waiting, "backlog_bytes_sum", MOST_BACKLOGS, "namespace").to_pylist()
+        for row in worst(waiting, "backlog_bytes_sum", MAX_BACKLOGS, "namespace").to_pylist()
     )

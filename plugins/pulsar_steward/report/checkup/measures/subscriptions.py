@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.snapshots.read import Snapshot
 
-MOST_SUBSCRIPTIONS = 20
+MAX_SUBSCRIPTIONS = 20
 """Subscriptions shown of each kind."""
 
 PERSISTED_AT_MOST = "managedLedgerMaxUnackedRangesToPersist"
@@ -26,7 +26,7 @@ def holed(snapshot: Snapshot) -> tuple[HoledSubscription, ...]:
     """Subscriptions of users, most ack holes first, with the number that their broker persists."""
     names = ["topic", "subscription", "ack_holes"]
     counted = of_users(snapshot.table(SUBSCRIPTIONS, names, [("ack_holes", ">", 0)]))
-    rows = worst(counted, "ack_holes", MOST_SUBSCRIPTIONS, "topic", "subscription").to_pylist()
+    rows = worst(counted, "ack_holes", MAX_SUBSCRIPTIONS, "topic", "subscription").to_pylist()
     limits = _persisted_at_most(snapshot, [row["topic"] for row in rows])
     return tuple(HoledSubscription(**row, persisted_at_most=limits.get(row["topic"])) for row in rows)
 
@@ -48,8 +48,8 @@ def delayed(snapshot: Snapshot) -> tuple[DelayedSubscription, ...]:
     table = of_users(table.filter(pc.greater(_either(table, "delayed_index_bytes", "delayed_messages"), 0)))
     told, untold = _parted(table)
     rows = [
-        *worst(told, "delayed_index_bytes", MOST_SUBSCRIPTIONS, "topic", "subscription").to_pylist(),
-        *worst(untold, "delayed_messages", MOST_SUBSCRIPTIONS, "topic", "subscription").to_pylist(),
+        *worst(told, "delayed_index_bytes", MAX_SUBSCRIPTIONS, "topic", "subscription").to_pylist(),
+        *worst(untold, "delayed_messages", MAX_SUBSCRIPTIONS, "topic", "subscription").to_pylist(),
     ]
     return tuple(
         DelayedSubscription(
@@ -59,7 +59,7 @@ def delayed(snapshot: Snapshot) -> tuple[DelayedSubscription, ...]:
             index_bytes=row["delayed_index_bytes"],
             buckets=row["delayed_buckets"],
         )
-        for row in rows[:MOST_SUBSCRIPTIONS]
+        for row in rows[:MAX_SUBSCRIPTIONS]
     )
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pulsar_steward.snapshots.read import Snapshot
     from pulsar_steward.snapshots.rows import TrendRow
 
-MOST_SUBJECTS = 10
+MAX_SUBJECTS = 10
 """Lines of one measure, such as one per broker: more cannot be distinguished."""
 
 LEAST_POINTS = 2
@@ -43,7 +43,7 @@ def _trend(rows: Sequence[TrendRow]) -> Trend:
 
 
 def _most_changed(trends: list[Trend]) -> list[Trend]:
-    largest = sorted(trends, key=lambda trend: (-_span(trend), trend.subject))[:MOST_SUBJECTS]
+    largest = sorted(trends, key=lambda trend: (-_span(trend), trend.subject))[:MAX_SUBJECTS]
     return sorted(largest, key=lambda trend: trend.subject)
 
 

@@ -1,6 +1,6 @@
 """What a planner is given: one snapshot's facts, its findings, the policy, and which bundles were moved lately.
 
-Everything that decides a plan is in here, so that the same scene gives the same plan, byte for byte.
+Everything that decides a plan is in here, so that the same planning gives the same plan, byte for byte.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class TcBundle(msgspec.Struct, frozen=True, kw_only=True):
     consumers: int = 0
 
 
-class Scene(msgspec.Struct, frozen=True, kw_only=True):
+class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One snapshot as planners see it.
 
     Attributes:

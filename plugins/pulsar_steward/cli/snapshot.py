@@ -21,10 +21,10 @@ from pydantic import SecretStr
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.admin.settings import TOKEN_VARIABLE, AdminSettings
 from pulsar_steward.cli.jobs import run_job
-from pulsar_steward.cli.places import JOB, need_java, spark_apps
+from pulsar_steward.cli.paths import JOB, need_java, spark_apps
 from pulsar_steward.collect.collecting import Order, collect
+from pulsar_steward.collect.pending import PendingBrokers
 from pulsar_steward.collect.reading import Division, WrittenByTasks
-from pulsar_steward.collect.waiting import Waiting
 from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.installed_spark import require_own_files
@@ -38,12 +38,12 @@ from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pulsar_steward.cli.saying import Say
+    from pulsar_steward.cli.output import Say
 
 SHARDS = 4
 """Shards that brokers are divided into, if there are as many; each is diagnosed by a thread of its own."""
 
-ASKED_AT_ONCE = 4
+MAX_CONCURRENT_BROKERS = 4
 """Brokers of each shard read at the same time; as many documents are in memory."""
 
 PATIENCE_SECONDS = 2
@@ -111,16 +111,16 @@ def look(target: Target, folder: Path, say: Say) -> str:
 
 def _look_here(settings: AdminSettings, order: Order, policy: Policy, place: SnapshotFolder, say: Say) -> None:
     """Collects and diagnoses in this process."""
-    waiting, on_threads = Waiting(), OnThreads(SHARDS)
+    waiting, on_threads = PendingBrokers(), OnThreads(SHARDS)
     with _log_told(say), _waiting_told(waiting, settings.limits.total_timeout_seconds, say):
-        reading = WrittenByTasks(settings, place, on_threads, Division(SHARDS, ASKED_AT_ONCE), waiting)
+        reading = WrittenByTasks(settings, place, on_threads, Division(SHARDS, MAX_CONCURRENT_BROKERS), waiting)
         collect(settings, order, place, reading, on_threads)
     say("looking for trouble")
     diagnose(place, policy, OnThreads(os.cpu_count() or 1))
 
 
 @contextmanager
-def _waiting_told(waiting: Waiting, at_most_seconds: int, say: Say) -> Iterator[None]:
+def _waiting_told(waiting: PendingBrokers, at_most_seconds: int, say: Say) -> Iterator[None]:
     """Reports, while the block runs, the broker that has been slow to respond for longest."""
     ended = Event()
 

@@ -22,7 +22,7 @@ Subject = tuple[str, str]
 """Subject of a change: a namespace's bundle, or a setting of a namespace or topic."""
 
 
-class TakenBack(msgspec.Struct, frozen=True, kw_only=True):
+class RolledBack(msgspec.Struct, frozen=True, kw_only=True):
     """Subjects that one plan rolled back.
 
     Attributes:
@@ -43,9 +43,9 @@ def subject_of(change: Change) -> Subject:
     return change.namespace, change.bundle
 
 
-def taken_back_lately(
+def rolled_back_lately(
     ledger: LedgerReader, cluster: str, policy: ApprovalPolicy, now: datetime
-) -> tuple[TakenBack, ...]:
+) -> tuple[RolledBack, ...]:
     """Rollbacks whose pause is not over, the newest first.
 
     Args:
@@ -56,7 +56,7 @@ def taken_back_lately(
     """
     rest = timedelta(minutes=policy.ask_again_minutes)
     return tuple(
-        TakenBack(
+        RolledBack(
             plan_id=row.plan_id,
             subjects=frozenset(subject_of(step.change) for step in done_steps(ledger, row)),
             rests_until=row.at + rest,
@@ -66,7 +66,7 @@ def taken_back_lately(
     )
 
 
-def without_taken_back(plan: Plan, lately: Collection[TakenBack]) -> Plan:
+def without_rolled_back(plan: Plan, lately: Collection[RolledBack]) -> Plan:
     """The plan without batches in which every change was rolled back lately; its notes name them.
 
     The same change may be proposed with another value, as backlogs develop: so values are not compared.

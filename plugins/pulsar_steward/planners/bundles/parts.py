@@ -13,10 +13,10 @@ from pulsar_steward.planners.bundles.facts import Load, TopicFact
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pulsar_steward.planners.bundles.facts import Suspect
+    from pulsar_steward.planners.bundles.facts import SplitCandidate
 
 
-class Piece(msgspec.Struct, frozen=True, kw_only=True):
+class BundlePart(msgspec.Struct, frozen=True, kw_only=True):
     """A bundle, or what splits will make of one.
 
     Attributes:
@@ -38,9 +38,9 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
     made_by: str | None = None
 
 
-def piece_of(suspect: Suspect, owner: str, positions: tuple[int, ...]) -> Piece:
+def piece_of(suspect: SplitCandidate, owner: str, positions: tuple[int, ...]) -> BundlePart:
     """A whole bundle."""
-    return Piece(
+    return BundlePart(
         range=BundleRange.parse(suspect.bundle),
         bundle=suspect.bundle,
         owner=owner,
@@ -50,7 +50,7 @@ def piece_of(suspect: Suspect, owner: str, positions: tuple[int, ...]) -> Piece:
     )
 
 
-def halves_of(piece: Piece, made_by: str) -> tuple[Piece, Piece] | None:
+def halves_of(piece: BundlePart, made_by: str) -> tuple[BundlePart, BundlePart] | None:
     """What ``topic_count_equally_divide`` makes of a piece, or None where it would part nothing."""
     ranges = halves_by_topic_count(piece.range, piece.positions)
     if ranges is None:
@@ -70,12 +70,12 @@ def load_of(topics: Sequence[TopicFact]) -> Load:
     )
 
 
-def _part(piece: Piece, part: BundleRange, made_by: str) -> Piece:
+def _part(piece: BundlePart, part: BundleRange, made_by: str) -> BundlePart:
     end = part.upper + 1 if part.upper == FULL_RANGE else part.upper
     positions = piece.positions[bisect_left(piece.positions, part.lower) : bisect_left(piece.positions, end)]
     first, last = (bisect_left(piece.topics, bound, key=_position) for bound in (part.lower, end))
     topics = piece.topics[first:last]
-    return Piece(
+    return BundlePart(
         range=part,
         bundle=piece.bundle,
         owner=piece.owner,

@@ -3,59 +3,36 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pulsar_steward.apply.bench import Bench
+from pulsar_steward.apply.context import LedgerContext
 from pulsar_steward.apply.gate import answers_of
 from pulsar_steward.apply.halting import StopSwitch
 from pulsar_steward.apply.journal import Journal
-from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.ledger.clock import LedgerClock
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.orchestration import connections, home
-from pulsar_steward.orchestration.answers import Question
+from pulsar_steward.orchestration.approval_response import Question
 from pulsar_steward.orchestration.events import publisher
 from pulsar_steward.orchestration.halt_variable import halted_by_variable
 from pulsar_steward.orchestration.ledger_heads import LedgerHeads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import datetime
+    from collections.abc import Iterator
 
     from sqlalchemy import Engine
 
-    from pulsar_steward.ledger.chain import Head
+    from pulsar_steward.admin.settings import AdminSettings
+    from pulsar_steward.apply.context import ApplyContext, LookContext
+    from pulsar_steward.apply.live_reader import LiveReader
     from pulsar_steward.ledger.rows import Origin
     from pulsar_steward.model.plan import Plan
-    from pulsar_steward.policy.schema import Policy
 
 
-@dataclass(frozen=True)
-class Workshop:
-    """Resources of one task; none of them can change a cluster.
-
-    Attributes:
-        cluster: The cluster's name in Steward's connections.
-        run: The run of one batch, ``dag/run/map index``.
-        ledger: Reads the ledger.
-        ledger_writer: Adds to it.
-        journal: Adds answers, outcomes and proofs, and publishes them.
-        policy: Thresholds and limits.
-        clock: Current time, UTC; not earlier than the ledger's newest row.
-        noted: Ends of the ledger's chain that were recorded outside of the ledger.
-    """
-
-    cluster: str
-    run: str
-    ledger: LedgerReader
-    ledger_writer: LedgerWriter
-    journal: Journal
-    policy: Policy
-    clock: Callable[[], datetime]
-    noted: tuple[Head, ...]
+class TaskContext(LedgerContext):
+    """Ledger and policy of one cluster, for one task; the cluster is reached by Airflow's connections, on demand."""
 
     def question(self, plan: Plan, batch_id: str, voice: int, requested_by: str | None, origin: Origin) -> Question:
         """Approval request for a batch; a second person is asked about the steps that the first one approved."""
@@ -67,44 +44,42 @@ class Workshop:
         )
 
     @contextmanager
-    def look(self) -> Iterator[LiveReader]:
+    def live_reader(self) -> Iterator[LiveReader]:
         """Opens read access to the live cluster."""
-        with LiveReader(connections.admin_settings(self.cluster, self.policy)) as look:
-            yield look
+        with self.looking_here() as context:
+            yield context.look
 
     @contextmanager
-    def bench(self) -> Iterator[Bench]:
+    def looking_here(self) -> Iterator[LookContext]:
+        """Opens read access to the live cluster, beside ledger and policy."""
+        with self.looking(self._settings()) as context:
+            yield context
+
+    @contextmanager
+    def applying_here(self) -> Iterator[ApplyContext]:
         """Opens access to the live cluster for the changes that `pulsar_steward.apply` permits."""
-        settings = connections.admin_settings(self.cluster, self.policy)
-        with Bench.opened(
-            settings,
-            cluster=self.cluster,
-            run=self.run,
-            ledger=self.ledger,
-            ledger_writer=self.ledger_writer,
-            journal=self.journal,
-            policy=self.policy,
-            clock=self.clock,
-            switch=StopSwitch(self.ledger, self.cluster, lambda: halted_by_variable(self.cluster)),
-            noted=self.noted,
-        ) as bench:
-            yield bench
+        switch = StopSwitch(self.ledger, self.cluster, lambda: halted_by_variable(self.cluster))
+        with self.applying(self._settings(), switch) as context:
+            yield context
+
+    def _settings(self) -> AdminSettings:
+        return connections.admin_settings(self.cluster, self.policy)
 
 
 @contextmanager
-def open_workshop(cluster: str, run: str) -> Iterator[Workshop]:
+def open_context(cluster: str, run: str) -> Iterator[TaskContext]:
     """Opens the resources that a task needs to read one cluster and to plan.
 
     Raises:
         LedgerError: If the ledger cannot be reached.
         PolicyError: If the cluster's policy does not exist, or is not valid.
     """
-    with _ledger() as engine, _opened(engine, cluster, run) as shop:
-        yield shop
+    with _ledger() as engine, _opened(engine, cluster, run) as task:
+        yield task
 
 
 @contextmanager
-def open_workshop_of_plan(plan_id: str, run: str) -> Iterator[Workshop]:
+def open_context_of_plan(plan_id: str, run: str) -> Iterator[TaskContext]:
     """Opens the resources for the cluster of a recorded plan: a task that acts takes the cluster from nowhere else.
 
     Raises:
@@ -112,8 +87,8 @@ def open_workshop_of_plan(plan_id: str, run: str) -> Iterator[Workshop]:
         LedgerError: If the ledger cannot be reached, or the plan is not what was recorded.
         PolicyError: If the cluster's policy does not exist, or is not valid.
     """
-    with _ledger() as engine, _opened(engine, LedgerReader(engine).plan(plan_id).cluster, run) as shop:
-        yield shop
+    with _ledger() as engine, _opened(engine, LedgerReader(engine).plan(plan_id).cluster, run) as task:
+        yield task
 
 
 @contextmanager
@@ -126,13 +101,13 @@ def _ledger() -> Iterator[Engine]:
 
 
 @contextmanager
-def _opened(engine: Engine, cluster: str, run: str) -> Iterator[Workshop]:
+def _opened(engine: Engine, cluster: str, run: str) -> Iterator[TaskContext]:
     policy = connections.policy_of(cluster)
     heads = LedgerHeads(engine.url)
     writer, ledger = LedgerWriter(engine), LedgerReader(engine)
     try:
         with publisher(cluster, policy.events) as listener:
-            yield Workshop(
+            yield TaskContext(
                 cluster=cluster,
                 run=run,
                 ledger=ledger,

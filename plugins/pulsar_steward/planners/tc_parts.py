@@ -10,13 +10,13 @@ from pulsar_steward.model.bundles import BundleRange, halves_by_topic_count, pos
 from pulsar_steward.model.step import Touched
 
 if TYPE_CHECKING:
-    from pulsar_steward.planners.scene import TcBundle
+    from pulsar_steward.planners.planning_facts import TcBundle
 
 Rank = tuple[int, int, int, int]
 """What orders pieces, and names one: coordinators, clients, lower and upper boundary."""
 
 
-class Piece(msgspec.Struct, frozen=True, kw_only=True):
+class CoordinatorPart(msgspec.Struct, frozen=True, kw_only=True):
     """A bundle of ``pulsar/system``, or what a split will make of one.
 
     Attributes:
@@ -46,18 +46,18 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
 class Split(msgspec.Struct, frozen=True):
     """A piece and the two that a split makes of it; one of the halves may hold no coordinator."""
 
-    piece: Piece
-    halves: tuple[Piece, Piece]
+    piece: CoordinatorPart
+    halves: tuple[CoordinatorPart, CoordinatorPart]
 
     @property
-    def placed(self) -> tuple[Piece, ...]:
+    def placed(self) -> tuple[CoordinatorPart, ...]:
         """The halves that hold coordinators."""
         return tuple(half for half in self.halves if half.coordinators)
 
 
-def piece_of(bundle: TcBundle, home: str) -> Piece:
+def piece_of(bundle: TcBundle, home: str) -> CoordinatorPart:
     """A whole bundle as a piece."""
-    return Piece(
+    return CoordinatorPart(
         range=BundleRange.parse(bundle.bundle),
         bundle=bundle.bundle,
         home=home,
@@ -68,7 +68,7 @@ def piece_of(bundle: TcBundle, home: str) -> Piece:
     )
 
 
-def split_of(piece: Piece) -> Split | None:
+def split_of(piece: CoordinatorPart) -> Split | None:
     """What ``topic_count_equally_divide`` makes of a piece, or None where it would part nothing."""
     if len(piece.coordinators) < 2:  # noqa: PLR2004 - one coordinator cannot be parted
         return None
@@ -79,7 +79,7 @@ def split_of(piece: Piece) -> Split | None:
     return Split(piece, (lower, upper)) if lower.positions and upper.positions else None
 
 
-def _part_of(piece: Piece, part: BundleRange) -> Piece:
+def _part_of(piece: CoordinatorPart, part: BundleRange) -> CoordinatorPart:
     return msgspec.structs.replace(
         piece,
         range=part,
@@ -88,7 +88,7 @@ def _part_of(piece: Piece, part: BundleRange) -> Piece:
     )
 
 
-def touched_by(piece: Piece) -> Touched:
+def touched_by(piece: CoordinatorPart) -> Touched:
     """Whom a change of a piece disturbs."""
     return Touched(
         producers=piece.producers,

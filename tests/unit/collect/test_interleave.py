@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pulsar_steward.collect.side_by_side import side_by_side
+from pulsar_steward.collect.interleave import interleave
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pulsar_steward.collect.side_by_side import Task
+    from pulsar_steward.collect.interleave import Task
 
 WITHIN_S = 30.0
 
@@ -35,7 +35,7 @@ def test_one_that_waits_long_holds_up_no_other() -> None:
         return "slow"
 
     ended = []
-    for each in side_by_side([waiting(slow), *(waiting(lambda: "quick", lambda: "again") for _ in range(20))], 2):
+    for each in interleave([waiting(slow), *(waiting(lambda: "quick", lambda: "again") for _ in range(20))], 2):
         ended.append(each)
         if len(ended) == 40:
             others_ended.set()
@@ -56,7 +56,7 @@ def test_few_are_begun_at_a_time() -> None:
         begun -= 1
         return ["ended"]
 
-    assert len(list(side_by_side((one() for _ in range(30)), 3))) == 30
+    assert len(list(interleave((one() for _ in range(30)), 3))) == 30
     assert most == 3
 
 
@@ -73,12 +73,12 @@ def test_what_a_call_raises_is_raised_where_it_was_asked_for() -> None:
             return [str(error)]
         return []
 
-    assert sorted(side_by_side([careful(), waiting(lambda: "fine")], 1)) == ["fine", "nobody there"]
+    assert sorted(interleave([careful(), waiting(lambda: "fine")], 1)) == ["fine", "nobody there"]
     with pytest.raises(OSError, match="nobody there"):
-        list(side_by_side([waiting(fails)], 1))
+        list(interleave([waiting(fails)], 1))
 
 
 def test_nothing_to_wait_for_is_nothing() -> None:
     """No things, no calls."""
     nothing: Iterator[Task[str]] = iter(())
-    assert list(side_by_side(nothing, 4)) == []
+    assert list(interleave(nothing, 4)) == []

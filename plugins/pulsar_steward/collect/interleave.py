@@ -19,7 +19,7 @@ It is sent what each call returned, or thrown what the call raised.
 """
 
 
-def side_by_side(things: Iterable[Task[T]], at_once: int) -> Iterator[T]:
+def interleave(things: Iterable[Task[T]], at_once: int) -> Iterator[T]:
     """Yields the results of all tasks, in the order in which they end.
 
     Calls run on threads; between its calls, each task runs on the calling thread, one at a time.

@@ -11,9 +11,9 @@ import pytest
 
 from lab.simulator import ClusterSpec, running_simulator
 from pulsar_steward.admin.settings import AdminSettings
-from pulsar_steward.collect import waiting as module
+from pulsar_steward.collect import pending as module
 from pulsar_steward.collect.broker import BrokerTask, Scope, read_brokers
-from pulsar_steward.collect.waiting import Waiting
+from pulsar_steward.collect.pending import PendingBrokers
 from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return made
 
 
-class Noted(Waiting):
+class Noted(PendingBrokers):
     """Remembers who was waited for."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Noted(Waiting):
 
     @contextmanager
     def on(self, broker: str) -> Iterator[None]:
-        """As `Waiting.on`."""
+        """As `PendingBrokers.on`."""
         self.names.append(broker)
         with super().on(broker):
             yield
@@ -45,22 +45,22 @@ class Noted(Waiting):
 
 def test_who_is_waited_for_longest_is_told(clock: SimpleNamespace) -> None:
     """With the seconds until now, and no longer than until the answer is there."""
-    waiting = Waiting()
-    assert waiting.slowest() is None
+    pending = PendingBrokers()
+    assert pending.slowest() is None
 
-    with waiting.on("b:1"):
+    with pending.on("b:1"):
         clock.now += 2
-        with waiting.on("a:1"):
+        with pending.on("a:1"):
             clock.now += 3
-            assert waiting.slowest() == ("b:1", 5.0)
-        assert waiting.slowest() == ("b:1", 5.0)
-    assert waiting.slowest() is None
+            assert pending.slowest() == ("b:1", 5.0)
+        assert pending.slowest() == ("b:1", 5.0)
+    assert pending.slowest() is None
 
 
 def test_the_next_one_is_told_when_the_longest_has_ended(clock: SimpleNamespace) -> None:
     """Whatever its end was."""
-    waiting = Waiting()
-    first, second = waiting.on("b:1"), waiting.on("a:1")
+    pending = PendingBrokers()
+    first, second = pending.on("b:1"), pending.on("a:1")
     first.__enter__()
     clock.now += 2
     second.__enter__()
@@ -68,37 +68,37 @@ def test_the_next_one_is_told_when_the_longest_has_ended(clock: SimpleNamespace)
 
     first.__exit__(None, None, None)
 
-    assert waiting.slowest() == ("a:1", 3.0)
+    assert pending.slowest() == ("a:1", 3.0)
     second.__exit__(None, None, None)
-    with pytest.raises(OSError, match="nobody there"), waiting.on("b:1"):
+    with pytest.raises(OSError, match="nobody there"), pending.on("b:1"):
         raise OSError("nobody there")
-    assert waiting.slowest() is None
+    assert pending.slowest() is None
 
 
 def test_of_those_that_are_asked_at_once_the_first_name_is_told(clock: SimpleNamespace) -> None:
     """And not one after the other."""
-    waiting = Waiting()
+    pending = PendingBrokers()
 
-    with waiting.on("b:1"), waiting.on("a:1"):
-        assert waiting.slowest() == ("a:1", 0.0)
+    with pending.on("b:1"), pending.on("a:1"):
+        assert pending.slowest() == ("a:1", 0.0)
 
 
 def test_who_has_answered_is_counted() -> None:
     """That is no matter of who is waited for: a broker is asked more than once."""
-    waiting = Waiting()
-    with waiting.on("a:1"):
-        assert waiting.done == 0
-    assert waiting.done == 0
+    pending = PendingBrokers()
+    with pending.on("a:1"):
+        assert pending.done == 0
+    assert pending.done == 0
 
-    waiting.has_answered()
-    waiting.has_answered()
+    pending.has_answered()
+    pending.has_answered()
 
-    assert waiting.done == 2
+    assert pending.done == 2
 
 
 def test_all_brokers_that_are_read_are_waited_for_and_counted() -> None:
     """One that is read is asked twice; one that cannot be reached is counted as well, as it is waited for no more."""
-    waiting = Noted()
+    pending = Noted()
     with running_simulator(ClusterSpec(brokers=2), session_s=3600) as cluster:
         here, gone = cluster.active_brokers()
         cluster.kill_broker(gone)
@@ -106,9 +106,9 @@ def test_all_brokers_that_are_read_are_waited_for_and_counted() -> None:
         tasks = [BrokerTask(broker, cluster.cluster, leader=False) for broker in (here, gone)]
         scope = Scope(datetime.now(UTC), CollectPolicy())
 
-        pieces = list(read_brokers(settings, tasks, scope, 2, waiting))
+        pieces = list(read_brokers(settings, tasks, scope, 2, pending))
 
     assert pieces
-    assert sorted(waiting.names) == sorted([here, here, gone])
-    assert waiting.done == 2
-    assert waiting.slowest() is None
+    assert sorted(pending.names) == sorted([here, here, gone])
+    assert pending.done == 2
+    assert pending.slowest() is None

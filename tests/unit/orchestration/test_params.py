@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_steward.orchestration.remediating import Wanted, wanted_by
+from pulsar_steward.orchestration.remediating import RemediateParams, wanted_by
 
 
 @pytest.mark.parametrize(
@@ -38,5 +38,7 @@ def test_what_a_run_is_about(
     params: dict[str, Any], published: list[dict[str, Any]], wanted: list[tuple[str, str | None, tuple[str, ...]]]
 ) -> None:
     """Publications win over parameters, but for the kinds; clusters come in order of their names."""
-    expected = tuple(Wanted(cluster=cluster, plan_id=plan_id, kinds=kinds) for cluster, plan_id, kinds in wanted)
+    expected = tuple(
+        RemediateParams(cluster=cluster, plan_id=plan_id, kinds=kinds) for cluster, plan_id, kinds in wanted
+    )
     assert wanted_by(params, published) == expected

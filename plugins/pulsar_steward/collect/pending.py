@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class Waiting:
+class PendingBrokers:
     """Brokers that were asked and have not responded yet; several threads may use it."""
 
     def __init__(self) -> None:

@@ -31,13 +31,13 @@ from lab.simulator import (
     TopicSpec,
     running_simulator,
 )
-from pulsar_steward.cli import looking
-from pulsar_steward.cli.failing import JobFailed
+from pulsar_steward.cli import snapshot
+from pulsar_steward.cli.errors import JobFailed
 from pulsar_steward.cli.jobs import run_job
-from pulsar_steward.cli.looking import Target, look, settings_of
-from pulsar_steward.cli.places import need_java, page_of, project_files, spark_apps
-from pulsar_steward.cli.saying import progress
-from pulsar_steward.collect.waiting import Waiting
+from pulsar_steward.cli.output import progress
+from pulsar_steward.cli.paths import need_java, page_of, project_files, spark_apps
+from pulsar_steward.cli.snapshot import Target, look, settings_of
+from pulsar_steward.collect.pending import PendingBrokers
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.model.job_log import JobRecord
 from pulsar_steward.policy.schema import Policy
@@ -307,8 +307,8 @@ def test_the_first_words_do_not_wait_for_an_answer(tmp_path: Path) -> None:
 
 def test_who_is_slow_is_told_while_it_is_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """By name, with how long an answer may take by the policy of the cluster, and how many others have answered."""
-    monkeypatch.setattr(looking, "PATIENCE_SECONDS", 0.2)
-    monkeypatch.setattr(looking, "diagnose", lambda *_: None)
+    monkeypatch.setattr(snapshot, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(snapshot, "diagnose", lambda *_: None)
     policy = Policy.model_validate({"clusters": {"local": {"admin": {"total_timeout_seconds": 77}}}})
     said: list[str] = []
     with running_simulator(ClusterSpec()) as cluster:
@@ -335,13 +335,13 @@ def test_who_is_quick_is_not_told(
     monkeypatch: pytest.MonkeyPatch, slowest: tuple[str, float] | None, words: str | None
 ) -> None:
     """Who is slow is told again and again; watching ends with what is watched, also where that fails."""
-    monkeypatch.setattr(looking, "PATIENCE_SECONDS", 0.05)
-    monkeypatch.setattr(Waiting, "slowest", lambda _: slowest)
+    monkeypatch.setattr(snapshot, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(PendingBrokers, "slowest", lambda _: slowest)
     said: list[str] = []
-    waiting, before = Waiting(), threading.active_count()
+    waiting, before = PendingBrokers(), threading.active_count()
     waiting.has_answered()
 
-    with suppress(ConfigurationError), looking._waiting_told(waiting, 9, said.append):
+    with suppress(ConfigurationError), snapshot._waiting_told(waiting, 9, said.append):
         time.sleep(0.4)
         raise ConfigurationError("made up")
 

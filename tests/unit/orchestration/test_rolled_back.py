@@ -14,7 +14,7 @@ from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.plan import ROLLBACK
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.orchestration.taken_back import TakenBack, subject_of, taken_back_lately, without_taken_back
+from pulsar_steward.orchestration.rolled_back import RolledBack, rolled_back_lately, subject_of, without_rolled_back
 from pulsar_steward.policy.approval import ApprovalPolicy
 from tests.builders import CLUSTER, NOW, a_batch, a_move, a_plan, a_step, broker
 
@@ -62,18 +62,18 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 def test_what_is_done_of_a_way_back_rests_as_long_as_a_rejection(engine: Engine) -> None:
     """From the time of the last step that was taken back."""
-    expected = TakenBack(
+    expected = RolledBack(
         plan_id=BACK.plan_id,
         subjects=frozenset({("pulsar/system", HALVES[0])}),
         rests_until=NOW + timedelta(minutes=120),
     )
     times = [NOW + timedelta(minutes=minutes) for minutes in (0, 119, 120)]
-    found = [taken_back_lately(LedgerReader(engine), CLUSTER, POLICY, now) for now in times]
+    found = [rolled_back_lately(LedgerReader(engine), CLUSTER, POLICY, now) for now in times]
     assert found == [(expected,), (expected,), ()]
 
 
 LATELY = (
-    TakenBack(
+    RolledBack(
         plan_id="back",
         subjects=frozenset({("pulsar/system", HALVES[0]), ("shop/orders", "time to live")}),
         rests_until=NOW,
@@ -88,7 +88,7 @@ def test_a_batch_of_nothing_but_what_was_taken_back_is_left_out() -> None:
     ttl = ChangeSetting(namespace="shop/orders", name=SettingName.TTL, before=None, after=TimeToLive(seconds=61))
     kept = a_batch(OTHER_MOVE, batch_id="b3", title="kept")
     plan = a_plan(a_batch(MOVE, title="moves"), a_batch(a_step(ttl), batch_id="b2", title="settles"), kept)
-    left = without_taken_back(plan, LATELY)
+    left = without_rolled_back(plan, LATELY)
     assert left.batches == (kept,)
     assert left.notes == tuple(
         f"{title}: not proposed before 2026-03-01 12:00 UTC, as the same was taken back (plan back; policy key"
@@ -98,10 +98,10 @@ def test_a_batch_of_nothing_but_what_was_taken_back_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("lately", [LATELY, ()], ids=["with something else", "nothing was taken back"])
-def test_what_also_changes_something_else_is_proposed(lately: tuple[TakenBack, ...]) -> None:
+def test_what_also_changes_something_else_is_proposed(lately: tuple[RolledBack, ...]) -> None:
     """The plan stays as it was made, byte for byte."""
     plan = a_plan(a_batch(MOVE, OTHER_MOVE))
-    assert without_taken_back(plan, lately).encoded() == plan.encoded()
+    assert without_rolled_back(plan, lately).encoded() == plan.encoded()
 
 
 def test_a_subject_is_the_bundle_or_the_setting_of_its_holder() -> None:

@@ -73,7 +73,7 @@ def namespace_of(finding: Finding) -> str:
     return "/".join(finding.subject.partition("://")[2].split("/")[:2])
 
 
-class Wanted(msgspec.Struct):
+class TargetSettings(msgspec.Struct):
     """The settings that a namespace should have, as far as they are worked out.
 
     Attributes:
@@ -92,9 +92,9 @@ class Wanted(msgspec.Struct):
         self.why[name] = why
 
 
-def wanted(
+def target_settings(
     fact: NamespaceFact, checks: frozenset[str], defaults: Mapping[SettingName, Setting], policy: Policy
-) -> Wanted:
+) -> TargetSettings:
     """What should be in force in a namespace that these checks found something in.
 
     Args:
@@ -103,7 +103,7 @@ def wanted(
         defaults: What brokers do where nothing is set.
         policy: How far remedies go.
     """
-    decided = Wanted({**defaults, **fact.own})
+    decided = TargetSettings({**defaults, **fact.own})
     if RETENTION_UNBOUNDED.check_id in checks:
         _bound_retention(decided, fact, policy)
     if RETENTION_TOO_SHORT.check_id in checks:
@@ -122,7 +122,7 @@ def wanted(
     return decided
 
 
-def _bound_retention(decided: Wanted, fact: NamespaceFact, policy: Policy) -> None:
+def _bound_retention(decided: TargetSettings, fact: NamespaceFact, policy: Policy) -> None:
     hours = policy.retention_remedy.keep_hours
     now = decided.target.get(SettingName.RETENTION)
     size = now.megabytes if isinstance(now, Retention) else -1
@@ -133,7 +133,7 @@ def _bound_retention(decided: Wanted, fact: NamespaceFact, policy: Policy) -> No
     decided.put(SettingName.RETENTION, Retention(minutes=hours * 60, megabytes=size), why)
 
 
-def _lengthen_retention(decided: Wanted, fact: NamespaceFact, policy: Policy) -> None:
+def _lengthen_retention(decided: TargetSettings, fact: NamespaceFact, policy: Policy) -> None:
     """As long and as large as the worst backlog seen, with headroom; a limit that is none stays none."""
     now, (largest, oldest) = decided.target.get(SettingName.RETENTION), fact.outgrown
     if not isinstance(now, Retention):
@@ -155,7 +155,7 @@ def _lengthen_retention(decided: Wanted, fact: NamespaceFact, policy: Policy) ->
     decided.put(SettingName.RETENTION, longer, why)
 
 
-def _add_size_quota(decided: Wanted, fact: NamespaceFact, policy: Policy) -> None:
+def _add_size_quota(decided: TargetSettings, fact: NamespaceFact, policy: Policy) -> None:
     remedy = policy.backlog_quota_remedy
     need = needed(fact, remedy)
     limit, why = need.bytes, f"no quota bounds the backlog of its topics; {need.words}"
@@ -177,7 +177,9 @@ def _add_size_quota(decided: Wanted, fact: NamespaceFact, policy: Policy) -> Non
     decided.put(SettingName.SIZE_QUOTA, BacklogQuota(limit_bytes=limit, policy=remedy.policy), why)
 
 
-def _add_age_quota(decided: Wanted, fact: NamespaceFact, now: Mapping[SettingName, Setting], policy: Policy) -> None:
+def _add_age_quota(
+    decided: TargetSettings, fact: NamespaceFact, now: Mapping[SettingName, Setting], policy: Policy
+) -> None:
     """Under the retention before and after the other changes: it is a batch of its own, which may be alone."""
     proposed = age_quota(now, decided.target, fact.ages, policy.backlog_quota_remedy)
     if proposed.quota is None:
@@ -186,7 +188,7 @@ def _add_age_quota(decided: Wanted, fact: NamespaceFact, now: Mapping[SettingNam
         decided.put(SettingName.AGE_QUOTA, proposed.quota, proposed.words)
 
 
-def _part_size_quota_and_retention(decided: Wanted, fact: NamespaceFact, policy: Policy) -> None:
+def _part_size_quota_and_retention(decided: TargetSettings, fact: NamespaceFact, policy: Policy) -> None:
     remedy, quota = policy.backlog_quota_remedy, decided.target.get(SettingName.SIZE_QUOTA)
     retained = _retained_bytes(decided)
     if not isinstance(quota, BacklogQuota) or retained is None or quota.limit_bytes < retained:
@@ -203,7 +205,7 @@ def _part_size_quota_and_retention(decided: Wanted, fact: NamespaceFact, policy:
     decided.put(SettingName.SIZE_QUOTA, msgspec.structs.replace(quota, limit_bytes=most), why)
 
 
-def _shorten_retention(decided: Wanted, fact: NamespaceFact, policy: Policy) -> None:
+def _shorten_retention(decided: TargetSettings, fact: NamespaceFact, policy: Policy) -> None:
     """After the quotas are decided, as it has to stay above them; what another finding wants longer stays so."""
     shorter = None if SettingName.RETENTION in decided.why else shorter_retention(decided.target, fact, policy)
     if shorter is None:
@@ -212,7 +214,7 @@ def _shorten_retention(decided: Wanted, fact: NamespaceFact, policy: Policy) -> 
         decided.put(SettingName.RETENTION, *shorter)
 
 
-def _raise_retained(decided: Wanted, quota_bytes: int, policy: Policy) -> None:
+def _raise_retained(decided: TargetSettings, quota_bytes: int, policy: Policy) -> None:
     now = decided.target[SettingName.RETENTION]
     if isinstance(now, Retention):
         margin = policy.backlog_quota_remedy.retention_margin_percent
@@ -224,7 +226,7 @@ def _raise_retained(decided: Wanted, quota_bytes: int, policy: Policy) -> None:
         decided.put(SettingName.RETENTION, msgspec.structs.replace(now, megabytes=size), why)
 
 
-def _note_on_age_quota(decided: Wanted) -> None:
+def _note_on_age_quota(decided: TargetSettings) -> None:
     quota, kept = decided.target.get(SettingName.AGE_QUOTA), decided.target.get(SettingName.RETENTION)
     if not isinstance(quota, BacklogQuota) or not isinstance(kept, Retention) or kept.minutes <= 0:
         return
@@ -237,7 +239,7 @@ def _note_on_age_quota(decided: Wanted) -> None:
     )
 
 
-def _raise_ttl(decided: Wanted, delay_seconds: int, policy: Policy) -> None:
+def _raise_ttl(decided: TargetSettings, delay_seconds: int, policy: Policy) -> None:
     quota, ttl = decided.target.get(SettingName.AGE_QUOTA), decided.target.get(SettingName.TTL)
     if not isinstance(quota, BacklogQuota) or not isinstance(ttl, TimeToLive):
         return
@@ -258,7 +260,7 @@ def _evict_above(remedy: BacklogQuotaRemedy) -> int | None:
     return remedy.eviction_most_megabytes * MEBIBYTE if evicts else None
 
 
-def _retained_bytes(decided: Wanted) -> int | None:
+def _retained_bytes(decided: TargetSettings) -> int | None:
     """Bytes of a retention that the broker compares with a size quota; None: it compares none."""
     kept = decided.target.get(SettingName.RETENTION)
     return kept.megabytes * MEBIBYTE if isinstance(kept, Retention) and kept.megabytes > 0 else None

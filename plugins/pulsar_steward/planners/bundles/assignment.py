@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.planners.bundles.facts import MEGABYTE, Load, Stay
+from pulsar_steward.planners.bundles.facts import MEGABYTE, Load, PlacedBundle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -45,7 +45,7 @@ class Move(msgspec.Struct, frozen=True):
         gain: What it takes off the spread, above 0.
     """
 
-    stay: Stay
+    stay: PlacedBundle
     target: str
     gain: float
 
@@ -55,7 +55,7 @@ class Move(msgspec.Struct, frozen=True):
         return -self.gain / (COST_OF_A_MOVE + self.stay.now.clients), self.stay.name, self.target
 
 
-class Board:
+class LoadAssignment:
     """Brokers' loads; a bundle moves once at most, from its owner to one target.
 
     The spread is the sum over brokers and measures of how far each is from the mean, squared, in units of the mean, or
@@ -98,7 +98,7 @@ class Board:
         """Whether a broker has more than the mean of anything."""
         return any(deviation > 0 for deviation in self._deviations(broker))
 
-    def weight(self, stay: Stay) -> float:
+    def weight(self, stay: PlacedBundle) -> float:
         """A bundle's load, all measures together, in units of the mean of brokers."""
         return sum((amount / scale for amount, scale in zip(amounts(stay.mean), self._scales, strict=True)), 0.0)
 
@@ -110,7 +110,7 @@ class Board:
         """Whether a broker carries too little of anything."""
         return any(deviation < -self._near for deviation in self._deviations(broker))
 
-    def moves(self, stays: Sequence[Stay], target: str) -> Iterator[Move]:
+    def moves(self, stays: Sequence[PlacedBundle], target: str) -> Iterator[Move]:
         """Of bundles of one broker those that would lower the spread on another one, and fit there at their peaks."""
         if not stays:
             return

@@ -1,0 +1,115 @@
+"""Contexts: the resources that working on one cluster needs, so that functions take one argument for all of them."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from pulsar_steward.admin.writer import Writer
+from pulsar_steward.apply.live_reader import LiveReader
+from pulsar_steward.ledger.rows import StepOutcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import datetime
+
+    from pulsar_steward.admin.settings import AdminSettings
+    from pulsar_steward.apply.halting import StopSwitch
+    from pulsar_steward.apply.journal import Journal
+    from pulsar_steward.apply.perform import Result
+    from pulsar_steward.ledger.chain import Head
+    from pulsar_steward.ledger.read import LedgerReader
+    from pulsar_steward.ledger.write import LedgerWriter
+    from pulsar_steward.policy.schema import Policy
+
+
+@dataclass(frozen=True)
+class LedgerContext:
+    """Ledger and policy of one cluster, for one run; nothing in it reaches the cluster.
+
+    Attributes:
+        cluster: The cluster's name in Steward's connections; plans for another one are refused.
+        run: The acting run, ``dag/run/map index``; an answer is bound to it.
+        ledger: Reads the ledger.
+        ledger_writer: Writes intents and leases.
+        journal: Writes answers, outcomes and proofs, and publishes them.
+        policy: Thresholds and limits.
+        clock: Current time, UTC; not earlier than the ledger's newest row.
+        noted: Ends of the ledger's chain that were recorded outside of the ledger.
+    """
+
+    cluster: str
+    run: str
+    ledger: LedgerReader
+    ledger_writer: LedgerWriter
+    journal: Journal
+    policy: Policy
+    clock: Callable[[], datetime]
+    noted: tuple[Head, ...] = ()
+
+    @contextmanager
+    def looking(self, settings: AdminSettings) -> Iterator[LookContext]:
+        """Adds a reader of the cluster behind these settings; its connections are closed at the end."""
+        with LiveReader(settings) as look:
+            yield LookContext(**_parts(self), look=look)
+
+    @contextmanager
+    def applying(self, settings: AdminSettings, switch: StopSwitch) -> Iterator[ApplyContext]:
+        """Adds a reader and a writer of the cluster behind these settings; their connections are closed at the end."""
+        with LiveReader(settings) as look, Writer(settings) as writer:
+            yield ApplyContext(**_parts(self), look=look, writer=writer, switch=switch)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookContext(LedgerContext):
+    """The same with the cluster to read: enough to prove what was done.
+
+    Attributes:
+        look: Reads the cluster.
+    """
+
+    look: LiveReader
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApplyContext(LookContext):
+    """The same with the cluster to change: for carrying a batch out, and for nothing else.
+
+    Attributes:
+        writer: Changes the cluster.
+        switch: Tells whether changes were halted.
+    """
+
+    writer: Writer
+    switch: StopSwitch
+
+    def recorded(
+        self, plan_id: str, batch_id: str, step_id: str, result: Result, intent_id: int | None = None
+    ) -> StepOutcome:
+        """Records the outcome of a step, and returns the row.
+
+        Args:
+            plan_id: The plan's id.
+            batch_id: The batch's.
+            step_id: The step's.
+            result: The step's result.
+            intent_id: Of the call that was made for it, if there was one.
+        """
+        outcome = StepOutcome(
+            plan_id=plan_id,
+            batch_id=batch_id,
+            step_id=step_id,
+            intent_id=intent_id,
+            run=self.run,
+            at=self.clock(),
+            outcome=result.outcome,
+            reason=result.reason,
+            proof=result.values,
+        )
+        self.journal.outcome(outcome)
+        return outcome
+
+
+def _parts(context: LedgerContext) -> dict[str, Any]:
+    return {field.name: getattr(context, field.name) for field in fields(LedgerContext)}
