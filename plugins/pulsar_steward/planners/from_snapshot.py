@@ -1,4 +1,4 @@
-"""The planning that planners are given, from a finished and diagnosed snapshot."""
+"""The facts that planners are given, from a finished and diagnosed snapshot."""
 
 from __future__ import annotations
 

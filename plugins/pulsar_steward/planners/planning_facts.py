@@ -1,6 +1,6 @@
 """What a planner is given: one snapshot's facts, its findings, the policy, and which bundles were moved lately.
 
-Everything that decides a plan is in here, so that the same planning gives the same plan, byte for byte.
+Everything that decides a plan is in here, so that the same facts give the same plan, byte for byte.
 """
 
 from __future__ import annotations

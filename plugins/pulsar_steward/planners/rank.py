@@ -19,7 +19,7 @@ FIRST_KIND = "tc_balance"
 
 
 def assemble(planning: PlanningFacts, proposals: Sequence[Proposal]) -> Plan:
-    """The plan of a planning: batches by urgency, numbered from ``b1``; notes in the planners' order, each once."""
+    """The plan: batches by urgency, numbered from ``b1``; notes in the planners' order, each once."""
     batches = sorted((batch for proposal in proposals for batch in proposal.batches if batch.steps), key=_urgency)
     notes = dict.fromkeys(note for proposal in proposals for note in proposal.notes)
     return Plan(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pulsar_steward.model.plan import Plan
 
 Planner = Callable[[PlanningFacts], Proposal]
-"""A pure function: the same planning gives the same proposal."""
+"""A pure function: the same facts give the same proposal."""
 
 PLANNERS: tuple[Planner, ...] = (tc_balance.propose, split.propose, balance.propose, propose_settings)
 """In this order: each is told of which namespaces those before it change bundles."""

@@ -72,5 +72,5 @@ class Replay:
         return tuple(Placement(broker, count) for broker, count in loads.items())
 
     def scene_after(self, planning: PlanningFacts) -> PlanningFacts:
-        """The same planning with the bundles as they are now, none of them resting."""
+        """The same facts with the bundles as they are now, none of them resting."""
         return msgspec.structs.replace(planning, tc_bundles=tuple(self.bundles.values()), moved_at={})

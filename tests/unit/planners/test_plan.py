@@ -76,7 +76,7 @@ def test_notes_once_in_order() -> None:
 
 
 def test_plan_of_a_scene() -> None:
-    """A plan names its cluster, snapshot and policy, and the same planning gives the same bytes."""
+    """A plan names its cluster, snapshot and policy, and the same facts give the same bytes."""
     plan = make_plan(SKEWED)
     assert (plan.cluster, plan.snapshot_id, plan.policy_digest) == (SKEWED.cluster, SNAPSHOT, SKEWED.policy.digest)
     assert [batch.kind for batch in plan.batches] == ["tc_balance"]

@@ -160,7 +160,7 @@ def test_splits_come_first_and_are_used(planning: PlanningFacts) -> None:
 @quick
 @given(st.data())
 def test_same_in_same_out(data: st.DataObject) -> None:
-    """The same planning gives the same bytes, also when its parts are listed in another order."""
+    """The same facts give the same bytes, also when its parts are listed in another order."""
     planning = data.draw(scenes())
     shuffled = msgspec.structs.replace(
         planning,

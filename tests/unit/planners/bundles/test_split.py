@@ -273,7 +273,7 @@ def test_a_namespace_may_have_thresholds_of_its_own() -> None:
     flow=st.integers(0, 3),
 )
 def test_every_bundle_comes_below_its_limits_or_it_is_said(counts: list[int], most: int, flow: int) -> None:
-    """For any namespace; and the same planning gives the same bytes."""
+    """For any namespace; and the same facts give the same bytes."""
     ranges = equal_ranges(len(counts))
     suspects = [
         a_suspect(bundle, ({"bytes": flow * MEGABYTE * (number % 3)} for number in range(count)))
