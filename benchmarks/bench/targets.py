@@ -58,11 +58,11 @@ def targets(sizes: Sequence[Size], planning: Sequence[Figures], asking: Figures)
 
 def _of_small(size: Size) -> Iterator[Target]:
     where, diagnose = f"of {size.partitions:,} partitions", size.diagnose.spark
-    yield Target(f"collect {where}", 4, size.collect.seconds, "s", "")
+    yield Target(f"collect {where}", 4, size.collect.seconds, "s", _SUSPECTS)
     yield Target(f"diagnose {where}", 3, diagnose.seconds, "s", _DATABASES)
     yield Target(f"diagnose {where}", 5, diagnose.cpu_seconds, "processor seconds", _DATABASES)
     checkup = f"checkup of three brokers, {size.partitions:,} partitions"
-    yield Target(checkup, 5, size.checkup.seconds, "s", "")
+    yield Target(checkup, 5, size.checkup.seconds, "s", _SUSPECTS)
     yield Target(f"{checkup}: its first line", 1, size.checkup.parts[FIRST_LINE], "s", "")
 
 
@@ -78,6 +78,10 @@ def _of_large(size: Size, small: Size | None) -> Iterator[Target]:
 
 
 _AIRFLOW = "Airflow starts a process for each of the tasks on the way, and each of them imports Airflow"
+
+_SUSPECTS = (
+    "most of it is waiting, as no broker is asked about suspects more often than `collect.drill_calls_per_second` says"
+)
 
 _DATABASES = "each shard has a database of its own, and most of its time goes into making views and planning questions"
 
