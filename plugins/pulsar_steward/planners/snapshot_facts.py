@@ -82,7 +82,7 @@ class SnapshotFacts(ClusterFacts):
         holder: NamespaceFact | TopicFact | None = None,
         retention: Setting | None = None,
     ) -> None:
-        self._scene = planning
+        self._planning = planning
         self._clients = step.touched.clients
         self._place_in_run = place_in_run
         self._whole = whole
@@ -92,17 +92,17 @@ class SnapshotFacts(ClusterFacts):
     @property
     def now(self) -> datetime:
         """A planner's only "now"."""
-        return self._scene.taken_at
+        return self._planning.taken_at
 
     @property
     def seen_at(self) -> datetime:
         """The same: a plan is made of what it was just told."""
-        return self._scene.taken_at
+        return self._planning.taken_at
 
     @property
     def planned_for(self) -> ClusterIdentity:
         """The cluster of the snapshot."""
-        return self._scene.pulsar_cluster
+        return self._planning.pulsar_cluster
 
     @property
     def planning(self) -> bool:
@@ -118,15 +118,15 @@ class SnapshotFacts(ClusterFacts):
 
     def identity(self) -> ClusterIdentity:
         """The cluster of the snapshot."""
-        return self._scene.pulsar_cluster
+        return self._planning.pulsar_cluster
 
     def silent_brokers(self) -> tuple[str, ...]:
         """Those that were not read."""
-        return tuple(fact.broker for fact in self._scene.brokers if not fact.read)
+        return tuple(fact.broker for fact in self._planning.brokers if not fact.read)
 
     def is_active(self, broker: str) -> bool:
         """Whether it was read."""
-        return any(fact.broker == broker and fact.read for fact in self._scene.brokers)
+        return any(fact.broker == broker and fact.read for fact in self._planning.brokers)
 
     def read_only_bookies(self) -> tuple[str, ...]:
         """None: a snapshot does not stop a plan for it, the look right before the call does."""
@@ -135,9 +135,9 @@ class SnapshotFacts(ClusterFacts):
     def allowed_brokers(self, namespace: str) -> frozenset[str] | None:
         """As isolation policies were."""
         if namespace == TC_NAMESPACE:
-            allowed = self._scene.tc_allowed
+            allowed = self._planning.tc_allowed
         else:
-            load = self._scene.bundles.load
+            load = self._planning.bundles.load
             allowed = load.allowed.get(namespace) if load else None
         return None if allowed is None else frozenset(allowed)
 
@@ -153,11 +153,11 @@ class SnapshotFacts(ClusterFacts):
 
     def moved_at(self, change: BundleChange) -> datetime | None:
         """Of the bundle, or of the one that it is part of."""
-        return self._scene.moved_at.get(f"{change.namespace}/{self._whole or change.bundle}")
+        return self._planning.moved_at.get(f"{change.namespace}/{self._whole or change.bundle}")
 
     def circling(self, namespace: str) -> tuple[str, ...]:
         """As the ledger had it at the time of the snapshot."""
-        return self._scene.circling.get(namespace, ())
+        return self._planning.circling.get(namespace, ())
 
     # -- a bundle
 
@@ -175,7 +175,7 @@ class SnapshotFacts(ClusterFacts):
 
     def move_risks(self, change: BundleChange) -> MoveRisks:
         """Of the topics of the bundle, or of the part of it."""
-        planning, whole = self._scene, self._whole or change.bundle
+        planning, whole = self._planning, self._whole or change.bundle
         told = planning.bundles.risks
         figures = told.figures.get(f"{change.namespace}/{whole}", ())
         if change.bundle != whole and figures:
@@ -225,10 +225,10 @@ class SnapshotFacts(ClusterFacts):
 
     def quotas_are_checked(self) -> bool | Unknown:
         """Whether all brokers that were read do."""
-        checked = self._scene.quotas_are_checked
+        checked = self._planning.quotas_are_checked
         return QUOTA_CHECKS_UNKNOWN if checked is None else checked
 
     def clock_difference(self) -> int | Unknown:
         """Of all brokers that were read."""
-        apart = self._scene.clocks_differ_milliseconds
+        apart = self._planning.clocks_differ_milliseconds
         return CLOCKS_UNKNOWN if apart is None else apart

@@ -30,7 +30,7 @@ class Search:
     """
 
     def __init__(self, planning: PlanningFacts, board: LoadAssignment, facts: LoadFacts, batch: str) -> None:
-        self._scene = planning
+        self._planning = planning
         self._board = board
         self._facts = facts
         self._batch = batch
@@ -97,7 +97,7 @@ class Search:
 
     def _guarded(self, move: Move) -> Step:
         number = len(self.steps) + 1
-        return guarded(self._step(move, step_id(self._batch, number)), self._scene, place_in_run=number)
+        return guarded(self._step(move, step_id(self._batch, number)), self._planning, place_in_run=number)
 
     def _step(self, move: Move, name: str) -> Step:
         stay, source, target = move.stay, move.stay.owner, move.target

@@ -36,7 +36,7 @@ class Search:
     """
 
     def __init__(self, planning: PlanningFacts, limits: Limits, batch: str) -> None:
-        self._scene = planning
+        self._planning = planning
         self._limits = limits
         self._batch = batch
         self._final: set[BundleRange] = set()
@@ -87,7 +87,7 @@ class Search:
 
     def _too_large(self) -> list[tuple[BundlePart, Excess]]:
         """Pieces that a split may help, the worst first."""
-        percent, found = self._scene.policy.hot_bundle.dominating_topic_percent, []
+        percent, found = self._planning.policy.hot_bundle.dominating_topic_percent, []
         for piece in self._pieces.values():
             if piece.range in self._final:
                 continue
@@ -106,7 +106,7 @@ class Search:
             self._unknown["all their topics have one hash position"].append(piece)
             return
         step = self._step(piece, halves, name, excess)
-        step = guarded(step, self._scene, whole=piece.bundle, place_in_run=len(self.steps) + 1)
+        step = guarded(step, self._planning, whole=piece.bundle, place_in_run=len(self.steps) + 1)
         if against := vetoes(step):
             self._final.add(piece.range)
             for veto in against:
@@ -118,7 +118,7 @@ class Search:
 
     def _step(self, piece: BundlePart, halves: tuple[BundlePart, BundlePart], name: str, excess: Excess) -> Step:
         lower, upper = halves
-        stay = self._scene.bundles.splits_keep_clients
+        stay = self._planning.bundles.splits_keep_clients
         return Step(
             step_id=name,
             change=SplitBundle(
