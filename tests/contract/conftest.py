@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
+from benchmarks.observing import settings_of
 from lab.cluster import Lab
 from lab.model import VERSIONS
 from lab.simulator import running_simulator
+from pulsar_steward.admin.reader import Reader
+from pulsar_steward.policy.schema import Policy
 from tests.contract.api import Api, BreakableTarget
 
 if TYPE_CHECKING:
@@ -55,6 +58,13 @@ def api(target: BreakableTarget) -> Iterator[Api]:
     # A proxy from the environment has no way to this machine's loopback interface.
     with httpx.Client(headers=headers, timeout=30, trust_env=False) as client:
         yield Api(target, client, version)
+
+
+@pytest.fixture(scope="package")
+def reader(target: BreakableTarget) -> Iterator[Reader]:
+    """Steward's own reader of the cluster."""
+    with Reader(settings_of(target, Policy())) as reader:
+        yield reader
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import zlib
 
 import pytest
 
+from pulsar_steward.admin.reader import Reader
 from tests.contract.api import Api
 
 NAMESPACES = "/admin/v2/namespaces"
@@ -105,8 +106,8 @@ def test_all_brokers_name_the_same_leader(api: Api) -> None:
     assert answers == [{"serviceUrl": f"http://{answers[0]['brokerId']}", "brokerId": answers[0]["brokerId"]}] * 3
 
 
-def test_every_setting_is_a_string(api: Api) -> None:
-    """Numbers and switches in the runtime configuration are strings, those that matter here included."""
+def test_every_setting_is_a_string(api: Api, reader: Reader) -> None:
+    """Numbers and switches in the runtime configuration are strings, to Steward's reader too."""
     settings = api.get("/admin/v2/brokers/configuration/runtime")
     assert {type(value) for value in settings.values()} == {str}
     wanted = {
@@ -117,6 +118,7 @@ def test_every_setting_is_a_string(api: Api) -> None:
         "ttlDurationDefaultInSeconds": "0",
     }
     assert wanted.items() <= settings.items()
+    assert wanted.items() <= reader.runtime_configuration().items()
 
 
 def test_the_policies_document_holds_bounds_and_leaves_out_what_is_unset(api: Api, namespace: str) -> None:

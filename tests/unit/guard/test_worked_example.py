@@ -11,12 +11,8 @@ from pathlib import Path
 from textwrap import dedent
 
 ROOT = Path(__file__).resolve().parents[3]
-GUARD, TEST = (
-    dedent(block)
-    for block in re.findall(
-        r"   ```python\n(.*?)   ```", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.DOTALL
-    )
-)
+RECIPE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("### A guard\n")[2].partition("\n### ")[0]
+GUARD, TEST = (dedent(block) for block in re.findall(r"   ```python\n(.*?)   ```", RECIPE, re.DOTALL))
 LAST = "    Protected(),\n"
 
 
