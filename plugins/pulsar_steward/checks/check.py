@@ -164,6 +164,10 @@ class CheckContext(Generic[LIMITS]):
         own = {name: limits for limits, names in self.parts for name in names}
         return own.get(namespace, own.get(namespace.partition("/")[0], self.limits))
 
+    def longest(self, minutes: Callable[[LIMITS], int]) -> int:
+        """Maximum of a time over all sets of limits."""
+        return max(minutes(limits) for limits, _ in self.parts or ((self.limits, ()),))
+
     def in_each_part(self, sentence: Callable[[LIMITS], str]) -> str:
         """Sentence with the limits in force: once if they are the same, else for each set with its names."""
         said: dict[str, str] = {}

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from pulsar_steward.checks.backlog.growth import reference, within
-from pulsar_steward.checks.check import CheckContext, LookBack, Question
+from pulsar_steward.checks.backlog.growth import reference
+from pulsar_steward.checks.check import CheckContext, Question
 from pulsar_steward.checks.clients.connection_churn import SUCCEEDED
+from pulsar_steward.checks.earlier import looking_back, within
 from pulsar_steward.checks.views import STARTED
 from pulsar_steward.diagnose.asking import Asker
 from pulsar_steward.model.measures import (
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from pulsar_steward.checks.check import About, Answers, Row
+    from pulsar_steward.checks.check import About, Answers, LookBack, Row
     from pulsar_steward.policy.schema import Policy
 
 NAME = "trends"
@@ -85,9 +86,8 @@ class _TrendQuestions:
     )
     earlier: Mapping[str, LookBack] = field(
         default_factory=lambda: {
-            "before": LookBack(
-                lambda limits: limits.window_minutes,
-                "select topic, raw_topics.backlog_bytes from raw_topics semi join largest using (topic)",
+            "before": looking_back(
+                "select topic, raw_topics.backlog_bytes from raw_topics semi join largest using (topic)"
             )
         }
     )

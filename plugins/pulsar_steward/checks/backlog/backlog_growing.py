@@ -13,7 +13,8 @@ from pulsar_steward.checks.backlog.defaults import DEFAULTS
 from pulsar_steward.checks.backlog.growing_sums import SUMS, SUMS_BEFORE, sums_of
 from pulsar_steward.checks.backlog.growing_topics import BACKLOGS, MAX_POSSIBLE, POSSIBLE, Part, worst_first
 from pulsar_steward.checks.backlog.growing_words import evidence, figures
-from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, LookBack, Question, Scope
+from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question, Scope
+from pulsar_steward.checks.earlier import looking_back
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 
@@ -132,10 +133,7 @@ CHECK = Check(
         ),
         "sums": Question(SUMS),
     },
-    earlier={
-        "backlogs": LookBack(minutes=lambda limits: limits.window_minutes, sql=BACKLOGS),
-        "sums_before": LookBack(minutes=lambda limits: limits.window_minutes, sql=SUMS_BEFORE),
-    },
+    earlier={"backlogs": looking_back(BACKLOGS), "sums_before": looking_back(SUMS_BEFORE)},
     cluster={"defaults": DEFAULTS},
     judge=judge,
 )

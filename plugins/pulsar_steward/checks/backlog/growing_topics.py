@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.backlog.defaults import Defaults
 from pulsar_steward.checks.backlog.growing_sums import growing_together
-from pulsar_steward.checks.backlog.growth import Growth, Rise, reference, too_few, within
+from pulsar_steward.checks.backlog.growth import Growth, Rise, reference
 from pulsar_steward.checks.check import Judgement
+from pulsar_steward.checks.earlier import too_few, within
 from pulsar_steward.checks.words import utc
 from pulsar_steward.model.units import HOUR
 
@@ -126,7 +127,9 @@ class Part:
     def missing(self, answers: Answers) -> str | None:
         """Reason why the absence of findings proves nothing; None if it does."""
         if self.before is None:
-            return too_few(len(self.earlier) + 1, self.limits)
+            limits = self.limits
+            first = f", the first of them at least {limits.minimum_minutes} minutes before it"
+            return too_few(len(self.earlier) + 1, limits.minimum_snapshots, limits.window_minutes, first)
         if self.before.partial:
             return f"The snapshot of {utc(self.before.taken_at)}, with which backlogs are compared, is partial."
         if len(self.suspects) > MAX_SUSPECTS:

@@ -17,12 +17,6 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.check import About, Earlier, Row
 
 
-def within(about: About, minutes: int) -> tuple[Earlier, ...]:
-    """Earlier snapshots taken at most so many minutes before this one, the newest first."""
-    since = about.taken_at - timedelta(minutes=minutes)
-    return tuple(each for each in about.earlier if each.taken_at >= since)
-
-
 def reference(about: About, earlier: Sequence[Earlier], enough: BacklogGrowingPolicy) -> Earlier | None:
     """Reference snapshot for recent growth: the newest that is old enough, preferably a whole one.
 
@@ -37,15 +31,6 @@ def reference(about: About, earlier: Sequence[Earlier], enough: BacklogGrowingPo
     latest = about.taken_at - timedelta(minutes=enough.minimum_minutes)
     far = [each for each in earlier[enough.minimum_snapshots - 2 :] if each.taken_at <= latest]
     return next((each for each in far if not each.partial), far[0] if far else None)
-
-
-def too_few(found: int, enough: BacklogGrowingPolicy) -> str:
-    """Reason why so few snapshots prove nothing, this one counted."""
-    there = "there is 1" if found == 1 else f"there are {found}"
-    return (
-        f"Needs at least {enough.minimum_snapshots} snapshots within {enough.window_minutes:,} minutes, this one"
-        f" included, the first of them at least {enough.minimum_minutes} minutes before it; {there}."
-    )
 
 
 @dataclass(frozen=True)

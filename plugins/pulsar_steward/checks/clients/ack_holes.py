@@ -10,7 +10,7 @@ from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, LookBack
 from pulsar_steward.checks.clients import held_entries
 from pulsar_steward.checks.clients.consumers import SLOWEST, slowest_words, subject_of
 from pulsar_steward.checks.clients.held_entries import HeldEntries
-from pulsar_steward.checks.clients.in_a_row import EarlierRows
+from pulsar_steward.checks.earlier import EarlierRows, wider
 from pulsar_steward.checks.unread import BROKERS_READ, not_telling, nothing_read, setting_unread
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
@@ -52,8 +52,7 @@ where ack_holes > 0 and ack_holes * 100 >= most * warning_percent
 
 
 def _looked_back_minutes(limits: AckHolesPolicy) -> int:
-    """Window of the look-back; wider than the threshold, as snapshots are not taken on the minute."""
-    return limits.warning_held_minutes * 3 // 2
+    return wider(limits.warning_held_minutes)
 
 
 def judge(answers: Answers, context: CheckContext[AckHolesPolicy]) -> Judgement:
@@ -74,8 +73,7 @@ def judge(answers: Answers, context: CheckContext[AckHolesPolicy]) -> Judgement:
 
 
 def _held(answers: Answers, context: CheckContext[AckHolesPolicy]) -> Iterator[Finding]:
-    minutes = max(map(_looked_back_minutes, [limits for limits, _ in context.parts] or [context.limits]))
-    before = EarlierRows.of(answers["held_before"], context.about, minutes, "topic", "subscription")
+    before = EarlierRows.of(answers["held_before"], context, _looked_back_minutes, "topic", "subscription")
     for row in answers["held"].rows:
         if finding := HeldEntries(row, context.limits_of(row["namespace"]), before).finding(CHECK.check_id):
             yield finding

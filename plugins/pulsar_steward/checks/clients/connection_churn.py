@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, LookBack, Question
-from pulsar_steward.checks.clients import churn_brokers, churn_namespaces, churn_topics
+from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
+from pulsar_steward.checks.clients import churn_brokers, new_clients
 from pulsar_steward.checks.clients.churn_brokers import ACTIVE, FAILED, SERIES, SUCCEEDED
-from pulsar_steward.checks.clients.churn_namespaces import NewClientsOfNamespace
-from pulsar_steward.checks.clients.churn_topics import NewClients
-from pulsar_steward.checks.clients.in_a_row import EarlierRows
+from pulsar_steward.checks.clients.new_clients import NewClientsOfNamespace, NewClientsOfTopic
+from pulsar_steward.checks.earlier import EarlierRows, looking_back, window_minutes
 from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
 from pulsar_steward.checks.words import named
 from pulsar_steward.model.section import Section
@@ -56,10 +55,6 @@ class ConnectionChurnPolicy(Section):
     window_minutes: int = Field(60, ge=1, description="earlier snapshots that are looked at")
 
 
-def _looked_back_minutes(limits: ConnectionChurnPolicy) -> int:
-    return limits.window_minutes
-
-
 def judge(answers: Answers, context: CheckContext[ConnectionChurnPolicy]) -> Judgement:
     """Findings about brokers, topics and namespaces in one list, the worst severity first."""
     found = [*_of_brokers(answers), *_of_topics(answers, context), *_of_namespaces(answers, context)]
@@ -84,7 +79,7 @@ def _missing(silent: Answer) -> str | None:
 
 
 def _before(answer: Answer, context: CheckContext[ConnectionChurnPolicy], column: str) -> EarlierRows:
-    return EarlierRows.of(answer, context.about, _looked_back_minutes(context.limits), column)
+    return EarlierRows.of(answer, context, window_minutes, column)
 
 
 def _of_brokers(answers: Answers) -> Iterator[Finding]:
@@ -97,7 +92,7 @@ def _of_brokers(answers: Answers) -> Iterator[Finding]:
 def _of_topics(answers: Answers, context: CheckContext[ConnectionChurnPolicy]) -> Iterator[Finding]:
     before = _before(answers["topics_before"], context, "topic")
     for row in answers["new_clients"].rows:
-        if finding := NewClients(row, context.policy.collect.recent_minutes, before).finding(CHECK.check_id):
+        if finding := NewClientsOfTopic(row, context.policy.collect.recent_minutes, before).finding(CHECK.check_id):
             yield finding
 
 
@@ -124,17 +119,17 @@ CHECK = Check(
     shards={
         "counted": Question(churn_brokers.COUNTED),
         "new_clients": Question(
-            churn_topics.NEW_CLIENTS,
-            worst_first=churn_topics.MOST_FIRST,
-            most=churn_topics.MAX_TOPICS,
-            detail=churn_topics.BUSIEST,
+            new_clients.NEW_CLIENTS,
+            worst_first=new_clients.MOST_FIRST,
+            most=new_clients.MAX_TOPICS,
+            detail=new_clients.BUSIEST,
         ),
-        "in_small": Question(churn_namespaces.SMALL_TOPICS),
+        "in_small": Question(new_clients.SMALL_TOPICS),
     },
     earlier={
-        "counted_before": LookBack(minutes=_looked_back_minutes, sql=churn_brokers.COUNTED),
-        "topics_before": LookBack(minutes=_looked_back_minutes, sql=churn_topics.BEFORE),
-        "in_small_before": LookBack(minutes=_looked_back_minutes, sql=churn_namespaces.BEFORE),
+        "counted_before": looking_back(churn_brokers.COUNTED),
+        "topics_before": looking_back(new_clients.NEW_CLIENTS_BEFORE),
+        "in_small_before": looking_back(new_clients.SMALL_TOPICS_BEFORE),
     },
     cluster={
         "read": BROKERS_READ,
@@ -145,8 +140,8 @@ CHECK = Check(
             churn_brokers.SHORT_LIVED, worst_first="storming desc, turnovers_per_hour desc, broker"
         ),
         "silent": Question(churn_brokers.SILENT),
-        "crowds": Question(churn_namespaces.CROWDS, worst_first="recent desc, namespace"),
-        "crowds_before": Question(churn_namespaces.BEFORE_TOGETHER),
+        "crowds": Question(new_clients.CROWDS, worst_first="recent desc, namespace"),
+        "crowds_before": Question(new_clients.CROWDS_BEFORE),
     },
     judge=judge,
 )

@@ -7,13 +7,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.clients.consumers import slowest_words, subject_of
-from pulsar_steward.checks.clients.in_a_row import each_since
+from pulsar_steward.checks.earlier import each_since
 from pulsar_steward.model.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Row
     from pulsar_steward.checks.clients.ack_holes import AckHolesPolicy
-    from pulsar_steward.checks.clients.in_a_row import EarlierRows
+    from pulsar_steward.checks.earlier import EarlierRows
 
 MAX_SUBSCRIPTIONS = 1000
 """Number of subscriptions that are examined, those with most entries first."""
@@ -68,7 +68,7 @@ class HeldEntries:
         """Severity by duration; None: there were more entries a short while ago, so the first one is another by now."""
         if not self.alike:
             return Severity.INFO if next(self.before.told(self.row), None) is None else None
-        long = self.before.seconds_since(self.alike[-1]["taken_at"]) >= 60 * self.limits.warning_held_minutes
+        long = self.before.lasted_seconds(self.alike) >= 60 * self.limits.warning_held_minutes
         return Severity.WARNING if long else Severity.INFO
 
     def finding(self, check_id: str) -> Finding | None:

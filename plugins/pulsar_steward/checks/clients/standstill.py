@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -14,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pulsar_steward.checks.check import Row
-    from pulsar_steward.checks.clients.in_a_row import EarlierRows
     from pulsar_steward.checks.clients.subscription_stalled import SubscriptionStalledPolicy
+    from pulsar_steward.checks.earlier import EarlierRows
 
 
 @dataclass(frozen=True)
@@ -89,10 +88,8 @@ class Standstill:
         if self.row["since_seconds"] is not None:
             return int(self.row["since_seconds"])
         if self.alike:
-            return self.before.seconds_since(self.alike[-1]["taken_at"])
-        short_while = self.before.taken_at - timedelta(minutes=2 * self.limits.warning_minutes)
-        at, _ = next(self.before.told(self.row), (None, None))
-        return 0 if at is not None and at >= short_while else None
+            return self.before.lasted_seconds(self.alike)
+        return 0 if self.before.looked_within(self.row, 2 * self.limits.warning_minutes) else None
 
     @cached_property
     def severity(self) -> Severity | None:
@@ -116,7 +113,7 @@ class Standstill:
 
     def _of_returns(self) -> Severity | None:
         if self.comes_back:
-            long = self.before.seconds_since(self.returns[-1]["taken_at"]) >= 60 * self.limits.critical_minutes
+            long = self.before.lasted_seconds(self.returns) >= 60 * self.limits.critical_minutes
             if self.many:
                 return Severity.CRITICAL if long else Severity.WARNING
             if long:

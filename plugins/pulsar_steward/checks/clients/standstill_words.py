@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.clients.consumers import slowest_words
-from pulsar_steward.checks.clients.in_a_row import each_since
 from pulsar_steward.checks.clients.standstill_rows import AGAIN, FULL, STILL, UNACKED
+from pulsar_steward.checks.earlier import each_since
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.units import seconds_in_words
 

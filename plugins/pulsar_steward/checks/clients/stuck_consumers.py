@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.clients.consumers import consumers_words
-from pulsar_steward.checks.clients.in_a_row import each_since
+from pulsar_steward.checks.earlier import each_since
 from pulsar_steward.model.finding import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from pulsar_steward.checks.check import Row
-    from pulsar_steward.checks.clients.in_a_row import EarlierRows
     from pulsar_steward.checks.clients.subscription_stalled import SubscriptionStalledPolicy
+    from pulsar_steward.checks.earlier import EarlierRows
 
 MAX_CONSUMERS = 1000
 """Number of consumers that are examined, those with most unacknowledged messages first."""
@@ -84,22 +83,18 @@ class StuckConsumers:
     @property
     def since_seconds(self) -> int | None:
         """Minimum time for which that consumer has been stuck; None: not known."""
-        return self.before.seconds_since(self.alike[-1]["taken_at"]) if self.alike else None
+        return self.before.lasted_seconds(self.alike) if self.alike else None
 
     @property
     def severity(self) -> Severity | None:
         """Severity by duration and number; None: it worked a short while ago, as when a consumer pauses."""
         since = self.since_seconds
         if since is None:
-            return None if self._seen_lately else Severity.INFO
+            lately = self.before.looked_within(self.rows[0], 2 * self.limits.warning_minutes)
+            return None if lately else Severity.INFO
         many = self.count * 100 >= self.rows[0]["consumers"] * self.limits.warning_stuck_percent
         least = self.limits.warning_minutes if many else self.limits.critical_minutes
         return Severity.WARNING if since >= 60 * least else Severity.INFO
-
-    @property
-    def _seen_lately(self) -> bool:
-        short_while = self.before.taken_at - timedelta(minutes=2 * self.limits.warning_minutes)
-        return any(at >= short_while for at, _ in self.before.told(self.rows[0]))
 
 
 def by_subscription(

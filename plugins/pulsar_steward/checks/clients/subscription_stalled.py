@@ -9,8 +9,8 @@ from pydantic import Field
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, LookBack, Question, Scope
 from pulsar_steward.checks.clients import standstill_rows, standstill_words, stuck_consumers
 from pulsar_steward.checks.clients.consumers import SLOWEST, subject_of
-from pulsar_steward.checks.clients.in_a_row import EarlierRows
 from pulsar_steward.checks.clients.standstill import Standstill
+from pulsar_steward.checks.earlier import EarlierRows, wider
 from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
@@ -49,8 +49,7 @@ class SubscriptionStalledPolicy(Section):
 
 
 def _looked_back_minutes(limits: SubscriptionStalledPolicy) -> int:
-    """Window of the look-back; wider than the threshold, as snapshots are not taken on the minute."""
-    return limits.critical_minutes * 3 // 2
+    return wider(limits.critical_minutes)
 
 
 def judge(answers: Answers, context: CheckContext[SubscriptionStalledPolicy]) -> Judgement:
@@ -72,16 +71,11 @@ def judge(answers: Answers, context: CheckContext[SubscriptionStalledPolicy]) ->
     )
 
 
-def _before(answer: Answer, context: CheckContext[SubscriptionStalledPolicy], *columns: str) -> EarlierRows:
-    minutes = max(map(_looked_back_minutes, [limits for limits, _ in context.parts] or [context.limits]))
-    return EarlierRows.of(answer, context.about, minutes, *columns)
-
-
 def _standing_still(
     answers: Answers, context: CheckContext[SubscriptionStalledPolicy]
 ) -> Iterator[tuple[Finding, int]]:
     """Yields findings, each with its number of messages."""
-    before = _before(answers["before"], context, "topic", "subscription")
+    before = EarlierRows.of(answers["before"], context, _looked_back_minutes, "topic", "subscription")
     recent_minutes = context.policy.collect.recent_minutes
     for row in (*answers["standing"].rows, *answers["possible"].rows):
         each = Standstill(row, context.limits_of(row["namespace"]), recent_minutes, before)
@@ -91,7 +85,7 @@ def _standing_still(
 
 
 def _stuck(answers: Answers, context: CheckContext[SubscriptionStalledPolicy]) -> Iterator[tuple[Finding, int]]:
-    before = _before(answers["stuck_before"], context, *stuck_consumers.COLUMNS)
+    before = EarlierRows.of(answers["stuck_before"], context, _looked_back_minutes, *stuck_consumers.COLUMNS)
     for each in stuck_consumers.by_subscription(answers["stuck"].rows, context.limits_of, before):
         if each.severity is not None:
             evidence, figures = stuck_consumers.evidence_of(each), stuck_consumers.figures_of(each)

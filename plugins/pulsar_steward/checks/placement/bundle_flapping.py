@@ -5,13 +5,13 @@ Either no restart explains it, or restarts do: then the broker is named that res
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, LookBack, Question
-from pulsar_steward.checks.placement.moves import OWNERS, STARTS, away, by_time, journeys, restarts
+from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
+from pulsar_steward.checks.earlier import by_time, looking_back, too_few, within
+from pulsar_steward.checks.placement.moves import OWNERS, STARTS, away, journeys, restarts
 from pulsar_steward.checks.words import utc
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
@@ -54,14 +54,13 @@ def needed_snapshots(limits: BundleFlappingPolicy) -> int:
 def judge(answers: Answers, context: CheckContext[BundleFlappingPolicy]) -> Judgement:
     """Judges by the weight of a bundle's moves, and by a broker's starts; with too few snapshots it cannot tell."""
     limits, about = context.limits, context.about
-    since = about.taken_at - timedelta(minutes=limits.window_minutes)
-    earlier = [each for each in reversed(about.earlier) if each.taken_at >= since]
+    earlier = within(about, limits.window_minutes)[::-1]
     found = _found(answers, [*(each.taken_at for each in earlier), about.taken_at], limits)
     if found:
         return Judgement(findings=tuple(found[:MAX_FINDINGS]), more=max(0, len(found) - MAX_FINDINGS))
     needed = needed_snapshots(limits)
     if len(earlier) + 1 < needed:
-        return Judgement(cannot_tell=_too_few(len(earlier) + 1, needed, limits.window_minutes))
+        return Judgement(cannot_tell=too_few(len(earlier) + 1, needed, limits.window_minutes))
     return _quiet(earlier)
 
 
@@ -78,11 +77,6 @@ def _found(answers: Answers, times: Sequence[datetime], limits: BundleFlappingPo
     found = [_of_broker(each, limits) for each in restarting]
     found += [_finding(each, limits, shedding) for each in flapping]
     return sorted(found, key=lambda finding: -finding.severity.rank)
-
-
-def _too_few(found: int, needed: int, minutes: int) -> str:
-    there = "there is 1" if found == 1 else f"there are {found}"
-    return f"Needs at least {needed} snapshots within {minutes:,} minutes, this one included; {there}."
 
 
 def _quiet(earlier: Sequence[Earlier]) -> Judgement:
@@ -158,8 +152,8 @@ CHECK = Check(
     policy=BundleFlappingPolicy,
     shards={"starts": Question(STARTS)},
     earlier={
-        "owners_before": LookBack(minutes=lambda limits: limits.window_minutes, sql=OWNERS, small=True),
-        "starts_before": LookBack(minutes=lambda limits: limits.window_minutes, sql=STARTS),
+        "owners_before": looking_back(OWNERS, small=True),
+        "starts_before": looking_back(STARTS),
     },
     cluster={"owners": Question(OWNERS), "settings": Question(SETTINGS)},
     judge=judge,

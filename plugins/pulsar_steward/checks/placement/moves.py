@@ -120,14 +120,6 @@ Gone: TypeAlias = "Mapping[str, Sequence[datetime]]"
 """Brokers that were away at some time since the snapshot before, with the times of all snapshots that show it."""
 
 
-def by_time(rows: Iterable[Row]) -> dict[datetime, list[Row]]:
-    """Groups rows by the time of their earlier snapshot."""
-    found: dict[datetime, list[Row]] = defaultdict(list)
-    for row in rows:
-        found[row["taken_at"]].append(row)
-    return found
-
-
 def journeys(times: Sequence[datetime], owners: Owners, gone: Gone) -> Iterator[Journey]:
     """Yields the journeys of bundles that moved; snapshots in which a bundle's owner is unknown or missing are skipped.
 

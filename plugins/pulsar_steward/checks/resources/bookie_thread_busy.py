@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question
-from pulsar_steward.checks.resources.looking_back import LOOKS, WINDOW, WINDOW_MINUTES, looking_back
+from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, looking_back
 from pulsar_steward.checks.resources.queues import BUSY, SHOWN
 from pulsar_steward.checks.resources.silence import brokers_of, silent_in
 from pulsar_steward.checks.resources.writes import (

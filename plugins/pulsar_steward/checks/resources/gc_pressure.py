@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.earlier import WINDOW, looking_back
 from pulsar_steward.checks.resources.gc_collections import JUDGED, collections_in
-from pulsar_steward.checks.resources.looking_back import WINDOW, looking_back
 from pulsar_steward.checks.resources.silence import brokers_of, silent_in
 from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question
-from pulsar_steward.checks.resources.looking_back import WINDOW, WINDOW_MINUTES, looking_back
+from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, looking_back
 from pulsar_steward.checks.resources.silence import brokers_of
 from pulsar_steward.checks.resources.thread_gauges import GAUGES, GAUGES_BEFORE, PRODUCERS, VITALS
 from pulsar_steward.checks.unread import BROKERS_READ, nothing_read

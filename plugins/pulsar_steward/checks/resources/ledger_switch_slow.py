@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question
-from pulsar_steward.checks.resources.looking_back import (
+from pulsar_steward.checks.earlier import (
     LOOKS,
-    PREVIOUS,
     WINDOW,
     WINDOW_MINUTES,
     looking_back,
+    of_previous,
     of_sources,
 )
 from pulsar_steward.checks.resources.silence import brokers_of, silent_in
@@ -58,8 +58,7 @@ from ({latencies_of(of_sources("switches where stalled_rate > 0"))}) where event
 _LOST = "round(stalled_rate * 60) >= $minimum_switches_per_minute and lost_percent >= $warning_lost_percent"
 
 FOUND = f"""
-with previous as ({PREVIOUS}),
-before as (select source, {_LOST} as lost_before from stalled_before semi join previous using (taken_at)),
+with before as (select source, {_LOST} as lost_before from {of_previous("stalled_before")}),
 judged as (
     select switches.*, {_LOST} and coalesce(lost_before, false) as lost
     from switches left join before using (source)),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import Check, Judgement, Question
-from pulsar_steward.checks.resources.looking_back import WINDOW, WINDOW_MINUTES, looking_back
+from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, looking_back
 from pulsar_steward.checks.resources.metadata_operations import OPERATIONS, SPANS, WAITING, operations_in
 from pulsar_steward.checks.resources.silence import brokers_of, silent_in
 from pulsar_steward.checks.words import named

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_steward.checks.resources.looking_back import growth, in_time
+from pulsar_steward.checks.earlier import growth, in_time
 from pulsar_steward.checks.views import STARTED
 
 MILLISECONDS = "pulsar_metadata_store_ops_latency_ms_sum"

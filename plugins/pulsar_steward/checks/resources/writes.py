@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_steward.checks.resources.looking_back import PREVIOUS, of_sources
+from pulsar_steward.checks.earlier import of_previous, of_sources
 from pulsar_steward.checks.resources.views import WRITES, latencies_of
 
 OF_BROKERS = f"select * from ledger_latencies where event = '{WRITES}'"
@@ -18,10 +18,9 @@ round(stalled_rate * 60) >= $minimum_stalled_writes_per_minute and lost_percent 
 """
 
 SLOW = f"""
-with previous as ({PREVIOUS}),
-before as (
+with before as (
     select source, {_MANY} as many_before, {_STALLED} as stalled_before, lost_percent as lost_percent_before
-    from slow_before semi join previous using (taken_at)),
+    from {of_previous("slow_before")}),
 judged as (
     select writes.*, {_MANY} as many, {_STALLED} as stalled, coalesce(many_before, false) as many_again,
         coalesce(stalled_before, false) as stalled_again, lost_percent_before
@@ -59,11 +58,10 @@ from raw_topics where broker is not null group by broker
 """
 
 STUCK = f"""
-with previous as ({PREVIOUS}),
-still as (
+with still as (
     select broker, count(*) as stuck, sum(pending_add_entries)::bigint as entries,
         first(topic order by {LONGEST_FIRST}) as topic
-    from waiting semi join (from waiting_before semi join previous using (taken_at)) using (topic) group by broker),
+    from waiting semi join {of_previous("waiting_before")} using (topic) group by broker),
 of_brokers as (
     select broker, sum(topics)::bigint as topics, sum(waiting)::bigint as waiting from written_to group by broker),
 judged as (
