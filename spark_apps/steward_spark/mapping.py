@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pulsar_steward.diagnose.asking import ShardTask
+from pulsar_steward.diagnose.shards import ShardTask
 from steward_spark.progress import watched
 
 if TYPE_CHECKING:

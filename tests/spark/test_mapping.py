@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pulsar_steward.diagnose.asking import ShardTask
+from pulsar_steward.diagnose.shards import ShardTask
 from pulsar_steward.parallel import OnThreads, on_this_thread
 from steward_spark.mapping import SparkMap, SparkMapOverFiles
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pulsar_steward.checks.check import About, Check, Judgement
-    from pulsar_steward.diagnose.asking import Asker
+    from pulsar_steward.diagnose.questions import Asker
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.model.tables import Table
     from pulsar_steward.parallel import MapOver

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.checks.check import CheckContext, Judgement, Scope
-from pulsar_steward.diagnose.asking import Asker, NoAnswer, SnapshotSources, about_of, ask
+from pulsar_steward.diagnose.asking import NoAnswer, SnapshotSources, about_of, ask
+from pulsar_steward.diagnose.questions import Asker
 from pulsar_steward.policy.division import divided
 
 if TYPE_CHECKING:

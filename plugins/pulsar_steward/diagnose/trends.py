@@ -17,7 +17,7 @@ from pulsar_steward.checks.check import CheckContext, Question
 from pulsar_steward.checks.clients.connection_churn import SUCCEEDED
 from pulsar_steward.checks.earlier import looking_back, within
 from pulsar_steward.checks.views import STARTED
-from pulsar_steward.diagnose.asking import Asker
+from pulsar_steward.diagnose.questions import Asker
 from pulsar_steward.model.measures import (
     BROKER_CONNECTION_RATE,
     BROKER_CONNECTIONS,

@@ -10,7 +10,9 @@ import pytest
 
 from pulsar_steward.checks.check import CheckContext, LookBack, Question
 from pulsar_steward.checks.views import LARGE_TABLES, SHARED, View
-from pulsar_steward.diagnose.asking import Asker, NoAnswer, _needed, about_of, ask
+from pulsar_steward.diagnose.asking import NoAnswer, about_of, ask
+from pulsar_steward.diagnose.questions import Asker
+from pulsar_steward.diagnose.shards import views_needed
 from pulsar_steward.parallel import OnThreads, on_this_thread
 from pulsar_steward.policy.schema import Policy
 from tests.builders import NOW
@@ -157,7 +159,7 @@ def test_only_what_is_named_is_made() -> None:
     views = (*LARGE_TABLES, *SHARED)
 
     def names(text: str) -> list[str]:
-        return [view.name for view in _needed(views, [text])]
+        return [view.name for view in views_needed(views, [text])]
 
     assert names("select * from raw_topics") == []
     assert names("select * from metrics") == ["metrics"]

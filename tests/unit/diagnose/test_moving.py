@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.checks.check import CheckContext, LookBack, Question
-from pulsar_steward.diagnose.asking import Asker, NoAnswer, about_of, ask
+from pulsar_steward.diagnose.asking import NoAnswer, about_of, ask
+from pulsar_steward.diagnose.questions import Asker
 from pulsar_steward.parallel import on_this_thread
 from pulsar_steward.policy.schema import Policy
 from tests.builders import NOW

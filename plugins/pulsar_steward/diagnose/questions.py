@@ -1,0 +1,157 @@
+"""Questions ready to run: their SQL with its parameters and limits, so that tasks need neither checks nor policies."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pulsar_steward.checks.check import CheckContext, LookBack, Question
+    from pulsar_steward.model.section import Section
+
+FOUND = "_found"
+"""Column with the number of rows before they were limited."""
+
+_PARAMETER = re.compile(r"(?<![$\w])\$(\w+)")
+_WORD = re.compile(r"\w+")
+
+Key = tuple[str, str]
+"""Name of the asker, and of its question."""
+
+
+class Questions(Protocol):
+    """Set of questions, such as those of a `pulsar_steward.checks.check.Check`."""
+
+    @property
+    def shards(self) -> Mapping[str, Question]:
+        """Questions to each shard."""
+
+    @property
+    def earlier(self) -> Mapping[str, LookBack]:
+        """Questions to each shard of earlier snapshots."""
+
+    @property
+    def cluster(self) -> Mapping[str, Question]:
+        """Questions to the whole snapshot."""
+
+
+@dataclass(frozen=True)
+class Asker:
+    """A set of questions with a name and limits.
+
+    Attributes:
+        name: A check's id, or another unique name.
+        questions: The questions.
+        context: The limits that the questions refer to.
+    """
+
+    name: str
+    questions: Questions
+    context: CheckContext[Any]
+
+
+@dataclass(frozen=True)
+class PreparedQuestion:
+    """A question with everything that is needed to run it."""
+
+    key: Key
+    sql: str
+    worst_first: str | None
+    most: int
+    detail: str | None
+    parameters: Mapping[str, Any]
+    limits: tuple[Mapping[str, Any], ...]
+    """Rows of `limits`: the values for a `namespace` or `tenant` (both null: everything else)."""
+
+
+def prepared(asker: Asker, name: str, question: Question | LookBack) -> PreparedQuestion:
+    """Makes a question ready to run."""
+    words = text_of(question)
+    return PreparedQuestion(
+        key=(asker.name, name),
+        sql=question.sql,
+        worst_first=getattr(question, "worst_first", None),
+        most=getattr(question, "most", 0),
+        detail=getattr(question, "detail", None),
+        parameters={each: _value(asker.context, each) for each in sorted(set(_PARAMETER.findall(words)))},
+        limits=tuple(_limits(asker.context)) if "limits" in words_of(words) else (),
+    )
+
+
+def text_of(question: Question | LookBack | PreparedQuestion) -> str:
+    """SQL of a question, with its detail."""
+    return f"{question.sql} {getattr(question, 'detail', None) or ''}"
+
+
+def words_of(sql: str) -> list[str]:
+    """Words in SQL, the names of tables and views among them."""
+    return _WORD.findall(sql)
+
+
+def _value(context: CheckContext[Any], parameter: str) -> Any:
+    """Value of a parameter: `now`, a field of the asker's own section, or ``section__field``."""
+    if parameter == "now":
+        return context.about.taken_at.timestamp()
+    section, found, name = parameter.partition("__")
+    if found:
+        return getattr(getattr(context.policy, section), name)
+    return getattr(context.limits, parameter)
+
+
+def _limits(context: CheckContext[Any]) -> Iterator[Mapping[str, Any]]:
+    yield {"tenant": None, "namespace": None, **_fields(context.limits)}
+    for limits, names in context.parts:
+        for name in names:
+            column = "namespace" if "/" in name else "tenant"
+            yield {"tenant": None, "namespace": None, column: name, **_fields(limits)}
+
+
+def _fields(section: Section) -> dict[str, Any]:
+    return {name: value for name, value in section.model_dump().items() if isinstance(value, bool | int | float | str)}
+
+
+def statement_of(asked: PreparedQuestion) -> str:
+    """Full SELECT statement of a question."""
+    parts = [f"limits as ({_limits_select(asked.limits)})"] if asked.limits else []
+    if asked.worst_first is None:
+        return f"with {', '.join([*parts, f'found as ({asked.sql})'])} select * from found order by all"
+    listed = f"select *, count(*) over () as {FOUND} from found order by {asked.worst_first} limit {asked.most}"
+    parts += [f"found as ({asked.sql})", f"worst as materialized ({listed})"]
+    if asked.detail is not None:
+        parts.append(f"detailed as ({asked.detail})")
+        return f"with {', '.join(parts)} select * from detailed order by {asked.worst_first}"
+    return f"with {', '.join(parts)} select * from worst order by {asked.worst_first}"
+
+
+def _limits_select(limits: Sequence[Mapping[str, Any]]) -> str:
+    """SELECT statement with the limits of every namespace of the shard."""
+    usual, *others = limits
+    names = [name for name in usual if name not in {"tenant", "namespace"}]
+    if not others:
+        columns = [f"{_literal(usual[name])} as {name}" for name in names]
+        return f"select namespace, {', '.join(columns)} from namespaces_seen"
+    columns = []
+    for name in names:
+        nearest_first = sorted(others, key=lambda each: each["namespace"] is None)
+        cases = [f"when {_whose(each)} then {_literal(each[name])}" for each in nearest_first]
+        columns.append(f"case {' '.join(cases)} else {_literal(usual[name])} end as {name}")
+    return f"select namespace, {', '.join(columns)} from namespaces_seen"
+
+
+def _whose(limits: Mapping[str, Any]) -> str:
+    if limits["namespace"] is not None:
+        return f"namespace = {_literal(limits['namespace'])}"
+    return f"split_part(namespace, '/', 1) = {_literal(limits['tenant'])}"
+
+
+def _literal(value: object) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return repr(value)
+        case _:
+            return "'" + str(value).replace("'", "''") + "'"

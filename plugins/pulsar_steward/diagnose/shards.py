@@ -1,0 +1,154 @@
+"""Execution of questions on one shard in a database of its own, and combination of the answers of several shards."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field, replace
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pulsar_steward.checks.views import LARGE_TABLES, SHARED, TABLE_MACROS
+from pulsar_steward.diagnose.database import add_table, add_views, connect
+from pulsar_steward.diagnose.moving import IN_PLACE, MOVING
+from pulsar_steward.diagnose.questions import FOUND, statement_of, text_of, words_of
+from pulsar_steward.model.tables import SHARDED, SMALL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pulsar_steward.checks.views import View
+    from pulsar_steward.diagnose.database import Sources
+    from pulsar_steward.diagnose.questions import Key, PreparedQuestion
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class AnswerTable:
+    """Rows of an answer, limited in number, and their full count; or the failure."""
+
+    rows: pa.Table | None
+    count: int = 0
+    failure: str | None = None
+
+
+@dataclass(frozen=True)
+class ShardTask:
+    """Questions to one shard.
+
+    Attributes:
+        small: The small tables.
+        shard: The shard's own tables.
+        questions: The questions.
+        views: Views that questions may select from.
+        threads: Threads of its database.
+        given: For questions to an earlier snapshot: the answers of this one's shards, by asker.
+        settled: Replacement for rows of topics that moved meanwhile; empty if none did.
+    """
+
+    small: Sources
+    shard: Sources
+    questions: tuple[PreparedQuestion, ...]
+    views: tuple[View, ...]
+    threads: int
+    given: Mapping[str, Mapping[str, pa.Table]] = field(default_factory=dict)
+    settled: Mapping[str, pa.Table] = field(default_factory=dict)
+
+    def places(self) -> list[str]:
+        """Files of the shard's own tables."""
+        return [place for source in self.shard.values() if not isinstance(source, pa.Table) for place in source]
+
+    def with_contents(self, contents: Mapping[str, bytes]) -> ShardTask:
+        """Returns the task with tables instead of files, from the files' content."""
+        tables = {
+            name: source
+            if isinstance(source, pa.Table)
+            else pa.concat_tables([pq.read_table(BytesIO(contents[place])) for place in source])
+            for name, source in self.shard.items()
+        }
+        return replace(self, shard=tables)
+
+
+def answers_of_shard(task: ShardTask) -> dict[Key, AnswerTable]:
+    """Answers of one shard to every question."""
+    with connect(task.threads) as connection:
+        prepare(connection, task, [text_of(asked) for asked in task.questions])
+        answers = {}
+        for asked in task.questions:
+            given = task.given.get(asked.key[0], {})
+            for name, rows in given.items():
+                connection.from_arrow(rows).create_view(name, replace=True)
+            answers[asked.key] = answer_to(connection, asked)
+            for name in given:
+                connection.execute(f"drop view {name}")
+        return answers
+
+
+def prepare(connection: duckdb.DuckDBPyConnection, task: ShardTask, texts: Sequence[str]) -> None:
+    """Creates the tables, and the views that any of the texts needs."""
+    for table in SMALL:
+        add_table(connection, table, task.small.get(table.name), table.name)
+    for name, rows in task.settled.items():
+        connection.from_arrow(rows).create_view(name if name == MOVING else f"settled_{name}")
+    for table in SHARDED:
+        add_table(connection, table, task.shard.get(table.name), f"{'told' if task.settled else 'raw'}_{table.name}")
+        if task.settled:
+            connection.execute(f"create temp view raw_{table.name} as {IN_PLACE[table.name]}")
+    for macro in TABLE_MACROS:
+        connection.execute(macro)
+    add_views(connection, views_needed((*LARGE_TABLES, *SHARED, *task.views), texts))
+
+
+def views_needed(views: Sequence[View], texts: Sequence[str]) -> list[View]:
+    """Views that texts name, and those that these name, in their order; `limits` needs the namespaces."""
+    words = {word for text in texts for word in words_of(text)}
+    if "limits" in words:
+        words.add("namespaces_seen")
+    found = []
+    for view in reversed(views):
+        if view.name in words:
+            found.append(view)
+            words.update(words_of(view.sql))
+    return found[::-1]
+
+
+def answer_to(connection: duckdb.DuckDBPyConnection, asked: PreparedQuestion) -> AnswerTable:
+    """Answer to one question, or its failure."""
+    try:
+        rows = connection.sql(statement_of(asked), params=dict(asked.parameters)).to_arrow_table()
+    except duckdb.Error as error:
+        log.exception("%s: its question `%s` is broken on this snapshot", *asked.key)
+        return AnswerTable(None, failure=f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
+    if asked.worst_first is None:
+        return AnswerTable(rows, rows.num_rows)
+    count = rows[FOUND][0].as_py() if rows.num_rows else 0
+    return AnswerTable(rows.drop_columns([FOUND]), count)
+
+
+def all_together(
+    asked: Iterable[PreparedQuestion], parts: Mapping[Key, Sequence[AnswerTable]]
+) -> dict[Key, AnswerTable]:
+    """Combines the answers of several shards to each question; questions without answers are left out."""
+    with connect(1) as connection:
+        return {each.key: _together(connection, each, parts[each.key]) for each in asked if parts[each.key]}
+
+
+def _together(
+    connection: duckdb.DuckDBPyConnection, asked: PreparedQuestion, parts: Sequence[AnswerTable]
+) -> AnswerTable:
+    """Combines the answers of several shards to one question, ordered and limited again."""
+    for part in parts:
+        if part.rows is None:
+            return part
+    if len(parts) == 1:
+        return parts[0]
+    rows = pa.concat_tables([part.rows for part in parts], promote_options="permissive")
+    if rows.num_rows > 1:
+        order = "all" if asked.worst_first is None else f"{asked.worst_first} limit {asked.most}"
+        connection.from_arrow(rows).create_view("answers", replace=True)
+        rows = connection.sql(f"select * from answers order by {order}").to_arrow_table()
+    return AnswerTable(rows, sum(part.count for part in parts))
