@@ -22,6 +22,7 @@ from benchmarks.bench.median import median
 from benchmarks.bench.workers import diagnosed_on
 from benchmarks.diagnose_one import One
 from benchmarks.processes import output_of, told_by
+from pulsar_steward.model.units import MIB
 from pulsar_steward.snapshots.folder import SUCCESS
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     from benchmarks.bench.figures import Figures
 
-MEBIBYTE = 1024 * 1024
 
 TIMES = 3
 """Measurements of each kind, of which the one in the middle counts."""
@@ -135,7 +135,7 @@ def summary(figures: DiagnoseFigures) -> str:
     ways = {"by Spark": figures.spark, "on threads": figures.embedded, "checks alone": figures.direct}
     return "\n".join(
         f"{figures.topics:,} topics, {way}: {each.seconds:.1f} s, {each.cpu_seconds:.1f} s of processors,"
-        f" {each.peak_bytes / MEBIBYTE:,.0f} MiB"
+        f" {each.peak_bytes / MIB:,.0f} MiB"
         for way, each in ways.items()
     )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from benchmarks.bench.targets import lines, targets
+from pulsar_steward.model.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from benchmarks.bench.real import Cluster, Truth
     from benchmarks.diagnose import DiagnoseFigures
 
-MEBIBYTE = 1 << 20
 LONGEST = 12
 """Checks of which the document says how long they take."""
 
@@ -215,4 +215,4 @@ def _profile(size: Size) -> Iterator[str]:
 
 
 def _memory(count: int) -> str:
-    return f"{count / MEBIBYTE:,.0f} MiB"
+    return f"{count / MIB:,.0f} MiB"

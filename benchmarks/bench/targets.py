@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.bench.checkup import FIRST_LINE
+from pulsar_steward.model.units import GIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
 
 SMALL, LARGE = 10_000, 1_000_000
 """Partitions of the clusters that targets are for."""
-
-GIBIBYTE = 1 << 30
 
 
 class Target(NamedTuple):
@@ -74,7 +73,7 @@ def _of_large(size: Size, small: Size | None) -> Iterator[Target]:
     yield Target(f"diagnose {where}", 8, diagnose.seconds, "s", "")
     yield Target(f"diagnose {where}", 3, size.diagnose.times_direct, "times all its checks on one thread", "")
     yield Target(f"checkup {where}", 25, checkup.seconds, "s", why_collect)
-    yield Target(f"checkup {where}, its process", 2, checkup.peak_bytes / GIBIBYTE, "GiB", "")
+    yield Target(f"checkup {where}, its process", 2, checkup.peak_bytes / GIB, "GiB", "")
 
 
 _AIRFLOW = "Airflow starts a process for each of the tasks on the way, and each of them imports Airflow"

@@ -20,6 +20,7 @@ from pulsar_steward.model.bundles import BundleRange, halves_by_topic_count, pos
 from pulsar_steward.model.cluster import ClusterIdentity, identity_of
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName
 from pulsar_steward.model.step import ChangeSetting, SplitBundle, UnloadBundle
+from pulsar_steward.model.units import GIB
 from pulsar_steward.policy.schema import Policy
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ NAMESPACES = tuple(f"public/chaos-{number}" for number in range(4))
 BUNDLES = 4
 TOPICS = 12
 COORDINATORS = 16
-GIB = 1 << 30
 _TOPICS = [f"persistent://{namespace}/t-{number}" for namespace in NAMESPACES for number in range(TOPICS)]
 _COORDINATORS = [tc_topic(number) for number in range(COORDINATORS)]
 

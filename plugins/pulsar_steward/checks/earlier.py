@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pulsar_steward.checks.check import LookBack
-from pulsar_steward.checks.words import utc
+from pulsar_steward.model.units import time_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -213,5 +213,5 @@ class EarlierRows:
 
 def each_since(rows: Sequence[Row]) -> str:
     """Phrase for the earlier snapshots that show the same, from rows of `EarlierRows.in_a_row`."""
-    since = utc(rows[-1]["taken_at"])
+    since = time_in_words(rows[-1]["taken_at"])
     return f"in the snapshot of {since}" if len(rows) == 1 else f"in each of {len(rows)} snapshots since {since}"

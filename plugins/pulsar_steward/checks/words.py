@@ -1,21 +1,14 @@
-"""Times and lists of names as a person reads them."""
+"""Lists of names as a person reads them."""
 
 from __future__ import annotations
 
-from datetime import UTC
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
 
 MAX_NAMES = 5
 """Most names in one sentence; further ones are only counted."""
-
-
-def utc(moment: datetime) -> str:
-    """A time, such as ``2026-01-31 12:00 UTC``."""
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def named(names: Sequence[str]) -> str:

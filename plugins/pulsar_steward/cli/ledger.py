@@ -21,7 +21,7 @@ from pulsar_steward.ledger.migrations.migrate import VERSIONS
 from pulsar_steward.ledger.noted_heads import ledger_name, noted_in_file
 from pulsar_steward.ledger.store import transaction
 from pulsar_steward.ledger.verify import exported, verify_ledger
-from pulsar_steward.model.units import counted
+from pulsar_steward.model.units import counted, time_in_words
 from pulsar_steward.outside_text import shown_json
 from pulsar_steward.policy.place import steward_home
 
@@ -90,7 +90,7 @@ def dry_runs(context: typer.Context, plan_id: PlanId, *, ledger: LedgerUrl = Non
     if not found:
         tell(f"the ledger holds no dry run of {plan_id}")
     for each in found:
-        tell(f"dry run at {each.at:%Y-%m-%d %H:%M:%S} UTC by {each.run}")
+        tell(f"dry run at {time_in_words(each.at, seconds=True)} by {each.run}")
         for line in each.text.splitlines():
             tell(line)
 

@@ -16,6 +16,7 @@ from pulsar_steward.ledger.chain import appending
 from pulsar_steward.ledger.rows import from_row
 from pulsar_steward.ledger.store import transaction
 from pulsar_steward.ledger.tables import HALTS
+from pulsar_steward.model.units import time_in_words
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -40,7 +41,7 @@ class Halt(msgspec.Struct, frozen=True, kw_only=True):
     def words(self) -> str:
         """The halt in a sentence."""
         which = "every cluster" if self.cluster == EVERY_CLUSTER else f"cluster {self.cluster}"
-        return f"{which} was halted by {self.said_by} at {self.at:%Y-%m-%d %H:%M:%S} UTC: {self.reason}"
+        return f"{which} was halted by {self.said_by} at {time_in_words(self.at, seconds=True)}: {self.reason}"
 
 
 def say(engine: Engine, halt: Halt) -> None:

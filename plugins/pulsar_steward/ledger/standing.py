@@ -15,6 +15,7 @@ from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.chain import key_of_number
 from pulsar_steward.ledger.halts import halt_in
 from pulsar_steward.ledger.rows import Decision
+from pulsar_steward.model.units import time_in_words
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -67,7 +68,7 @@ def require_standing(connection: Connection, grant: Grant, at: datetime) -> None
     if newer is not None:
         raise Refused(f"superseded by the newer plan {newer}: the cluster was seen otherwise since; answer that one")
     if present_in(connection, at) > grant.expires_at:
-        until = f"{grant.expires_at:%Y-%m-%d %H:%M:%S} UTC"
+        until = time_in_words(grant.expires_at, seconds=True)
         raise Refused(f"the approval has expired: it was good until {until}; observe and ask again")
     uses = tables.ANSWER_USES
     for user in connection.execute(select(uses.c.run).where(uses.c.answer_id.in_(grant.answer_ids))).scalars():
@@ -88,7 +89,8 @@ def require_lease(connection: Connection, lease: Lease, at: datetime) -> None:
     if expires_at is None:
         raise LeaseLost(f"another writer holds cluster {lease.cluster} by now")
     if expires_at <= at:
-        raise LeaseLost(f"the lease on cluster {lease.cluster} ran out at {expires_at:%H:%M:%S} UTC")
+        until = time_in_words(expires_at, date=False, seconds=True)
+        raise LeaseLost(f"the lease on cluster {lease.cluster} ran out at {until}")
 
 
 def _require_last_word(connection: Connection, grant: Grant) -> None:

@@ -17,6 +17,7 @@ from pulsar_steward.ledger.rows import Grant, Lease, Origin, from_row
 from pulsar_steward.ledger.standing import require_lease, require_standing
 from pulsar_steward.ledger.store import transaction
 from pulsar_steward.model.step import Step
+from pulsar_steward.model.units import time_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -212,7 +213,8 @@ class LedgerWriter:
                 return _first_lease(connection, Lease(cluster=cluster, holder=holder, fence=1, expires_at=until))
             held = from_row(row, Lease)
             if held.holder != holder and held.expires_at > at:
-                raise LeaseLost(f"{held.holder} is changing cluster {cluster} until {held.expires_at:%H:%M:%S} UTC")
+                its_end = time_in_words(held.expires_at, date=False, seconds=True)
+                raise LeaseLost(f"{held.holder} is changing cluster {cluster} until {its_end}")
             fence = held.fence if held.holder == holder and held.expires_at > at else held.fence + 1
             # Compared and set in one statement: databases without row locks (SQLite) may have let another in since.
             unchanged = [table.c[name] == value for name, value in msgspec.structs.asdict(held).items()]

@@ -1,6 +1,12 @@
-"""Bytes, durations, rates and counts as a person reads them, and the units that they are counted in."""
+"""Bytes, durations, times, rates and counts as a person reads them, and the units that they are counted in."""
 
 from __future__ import annotations
+
+from datetime import UTC
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -52,6 +58,12 @@ def seconds_in_words(count: float, *, rounded: bool = False) -> str:
         return f"{count:,.0f} s" if length == 1 else f"{count / length:,.1f} {unit}"
     length, unit = next(((length, unit) for length, unit in _SECONDS if count and count % length == 0), (1, "s"))
     return f"{int(count) // length:,} {unit}"
+
+
+def time_in_words(moment: datetime, *, date: bool = True, seconds: bool = False) -> str:
+    """A time, such as ``2026-01-31 12:00 UTC``; without its date ``12:00 UTC``, with seconds ``12:00:00 UTC``."""
+    clock = "%H:%M:%S" if seconds else "%H:%M"
+    return f"{moment.astimezone(UTC).strftime(f'%Y-%m-%d {clock}' if date else clock)} UTC"
 
 
 def throughput_in_words(bytes_per_second: float) -> str:

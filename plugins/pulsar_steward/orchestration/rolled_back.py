@@ -9,6 +9,7 @@ import msgspec
 
 from pulsar_steward.apply.applied import done_steps
 from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.model.units import time_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -81,7 +82,7 @@ def without_rolled_back(plan: Plan, lately: Collection[RolledBack]) -> Plan:
             continue
         last = max(by, key=lambda each: each.rests_until)
         notes.append(
-            f"{batch.title}: not proposed before {last.rests_until:%Y-%m-%d %H:%M} UTC, as the same was taken back"
+            f"{batch.title}: not proposed before {time_in_words(last.rests_until)}, as the same was taken back"
             f" (plan {last.plan_id}; policy key approval.ask_again_minutes)"
         )
     return (

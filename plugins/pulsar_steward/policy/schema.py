@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from pulsar_steward.model.canonical import canonical_json
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import GIB
 from pulsar_steward.policy.approval import ApprovalPolicy
 from pulsar_steward.policy.check_sections import CheckSections
 from pulsar_steward.policy.guards import GuardsPolicy
@@ -103,7 +104,7 @@ class CollectPolicy(Section):
     recent_minutes: int = Field(10, ge=1, le=1440, description="a client that connected since then is a recent one")
     drilled_topics: int = Field(200, ge=0, le=10_000, description="suspects asked for their own statistics, at most")
     drilled_from_consumed_bytes: int = Field(
-        10 * 1024**3, ge=1, description="kept by a topic though it is consumed; from here on it is asked why"
+        10 * GIB, ge=1, description="kept by a topic though it is consumed; from here on it is asked why"
     )
     drill_calls_per_second: int = Field(100, ge=1, le=1000, description="that one broker is asked about suspects")
     drill_seconds: int = Field(60, ge=1, le=3600, description="for the suspects of one broker; then the rest is left")

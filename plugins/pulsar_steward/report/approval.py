@@ -12,7 +12,7 @@ from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import BacklogQuota, SettingName, in_words
 from pulsar_steward.model.step import ChangeSetting, SplitBundle, UnloadBundle
-from pulsar_steward.model.units import bytes_in_words, counted
+from pulsar_steward.model.units import bytes_in_words, counted, time_in_words
 from pulsar_steward.outside_text import shown
 from pulsar_steward.report.markdown import bullets, codes, table, text
 
@@ -176,7 +176,7 @@ def _since(finding: Finding) -> str:
     """Age of a finding; empty if only one snapshot has it."""
     if finding.first_seen is None or finding.snapshots_in_a_row < 2:  # noqa: PLR2004 - once is no row
         return ""
-    return f"Since {finding.first_seen:%Y-%m-%d %H:%M} UTC, {finding.snapshots_in_a_row} snapshots in a row. "
+    return f"Since {time_in_words(finding.first_seen)}, {finding.snapshots_in_a_row} snapshots in a row. "
 
 
 def _source(finding: Finding) -> str:
@@ -252,6 +252,6 @@ def _terms(plan: Plan, batch: Batch, policy: Policy) -> Iterator[str]:
 def _confirming(batch: Batch, first: RecordedAnswer) -> str:
     extent = f"{len(first.step_ids)} of {counted(len(batch.steps), 'step')}"
     comment = f' "{first.comment}"' if first.comment else ""
-    at = f"{first.answered_at:%Y-%m-%d %H:%M} UTC"
+    at = time_in_words(first.answered_at)
     approved = f"{first.answered_by} approved {extent} at {at}: {', '.join(first.step_ids)}.{comment}"
     return f"**{text(f'{approved} A second person has to.')}**"

@@ -8,6 +8,7 @@ import msgspec
 
 from pulsar_steward.ledger.rows import Decision, Outcome, Proof, RecordedAnswer, StepOutcome
 from pulsar_steward.model.plan import Batch, Plan
+from pulsar_steward.model.units import time_in_words
 from pulsar_steward.outside_text import shown
 from pulsar_steward.report.markdown import table, text
 
@@ -97,7 +98,7 @@ def _decision(told: BatchStory) -> str:
         return "No answer was recorded: nothing was changed."
     who = f" by {answer.answered_by}" if answer.answered_by else ""
     comment = f' "{answer.comment}"' if answer.comment else ""
-    at = f"{answer.answered_at:%Y-%m-%d %H:%M:%S} UTC"
+    at = time_in_words(answer.answered_at, seconds=True)
     return f"{answer.decision.capitalize()}{who} at {at}: {answer.reason}.{comment}"
 
 

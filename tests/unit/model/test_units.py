@@ -1,6 +1,8 @@
-"""Bytes, durations, rates and counts in words: one function each, exact for limits, rounded for what was measured."""
+"""Bytes, durations, times, rates and counts in words: exact for limits, rounded for what was measured."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
@@ -10,6 +12,7 @@ from pulsar_steward.model.units import (
     number_in_words,
     seconds_in_words,
     throughput_in_words,
+    time_in_words,
 )
 
 
@@ -66,3 +69,13 @@ def test_throughput_and_counts() -> None:
         "2,000 topics",
         "3 entries",
     ]
+
+
+@pytest.mark.parametrize("zone", [UTC, timezone(timedelta(hours=5, minutes=30))])
+def test_a_time_is_in_utc_wherever_it_was_read(zone: timezone) -> None:
+    """To the minute where people look it up, to the second where it is compared."""
+    moment = datetime(2026, 1, 31, 23, 59, 58, 999_999, UTC).astimezone(zone)
+    assert time_in_words(moment) == "2026-01-31 23:59 UTC"
+    assert time_in_words(moment, seconds=True) == "2026-01-31 23:59:58 UTC"
+    assert time_in_words(moment, date=False) == "23:59 UTC"
+    assert time_in_words(moment, date=False, seconds=True) == "23:59:58 UTC"

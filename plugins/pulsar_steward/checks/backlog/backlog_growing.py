@@ -17,6 +17,7 @@ from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
 from pulsar_steward.checks.earlier import looking_back
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,10 +51,10 @@ class BacklogGrowingPolicy(Section):
     )
     critical_hours_to_quota: int = Field(2, ge=1, description="the same: time to act is running out")
     warning_bytes_per_second: int = Field(
-        1024**2, ge=1, description="where no size quota is in force; 1 MiB/s fills 84 GiB a day"
+        MIB, ge=1, description="where no size quota is in force; 1 MiB/s fills 84 GiB a day"
     )
     warning_bytes_per_second_together: int = Field(
-        5 * 1024**2,
+        5 * MIB,
         ge=1,
         description="of a topic's partitions or a namespace's topics together, without a size quota: 420 GiB a day",
     )

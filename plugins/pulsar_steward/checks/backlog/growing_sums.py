@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.backlog.growth import Growth, Rise
+from pulsar_steward.model.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.backlog.backlog_growing import BacklogGrowingPolicy
     from pulsar_steward.checks.check import Answers, Earlier, Row
 
-FLOOR_BYTES = 1024**2
+FLOOR_BYTES = MIB
 """Bytes of each topic's backlog that are not counted."""
 
 _PARTITION = r"^(.+)-partition-[0-9]+$"

@@ -12,8 +12,7 @@ from pulsar_steward.checks.backlog.growing_sums import growing_together
 from pulsar_steward.checks.backlog.growth import Growth, Rise, reference
 from pulsar_steward.checks.check import Judgement
 from pulsar_steward.checks.earlier import too_few, within
-from pulsar_steward.checks.words import utc
-from pulsar_steward.model.units import HOUR
+from pulsar_steward.model.units import HOUR, time_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -131,7 +130,9 @@ class Part:
             first = f", the first of them at least {limits.minimum_minutes} minutes before it"
             return too_few(len(self.earlier) + 1, limits.minimum_snapshots, limits.window_minutes, first)
         if self.before.partial:
-            return f"The snapshot of {utc(self.before.taken_at)}, with which backlogs are compared, is partial."
+            return (
+                f"The snapshot of {time_in_words(self.before.taken_at)}, with which backlogs are compared, is partial."
+            )
         if len(self.suspects) > MAX_SUSPECTS:
             return _too_many("grew", MAX_SUSPECTS)
         if answers["possible"].more:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.checks.backlog.culprits import slowest_words
 from pulsar_steward.checks.backlog.growing_sums import FLOOR_BYTES
 from pulsar_steward.checks.backlog.quota_words import consequence, delayed_words
-from pulsar_steward.checks.words import utc
-from pulsar_steward.model.units import DAY, MIB, bytes_in_words, seconds_in_words
+from pulsar_steward.model.units import DAY, MIB, bytes_in_words, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.backlog.growing_sums import Sum
@@ -48,7 +47,7 @@ def figures(growth: Growth) -> dict[str, int]:
 def _growth_words(growth: Growth, whose: str) -> str:
     rise = growth.rise
     return (
-        f"Since {utc(rise.low_at)} {whose} grown from {bytes_in_words(rise.low_bytes, rounded=True)} to"
+        f"Since {time_in_words(rise.low_at)} {whose} grown from {bytes_in_words(rise.low_bytes, rounded=True)} to"
         f" {bytes_in_words(rise.now_bytes, rounded=True)}, in {rise.rising} of {rise.snapshots - 1} steps between"
         f" snapshots, by {bytes_in_words(growth.rate, rounded=True)}/s at least"
     )
@@ -93,5 +92,5 @@ def _until_retention(growth: Growth) -> str:
 
 def _ahead(growth: Growth, seconds: float) -> str:
     """Time of an event and the time until then; no date if that is more than a century."""
-    at = f"at {utc(growth.rise.now_at + timedelta(seconds=seconds))}, " if seconds < _CENTURY else ""
+    at = f"at {time_in_words(growth.rise.now_at + timedelta(seconds=seconds))}, " if seconds < _CENTURY else ""
     return f"{at}in {seconds_in_words(seconds, rounded=True)}"

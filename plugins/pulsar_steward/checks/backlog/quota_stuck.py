@@ -16,7 +16,7 @@ from pulsar_steward.checks.backlog.quotas import holds_producers, policies_not_r
 from pulsar_steward.checks.check import Check, Judgement, Question, Scope
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import bytes_in_words, counted
+from pulsar_steward.model.units import KIB, MIB, bytes_in_words, counted
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answer, Answers, CheckContext, Row
@@ -26,8 +26,8 @@ MAX_OVER = 10_000
 
 MAX_MESSAGE = "maxMessageSize"
 
-_DEFAULT_MAX_MESSAGE_BYTES = 5 * 1024**2
-_BATCH_BYTES = 128 * 1024
+_DEFAULT_MAX_MESSAGE_BYTES = 5 * MIB
+_BATCH_BYTES = 128 * KIB
 """Size at which clients close a batch by default (`batchingMaxBytes`)."""
 
 _MARGIN = 10
@@ -38,7 +38,7 @@ class QuotaStuckPolicy(Section):
     """When a quota counts a backlog that is not there."""
 
     most_bytes_per_entry: int = Field(
-        1024**2,
+        MIB,
         ge=1,
         description="a backlog with more an entry is implausible, where the topic's own figures do not tell better",
     )

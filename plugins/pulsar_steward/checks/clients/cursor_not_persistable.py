@@ -12,7 +12,7 @@ from pulsar_steward.checks.clients.consumers import subject_of
 from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import bytes_in_words
+from pulsar_steward.model.units import KIB, MIB, bytes_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answer, Answers, CheckContext, Row
@@ -29,8 +29,8 @@ class CursorNotPersistablePolicy(Section):
 MAX_MESSAGE = "maxMessageSize"
 BATCH_ACKS, MAX_BATCHES = "acknowledgmentAtBatchIndexLevelEnabled", "managedLedgerMaxBatchDeletedIndexToPersist"
 USUAL_BATCHES = 10_000
-USUAL_MESSAGE_BYTES = 5 * 1024 * 1024
-FRAME_PADDING_BYTES = 10 * 1024
+USUAL_MESSAGE_BYTES = 5 * MIB
+FRAME_PADDING_BYTES = 10 * KIB
 """Bytes that a broker allows an entry beyond `maxMessageSize` (`Commands.MESSAGE_SIZE_FRAME_PADDING`)."""
 
 LONG_BYTES, LONG_ENTRIES = 11, 64

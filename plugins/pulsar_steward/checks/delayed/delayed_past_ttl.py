@@ -12,7 +12,7 @@ from pulsar_steward.model.broker_defaults import TTL_SECONDS
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.series import DELAYED_SERIES
-from pulsar_steward.model.units import seconds_in_words
+from pulsar_steward.model.units import seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -176,7 +176,9 @@ def _expired(row: Row) -> str:
     """Expiry in an earlier snapshot, while there is none now."""
     expired = row["expired"]
     where = f"subscription {expired['subscription']} of {expired['topic']} ({expired['delayed']:,} delayed)"
-    words = f"at {row['expired_at']:%H:%M} UTC {where} expired {expired['expired_rate']:,.1f} entries/s"
+    words = (
+        f"at {time_in_words(row['expired_at'], date=False)} {where} expired {expired['expired_rate']:,.1f} entries/s"
+    )
     if row["rank"] == _RANKED.index(Severity.CRITICAL):
         return f"{words}, and {NEARLY_ALL}: {DELETED_EARLY}"
     return f"{words}; {NOT_ONLY_DELAYED}"

@@ -12,9 +12,9 @@ from pydantic import Field
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
 from pulsar_steward.checks.earlier import by_time, looking_back, too_few, within
 from pulsar_steward.checks.placement.moves import OWNERS, STARTS, away, journeys, restarts
-from pulsar_steward.checks.words import utc
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import time_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +80,7 @@ def _found(answers: Answers, times: Sequence[datetime], limits: BundleFlappingPo
 
 
 def _quiet(earlier: Sequence[Earlier]) -> Judgement:
-    since, snapshots = utc(earlier[0].taken_at), len(earlier) + 1
+    since, snapshots = time_in_words(earlier[0].taken_at), len(earlier) + 1
     partial = sum(each.partial for each in earlier)
     return Judgement(
         quiet=f"No bundle moved to and fro in the {snapshots} snapshots since {since}.",
@@ -102,6 +102,7 @@ def _shedding_words(settings: Answer) -> str:
 
 
 def _of_broker(found: Restarts, limits: BundleFlappingPolicy) -> Finding:
+    starts = ", ".join(map(time_in_words, found.seen))
     count, moved = len(found.seen), f"{found.left:,} moves of bundles away from it are among the snapshots"
     return Finding(
         check_id=CHECK.check_id,
@@ -109,8 +110,8 @@ def _of_broker(found: Restarts, limits: BundleFlappingPolicy) -> Finding:
         subject=found.broker,
         evidence=(
             f"Broker {found.broker} has restarted at least {count} times within {limits.window_minutes:,} minutes;"
-            f" its start was a new one at {', '.join(map(utc, found.seen))}: it crashes again and again, or is ended."
-            f" Each time its bundles go to others, with all their clients; {moved}."
+            f" its start was a new one at {starts}: it crashes again and again, or is ended. Each time its"
+            f" bundles go to others, with all their clients; {moved}."
         ),
         figures={"moves_from_broker": found.left, "restarts": count},
     )
@@ -118,7 +119,7 @@ def _of_broker(found: Restarts, limits: BundleFlappingPolicy) -> Finding:
 
 def _finding(journey: Journey, limits: BundleFlappingPolicy, shedding: str) -> Finding:
     explained = f", {journey.explained} more as their owner was away" if journey.explained else ""
-    stays = " → ".join(f"{stay.owner} ({utc(stay.at)})" for stay in journey.stays)
+    stays = " → ".join(f"{stay.owner} ({time_in_words(stay.at)})" for stay in journey.stays)
     return Finding(
         check_id=CHECK.check_id,
         severity=Severity.CRITICAL if journey.weight >= limits.critical_moves else Severity.WARNING,

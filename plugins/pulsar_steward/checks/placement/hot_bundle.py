@@ -9,7 +9,7 @@ from pydantic import Field
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import MEGABYTE, throughput_in_words
+from pulsar_steward.model.units import MEGABYTE, MIB, throughput_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -52,7 +52,7 @@ with marked as (
             and clients * 100.0 >= $minimum_broker_share_percent * broker_clients, false) as hot_clients,
         coalesce(most_clients > 0 and clients > most_clients, false) as over_clients,
         coalesce(most_messages > 0 and messages > most_messages, false) as over_messages,
-        coalesce(most_mebibytes > 0 and bytes > most_mebibytes * 1024 * 1024, false) as over_bytes
+        coalesce(most_mebibytes > 0 and bytes > most_mebibytes * {MIB}, false) as over_bytes
     from bundle_loads)
 select namespace, bundle, owner, topics, bytes, messages, clients, mean_bytes, mean_clients, hot_bytes, hot_clients,
     over_clients or over_messages or over_bytes as over_limits,

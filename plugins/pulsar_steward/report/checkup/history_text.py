@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.ledger.rows import Intent, PlanRow, Proof, RecordedAnswer, StepOutcome, interrupted
+from pulsar_steward.model.units import time_in_words
 from pulsar_steward.report.checkup.text import bullets, heading, wrapped
 
 if TYPE_CHECKING:
@@ -78,4 +79,4 @@ def _answer(answer: RecordedAnswer) -> str:
 
 
 def _at(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+    return time_in_words(moment, seconds=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from pulsar_steward.model.finding import Outlook, Severity
-from pulsar_steward.model.units import counted
+from pulsar_steward.model.units import counted, time_in_words
 from pulsar_steward.report.checkup.document import Outcome
 from pulsar_steward.report.checkup.text import STYLES, bullets, fitting, heading, numbered, wrapped
 
@@ -82,10 +82,11 @@ def tally(counts: Counts) -> str:
 def _header(about: About, width: int) -> Iterator[Text]:
     own = "" if about.pulsar_cluster == about.cluster else f" (calls itself {about.pulsar_cluster})"
     yield from wrapped(f"Check-up of {about.cluster}{own}, Pulsar {about.pulsar_version}", width, style="heading")
+    taken_at = time_in_words(about.taken_at, seconds=True)
     figures = (
         f"{about.brokers_read:,} of {counted(about.brokers, 'broker')} read, {counted(about.topics, 'topic')} loaded,"
         f" {counted(about.namespaces, 'namespace')} in {counted(about.bundles, 'bundle')},"
-        f" {counted(about.coordinators, 'transaction coordinator')}; taken {about.taken_at:%Y-%m-%d %H:%M:%S} UTC"
+        f" {counted(about.coordinators, 'transaction coordinator')}; taken {taken_at}"
     )
     yield from wrapped(figures, width)
 
@@ -173,9 +174,7 @@ def standing(finding: FindingReport) -> str:
     """Age of a finding; empty if only this snapshot has it."""
     if finding.first_seen is None or finding.snapshots_in_a_row <= 1:
         return ""
-    return (
-        f"Stands since {finding.first_seen:%Y-%m-%d %H:%M} UTC, in {finding.snapshots_in_a_row:,} snapshots in a row."
-    )
+    return f"Stands since {time_in_words(finding.first_seen)}, in {finding.snapshots_in_a_row:,} snapshots in a row."
 
 
 def _finding(finding: FindingReport, check: CheckReport, about: About, width: int) -> Iterator[Text]:
