@@ -75,7 +75,7 @@ class Admin:
         return document
 
     def coordinators(self) -> int:
-        """How many transaction coordinators the cluster has."""
+        """Number of the cluster's transaction coordinators."""
         path = f"/admin/v2/persistent/{SYSTEM_NAMESPACE}/{COORDINATOR_TOPIC}/partitions"
         return int(self._call("GET", path).json()["partitions"])
 

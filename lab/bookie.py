@@ -24,7 +24,7 @@ def with_admin_api() -> dict[str, str]:
 
 
 def url_of(lab: Lab) -> str:
-    """Where the bookie of a lab with such settings answers."""
+    """Address at which the bookie of a lab with such settings answers."""
     return f"http://{LOOPBACK}:{lab.state.spec.bookie_settings['httpServerPort']}"
 
 
@@ -35,7 +35,7 @@ def set_read_only(lab: Lab, *, on: bool) -> None:
 
 
 def is_read_only(lab: Lab) -> bool:
-    """Whether it refuses writes, as it says itself."""
+    """True if the bookie reports that it refuses writes."""
     with _bookie(lab) as bookie:
         return bool(bookie.get(_STATE).raise_for_status().json()["readOnly"])
 

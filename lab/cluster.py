@@ -25,7 +25,7 @@ def silent(_message: str) -> None:
 
 
 def labs_dir() -> Path:
-    """Where labs are kept: ``STEWARD_LAB_HOME``, or ``var/labs`` in the project."""
+    """Folder of all labs: ``STEWARD_LAB_HOME``, or ``var/labs`` in the project."""
     return Path(os.environ.get("STEWARD_LAB_HOME") or Path(__file__).parents[1] / "var" / "labs").absolute()
 
 
@@ -236,7 +236,7 @@ class Lab:
         return log_file(self.home, part)
 
     def condition(self, broker_id: str) -> process.Condition:
-        """Whether the broker's process runs, is paused or is gone."""
+        """State of the broker's process: running, paused or gone."""
         return process.condition(self.broker(broker_id).process)
 
     def stop(self, grace_s: float = GRACE_S) -> None:

@@ -1,4 +1,4 @@
-"""What can go wrong with a lab, each with a message that names the thing and the remedy.
+"""Errors of a lab, each with a message that names the thing and the remedy.
 
 LabError
 ├── PrerequisiteMissingError   Java or Maven is not there, or too old

@@ -16,7 +16,7 @@ EVERY = 40
 
 
 def folder(version: str) -> Path:
-    """Where the jars of that version are, or will be; the folder appears only once it is complete."""
+    """Folder of the jars of a version; it appears only once it is complete."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "pulsar-steward" / "jars" / version
 
@@ -78,7 +78,7 @@ def _run_maven(pom: Path, into: Path, progress: Callable[[str], None]) -> None:
 
 
 def _report(lines: list[str], progress: Callable[[str], None]) -> None:
-    """Says how far Maven is, at every 40th jar that it downloaded."""
+    """Reports Maven's progress, at every 40th jar that it downloaded."""
     if _is_download(lines[-1]) and (count := sum(map(_is_download, lines))) % EVERY == 0:
         progress(f"{count} jars downloaded")
 

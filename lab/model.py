@@ -31,7 +31,7 @@ class LabOptions(TypedDict, total=False):
 
 
 class LabSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody asks for.
+    """Settings of a lab that is to be started.
 
     Attributes:
         name: Names the lab's folder; letters, digits, ``.``, ``_`` and ``-``.
@@ -104,7 +104,7 @@ class Broker(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def admin_url(self) -> str:
-        """Where its admin API answers."""
+        """Address of its admin API."""
         return f"http://{self.host}:{self.web_port}"
 
     @property

@@ -1,4 +1,4 @@
-"""Where a topic lies in a namespace's hash range, and so which bundle and broker hold it: arithmetic, no calls.
+"""Position of a topic in a namespace's hash range, and so its bundle and broker: arithmetic, no calls.
 
 The position of a topic is the CRC-32 of its full name (checked against the brokers' own ``topicHashPositions``), so
 placement is computed from who owns which bundle; asking a broker for it would load the bundle.

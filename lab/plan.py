@@ -1,4 +1,4 @@
-"""What a new lab, or one broker more, will consist of: names, addresses and ports, before anything is started."""
+"""Plan of a new lab, or of one broker more: names, addresses and ports, before anything is started."""
 
 from msgspec.structs import replace
 

@@ -1,4 +1,4 @@
-"""Which ports a lab listens on: free ones, or those counted from a base port."""
+"""Ports of a lab: free ones, or those counted from a base port."""
 
 import contextlib
 import os

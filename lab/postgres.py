@@ -61,7 +61,7 @@ class PostgresProcess:
 
     @property
     def pid(self) -> int:
-        """Of the server's first process, which all others end with.
+        """Id of the server's first process; when it ends, so do all others.
 
         Raises:
             PartFailedError: It does not run.

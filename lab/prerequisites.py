@@ -12,7 +12,7 @@ INSTALL_MAVEN = "install Maven (Debian: `apt install maven`)"
 
 
 def missing(*, maven: bool = True) -> list[str]:
-    """What stands in the way of a lab, each with its remedy; empty when nothing does.
+    """Missing prerequisites of a lab, each with its remedy; empty if none is missing.
 
     Args:
         maven: Maven is needed too, as the jars are not in the cache yet.

@@ -1,4 +1,4 @@
-"""What `status` says about a lab, as data and as a table."""
+"""Status of a lab, as data and as a table, for the command `status`."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What brokers did for a client, by their own request logs: its changing calls, each once however it was redirected."""
+"""Changing calls of a client, by the brokers' own request logs, each once however it was redirected."""
 
 import re
 import time

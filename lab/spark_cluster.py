@@ -45,7 +45,7 @@ class SparkCluster:
 
     @property
     def url(self) -> str:
-        """What ``spark-submit --master`` takes."""
+        """Address for ``spark-submit --master``."""
         return f"spark://{self.host}:{self.port}"
 
     def state(self) -> dict[str, Any]:
@@ -60,7 +60,7 @@ class SparkCluster:
         return [str(worker["webuiaddress"]) for worker in self.state()["workers"]]
 
     def work(self, worker: int) -> Path:
-        """Where a worker, counted from 1, keeps what its executors write: a folder for each application."""
+        """Folder of a worker, counted from 1, in which its executors have a folder for each application."""
         return self.home / f"worker-{worker}"
 
     def start(self, workers: int, cores: int, memory_mb: int) -> None:

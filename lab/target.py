@@ -1,4 +1,4 @@
-"""What every Pulsar that can be practised on offers, be it real processes or the simulator.
+"""Interface of a Pulsar that can be practised on, be it real processes or the simulator.
 
 The demo, the live tests and the contract suite are written against this, so that the same lines run on both.
 """

@@ -27,12 +27,12 @@ def make(folder: Path) -> None:
 
 
 def key_file(folder: Path) -> Path:
-    """Where the secret key is."""
+    """File of the secret key."""
     return folder / "secret.key"
 
 
 def token_file(folder: Path) -> Path:
-    """Where the superuser's token is."""
+    """File of the superuser's token."""
     return folder / "superuser.token"
 
 

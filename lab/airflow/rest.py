@@ -47,7 +47,7 @@ class AirflowApi:
                 return
 
     def import_errors(self) -> list[str]:
-        """What was wrong with DAG files."""
+        """Errors with which DAG files could not be imported."""
         return [f"{each['filename']}: {each['stack_trace']}" for each in self.get("importErrors")["import_errors"]]
 
     def add_connection(self, name: str, document: str) -> None:
@@ -159,7 +159,7 @@ class AirflowApi:
         return None if state is None else str(state)
 
     def _asks(self, detail: Mapping[str, Any]) -> bool:
-        """Whether the same task waits for an answer, be it in another attempt."""
+        """True if the same task waits for an answer, be it in another attempt."""
         place = ("dag_id", "dag_run_id", "task_id", "map_index")
         mine = [detail["task_instance"][name] for name in place]
         return any([each["task_instance"][name] for name in place] == mine for each in self.waiting())

@@ -18,7 +18,7 @@ USERS = {"alice": "admin", "bob": "op", "carol": "viewer"}
 
 
 class AirflowSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody asks for.
+    """Settings of an Airflow that is to be started.
 
     Attributes:
         home: Holds everything of this Airflow: database, logs, Steward's snapshots and ledger.
@@ -38,17 +38,17 @@ class AirflowSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def url(self) -> str:
-        """Where its pages are."""
+        """Address of its pages."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def passwords_file(self) -> Path:
-        """Where the simple auth manager keeps the users' passwords."""
+        """File in which the simple auth manager keeps the users' passwords."""
         return self.home / "passwords.json"
 
     @property
     def steward_home(self) -> Path:
-        """Where Steward keeps snapshots, policies and the ledger."""
+        """Folder in which Steward keeps snapshots, policies and the ledger."""
         return self.home / "steward"
 
 

@@ -15,7 +15,7 @@ from lab.target import PulsarTarget
 
 
 def why_simulated() -> str | None:
-    """Why there can be no real Pulsar here, with what to install; None: there can.
+    """Reason why there can be no real Pulsar here, with what to install; None: there can.
 
     The jars are fetched here, so that a machine without a way to Maven's repository is found out at once.
     """

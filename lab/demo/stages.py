@@ -1,4 +1,4 @@
-"""What the demo prints: stages with their seconds, and counts as bars."""
+"""Output of the demo: stages with their seconds, and counts as bars."""
 
 import contextlib
 import time
@@ -31,17 +31,17 @@ class Stages:
         self._console.print(text, markup=False)
 
     def failed(self, text: str) -> None:
-        """What went wrong."""
+        """Prints an error."""
         self._console.print(f"[red]✗[/] {self.seconds:.0f} s:", end=" ")
         self._console.print(text, markup=False)
 
     @property
     def seconds(self) -> float:
-        """Since the beginning."""
+        """Seconds since the beginning."""
         return time.monotonic() - self._began
 
     def counts(self, title: str, counts: Mapping[str, int]) -> None:
-        """What is counted, with bars; the longest is as wide as fits."""
+        """Prints counts as bars; the longest is as wide as fits."""
         table = Table(title=title, title_justify="left", box=None, show_header=False)
         most = max(counts.values(), default=0)
         for name, count in sorted(counts.items()):

@@ -1,4 +1,4 @@
-"""What a labelled fault is: trouble made on purpose, and which findings it must lead to."""
+"""Labelled faults: trouble made on purpose, with the findings that it must lead to."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -90,12 +90,12 @@ class RealFault(Fault):
 
     @property
     def namespace(self) -> str:
-        """Where it is made: a finding about anything in there is its own."""
+        """Namespace in which it is made: a finding about anything in there is its own."""
         return f"public/{self.name}"
 
     @property
     def batches(self) -> bool | None:
-        """Whether its producers batch; None: it has none."""
+        """True if its producers batch; None: it has none."""
         if self.client is None:
             return None
         return BATCHED_BY_DEFAULT[self.client] if self.batched is None else self.batched

@@ -136,7 +136,7 @@ def _consumer(spec: SubscriptionSpec, number: int, topic: TopicSpec, just_now: s
 
 
 async def load_report(request: Request) -> Response:
-    """What the broker tells the leader about itself."""
+    """Load report of the broker, as it sends it to the leader."""
     me = here(request)
     text = me.kept("load-report", lambda: json.dumps(_load_report(me), separators=(",", ":")).encode())
     return Response(text, media_type=replies.JSON_TYPE)

@@ -74,7 +74,7 @@ def configuration_of(state: ClusterState) -> dict[str, str]:
 
 @cache
 def default_configuration() -> dict[str, str]:
-    """What a 4.0.7 broker of the lab answered, without its addresses."""
+    """Runtime configuration that a 4.0.7 broker of the lab returned, without its addresses."""
     text = resources.files("lab.simulator").joinpath("configuration.json").read_text(encoding="utf-8")
     return {str(key): str(value) for key, value in json.loads(text).items()}
 

@@ -1,4 +1,4 @@
-"""What is done to one bundle: unload, split, ask for its topics' positions."""
+"""Calls about one bundle: unload, split, positions of its topics."""
 
 import json
 from collections.abc import Callable

@@ -95,12 +95,12 @@ class Simulator:
 
     @property
     def service_url(self) -> None:
-        """Nothing here speaks the binary protocol."""
+        """Always None: nothing here speaks the binary protocol."""
         return
 
     @property
     def token(self) -> str | None:
-        """What every request must bear."""
+        """Token that every request has to carry; None: no token is asked for."""
         return self._shared.token
 
     def broker(self, broker_id: str) -> Broker:
@@ -144,7 +144,7 @@ class Simulator:
         return broker
 
     def kill_broker(self, broker_id: str) -> Broker:
-        """As SIGKILL: it refuses connections at once, and stays listed with all it owns until its session ends."""
+        """Kills a broker: it refuses connections, and stays listed with all it owns until its session ends."""
         broker = self._stop(broker_id)
         self._loop.call(self._state.broker_died, broker_id)
         self._loop.later(self._session_s, lambda: self._expire(broker_id, broker.started_ms))
@@ -155,7 +155,7 @@ class Simulator:
         self._loop.call(self._expire, broker_id, self.broker(broker_id).started_ms)
 
     def stop_broker(self, broker_id: str) -> Broker:
-        """As SIGTERM: it gives its bundles up and is gone at once."""
+        """Stops a broker: it gives its bundles up and is gone at once."""
         broker = self._stop(broker_id)
         self._loop.call(self._state.session_expired, broker_id)
         return broker
@@ -169,11 +169,11 @@ class Simulator:
         return self.broker(broker_id)
 
     def pause_broker(self, broker_id: str) -> None:
-        """As SIGSTOP: connections are accepted and nothing is answered; its session goes on, unlike a real one's."""
+        """Pauses a broker: it accepts connections and answers nothing; its session goes on, unlike a real one's."""
         self._loop.call(self._listeners[self.broker(broker_id).broker_id].front.awake.clear)
 
     def resume_broker(self, broker_id: str) -> None:
-        """As SIGCONT."""
+        """Lets a paused broker go on."""
         self._loop.call(self._listeners[self.broker(broker_id).broker_id].front.awake.set)
 
     def _clock_ahead_s(self, broker_id: str) -> float:

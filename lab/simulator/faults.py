@@ -15,7 +15,7 @@ class Delay:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """That status and reason, and nothing is done."""
+    """Answer with a status and a reason, without doing anything."""
 
     status: int
     reason: str = "made to fail"
@@ -55,7 +55,7 @@ class Fault:
     times: int | None = 1
 
     def meets(self, method: str, broker_id: str, url: str) -> bool:
-        """Whether the request is one of those."""
+        """True if the fault meets the request."""
         mine = self.method in {None, method} and self.broker_id in {None, broker_id}
         return mine and re.search(self.path, url) is not None
 
@@ -93,7 +93,7 @@ class Faults:
             self._live = []
 
     def next_for(self, method: str, broker_id: str, url: str) -> Effect | None:
-        """What happens to this request, which wears the fault off by one."""
+        """Effect for a request; one time fewer is left of the fault then."""
         with self._lock:
             for live in self._live:
                 if live.fault.meets(method, broker_id, url):
@@ -109,7 +109,7 @@ class Faults:
 
 
 def happens_before_work(effect: Effect) -> bool:
-    """Whether the request must not reach the broker's own code."""
+    """True if the request must not reach the broker's own code."""
     match effect:
         case Answer():
             return True

@@ -1,4 +1,4 @@
-"""What every request to a broker passes first: the log, the token, the faults, then the broker's own code."""
+"""Layers that every request passes before the broker's own code: the log, the token, the faults."""
 
 import asyncio
 import gzip
@@ -33,12 +33,12 @@ class RequestLog:
             self._records.append(record)
 
     def all(self) -> tuple[RequestRecord, ...]:
-        """All since the start, or since `clear`."""
+        """Requests since the start, or since `clear`."""
         with self._lock:
             return tuple(self._records)
 
     def writes(self) -> tuple[RequestRecord, ...]:
-        """Those whose method changes something."""
+        """Requests whose method changes something."""
         return tuple(record for record in self.all() if record.writes)
 
     def clear(self) -> None:
@@ -49,7 +49,7 @@ class RequestLog:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What all brokers of a cluster have in common."""
+    """State that all brokers of a cluster share."""
 
     faults: Faults
     log: RequestLog

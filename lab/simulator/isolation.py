@@ -1,4 +1,4 @@
-"""Which brokers a namespace's bundles belong on, by the cluster's policies; pure functions over their documents."""
+"""Brokers on which a namespace's bundles belong, by the cluster's policies; pure functions over documents."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -17,22 +17,22 @@ def policy_of(namespace: str, policies: Policies | None) -> Policy | None:
 
 
 def role(broker: Broker, policy: Policy) -> str:
-    """What the broker is to a policy's namespaces: ``primary``, ``secondary`` or ``shared``."""
+    """Role of a broker for a policy's namespaces: ``primary``, ``secondary`` or ``shared``."""
     return next((role for role in ROLES if is_named(broker, policy[role])), "shared")
 
 
 def is_named(broker: Broker, patterns: Iterable[str]) -> bool:
-    """Whether one of the patterns fits the broker's host, or its id."""
+    """True if one of the patterns fits the broker's host, or its id."""
     return matches(patterns, broker.host) or matches(patterns, broker.broker_id)
 
 
 def matches(patterns: Iterable[str], text: str) -> bool:
-    """Whether one of the patterns fits all of the text."""
+    """True if one of the patterns fits all of the text."""
     return any(re.fullmatch(pattern, text) for pattern in patterns)
 
 
 def allowed(namespace: str, brokers: list[Broker], policies: Policies | None) -> list[Broker]:
-    """Who may own the namespace's bundles: its policy's brokers, or those that are in no policy; all before none."""
+    """Brokers that may own the namespace's bundles: its policy's, or those in no policy; all rather than none."""
     policy = policy_of(namespace, policies)
     if policy is None:
         taken = [pattern for each in (policies or {}).values() for pattern in each["primary"]]

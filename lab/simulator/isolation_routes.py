@@ -39,7 +39,7 @@ async def isolation_policy(request: Request) -> Response:
 
 
 async def isolated_brokers(request: Request) -> Response:
-    """Which policy holds each broker; without a policy, ``policyName`` is missing."""
+    """Brokers with the policy that each is in; without one, ``policyName`` is missing."""
     _known_cluster(request, 412, f"Cluster {request.path_params['cluster']} does not exist.")
     policies = _isolation(request)
     found = [_isolation_of(broker, policies) for broker in here(request).state.listed]

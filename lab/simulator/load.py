@@ -1,11 +1,11 @@
-"""How busy the process of a made-up broker is: frozen descriptions, by default of an idle broker of the lab."""
+"""Load of a made-up broker's process: frozen descriptions, by default of an idle broker of the lab."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class LatencySpec:
-    """How long something took in the last statistics period (a minute).
+    """Latencies in the last statistics period (a minute).
 
     Attributes:
         per_second: How often it happened.

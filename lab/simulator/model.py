@@ -11,7 +11,7 @@ TC_TOPIC = "persistent://pulsar/system/transaction_coordinator_assign"
 
 
 class Health(Enum):
-    """How far a broker has gone."""
+    """State of a broker's process and session."""
 
     UP = "up"
     DEAD = "dead"  # killed; its metadata session has not expired, so it is listed and refuses connections
@@ -30,17 +30,17 @@ class Broker:
 
     @property
     def broker_id(self) -> str:
-        """As the API names it."""
+        """Id of the broker in the API."""
         return f"{self.host}:{self.port}"
 
     @property
     def admin_url(self) -> str:
-        """Where its admin API is."""
+        """Address of its admin API."""
         return f"http://{self.broker_id}"
 
     @property
     def service_url(self) -> str:
-        """Where clients would connect; the host does not exist, as nothing here speaks that protocol."""
+        """Address for clients; the host does not exist, as nothing here speaks that protocol."""
         return f"pulsar://broker-{self.number}.simulated.invalid:6650"
 
     @property
@@ -80,5 +80,5 @@ class RequestRecord:
 
     @property
     def writes(self) -> bool:
-        """Whether the method is one that changes something."""
+        """True if the method changes something."""
         return self.method not in {"GET", "HEAD", "OPTIONS"}

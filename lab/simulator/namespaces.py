@@ -59,7 +59,7 @@ def _delete(request: Request) -> Response:
 
 
 async def bundles(request: Request) -> Response:
-    """The bounds, whoever owns what."""
+    """The bounds of a namespace's bundles, owned or not."""
     return replies.document(_bounds(known_namespace(request)))
 
 
@@ -68,7 +68,7 @@ def _bounds(of: Namespace) -> dict[str, object]:
 
 
 def policies_document(of: Namespace, cluster: str) -> dict[str, object]:
-    """What is always there, and over it what has been set; the rest is missing, not null."""
+    """All policies of a namespace: those that are always there, and those that were set; no other is in it."""
     return {
         "auth_policies": {"namespace_auth": {}, "destination_auth": {}, "subscription_auth_roles": {}},
         "replication_clusters": [cluster],

@@ -1,4 +1,4 @@
-"""Which broker owns which bundle, counted as it changes, so that a cluster of a million partitions answers at once."""
+"""Owners of bundles, counted as they change, so that a cluster of a million partitions answers at once."""
 
 from collections import Counter
 
@@ -12,7 +12,7 @@ class Ownership:
         self._in_namespace: Counter[tuple[str, str]] = Counter()
 
     def owner(self, bundle: str) -> str | None:
-        """Who owns the bundle; None for nobody."""
+        """Owner of a bundle; None: nobody."""
         return self._owner.get(bundle)
 
     def owned_by(self, broker_id: str) -> tuple[str, ...]:
@@ -20,7 +20,7 @@ class Ownership:
         return tuple(sorted(self._owned.get(broker_id, ())))
 
     def load_of(self, broker_id: str, namespace: str) -> tuple[int, int]:
-        """How many bundles the broker owns: of that namespace, and in all."""
+        """Number of bundles that a broker owns: of a namespace, and in all."""
         return self._in_namespace[broker_id, namespace], len(self._owned.get(broker_id, ()))
 
     def give(self, bundle: str, broker_id: str) -> None:

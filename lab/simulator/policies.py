@@ -37,7 +37,7 @@ class Holder(Protocol):
     name: str
 
     def get(self, policy: str) -> Any:
-        """What is set; None for nothing."""
+        """Value that is set, or None."""
 
     def set(self, policy: str, value: object | None) -> None:
         """Sets it, or with None removes it."""
@@ -54,7 +54,7 @@ class OfNamespace:
         known_namespace(request, _namespace_is_missing(request))
 
     def get(self, policy: str) -> Any:
-        """What is set; None for nothing."""
+        """Value that is set, or None."""
         return self._state.namespaces[self.name].policies.get(policy)
 
     def set(self, policy: str, value: object | None) -> None:
@@ -82,7 +82,7 @@ class OfTopic:
         return self.name.rpartition("-partition-")[0] in self._state.partitioned
 
     def get(self, policy: str) -> Any:
-        """What is set; None for nothing."""
+        """Value that is set, or None."""
         return self._state.topic_policies.get(self.name, {}).get(policy)
 
     def set(self, policy: str, value: object | None) -> None:

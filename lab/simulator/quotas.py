@@ -21,7 +21,7 @@ Retention = dict[str, int]
 
 
 def fits(quotas: Quotas, retention: Retention | None) -> bool:
-    """Whether the storage quota stays under the retention, in size and in time; unset and unlimited ones do."""
+    """True if the storage quota stays under the retention, in size and in time; unset and unlimited ones do."""
     quota = quotas.get(STORAGE)
     if quota is None or retention is None:
         return True
@@ -40,7 +40,7 @@ def limits(*maps: Quotas) -> tuple[int, int]:
 
 
 def defaults(configuration: dict[str, str]) -> Quotas:
-    """What a broker with these settings holds to where no namespace or topic says anything."""
+    """Quota in force with these settings of a broker where no namespace or topic sets one."""
     size = int(configuration.get("backlogQuotaDefaultLimitBytes", UNLIMITED))
     age = int(configuration.get("backlogQuotaDefaultLimitSecond", UNLIMITED))
     return {STORAGE: {"limitSize": size}, AGE: {"limitTime": age}}

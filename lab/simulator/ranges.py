@@ -57,12 +57,12 @@ def bounds(bundle: str) -> tuple[int, int]:
 
 
 def middle_of_range(lower: int, upper: int) -> int:
-    """Where ``range_equally_divide`` cuts."""
+    """Position at which ``range_equally_divide`` cuts."""
     return lower + (upper - lower) // 2
 
 
 def middle_of_topics(positions: list[int]) -> int | None:
-    """Where ``topic_count_equally_divide`` cuts: halfway between the two topics in the middle; None below two topics.
+    """Cut of ``topic_count_equally_divide``: halfway between the two topics in the middle; None below two topics.
 
     Half of the topics, rounded down, come to lie in the lower bundle.
     """

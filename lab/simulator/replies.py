@@ -20,7 +20,7 @@ def bare(text: str) -> Response:
 
 
 def unset() -> Response:
-    """What an unset policy answers: 200, an empty body and no content type."""
+    """Answer for an unset policy: 200, an empty body and no content type."""
     return Response(status_code=200)
 
 
@@ -43,7 +43,7 @@ class Refusal(Exception):
         self.reason = reason
 
     def response(self) -> Response:
-        """As the broker sends it."""
+        """The refusal as the broker sends it."""
         body = json.dumps({"reason": self.reason}, separators=(",", ":"))
         return Response(body, status_code=self.status, media_type=JSON_TYPE)
 
@@ -56,7 +56,7 @@ class Elsewhere(Exception):
         self.location = location
 
     def response(self) -> Response:
-        """As the broker sends it: no body at all."""
+        """The redirect as the broker sends it, without a body."""
         return Response(status_code=307, headers={"Location": self.location})
 
 

@@ -1,4 +1,4 @@
-"""Which broker a request belongs to: the two-step way by the leader to the owner that real brokers send a caller.
+"""Routing of requests to the broker they belong to: by way of the leader to the owner, as real brokers redirect.
 
 Measured: a broker that is not the leader sends an unowned bundle's request to the leader (``authoritative=false``); the
 leader chooses a broker and sends it there (``authoritative=true``); that one loads the bundle. A request for an owned
@@ -23,7 +23,7 @@ HEARTBEAT = TopicSpec("healthcheck")
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """One broker's view of the cluster: what every handler starts from."""
+    """One broker's view of the cluster, which every handler is given."""
 
     state: ClusterState
     broker_id: str
@@ -58,7 +58,7 @@ class Here:
 
     @property
     def leads(self) -> bool:
-        """Whether it is the leader."""
+        """True if it is the leader."""
         return self.state.leader.broker_id == self.broker_id
 
 
@@ -152,7 +152,7 @@ def path_as_sent(request: Request) -> str:
 
 
 def candidate(request: Request, bundle: str) -> Broker:
-    """Who is to own an unowned bundle: the leader decides, and the one that it sent the caller to accepts.
+    """Broker that is to own an unowned bundle: the leader decides, and the one that it redirects to accepts.
 
     Raises:
         Elsewhere: The leader has not been asked yet.

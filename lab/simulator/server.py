@@ -30,7 +30,7 @@ class Connections:
         self._open[_peer(transport)] = transport
 
     def closed(self, transport: Transport) -> None:
-        """It has gone."""
+        """Forgets a connection that was closed."""
         self._open.pop(_peer(transport), None)
 
     def drop(self, client: tuple[str, int]) -> None:

@@ -1,4 +1,4 @@
-"""What a made-up cluster is to look like: frozen descriptions that a test or the command line writes down."""
+"""Descriptions of a made-up cluster, frozen, that a test or the command line writes down."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -51,12 +51,12 @@ class SubscriptionSpec:
 
     @property
     def is_shared(self) -> bool:
-        """Whether several consumers get messages at a time."""
+        """True if several consumers get messages at a time."""
         return self.kind in {"Shared", "Key_Shared"}
 
     @property
     def has_active_consumer(self) -> bool:
-        """Whether one consumer among those connected gets all messages."""
+        """True if one consumer among those connected gets all messages."""
         return self.consumers > 0 and self.kind in {"Exclusive", "Failover"}
 
     @property
@@ -189,5 +189,5 @@ class ClusterSpec:
     steady: bool = False
 
     def load_of(self, number: int) -> LoadSpec:
-        """How busy the broker of that number is."""
+        """Load of the broker with a number."""
         return self.loads[number] if number < len(self.loads) else LoadSpec()

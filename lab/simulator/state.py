@@ -1,4 +1,4 @@
-"""All that changes in a made-up cluster: brokers, namespaces, topics, ownership, affinities.
+"""State of a made-up cluster: brokers, namespaces, topics, ownership, affinities.
 
 Every rule here was measured on Pulsar 4.0.7 with ModularLoadManagerImpl. Only the server's event loop may call it.
 """
@@ -77,7 +77,7 @@ class ClusterState:
         self.brokers[broker_id] = replace(self.brokers[broker_id], health=Health.DEAD)
 
     def broker_returned(self, broker_id: str) -> None:
-        """It is there again, as the youngest of all, and owns nothing."""
+        """Starts a broker again, as the youngest of all; it owns nothing."""
         if self.brokers[broker_id].health is Health.DEAD:
             self.session_expired(broker_id)
         broker = self.brokers.pop(broker_id)
@@ -94,7 +94,7 @@ class ClusterState:
     # -- ownership
 
     def owner(self, bundle: str) -> Broker | None:
-        """Who owns ``tenant/ns/0x.._0x..``."""
+        """Owner of ``tenant/ns/0x.._0x..``; None: nobody."""
         owner = self.ownership.owner(bundle)
         return None if owner is None else self.brokers[owner]
 
@@ -103,7 +103,7 @@ class ClusterState:
         return self.ownership.owned_by(broker_id)
 
     def choose_broker(self, bundle: str) -> Broker:
-        """Whom the leader gives an unowned bundle: once to the broker an unload named, else to the least laden."""
+        """Broker to which the leader gives an unowned bundle: once the one an unload named, else the least laden."""
         wanted = self.affinities.pop(bundle, None)
         if wanted is not None and self.brokers[wanted].health is not Health.GONE:
             return self.brokers[wanted]
@@ -144,7 +144,7 @@ class ClusterState:
         return quotas.limits(defaults, *(holder.get(quotas.QUOTAS) or {} for holder in holders))
 
     def positions_in(self, namespace: str, bundle: str) -> dict[str, int]:
-        """What ``topicHashPositions`` and the split algorithms count: the topics, and the TCs."""
+        """Positions that ``topicHashPositions`` and the split algorithms count: the topics', and the TCs'."""
         found = {topic.name: topic.position for topic in self.topics_in(namespace, bundle)}
         if namespace == "pulsar/system":
             boundaries = self.namespaces[namespace].boundaries

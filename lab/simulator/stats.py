@@ -92,7 +92,7 @@ def with_publish_times(document: Document, spec: TopicSpec, now_ms: int) -> Docu
 
 
 def has_new_clients(spec: TopicSpec) -> bool:
-    """Whether any client of the topic connected within the last minute: else its documents are the same for ever."""
+    """True if any client of the topic connected within the last minute: else its documents are the same for ever."""
     return bool(spec.new_producers or any(each.new_consumers for each in spec.subscriptions))
 
 
@@ -216,12 +216,12 @@ def share(total: int, parts: int, number: int) -> int:
 
 
 def connected(number: int, new: int, just_now: str) -> str:
-    """When a client connected: the first ``new`` of them just now, the others long ago."""
+    """Time at which a client connected: the first ``new`` of them just now, the others long ago."""
     return just_now if number < new else CONNECTED
 
 
 def address(number: int) -> str:
-    """Where a made-up client calls from."""
+    """Address of a made-up client."""
     return f"/10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}:40000"
 
 

@@ -27,7 +27,7 @@ async def partitioned_names(request: Request) -> Response:
 
 
 async def partitions(request: Request) -> Response:
-    """How many partitions a topic has, 0 for one without; and the creation of a partitioned one."""
+    """Number of a topic's partitions, 0 for one without; or the creation of a partitioned one."""
     state, name, namespace = here(request).state, topic_of(request), known_namespace(request, NOT_FOUND).name
     exists = name in state.partitioned or name in state.topics[namespace].by_name
     if request.method == "PUT":

@@ -1,4 +1,4 @@
-"""What the demo can break and have healed, by name."""
+"""Scenarios of the demo, by name: each breaks something that Steward heals."""
 
 from lab.demo.scenarios import balance, coordinators, settings, split
 from lab.demo.scenarios.scenario import Scenario

@@ -1,4 +1,4 @@
-"""What an application in Python does with messages."""
+"""Handlers of messages, as an application in Python has them."""
 
 import contextlib
 import threading
@@ -19,7 +19,7 @@ KINDS = {
 
 
 class Handler:
-    """What an application does with messages; see `Taking`.
+    """Handler of messages; see `Taking` for what it does with them.
 
     Args:
         consumer: Of the subscription.
@@ -39,7 +39,7 @@ class Handler:
         self._acknowledged_at = time.monotonic()
 
     def run(self) -> None:
-        """Until it is over."""
+        """Handles messages until it is ended."""
         for number, message in enumerate(self._messages()):
             self._treat(number, message)
             if self._work.pause_s:

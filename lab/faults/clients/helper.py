@@ -19,7 +19,7 @@ END_WITHIN_S = 10.0
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What the process says of one piece of work; no error: it is done, or has begun."""
+    """Answer of the process to one piece of work; without an error it is done, or has begun."""
 
     number: int
     error: str | None = None

@@ -1,4 +1,4 @@
-"""Which languages clients can be had in on this machine, and how their processes are started."""
+"""Languages that clients can be had in on this machine, and the commands that start their processes."""
 
 import fcntl
 import hashlib
@@ -22,7 +22,7 @@ PROGRAMS: dict[Language, tuple[str, ...]] = {"python": (), "java": ("java", "jav
 
 
 def unavailable(language: Language) -> str | None:
-    """Why there are no clients in that language here; None where there are."""
+    """Reason why there are no clients in that language here; None: there are."""
     missing = [program for program in PROGRAMS[language] if shutil.which(program) is None]
     return f"`{missing[0]}` is not on the PATH" if missing else None
 
@@ -48,7 +48,7 @@ def clients(language: Language, service_url: str, token: str | None, log: Path) 
 
 
 def java() -> list[str]:
-    """How the client for Java is started, which is compiled once for each of its versions."""
+    """Command that starts the client for Java, which is compiled once for each of its versions."""
     source = SOURCES / "java" / "Clients.java"
     libraries = f"{jars.folder(VERSIONS[0])}/*"
     classes = _built((source,), lambda into: ["javac", "-cp", libraries, "-d", str(into), str(source)])
@@ -62,7 +62,7 @@ def java() -> list[str]:
 
 
 def go() -> list[str]:
-    """How the client for Go is started, which is compiled once for each of its versions."""
+    """Command that starts the client for Go, which is compiled once for each of its versions."""
     folder = SOURCES / "go"
     sources = tuple(folder / name for name in ("main.go", "go.mod", "go.sum"))
     built = _built(sources, lambda into: ["go", "build", "-C", str(folder), "-o", str(into / "clients"), "."])

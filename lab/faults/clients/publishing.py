@@ -55,7 +55,7 @@ class _Receipt:
         self._done = threading.Event()
 
     def taken(self, result: Any, _message_id: Any) -> None:
-        """One message was taken or refused."""
+        """Callback for a message that was accepted or refused."""
         if result != pulsar.Result.Ok:
             self._refused.append(str(result))
         self._open -= 1

@@ -57,7 +57,7 @@ class PythonClients:
             self._client.close()
 
     def do(self, work: Work) -> None:
-        """As `lab.faults.clients.work.Clients.do`."""
+        """Does a piece of work; see `lab.faults.clients.work.Clients.do`."""
         match work:
             case Sending():
                 self._send(work)

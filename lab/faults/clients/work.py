@@ -1,4 +1,4 @@
-"""What a client can be told to do, whatever language it is written in."""
+"""Pieces of work for a client, whatever language it is written in."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ BATCHED_BY_DEFAULT: Mapping[Language, bool] = {"python": False, "java": True, "g
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sending:
-    """So many messages, sent at once; done when the broker has all of them.
+    """Sending a number of messages at once; done when the broker has all of them.
 
     Attributes:
         topic: Its full name.

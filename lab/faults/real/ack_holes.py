@@ -24,7 +24,7 @@ def _holes(holes: int, **sending: Any) -> Arrange:
 
 
 def _batches_in_turn(holes: int) -> Arrange:
-    """Of batches of two messages, every other one is acknowledged as a whole."""
+    """Messages in batches of two, of which every other batch is acknowledged as a whole."""
 
     def arrange(here: Ground) -> None:
         topic = here.topic()

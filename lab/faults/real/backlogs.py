@@ -108,7 +108,7 @@ def no_quota(here: Ground) -> None:
 
 
 def evicted_again_and_again(here: Ground) -> Change:
-    """It fills and is evicted all the time; looked at where it is full again."""
+    """A backlog that is filled and evicted all the time, looked at when it is full again."""
     quota, topic = MESSAGES * MESSAGE_BYTES, here.topic()
     here.subscription(topic)
     limit(here, topic, quota, EVICTION)

@@ -36,7 +36,7 @@ def place_evenly(here: Ground) -> None:
 
 
 def _topics(count: int, *, crowded: bool) -> Callable[[Ground], None]:
-    """So many topics with a consumer each, all in one bundle or as their names have it."""
+    """A number of topics with a consumer each, all in one bundle or wherever their names put them."""
 
     def arrange(here: Ground) -> None:
         place_evenly(here)
@@ -54,7 +54,7 @@ def _topics(count: int, *, crowded: bool) -> Callable[[Ground], None]:
 
 
 def _busy_bundle(consumers: int) -> Callable[[Ground], None]:
-    """So many consumers on each of 25 topics of one bundle, while the topics of the others have one each."""
+    """A number of consumers on each of 25 topics of one bundle, while the topics of the others have one each."""
 
     def arrange(here: Ground) -> None:
         place_evenly(here)

@@ -40,7 +40,7 @@ def _fanout(
     client: Language = "python",
     **label: Any,
 ) -> RealFault:
-    """So many clients of one topic; where it has partitions, each of them has so many."""
+    """A number of clients of one topic, or of each of its partitions."""
 
     def arrange(here: Ground) -> None:
         topic = here.topic()
@@ -85,7 +85,7 @@ def _youngest(lab: Lab) -> float:
 
 
 def _come_back(share: float) -> Any:
-    """That share of the consumers, of one connection, are closed and made anew right before the look."""
+    """Consumers of one connection, a share of which is closed and created again right before the look."""
 
     def arrange(here: Ground) -> Change:
         consumers = _settled(here)
@@ -130,7 +130,7 @@ def _one_more(here: Ground, topic: str) -> bool:
 
 
 def _churned(metrics: dict[str, float]) -> bool:
-    """Whether a broker that is no longer young lost so many connections for each minute of its life."""
+    """True if a broker that is no longer young lost so many connections for each minute of its life."""
 
     def total(series: str) -> float:
         return sum(value for name, value in metrics.items() if name.partition("{")[0] == series)

@@ -39,7 +39,7 @@ def _restarted(lab: Lab) -> Iterator[None]:
 
 
 def _shared_out(*shares: int) -> Callable[[Lab], Making]:
-    """As many coordinators on each broker, in order."""
+    """Coordinators placed by hand: these numbers of them on the brokers, in order."""
 
     @contextlib.contextmanager
     def making(lab: Lab) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""Where a fault is made: a namespace of its own with a client, and all of it gone afterwards, seen by the brokers."""
+"""Place of a fault: a namespace of its own with a client, all gone afterwards as the brokers see it."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -197,7 +197,7 @@ def connected(lab: Lab, **options: Any) -> pulsar.Client:
 
 
 def _figures(topic: dict[str, Any]) -> dict[str, Any]:
-    """What fits in a message: numbers and texts of the topic and of its subscriptions, without their clients."""
+    """Figures that fit in a message: numbers and texts of the topic and its subscriptions, without clients."""
     plain = {key: value for key, value in topic.items() if isinstance(value, int | float | str) and value}
     subscriptions = topic.get("subscriptions", {})
     return plain | {name: _figures(each) for name, each in subscriptions.items()}

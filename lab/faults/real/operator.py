@@ -1,4 +1,4 @@
-"""What an operator does to a namespace by the admin API, and what brokers show of it: the calls that faults need."""
+"""Calls of the admin API that faults need: an operator's changes of a namespace, and what brokers show of it."""
 
 import threading
 import time
@@ -43,12 +43,12 @@ def operators_of(lab: Lab) -> "list[Operator]":
 
 
 def shown_topics(lab: Lab) -> Shown:
-    """All topics as the brokers' cached statistics have them, which is what a snapshot is made of."""
+    """All topics in the brokers' cached statistics, of which snapshots are made."""
     return {name: topic for operator in operators_of(lab) for name, topic in operator.topics()}
 
 
 class _Recent(Generic[T]):
-    """What brokers were asked last, for all threads that ask the same at about the same time.
+    """Cache of the brokers' last answers, for threads that ask the same at about the same time.
 
     Args:
         ask: Asks them.
@@ -89,7 +89,7 @@ class Operator(Admin):
         self._call("POST", f"{_path(subject)}/{policy}", document=document)
 
     def has_policy(self, subject: str, policy: str) -> bool:
-        """Whether a policy is set; one of a topic takes a moment, and asking for it loads the topic."""
+        """True if a policy is set; one of a topic takes a moment, and asking for it loads the topic."""
         answer = self._call("GET", f"{_path(subject)}/{policy}")
         return bool(answer.content and answer.json())
 
@@ -170,13 +170,13 @@ class Operator(Admin):
         self._call("DELETE", _path(topic), force="true")
 
     def exists(self, namespace: str) -> bool:
-        """Whether the cluster knows the namespace."""
+        """True if the cluster knows the namespace."""
         tenant = namespace.partition("/")[0]
         return namespace in self._call("GET", f"/admin/v2/namespaces/{tenant}").json()
 
 
 def _path(subject: str) -> str:
-    """Where a topic (``persistent://tenant/ns/name``) or a namespace (``tenant/ns``) has its policies."""
+    """Path of the policies of a topic (``persistent://tenant/ns/name``) or a namespace (``tenant/ns``)."""
     if "://" in subject:
         return f"/admin/v2/{subject.replace('://', '/')}"
     return f"/admin/v2/namespaces/{subject}"

@@ -58,7 +58,7 @@ def _stored(megabytes: int, *settings: Setting) -> Arrange:
 
 
 def _consumed(megabytes: int, *settings: Setting) -> Arrange:
-    """So many megabytes that are consumed, after these settings."""
+    """A number of megabytes that are produced and consumed under these settings."""
 
     def arrange(here: Ground) -> None:
         topic = here.topic()

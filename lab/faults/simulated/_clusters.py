@@ -1,4 +1,4 @@
-"""What simulated faults have in common: three brokers on hosts of their own, and topics that are busy and well.
+"""Parts of simulated faults: three brokers on hosts of their own, and topics that are busy and well.
 
 Brokers are on 127.0.0.1, 127.0.0.2 and so on, so that a label can say which of them is in trouble.
 """
@@ -23,7 +23,7 @@ def at(number: int) -> str:
 
 
 def loads(brokers: int, usual: LoadSpec, **others: LoadSpec) -> tuple[LoadSpec, ...]:
-    """How busy each broker is: ``others`` by ``broker_N``, all else as usual."""
+    """Load of each broker: ``others`` by ``broker_N``, all else as usual."""
     return tuple(others.get(f"broker_{number}", usual) for number in range(brokers))
 
 

@@ -8,7 +8,7 @@ ONE_CROWD = "all clients are those of one partition, which makes its bundle and 
 
 
 def _crowd(partitions: int = 1) -> NamespaceSpec:
-    """As those of knowledge.md C: 100 producers a partition, 10,000 consumers in all, and a few ack holes."""
+    """Clients like those of knowledge.md C: 100 producers a partition, 10,000 consumers in all, few ack holes."""
     consumers, rate = 10_000 // partitions, 900.0 / partitions
     feed = SubscriptionSpec("feed", consumers=consumers, backlog=2_000, unacked=1_500, ack_holes=800, rate_out=rate)
     topic = TopicSpec(

@@ -29,7 +29,7 @@ def _large() -> ClusterSpec:
 
 
 def _young() -> ClusterSpec:
-    """All clients have only just come, and the brokers have collected more than they will for hours."""
+    """Brokers that just started: all clients are new, and much was collected already."""
     reader = SubscriptionSpec("app", consumers=150, new_consumers=150, backlog=20, rate_out=300.0)
     topic = TopicSpec("live", partitions=6, producers=150, new_producers=150, subscriptions=(reader,), rate_in=300.0)
     load = strained(

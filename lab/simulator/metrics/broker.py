@@ -16,7 +16,7 @@ QUANTILES = ("0.0", "0.5", "0.95", "0.99", "0.999", "0.9999", "1.0")
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What the clients of a broker come to."""
+    """Totals of a broker's clients."""
 
     producers: int
     consumers: int
@@ -24,7 +24,7 @@ class Totals:
 
 
 def lines(cluster: str, host: str, load: LoadSpec, totals: Totals) -> Iterator[str]:
-    """All of them."""
+    """Yields the broker's own series."""
     labels = {"cluster": cluster}
     yield from _connections({**labels, "broker": host}, load, totals)
     yield from gauge("pulsar_broker_lookup_pending_requests", labels, load.pending_lookups)
@@ -48,7 +48,7 @@ def _connections(labels: dict[str, str], load: LoadSpec, totals: Totals) -> Iter
 
 
 def _publishing(labels: dict[str, str], messages: float) -> Iterator[str]:
-    """As long as nothing is timed in the last minute, the quantiles are no numbers."""
+    """Yields publish latencies; where nothing was timed in the last minute, quantiles are NaN."""
     name = "pulsar_broker_publish_latency"
     yield family(name, "summary")
     for quantile in QUANTILES:

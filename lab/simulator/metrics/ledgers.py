@@ -20,7 +20,7 @@ USUAL_WRITE, USUAL_SWITCH, SLOW = "1.0_5.0", "20.0_50.0", "200.0_1000.0"
 
 
 def lines(cluster: str, load: LoadSpec, rates_in: Mapping[str, float]) -> Iterator[str]:
-    """All of them; ``rates_in`` are messages a second by namespace, heartbeats included."""
+    """Yields ledgers' series; ``rates_in`` are messages a second by namespace, heartbeats included."""
     spaces = {name: {"cluster": cluster, "namespace": _shown(name)} for name in rates_in}
     # What is given for the whole broker is shared out among the namespaces of users.
     users = [name for name in rates_in if not name.startswith("pulsar/")] or list(rates_in)

@@ -13,7 +13,7 @@ NO_LIMIT = -1.0
 
 
 def lines(cluster: str, load: LoadSpec, started_s: float) -> Iterator[str]:
-    """All of them.
+    """Yields the process's series.
 
     Args:
         cluster: The cluster's name, a label of every series.

@@ -12,7 +12,7 @@ def family(name: str, kind: Kind) -> str:
 
 
 def sample(series: str, labels: Mapping[str, str], value: float, between: str = ",") -> str:
-    """One sample; ``between`` is what stands between labels, which for some series is ``", "``."""
+    """A sample as a line of text; ``between`` separates labels, for some series by ``", "``."""
     inside = between.join(f'{name}="{text}"' for name, text in labels.items())
     return f"{series}{{{inside}}} {value}\n"
 

@@ -49,7 +49,7 @@ BUCKETS = "pulsar_delayed_message_index_bucket_total"
 
 
 def lines(topics: list[Shown], *, buckets: bool) -> Iterator[str]:
-    """All of them; ``buckets`` says whether the bucket tracker is in use, which tells more than the other."""
+    """Yields topics' series; with ``buckets`` also those that only the bucket tracker has."""
     for name, topic_value in OF_TOPIC.items():
         yield family(name, "gauge")
         yield from (f"{name}{{{topic.labels}}} {topic_value(topic)}\n" for topic in topics)
@@ -63,7 +63,7 @@ def lines(topics: list[Shown], *, buckets: bool) -> Iterator[str]:
 
 
 def _of_buckets(topics: list[Shown]) -> Iterator[str]:
-    """Only of those that have a tracker, of which there is one as soon as a message is delayed."""
+    """Yields the bucket tracker's series, of subscriptions with a delayed message, as others have no tracker."""
     yield family(BUCKETS, "gauge")
     for topic in topics:
         told = [(each.name, each.delayed_buckets + 1) for each in topic.spec.subscriptions if _has_tracker(each)]

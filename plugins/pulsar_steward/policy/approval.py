@@ -20,7 +20,7 @@ Kind = Annotated[str, AfterValidator(_kind)]
 
 
 class ApprovalPolicy(Section):
-    """Who may answer, and how long a question and its answer stand."""
+    """People who may answer, and how long a question and its answer are valid."""
 
     response_timeout_minutes: int = Field(24 * 60, ge=1, description="no answer by then is a rejection")
     valid_minutes: int = Field(60, ge=1, description="from the answer to the last change made under it")

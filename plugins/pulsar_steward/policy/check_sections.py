@@ -12,7 +12,7 @@ from pulsar_steward.model.section import Section
 if TYPE_CHECKING:
 
     class CheckSections(Section):
-        """A section for each check, by its name; which ones there are is only known when it runs."""
+        """Sections of the checks, each an attribute with the check's name; the registry knows which there are."""
 
         def __getattr__(self, name: str) -> Any:
             """Section of the check with this name."""

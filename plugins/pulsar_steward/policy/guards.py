@@ -24,7 +24,7 @@ def _zone(text: str) -> str:
 
 
 class Window(Section):
-    """A time in which changes are made."""
+    """Maintenance window in which changes may be made."""
 
     opens: Annotated[str, AfterValidator(_cron)] = Field(description="cron expression of when it begins")
     minutes: int = Field(ge=1, le=7 * 24 * 60, description="how long it lasts")
@@ -37,7 +37,7 @@ class Window(Section):
 
 
 class GuardsPolicy(Section):
-    """When a change that was asked for is not made all the same."""
+    """Limits of the guards, which leave a cluster alone even where a change was approved."""
 
     quota_margin_percent: int = Field(
         10, ge=0, le=99, description="of a `producer_*` quota that a topic must have left for its bundle to be moved"

@@ -8,7 +8,7 @@ from pulsar_steward.model.section import Section
 
 
 class HealthPolicy(Section):
-    """What is looked at after each move or split, and how much worse it may be than right before it.
+    """Measurements after each move or split, and how much worse than right before it they may be.
 
     From half of a limit on, the pace of the batch's next changes is halved each time.
     """

@@ -8,7 +8,7 @@ from pulsar_steward.model.section import Section
 
 
 class HousekeepingPolicy(Section):
-    """What ``pulsar_housekeeping`` removes. The ledger is kept for ever: it is a chain."""
+    """Snapshots that ``pulsar_housekeeping`` removes or compacts. The ledger is kept for ever, as it is a chain."""
 
     keep_snapshots_days: int = Field(14, ge=1, le=3650, description="from when a snapshot was taken")
     keep_snapshots_least: int = Field(

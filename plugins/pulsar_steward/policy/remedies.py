@@ -9,7 +9,7 @@ from pulsar_steward.model.setting import QuotaPolicy
 
 
 class BacklogQuotaRemedy(Section):
-    """What a proposed backlog quota rests on."""
+    """Assumptions and limits of a proposed backlog quota."""
 
     survive_outage_hours: int = Field(
         24, ge=1, description="of all consumers: what is produced meanwhile has to fit below the quota"
@@ -53,13 +53,13 @@ class BacklogQuotaRemedy(Section):
 
 
 class RetentionRemedy(Section):
-    """What a proposed retention rests on."""
+    """Assumptions and limits of a proposed retention."""
 
     keep_hours: int = Field(72, ge=1, description="of what is consumed, where it is kept for ever or far too long now")
 
 
 class BundleSplitRemedy(Section):
-    """How far bundles are split; what is too much in one is what the checks say: bundle_topic_skew and hot_bundle."""
+    """Limits of proposed splits; the checks bundle_topic_skew and hot_bundle decide which bundles are too large."""
 
     room_percent: int = Field(
         10, ge=0, le=90, description="that a part stays below what the check warns of, so that it does not do so soon"
@@ -75,7 +75,7 @@ class BundleSplitRemedy(Section):
 
 
 class BundleBalanceRemedy(Section):
-    """How bundles are spread over brokers."""
+    """Limits of proposed moves that spread bundles over brokers."""
 
     snapshots: int = Field(6, ge=1, le=100, description="looked at, this one included: a burst is no reason to move")
     least_snapshots: int = Field(
@@ -91,7 +91,7 @@ class BundleBalanceRemedy(Section):
 
 
 class Remedies(Section):
-    """How far remedies go."""
+    """Sections of the planners that propose a remedy."""
 
     backlog_quota_remedy: BacklogQuotaRemedy = BacklogQuotaRemedy()
     retention_remedy: RetentionRemedy = RetentionRemedy()

@@ -34,7 +34,7 @@ from pulsar_steward.policy.trouble import models_in
 
 
 class AdminPolicy(Section):
-    """How the admin API is called."""
+    """Limits of calls of the admin API."""
 
     connect_timeout_seconds: int = Field(5, ge=1, le=300, description="to establish a connection")
     read_timeout_seconds: int = Field(30, ge=1, le=3600, description="between two pieces of an answer")
@@ -49,7 +49,7 @@ class AdminPolicy(Section):
 
 
 class BrokersPolicy(Section):
-    """Brokers with a special part."""
+    """Brokers that are treated differently."""
 
     draining: tuple[str, ...] = Field(
         (), description="brokers (`host:webport`) about to be shut down: never the target of a move"
@@ -57,7 +57,7 @@ class BrokersPolicy(Section):
 
 
 class ApplyPolicy(Section):
-    """How fast and how carefully approved steps are carried out."""
+    """Pace and limits of carrying out approved steps."""
 
     bundle_moves_per_minute: int = Field(60, ge=1, description="pace of moves and splits in this cluster")
     reconnecting_clients_per_minute: int = Field(10_000, ge=1, description="pace of clients sent to reconnect")
@@ -73,7 +73,7 @@ class ApplyPolicy(Section):
 
 
 class EventsPolicy(Section):
-    """Where decisions and outcomes are published; the ledger has them in any case."""
+    """Topic to which decisions and outcomes are published; the ledger has them in any case."""
 
     topic: str | None = Field(
         "persistent://public/default/steward-events", description="a topic of the cluster itself; null: off"
@@ -82,13 +82,13 @@ class EventsPolicy(Section):
 
 
 class PlanPolicy(Section):
-    """When a finding becomes a proposal."""
+    """Conditions for a finding to become a proposal."""
 
     standing_snapshots: int = Field(1, ge=1, le=1000, description="snapshots in a row that have to show it first")
 
 
 class TrendsPolicy(Section):
-    """How much is kept of what was measured over time; each snapshot carries the figures of those before it."""
+    """Amount of figures over time that each snapshot takes over from the one before."""
 
     most_snapshots: int = Field(96, ge=2, le=1000, description="a day of them, at one every 15 minutes")
 
@@ -98,7 +98,7 @@ MetricsUrl = Annotated[str, Field(pattern=r"^(bookie|zookeeper)=https?://[^\s/@?
 
 
 class CollectPolicy(Section):
-    """How much is looked at."""
+    """Limits of what is collected."""
 
     clients_per_subscription: int = Field(3, ge=0, le=100, description="worst consumers that are named, each")
     recent_minutes: int = Field(10, ge=1, le=1440, description="a client that connected since then is a recent one")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class BacklogGrowingPolicy(Section):
-    """When a backlog that keeps growing is trouble; a quota that is reached sooner is worse."""
+    """Thresholds for backlogs that keep growing: by the time until their size quota is reached, or by their rate."""
 
     UNORDERED = frozenset({"hours_to_quota"})
 

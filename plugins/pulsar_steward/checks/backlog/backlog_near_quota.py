@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class BacklogNearQuotaPolicy(Section):
-    """When a topic is close to its backlog quota."""
+    """Thresholds for backlogs close to their quota."""
 
     warning_percent: int = Field(80, ge=1, description="of the quota, in size or age: time is left to react")
     critical_percent: int = Field(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class BacklogQuotaMissingPolicy(Section):
-    """When a backlog that no quota bounds is worth a word."""
+    """Thresholds for backlogs without a quota."""
 
     info_backlog_bytes: int = Field(
         1, ge=1, description="of all topics of the namespace that have no quota; 1: any backlog at all"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class ProducerHoldRestartRiskPolicy(Section):
-    """When a restart would leave producers unable to connect."""
+    """Thresholds for topics whose producers could not connect again after a restart."""
 
     warning_percent: int = Field(
         90, ge=1, description="of a producer_* quota: a restart that takes minutes may find it exceeded"

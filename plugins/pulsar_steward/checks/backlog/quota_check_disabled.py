@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class QuotaCheckDisabledPolicy(Section):
-    """When a check that is off, or hardly ever runs, is trouble."""
+    """Thresholds for brokers that never or hardly ever check backlog quotas."""
 
     warning_namespaces: int = Field(
         1, ge=1, description="namespaces under a quota that nobody enforces; with fewer it is only information"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class QuotaOverRetentionPolicy(Section):
-    """When a quota is over the retention."""
+    """Thresholds for backlog quotas that are larger than the retention."""
 
     warning_percent: int = Field(
         100, ge=1, description="quota as a share of the retention: brokers refuse a quota that is not below it"

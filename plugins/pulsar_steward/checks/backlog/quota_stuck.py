@@ -35,7 +35,7 @@ _MARGIN = 10
 
 
 class QuotaStuckPolicy(Section):
-    """When a quota counts a backlog that is not there."""
+    """Thresholds for quotas that count storage which no subscription has as its backlog."""
 
     most_bytes_per_entry: int = Field(
         MIB,

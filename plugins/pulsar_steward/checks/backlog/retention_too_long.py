@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RetentionTooLongPolicy(Section):
-    """When a bounded retention costs far more than anybody needs."""
+    """Thresholds for bounded retentions that store far more than is needed after an outage."""
 
     warning_consumed_bytes: int = Field(
         1024 * GIB,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class RetentionTooShortPolicy(Section):
-    """When the retention leaves too little room."""
+    """Thresholds for retentions that leave too little room above the backlog or its quota."""
 
     info_percent: int = Field(
         90, ge=1, description="quota as a share of the retention: so close, raising the quota is refused soon"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RetentionUnboundedPolicy(Section):
-    """When retention without any limit is trouble."""
+    """Thresholds for topics with unlimited retention."""
 
     warning_storage_bytes: int = Field(
         100 * GIB, ge=1, description="stored by the loaded topics of the namespace that are kept for ever"

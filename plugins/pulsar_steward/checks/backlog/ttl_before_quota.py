@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class TtlBeforeQuotaPolicy(Section):
-    """When messages expire before their age quota acts."""
+    """Thresholds for times to live that end before the age quota acts."""
 
     warning_percent: int = Field(
         100, ge=1, description="TTL as a share of when the age quota acts: at or below it, the quota is never reached"

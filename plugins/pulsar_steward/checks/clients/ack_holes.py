@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class AckHolesPolicy(Section):
-    """When ack holes come near what a broker persists; beyond its limit they are always critical."""
+    """Thresholds for ack holes, as a share of what a broker persists; above that they are always critical."""
 
     warning_percent: int = Field(
         50, ge=1, le=100, description="ack holes of `managedLedgerMaxUnackedRangesToPersist`: time to act is left"

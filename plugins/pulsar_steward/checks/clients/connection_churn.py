@@ -28,7 +28,7 @@ __all__ = ["ACTIVE", "CHECK", "FAILED", "SUCCEEDED", "ConnectionChurnPolicy"]
 
 
 class ConnectionChurnPolicy(Section):
-    """When clients come and go too often."""
+    """Thresholds for clients that connect again and again."""
 
     minimum_clients: int = Field(100, ge=1, description="producers and consumers of a topic; with fewer it is left")
     warning_recent_percent: int = Field(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ConsumerFanoutPolicy(Section):
-    """When one partition has too many consumers."""
+    """Thresholds for the number of consumers of one partition."""
 
     warning_consumers: int = Field(
         2000, ge=1, description="on one partition, of all subscriptions; thousands made trouble in production"

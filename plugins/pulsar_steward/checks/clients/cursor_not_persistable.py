@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class CursorNotPersistablePolicy(Section):
-    """When the ack state of a cursor comes near what one BookKeeper entry holds; beyond it is always critical."""
+    """Thresholds for the size of a cursor's ack state, as a share of one BookKeeper entry; a larger one is critical."""
 
     warning_percent: int = Field(
         50, ge=1, le=100, description="ack state of the largest entry: it doubles with the entries that it spans"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ProducerFanoutPolicy(Section):
-    """When one partition has too many producers."""
+    """Thresholds for the number of producers of one partition."""
 
     warning_producers: int = Field(
         1000, ge=1, description="on one partition; ten times what partitions of a huge cluster in production had"

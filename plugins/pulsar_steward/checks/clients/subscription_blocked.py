@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SubscriptionBlockedPolicy(Section):
-    """When consumers that get nothing for too many unacknowledged messages are trouble."""
+    """Thresholds for consumers that get nothing because they have too many unacknowledged messages."""
 
     warning_blocked_percent: int = Field(
         50, ge=1, le=100, description="consumers of a subscription that are blocked; fewer: information"

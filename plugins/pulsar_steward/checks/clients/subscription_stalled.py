@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class SubscriptionStalledPolicy(Section):
-    """When a subscription stands still though there is something to consume and somebody to consume it."""
+    """Thresholds for subscriptions with consumers and a backlog, of which nothing is consumed."""
 
     minimum_due_messages: int = Field(
         1000,

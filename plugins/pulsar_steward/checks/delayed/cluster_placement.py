@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ClusterPlacementPolicy(Section):
-    """When the brokers that are left could not carry what one that is lost leaves to them."""
+    """Thresholds for the load that the remaining brokers would carry after one is lost."""
 
     warning_cpu_percent_after_loss: int = Field(
         85, ge=1, description="mean of the rest; `loadBalancerBrokerOverloadedThresholdPercentage` by default"

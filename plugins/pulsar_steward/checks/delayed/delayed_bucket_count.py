@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class DelayedBucketCountPolicy(Section):
-    """When a subscription has too many buckets of delayed messages."""
+    """Thresholds for the number of buckets of delayed messages of a subscription."""
 
     warning_percent_of_limit: int = Field(
         90, ge=1, le=1000, description="of `delayedDeliveryMaxNumBuckets`: beyond it buckets are merged"

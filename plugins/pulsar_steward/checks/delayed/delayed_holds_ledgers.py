@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class DelayedHoldsLedgersPolicy(Section):
-    """When few delayed messages keep too much stored."""
+    """Thresholds for consumed bytes that are kept because of a few delayed messages."""
 
     warning_entries_per_backlog_entry: int = Field(
         10, ge=2, description="entries behind the first unacknowledged one, for each that is waited for: nine are done"

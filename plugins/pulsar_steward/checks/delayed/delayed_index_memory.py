@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class DelayedIndexMemoryPolicy(Section):
-    """When the index of delayed messages takes too much of a broker's memory."""
+    """Thresholds for the memory that the index of delayed messages takes from a broker."""
 
     index_bytes_per_message: int = Field(
         24, ge=1, description="three longs an entry (time, ledger, entry), where the broker tells no bytes"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class DelayedIndexMultipliedPolicy(Section):
-    """When several subscriptions of one topic index the same delayed messages."""
+    """Thresholds for delayed messages that several subscriptions of one topic index."""
 
     minimum_subscriptions: int = Field(
         2, ge=2, description="subscriptions with delayed messages; one multiplies nothing"

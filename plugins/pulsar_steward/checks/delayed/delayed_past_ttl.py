@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class DelayedPastTtlPolicy(Section):
-    """When a time to live endangers delayed messages."""
+    """Thresholds for delayed messages that may expire before they are delivered."""
 
     critical_delayed_percent_of_backlog: int = Field(
         90, ge=1, le=100, description="share of delayed entries in a backlog that expires: what goes are these, then"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class FailoverTimePolicy(Section):
-    """How long the loss of a broker may be felt, and the rates that the estimate assumes."""
+    """Thresholds for the time that clients feel the loss of a broker, and the rates that the estimate assumes."""
 
     warning_seconds: int = Field(120, ge=1, description="four times the 30 s that the metadata session takes by itself")
     critical_seconds: int = Field(600, ge=1, description="beyond what clients retry over and people sit out")

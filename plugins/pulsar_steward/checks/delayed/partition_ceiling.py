@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class PartitionCeilingPolicy(Section):
-    """How many partitions a broker, a cluster and its metadata store should carry."""
+    """Thresholds for the number of partitions of a broker, of the cluster and of its metadata store."""
 
     warning_topics_per_broker: int = Field(40_000, ge=1, description="four fifths of the next")
     critical_topics_per_broker: int = Field(

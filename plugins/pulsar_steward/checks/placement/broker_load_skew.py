@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class BrokerLoadSkewPolicy(Section):
-    """When a broker carries far more than the others, or nothing at all."""
+    """Thresholds for brokers that carry far more than the others, or nothing."""
 
     warning_times_others: int = Field(
         2, ge=2, description="what a broker carries, as a multiple of the median of the others; shedders bear less too"

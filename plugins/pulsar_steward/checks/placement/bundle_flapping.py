@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class BundleFlappingPolicy(Section):
-    """When a bundle changes its owner again and again; a move straight back counts as two."""
+    """Thresholds for bundles that change their owner repeatedly; a move straight back counts as two."""
 
     window_minutes: int = Field(360, ge=1, description="earlier snapshots that are looked at")
     warning_moves: int = Field(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class BundleTopicSkewPolicy(Section):
-    """When topics crowd in few bundles of a namespace."""
+    """Thresholds for namespaces with most topics in a few bundles."""
 
     minimum_topics: int = Field(100, ge=1, description="namespaces with fewer topics are left alone")
     warning_times_mean: int = Field(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class HotBundlePolicy(Section):
-    """When one bundle is too much for the broker that has to take it as a whole."""
+    """Thresholds for bundles with far more load than others, which a broker has to take as a whole."""
 
     warning_times_mean: int = Field(
         10,

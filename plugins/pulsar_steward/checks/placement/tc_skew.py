@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class TcSkewPolicy(Section):
-    """When uneven transaction coordinators are trouble, and how they are moved."""
+    """Thresholds for unevenly placed transaction coordinators, and limits for moving them."""
 
     warning_spread_coordinators: int = Field(
         3, ge=2, description="most minus fewest on a broker; a freshly started cluster shows 2 (6/6/4)"

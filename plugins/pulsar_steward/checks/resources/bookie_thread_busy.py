@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class BookieThreadBusyPolicy(Section):
-    """When a thread of BookKeeper, at a bookie or in a broker, cannot keep up."""
+    """Thresholds for threads of BookKeeper, in bookies and in brokers, that cannot keep up."""
 
     window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
     warning_queued_tasks: int = Field(

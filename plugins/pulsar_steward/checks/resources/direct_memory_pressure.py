@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class DirectMemoryPressurePolicy(Section):
-    """When direct memory, in which messages travel, runs out."""
+    """Thresholds for direct memory, which holds messages in transit."""
 
     warning_percent: int = Field(
         85, ge=1, le=100, description="used of the limit; the pool keeps what it took, so 50 to 70 are usual under load"

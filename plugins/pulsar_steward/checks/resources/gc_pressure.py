@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class GcPressurePolicy(Section):
-    """When garbage collection takes too much of a process."""
+    """Thresholds for the share of a process's time that garbage collection takes."""
 
     window_minutes: int = Field(360, ge=1, description=f"{WINDOW}: full collections are rare, so this is long")
     minimum_age_seconds: int = Field(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class IoThreadsStuckPolicy(Section):
-    """Which signs, none of them a proof, point to stuck threads of a broker."""
+    """Thresholds for the indirect signs of stuck threads in a broker."""
 
     window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
     blocked_threads: int = Field(10, ge=1, description="threads that wait for a lock at one moment; usual: 0 to 2")

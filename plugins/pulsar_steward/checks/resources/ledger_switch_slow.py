@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class LedgerSwitchSlowPolicy(Section):
-    """When writing waits for new ledgers."""
+    """Thresholds for the time that switches to a new ledger take."""
 
     UNORDERED = frozenset({"share_percent"})
 

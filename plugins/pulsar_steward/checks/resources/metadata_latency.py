@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class MetadataLatencyPolicy(Section):
-    """When the metadata store answers slowly, as brokers see it."""
+    """Thresholds for the latency of the metadata store as brokers measure it."""
 
     window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
     minimum_operations: int = Field(
