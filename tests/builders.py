@@ -23,7 +23,7 @@ from pulsar_steward.facts.protocol import (
     loss_unknown,
 )
 from pulsar_steward.facts.risks import MoveRisks
-from pulsar_steward.ledger.rows import Grant
+from pulsar_steward.ledger.rows import Grant, Outcome, StepOutcome
 from pulsar_steward.ledger.write import IntendedCall
 from pulsar_steward.model.bundles import FULL_RANGE, TC_NAMESPACE, BundleRange, position_of, range_holding, tc_topic
 from pulsar_steward.model.cluster import ClusterIdentity
@@ -202,6 +202,13 @@ def a_plan(*batches: Batch, **fields: Any) -> Plan:
         notes=(),
     )
     return msgspec.structs.replace(usual, **fields)
+
+
+def an_outcome(plan: Plan, step_id: str = "b1.s01", outcome: Outcome = Outcome.DONE, **fields: Any) -> StepOutcome:
+    """An outcome of a step of a plan's first batch; `fields` are those of `StepOutcome`."""
+    usual: dict[str, Any] = {"intent_id": None, "run": "dag/run/0", "at": NOW, "reason": "made up", "proof": {}}
+    known: dict[str, Any] = {"plan_id": plan.plan_id, "batch_id": "b1", "step_id": step_id, "outcome": outcome}
+    return StepOutcome(**{**usual, **known, **fields})
 
 
 def an_intended_call(

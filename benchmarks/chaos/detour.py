@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 BROKER_SECONDS = 60.0
-NOT_PASSED = {"proxy-connection", "host", "accept-encoding"}
 RESET = struct.pack("ii", 1, 0)
 """For SO_LINGER: closing sends a reset."""
 

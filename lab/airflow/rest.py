@@ -11,6 +11,7 @@ from lab.errors import LabError, NotReachedError
 
 ANY = "~"
 FINISHED = frozenset({"success", "failed"})
+READ_WITHIN_S = 90.0
 
 
 class AirflowCallError(LabError):
@@ -33,9 +34,9 @@ class AirflowApi:
         """The JSON at ``/api/v2/<path>``."""
         return self._call("GET", path, params=query)
 
-    def unpause(self, dag_id: str, within_s: float = 90) -> None:
+    def unpause(self, dag_id: str) -> None:
         """Waits until a DAG has been read, and lets it run."""
-        deadline = time.monotonic() + within_s
+        deadline = time.monotonic() + READ_WITHIN_S
         while True:
             try:
                 self._call("PATCH", f"dags/{dag_id}", json={"is_paused": False})

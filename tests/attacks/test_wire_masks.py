@@ -40,9 +40,9 @@ OPAQUE = "Zm9v+Yjk/3wL0qQ8xT=vN2d&7uKp'R4s<1aB6eG9h"
 HEXADECIMAL = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 
 
-def leaked(text: str, token: str = TOKEN) -> list[str]:
-    """Parts of 16 characters of a token that a text holds."""
-    return [part for at in range(len(token) - 15) if (part := token[at : at + 16]) in text]
+def leaked(text: str) -> list[str]:
+    """Parts of 16 characters of the token that a text holds."""
+    return [part for at in range(len(TOKEN) - 15) if (part := TOKEN[at : at + 16]) in text]
 
 
 def everything_said(url: str, caplog: pytest.LogCaptureFixture, token: str = TOKEN) -> str:

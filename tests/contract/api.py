@@ -126,11 +126,11 @@ class Api:
         assert answer.status_code == httpx.codes.NO_CONTENT, answer.text
         return name
 
-    def new_partitioned(self, namespace: str, partitions: int, topic: str = "topic") -> str:
-        """A partitioned topic, ``tenant/ns/topic``; none of its bundles is loaded."""
-        answer = self.call("PUT", f"/admin/v2/persistent/{namespace}/{topic}/partitions", json=partitions)
+    def new_partitioned(self, namespace: str, partitions: int) -> str:
+        """The partitioned topic ``tenant/ns/topic``; none of its bundles is loaded."""
+        answer = self.call("PUT", f"/admin/v2/persistent/{namespace}/topic/partitions", json=partitions)
         assert answer.status_code == httpx.codes.NO_CONTENT, answer.text
-        return f"{namespace}/{topic}"
+        return f"{namespace}/topic"
 
     def move(self, namespace: str, topic: str, to: int) -> str:
         """Has the bundle of ``tenant/ns/topic`` owned by that broker; returns its range.

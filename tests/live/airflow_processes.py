@@ -19,9 +19,9 @@ GONE_WITHIN_S = 20.0
 STARTED_WITHIN_S = 90.0
 
 
-def task_process(airflow: Airflow, run: str, task_id: str, map_index: int = 0) -> psutil.Process:
-    """The process that runs a task's own code now; Airflow's supervisor of it, which notices its end, is another."""
-    place = f"dags/pulsar_remediate/dagRuns/{run}/taskInstances/{task_id}/{map_index}"
+def task_process(airflow: Airflow, run: str, task_id: str) -> psutil.Process:
+    """The process that runs the code of a mapped task's first instance now; Airflow's supervisor of it is another."""
+    place = f"dags/pulsar_remediate/dagRuns/{run}/taskInstances/{task_id}/0"
     found = psutil.Process(airflow.api.get(place)["pid"])
     scheduler = airflow.part("scheduler").pid
     assert scheduler in {parent.pid for parent in found.parents()}, f"{found} is no task of scheduler {scheduler}"

@@ -59,14 +59,14 @@ def taken(
     return arrange
 
 
-def taken_by_two(first: dict[str, Any], second: dict[str, Any], flow: int) -> Arrange:
-    """Two consumers of a Shared subscription that treat messages differently."""
+def taken_by_two(first: dict[str, Any], second: dict[str, Any]) -> Arrange:
+    """Two consumers of a Shared subscription that treat messages differently, of which there are 100 a second."""
 
     def arrange(here: Ground) -> Change:
         topic = here.topic()
         here.take(topic, **first)
         here.take(topic, **second)
-        here.flow(topic, flow)
+        here.flow(topic, 100)
         here.until(topic, lambda shown: "s" in shown["subscriptions"], "brokers tell of it", SHOWN_WITHIN_S)
         return a_minute_between_looks()
 

@@ -6,7 +6,7 @@ FAULTS = (
     consuming(
         "one-of-two-is-slow",
         "Healthy: one of two consumers of a Shared subscription takes two seconds for a message, the other one none.",
-        taken_by_two({"pause_s": 2.0, "queue": 50}, {}, 100),
+        taken_by_two({"pause_s": 2.0, "queue": 50}, {}),
         twin_of=("one-of-two-hangs", "one-of-two-hangs-java"),
     ),
     consuming(

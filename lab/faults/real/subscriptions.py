@@ -87,12 +87,12 @@ HALF_HUNG = (
     _stalled(
         "one-of-two-hangs",
         "One of two consumers of a Shared subscription hangs with a full receiver queue, the other one works.",
-        taken_by_two(HANG, {}, 100),
+        taken_by_two(HANG, {}),
     ),
     _stalled(
         "one-of-two-hangs-java",
         "One of two consumers of a Shared subscription hangs with a full receiver queue, the other one works.",
-        taken_by_two(HANG, {}, 100),
+        taken_by_two(HANG, {}),
         client="java",
     ),
 )

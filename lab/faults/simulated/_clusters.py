@@ -32,13 +32,13 @@ def spread(bundles: int, brokers: int) -> tuple[int, ...]:
     return tuple(number % brokers for number in range(bundles))
 
 
-def busy_topic(name: str, partitions: int, *, rate: float = 20.0, clients: int = 2) -> TopicSpec:
+def busy_topic(name: str, partitions: int, *, rate: float = 20.0) -> TopicSpec:
     """A topic that is consumed as fast as it is produced to, with a handful of messages on their way."""
-    reader = SubscriptionSpec("billing", consumers=clients, backlog=25, unacked=20, rate_out=rate)
+    reader = SubscriptionSpec("billing", consumers=2, backlog=25, unacked=20, rate_out=rate)
     return TopicSpec(
         name,
         partitions=partitions,
-        producers=clients,
+        producers=2,
         subscriptions=(reader,),
         message_bytes=500,
         storage_bytes=50_000_000,
@@ -46,19 +46,14 @@ def busy_topic(name: str, partitions: int, *, rate: float = 20.0, clients: int =
     )
 
 
-def orders(brokers: int = 3, bundles: int = 12, partitions: int = 60, **more: Any) -> NamespaceSpec:
-    """``shop/orders``, busy and well, its bundles with all brokers alike."""
-    topic = busy_topic("placed", partitions)
-    return NamespaceSpec("shop/orders", bundles=bundles, topics=(topic,), owners=spread(bundles, brokers), **more)
-
-
 def cluster(*namespaces: NamespaceSpec, usual: LoadSpec = EIGHT_GIB, brokers: int = 3, **more: Any) -> ClusterSpec:
-    """``shop/orders`` and what is given besides; ``more`` may have ``broker_N`` for its load."""
+    """``shop/orders``, busy and well on all brokers, and namespaces besides; ``broker_N`` gives a broker's load."""
     others = {name: more.pop(name) for name in list(more) if name.startswith("broker_")}
+    orders = NamespaceSpec("shop/orders", bundles=12, topics=(busy_topic("placed", 60),), owners=spread(12, brokers))
     return ClusterSpec(
         brokers=brokers,
         hosts="distinct",
-        namespaces=(orders(brokers), *namespaces),
+        namespaces=(orders, *namespaces),
         loads=loads(brokers, usual, **others),
         **more,
     )

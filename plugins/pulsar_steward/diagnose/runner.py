@@ -43,7 +43,6 @@ def run_checks(
     checks: Sequence[Check],
     views: Sequence[View],
     map_over: MapOver,
-    threads: int = 1,
 ) -> list[CheckResult]:
     """Runs checks on a snapshot; a check that fails does not affect the others.
 
@@ -53,11 +52,10 @@ def run_checks(
         checks: The checks.
         views: Views that their questions select from besides `pulsar_steward.checks.views`.
         map_over: Runs the questions to shards.
-        threads: Threads of one shard's database.
     """
     about = about_of(snapshot)
     askers = [asker_of(check, about, policy) for check in checks]
-    answers = ask(snapshot, askers, views, map_over, threads)
+    answers = ask(snapshot, askers, views, map_over)
     return [judged(check, each, answers[each.name]) for check, each in zip(checks, askers, strict=True)]
 
 

@@ -135,16 +135,13 @@ def surroundings_of(settings: Mapping[SettingName, Setting], persisted_holes: st
     )
 
 
-def move_risks_of(
-    topics: Iterable[TopicFigures], around: Surroundings, policy: GuardsPolicy, unknown: Iterable[str] = ()
-) -> MoveRisks:
+def move_risks_of(topics: Iterable[TopicFigures], around: Surroundings, policy: GuardsPolicy) -> MoveRisks:
     """What a change of a bundle with these topics would set off.
 
     Args:
         topics: All loaded topics of the bundle.
         around: What is in force for them.
         policy: How near to a quota is too near.
-        unknown: What could not be known, in words.
     """
     topics = tuple(topics)
     held = sorted(
@@ -166,7 +163,6 @@ def move_risks_of(
         holey=tuple(holey[:MAX_NAMED]),
         may_come_again=sum(each.may_come_again for each in holey),
         delayed_index_bytes=sum(topic.delayed_index_bytes for topic in topics) if around.index_in_memory else 0,
-        unknown=tuple(unknown),
     )
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from pulsar_steward.apply.journal import Journal
 from pulsar_steward.ledger.read import LedgerReader
-from pulsar_steward.ledger.rows import Answer, Decision, Outcome, Proof, StepOutcome
+from pulsar_steward.ledger.rows import Answer, Decision, Outcome, Proof
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
-from tests.builders import CLUSTER, NOW, a_plan
+from tests.builders import CLUSTER, NOW, a_plan, an_outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,17 +24,7 @@ if TYPE_CHECKING:
 
 PLAN = a_plan()
 RUN = "dag/run/0"
-OUTCOME = StepOutcome(
-    plan_id=PLAN.plan_id,
-    batch_id="b1",
-    step_id="b1.s01",
-    intent_id=None,
-    run=RUN,
-    at=NOW,
-    outcome=Outcome.REFUSED,
-    reason="made up",
-    proof={"owner": None},
-)
+OUTCOME = an_outcome(PLAN, outcome=Outcome.REFUSED, run=RUN, proof={"owner": None})
 PROOF = Proof(plan_id=PLAN.plan_id, batch_id="b1", run=RUN, at=NOW, proved=True, reason="made up", shown={})
 ANSWER = Answer(
     plan_id=PLAN.plan_id,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from pulsar_steward.ledger.rows import CarriedOut, Outcome, StepOutcome
+from pulsar_steward.ledger.rows import CarriedOut, Outcome
 from pulsar_steward.model.plan import ROLLBACK
-from tests.builders import CLUSTER, a_batch, a_plan, a_step
+from tests.builders import CLUSTER, a_batch, a_plan, a_step, an_outcome
 
 if TYPE_CHECKING:
     from pulsar_steward.ledger.read import LedgerReader
@@ -32,19 +32,8 @@ def record(write: LedgerWriter, *plans: Plan) -> None:
 
 def came_to(write: LedgerWriter, plan: Plan, step_id: str, outcome: Outcome, minutes: int) -> None:
     """Records what a step came to, so many minutes later."""
-    write.record_outcome(
-        StepOutcome(
-            plan_id=plan.plan_id,
-            batch_id=step_id.partition(".")[0],
-            step_id=step_id,
-            intent_id=None,
-            run="dag/run/0",
-            at=AT + timedelta(minutes=minutes),
-            outcome=outcome,
-            reason="made up",
-            proof={},
-        )
-    )
+    at, batch_id = AT + timedelta(minutes=minutes), step_id.partition(".")[0]
+    write.record_outcome(an_outcome(plan, step_id, outcome, batch_id=batch_id, at=at))
 
 
 def test_batches_with_a_step_that_is_done_are_listed_by_their_last_one(read: LedgerReader, write: LedgerWriter) -> None:

@@ -13,9 +13,9 @@ from sqlalchemy.exc import StatementError
 from pulsar_steward.errors import LeaseLost, LedgerError, NotInLedger, Refused
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.read import LedgerReader
-from pulsar_steward.ledger.rows import Answer, Decision, Outcome, Proof, RecordedAnswer, StepOutcome
+from pulsar_steward.ledger.rows import Answer, Decision, Outcome, Proof, RecordedAnswer
 from pulsar_steward.model.plan import approval_digest
-from tests.builders import an_intended_call
+from tests.builders import an_intended_call, an_outcome
 from tests.unit.model.builders import BUNDLES, move, plan, split
 
 if TYPE_CHECKING:
@@ -196,17 +196,8 @@ def test_an_intent_is_there_before_its_outcome(answer_id: int, write: LedgerWrit
     assert (intent.intent_id, intent.step_id, intent.attempt, intent.at) == (intent_id, "b1.s01", 1, AT)
     assert (intent.change, intent.before) == (move(1).change, before)
     assert read.outcomes(PLAN.plan_id, "b1") == ()
-    outcome = StepOutcome(
-        plan_id=PLAN.plan_id,
-        batch_id="b1",
-        step_id="b1.s01",
-        intent_id=intent_id,
-        run=RUN,
-        at=LATER,
-        outcome=Outcome.DONE,
-        reason="b:8080 owns it",
-        proof={"owner": "b:8080"},
-    )
+    proof = {"owner": "b:8080"}
+    outcome = an_outcome(PLAN, intent_id=intent_id, run=RUN, at=LATER, reason="b:8080 owns it", proof=proof)
     write.record_outcome(outcome)
     assert read.outcomes(PLAN.plan_id, "b1") == (outcome,)
     other = msgspec.structs.replace(outcome, intent_id=None, outcome=Outcome.REFUSED)
@@ -218,17 +209,7 @@ def test_an_intent_is_there_before_its_outcome(answer_id: int, write: LedgerWrit
 
 def test_an_outcome_without_an_intent_is_a_refusal(answer_id: int, write: LedgerWriter, read: LedgerReader) -> None:
     """Steps that were never about to be called have outcomes too, any number of them; a made-up intent has none."""
-    refused = StepOutcome(
-        plan_id=PLAN.plan_id,
-        batch_id="b1",
-        step_id="b1.s01",
-        intent_id=None,
-        run=RUN,
-        at=AT,
-        outcome=Outcome.REFUSED,
-        reason="not approved",
-        proof={},
-    )
+    refused = an_outcome(PLAN, outcome=Outcome.REFUSED, run=RUN, at=AT, reason="not approved")
     for step_id in ("b1.s01", "b1.s02"):
         write.record_outcome(msgspec.structs.replace(refused, step_id=step_id))
     assert [each.step_id for each in read.outcomes(PLAN.plan_id, "b1")] == ["b1.s01", "b1.s02"]

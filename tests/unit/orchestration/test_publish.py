@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.ledger.read import LedgerReader
-from pulsar_steward.ledger.rows import Answer, Decision, Outcome, PlanRow, StepOutcome
+from pulsar_steward.ledger.rows import Answer, Decision, PlanRow
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.plan import ROLLBACK, approval_digest
 from pulsar_steward.orchestration.publish import Publication, Standing, View, decide, standing_plans
 from pulsar_steward.policy.approval import ApprovalPolicy
 from pulsar_steward.policy.schema import ApplyPolicy, Policy
-from tests.builders import CLUSTER, IDENTITY, NOW, a_batch, a_move, a_plan, a_step, broker
+from tests.builders import CLUSTER, IDENTITY, NOW, a_batch, a_move, a_plan, a_step, an_outcome, broker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -189,19 +189,7 @@ def test_an_approved_plan_waits_until_its_outcomes_are_there_or_it_expires(engin
     """While it may be carried out, the same is not asked anew."""
     answer(engine, Decision.APPROVED)
     assert [stands(engine, minutes)[0] for minutes in (6, 34, 35)] == [True, True, False]
-    LedgerWriter(engine).record_outcome(
-        StepOutcome(
-            plan_id=NEW.plan_id,
-            batch_id="b1",
-            step_id="b1.s01",
-            intent_id=None,
-            run=RUN,
-            at=NOW,
-            outcome=Outcome.DONE,
-            reason="made up",
-            proof={},
-        )
-    )
+    LedgerWriter(engine).record_outcome(an_outcome(NEW, run=RUN))
     assert not stands(engine, 6)[0]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pulsar_steward.ledger.read import LedgerReader
-from pulsar_steward.ledger.rows import Outcome, StepOutcome
+from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.plan import ROLLBACK
@@ -16,7 +16,7 @@ from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.orchestration.rolled_back import RolledBack, rolled_back_lately, subject_of, without_rolled_back
 from pulsar_steward.policy.approval import ApprovalPolicy
-from tests.builders import CLUSTER, NOW, a_batch, a_move, a_plan, a_step, broker
+from tests.builders import CLUSTER, NOW, a_batch, a_move, a_plan, a_step, an_outcome, broker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,19 +43,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     write = LedgerWriter(engine)
     write.record_plan(BACK, NOW)
     for step_id, outcome in (("b1.s01", Outcome.DONE), ("b1.s02", Outcome.REFUSED)):
-        write.record_outcome(
-            StepOutcome(
-                plan_id=BACK.plan_id,
-                batch_id="b1",
-                step_id=step_id,
-                intent_id=None,
-                run="pulsar_rollback/manual/0",
-                at=NOW,
-                outcome=outcome,
-                reason="made up",
-                proof={},
-            )
-        )
+        write.record_outcome(an_outcome(BACK, step_id, outcome, run="pulsar_rollback/manual/0"))
     yield engine
     engine.dispose()
 

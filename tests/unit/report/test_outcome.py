@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_steward.ledger.rows import Decision, Outcome, Proof, RecordedAnswer, StepOutcome
 from pulsar_steward.report.outcome import BatchStory, story
-from tests.builders import NOW, a_batch, a_plan, a_step
+from tests.builders import NOW, a_batch, a_plan, a_step, an_outcome
 
 BATCH = a_batch(a_step(step_id="b1.s01"), a_step(step_id="b1.s02"), title="Even_out")
 PLAN = a_plan(BATCH)
@@ -31,27 +31,12 @@ def an_answer(decision: Decision = Decision.APPROVED, **fields: Any) -> Recorded
     return RecordedAnswer(**{**usual, **fields})
 
 
-def an_outcome(step_id: str, outcome: Outcome = Outcome.DONE, reason: str = "made up") -> StepOutcome:
-    """What a step came to."""
-    return StepOutcome(
-        plan_id=PLAN.plan_id,
-        batch_id="b1",
-        step_id=step_id,
-        intent_id=None,
-        run=RUN,
-        at=NOW,
-        outcome=outcome,
-        reason=reason,
-        proof={},
-    )
-
-
 def a_proof(*, proved: bool = True, **shown: Any) -> Proof:
     """What was read back."""
     return Proof(plan_id=PLAN.plan_id, batch_id="b1", run=RUN, at=NOW, proved=proved, reason="as seen", shown=shown)
 
 
-BOTH_DONE = (an_outcome("b1.s01"), an_outcome("b1.s02"))
+BOTH_DONE = (an_outcome(PLAN, "b1.s01"), an_outcome(PLAN, "b1.s02"))
 
 
 def told(
@@ -73,12 +58,20 @@ def told(
             told(an_answer(), BOTH_DONE[:1], a_proof()), ["b1.s02: approved, and no outcome"], id="a step is missing"
         ),
         pytest.param(
-            told(an_answer(), (BOTH_DONE[0], an_outcome("b1.s02", Outcome.UNKNOWN, "dark")), a_proof(proved=False)),
+            told(
+                an_answer(),
+                (BOTH_DONE[0], an_outcome(PLAN, "b1.s02", Outcome.UNKNOWN, reason="dark")),
+                a_proof(proved=False),
+            ),
             ["b1.s02 unknown: dark", "not proved: as seen"],
             id="unknown",
         ),
         pytest.param(
-            told(an_answer(), tuple(an_outcome(f"b1.s0{n}", Outcome.DRIFTED, "moved") for n in (1, 2)), a_proof()),
+            told(
+                an_answer(),
+                tuple(an_outcome(PLAN, f"b1.s0{n}", Outcome.DRIFTED, reason="moved") for n in (1, 2)),
+                a_proof(),
+            ),
             ["b1.s01 drifted: moved", "b1.s02 drifted: moved"],
             id="drifted",
         ),
@@ -87,7 +80,7 @@ def told(
             told(an_answer(), BOTH_DONE, a_proof(proved=False)), ["not proved: as seen"], id="done, and not proved"
         ),
         pytest.param(
-            told(an_answer(Decision.REJECTED), (an_outcome("b1.s01", Outcome.UNKNOWN, "interrupted"),)),
+            told(an_answer(Decision.REJECTED), (an_outcome(PLAN, "b1.s01", Outcome.UNKNOWN, reason="interrupted"),)),
             ["b1.s01 unknown: interrupted"],
             id="withdrawn while under way",
         ),
@@ -143,9 +136,13 @@ def test_a_comment_stays_a_comment() -> None:
     [
         pytest.param(told(an_answer(), BOTH_DONE, a_proof()), (False, False, True), id="done"),
         pytest.param(
-            told(an_answer(), (BOTH_DONE[0], an_outcome("b1.s02", Outcome.UNKNOWN))), (True, True, True), id="unknown"
+            told(an_answer(), (BOTH_DONE[0], an_outcome(PLAN, "b1.s02", Outcome.UNKNOWN))),
+            (True, True, True),
+            id="unknown",
         ),
-        pytest.param(told(an_answer(), (an_outcome("b1.s01", Outcome.DRIFTED),)), (True, False, False), id="drifted"),
+        pytest.param(
+            told(an_answer(), (an_outcome(PLAN, "b1.s01", Outcome.DRIFTED),)), (True, False, False), id="drifted"
+        ),
         pytest.param(told(an_answer(Decision.REJECTED)), (False, False, False), id="rejected"),
         pytest.param(told(None), (False, False, False), id="not answered"),
     ],

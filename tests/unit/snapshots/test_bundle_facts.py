@@ -206,9 +206,9 @@ QUOTA = {
 }
 
 
-def a_sample(series: str, value: float, topic: str = TOPICS[0]) -> dict[str, Any]:
+def a_sample(series: str, value: float) -> dict[str, Any]:
     """One sample of the owner's metrics."""
-    return {"source": "a:1", "source_kind": "broker", "series": series, "topic": topic, "value": value}
+    return {"source": "a:1", "source_kind": "broker", "series": series, "topic": TOPICS[0], "value": value}
 
 
 @pytest.mark.parametrize(
