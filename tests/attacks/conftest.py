@@ -10,6 +10,7 @@ from airflow.sdk import Variable
 
 from lab.postgres import binaries, create_database
 from tests.apply.worksite import a_worksite
+from tests.attacks.wire_replay import recording, replaying
 from tests.builders import CLUSTER
 from tests.unit.admin.scripted import scripted_brokers
 
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lab.simulator import Simulator
+    from pulsar_steward.admin.exchange import Response
+    from pulsar_steward.errors import AdminError
     from tests.apply.worksite import Worksite
+    from tests.attacks.wire_replay import Recorded
     from tests.unit.admin.scripted import ScriptedBroker
 
 
@@ -87,3 +91,15 @@ class Connect:
         """Points a name at a cluster; `extra` is what else the connection says."""
         said = {"conn_type": "http", "extra": {"urls": cluster.admin_urls, **extra}}
         self._patch.setenv(f"AIRFLOW_CONN_PULSAR_ADMIN_{name.upper()}", json.dumps(said))
+
+
+@pytest.fixture(scope="package")
+def recorded() -> Recorded:
+    """A made-up cluster's answers to all that collecting asks."""
+    return recording()
+
+
+@pytest.fixture
+def replayed(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> dict[str, Response | AdminError]:
+    """The same answers without anybody who gives them; a test may put others in their place."""
+    return replaying(recorded, monkeypatch)

@@ -11,6 +11,8 @@ from pulsar_steward.cli.main import run
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from lab.simulator import Simulator
+
 
 class Ended(NamedTuple):
     """How a command ended."""
@@ -33,3 +35,8 @@ def steward(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
         return Ended(code, said.out, said.err)
 
     return ended
+
+
+def urls_of(cluster: Simulator) -> list[str]:
+    """Its addresses as options."""
+    return [word for url in cluster.admin_urls for word in ("--admin-url", url)]

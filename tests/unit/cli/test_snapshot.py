@@ -1,10 +1,8 @@
-"""Looking at a made-up cluster in this process; and around the Spark job, with small scripts in its place."""
+"""Looking at a made-up cluster in this process: what is told meanwhile, what is kept, and what cannot be read."""
 
 from __future__ import annotations
 
-import json
 import logging
-import os
 import re
 import subprocess
 import sys
@@ -12,12 +10,8 @@ import tempfile
 import threading
 import time
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-import psutil
 import pytest
 
 from lab.simulator import (
@@ -26,199 +20,29 @@ from lab.simulator import (
     Delay,
     Fault,
     NamespaceSpec,
-    Simulator,
     SubscriptionSpec,
     TopicSpec,
     running_simulator,
 )
 from pulsar_steward.cli import snapshot
-from pulsar_steward.cli.errors import JobFailed
-from pulsar_steward.cli.jobs import run_job
 from pulsar_steward.cli.output import progress
-from pulsar_steward.cli.paths import need_java, page_of, project_files, spark_apps
-from pulsar_steward.cli.snapshot import Target, look, settings_of
+from pulsar_steward.cli.paths import page_of
+from pulsar_steward.cli.snapshot import Target, look
 from pulsar_steward.collect.pending import PendingBrokers
 from pulsar_steward.errors import ConfigurationError
-from pulsar_steward.model.job_log import JobRecord
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.snapshots.read import open_snapshot
-from tests.unit.report_checkup.snapshots import skewed, written
+from tests.unit.cli.conftest import urls_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.unit.cli.conftest import Ended
 
     Steward = Callable[..., Ended]
 
 TOKEN = "made.up-token_of-a.superuser"
-
-
-def record(words: str, **more: object) -> str:
-    """A line of a job's log, as Python's source."""
-    return repr(msgspec.json.encode(JobRecord(words=words, **more)).decode())  # type: ignore[arg-type]  # by name
-
-
-def a_script(folder: Path, text: str, name: str = "job.py") -> Path:
-    """A job of a few lines."""
-    script = folder / name
-    script.write_text(f"import os, sys, time\n{text}\n", encoding="utf-8")
-    return script
-
-
-def test_the_last_line_of_a_job_is_what_it_made(tmp_path: Path) -> None:
-    """Its progress is told while it runs; everything else that it logs is not."""
-    script = a_script(
-        tmp_path,
-        "print('earlier'); print('made'); print()\n"
-        f"print({record('reading brokers: 1 of 3 tasks done', progress=True)}, file=sys.stderr)\n"
-        f"print({record('looking for trouble', progress=True)}, file=sys.stderr)\n"
-        f"print({record('tc-skew: clear')}, file=sys.stderr)\n"
-        "print('WARNING: of Java', file=sys.stderr)",
-    )
-    said: list[str] = []
-
-    assert run_job(script, [], os.environ, said.append) == "made"
-    assert said == ["reading brokers: 1 of 3 tasks done", "looking for trouble"]
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (
-            f"print({record('GET /x: 401', error='NotAllowed')}, file=sys.stderr); sys.exit(1)",
-            "job.py ended with 1: GET /x: 401; give a superuser's token by --token-file",
-        ),
-        ("print('one\\ntwo', file=sys.stderr); sys.exit(3)", "job.py ended with 3: one / two"),
-        (f"print({record('broken')}, file=sys.stderr); sys.exit(3)", "job.py ended with 3: broken"),
-        (f"print({record('new', error='Newer')}, file=sys.stderr); sys.exit(1)", "job.py ended with 1: new"),
-        ("sys.exit(4)", "job.py ended with 4: it said nothing"),
-        ("print(os.environ['STEWARD_ADMIN_TOKEN'], file=sys.stderr); sys.exit(5)", "job.py ended with 5: ***"),
-    ],
-)
-def test_a_job_that_fails_says_why_and_no_secret(tmp_path: Path, text: str, words: str) -> None:
-    """An error of its own with a remedy, or else its last lines."""
-    with pytest.raises(JobFailed) as caught:
-        run_job(a_script(tmp_path, text), [], os.environ | {"STEWARD_ADMIN_TOKEN": TOKEN}, lambda _: None)
-
-    assert str(caught.value) == words
-
-
-def runs(process: psutil.Process) -> bool:
-    """Whether it is there, and not only waits for somebody to take note of its end."""
-    try:
-        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
-
-
-def test_a_job_ends_when_the_command_does(tmp_path: Path) -> None:
-    """An interruption leaves nothing running, not even what the job started."""
-    script = a_script(
-        tmp_path,
-        "import subprocess\n"
-        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
-        "words = f'{os.getpid()} {child.pid}'\n"
-        'print(\'{"steward":"job","words":"\' + words + \'","progress":true}\', file=sys.stderr, flush=True)\n'
-        "time.sleep(600)",
-    )
-    processes: list[psutil.Process] = []
-
-    def interrupted(words: str) -> None:
-        processes.extend(psutil.Process(int(word)) for word in words.split())
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_job(script, [], os.environ, interrupted)
-
-    assert len(processes) == 2
-    deadline = time.monotonic() + 20
-    while any(runs(process) for process in processes):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def test_secrets_go_by_the_environment_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The job gets addresses and token there, and nothing that another shell left."""
-    monkeypatch.setenv("STEWARD_ADMIN_CA_FILE", "/of/another/cluster")
-    monkeypatch.setenv("STEWARD_ADMIN_TOKEN", "of-another-cluster")
-    file = tmp_path / "token"
-    file.write_text(f"{TOKEN}\n", encoding="utf-8")
-    target = Target(urls=("https://a:1", "https://b:1"), token_file=file, policy=Policy())
-
-    given = settings_of(target).in_environment(os.environ)
-
-    assert {name: value for name, value in given.items() if name.startswith("STEWARD_ADMIN")} == {
-        "STEWARD_ADMIN_URLS": "https://a:1,https://b:1",
-        "STEWARD_ADMIN_TOKEN": TOKEN,
-    }
-
-
-@pytest.mark.parametrize(
-    ("variable", "content", "token"),
-    [("", None, None), ("from-the-variable", None, "from-the-variable"), ("x", "from-the-file \n", "from-the-file")],
-)
-def test_where_the_token_comes_from(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, content: str | None, token: str | None
-) -> None:
-    """The file goes before the variable; none is fine too."""
-    monkeypatch.setenv("STEWARD_ADMIN_TOKEN", variable)
-    file = None
-    if content is not None:
-        file = tmp_path / "token"
-        file.write_text(content, encoding="utf-8")
-
-    settings = settings_of(Target(urls=("https://a:1",), token_file=file, policy=Policy()))
-
-    assert (settings.token and settings.token.get_secret_value()) == token
-
-
-def test_how_the_cluster_is_reached_is_as_the_options_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A certificate's place holds for whoever runs elsewhere; limits are those of the cluster where it is named."""
-    monkeypatch.chdir(tmp_path)
-    policy = Policy.model_validate({"clusters": {"west": {"admin": {"read_attempts": 7}}}})
-    usual = Target(urls=("http://a:1",), policy=policy)
-    named = Target(
-        urls=("http://a:1",), policy=policy, cluster="west", ca_file=Path("ca.pem"), allow_unencrypted_token=True
-    )
-
-    first, second = settings_of(usual), settings_of(named)
-
-    assert (first.ca_file, second.ca_file) == (None, str(tmp_path / "ca.pem"))
-    assert (first.allow_unencrypted_token, second.allow_unencrypted_token) == (False, True)
-    assert (first.limits.read_attempts, second.limits.read_attempts) == (3, 7)
-
-
-def test_an_empty_token_file_is_told(tmp_path: Path) -> None:
-    """It would let nobody in."""
-    file = tmp_path / "token"
-    file.touch()
-
-    with pytest.raises(ConfigurationError, match="the admin token is empty"):
-        settings_of(Target(urls=("http://a:1",), token_file=file, policy=Policy()))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--admin-url", "http://127.0.0.1:1"], "no connection: refused"),
-        (["--admin-url", "URL"], "give a superuser's token by --token-file"),
-    ],
-)
-def test_who_does_not_let_us_in_is_told(steward: Steward, arguments: list[str], words: str) -> None:
-    """No such address, or no token: one line after what was tried."""
-    with running_simulator(ClusterSpec(brokers=1), token=TOKEN) as cluster:
-        ended = steward("checkup", *(each.replace("URL", cluster.admin_urls[0]) for each in arguments))
-
-    assert (ended.code, ended.out) == (2, "")
-    assert ended.err.splitlines()[0].endswith("who is there")
-    assert ended.err.splitlines()[1].startswith("error: GET /admin/v2/brokers/configuration/runtime at 127.0.0.1:")
-    assert words in ended.err
-
-
-def urls_of(cluster: Simulator) -> list[str]:
-    """Its addresses as options."""
-    return [word for url in cluster.admin_urls for word in ("--admin-url", url)]
 
 
 @pytest.fixture
@@ -235,18 +59,6 @@ def temporary(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     return folder
-
-
-@pytest.fixture
-def job(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Has a script in place of the Spark job, which notes its arguments and variables and names a snapshot."""
-    made = written(tmp_path / "made", **skewed())
-    variables = "{name: os.environ.get(name) for name in ('PYSPARK_SUBMIT_ARGS', 'STEWARD_ADMIN_URLS')}"
-    text = f"import json; json.dump([sys.argv[1:], {variables}], open(r'{tmp_path}/noted', 'w')); print(r'{made}')"
-    a_script(tmp_path, text, "observe.py")
-    monkeypatch.setenv("STEWARD_SPARK_APPS", str(tmp_path))
-    monkeypatch.setenv("JAVA_HOME", "/made/up")
-    return tmp_path / "noted"
 
 
 def test_looking_takes_neither_java_nor_a_process_of_its_own(
@@ -396,77 +208,6 @@ def test_a_folder_that_cannot_be_written_to_is_told(steward: Steward, tmp_path: 
     assert "Traceback" not in ended.err
 
 
-@pytest.mark.parametrize("command", ["checkup", "plan"])
-def test_a_spark_looks_where_its_master_is_named(steward: Steward, job: Path, tmp_path: Path, command: str) -> None:
-    """The cluster goes by its own name, the policy as JSON, the master to Spark, the token not among the arguments."""
-    (tmp_path / "token").write_text(TOKEN, encoding="utf-8")
-    (tmp_path / "policy").write_text("clusters: {west: {admin: {read_attempts: 7}}}", encoding="utf-8")
-    given = ["--token-file", tmp_path / "token", "--policy", tmp_path / "policy", "--keep", tmp_path / "out"]
-    with running_simulator(ClusterSpec(brokers=1, cluster="west"), token=TOKEN) as cluster:
-        ended = steward(command, *urls_of(cluster), *given, "--master", "spark://a b:7077")
-        asked = cluster.requests.all()
-
-    arguments, variables = json.loads(job.read_text(encoding="utf-8"))
-    options = dict(zip(arguments[::2], arguments[1::2], strict=True))
-    policy = Policy.model_validate_json(options.pop("--policy-json"))
-    taken_at = datetime.fromisoformat(options.pop("--taken-at"))
-    assert options == {"--cluster": "west", "--out": str(tmp_path / "out")}
-    assert (policy.admin.read_attempts, policy.clusters) == (7, {})
-    assert taken_at.microsecond == 0
-    assert abs(datetime.now(UTC) - taken_at) < timedelta(minutes=5)
-    assert variables == {
-        "PYSPARK_SUBMIT_ARGS": "--master 'spark://a b:7077' pyspark-shell",
-        "STEWARD_ADMIN_URLS": cluster.admin_urls[0],
-    }
-    assert TOKEN not in job.read_text(encoding="utf-8")
-    assert len(asked) == 1, "this process asked more than who is there"
-    assert ended.err.splitlines()[1:] == [
-        "collecting from the brokers of west",
-        f"the snapshot is kept at {tmp_path / 'made'}",
-    ]
-    assert ended.code == {"checkup": 1, "plan": 0}[command]
-    assert "Even out 16 transaction coordinators" in ended.out
-
-
-@pytest.mark.parametrize(("missing", "words"), [("java", "version 17"), ("jobs", "set STEWARD_SPARK_APPS")])
-def test_what_spark_needs_is_asked_for_before_the_cluster_is(
-    steward: Steward, job: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, missing: str, words: str
-) -> None:
-    """Who named a master is told in one line what is missing here."""
-    if missing == "java":
-        monkeypatch.delenv("JAVA_HOME")
-        monkeypatch.setenv("PATH", str(tmp_path))
-    else:
-        monkeypatch.setenv("STEWARD_SPARK_APPS", str(tmp_path / "nowhere"))
-
-    ended = steward("checkup", "--admin-url", "http://127.0.0.1:1", "--master", "local[1]")
-
-    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert words in ended.err
-
-
-def test_a_name_that_can_be_no_folder_is_refused() -> None:
-    """Before anything is collected."""
-    with running_simulator(ClusterSpec(brokers=1)) as cluster:
-        target = Target(urls=cluster.admin_urls, cluster="../up", policy=Policy())
-        with pytest.raises(ConfigurationError, match="--cluster"):
-            look(target, Path("nowhere"), lambda _: None)
-
-
-def test_jobs_that_are_not_there_are_told(tmp_path: Path) -> None:
-    """With the variable to set; a checkout has them."""
-    assert spark_apps({}) == project_files() / "spark_apps"
-    with pytest.raises(ConfigurationError, match=r"has no observe.py: set STEWARD_SPARK_APPS"):
-        spark_apps({"STEWARD_SPARK_APPS": str(tmp_path)})
-
-
-def test_a_machine_without_java_is_told(tmp_path: Path) -> None:
-    """In a sentence, not in Spark's words; JAVA_HOME will do."""
-    need_java({"JAVA_HOME": "/made/up"})
-    with pytest.raises(ConfigurationError, match="version 17"):
-        need_java({"PATH": str(tmp_path)})
-
-
 def test_a_check_without_a_page_has_none() -> None:
     """Whatever is asked for."""
     assert page_of("no-such-check") is None
@@ -489,16 +230,6 @@ def test_progress_goes_to_standard_error(
     assert said.out == ""
     assert ("\x1b[?25l" in said.err) is terminal
     assert (said.err == "asking\\x1b[2J\n") is not terminal
-
-
-def test_keeping_a_snapshot_needs_a_folder(steward: Steward, tmp_path: Path) -> None:
-    """A file in its place is told before anything is asked."""
-    (tmp_path / "file").touch()
-
-    ended = steward("checkup", "--admin-url", "http://127.0.0.1:1", "--keep", tmp_path / "file" / "below")
-
-    assert ended.code == 2
-    assert "this folder cannot be made" in ended.err
 
 
 def test_the_module_can_be_run() -> None:

@@ -1,0 +1,277 @@
+"""Hostile text, things of the project that hold it everywhere, and outlets that show them."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from rich.console import Console
+
+from pulsar_steward.cli.output import print_lines
+from pulsar_steward.errors import AdminError, ConfigurationError, LedgerTampered, PolicyError, ServerError
+from pulsar_steward.ledger.rows import Decision, Outcome, Proof, RecordedAnswer, StepOutcome
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.loss import Loss, TopicLoss
+from pulsar_steward.model.plan import ROLLBACK, Placement
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
+from pulsar_steward.model.step import ChangeSetting, GuardResult
+from pulsar_steward.orchestration.batches import BatchRef
+from pulsar_steward.planners.from_snapshot import planning_facts_of
+from pulsar_steward.planners.moves import Moves
+from pulsar_steward.planners.registry import make_plan
+from pulsar_steward.policy.schema import Policy
+from pulsar_steward.report import approval
+from pulsar_steward.report.checkup import terminal
+from pulsar_steward.report.checkup.compose import checkup_of
+from pulsar_steward.report.checkup.html import as_html
+from pulsar_steward.report.checkup.plan_text import plan_lines
+from pulsar_steward.report.outcome import BatchStory, story
+from pulsar_steward.snapshots.read import open_snapshot
+from tests.builders import NOW, a_batch, a_move, a_plan, a_step
+from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, written
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from pulsar_steward.model.plan import Batch, Plan
+    from pulsar_steward.report.checkup.document import Checkup
+
+SPELLED = {
+    # characters that turn the order of letters round
+    "\u200e": r"\u200e",
+    "\u200f": r"\u200f",
+    "\u061c": r"\u061c",
+    "\u202a": r"\u202a",
+    "\u202b": r"\u202b",
+    "\u202c": r"\u202c",
+    "\u202d": r"\u202d",
+    "\u202e": r"\u202e",
+    "\u2066": r"\u2066",
+    "\u2067": r"\u2067",
+    "\u2068": r"\u2068",
+    "\u2069": r"\u2069",
+    # characters without any width
+    "\u200b": r"\u200b",
+    "\u200c": r"\u200c",
+    "\u200d": r"\u200d",
+    "\u2060": r"\u2060",
+    "\u2064": r"\u2064",
+    "\ufeff": r"\ufeff",
+    "\u00ad": r"\xad",
+    "\u180e": r"\u180e",
+    "\u034f": r"\u034f",
+    "\U000e0061": r"\U000e0061",
+    # variation selectors
+    "\ufe00": r"\ufe00",
+    "\ufe0f": r"\ufe0f",
+    "\u180b": r"\u180b",
+    "\U000e0100": r"\U000e0100",
+    # what looks like a blank and is none
+    "\u00a0": r"\xa0",
+    "\u1680": r"\u1680",
+    "\u2003": r"\u2003",
+    "\u202f": r"\u202f",
+    "\u205f": r"\u205f",
+    "\u3000": r"\u3000",
+    "\u3164": r"\u3164",
+    "\u115f": r"\u115f",
+    "\uffa0": r"\uffa0",
+    "\u2800": r"\u2800",
+    # controls, and what ends a line
+    "\x01": r"\x01",
+    "\x07": r"\x07",
+    "\x08": r"\x08",
+    "\t": r"\t",
+    "\n": r"\n",
+    "\r": r"\r",
+    "\x0b": r"\x0b",
+    "\x0c": r"\x0c",
+    "\x1b": r"\x1b",
+    "\x1c": r"\x1c",
+    "\x7f": r"\x7f",
+    "\x85": r"\x85",
+    "\x9b": r"\x9b",
+    "\u2028": r"\u2028",
+    "\u2029": r"\u2029",
+    # what nobody assigned, or everybody privately
+    "\ue000": r"\ue000",
+    "\uffff": r"\uffff",
+}
+"""Each character that may not reach a person's eyes, and how it is spelled."""
+
+FORGED = "FORGED"
+HOSTILE = "".join(f"a{each}" for each in SPELLED) + f"\n{FORGED}\u202e\x1b[31m"
+READ = "".join(f"a{each}" for each in SPELLED.values()) + rf"\n{FORGED}\u202e\x1b[31m"
+"""A name of all of them, which also forges a line of its own and colours it; and how it is read."""
+
+SCRIPTS = "Grüße-注文-заказ-注文-سفارش-הזמנה-ऑर्डर-주문-cafe\u0301-a\u0327-🚚"
+"""Letters of many scripts, marks above and below letters among them: they stay as they are."""
+
+
+def unseen(text: str, *, lines: bool = False) -> set[str]:
+    """The characters of a text that should have been spelled out; line breaks are its own where it has `lines`."""
+    return {each for each in text if each in SPELLED and not (lines and each == "\n")}
+
+
+def namespace(name: str) -> str:
+    """A namespace of a name, which a slash would divide."""
+    return f"shop/{name.replace('/', ':')}"
+
+
+def a_change(name: str) -> ChangeSetting:
+    """A quota of a namespace of this name, which evicts."""
+    quota = BacklogQuota(limit_bytes=1000, policy=QuotaPolicy.EVICT)
+    return ChangeSetting(namespace=namespace(name), name=SettingName.SIZE_QUOTA, before=None, after=quota)
+
+
+def a_batch_of(name: str) -> Batch:
+    """A batch in which everything that comes from outside has this name."""
+    move = a_step(
+        a_move(namespace=namespace(name), bundle=name, source=name, target=f"{name}:2"),
+        step_id="b1.s01",
+        why=name,
+        effect=name,
+        undo_note=name,
+        guards=(GuardResult(guard="owner", passed=False, reason=name),),
+    )
+    quota = a_step(
+        a_change(name),
+        step_id="b1.s02",
+        why=name,
+        effect=name,
+        undo_note=name,
+        loss=Loss(topics=(TopicLoss(topic=name, messages=1, bytes=1),), more=1, messages=2, bytes=2),
+        after=("b1.s01",),
+    )
+    return a_batch(
+        move,
+        quota,
+        title=name,
+        unit=name,
+        findings=(Finding(check_id="tc-skew", severity=Severity.WARNING, subject=name, evidence=name, figures={}),),
+        before=(Placement(name, 1),),
+        after=(Placement(name, 2),),
+    )
+
+
+def a_plan_of(name: str) -> Plan:
+    """A plan of that batch, of a cluster of this name."""
+    return a_plan(a_batch_of(name), cluster=name, snapshot_id=name, notes=(name, f"{name}: not taken back"))
+
+
+def an_answer_of(name: str) -> RecordedAnswer:
+    """An approval by somebody of this name, with the same as a comment."""
+    return RecordedAnswer(
+        answer_id=1,
+        plan_id="p1",
+        batch_id="b1",
+        run=name,
+        decision=Decision.APPROVED,
+        answered_by=name,
+        answered_at=NOW,
+        reason=name,
+        comment=name,
+        step_ids=("b1.s01",),
+    )
+
+
+def a_story_of(name: str) -> BatchStory:
+    """What came of that batch."""
+    plan = a_plan_of(name)
+    return BatchStory(
+        plan=plan,
+        batch=plan.batches[0],
+        answer=an_answer_of(name),
+        outcomes=tuple(
+            StepOutcome(
+                plan_id="p1",
+                batch_id="b1",
+                step_id=step.step_id,
+                intent_id=None,
+                run=name,
+                at=NOW,
+                outcome=Outcome.DONE if number else Outcome.FAILED,
+                reason=name,
+                proof={},
+            )
+            for number, step in enumerate(plan.batches[0].steps)
+        ),
+        proof=Proof(
+            plan_id="p1",
+            batch_id="b1",
+            run=name,
+            at=NOW,
+            proved=False,
+            reason=name,
+            shown={"placement": {name: {name: 1}}},
+        ),
+    )
+
+
+def a_checkup_of(name: str, folder: Path) -> Checkup:
+    """A check-up in which cluster, brokers, namespaces, topics, findings and reasons have this name."""
+    snapshot = open_snapshot(
+        written(
+            folder,
+            snapshot=meta(
+                cluster=name,
+                pulsar_cluster=name,
+                pulsar_version=name,
+                unread_brokers=[f"{name}:1"],
+                unread_namespaces=[f"shop/{name}"],
+            ),
+            brokers=[
+                {"broker": f"{name}:0", "read": True, "leader": True, "topics": 3, "read_milliseconds": 3},
+                {"broker": f"{name}:1", "read": False, "leader": False, "failure": name, "read_milliseconds": 3},
+            ],
+            bundles=[{"namespace": f"shop/{name}", "bundle": name, "owner_known": True, "topics": 900}],
+            namespaces=[{"namespace": f"shop/{name}", "bundles": 1, "boundaries": []}],
+            topics=[{"topic": f"persistent://shop/{name}", "namespace": f"shop/{name}", "backlog_bytes": 9}],
+            transaction_coordinators=[],
+            findings=[a_finding(subject=name, evidence=name)],
+            verdicts=[a_verdict("tc-skew", "found", name), a_verdict("bundle-topic-skew", "unknown", f"`{name}`")],
+        )
+    )
+    return checkup_of(snapshot, make_plan(planning_facts_of(snapshot, Policy(), Moves())), Policy())
+
+
+def printed(lines: Iterable[Any]) -> str:
+    """What a terminal gets, with Rich's own colours taken away."""
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, highlight=False)
+    with console.capture() as capture:
+        print_lines(lines, console)
+    return re.sub(r"\x1b\[[0-9;]*m", "", capture.get())
+
+
+MANY_LINES: dict[str, Callable[[str, Path], str]] = {
+    "the approval": lambda name, _: approval.body(a_plan_of(name), a_batch_of(name), Policy()),
+    "the second person's approval": lambda name, _: approval.body(
+        a_plan_of(name), a_batch_of(name), Policy(), first=an_answer_of(name)
+    ),
+    "the approval of a way back": lambda name, _: approval.body(
+        a_plan_of(name), msgspec.structs.replace(a_batch_of(name), kind=ROLLBACK), Policy()
+    ),
+    "the run's report": lambda name, _: story([a_story_of(name)]),
+    "a check-up in a terminal": lambda name, folder: printed(terminal.lines(a_checkup_of(name, folder), 80)),
+    "a plan in a terminal": lambda name, _: printed(plan_lines(a_plan_of(name), (name,), 80)),
+    "a check-up's page": lambda name, folder: as_html(a_checkup_of(name, folder)),
+}
+ONE_LINE: dict[str, Callable[[str], str]] = {
+    "the approval's subject": lambda name: approval.subject(a_plan_of(name), a_batch_of(name)),
+    "a row of Airflow's lists": lambda name: BatchRef.of(a_plan_of(name), a_batch_of(name)).label,
+    "a tick's label": lambda name: "".join(approval.labels(a_batch_of(name)).values()),
+    "why a run failed": lambda name: "; ".join(a_story_of(name).troubles),
+    "a call that failed": lambda name: str(AdminError("GET", name, name, name)),
+    "a call that was answered 500": lambda name: str(ServerError("GET", name, name, name, 500)),
+    "an error of a policy": lambda name: str(PolicyError(name, name)),
+    "an error of a setting": lambda name: str(ConfigurationError(f"there is no connection {name}")),
+    "an error of the ledger": lambda name: str(LedgerTampered(name)),
+}
+
+
+def broken(*_: object, **__: object) -> int:
+    """Fails as a library may that quotes names."""
+    raise KeyError("x") from ValueError(HOSTILE)

@@ -1,0 +1,270 @@
+"""Outside text in Airflow: questions and outcomes hold nothing hidden, and answers of any size or shape are bounded."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+from lab.simulator import running_simulator
+from pulsar_steward.ledger.read import LedgerReader
+from pulsar_steward.ledger.rows import Answer, Decision, Outcome, RecordedAnswer
+from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.ledger.write import LedgerWriter
+from pulsar_steward.orchestration import batch_tasks, batches, remediating
+from pulsar_steward.orchestration.approval import ApproveBatch
+from pulsar_steward.orchestration.approval_response import APPROVE, REJECT, Question, interpret
+from pulsar_steward.orchestration.batches import BatchRef
+from pulsar_steward.policy.approval import ApprovalPolicy
+from tests.apply.worksite import SKEWED, Worksite
+from tests.attacks.hostile import HOSTILE, READ, a_story_of, unseen
+from tests.builders import CLUSTER, NOW, a_batch, a_plan, a_step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pulsar_steward.model.plan import Plan
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> Iterator[Worksite]:
+    """Three made-up brokers and a ledger behind connections of Airflow's; only alice may answer."""
+    assert variables == {}
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    (tmp_path / "policy.yaml").write_text("approval: {assigned_users: [alice]}", encoding="utf-8")
+    with running_simulator(SKEWED) as simulator:
+        admin = {"conn_type": "http", "extra": {"urls": simulator.admin_urls}}
+        monkeypatch.setenv(f"AIRFLOW_CONN_PULSAR_ADMIN_{CLUSTER.upper()}", json.dumps(admin))
+        monkeypatch.setenv("AIRFLOW_CONN_STEWARD_LEDGER", json.dumps({"conn_type": "sqlite", "extra": {"url": url}}))
+        monkeypatch.setenv("STEWARD_HOME", str(tmp_path))
+        engine = open_ledger(url)
+        yield Worksite(simulator, engine)
+        engine.dispose()
+
+
+def a_recorded_plan(site: Worksite) -> Plan:
+    """A plan of a move whose title, effect and way back are hostile."""
+    step = a_step(site.move(0), effect=HOSTILE, undo_note=HOSTILE)
+    plan = a_plan(a_batch(step, title=HOSTILE), taken_at=site.clock(), notes=(HOSTILE,))
+    return site.record(plan)
+
+
+def a_context() -> Any:
+    """What Airflow hands a task, as far as ours look at it."""
+    instance = SimpleNamespace(dag_id="dag", run_id="run", map_index=0)
+    return {"ti": instance, "dag_run": SimpleNamespace(triggering_user_name=None)}
+
+
+def an_approval_of(plan: Plan) -> ApproveBatch:
+    """The task that asks about the plan's only batch."""
+    return ApproveBatch(task_id="approve", batch=msgspec.to_builtins(BatchRef.of(plan, plan.batches[0])))
+
+
+def test_a_question_in_airflow_holds_nothing_hidden(site: Worksite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither its headline, nor its text, nor the labels of its ticks."""
+    monkeypatch.setattr(HITLOperator, "execute", lambda *_: None)
+    task = an_approval_of(a_recorded_plan(site))
+    task.execute(a_context())
+
+    for words in (task.subject, task.body or "", json.dumps(task.serialized_params, ensure_ascii=False)):
+        assert unseen(words, lines=True) == set()
+    assert READ in task.subject
+
+
+def test_what_an_answer_came_to_holds_nothing_hidden(site: Worksite) -> None:
+    """The task returns it, and Airflow's pages show what tasks return."""
+    event = {
+        "chosen_options": [APPROVE],
+        "params_input": {"steps": ["b1.s01"], "comment": HOSTILE},
+        "responded_at": datetime.now(UTC),
+        "responded_by_user": {"id": "7", "name": HOSTILE},
+    }
+    told = an_approval_of(a_recorded_plan(site)).execute_complete(a_context(), event)
+
+    assert told["decision"] == "malformed"
+    assert told["reason"].startswith(f"{READ} may not answer")
+
+
+def test_a_dry_run_has_no_line_but_its_own(site: Worksite) -> None:
+    """Its text is printed into the log, and kept."""
+    plan = a_recorded_plan(site)
+    text = remediating.dry_run([remediating.RemediateParams(cluster=CLUSTER, plan_id=plan.plan_id)], "dag/run")
+
+    assert unseen(text, lines=True) == set()
+    assert text.count("\n") == 5
+    assert text.count(READ) == 3
+
+
+def test_a_dry_run_of_nothing_says_why_in_one_line(site: Worksite) -> None:
+    """Notes name bundles and what keeps them."""
+    plan = msgspec.structs.replace(a_plan(notes=(HOSTILE, HOSTILE)), batches=(), taken_at=site.clock())
+    site.writes.record_plan(plan, site.clock())
+    text = remediating.dry_run([remediating.RemediateParams(cluster=CLUSTER, plan_id=plan.plan_id)], "dag/run")
+
+    assert text.endswith(f"changes nothing: {READ}; {READ}")
+
+
+@pytest.mark.parametrize("outcome", [Outcome.DONE, Outcome.FAILED])
+def test_what_a_task_of_a_batch_says_holds_nothing_hidden(monkeypatch: pytest.MonkeyPatch, outcome: Outcome) -> None:
+    """Whether it ends well, is skipped, or fails: brokers' reasons are in it."""
+    told = a_story_of(HOSTILE)
+    outcomes = tuple(msgspec.structs.replace(each, outcome=outcome) for each in told.outcomes)
+    proof = msgspec.structs.replace(told.proof, proved=outcome is Outcome.DONE) if told.proof else None
+    monkeypatch.setattr(batch_tasks, "_named_run", lambda _: "dag/run/0")
+    monkeypatch.setattr(batches, "apply_batch", lambda *_: outcomes)
+    monkeypatch.setattr(batches, "verify_batch", lambda *_: proof)
+    monkeypatch.setattr(batches, "was_approved", lambda *_: True)
+    ref = msgspec.to_builtins(BatchRef.of(told.plan, told.batch))
+
+    for task in (batch_tasks._apply, batch_tasks._verify):
+        try:
+            said = str(task.function(ref))
+        except AirflowFailException as error:
+            said = str(error)
+        assert READ.replace("\\", "\\\\") in said or READ in said
+        assert unseen(said) == set()
+
+
+IDS = ("b1.s01", "b1.s02")
+ASKED = Question(plan=a_plan(a_batch(*(a_step(step_id=each) for each in IDS))), batch_id="b1", run="dag/run/0")
+LONG = "x" * 5000
+
+
+def deep() -> list[Any]:
+    """A list in a list in a list, a hundred thousand times."""
+    made: list[Any] = []
+    for _ in range(100_000):
+        made = [made]
+    return made
+
+
+def answered(option: str = APPROVE, *, name: str = "alice", **form: Any) -> Answer:
+    """What an answer by a person comes to, with these fields of the form."""
+    event = {
+        "chosen_options": [option],
+        "params_input": {"steps": list(IDS), "comment": "", **form},
+        "responded_at": NOW,
+        "responded_by_user": {"id": "7", "name": name},
+    }
+    return interpret(event, ASKED, ApprovalPolicy(), NOW)
+
+
+def recorded(answer: Answer, folder: Path) -> RecordedAnswer:
+    """The same as the ledger gives it back."""
+    engine = open_ledger(f"sqlite:///{folder / 'answers.db'}")
+    writer = LedgerWriter(engine)
+    writer.record_plan(ASKED.plan, NOW)
+    writer.record_answer(answer)
+    (read,) = LedgerReader(engine).answers(ASKED.plan.plan_id, "b1")
+    engine.dispose()
+    return read
+
+
+@pytest.mark.parametrize("comment", [LONG, "\n" * 3 + LONG, "x" * 1_000_000, "\0" + LONG])
+def test_a_comment_without_end_is_cut_and_the_answer_says_so(comment: str) -> None:
+    """A no stays one; a yes beside more than anybody will read is none."""
+    no, yes = answered(REJECT, comment=comment), answered(comment=comment)
+
+    assert (no.decision, yes.decision, yes.step_ids, yes.digest) == (Decision.REJECTED, Decision.MALFORMED, (), None)
+    for answer in (no, yes):
+        assert len(answer.comment) < 4100
+        assert answer.comment.endswith("…")
+        assert f"{len(comment.strip()):,} characters, of which 4,000 are kept" in answer.reason
+
+
+def test_a_comment_that_just_fits_is_kept_whole() -> None:
+    """Without the blanks around it."""
+    answer = answered(comment=f" {'x' * 4000}\n")
+
+    assert (answer.decision, answer.comment) == (Decision.APPROVED, "x" * 4000)
+
+
+@pytest.mark.parametrize("option", [APPROVE, REJECT])
+@pytest.mark.parametrize(
+    ("comment", "kept"),
+    [
+        ("a\0b", r"a\x00b"),
+        (f"a{chr(0xD800)}b", r"a\ud800b"),
+        ("two\nlines \u202e\x1b[31m", "two\nlines \u202e\x1b[31m"),
+    ],
+)
+def test_no_comment_keeps_an_answer_out_of_the_ledger(option: str, comment: str, kept: str, tmp_path: Path) -> None:
+    """What no database takes is spelled out where it enters; all else is kept as it was said."""
+    answer = recorded(answered(option, comment=comment), tmp_path)
+
+    assert answer.decision is (Decision.APPROVED if option == APPROVE else Decision.REJECTED)
+    assert answer.comment == kept
+
+
+@pytest.mark.parametrize("comment", [7, ["x"], {"a": LONG}, True])
+def test_a_no_is_a_no_whatever_stands_in_the_comment(comment: object) -> None:
+    """A yes with something else than a text is none; what was there is told, shortly."""
+    no, yes = answered(REJECT, comment=comment), answered(comment=comment)
+
+    assert (no.decision, yes.decision) == (Decision.REJECTED, Decision.MALFORMED)
+    assert "the comment is not a text but" in no.reason
+    assert len(no.reason) < 400
+
+
+@pytest.mark.parametrize("name", ["x" * 201, "a\0b", f"a{chr(0xD800)}b"])
+def test_nobody_approves_by_a_name_that_cannot_be_kept(name: str, tmp_path: Path) -> None:
+    """Two such people might be recorded as one; anybody may say no."""
+    no = recorded(answered(REJECT, name=name), tmp_path)
+
+    assert answered(name=name).decision is Decision.MALFORMED
+    assert no.decision is Decision.REJECTED
+    assert no.answered_by is not None
+    assert len(no.answered_by) <= 200
+
+
+@pytest.mark.parametrize(
+    "ticks",
+    [
+        pytest.param(["b1.s01"] * 1_000_000, id="a million"),
+        pytest.param([*IDS, "b1.s01"], id="more than there are"),
+        pytest.param(["x" * 1_000_000], id="a million letters"),
+        pytest.param("x" * 1_000_000, id="a text"),
+        pytest.param([["b1.s01"] * 1000] * 2, id="lists"),
+        pytest.param([{str(number): LONG for number in range(1000)}], id="objects"),
+        pytest.param({str(number): LONG for number in range(1000)}, id="an object"),
+        pytest.param([10**5000], id="a number of 5,000 digits"),
+        pytest.param([chr(0xD800), "\0\n\u202e"], id="no characters"),
+        pytest.param(deep(), id="depths"),
+        pytest.param([deep()], id="depths below"),
+    ],
+)
+def test_ticks_without_end_are_no_approval_and_their_reason_is_short(ticks: object, tmp_path: Path) -> None:
+    """Nor do they take long, or stay out of the ledger."""
+    answer = answered(steps=ticks)
+
+    assert (answer.decision, answer.step_ids, answer.digest) == (Decision.MALFORMED, (), None)
+    assert "not a list of steps of this batch" in answer.reason
+    assert len(answer.reason) < 400
+    assert recorded(answer, tmp_path).reason == answer.reason
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"error": LONG},
+        {"error": [LONG] * 1000},
+        {"error": deep()},
+        {"chosen_options": [LONG] * 1000, "responded_at": NOW, "responded_by_user": {"id": "7", "name": "alice"}},
+        {"chosen_options": LONG, "responded_at": NOW, "responded_by_user": {"id": "7", "name": "alice"}},
+        {"chosen_options": [deep()], "responded_at": LONG, "responded_by_user": deep()},
+    ],
+    ids=["error", "errors", "a deep error", "options", "no options", "depths"],
+)
+def test_whatever_cannot_be_understood_is_told_in_a_few_words(event: dict[str, Any]) -> None:
+    """And permits nothing."""
+    answer = interpret(event, ASKED, ApprovalPolicy(), NOW)
+
+    assert answer.decision in {Decision.MALFORMED, Decision.NO_ANSWER}
+    assert len(answer.reason) < 400

@@ -1,0 +1,240 @@
+"""Outside text in a terminal: neither a report nor a command lets a name steer it or forge a line."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from pulsar_steward.cli import main
+from pulsar_steward.cli.output import progress
+from pulsar_steward.ledger.rows import Answer, Decision
+from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.ledger.write import LedgerWriter
+from tests.attacks.hostile import FORGED, HOSTILE, MANY_LINES, READ, a_plan_of, broken, unseen
+from tests.builders import NOW
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+RICH = [
+    "[red]x[/red]",
+    "[link=https://evil.example]x[/link]",
+    "[/]",
+    "[bold",
+    ":smiley:",
+    "\\[red]",
+    "[@click=app.quit]x[/]",
+    "https://evil.example",
+]
+ESCAPES = [
+    "\x1b[2J",
+    "\x1b]8;;https://evil.example\x07x\x1b]8;;\x07",
+    "\x1b]0;title\x07",
+    "\x9b31m",
+    "\x90q\x9c",
+    "\x1bc",
+    "\r\x1b[K",
+]
+IN_A_TERMINAL = [name for name in MANY_LINES if "terminal" in name]
+
+
+@pytest.mark.parametrize("outlet", IN_A_TERMINAL)
+@pytest.mark.parametrize("name", RICH)
+def test_no_name_becomes_markup_in_a_terminal(outlet: str, name: str, tmp_path: Path) -> None:
+    """Rich knows tags, links and names of pictures: of a name it shows the letters."""
+    assert name in MANY_LINES[outlet](name, tmp_path / "s")
+
+
+@pytest.mark.parametrize("outlet", IN_A_TERMINAL)
+@pytest.mark.parametrize("name", ESCAPES)
+def test_no_name_steers_a_terminal(outlet: str, name: str, tmp_path: Path) -> None:
+    """Nothing but Rich's own colours reaches it."""
+    assert re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", MANY_LINES[outlet](name, tmp_path / "s")) is None
+
+
+def test_progress_of_a_job_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """What a job tells is read from its log."""
+    with progress() as say:
+        say(HOSTILE)
+
+    assert capsys.readouterr().err == f"{READ}\n"
+
+
+class Ledger:
+    """A ledger whose every name is hostile."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.url = f"sqlite:///{folder / 'ledger.db'}"
+        self.engine = open_ledger(self.url)
+        writer = LedgerWriter(self.engine)
+        self.plan = a_plan_of(name)
+        writer.record_plan(self.plan, NOW)
+        writer.record_answer(
+            Answer(
+                plan_id=self.plan.plan_id,
+                batch_id="b1",
+                run=name,
+                decision=Decision.REJECTED,
+                answered_by=name,
+                answered_at=NOW,
+                reason=name,
+                comment=name,
+            )
+        )
+
+
+HOSTILE_FILE = HOSTILE.replace("\uffff", "")[:90]
+
+
+@pytest.fixture(autouse=True)
+def nothing_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody's own settings."""
+    for variable in ("STEWARD_ADMIN_TOKEN", "STEWARD_LEDGER", "FORCE_COLOR"):
+        monkeypatch.delenv(variable, raising=False)
+
+
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """Commands that are given hostile names, or find them."""
+    tmp_path = tmp_path_factory.mktemp("hostile")
+    ledger = Ledger(tmp_path, HOSTILE)
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(yaml.safe_dump({HOSTILE: {HOSTILE: HOSTILE}, "tc_skew": {HOSTILE: 1}}), encoding="utf-8")
+    good = tmp_path / "good.yaml"
+    good.write_text(yaml.safe_dump({"brokers": {"draining": [HOSTILE]}}), encoding="utf-8")
+    broken = tmp_path / "broken.yaml"
+    broken.write_text(f"a: 'b{chr(10)}c: \u202e\x1b[31m", encoding="utf-8")
+    named = tmp_path / f"{HOSTILE_FILE}.yaml"
+    named.write_text("tc_skew: {}", encoding="utf-8")
+    return {
+        "an unknown command": [HOSTILE],
+        "an unknown option": ["checkup", f"--{HOSTILE}"],
+        "an unknown check": ["explain", HOSTILE],
+        "an unknown plan": ["show", HOSTILE, "--ledger", ledger.url],
+        "a plan": ["show", ledger.plan.plan_id, "--ledger", ledger.url],
+        "a halt": ["halt", HOSTILE, "--reason", HOSTILE, "--ledger", ledger.url],
+        "a ledger that is not there": ["halt", "--ledger", f"sqlite:///{HOSTILE}"],
+        "no ledger at all": ["halt", "--ledger", HOSTILE],
+        "a head": ["ledger", "verify", "--noted", HOSTILE, "--ledger", ledger.url],
+        "an export to no folder": ["ledger", "export", "--output", f"{HOSTILE}/x", "--ledger", ledger.url],
+        "an export": ["ledger", "export", "--ledger", ledger.url],
+        "a policy that is not there": ["checkup", "--policy", HOSTILE],
+        "a policy's keys": ["policy", "check", str(policy)],
+        "a policy's keys on the way": ["checkup", "--snapshot", "x", "--policy", str(policy)],
+        "a policy's values": ["policy", "show", "--policy", str(good)],
+        "no YAML": ["policy", "check", str(broken)],
+        "a policy's file": ["policy", "check", str(named)],
+        "a policy's file, in force": ["policy", "show", "--policy", str(named)],
+        "a cluster's name": ["policy", "show", HOSTILE],
+        "a namespace's name": ["policy", "show", "east", HOSTILE],
+        "an address": ["checkup", "--admin-url", HOSTILE],
+        "a snapshot": ["checkup", "--snapshot", HOSTILE],
+        "a token's file": ["checkup", "--admin-url", "http://127.0.0.1:1", "--token-file", HOSTILE],
+        "a place for a page": ["checkup", "--snapshot", "x", "--html", f"{HOSTILE}/x"],
+    }
+
+
+SPOKEN = [
+    "an unknown command",
+    "an unknown option",
+    "an unknown check",
+    "an unknown plan",
+    "a plan",
+    "a halt",
+    "a ledger that is not there",
+    "no ledger at all",
+    "a head",
+    "an export to no folder",
+    "an export",
+    "a policy that is not there",
+    "a policy's keys",
+    "a policy's keys on the way",
+    "a policy's values",
+    "no YAML",
+    "a policy's file",
+    "a policy's file, in force",
+    "a cluster's name",
+    "a namespace's name",
+    "an address",
+    "a snapshot",
+    "a token's file",
+    "a place for a page",
+]
+
+
+@pytest.mark.parametrize("command", SPOKEN)
+def test_nothing_that_a_command_says_steers_the_terminal(
+    command: str, commands: dict[str, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither its report nor its errors, and no name makes a line of its own."""
+    code = main.run(commands[command])
+    said = capsys.readouterr()
+
+    assert code in {0, 2}
+    assert said.out + said.err
+    assert unseen(said.out + said.err, lines=True) == set()
+    assert [line for line in (said.out + said.err).splitlines() if line.strip(" -#").startswith(FORGED)] == []
+
+
+def test_the_commands_that_are_tried_are_those_listed(commands: dict[str, list[str]]) -> None:
+    """The list above is what pytest names its tests by."""
+    assert list(commands) == SPOKEN
+
+
+def test_a_defect_is_told_without_steering_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A library's error may quote anything."""
+    monkeypatch.setattr(main, "app", broken)
+
+    assert main.run(["checkup"]) == 2
+    said = capsys.readouterr().err
+    assert f"ValueError: {READ}" in said
+    assert unseen(said, lines=True) == set()
+
+
+def test_a_policy_that_is_shown_is_one_with_the_same_names(
+    commands: dict[str, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is spelled out is read back by YAML as what it was."""
+    assert main.run(commands["a policy's values"]) == 0
+
+    assert yaml.safe_load(capsys.readouterr().out)["brokers"]["draining"] == [HOSTILE]
+
+
+def test_an_export_of_the_ledger_means_the_same(
+    commands: dict[str, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever decodes it gets the very names, so that hashes of rows still fit."""
+    assert main.run(commands["an export"]) == 0
+
+    rows = [json.loads(line)["row"] for line in capsys.readouterr().out.splitlines()]
+    assert [row["comment"] for row in rows if "comment" in row] == [HOSTILE]
+
+
+def test_a_ledger_that_was_tampered_with_says_so_in_lines_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The key of a row that another hand inserted may be anything."""
+    ledger = Ledger(tmp_path, "name")
+    with ledger.engine.begin() as connection:
+        connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
+        connection.exec_driver_sql(
+            "INSERT INTO plans (plan_id, cluster, snapshot_id, created_at, digest, proposal_digest, document)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (HOSTILE, HOSTILE, HOSTILE, "2026-03-01 12:00:00.000000", HOSTILE, HOSTILE, HOSTILE),
+        )
+        connection.exec_driver_sql(
+            "INSERT INTO batches (plan_id, batch_id, position, kind, title, steps) VALUES (?, ?, 0, ?, ?, 1)",
+            (HOSTILE, HOSTILE, HOSTILE, HOSTILE),
+        )
+
+    assert main.run(["ledger", "verify", "--ledger", ledger.url]) == 1
+    said = capsys.readouterr().out
+    assert unseen(said, lines=True) == set()
+    assert [line for line in said.splitlines() if not re.match(r"TAMPERED|head:|- ", line)] == []

@@ -1,0 +1,119 @@
+"""How a command reaches a cluster: addresses, tokens and certificates, and what is refused before anything is asked."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lab.simulator import ClusterSpec, running_simulator
+from pulsar_steward.cli.snapshot import Target, look, settings_of
+from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.policy.schema import Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.unit.cli.conftest import Ended
+
+    Steward = Callable[..., Ended]
+
+TOKEN = "made.up-token_of-a.superuser"
+
+
+def test_secrets_go_by_the_environment_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job gets addresses and token there, and nothing that another shell left."""
+    monkeypatch.setenv("STEWARD_ADMIN_CA_FILE", "/of/another/cluster")
+    monkeypatch.setenv("STEWARD_ADMIN_TOKEN", "of-another-cluster")
+    file = tmp_path / "token"
+    file.write_text(f"{TOKEN}\n", encoding="utf-8")
+    target = Target(urls=("https://a:1", "https://b:1"), token_file=file, policy=Policy())
+
+    given = settings_of(target).in_environment(os.environ)
+
+    assert {name: value for name, value in given.items() if name.startswith("STEWARD_ADMIN")} == {
+        "STEWARD_ADMIN_URLS": "https://a:1,https://b:1",
+        "STEWARD_ADMIN_TOKEN": TOKEN,
+    }
+
+
+@pytest.mark.parametrize(
+    ("variable", "content", "token"),
+    [("", None, None), ("from-the-variable", None, "from-the-variable"), ("x", "from-the-file \n", "from-the-file")],
+)
+def test_where_the_token_comes_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, content: str | None, token: str | None
+) -> None:
+    """The file goes before the variable; none is fine too."""
+    monkeypatch.setenv("STEWARD_ADMIN_TOKEN", variable)
+    file = None
+    if content is not None:
+        file = tmp_path / "token"
+        file.write_text(content, encoding="utf-8")
+
+    settings = settings_of(Target(urls=("https://a:1",), token_file=file, policy=Policy()))
+
+    assert (settings.token and settings.token.get_secret_value()) == token
+
+
+def test_how_the_cluster_is_reached_is_as_the_options_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A certificate's place holds for whoever runs elsewhere; limits are those of the cluster where it is named."""
+    monkeypatch.chdir(tmp_path)
+    policy = Policy.model_validate({"clusters": {"west": {"admin": {"read_attempts": 7}}}})
+    usual = Target(urls=("http://a:1",), policy=policy)
+    named = Target(
+        urls=("http://a:1",), policy=policy, cluster="west", ca_file=Path("ca.pem"), allow_unencrypted_token=True
+    )
+
+    first, second = settings_of(usual), settings_of(named)
+
+    assert (first.ca_file, second.ca_file) == (None, str(tmp_path / "ca.pem"))
+    assert (first.allow_unencrypted_token, second.allow_unencrypted_token) == (False, True)
+    assert (first.limits.read_attempts, second.limits.read_attempts) == (3, 7)
+
+
+def test_an_empty_token_file_is_told(tmp_path: Path) -> None:
+    """It would let nobody in."""
+    file = tmp_path / "token"
+    file.touch()
+
+    with pytest.raises(ConfigurationError, match="the admin token is empty"):
+        settings_of(Target(urls=("http://a:1",), token_file=file, policy=Policy()))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--admin-url", "http://127.0.0.1:1"], "no connection: refused"),
+        (["--admin-url", "URL"], "give a superuser's token by --token-file"),
+    ],
+)
+def test_who_does_not_let_us_in_is_told(steward: Steward, arguments: list[str], words: str) -> None:
+    """No such address, or no token: one line after what was tried."""
+    with running_simulator(ClusterSpec(brokers=1), token=TOKEN) as cluster:
+        ended = steward("checkup", *(each.replace("URL", cluster.admin_urls[0]) for each in arguments))
+
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.splitlines()[0].endswith("who is there")
+    assert ended.err.splitlines()[1].startswith("error: GET /admin/v2/brokers/configuration/runtime at 127.0.0.1:")
+    assert words in ended.err
+
+
+def test_a_name_that_can_be_no_folder_is_refused() -> None:
+    """Before anything is collected."""
+    with running_simulator(ClusterSpec(brokers=1)) as cluster:
+        target = Target(urls=cluster.admin_urls, cluster="../up", policy=Policy())
+        with pytest.raises(ConfigurationError, match="--cluster"):
+            look(target, Path("nowhere"), lambda _: None)
+
+
+def test_keeping_a_snapshot_needs_a_folder(steward: Steward, tmp_path: Path) -> None:
+    """A file in its place is told before anything is asked."""
+    (tmp_path / "file").touch()
+
+    ended = steward("checkup", "--admin-url", "http://127.0.0.1:1", "--keep", tmp_path / "file" / "below")
+
+    assert ended.code == 2
+    assert "this folder cannot be made" in ended.err
