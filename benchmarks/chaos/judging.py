@@ -9,8 +9,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from benchmarks.chaos.ground import NAMESPACES
 from lab.request_log import essence
-from pulsar_steward.apply.changes import kind_of
 from pulsar_steward.apply.execute import MAX_ATTEMPTS
+from pulsar_steward.changes import kind_of
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.ledger.verify import verify_ledger

@@ -18,7 +18,7 @@ from benchmarks.chaos.faults import FORBIDDING, ambush, jump, kill_at, outage, s
 from benchmarks.chaos.judging import Judged, judged
 from lab.bookie import set_read_only
 from lab.postgres import create_database
-from pulsar_steward.apply.changes import kind_of
+from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import LedgerTampered
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.halts import Halt, say

@@ -168,7 +168,7 @@ def test_a_split_that_would_now_cut_elsewhere_is_not_begun(tmp_path: Path) -> No
 def test_the_halves_of_a_fresh_split_count_with_the_clients_of_the_whole(site: Worksite) -> None:
     """Statistics up to a minute old know the whole only: its halves are no bundles without clients."""
     with site.context(RUN) as context:
-        clients = context.look.clients
+        clients = context.reader.clients
         whole = clients(site.brokers[0], "shop/orders", "0x00000000_0xffffffff")
         half = clients(site.brokers[0], "shop/orders", "0x00000000_0x7fffffff")
         elsewhere = clients(site.brokers[0], "shop/returns", "0x00000000_0x7fffffff")

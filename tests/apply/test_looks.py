@@ -10,10 +10,10 @@ import pytest
 
 from lab.simulator import NamespaceSpec, SubscriptionSpec, TopicSpec, running_simulator
 from pulsar_steward.apply import whole_look
-from pulsar_steward.apply.changes.kind import Drifted
 from pulsar_steward.apply.live_facts import LiveFacts
 from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.apply.whole_look import WholeLook
+from pulsar_steward.changes.kind import Drifted
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting

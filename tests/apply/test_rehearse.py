@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from lab.simulator import Answer, Fault
-from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.apply.rehearse import rehearse
 from tests.apply.worksite import quick_policy, said
 from tests.builders import a_step
@@ -20,8 +19,8 @@ SYSTEM = "/admin/v2/namespaces/pulsar/system"
 
 def rehearsed(site: Worksite, plan: Plan) -> list[str]:
     """The lines of a dry run of the plan's only batch, without their margins."""
-    with LiveReader(site.settings) as look:
-        text = rehearse(look, site.ledger, plan, plan.batch("b1"), site.policy, site.clock)
+    with site.context() as context:
+        text = rehearse(context, plan, plan.batch("b1"))
     return [line.strip() for line in text.splitlines()]
 
 

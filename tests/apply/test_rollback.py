@@ -50,7 +50,7 @@ SHORTENED = setting(SettingName.TTL, TimeToLive(seconds=600), TimeToLive(seconds
 def own(site: Worksite, change: ChangeSetting) -> Setting | None:
     """What the brokers say is set there."""
     with site.context() as context:
-        return context.look.own_setting(change)
+        return context.reader.own_setting(change)
 
 
 def somebody_sets(site: Worksite, change: ChangeSetting) -> None:
@@ -300,8 +300,8 @@ def test_a_way_back_can_be_rehearsed(site: Worksite) -> None:
     """The dry run prints its calls, and the cooldown of a bundle that was just moved is no objection."""
     plan = done(site, site.move(0))
     back = back_of(site, plan)
-    with LiveReader(site.settings) as look:
-        text = rehearse(look, site.ledger, back, back.batches[0], site.policy, site.clock)
+    with site.context() as context:
+        text = rehearse(context, back, back.batches[0])
     call = f"PUT /admin/v2/namespaces/pulsar/system/{site.tc_bundles[0]}/unload?destinationBroker={site.brokers[0]}"
     assert call in text
     assert "would be" not in text

@@ -34,7 +34,7 @@ def test_a_token_shows_up_nowhere(tmp_path: Path, caplog: pytest.LogCaptureFixtu
         simulator.faults.add(Fault(Drop(work_done=True), path=f"{site.tc_bundles[1]}/unload"))
         simulator.faults.add(Fault(Answer(403, "no"), path=f"{site.tc_bundles[2]}/unload"))
         with site.context() as context:
-            text = rehearse(context.look, site.ledger, plan, plan.batch("b1"), site.policy, site.clock)
+            text = rehearse(context, plan, plan.batch("b1"))
             text += repr(context)
         outcomes = site.carry_out(plan, listener=events.append)
         with site.context() as context:

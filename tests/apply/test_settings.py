@@ -40,7 +40,7 @@ def setting(name: SettingName, after: Setting | None, before: Setting | None = N
 def own(site: Worksite, change: ChangeSetting) -> Setting | None:
     """What the brokers say is set there."""
     with site.context() as context:
-        return context.look.own_setting(change)
+        return context.reader.own_setting(change)
 
 
 @pytest.mark.parametrize("topic", [None, TOPIC], ids=["namespace", "topic"])

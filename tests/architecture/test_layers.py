@@ -49,7 +49,7 @@ def modules_of(package: str) -> list[str]:
     [
         (("errors", "model", "policy"), {"sqlalchemy", "requests", "pyarrow", "duckdb", "airflow", "pyspark"}),
         (
-            ("planners", "guard", "facts", "snapshots"),
+            ("planners", "guard", "facts", "changes", "snapshots"),
             {"requests", "airflow", "pyspark", "pulsar_steward.admin.writer"},
         ),
         (("collect",), {"airflow", "pyspark", "sqlalchemy", "pulsar_steward.admin.writer"}),

@@ -1,4 +1,4 @@
-"""What was carried out in a cluster, and what of it can be taken back: read from the ledger alone."""
+"""Batches that were carried out in a cluster, and what of them can be taken back: read from the ledger alone."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import NotInLedger, Refused
 from pulsar_steward.ledger.rows import CarriedOut, Outcome, RecordedAnswer
 from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.plan import ROLLBACK, Batch
-from pulsar_steward.model.step import Change, SplitBundle, Step
+from pulsar_steward.model.step import Change, Step
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -27,10 +28,10 @@ class DoneStep(msgspec.Struct, frozen=True, kw_only=True):
     """A step that was done.
 
     Attributes:
-        step: As it was approved.
-        change: As it was made at last: Pulsar may have taken a bundle another way first.
-        former: The live values before it, of its first call.
-        at: When it was first called, UTC.
+        step: The step as it was approved.
+        change: The change as it was made at last: Pulsar may have taken a bundle another way first.
+        former: The live values before its first call, as the ledger keeps them.
+        at: Time of its first call, UTC.
     """
 
     step: Step
@@ -49,7 +50,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
         batch: The batch.
         answer: The approval that it was carried out under.
         done: Its steps that are done, in the order in which they were done.
-        doubts: What was called and is not known to be done, in words.
+        doubts: Steps that were called and are not known to be done, in words.
         rolled_back: Steps that were taken back since, each with the plan that did it.
     """
 
@@ -64,23 +65,21 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def can_be_rolled_back(self) -> bool:
-        """Whether anything is left to take back, as far as the ledger knows."""
-        return any(
-            not isinstance(each.change, SplitBundle) and each.step.step_id not in self.rolled_back for each in self.done
-        )
+        """True if anything is left to take back, as far as the ledger knows."""
+        return any(kind_of(each.change).undoable and each.step.step_id not in self.rolled_back for each in self.done)
 
     @property
     def approval(self) -> str:
-        """By whom it was approved, and when."""
+        """The approval in words: by whom, and when."""
         return f"approved by {self.answer.answered_by} at {self.answer.answered_at:%Y-%m-%d %H:%M:%S} UTC"
 
     @property
     def words(self) -> str:
         """One line for a list to choose from."""
-        splits = sum(isinstance(each.change, SplitBundle) for each in self.done)
+        final = sum(not kind_of(each.change).undoable for each in self.done)
         counts = [
             f"{len(self.done)} of {len(self.batch.steps)} steps done",
-            *([f"{splits} cannot be undone"] if splits else []),
+            *([f"{final} cannot be undone"] if final else []),
             *([f"{len(self.rolled_back)} taken back already"] if self.rolled_back else []),
             *([] if self.can_be_rolled_back else ["nothing left to take back"]),
         ]
@@ -103,14 +102,14 @@ def choose_applied(
     *,
     noted: Collection[Head] = (),
 ) -> Applied:
-    """The batch that is meant.
+    """The chosen batch of a cluster that was carried out.
 
     Args:
-        ledger: What was done.
+        ledger: The ledger.
         cluster: The cluster.
         plan_id: Its plan; None: the one that was carried out last, ways back aside.
         batch_id: The batch; None: the one of the plan that was carried out last.
-        noted: Where the ledger's chain was seen to end at some time.
+        noted: Ends of the ledger's chain that were recorded outside of the ledger.
 
     Raises:
         LedgerTampered: If a row is not what was written: what was there before would be made up.
@@ -131,7 +130,7 @@ def choose_applied(
 
 
 def what_was_done(ledger: LedgerReader, plan_id: str, batch_id: str) -> Applied:
-    """What was carried out of a batch, and in which order.
+    """One batch that was carried out, with its steps in the order in which they were done.
 
     Raises:
         NotInLedger: If there is no such batch.

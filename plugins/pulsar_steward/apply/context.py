@@ -49,31 +49,31 @@ class LedgerContext:
     noted: tuple[Head, ...] = ()
 
     @contextmanager
-    def looking(self, settings: AdminSettings) -> Iterator[LookContext]:
+    def reading(self, settings: AdminSettings) -> Iterator[ReadContext]:
         """Adds a reader of the cluster behind these settings; its connections are closed at the end."""
-        with LiveReader(settings) as look:
-            yield LookContext(**_parts(self), look=look)
+        with LiveReader(settings) as reader:
+            yield ReadContext(**_parts(self), reader=reader)
 
     @contextmanager
     def applying(self, settings: AdminSettings, switch: StopSwitch) -> Iterator[ApplyContext]:
         """Adds a reader and a writer of the cluster behind these settings; their connections are closed at the end."""
-        with LiveReader(settings) as look, Writer(settings) as writer:
-            yield ApplyContext(**_parts(self), look=look, writer=writer, switch=switch)
+        with LiveReader(settings) as reader, Writer(settings) as writer:
+            yield ApplyContext(**_parts(self), reader=reader, writer=writer, switch=switch)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LookContext(LedgerContext):
-    """The same with the cluster to read: enough to prove what was done.
+class ReadContext(LedgerContext):
+    """The same with the cluster to read: enough to rehearse a batch, and to prove what was done.
 
     Attributes:
-        look: Reads the cluster.
+        reader: Reads the cluster.
     """
 
-    look: LiveReader
+    reader: LiveReader
 
 
 @dataclass(frozen=True, kw_only=True)
-class ApplyContext(LookContext):
+class ApplyContext(ReadContext):
     """The same with the cluster to change: for carrying a batch out, and for nothing else.
 
     Attributes:

@@ -9,11 +9,10 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.apply.changes import kind_of
 from pulsar_steward.apply.clearance import Clearance
 from pulsar_steward.apply.gate import ask_for_permit, require_valid
 from pulsar_steward.apply.health import Level, Watch, recorded_level
@@ -24,18 +23,18 @@ from pulsar_steward.apply.perform import Result, perform
 from pulsar_steward.apply.precheck import look_before
 from pulsar_steward.apply.recover import record_refusal, what_became_of
 from pulsar_steward.apply.whole_look import WholeLook
+from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import AdminError, LeaseLost, LedgerError, Refused
 from pulsar_steward.ledger.rows import Outcome, StepOutcome, interrupted
 from pulsar_steward.ledger.write import IntendedCall
-from pulsar_steward.model.step import ChangeSetting, present_owner
 
 if TYPE_CHECKING:
     from pulsar_steward.apply.context import ApplyContext
     from pulsar_steward.apply.gate import Permit
     from pulsar_steward.apply.lease import HeldLease
-    from pulsar_steward.apply.live_reader import LiveReader
+    from pulsar_steward.changes.kind import Before
     from pulsar_steward.ledger.rows import Intent
-    from pulsar_steward.model.step import Change, Step
+    from pulsar_steward.model.step import Step
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +46,7 @@ A move is made again where another broker, or the former one, was quicker to tak
 
 
 def carry_out(context: ApplyContext, plan_id: str, batch_id: str) -> tuple[StepOutcome, ...]:
-    """Makes the approved changes of a batch, and returns what each came to.
+    """Makes the approved changes of a batch, and returns the outcome of each.
 
     Called again by the same run, it first reads what a crash left behind and goes on from there.
 
@@ -87,10 +86,10 @@ def _claim(context: ApplyContext, permit: Permit) -> None:
 
 @dataclass(frozen=True)
 class _Begun:
-    """A step whose intent is recorded: what it replaces, and how what it touches did before its first call."""
+    """Step whose intent is recorded; its watch began before its first call."""
 
     intent_id: int
-    before: dict[str, Any]
+    before: Before
     watch: Watch | None
     clearance: Clearance
 
@@ -102,7 +101,7 @@ class _BatchRun:
         self._context = context
         self._permit = permit
         self._lease = lease
-        self._whole = WholeLook(context.look, context.policy)
+        self._whole = WholeLook(context.reader, context.policy)
         plan_id, batch_id = permit.plan.plan_id, permit.batch_id
         self._recorded = {
             outcome.step_id: outcome
@@ -112,7 +111,7 @@ class _BatchRun:
         self._intents = context.ledger.intents(plan_id, batch_id)
 
     def outcomes(self) -> tuple[StepOutcome, ...]:
-        """Carries the steps out, and returns what each came to, in order."""
+        """Carries the steps out, and returns their outcomes in order."""
         self._refuse_if_tried_before()
         self._recover()
         self._await_proofs()
@@ -169,14 +168,14 @@ class _BatchRun:
         for step in self._permit.steps if results else ():
             self._record(step, results.get(step.step_id) or self._not_tried(min(results)))
 
-    def _look_before(self, step: Step, *, shared: bool = False) -> dict[str, Any] | Result:
+    def _look_before(self, step: Step, *, shared: bool = False) -> Before | Result:
         context, permit = self._context, self._permit
         number = 1 + [each.step_id for each in permit.steps].index(step.step_id)
         try:
             facts = LiveFacts(
                 self._whole, context.ledger, permit.plan, permit.batch_id, step, context.clock(), number, shared=shared
             )
-            return look_before(context.look, step, facts, context.policy)
+            return look_before(context.reader, step, facts, context.policy)
         except LedgerError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever outside values do, nothing was called, and that is said
@@ -201,7 +200,7 @@ class _BatchRun:
             way = msgspec.structs.replace(step, change=last.continuation)
 
     def _looked_after(self, watch: Watch | None, step: Step, result: Result) -> Result:
-        """What a change did to what it touched, beside what it came to; the batch slows down or stops by it."""
+        """Result with the health of what the change touched; the batch slows down or stops by it."""
         if watch is None or result.outcome is not Outcome.DONE:
             return result
         health = watch.ends()
@@ -212,13 +211,14 @@ class _BatchRun:
         return msgspec.structs.replace(result, reason=said, values=values)
 
     def _begin(self, step: Step, watch: Watch | None) -> _Begun | Result:
-        """Everything before a call, its intent last; or what the step comes to as nothing is called.
+        """Pace, permit, guards, then the recorded intent; or a result if the call is refused.
 
-        What was there before a step's first call has to come back after its last one.
+        What its bundle had before a step's first call has to come back after its last one: `watch` is kept.
         """
-        context, plan, change = self._context, self._permit.plan, step.change
+        context, plan = self._context, self._permit.plan
         try:
-            clients = _touched(context.look, change)
+            kind = kind_of(step.change)
+            clients = kind.clients(context.reader)
             policy = slowed(context.policy.apply, 2 ** len(self._steps_seen(Level.STRAINED)))
             keep_pace(context.ledger, plan.cluster, clients, policy, context.clock, context.switch.rest)
             require_valid(context.ledger, self._permit, context.clock())
@@ -226,9 +226,10 @@ class _BatchRun:
             before = self._look_before(step)
             if isinstance(before, Result):
                 return before
-            if watch is None and not isinstance(change, ChangeSetting):
-                watch = Watch(context.look, change, context.policy.health, context.switch.rest)
-            intended = IntendedCall(grant=self._permit.grant, step=step, before=before, clients=clients)
+            if watch is None and kind.disturbs is not None:
+                watch = Watch(context.reader, kind.disturbs, context.policy.health, context.switch.rest)
+            values = msgspec.to_builtins(before)
+            intended = IntendedCall(grant=self._permit.grant, step=step, before=values, clients=clients)
             context.switch.require_going()
             clearance = Clearance(context, self._permit.grant, self._lease)
             intent_id = context.ledger_writer.record_intent(intended, self._lease.current, context.clock())
@@ -241,12 +242,12 @@ class _BatchRun:
             return _nothing_called(error)
 
     def _harm(self) -> str | None:
-        """What a step did to what it touched that goes past the policy's limits."""
+        """Harm of a step that goes past the policy's limits; None: there is none."""
         worse = self._steps_seen(Level.WORSE)
         return f"{worse[0]}: {self._recorded[worse[0]].reason}" if worse else None
 
     def _steps_seen(self, level: Level) -> list[str]:
-        """The steps after which what they touched did so; read from what is recorded, so that it outlives a crash."""
+        """Steps after which the health had this level; by what is recorded, so that it outlives a crash."""
         return [name for name, row in self._recorded.items() if recorded_level(row) is level]
 
     def _stopper(self) -> str | None:
@@ -262,7 +263,7 @@ class _BatchRun:
 
 
 def _nothing_called(error: Exception) -> Result:
-    """What a step comes to as outside values did something that nobody thought of, before its intent."""
+    """Result of a step for which outside values did something that nobody thought of, before its intent."""
     log.error("unexpected, before anything was called")
     return Result(outcome=Outcome.REFUSED, reason=f"nothing was called: {type(error).__name__}: {error}")
 
@@ -281,15 +282,8 @@ def _given_up(last: Result, calls: int) -> Result:
 
 
 def _tried_enough(intent: Intent) -> Result | None:
-    """What a step comes to whose last permitted call was cut short, and has had no effect."""
+    """Result of a step whose last permitted call was cut short without effect; None: more calls are permitted."""
     if intent.attempt < MAX_ATTEMPTS:
         return None
     reason = f"interrupted, and nothing came of it; given up after {intent.attempt} calls"
     return Result(outcome=Outcome.FAILED, reason=reason)
-
-
-def _touched(look: LiveReader, change: Change) -> int:
-    """Clients that have to reconnect; for a setting none has to."""
-    if isinstance(change, ChangeSetting):
-        return 0
-    return look.touched(change, present_owner(change))

@@ -1,4 +1,4 @@
-"""How what a change touches is doing: read right before it and after it, and what that means for the batch.
+"""Health of what a change touches: read right before it and after it, and what that means for the batch.
 
 Topics are asked one by one of their owner, whose figures are of that instant; its own summary is up to a minute old.
 """
@@ -18,14 +18,13 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, stop_when_even
 from pulsar_steward.apply.halting import last_result
 from pulsar_steward.errors import AdminError, Halted, NotFound
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of, tc_topic
-from pulsar_steward.model.step import UnloadBundle, present_owner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pulsar_steward.apply.live_reader import LiveReader
+    from pulsar_steward.changes.kind import DisturbedBundle
     from pulsar_steward.ledger.rows import StepOutcome
-    from pulsar_steward.model.step import BundleChange
     from pulsar_steward.policy.health import HealthPolicy
 
 log = logging.getLogger(__name__)
@@ -38,7 +37,7 @@ _POLL_SECONDS = 1.0
 
 
 class Level(StrEnum):
-    """How a batch goes on."""
+    """Level of health, by which a batch goes on, slows down or stops."""
 
     FINE = "fine"
     STRAINED = "strained"
@@ -46,7 +45,7 @@ class Level(StrEnum):
 
 
 class TopicVitals(msgspec.Struct, frozen=True, kw_only=True):
-    """One topic at one instant."""
+    """Figures of one topic, at one instant."""
 
     producers: int = 0
     consumers: int = 0
@@ -54,12 +53,12 @@ class TopicVitals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Vitals(msgspec.Struct, frozen=True, kw_only=True):
-    """What a change touches at one instant.
+    """Figures of what a change touches, at one instant.
 
     Attributes:
         topics: The watched topics by name.
         coordinators: States of the bundle's transaction coordinators that somebody uses, by number.
-        publish_milliseconds: 99th percentile of publishing at the owner; None: nothing was published, or not told.
+        publish_milliseconds: 99th percentile of publishing at the owner; None: nothing was published, or not known.
     """
 
     topics: dict[str, TopicVitals] = {}
@@ -86,7 +85,7 @@ class _RecordedProof(msgspec.Struct, frozen=True):
 
 
 def recorded_level(outcome: StepOutcome) -> Level | None:
-    """How what a step touched did after it, as the ledger has it; None: nothing was watched, or it cannot be read."""
+    """Level of health after a step, from the ledger; None: nothing was watched, or it cannot be read."""
     try:
         health = msgspec.convert(outcome.proof, _RecordedProof).health
     except msgspec.ValidationError:
@@ -95,46 +94,48 @@ def recorded_level(outcome: StepOutcome) -> Level | None:
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """What a change did to what it touched, with the figures as the ledger keeps them."""
+    """Health of what a change touched, with the figures as the ledger keeps them."""
 
     level: Level
     words: str
     values: dict[str, Any] = {}
 
 
-def vitals_of(look: LiveReader, change: BundleChange, owner: str, topics: Iterable[str] | None, watched: int) -> Vitals:
-    """What a bundle's topics, coordinators and owner show now.
+def vitals_of(
+    reader: LiveReader, bundle: DisturbedBundle, owner: str, topics: Iterable[str] | None, watched: int
+) -> Vitals:
+    """Present figures of a bundle's topics, coordinators and owner.
 
     Args:
-        look: Reads the cluster.
-        change: The change of the bundle.
-        owner: Who owns it, known an instant before.
-        topics: Which topics; None: those of most clients.
-        watched: How many then.
+        reader: Reads the cluster.
+        bundle: The bundle.
+        owner: Its owner, known an instant before.
+        topics: Names of the topics; None: those with most clients.
+        watched: Number of topics in that case.
 
     Raises:
         AdminError: If the owner cannot be read.
     """
-    if change.namespace == TC_NAMESPACE:
-        inside = BundleRange.parse(change.bundle)
-        numbers = [number for number in range(look.coordinators()) if position_of(tc_topic(number)) in inside]
-        return Vitals(coordinators=look.coordinator_states(owner, numbers))
-    names = _busiest(look, change, owner, watched) if topics is None else topics
-    found = {name: _topic(look, owner, name) for name in names}
-    return Vitals(topics=found, publish_milliseconds=_publish_milliseconds(look, owner) if found else None)
+    if bundle.namespace == TC_NAMESPACE:
+        inside = BundleRange.parse(bundle.bundle)
+        numbers = [number for number in range(reader.coordinators()) if position_of(tc_topic(number)) in inside]
+        return Vitals(coordinators=reader.coordinator_states(owner, numbers))
+    names = _busiest(reader, bundle, owner, watched) if topics is None else topics
+    found = {name: _topic(reader, owner, name) for name in names}
+    return Vitals(topics=found, publish_milliseconds=_publish_milliseconds(reader, owner) if found else None)
 
 
-def _busiest(look: LiveReader, change: BundleChange, owner: str, watched: int) -> list[str]:
-    topics = look.topics(owner, change.namespace, change.bundle)
+def _busiest(reader: LiveReader, bundle: DisturbedBundle, owner: str, watched: int) -> list[str]:
+    topics = reader.topics(owner, bundle.namespace, bundle.bundle)
     clients = {name: topic.producer_count + topic.consumer_count for name, topic in topics.items()}
     # Of Pulsar's own topics brokers come and go as they like: their readers of `__change_events` are no sign.
     with_clients = (name for name, count in clients.items() if count and not name.rpartition("/")[2].startswith("__"))
     return sorted(with_clients, key=lambda name: (-clients[name], name))[:watched]
 
 
-def _topic(look: LiveReader, owner: str, name: str) -> TopicVitals:
+def _topic(reader: LiveReader, owner: str, name: str) -> TopicVitals:
     try:
-        detail = look.details(owner, name)
+        detail = reader.details(owner, name)
     except NotFound:  # not loaded: nobody came back
         return TopicVitals()
     subscriptions = detail.subscriptions.values()
@@ -145,22 +146,22 @@ def _topic(look: LiveReader, owner: str, name: str) -> TopicVitals:
     )
 
 
-def _publish_milliseconds(look: LiveReader, owner: str) -> int | None:
-    told = [
+def _publish_milliseconds(reader: LiveReader, owner: str) -> int | None:
+    latencies = [
         sample.value
-        for sample in look.samples(owner, {LATENCY: float("nan")})
+        for sample in reader.samples(owner, {LATENCY: float("nan")})
         if sample.labels.get("quantile") == QUANTILE and not isnan(sample.value)
     ]
-    return round(max(told)) if told else None
+    return round(max(latencies)) if latencies else None
 
 
 def judged(before: Vitals, now: Vitals, policy: HealthPolicy) -> Health:
-    """What two looks tell; pure.
+    """Health of what a change touched, by its figures before and after; pure.
 
     Args:
-        before: Right before the change.
-        now: After it, once clients had the time to come back.
-        policy: How much worse it may be.
+        before: Figures right before the change.
+        now: Figures after it, once clients had the time to come back.
+        policy: Limits to how much worse they may be.
     """
     signs = [*_missing_clients(before, now, policy), *_backlog(before, now, policy)]
     signs += [*_latency(before, now, policy), *_coordinators(before, now)]
@@ -216,38 +217,38 @@ def _level(value: float, most: float) -> Level:
 
 
 def _cut_short(health: Health) -> Health:
-    """What is known where a halt ended the looking before the time was up."""
+    """Health where a halt ended the watching before the time was up."""
     level = Level.STRAINED
     words = "whether what it touched comes back is not known: a halt ended the watching"
     return Health(level=level, words=words, values={**health.values, "level": level.value})
 
 
 class Watch:
-    """One change: what it touches right before it, to be compared with after it.
+    """Watch over a bundle that is about to be changed: its figures now, to be compared with those after the change.
 
     Args:
-        look: Reads the cluster.
-        change: What is about to be done.
-        policy: What is looked at.
+        reader: Reads the cluster.
+        bundle: The bundle.
+        policy: How many topics are watched, for how long, and how much worse they may be.
         rest: Waits so many seconds; raises where somebody said stop.
     """
 
     def __init__(
-        self, look: LiveReader, change: BundleChange, policy: HealthPolicy, rest: Callable[[float], None]
+        self, reader: LiveReader, bundle: DisturbedBundle, policy: HealthPolicy, rest: Callable[[float], None]
     ) -> None:
-        self._look = look
-        self._change = change
+        self._reader = reader
+        self._bundle = bundle
         self._policy = policy
         self._rest = rest
         self._before: Vitals | None = None
         if policy.watched_topics:
             try:
-                self._before = vitals_of(look, change, present_owner(change), None, policy.watched_topics)
+                self._before = vitals_of(reader, bundle, bundle.owner_before, None, policy.watched_topics)
             except AdminError as error:
-                log.warning("%s: how it does before the change cannot be read: %s", change.bundle, error)
+                log.warning("%s: how it does before the change cannot be read: %s", bundle.bundle, error)
 
     def ends(self) -> Health:
-        """Looks until what was there before is there again, the policy's time is up, or somebody says stop.
+        """Health once what was there before is there again, the policy's time is up, or somebody said stop.
 
         The change is proved by now, and what follows is refused after a halt. Whoever is not back at that moment may
         still come: that is told as not known, and not as harm.
@@ -276,10 +277,10 @@ class Watch:
         return _cut_short(health) if halted.is_set() and health.level is not Level.FINE else health
 
     def _once(self, before: Vitals) -> Health:
-        change = self._change
-        owner = change.target if isinstance(change, UnloadBundle) else change.owner
+        bundle = self._bundle
         try:
-            return judged(before, vitals_of(self._look, change, owner, before.topics, 0), self._policy)
+            now = vitals_of(self._reader, bundle, bundle.owner_after, before.topics, 0)
+            return judged(before, now, self._policy)
         except AdminError as error:
             words = f"how it does after the change cannot be read: {error}"
             return Health(level=Level.STRAINED, words=words, values={"level": Level.STRAINED.value})

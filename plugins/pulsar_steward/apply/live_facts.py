@@ -1,4 +1,4 @@
-"""What guards are told right before a call: by the brokers and the ledger, asked when a guard asks."""
+"""Facts right before a call: brokers and the ledger answer, asked when a guard asks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 import msgspec
 
 from pulsar_steward.apply import live_topics
-from pulsar_steward.apply.changes.kind import Drifted
+from pulsar_steward.changes import kind_of
+from pulsar_steward.changes.kind import Drifted
 from pulsar_steward.facts.backlogs import loss_of, retained_seconds
 from pulsar_steward.facts.protocol import (
     CLOCKS_UNKNOWN,
@@ -39,37 +40,37 @@ if TYPE_CHECKING:
 
 HOUR = timedelta(hours=1)
 
-Asked = ParamSpec("Asked")
-Told = TypeVar("Told")
+Params = ParamSpec("Params")
+Answer = TypeVar("Answer")
 
 
 def once(
-    read: Callable[Concatenate[LiveFacts, Asked], Told],
-) -> Callable[Concatenate[LiveFacts, Asked], Told]:
-    """A question that is answered once a look, however many guards ask."""
+    read: Callable[Concatenate[LiveFacts, Params], Answer],
+) -> Callable[Concatenate[LiveFacts, Params], Answer]:
+    """Decorator of a question that is answered once per look, however many guards ask."""
 
-    def told(facts: LiveFacts, /, *asked: Asked.args, **named: Asked.kwargs) -> Told:
-        question = (read.__name__, asked, *named.items())
+    def answered(facts: LiveFacts, /, *args: Params.args, **kwargs: Params.kwargs) -> Answer:
+        question = (read.__name__, args, *kwargs.items())
         if question not in facts.known:
-            facts.known[question] = read(facts, *asked, **named)
-        return cast("Told", facts.known[question])
+            facts.known[question] = read(facts, *args, **kwargs)
+        return cast("Answer", facts.known[question])
 
-    return told
+    return answered
 
 
 class LiveFacts(ClusterFacts):
-    """The facts of one step right before it. Each look has its own: what it was told once, it keeps.
+    """Facts about the cluster right before one step; what was answered once is kept.
 
     Args:
-        whole: What it shares with the looks at other steps.
-        ledger: What was done.
+        whole: Facts of the whole cluster, shared with other steps.
+        ledger: The ledger.
         plan: The step's plan.
         batch_id: Its batch, whose own changes need no proof yet.
         step: The step.
-        now: The present, UTC.
-        place_in_run: Which change of its run it is, from 1.
-        shared: Whether owners and boundaries are shared as well: so they are in the first look at all steps, which
-            stops a batch and permits nothing. The look right before a call asks them anew.
+        now: Current time, UTC.
+        place_in_run: Position of the step in its run, from 1.
+        shared: True if owners and boundaries are shared as well: in the first look at all steps, which stops a batch
+            and permits nothing. The look right before a call asks them anew.
     """
 
     def __init__(
@@ -99,68 +100,68 @@ class LiveFacts(ClusterFacts):
 
     @property
     def now(self) -> datetime:
-        """When the look began."""
+        """Time at which the look began."""
         return self._now
 
     @property
     def seen_at(self) -> datetime:
-        """When the plan's snapshot was taken."""
+        """Time of the plan's snapshot."""
         return self._plan.taken_at
 
     @property
     def planned_for(self) -> ClusterIdentity | None:
-        """As the plan says."""
+        """Pulsar cluster of the plan."""
         return self._plan.planned_for
 
     @property
     def planning(self) -> bool:
-        """It is not."""
+        """False: the cluster answers."""
         return False
 
     @property
     def place_in_run(self) -> int:
-        """As the caller counts."""
+        """Position of the step in its run."""
         return self._place_in_run
 
     # -- the whole cluster
 
     def identity(self) -> ClusterIdentity:
-        """As a broker tells."""
+        """Pulsar cluster that a broker reports."""
         return self._whole.identity()
 
     def silent_brokers(self) -> tuple[str, ...]:
-        """In order."""
+        """Listed brokers that did not answer, sorted."""
         return tuple(sorted(self._whole.silent()))
 
     def is_active(self, broker: str) -> bool:
-        """Asked of the broker itself."""
+        """True if the cluster lists the broker, and it answers itself."""
         return self._whole.answers(broker)
 
     def read_only_bookies(self) -> tuple[str, ...]:
-        """As their own metrics tell."""
+        """Bookies whose own metrics report that they take no writes."""
         return self._whole.read_only_bookies()
 
     def allowed_brokers(self, namespace: str) -> frozenset[str] | None:
-        """Of those that the cluster lists."""
+        """Listed brokers that isolation policies leave to a namespace."""
         return self._whole.allowed(namespace)
 
     # -- what Steward did before
 
     @once
     def unproved_batch(self) -> str | None:
-        """Its own batch aside."""
+        """Another batch that changed the cluster and is not proved."""
         besides = (self._plan.plan_id, self._batch_id)
         unproved = self._ledger.unproved_since(self._plan.cluster, self._plan.taken_at, besides=besides)
         return unproved.words if unproved else None
 
     @once
     def changes_in_the_last_hour(self) -> int:
-        """Those that were about to be made included."""
+        """Number of calls in the last hour, those about to be made included."""
         return len(self._ledger.changes_since(self._plan.cluster, self._now - HOUR))
 
     @once
     def moved_at(self, change: BundleChange) -> datetime | None:
-        """This very step's own earlier tries, which did not do it, are none."""
+        """Time of the bundle's last move; earlier tries of this very step, which did not do it, are none."""
         moves = moved_lately(self._ledger, self._plan.cluster, self._now, self._policy)
         moved_at = moves.get(_key(change))
         tried = self._ledger.intents(self._plan.plan_id, self._batch_id)
@@ -169,19 +170,19 @@ class LiveFacts(ClusterFacts):
 
     @once
     def circling(self, namespace: str) -> tuple[str, ...]:
-        """Up to now."""
+        """Bundles of a namespace that were moved away and back lately."""
         return circling_lately(self._ledger, self._plan.cluster, self._now, self._policy).get(namespace, ())
 
     # -- a bundle
 
     @once
     def has_bundle(self, change: BundleChange) -> bool:
-        """As the metadata store has it."""
+        """True if the metadata store has a bundle of these boundaries."""
         return change.bundle in (self._bundles.bundles(change.namespace) or ())
 
     @once
     def owner(self, change: BundleChange) -> str | None:
-        """The broker that the step was planned for is asked first."""
+        """Owner of the bundle; the broker that the step was planned for is asked first."""
         return self._reader.owner(
             change.namespace,
             change.bundle,
@@ -192,13 +193,13 @@ class LiveFacts(ClusterFacts):
 
     @once
     def clients(self, change: BundleChange) -> int:
-        """By the owner's statistics (up to a minute old)."""
+        """Clients that have to reconnect, by the owner's statistics (up to a minute old)."""
         owner = self.owner(change)
-        return self._reader.touched(change, owner) if owner else 0
+        return kind_of(change).clients(self._reader, owner) if owner else 0
 
     @once
     def move_risks(self, change: BundleChange) -> MoveRisks:
-        """What is no longer as it was planned is refused by other guards; only what is there is asked further."""
+        """Risks of a bundle that is still there and owned; where it is not, other guards refuse the step."""
         owner = self.owner(change)
         if owner is None or not self.has_bundle(change):
             return MoveRisks()
@@ -210,17 +211,17 @@ class LiveFacts(ClusterFacts):
 
     @once
     def setting(self, change: ChangeSetting) -> Setting | None:
-        """Asked of whoever holds it."""
+        """Present value, where the change would set it."""
         return self._reader.own_setting(change)
 
     @once
     def largest_backlog(self, change: ChangeSetting) -> int | Unknown:
-        """By the statistics of all owners."""
+        """Largest backlog by the statistics of all owners."""
         return live_topics.largest_backlog(self._reader, change, self._owners(change.namespace))
 
     @once
     def eviction_loss(self, change: ChangeSetting) -> Loss | Unknown:
-        """Of all topics that the quota is for."""
+        """Loss of all topics that the quota is for."""
         if not isinstance(change.after, BacklogQuota):
             return loss_unknown(change)
         backlogs = live_topics.backlogs(self._reader, change, self._owners(change.namespace))
@@ -228,7 +229,7 @@ class LiveFacts(ClusterFacts):
 
     @once
     def backlog_ages(self, change: ChangeSetting) -> BacklogAges:
-        """By the clocks of the topics' owners, of no more topics than the policy permits."""
+        """Ages by the clocks of the topics' owners, of no more topics than the policy permits."""
         budget = self._policy.backlog_quota_remedy.most_topics_asked
         owners = self._owners(change.namespace)
         for owner, owned in owners.items():
@@ -237,7 +238,7 @@ class LiveFacts(ClusterFacts):
 
     @once
     def retained_seconds(self, change: ChangeSetting) -> int | None:
-        """What the topic sets itself, and else what is in force in its namespace."""
+        """Retention of the topic itself, else the one in force in its namespace."""
         kept = self._reader.settings_of(change.namespace).get(SettingName.RETENTION)
         if change.topic is not None:
             own = self._reader.own_setting(msgspec.structs.replace(change, name=SettingName.RETENTION))
@@ -246,27 +247,27 @@ class LiveFacts(ClusterFacts):
 
     @once
     def delayed_messages(self, change: ChangeSetting) -> int | Unknown:
-        """Not known where an owner tells nothing of any topic."""
+        """Delayed messages of the namespace; not known where an owner's metrics have no topics."""
         delayed = live_topics.delayed_messages(self._reader, change.namespace, self._owners(change.namespace))
         return delayed_unknown(change) if delayed is None else delayed
 
     @once
     def quotas_are_checked(self) -> bool | Unknown:
-        """By every broker that answers; not known where one does not say."""
-        told = [self._reader.configuration(each).get("backlogQuotaCheckEnabled") for each in self._whole.active()]
-        if not told or None in told:
+        """True if every broker that answers checks quotas; not known where one does not say."""
+        values = [self._reader.configuration(each).get("backlogQuotaCheckEnabled") for each in self._whole.active()]
+        if not values or None in values:
             return QUOTA_CHECKS_UNKNOWN
-        return all(value == "true" for value in told)
+        return all(value == "true" for value in values)
 
     def clock_difference(self) -> int | Unknown:
-        """Between the clock that is furthest ahead and the one furthest behind; less than a second cannot be told."""
+        """Difference of the clocks furthest ahead and furthest behind; less than a second cannot be told."""
         ahead = list(self._whole.clocks().values())
         known = [each for each in ahead if each is not None]
         return max(known) - min(known) if known and len(known) == len(ahead) else CLOCKS_UNKNOWN
 
     @once
     def _owners(self, namespace: str) -> dict[str, frozenset[str]]:
-        """Of the brokers that answer those that own a bundle of the namespace, in order, with these bundles.
+        """Brokers that answer and own a bundle of the namespace, in order, with these bundles.
 
         Those that did when all were asked are asked anew; the others only where these do not own all of it.
         """
@@ -282,7 +283,7 @@ class LiveFacts(ClusterFacts):
         return {broker: found[broker] for broker in sorted(found)}
 
     def _require_owned(self, broker: str, bundles: Iterable[str]) -> None:
-        """That a broker owns bundles at this instant: asking it for their topics would have them loaded otherwise.
+        """Checks that a broker owns bundles at this instant: asking it for their topics would load them otherwise.
 
         Raises:
             Drifted: If it does not.

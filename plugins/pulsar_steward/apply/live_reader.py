@@ -1,4 +1,4 @@
-"""Reads the live cluster right before and right after a change. Cannot write."""
+"""Read access to the live cluster right before and right after a change. Cannot write."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from pulsar_steward.admin.owner import OwnerReader
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.admin.statistics import clients_by_bundle, topics_in
 from pulsar_steward.errors import AdminError, InvalidName, NotFound, Refused
-from pulsar_steward.model.bundles import CALM_LOAD_MANAGER, TC_TOPIC, BundleRange, position_of, range_holding, ranges_of
+from pulsar_steward.model.bundles import TC_TOPIC, BundleRange, position_of, range_holding, ranges_of
 from pulsar_steward.model.cluster import identity_of
-from pulsar_steward.model.step import SplitBundle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -32,10 +31,10 @@ if TYPE_CHECKING:
     from pulsar_steward.admin.statistics import TopicStatistics
     from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.model.setting import Setting, SettingName
-    from pulsar_steward.model.step import BundleChange, ChangeSetting
+    from pulsar_steward.model.step import ChangeSetting
 
 STATISTICS_SECONDS = 60
-"""How long a broker's statistics are kept: it refreshes them no more often itself."""
+"""Time for which a broker's statistics are kept: it refreshes them no more often itself."""
 
 MAX_CONCURRENT_BROKERS = 16
 MAX_METRICS_BYTES = 1 << 30
@@ -61,11 +60,11 @@ class LiveReader(Closing):
 
     @property
     def pulsar_cluster(self) -> str:
-        """The cluster's own name, as it was told first."""
+        """The cluster's own name, as it was first read."""
         return self.identity().name if self._pulsar_cluster is None else self._pulsar_cluster
 
     def identity(self) -> ClusterIdentity:
-        """Which cluster answers now, asked anew each time: an address may lead elsewhere meanwhile."""
+        """Identity of the cluster that answers now, read anew each time: an address may lead elsewhere meanwhile."""
         identity = identity_of(self._reader.runtime_configuration())
         self._pulsar_cluster = self._pulsar_cluster or identity.name
         return identity
@@ -75,15 +74,15 @@ class LiveReader(Closing):
         return self._reader.brokers()
 
     def owned_by(self, broker: str) -> tuple[str, ...]:
-        """Bundles (``tenant/ns/range``) of one broker, asked of itself."""
+        """Bundles (``tenant/ns/range``) that one broker reports to own."""
         return self._at(broker).owned_bundles(self.pulsar_cluster, broker)
 
     def owned_by_each(self, brokers: Collection[str]) -> dict[str, tuple[str, ...] | AdminError]:
-        """The same of several brokers, asked at once; of one that cannot be read, why."""
+        """Bundles of several brokers, asked at once; of one that cannot be read, the error."""
         with ThreadPoolExecutor(max_workers=MAX_CONCURRENT_BROKERS) as pool:
-            return dict(zip(brokers, pool.map(self._owned_if_told, brokers), strict=True))
+            return dict(zip(brokers, pool.map(self._owned_or_error, brokers), strict=True))
 
-    def _owned_if_told(self, broker: str) -> tuple[str, ...] | AdminError:
+    def _owned_or_error(self, broker: str) -> tuple[str, ...] | AdminError:
         try:
             return self.owned_by(broker)
         except AdminError as error:
@@ -98,14 +97,14 @@ class LiveReader(Closing):
         listed: Collection[str] | None = None,
         owned_by: Callable[[str], Collection[str]] | None = None,
     ) -> str | None:
-        """Who owns a bundle: the likely broker is asked first, and all others where it does not.
+        """Owner of a bundle; None: nobody. The likely broker is asked first, and all others where it does not own it.
 
         Args:
             namespace: ``tenant/namespace``.
             bundle: The range.
             likely: The broker to ask first; empty: the one that owned it when it was asked last.
             listed: The cluster's brokers, where the caller knows them already.
-            owned_by: Tells what a broker owns, where it was asked already.
+            owned_by: Bundles of a broker, where they were read already.
 
         Raises:
             AdminError: If nobody says so and a broker that may own it cannot be read.
@@ -153,8 +152,8 @@ class LiveReader(Closing):
 
         Topics of Pulsar's own (``__change_events``) come last: brokers read these by themselves.
         """
-        told = self._reader.topic_positions(namespace, bundle) or ()
-        names = [name for name in told if _can_be_looked_up(name, namespace, bundle)]
+        positions = self._reader.topic_positions(namespace, bundle) or ()
+        names = [name for name in positions if _can_be_looked_up(name, namespace, bundle)]
         return min(names, key=lambda name: (name.rpartition("/")[2].startswith("__"), name), default=None)
 
     def positions(self, namespace: str, bundle: str) -> tuple[int, ...]:
@@ -162,7 +161,7 @@ class LiveReader(Closing):
         return tuple(sorted((self._reader.topic_positions(namespace, bundle) or {}).values()))
 
     def coordinators(self) -> int:
-        """How many transaction coordinators the cluster has; 0 where transactions were never set up."""
+        """Number of transaction coordinators; 0 where transactions were never set up."""
         return self._reader.partitions(TC_TOPIC)
 
     def clients(self, broker: str, namespace: str, bundle: str) -> int:
@@ -178,14 +177,6 @@ class LiveReader(Closing):
         names = ((name.rpartition("/"), count) for name, count in known.items())
         same = ((BundleRange.parse(parts[2]), count) for parts, count in names if parts[0] == namespace)
         return sum(count for other, count in same if other.overlaps(wanted))
-
-    def touched(self, change: BundleChange, owner: str) -> int:
-        """Clients that a change sends to reconnect; a split none, as far as that was seen."""
-        if isinstance(change, SplitBundle):
-            manager = self.configuration(owner).get("loadManagerClassName", "")
-            if CALM_LOAD_MANAGER in manager:
-                return 0
-        return self.clients(owner, change.namespace, change.bundle)
 
     def topics(self, broker: str, namespace: str, bundle: str) -> dict[str, TopicStatistics]:
         """The loaded topics of a bundle by full name, by its owner's statistics (up to a minute old)."""
@@ -208,21 +199,21 @@ class LiveReader(Closing):
         return known
 
     def settings_of(self, namespace: str) -> dict[SettingName, Setting]:
-        """What is in force in a namespace: what it sets itself, and else the brokers' defaults."""
+        """Settings in force in a namespace: its own, else the brokers' defaults."""
         return {**defaults_in(self._reader.runtime_configuration()), **self._reader.own_settings(namespace)}
 
     def configuration(self, broker: str) -> dict[str, str]:
-        """What a broker runs with; every value is a string."""
+        """Runtime configuration of a broker; every value is a string."""
         if broker not in self._configurations:
             self._configurations[broker] = self._at(broker).runtime_configuration()
         return self._configurations[broker]
 
     def clock_milliseconds(self, broker: str) -> int | None:
-        """By how much a broker's clock is ahead of this machine's, to a second; None: not told."""
+        """Milliseconds that a broker's clock is ahead of this machine's, to a second; None: not known."""
         return self._at(broker).clock_skew_milliseconds()
 
     def samples(self, broker: str, resting: Mapping[str, float]) -> list[Sample]:
-        """Of a broker's metrics these series: of each the first sample, and all that do not have the resting value."""
+        """Samples of a broker's metrics: of each series the first, and all that do not have the resting value."""
         with closing(self._at(broker).metrics()) as pieces:
             return list(Exposition(pieces, MAX_METRICS_BYTES).samples(resting))
 
@@ -239,15 +230,15 @@ class LiveReader(Closing):
         return isolation_policies(self._reader.isolation_policies(self.pulsar_cluster))
 
     def details(self, broker: str, topic: str) -> TopicDetail:
-        """A topic's own statistics, of a broker that owns it: asking another one would load it."""
+        """A topic's own statistics, read from a broker that owns it: asking another one would load it."""
         with OwnerReader(self._settings, broker) as owner:
             return owner.statistics(topic)
 
     def oldest_published(self, broker: str, topics: Iterable[str]) -> dict[str, int | None]:
-        """When the oldest message that waits was published, by topic, in milliseconds since the epoch; None: not told.
+        """Publish time of the oldest message in each topic's backlog, in milliseconds since the epoch; None: not known.
 
-        0: nothing waits. Asked of a broker that owns the topics, as another one would load them; a topic that was
-        deleted in the meantime is left out.
+        0: the backlog is empty. Read from a broker that owns the topics, as another one would load them; a topic that
+        was deleted in the meantime is left out.
         """
         found: dict[str, int | None] = {}
         with OwnerReader(self._settings, broker) as owner:
@@ -257,10 +248,10 @@ class LiveReader(Closing):
         return found
 
     def coordinator_states(self, broker: str, numbers: Collection[int]) -> dict[int, str]:
-        """What those of a broker's transaction coordinators do that somebody uses; of a broker that owns them."""
+        """States of transaction coordinators that somebody uses, read from a broker that owns them."""
         with OwnerReader(self._settings, broker) as owner:
-            told = {number: owner.coordinator_state(number) for number in numbers}
-        return {number: state for number, state in told.items() if state is not None}
+            states = {number: owner.coordinator_state(number) for number in numbers}
+        return {number: state for number, state in states.items() if state is not None}
 
     def _at(self, broker: str) -> Reader:
         if broker not in self._readers:
@@ -269,7 +260,7 @@ class LiveReader(Closing):
 
 
 def _can_be_looked_up(topic: str, namespace: str, bundle: str) -> bool:
-    """Whether a lookup of a topic can be sent, and loads this bundle: tenants choose names, and a broker tells them."""
+    """True if a lookup of the topic can be sent, and loads this bundle: names are chosen by tenants."""
     try:
         calls.look_up(topic)
         return topic.partition("://")[2].startswith(f"{namespace}/") and position_of(topic) in BundleRange.parse(bundle)

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
     from tenacity import RetryCallState
 
-    from pulsar_steward.apply.changes.kind import ChangeKind, Observation
     from pulsar_steward.apply.clearance import Clearance
     from pulsar_steward.apply.context import ApplyContext
+    from pulsar_steward.changes.kind import Before, ChangeKind, Observation
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ _SAY_EVERY_SECONDS = 5.0
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """What a step came to, why, what the cluster showed, and the change that could still lead to what was approved."""
+    """Result of a step, with the values observed and the change that could still lead to what was approved."""
 
     outcome: Outcome
     reason: str
@@ -53,7 +53,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     continuation: Change | None = None
 
 
-def perform(context: ApplyContext, kind: ChangeKind, before: dict[str, Any], clearance: Clearance) -> Result:
+def perform(context: ApplyContext, kind: ChangeKind[Any, Any], before: Before, clearance: Clearance) -> Result:
     """Makes a change whose intent is recorded, and proves it.
 
     Args:
@@ -76,11 +76,11 @@ def perform(context: ApplyContext, kind: ChangeKind, before: dict[str, Any], cle
 
 
 def unexpected(error: Exception) -> str:
-    """What is written down of an error that nobody thought of, in place of what a call came to."""
+    """Reason to record for an error that nobody thought of, in place of a call's result."""
     return f"a call may have been made, and then: {type(error).__name__}: {error}; look at it yourself"
 
 
-def _performed(context: ApplyContext, kind: ChangeKind, before: dict[str, Any], clearance: Clearance) -> Result:
+def _performed(context: ApplyContext, kind: ChangeKind[Any, Any], before: Before, clearance: Clearance) -> Result:
     doubt: AdminError | None = None
     try:
         context.writer.send(kind.call(), clearance.require)
@@ -95,52 +95,55 @@ def _performed(context: ApplyContext, kind: ChangeKind, before: dict[str, Any], 
         doubt = error
     except AdminError as error:
         return Result(outcome=Outcome.FAILED, reason=str(error))
-    sight = wait_for(context, kind, before, enough=lambda sight: sight.continuation is not None)
-    return result_of(sight, doubt)
+    observation = wait_for(context, kind, before, enough=lambda seen: seen.continuation is not None)
+    return result_of(observation, doubt)
 
 
-def result_of(sight: Observation | AdminError, doubt: AdminError | None) -> Result:
-    """What to make of the last look at a change, given what was doubtful about its call."""
+def result_of(observation: Observation | AdminError, doubt: AdminError | None) -> Result:
+    """Result of a call, by the last observation of its change and what was doubtful about the call."""
     said = f" (the call: {doubt})" if doubt else ""
-    if isinstance(sight, AdminError):
-        reason = f"the cluster could not be read to see what happened: {sight}{said}"
+    if isinstance(observation, AdminError):
+        reason = f"the cluster could not be read to see what happened: {observation}{said}"
         return Result(outcome=Outcome.UNKNOWN, reason=reason)
-    if sight.there:
-        return Result(outcome=Outcome.DONE, reason=sight.words + said, values=sight.values)
+    if observation.there:
+        return Result(outcome=Outcome.DONE, reason=observation.words + said, values=observation.values)
     if doubt is not None:
-        reason = f"{sight.words}; it may still take effect{said}"
-        return Result(outcome=Outcome.UNKNOWN, reason=reason, values=sight.values)
-    reason = f"the broker accepted the call, yet {sight.words}"
+        reason = f"{observation.words}; it may still take effect{said}"
+        return Result(outcome=Outcome.UNKNOWN, reason=reason, values=observation.values)
+    reason = f"the broker accepted the call, yet {observation.words}"
     return Result(
-        outcome=Outcome.FAILED, reason=reason, values=sight.values, continuation=sight.continuation or sight.retry
+        outcome=Outcome.FAILED,
+        reason=reason,
+        values=observation.values,
+        continuation=observation.continuation or observation.retry,
     )
 
 
 def wait_for(
     context: ApplyContext,
-    kind: ChangeKind,
-    before: dict[str, Any],
+    kind: ChangeKind[Any, Any],
+    before: Before,
     *,
     enough: Callable[[Observation], bool] = lambda _: False,
     seconds: float | None = None,
 ) -> Observation | AdminError:
-    """Looks until the change is there, `enough` says so, or the time is up; returns the last look.
+    """Observes a change until it is there, `enough` says so, or the time is up; returns the last observation.
 
     A halt does not end it: a call is under way, and its outcome is written down whoever says stop. A bundle that nobody
     loads would be worse than one that was moved, and an outcome that nobody waited for is `unknown`.
 
     Args:
         context: The cluster and the policy.
-        kind: What to look for.
+        kind: The change.
         before: The recorded values before the change.
-        enough: Whether what is seen will not change any more.
+        enough: Tells of an observation that it will not change any more.
         seconds: The time; None: the policy's `apply.proof_timeout_seconds`.
     """
     patience = context.policy.apply.proof_timeout_seconds if seconds is None else seconds
     said = 0.0
 
-    def settled(look: Observation | AdminError) -> bool:
-        return not isinstance(look, AdminError) and (look.there or enough(look))
+    def settled(seen: Observation | AdminError) -> bool:
+        return not isinstance(seen, AdminError) and (seen.there or enough(seen))
 
     def say(state: RetryCallState) -> None:
         nonlocal said
@@ -161,7 +164,7 @@ def wait_for(
 
 
 def _look_once(
-    context: ApplyContext, kind: ChangeKind, before: dict[str, Any], completion: Completion
+    context: ApplyContext, kind: ChangeKind[Any, Any], before: Before, completion: Completion
 ) -> Observation | AdminError:
     call = kind.completion(before)
     try:
@@ -170,7 +173,7 @@ def _look_once(
     except (AdminError, Refused) as error:
         log.info("not yet: %s", error)
     try:
-        return kind.observe(context.look)
+        return kind.observe(context.reader)
     except AdminError as error:
         log.info("cannot look: %s", error)
         return error

@@ -1,31 +1,31 @@
-"""The last look before a change, the same for a dry run and a real one: guards, then the values it will replace."""
+"""Last check before a change, the same for a dry run and a real one: guards, then the values that it will replace."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pulsar_steward.apply.changes import kind_of
-from pulsar_steward.apply.changes.kind import Drifted
 from pulsar_steward.apply.perform import Result
+from pulsar_steward.changes import kind_of
+from pulsar_steward.changes.kind import Before, Drifted
 from pulsar_steward.errors import AdminError, ConfigurationError, InvalidName, Refused
 from pulsar_steward.guard.evaluate import objection_to
 from pulsar_steward.ledger.rows import Outcome
 
 if TYPE_CHECKING:
-    from pulsar_steward.apply.changes.kind import ChangeKind
     from pulsar_steward.apply.live_reader import LiveReader
+    from pulsar_steward.changes.kind import ChangeKind
     from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import Step
     from pulsar_steward.policy.schema import Policy
 
 
-def look_before(look: LiveReader, step: Step, facts: ClusterFacts, policy: Policy) -> dict[str, Any] | Result:
-    """The live values that a step replaces, or what it comes to as it must not be done.
+def look_before(reader: LiveReader, step: Step, facts: ClusterFacts, policy: Policy) -> Before | Result:
+    """The live values that a step replaces, or its result where it must not be done.
 
     Args:
-        look: Reads the cluster.
+        reader: Reads the cluster.
         step: The step.
-        facts: What is known before it.
+        facts: Facts right before it.
         policy: Thresholds and limits.
 
     Raises:
@@ -36,7 +36,7 @@ def look_before(look: LiveReader, step: Step, facts: ClusterFacts, policy: Polic
         if objection is not None:
             return Result(outcome=Outcome(objection[0].value), reason=objection[1])
         kind = kind_of(step.change)
-        before = kind.before(look)
+        before: Before = kind.record(reader)
         _require_callable(kind, before)
     except Drifted as drift:
         return Result(outcome=Outcome.DRIFTED, reason=str(drift))
@@ -49,8 +49,8 @@ def look_before(look: LiveReader, step: Step, facts: ClusterFacts, policy: Polic
     return before
 
 
-def _require_callable(kind: ChangeKind, before: dict[str, Any]) -> None:
-    """That names from outside make paths, while nothing was called yet.
+def _require_callable(kind: ChangeKind[Any, Any], before: Before) -> None:
+    """Checks that names from outside make paths, while nothing was called yet.
 
     Raises:
         InvalidName: If one does not.

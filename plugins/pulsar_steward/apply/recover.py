@@ -1,4 +1,4 @@
-"""What became of calls whose outcome a crash kept from being recorded: read from the cluster, never guessed."""
+"""Recovery after a crash: the result of calls without an outcome is read from the cluster, never guessed."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from pulsar_steward.apply.changes import kind_of
 from pulsar_steward.apply.clearance import can_leave_until
 from pulsar_steward.apply.perform import Result, unexpected, wait_for
+from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import AdminError, LedgerError
 from pulsar_steward.ledger.rows import Decision, Outcome, interrupted
 
 if TYPE_CHECKING:
-    from pulsar_steward.apply.changes.kind import Observation
     from pulsar_steward.apply.context import ApplyContext
+    from pulsar_steward.changes.kind import Observation
     from pulsar_steward.ledger.rows import Intent
 
 log = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ _MARGIN = timedelta(seconds=1)
 
 
 def what_became_of(context: ApplyContext, intent: Intent) -> Result | None:
-    """What a call that was cut short came to; None: it had no effect and can have none any more, so try again.
+    """Result of a call that was cut short; None: it had no effect and can have none any more, so try again.
 
     A change that has begun is completed (a bundle between two brokers is loaded); nothing is begun anew.
     """
@@ -31,30 +31,31 @@ def what_became_of(context: ApplyContext, intent: Intent) -> Result | None:
     # Until then it may leave, be it from a process that was held up, and a broker may still be at it.
     over = can_leave_until(intent.at, context)
 
-    def can_no_longer_happen(sight: Observation) -> bool:
-        return sight.untouched and context.clock() > over
+    def can_no_longer_happen(observation: Observation) -> bool:
+        return observation.untouched and context.clock() > over
 
     patience = max(context.policy.apply.proof_timeout_seconds, (over + _MARGIN - context.clock()).total_seconds())
     kind = kind_of(intent.change)
     try:
-        sight = wait_for(context, kind, intent.before, enough=can_no_longer_happen, seconds=patience)
+        before = kind.recorded(intent.before)
+        observation = wait_for(context, kind, before, enough=can_no_longer_happen, seconds=patience)
     except LedgerError:
         raise
     except Exception as error:
         log.exception("unexpected, looking for what became of a call")
         return Result(outcome=Outcome.UNKNOWN, reason=f"interrupted; {unexpected(error)}")
-    if isinstance(sight, AdminError):
-        return Result(outcome=Outcome.UNKNOWN, reason=f"interrupted, and the cluster could not be read: {sight}")
-    if not sight.there and can_no_longer_happen(sight):
+    if isinstance(observation, AdminError):
+        return Result(outcome=Outcome.UNKNOWN, reason=f"interrupted, and the cluster could not be read: {observation}")
+    if not observation.there and can_no_longer_happen(observation):
         return None
     outcome = Outcome.FAILED
-    if sight.there or sight.untouched:
-        outcome = Outcome.DONE if sight.there else Outcome.UNKNOWN
-    return Result(outcome=outcome, reason=f"interrupted; {sight.words}", values=sight.values)
+    if observation.there or observation.untouched:
+        outcome = Outcome.DONE if observation.there else Outcome.UNKNOWN
+    return Result(outcome=outcome, reason=f"interrupted; {observation.words}", values=observation.values)
 
 
 def record_refusal(context: ApplyContext, plan_id: str, batch_id: str, reason: str) -> None:
-    """An approval that does not open the gate leaves a row for every step; a rejection is recorded as it is.
+    """Records the refusal of every step of an approval that does not open the gate; a rejection is recorded as it is.
 
     A step that a crash interrupted is not merely refused: what the cluster shows of it now is said, without a call,
     whatever the last answer is.
@@ -73,9 +74,13 @@ def record_refusal(context: ApplyContext, plan_id: str, batch_id: str, reason: s
 
 def _seen(context: ApplyContext, intent: Intent, reason: str) -> Result:
     try:
-        sight = kind_of(intent.change).observe(context.look)
+        observation = kind_of(intent.change).observe(context.reader)
     except AdminError as error:
         words = f"interrupted, and the cluster could not be read: {error}; no further call: {reason}"
         return Result(outcome=Outcome.UNKNOWN, reason=words)
-    outcome = Outcome.DONE if sight.there else Outcome.UNKNOWN
-    return Result(outcome=outcome, reason=f"interrupted; {sight.words}; no further call: {reason}", values=sight.values)
+    outcome = Outcome.DONE if observation.there else Outcome.UNKNOWN
+    return Result(
+        outcome=outcome,
+        reason=f"interrupted; {observation.words}; no further call: {reason}",
+        values=observation.values,
+    )

@@ -4,62 +4,57 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.apply.changes import kind_of
+import msgspec
+
 from pulsar_steward.apply.live_facts import LiveFacts
 from pulsar_steward.apply.perform import Result
 from pulsar_steward.apply.precheck import look_before
 from pulsar_steward.apply.whole_look import WholeLook
+from pulsar_steward.changes import kind_of
 from pulsar_steward.outside_text import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import datetime
+    from collections.abc import Iterator
 
-    from pulsar_steward.apply.live_reader import LiveReader
+    from pulsar_steward.apply.context import ReadContext
     from pulsar_steward.facts.protocol import ClusterFacts
-    from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.model.plan import Batch, Plan
     from pulsar_steward.model.step import Step
-    from pulsar_steward.policy.schema import Policy
 
 
-def rehearse(
-    look: LiveReader, ledger: LedgerReader, plan: Plan, batch: Batch, policy: Policy, clock: Callable[[], datetime]
-) -> str:
-    """What carrying out a batch would call now, as text.
+def rehearse(context: ReadContext, plan: Plan, batch: Batch) -> str:
+    """The calls that carrying out a batch would make now, as text.
 
     Args:
-        look: Reads the cluster.
-        ledger: Knows what was done before.
+        context: The cluster, its ledger and its policy.
         plan: The plan.
         batch: The batch of it.
-        policy: Thresholds and limits.
-        clock: The present, UTC.
     """
-    now, whole = clock(), WholeLook(look, policy)
+    now, whole = context.clock(), WholeLook(context.reader, context.policy)
     lines = [f"{batch.batch_id}: {batch.title} ({plan.plan_id})"]
     for number, step in enumerate(batch.steps, start=1):
         whole.begin()
-        facts = LiveFacts(whole, ledger, plan, batch.batch_id, step, now, number)
+        facts = LiveFacts(whole, context.ledger, plan, batch.batch_id, step, now, number)
         lines += [
             f"  {step.step_id}: {step.effect}",
-            *(f"    {line}" for line in _lines(look, step, facts, policy)),
+            *(f"    {line}" for line in _lines(context, step, facts)),
         ]
     return "\n".join(map(shown, lines))
 
 
-def _lines(look: LiveReader, step: Step, facts: ClusterFacts, policy: Policy) -> Iterator[str]:
+def _lines(context: ReadContext, step: Step, facts: ClusterFacts) -> Iterator[str]:
     kind = kind_of(step.change)
     completion = None
     if step.after:
         yield f"after {', '.join(step.after)}: its guards can look only then"
     else:
-        before = look_before(look, step, facts, policy)
+        before = look_before(context.reader, step, facts, context.policy)
         if isinstance(before, Result):
             yield f"would be {before.outcome}: {before.reason}"
             return
         completion = kind.completion(before)
-        yield f"before: {', '.join(f'{name}={value}' for name, value in before.items())}"
+        values = msgspec.to_builtins(before)
+        yield f"before: {', '.join(f'{name}={value}' for name, value in values.items())}"
     yield str(kind.call())
     if completion is not None:
         yield str(completion)

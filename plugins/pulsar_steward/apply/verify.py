@@ -1,22 +1,21 @@
-"""Proof of a whole batch: what the brokers themselves show when it is over, read anew."""
+"""Proof of a whole batch: the state of the brokers when it is over, read anew."""
 
 from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING, Any
 
-from pulsar_steward.apply.changes import kind_of
 from pulsar_steward.apply.gate import answer_of
 from pulsar_steward.apply.health import Level, recorded_level
+from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import AdminError
 from pulsar_steward.ledger.rows import Decision, Outcome, Proof
-from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of, tc_topic
-from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.model.bundles import TC_NAMESPACE, coordinators_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pulsar_steward.apply.context import LookContext
+    from pulsar_steward.apply.context import ReadContext
     from pulsar_steward.apply.live_reader import LiveReader
     from pulsar_steward.ledger.rows import StepOutcome
     from pulsar_steward.model.plan import Batch
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def verify(context: LookContext, plan_id: str, batch_id: str) -> Proof:
+def verify(context: ReadContext, plan_id: str, batch_id: str) -> Proof:
     """Reads back what a run did of a batch, records it, and returns it.
 
     Proved is a batch of which every approved step is done and still shows. Where nothing was approved, nothing was
@@ -38,9 +37,9 @@ def verify(context: LookContext, plan_id: str, batch_id: str) -> Proof:
     answer = answer_of(context.ledger, plan_id, batch_id, context.run)
     approved = answer.step_ids if answer and answer.decision is Decision.APPROVED else ()
     known = {outcome.step_id for outcome in outcomes}
-    faults, shown = _faults(context.look, batch, outcomes)
+    faults, shown = _faults(context.reader, batch, outcomes)
     faults += [f"{step_id}: approved, and no outcome is recorded" for step_id in approved if step_id not in known]
-    placement, unread = _placement(context.look, batch)
+    placement, unread = _placement(context.reader, batch)
     proof = Proof(
         plan_id=plan_id,
         batch_id=batch_id,
@@ -62,7 +61,7 @@ def _reason(outcomes: Sequence[StepOutcome], faults: Sequence[str]) -> str:
     return f"all {len(outcomes)} approved steps are done, and the brokers show them"
 
 
-def _faults(look: LiveReader, batch: Batch, outcomes: Sequence[StepOutcome]) -> tuple[list[str], dict[str, str]]:
+def _faults(reader: LiveReader, batch: Batch, outcomes: Sequence[StepOutcome]) -> tuple[list[str], dict[str, str]]:
     faults, shown = [], {}
     for outcome in outcomes:
         if outcome.outcome is not Outcome.DONE:
@@ -70,41 +69,42 @@ def _faults(look: LiveReader, batch: Batch, outcomes: Sequence[StepOutcome]) -> 
             continue
         if recorded_level(outcome) is Level.WORSE:
             faults.append(f"{outcome.step_id} was done, and did harm: {outcome.reason}")
-        words, there = _shown(look, batch, outcome.step_id, outcomes)
+        words, there = _shown(reader, batch, outcome.step_id, outcomes)
         shown[outcome.step_id] = words
         if not there:
             faults.append(f"{outcome.step_id} was done, but now: {words}")
     return faults, shown
 
 
-def _shown(look: LiveReader, batch: Batch, step_id: str, outcomes: Sequence[StepOutcome]) -> tuple[str, bool]:
+def _shown(reader: LiveReader, batch: Batch, step_id: str, outcomes: Sequence[StepOutcome]) -> tuple[str, bool]:
     done = {outcome.step_id for outcome in outcomes if outcome.outcome is Outcome.DONE}
     if any(step_id in later.after and later.step_id in done for later in batch.steps):
         return "later steps moved on from it", True
     try:
-        sight = kind_of(batch.step(step_id).change).observe(look)
+        observation = kind_of(batch.step(step_id).change).observe(reader)
     except AdminError as error:
         return f"cannot be read: {error}", False
-    return sight.words, sight.there
+    return observation.words, observation.there
 
 
-def _placement(look: LiveReader, batch: Batch) -> tuple[dict[str, Any], list[str]]:
-    """Where what the batch balances is now, by broker, and why it is not known where it cannot be read at all.
+def _placement(reader: LiveReader, batch: Batch) -> tuple[dict[str, Any], list[str]]:
+    """Present placement of what the batch balances, by broker, and the reason where it cannot be read at all.
 
     A single broker that cannot be read is named with the reason.
     """
-    namespaces = {step.change.namespace for step in batch.steps if not isinstance(step.change, ChangeSetting)}
+    disturbed = (kind_of(step.change).disturbs for step in batch.steps)
+    namespaces = {bundle.namespace for bundle in disturbed if bundle is not None}
     if not namespaces:
         return {}, []
     try:
-        coordinators = look.coordinators() if namespaces == {TC_NAMESPACE} else 0
-        brokers = look.brokers()
+        coordinators = reader.coordinators() if namespaces == {TC_NAMESPACE} else 0
+        brokers = reader.brokers()
     except AdminError as error:
         return {}, [f"the placement cannot be read: {error}"]
     placed: dict[str, Any] = {}
     for broker in brokers:
         try:
-            owned = look.owned_by(broker)
+            owned = reader.owned_by(broker)
         except AdminError as error:
             placed[broker] = {"unread": str(error)}
             continue
@@ -114,12 +114,3 @@ def _placement(look: LiveReader, batch: Batch) -> tuple[dict[str, Any], list[str
         }
         placed[broker] = dict(counts)
     return placed, []
-
-
-def coordinators_in(owned: Sequence[str], coordinators: int) -> int:
-    """How many of a cluster's transaction coordinators the owned bundles (``tenant/ns/range``) place."""
-    ranges = [
-        BundleRange.parse(bundle.rpartition("/")[2]) for bundle in owned if bundle.rpartition("/")[0] == TC_NAMESPACE
-    ]
-    positions = [position_of(tc_topic(number)) for number in range(coordinators)]
-    return sum(any(position in bundle for bundle in ranges) for position in positions)

@@ -1,16 +1,15 @@
-"""What guards of one kind of change share: each says to which changes it applies, and asks the facts that it needs."""
+"""Base classes of guards: each says to which changes it applies, and asks the facts that it needs."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, get_args
 
-from pulsar_steward.model.step import ChangeSetting, GuardResult, SplitBundle, Step, UnloadBundle
+from pulsar_steward.model.step import BundleChange, Change, ChangeSetting, GuardResult, Step
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
-    from pulsar_steward.model.step import BundleChange, Change
     from pulsar_steward.policy.schema import Policy
 
 
@@ -27,13 +26,13 @@ class Guard(ABC):
     Attributes:
         name: As approvals and outcomes name it.
         objection: What a veto means for the step.
-        applies_to: Kinds of changes that it looks at.
+        applies_to: Kinds of changes that it looks at; every kind, unless it says otherwise.
         applies_to_rollbacks: Whether it also looks at steps that take one back which was made before.
     """
 
     name: ClassVar[str]
     objection: ClassVar[Objection]
-    applies_to: ClassVar[tuple[type[Change], ...]] = (UnloadBundle, SplitBundle, ChangeSetting)
+    applies_to: ClassVar[tuple[type[Change], ...]] = get_args(Change)
     applies_to_rollbacks: ClassVar[bool] = True
 
     @abstractmethod
@@ -58,11 +57,11 @@ class Guard(ABC):
 class BundleGuard(Guard):
     """Looks at a bundle that is to be moved or split."""
 
-    applies_to = (UnloadBundle, SplitBundle)
+    applies_to = get_args(BundleChange)
 
     def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Asks `check_bundle`."""
-        if isinstance(step.change, ChangeSetting):
+        if not isinstance(step.change, BundleChange):
             raise TypeError(f"{self.name} looks at bundles, not at {step.change}")
         return self.check_bundle(step.change, facts, policy)
 

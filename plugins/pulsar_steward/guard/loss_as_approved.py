@@ -29,7 +29,9 @@ class LossAsApproved(Guard):
     def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
         """Vetoes a quota that evicts more than was approved: a single message or byte, as none is to spare."""
         change = step.change
-        if not isinstance(change, ChangeSetting) or not change.evicts_by_size:
+        if not isinstance(change, ChangeSetting):
+            raise TypeError(f"{self.name} looks at settings, not at {change}")
+        if not change.evicts_by_size:
             return self.result("no size quota evicts", passed=True)
         now = facts.eviction_loss(change)
         if isinstance(now, Unknown):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from pulsar_steward.guard.kinds import BundleGuard, Objection
-from pulsar_steward.model.step import SplitBundle
+from pulsar_steward.model.step import SplitBundle, UnloadBundle
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
@@ -21,8 +21,15 @@ class TargetAllowed(BundleGuard):
 
     def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a move to a draining or excluded broker; a split has no target."""
-        if isinstance(change, SplitBundle):
-            return self.result("a split has no target", passed=True)
+        match change:
+            case SplitBundle():
+                return self.result("a split has no target", passed=True)
+            case UnloadBundle():
+                return self._check_target(change, facts, policy)
+            case _:
+                assert_never(change)
+
+    def _check_target(self, change: UnloadBundle, facts: ClusterFacts, policy: Policy) -> GuardResult:
         if change.target in policy.brokers.draining:
             reason = f"{change.target} is draining (policy key brokers.draining)"
             return self.result(reason, passed=False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from sqlalchemy import func, select
 
+from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import LedgerError, LedgerTampered, NotInLedger
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.halts import halt_of
@@ -29,7 +30,7 @@ from pulsar_steward.ledger.standing import newest_row_in, require_lease, require
 from pulsar_steward.ledger.store import transaction
 from pulsar_steward.ledger.verify import require_still_untampered, require_untampered
 from pulsar_steward.model.plan import ROLLBACK, Plan
-from pulsar_steward.model.step import Change, UnloadBundle
+from pulsar_steward.model.step import Change
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -155,22 +156,21 @@ class LedgerReader:
         query = select(table.c.at, table.c.change).where(table.c.cluster == cluster, table.c.at >= since)
         moved: dict[str, datetime] = {}
         for row in self._all(query.order_by(table.c.intent_id)):
-            change = _change(row["change"])
-            if isinstance(change, UnloadBundle):
-                moved[f"{change.namespace}/{change.bundle}"] = row["at"]
+            bundle = kind_of(_change(row["change"])).disturbs
+            if bundle is not None and bundle.moves:
+                moved[bundle.name] = row["at"]
         return moved
 
     def moved_in_circles(self, cluster: str, since: datetime) -> dict[str, tuple[str, ...]]:
         """Bundles that were moved away and back since then: namespace to their ranges, in ascending order."""
         table = tables.INTENTS
         query = select(table.c.change).where(table.c.cluster == cluster, table.c.at >= since)
-        changes = (_change(row["change"]) for row in self._all(query.order_by(table.c.intent_id)))
-        moves = [change for change in changes if isinstance(change, UnloadBundle)]
-        ways = {(move.namespace, move.bundle, move.source, move.target) for move in moves}
+        rows = self._all(query.order_by(table.c.intent_id))
+        bundles = (kind_of(_change(row["change"])).disturbs for row in rows)
+        moves = [bundle for bundle in bundles if bundle is not None and bundle.moves]
+        ways = {(move.name, move.owner_before, move.owner_after) for move in moves}
         circling = {
-            (move.namespace, move.bundle)
-            for move in moves
-            if (move.namespace, move.bundle, move.target, move.source) in ways
+            (move.namespace, move.bundle) for move in moves if (move.name, move.owner_after, move.owner_before) in ways
         }
         found: dict[str, tuple[str, ...]] = {}
         for namespace, bundle in sorted(circling):

@@ -71,6 +71,19 @@ def tc_topic(coordinator: int) -> str:
     return f"{TC_TOPIC}-partition-{coordinator}"
 
 
+def coordinators_in(bundles: Sequence[str], coordinators: int) -> int:
+    """Number of a cluster's transaction coordinators that these bundles (``tenant/ns/range``) place."""
+    names = (bundle.rpartition("/") for bundle in bundles)
+    ranges = [BundleRange.parse(name) for namespace, _, name in names if namespace == TC_NAMESPACE]
+    positions = [position_of(tc_topic(number)) for number in range(coordinators)]
+    return sum(any(position in bundle for bundle in ranges) for position in positions)
+
+
+def bundle_in_words(namespace: str, bundle: str) -> str:
+    """A bundle with its namespace, unless that is the system namespace."""
+    return bundle if namespace == TC_NAMESPACE else f"{namespace}/{bundle}"
+
+
 def ranges_of(boundaries: Sequence[str]) -> tuple[BundleRange, ...]:
     """Bundles between a namespace's boundaries, as the admin API lists them (``["0x00000000", ...]``)."""
     positions = sorted(int(boundary, 16) for boundary in boundaries)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 import msgspec
 
 from pulsar_steward.model.loss import Loss
@@ -125,11 +127,18 @@ BundleChange = UnloadBundle | SplitBundle
 """Changes that disturb the clients of a bundle."""
 
 Change = UnloadBundle | SplitBundle | ChangeSetting
+"""Changes of every kind, as plans and the ledger keep them; `pulsar_steward.changes` has what each kind does."""
 
 
 def present_owner(change: BundleChange) -> str:
     """Broker that owned the bundle when its change was planned."""
-    return change.source if isinstance(change, UnloadBundle) else change.owner
+    match change:
+        case UnloadBundle():
+            return change.source
+        case SplitBundle():
+            return change.owner
+        case _:
+            assert_never(change)
 
 
 class Touched(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from airflow.sdk import Param
 from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import AirflowSkipException
 
+from pulsar_steward.changes import kind_of
 from pulsar_steward.ledger.rows import Origin
 from pulsar_steward.orchestration.approval_response import (
     APPROVE,
@@ -22,7 +23,6 @@ from pulsar_steward.orchestration.approval_response import (
     REJECT,
     STEPS,
     interpret,
-    takes_messages,
 )
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _form(steps: Sequence[Step], labels: dict[str, str]) -> ParamsDict:
             ),
         ),
     }
-    if any(takes_messages(step.change) for step in steps):
+    if any(kind_of(step.change).loses_messages for step in steps):
         fields[LOSS] = Param(
             False,
             type="boolean",

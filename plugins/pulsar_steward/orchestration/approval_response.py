@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeGuard
 import msgspec
 
 from pulsar_steward.apply.gate import CLOCKS_DIFFER
+from pulsar_steward.changes import kind_of
 from pulsar_steward.ledger.rows import Answer, Decision, Origin, RecordedAnswer
 from pulsar_steward.model.people import same_person
 from pulsar_steward.model.plan import Plan, approval_digest
-from pulsar_steward.model.step import ChangeSetting, Step
 from pulsar_steward.outside_text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pulsar_steward.model.step import Change
+    from pulsar_steward.model.step import Step
     from pulsar_steward.policy.approval import ApprovalPolicy
 
 APPROVE = "Approve"
@@ -218,7 +218,7 @@ def _approved(response: _Response, given: Answer, asked: Question, policy: Appro
     if not ticked:
         return _changed(given, decision=Decision.REJECTED, reason="every step was unticked")
     steps = tuple(step for step in known if step in ticked)
-    takers = [step for step in steps if takes_messages(batch.step(step).change)]
+    takers = [step for step in steps if kind_of(batch.step(step).change).loses_messages]
     if takers and response.params_input.get(LOSS) is not True:
         reason = f"that messages may be lost was not confirmed, and {', '.join(takers)} may take some away"
         return _changed(given, decision=Decision.REJECTED, reason=reason)
@@ -238,11 +238,6 @@ def _is_choice(ticked: object, known: Sequence[str]) -> TypeGuard[list[str]]:
     if not isinstance(ticked, list) or len(ticked) > len(known):
         return False
     return all(step in known and ticked.count(step) == 1 for step in ticked)
-
-
-def takes_messages(change: Change) -> bool:
-    """True if a change needs a confirmation of its own, as messages, consumed or not, are lost by it."""
-    return isinstance(change, ChangeSetting) and change.loses_messages
 
 
 def _changed(answer: Answer, **changes: Any) -> Answer:

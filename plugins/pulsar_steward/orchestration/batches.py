@@ -70,7 +70,7 @@ def was_approved(ref: BatchRef, run: str) -> bool:
 
 def verify_batch(ref: BatchRef, run: str) -> Proof:
     """Verifies the changes of a batch on the brokers."""
-    with open_context_of_plan(ref.plan_id, run) as task, task.looking_here() as context:
+    with open_context_of_plan(ref.plan_id, run) as task, task.reading_here() as context:
         return verify(context, ref.plan_id, ref.batch_id)
 
 

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from pulsar_steward.admin.settings import AdminSettings
-    from pulsar_steward.apply.context import ApplyContext, LookContext
-    from pulsar_steward.apply.live_reader import LiveReader
+    from pulsar_steward.apply.context import ApplyContext, ReadContext
     from pulsar_steward.ledger.rows import Origin
     from pulsar_steward.model.plan import Plan
 
@@ -44,15 +43,9 @@ class TaskContext(LedgerContext):
         )
 
     @contextmanager
-    def live_reader(self) -> Iterator[LiveReader]:
-        """Opens read access to the live cluster."""
-        with self.looking_here() as context:
-            yield context.look
-
-    @contextmanager
-    def looking_here(self) -> Iterator[LookContext]:
+    def reading_here(self) -> Iterator[ReadContext]:
         """Opens read access to the live cluster, beside ledger and policy."""
-        with self.looking(self._settings()) as context:
+        with self.reading(self._settings()) as context:
             yield context
 
     @contextmanager

@@ -69,10 +69,10 @@ def dry_run(wanted: Sequence[RemediateParams], run: str) -> str:
     """Text of the calls that would be made on the live clusters now; recorded in the ledger, changes nothing."""
     texts = []
     for each in wanted:
-        with open_context(each.cluster, run) as task, task.live_reader() as look:
+        with open_context(each.cluster, run) as task, task.reading_here() as context:
             plan = _plan(task, each)
             batches = [batch for batch in plan.batches if not each.kinds or batch.kind in each.kinds]
-            text = "\n\n".join(rehearse(look, task.ledger, plan, batch, task.policy, task.clock) for batch in batches)
+            text = "\n\n".join(rehearse(context, plan, batch) for batch in batches)
             text = text or shown(f"plan {plan.plan_id} changes nothing: {'; '.join(plan.notes)}")
             task.ledger_writer.record_dry_run(plan.plan_id, run, text, task.clock())
             texts.append(text)

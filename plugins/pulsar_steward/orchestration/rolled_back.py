@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.apply.applied import done_steps
-from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.changes import kind_of
+from pulsar_steward.changes.kind import Subject
 from pulsar_steward.model.units import time_in_words
 
 if TYPE_CHECKING:
@@ -16,11 +17,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.model.plan import Plan
-    from pulsar_steward.model.step import Change
     from pulsar_steward.policy.approval import ApprovalPolicy
-
-Subject = tuple[str, str]
-"""Subject of a change: a namespace's bundle, or a setting of a namespace or topic."""
 
 
 class RolledBack(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,13 +32,6 @@ class RolledBack(msgspec.Struct, frozen=True, kw_only=True):
     plan_id: str
     subjects: frozenset[Subject]
     rests_until: datetime
-
-
-def subject_of(change: Change) -> Subject:
-    """Subject of a change, whatever its value or target broker."""
-    if isinstance(change, ChangeSetting):
-        return change.holder, change.name.value
-    return change.namespace, change.bundle
 
 
 def rolled_back_lately(
@@ -59,7 +49,7 @@ def rolled_back_lately(
     return tuple(
         RolledBack(
             plan_id=row.plan_id,
-            subjects=frozenset(subject_of(step.change) for step in done_steps(ledger, row)),
+            subjects=frozenset(kind_of(step.change).subject for step in done_steps(ledger, row)),
             rests_until=row.at + rest,
         )
         for row in ledger.carried_out(cluster, ways_back=True)
@@ -75,7 +65,7 @@ def without_rolled_back(plan: Plan, lately: Collection[RolledBack]) -> Plan:
     resting = {subject: each for each in reversed(tuple(lately)) for subject in each.subjects}
     kept, notes = [], list(plan.notes)
     for batch in plan.batches:
-        found = [resting.get(subject_of(step.change)) for step in batch.steps]
+        found = [resting.get(kind_of(step.change).subject) for step in batch.steps]
         by = [each for each in found if each is not None]
         if len(by) < len(found):
             kept.append(batch)

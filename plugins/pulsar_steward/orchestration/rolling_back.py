@@ -13,13 +13,13 @@ from pulsar_steward.apply.rehearse import rehearse
 from pulsar_steward.apply.rollback import rollback_plan
 from pulsar_steward.errors import Refused
 from pulsar_steward.orchestration.batches import BatchRef
-from pulsar_steward.orchestration.context import TaskContext, open_context
+from pulsar_steward.orchestration.context import open_context
 from pulsar_steward.outside_text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pulsar_steward.apply.live_reader import LiveReader
+    from pulsar_steward.apply.context import ReadContext
     from pulsar_steward.model.plan import Plan
 
 log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ def choose(wanted: RollbackParams, run: str) -> list[dict[str, str]]:
         NotInLedger: If there is no such plan.
         Refused: If no such batch was carried out, nothing of it can be rolled back, or the cluster is being changed.
     """
-    with _prepared(wanted, run) as (task, _, plan):
+    with _prepared(wanted, run) as (task, plan):
         task.ledger_writer.record_plan(plan, task.clock(), supersede=_same_rollback(task, plan), policy=task.policy)
         return [msgspec.to_builtins(BatchRef.of(plan, batch)) for batch in plan.batches]
 
@@ -67,8 +67,8 @@ def dry_run(wanted: RollbackParams, run: str) -> str:
         NotInLedger: If there is no such plan.
         Refused: If no such batch was carried out, nothing of it can be rolled back, or the cluster is being changed.
     """
-    with _prepared(wanted, run) as (task, look, plan):
-        parts = [rehearse(look, task.ledger, plan, batch, task.policy, task.clock) for batch in plan.batches]
+    with _prepared(wanted, run) as (task, plan):
+        parts = [rehearse(task, plan, batch) for batch in plan.batches]
         text = "\n".join([*parts, *(shown(f"  not taken back: {note}") for note in plan.notes)])
         task.ledger_writer.record_plan(plan, task.clock(), policy=task.policy)
         task.ledger_writer.record_dry_run(plan.plan_id, run, text, task.clock())
@@ -76,21 +76,21 @@ def dry_run(wanted: RollbackParams, run: str) -> str:
 
 
 @contextmanager
-def _prepared(wanted: RollbackParams, run: str) -> Iterator[tuple[TaskContext, LiveReader, Plan]]:
-    with open_context(wanted.cluster, run) as task, task.live_reader() as look:
+def _prepared(wanted: RollbackParams, run: str) -> Iterator[tuple[ReadContext, Plan]]:
+    with open_context(wanted.cluster, run) as opened, opened.reading_here() as task:
         for each in applied_batches(task.ledger, wanted.cluster):
             log.info("carried out: %s", each.words)
         lease = task.ledger.lease(wanted.cluster)
         if lease is not None and lease.expires_at > task.clock():
             raise Refused(f"{lease.holder} is changing cluster {wanted.cluster}: take back once it is done")
         applied = choose_applied(task.ledger, wanted.cluster, wanted.plan_id, wanted.batch_id, noted=task.noted)
-        plan = rollback_plan(task.ledger, look, task.policy, applied, task.clock())
+        plan = rollback_plan(task.ledger, task.reader, task.policy, applied, task.clock())
         for note in plan.notes:
             log.warning("not taken back: %s", note)
-        yield task, look, plan
+        yield task, plan
 
 
-def _same_rollback(task: TaskContext, plan: Plan) -> tuple[str, ...]:
+def _same_rollback(task: ReadContext, plan: Plan) -> tuple[str, ...]:
     """Earlier plans that roll back one of the same steps."""
     steps = _undone(plan)
     rows = task.ledger.plans(task.cluster, ways_back=True)

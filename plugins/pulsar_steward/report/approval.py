@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.apply.changes import kind_of
+from pulsar_steward.changes import kind_of
 from pulsar_steward.checks.registry import BY_ID
-from pulsar_steward.guard.age_room import AgeRoom
-from pulsar_steward.guard.quota_room import QuotaRoom
-from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.loss import Loss
-from pulsar_steward.model.setting import BacklogQuota, SettingName, in_words
-from pulsar_steward.model.step import ChangeSetting, SplitBundle, UnloadBundle
 from pulsar_steward.model.units import bytes_in_words, counted, time_in_words
 from pulsar_steward.outside_text import shown
 from pulsar_steward.report.markdown import bullets, codes, table, text
@@ -19,11 +14,11 @@ from pulsar_steward.report.markdown import bullets, codes, table, text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pulsar_steward.guard.kinds import Guard
+    from pulsar_steward.changes.kind import ApprovalWarning
     from pulsar_steward.ledger.rows import RecordedAnswer
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.model.plan import Batch, Plan
-    from pulsar_steward.model.step import BundleChange, Change, Step
+    from pulsar_steward.model.step import Step
     from pulsar_steward.policy.schema import Policy
 
 
@@ -65,24 +60,7 @@ def body(plan: Plan, batch: Batch, policy: Policy, *, first: RecordedAnswer | No
 
 def labels(batch: Batch) -> dict[str, str]:
     """Labels of the steps' checkboxes, by step id."""
-    return {step.step_id: shown(f"{step.step_id}: {short(step.change)}") for step in batch.steps}
-
-
-def short(change: Change) -> str:
-    """A change in a few words, with names unescaped."""
-    match change:
-        case UnloadBundle():
-            return f"move {_bundle(change)} from {change.source} to {change.target}"
-        case SplitBundle():
-            return f"split {_bundle(change)} on {change.owner}"
-        case ChangeSetting():
-            before, after = (in_words(change.name, value) for value in (change.before, change.after))
-            return f"{change.name} of {change.holder}: from {before} to {after}"
-
-
-def _bundle(change: BundleChange) -> str:
-    """Bundle of a change, with its namespace unless that is the system namespace."""
-    return change.bundle if change.namespace == TC_NAMESPACE else f"{change.namespace}/{change.bundle}"
+    return {step.step_id: shown(f"{step.step_id}: {kind_of(step.change).describe()}") for step in batch.steps}
 
 
 def _lead(batch: Batch) -> str:
@@ -90,7 +68,7 @@ def _lead(batch: Batch) -> str:
     coordinators = sum(step.touched.coordinators for step in batch.steps)
     pauses = f"; {counted(coordinators, 'transaction coordinator')} pause for a moment" if coordinators else ""
     final = [step.step_id for step in batch.steps if step.undo is None]
-    gone = any(isinstance(step.change, ChangeSetting) and step.change.loses_messages for step in batch.steps)
+    gone = any(kind_of(step.change).loses_messages for step in batch.steps)
     back = f"**{text(', '.join(final))} cannot be undone.**" if final else "Every step can be undone."
     if gone:
         back += " **What brokers have deleted by then does not come back.**"
@@ -111,56 +89,34 @@ def _rollback_note(plan: Plan, batch: Batch) -> Iterator[str]:
 def _warnings(steps: Sequence[Step]) -> Iterator[str]:
     """Warnings, as headings of the highest level, for changes that stop producers or delete messages."""
     for step in steps:
-        change = step.change
-        if not isinstance(change, ChangeSetting):
+        loss = step.loss if isinstance(step.loss, Loss) else None
+        warning = kind_of(step.change).warning(loss)
+        if warning is None:
             continue
-        if change.loses_messages or isinstance(step.loss, Loss):
-            yield f"# {text(step.step_id)} LETS BROKERS DELETE MESSAGES"
-            yield bullets([f"{change.name} of {change.holder}: {_lost_at_once(step)}", *_lost_by_topic(step)])
-        elif isinstance(change.after, BacklogQuota):
-            yield f"# {text(step.step_id)} STOPS PRODUCERS of a topic that is over it"
-            yield bullets([f"{change.name} of {change.holder}: {_lost_at_once(step)}"])
+        yield f"# {text(step.step_id)} {warning.headline}"
+        words = f"{warning.subject}: {warning.words or _guard_words(step, warning)}"
+        yield bullets([words, *_lost_by_topic(loss)])
 
 
-def _lost_at_once(step: Step) -> str:
-    """Data that is deleted at once, or the result of the guard that checks the room below a quota."""
-    change, loss = step.change, step.loss if isinstance(step.loss, Loss) else None
-    if not isinstance(change, ChangeSetting):
-        return ""
-    if change.deletes_stored:
-        many = f"up to {bytes_in_words(loss.bytes)}, as of the snapshot," if loss else "what is kept beyond it"
-        return f"of what is stored and consumed {many} is deleted, and cannot be read again"
-    if change.evicts_by_size:
-        return _evicted(loss or Loss(messages=0))
-    room: type[Guard] = AgeRoom if change.name is SettingName.AGE_QUOTA else QuotaRoom
-    said = [result.reason for result in step.guards if result.guard == room.name]
-    return "; ".join(said) or "what is older than it, and not consumed, is gone once it is set"
+def _guard_words(step: Step, warning: ApprovalWarning) -> str:
+    """Reasons of the guard that looks at what is lost at once."""
+    said = [result.reason for result in step.guards if result.guard == warning.guard]
+    return "; ".join(said) or warning.otherwise
 
 
-def _evicted(loss: Loss) -> str:
-    topics = len(loss.topics) + loss.more
-    if not topics:
-        return "no topic is over it now, so nothing is lost at once; what comes to be over it is evicted unread"
-    return (
-        f"AT ONCE {loss.messages or 0:,} MESSAGES ({bytes_in_words(loss.bytes)}) THAT NOBODY HAS READ ARE LOST, of"
-        f" {counted(topics, 'topic')}; where it would be more by the time of the call, nothing is done. Later, what is"
-        " over it is evicted as well"
-    )
-
-
-def _lost_by_topic(step: Step) -> Iterator[str]:
+def _lost_by_topic(loss: Loss | None) -> Iterator[str]:
     """The topics with the largest losses, and the number of further ones."""
-    if not isinstance(step.loss, Loss):
+    if loss is None:
         return
-    for each in step.loss.topics:
+    for each in loss.topics:
         messages = "" if each.messages is None else f"{each.messages:,} messages, "
         yield f"{each.topic}: {messages}{bytes_in_words(each.bytes)}"
-    if step.loss.more:
-        yield f"and {counted(step.loss.more, 'topic')} more, each with less"
+    if loss.more:
+        yield f"and {counted(loss.more, 'topic')} more, each with less"
 
 
 def _moves(batch: Batch) -> bool:
-    return any(not isinstance(step.change, ChangeSetting) for step in batch.steps)
+    return any(kind_of(step.change).disturbs is not None for step in batch.steps)
 
 
 def _reasons(batch: Batch) -> str:
@@ -197,7 +153,7 @@ def _steps(steps: Sequence[Step]) -> str:
     rows = [
         (
             step.step_id,
-            short(step.change) + (f" (after {', '.join(step.after)})" if step.after else ""),
+            kind_of(step.change).describe() + (f" (after {', '.join(step.after)})" if step.after else ""),
             step.effect,
             f"{step.touched.producers:,} / {step.touched.consumers:,}",
             step.touched.coordinators,
@@ -211,7 +167,7 @@ def _steps(steps: Sequence[Step]) -> str:
 
 def _sums(batch: Batch) -> Iterator[str]:
     """Reasons for the values of proposed settings, with the numbers."""
-    sums = [f"{step.step_id}: {step.why}." for step in batch.steps if isinstance(step.change, ChangeSetting)]
+    sums = [f"{step.step_id}: {step.why}." for step in batch.steps if kind_of(step.change).sets_value]
     if sums and not batch.is_rollback:
         yield "### How the values come about"
         yield bullets(sums)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pulsar_steward.admin import calls
-from pulsar_steward.apply.changes import kind_of
+from pulsar_steward.changes import kind_of
+from pulsar_steward.changes.split import BeforeSplit
 from pulsar_steward.errors import InvalidName
 from tests.builders import BUNDLE, a_move, a_split, broker
 
@@ -53,4 +54,4 @@ def test_each_change_makes_its_own_call() -> None:
     """A move unloads towards its target; a split leaves both halves with their owner."""
     assert kind_of(a_move()).call() == calls.unload("pulsar/system", BUNDLE, broker(1))
     assert kind_of(a_split()).call().query["unload"] == "false"
-    assert kind_of(a_split()).completion({}) is None
+    assert kind_of(a_split()).completion(BeforeSplit(owner=broker(0), bundles=[BUNDLE])) is None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pulsar_steward.changes import kind_of
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.ledger.store import open_ledger
@@ -14,7 +15,7 @@ from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.plan import ROLLBACK
 from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.orchestration.rolled_back import RolledBack, rolled_back_lately, subject_of, without_rolled_back
+from pulsar_steward.orchestration.rolled_back import RolledBack, rolled_back_lately, without_rolled_back
 from pulsar_steward.policy.approval import ApprovalPolicy
 from tests.builders import CLUSTER, NOW, a_batch, a_move, a_plan, a_step, an_outcome, broker
 
@@ -96,5 +97,5 @@ def test_a_subject_is_the_bundle_or_the_setting_of_its_holder() -> None:
     """A topic's own setting is another one than its namespace's."""
     topic = "persistent://shop/orders/t"
     change = ChangeSetting(namespace="shop/orders", topic=topic, name=SettingName.TTL, before=None, after=None)
-    assert subject_of(change) == (topic, "time to live")
-    assert subject_of(a_move(bundle=HALVES[0])) == ("pulsar/system", HALVES[0])
+    assert kind_of(change).subject == (topic, "time to live")
+    assert kind_of(a_move(bundle=HALVES[0])).subject == ("pulsar/system", HALVES[0])

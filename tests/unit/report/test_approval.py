@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from pulsar_steward.apply.changes import kind_of
+from pulsar_steward.changes import kind_of
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.loss import Loss, TopicLoss
 from pulsar_steward.model.plan import ROLLBACK, Placement
@@ -15,7 +15,7 @@ from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, S
 from pulsar_steward.model.step import ChangeSetting, GuardResult, Touched
 from pulsar_steward.policy.approval import ApprovalPolicy
 from pulsar_steward.policy.schema import Policy
-from pulsar_steward.report.approval import body, labels, short, subject
+from pulsar_steward.report.approval import body, labels, subject
 from pulsar_steward.report.markdown import text
 from tests.builders import IDENTITY, a_batch, a_move, a_plan, a_split, a_step, broker
 
@@ -56,7 +56,7 @@ BODY = body(PLAN, BATCH, POLICY)
 def test_each_step_is_told_whole(step: object) -> None:
     """Its id, the change, the effect, the way back, and the exact call."""
     chosen = SPLIT if step is SPLIT else MOVE
-    for words in (chosen.step_id, short(chosen.change), chosen.effect, chosen.undo_note):
+    for words in (chosen.step_id, kind_of(chosen.change).describe(), chosen.effect, chosen.undo_note):
         assert text(words) in BODY
     assert f"- `{kind_of(chosen.change).call()}`\n" in BODY
 

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from pulsar_steward.apply.changes import kind_of
+from pulsar_steward.changes import kind_of
 from pulsar_steward.model.units import counted
 from pulsar_steward.outside_text import shown
-from pulsar_steward.report.approval import short
 from pulsar_steward.report.checkup.text import bullets, fitting, heading, wrapped
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def _placement(batch: Batch) -> Iterator[Text]:
 
 def _step(step: Step, width: int) -> Iterator[Text]:
     yield Text()
-    yield from wrapped(f"{step.step_id}  {short(step.change)}", width, indent=2, style="info")
+    yield from wrapped(f"{step.step_id}  {kind_of(step.change).describe()}", width, indent=2, style="info")
     touched = step.touched
     disturbs = (
         f"{counted(touched.producers, 'producer')} and {counted(touched.consumers, 'consumer')} reconnect,"

@@ -11,7 +11,7 @@ from lab.simulator import ClusterSpec, NamespaceSpec, Simulator, TopicSpec
 from lab.simulator import running_simulator as running
 from pulsar_steward.admin import calls
 from pulsar_steward.admin.settings import AdminSettings
-from pulsar_steward.apply.changes import kind_of
+from pulsar_steward.changes import kind_of
 from pulsar_steward.collect.collecting import Order, collect
 from pulsar_steward.collect.reading import Division, WrittenByTasks
 from pulsar_steward.diagnose.diagnosing import diagnose

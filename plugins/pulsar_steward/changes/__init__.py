@@ -1,0 +1,26 @@
+"""Kinds of change, one a file: all that the rest of the project wants to know of a change, it asks `kind_of`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, assert_never
+
+from pulsar_steward.changes.setting import SettingChange
+from pulsar_steward.changes.split import Split
+from pulsar_steward.changes.unload import Unload
+from pulsar_steward.model.step import Change, ChangeSetting, SplitBundle, UnloadBundle
+
+if TYPE_CHECKING:
+    from pulsar_steward.changes.kind import ChangeKind
+
+
+def kind_of(change: Change) -> ChangeKind[Any, Any]:
+    """A change by its kind; the only place that tells the kinds apart."""
+    match change:
+        case UnloadBundle():
+            return Unload(change)
+        case SplitBundle():
+            return Split(change)
+        case ChangeSetting():
+            return SettingChange(change)
+        case _:
+            assert_never(change)

@@ -1,0 +1,121 @@
+"""Split of a bundle: the namespace's boundaries show it, and the owner of the whole must own both halves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.admin import calls
+from pulsar_steward.changes.kind import Before, ChangeKind, DisturbedBundle, Drifted, Observation
+from pulsar_steward.errors import Refused
+from pulsar_steward.model.bundles import (
+    BY_TOPIC_COUNT,
+    CALM_LOAD_MANAGER,
+    BundleRange,
+    bundle_in_words,
+    halves_by_topic_count,
+)
+from pulsar_steward.model.step import SplitBundle
+
+if TYPE_CHECKING:
+    from pulsar_steward.admin.calls import Call
+    from pulsar_steward.changes.kind import ApprovalWarning, ClusterReader, Inverse, Subject
+    from pulsar_steward.model.loss import Loss
+
+
+class BeforeSplit(Before, frozen=True):
+    """Owner of the bundle, and all bundles of its namespace."""
+
+    owner: str
+    bundles: list[str]
+
+
+class Split(ChangeKind[SplitBundle, BeforeSplit]):
+    """Split of one bundle in two on its owner."""
+
+    undoable = False
+    loses_messages = False
+    sets_value = False
+    before_type = BeforeSplit
+
+    @property
+    def subject(self) -> Subject:
+        """The bundle."""
+        return self.change.namespace, self.change.bundle
+
+    @property
+    def disturbs(self) -> DisturbedBundle:
+        """The bundle, which its owner keeps."""
+        change = self.change
+        return DisturbedBundle(
+            namespace=change.namespace, bundle=change.bundle, owner_before=change.owner, owner_after=change.owner
+        )
+
+    def clients(self, cluster: ClusterReader, owner: str | None = None) -> int:
+        """None of them under a load manager where that was seen, else all that are connected through the bundle."""
+        change, owner = self.change, owner or self.change.owner
+        if CALM_LOAD_MANAGER in cluster.configuration(owner).get("loadManagerClassName", ""):
+            return 0
+        return cluster.clients(owner, change.namespace, change.bundle)
+
+    def record(self, cluster: ClusterReader) -> BeforeSplit:
+        """The namespace's bundles, and the owner; a split that would cut elsewhere than approved must not begin."""
+        change = self.change
+        self._require_same_cut(cluster)
+        return BeforeSplit(owner=change.owner, bundles=list(cluster.bundles(change.namespace) or ()))
+
+    def call(self) -> Call:
+        """The split, without an unload: both halves stay where they are."""
+        return calls.split(self.change.namespace, self.change.bundle, self.change.algorithm)
+
+    def completion(self, before: BeforeSplit) -> Call | None:
+        """None: a split is whole by itself."""
+        return None
+
+    def observe(self, cluster: ClusterReader) -> Observation:
+        """Both halves, if they exist, and their owners."""
+        change = self.change
+        bundles = cluster.bundles(change.namespace) or ()
+        owners = {
+            half: cluster.owner(change.namespace, half, likely=change.owner)
+            for half in change.halves
+            if half in bundles
+        }
+        return Observation(
+            there=owners == dict.fromkeys(change.halves, change.owner),
+            untouched=change.bundle in bundles,
+            words=_in_words(change, owners),
+            values={"owners": owners, "whole": change.bundle in bundles},
+        )
+
+    def inverse(self, before: BeforeSplit, cluster: ClusterReader) -> Inverse:
+        """Refused: there is none."""
+        raise Refused(
+            f"the split of {self.change.namespace}/{self.change.bundle} cannot be undone: Pulsar does not join bundles"
+            " again"
+        )
+
+    def describe(self) -> str:
+        """The bundle with its broker."""
+        return f"split {bundle_in_words(self.change.namespace, self.change.bundle)} on {self.change.owner}"
+
+    def warning(self, loss: Loss | None) -> ApprovalWarning | None:
+        """None: messages and producers stay."""
+        return None
+
+    def _require_same_cut(self, cluster: ClusterReader) -> None:
+        """A topic that was created or deleted since moves the cut, and a split cannot be undone."""
+        change = self.change
+        if change.algorithm != BY_TOPIC_COUNT:
+            return
+        positions = cluster.positions(change.namespace, change.bundle)
+        halves = halves_by_topic_count(BundleRange.parse(change.bundle), positions)
+        found = tuple(str(half) for half in halves or ())
+        if found != change.halves:
+            come = " and ".join(found) or "nothing"
+            raise Drifted(f"the topics of {change.bundle} changed: a split would now yield {come}")
+
+
+def _in_words(change: SplitBundle, owners: dict[str, str | None]) -> str:
+    if not owners:
+        return f"{change.namespace} has neither half of {change.bundle}"
+    return ", ".join(f"{owner or 'nobody'} owns {half}" for half, owner in owners.items())

@@ -1,0 +1,100 @@
+"""Every kind of change answers everything that is asked of a change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+import msgspec
+import pytest
+
+from pulsar_steward.changes import kind_of
+from pulsar_steward.changes.kind import ChangeKind
+from pulsar_steward.changes.setting import BeforeSetting
+from pulsar_steward.changes.split import BeforeSplit
+from pulsar_steward.changes.unload import BeforeUnload
+from pulsar_steward.guard.evaluate import GUARDS, guards_of
+from pulsar_steward.guard.kinds import Guard
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
+from pulsar_steward.model.step import Change, ChangeSetting
+from tests.builders import BUNDLE, a_move, a_split, a_step, broker
+
+if TYPE_CHECKING:
+    from pulsar_steward.changes.kind import Before
+
+HOLD = BacklogQuota(limit_bytes=1000, policy=QuotaPolicy.HOLD)
+TTL = ChangeSetting(namespace="shop/orders", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
+EXAMPLES: tuple[Change, ...] = (a_move(), a_split(), TTL)
+
+
+class UnknownChange(msgspec.Struct, frozen=True):
+    """A change of no known kind."""
+
+    namespace: str
+
+
+def test_there_is_an_example_of_every_kind() -> None:
+    """So the tests below are of all of them."""
+    assert {type(change) for change in EXAMPLES} == set(get_args(Change))
+
+
+def test_a_change_of_no_known_kind_is_taken_for_none() -> None:
+    """Neither for a move nor for a setting."""
+    with pytest.raises(AssertionError, match="unreachable"):
+        kind_of(UnknownChange("shop/orders"))  # type: ignore[arg-type]  # that is what is tried
+
+
+@pytest.mark.parametrize(
+    ("change", "before", "document"),
+    [
+        (
+            a_move(),
+            BeforeUnload(owner="a:1", topic="persistent://t/n/x"),
+            '{"owner":"a:1","topic":"persistent://t/n/x"}',
+        ),
+        (a_split(), BeforeSplit(owner="a:1", bundles=[BUNDLE]), f'{{"bundles":["{BUNDLE}"],"owner":"a:1"}}'),
+        (TTL, BeforeSetting(value=None), '{"value":null}'),
+        (TTL, BeforeSetting(value=TimeToLive(seconds=5)), '{"value":{"is":"ttl","seconds":5}}'),
+    ],
+    ids=["move", "split", "not set", "set"],
+)
+def test_what_is_recorded_before_a_change_can_be_read_back(change: Change, before: Before, document: str) -> None:
+    """As earlier versions wrote it, too."""
+    assert msgspec.json.encode(msgspec.to_builtins(before), order="sorted").decode() == document
+    assert kind_of(change).recorded(msgspec.json.decode(document)) == before
+
+
+@pytest.mark.parametrize("change", EXAMPLES, ids=lambda change: type(change).__name__)
+def test_guards_of_every_step_look_at_every_kind(change: Change) -> None:
+    """Those that name no kind."""
+    general = {guard.name for guard in GUARDS if guard.applies_to == Guard.applies_to}
+    assert {"same_cluster", "window", "limits", "protected"} <= general
+    assert general <= {guard.name for guard in guards_of(a_step(change))}
+
+
+def test_who_reconnects_for_it() -> None:
+    """A move takes the clients of a bundle elsewhere, a split leaves them there, and a setting disturbs nobody."""
+    moved, split = kind_of(a_move()).disturbs, kind_of(a_split()).disturbs
+    assert moved is not None
+    assert split is not None
+    assert (moved.owner_before, moved.owner_after, moved.moves) == (broker(0), broker(1), True)
+    assert (split.owner_before, split.owner_after, split.moves) == (broker(0), broker(0), False)
+    assert kind_of(TTL).disturbs is None
+
+
+@pytest.mark.parametrize("name", [SettingName.SIZE_QUOTA, SettingName.AGE_QUOTA])
+def test_the_guard_that_a_warning_quotes_exists(name: SettingName) -> None:
+    """It looks at the room that is left below the quota."""
+    change = ChangeSetting(namespace="shop/orders", name=name, before=None, after=HOLD)
+    warning = kind_of(change).warning(None)
+    assert warning is not None
+    assert warning.guard in {guard.name for guard in GUARDS}
+
+
+def test_a_kind_that_leaves_something_out_cannot_be_used() -> None:
+    """Nothing has a default that might be wrong for it."""
+
+    class Half(ChangeKind[ChangeSetting, BeforeSetting]):
+        """A kind that says nothing."""
+
+    with pytest.raises(TypeError, match="abstract"):
+        Half(TTL)  # type: ignore[abstract]  # that is what is tried
