@@ -1,4 +1,4 @@
-"""The last look before a call leaves: now or never.
+"""Last check before a call leaves: now or never.
 
 A process can be stopped between the record of its intent and the call: by a debugger, a paused machine, a full disk of
 swap. When it goes on, its lease may have ended, somebody may have said stop, and another process may have finished the
@@ -31,8 +31,8 @@ class Clearance:
 
     Args:
         context: The cluster, its ledger and its policy.
-        grant: By which it is called.
-        lease: Under which.
+        grant: The rows that permit the call.
+        lease: The lease that it is made under.
     """
 
     def __init__(self, context: ApplyContext, grant: Grant, lease: HeldLease) -> None:
@@ -43,7 +43,7 @@ class Clearance:
         self._at = context.clock()
 
     def require(self) -> None:
-        """That the call may leave at this moment; to be asked as close to the wire as can be.
+        """Checks that the call may leave at this moment; to be asked as close to the wire as can be.
 
         Raises:
             Refused: If the intent is too old, or the approval is over.
@@ -54,7 +54,7 @@ class Clearance:
         self._require_young()
         self._context.switch.require_going()
         self._context.ledger.require_may_leave(self._grant, self._lease.current, self._context.clock())
-        self._require_young()  # as that look may have taken long
+        self._require_young()  # as the ledger may have taken long
 
     def _require_young(self) -> None:
         # Both clocks: a paused virtual machine's own clock may not have gone on, and the other one may be set.
@@ -75,7 +75,7 @@ class Completion:
 
     Args:
         context: The policy.
-        seconds: How long is waited.
+        seconds: Time for which the proof is waited for.
     """
 
     def __init__(self, context: ApplyContext, seconds: float) -> None:
@@ -83,7 +83,7 @@ class Completion:
         self._bound = seconds + context.policy.apply.intent_valid_seconds
 
     def require(self) -> None:
-        """That it was not held up.
+        """Checks that this process was not held up.
 
         Raises:
             Refused: If it was.
@@ -94,6 +94,6 @@ class Completion:
 
 
 def can_leave_until(intended_at: datetime, context: ApplyContext) -> datetime:
-    """Until when the call of an intent may leave, or take effect at a broker that was slow to answer."""
+    """Last time at which the call of an intent may leave, or take effect at a broker that was slow to answer."""
     seconds = context.policy.apply.intent_valid_seconds + context.policy.admin.read_timeout_seconds
     return intended_at + timedelta(seconds=seconds)

@@ -1,4 +1,4 @@
-"""The gate: what the ledger says may be changed now. Everything that acts goes through it, and nothing else opens it.
+"""The gate: the changes that the ledger permits now. Everything that acts goes through it, and nothing else opens it.
 
 Airflow's skipping is not a gate (docs/decisions/0003-the-gate.md): the acting step asks here, and here only the ledger
 counts, and only as long as it is what was written.
@@ -41,21 +41,21 @@ if TYPE_CHECKING:
     from pulsar_steward.policy.schema import Policy
 
 CLOCKS_DIFFER = timedelta(minutes=5)
-"""How far an answer's time, which Airflow's server gives it, may be from Steward's: a later one would never expire."""
+"""Accepted difference of an answer's time, which is Airflow's, from Steward's: a later one would never expire."""
 
 _RESTED_ON = (PLANS, SUPERSESSIONS, REQUESTS, ANSWERS, ANSWER_USES, INTENTS, OUTCOMES, HALTS, POLICIES)
 """Tables whose rows a permit rests on, what was done under it so far (the pace goes by that), and who said stop."""
 
 
 class Permit(msgspec.Struct, frozen=True, kw_only=True):
-    """What may be changed, by which answers; valid only as long as `require_valid` does not object.
+    """Permission to change a batch's steps, with its answers; valid only as long as `require_valid` does not object.
 
     Attributes:
         plan: The recorded plan, its digest verified.
         batch_id: The batch that was answered.
         steps: The approved steps, in the plan's order.
         grant: The rows that permit it.
-        walked: How the ledger was found when it was asked for.
+        walked: The ledger's chain as it was verified for the permit.
     """
 
     plan: Plan
@@ -88,16 +88,16 @@ def ask_for_permit(
     *,
     noted: Collection[Head] = (),
 ) -> Permit:
-    """What a run may change of a batch.
+    """Permit of a run for a batch.
 
     Args:
-        ledger: What was planned, asked and answered.
+        ledger: The ledger with plan, requests and answers.
         plan_id: The plan.
         batch_id: Its batch.
         run: The run that acts, ``dag/run/map index``.
-        now: The present, UTC.
-        policy: The policy that is in force where it is acted.
-        noted: Where the ledger's chain was seen to end at some time.
+        now: Current time, UTC.
+        policy: The policy in force.
+        noted: Ends of the ledger's chain that were recorded outside of the ledger.
 
     Raises:
         Refused: If anything is not exactly as it was approved, with the reason.
@@ -133,7 +133,7 @@ def ask_for_permit(
 
 
 def require_valid(ledger: LedgerReader, permit: Permit, now: datetime) -> None:
-    """Looks again, as time goes on between two changes.
+    """Checks a permit again, as time goes on between two changes.
 
     Raises:
         Refused: If an approval expired, was used by another run, or a newer plan took the plan's place.
@@ -193,7 +193,7 @@ def _require_approval(answer: RecordedAnswer, now: datetime) -> None:
 def _require_people(
     plan: Plan, answers: Sequence[RecordedAnswer], requests: Sequence[Request], policy: ApprovalPolicy
 ) -> None:
-    """Whether these are the people who may approve such a batch, by the policy as it is now."""
+    """Checks that these people may approve such a batch, by the policy as it is now."""
     kind = plan.batch(answers[0].batch_id).kind
     if len(answers) < policy.approvals_required(kind):
         raise Refused(f"a batch of kind {kind} needs the approval of a second person (approval.two_people_for)")
@@ -209,7 +209,7 @@ def _require_people(
 
 
 def _require_not_requested_by(people: Sequence[Person], requests: Sequence[Request]) -> None:
-    """Whoever started a run by hand may not approve it; who is not known may be anybody."""
+    """Checks that no approver started the run by hand; a starter who is not known may be anybody."""
     for request in requests:
         if request.requested_by is None and request.origin is not Origin.SCHEDULE:
             raise Refused(

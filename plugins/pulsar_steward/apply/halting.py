@@ -1,4 +1,4 @@
-"""The stop switch, as it is honoured: before every call, and within a second wherever a batch waits."""
+"""Stop switch: honoured before every call, and within a second wherever a batch waits."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ def never() -> None:
 
 
 def last_result(state: RetryCallState) -> Any:
-    """What the last of several looks showed; for tenacity, where the time is up."""
+    """Result of the last try; for tenacity, where the time is up."""
     return state.outcome.result() if state.outcome else None
 
 
 class StopSwitch:
-    """Whether a person stopped all changes of one cluster, by the ledger or by another switch.
+    """Switch by which a person stops all changes of one cluster: the ledger's, and perhaps another one.
 
     Args:
-        ledger: Where `steward halt` writes.
+        ledger: The ledger, into which `steward halt` writes.
         cluster: The cluster's name in Steward's connections.
-        other: Why it is stopped elsewhere, such as by a variable of Airflow; None: it is not.
+        other: Another switch, such as a variable of Airflow: the reason of its halt; None: it is not halted there.
     """
 
     def __init__(self, ledger: LedgerReader, cluster: str, other: Callable[[], str | None] = never) -> None:
@@ -41,7 +41,7 @@ class StopSwitch:
         self._other = other
 
     def require_going(self) -> None:
-        """Refuses to go on where somebody said stop.
+        """Checks that nobody halted the cluster.
 
         Raises:
             Halted: With who said it, and how it goes on.

@@ -1,4 +1,4 @@
-"""What is written down while a batch is carried out: first in the ledger, then told to whoever listens."""
+"""Journal of a batch: everything is recorded in the ledger first, and published as an event afterwards."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Listener = Callable[[Event], None]
-"""Told of each event after it is in the ledger."""
+"""Function that gets each event after it is in the ledger."""
 
 
 class Journal:
     """The ledger's writer, with listeners that cannot stop a remediation.
 
     Args:
-        ledger: Where everything is written first.
+        ledger: The ledger's writer.
         cluster: The cluster's name in Steward's connections.
-        listener: Told afterwards; its failures are logged and go no further.
+        listener: Gets the events; its failures are logged and go no further.
     """
 
     def __init__(self, ledger: LedgerWriter, cluster: str, listener: Listener | None = None) -> None:
@@ -36,7 +36,7 @@ class Journal:
         self._listener = listener
 
     def answer(self, answer: Answer) -> int:
-        """Records what was answered; returns the answer's id."""
+        """Records an answer, and returns its id."""
         answer_id = self._ledger.record_answer(answer)
         self._tell(
             answer,
@@ -50,7 +50,7 @@ class Journal:
         return answer_id
 
     def outcome(self, outcome: StepOutcome) -> None:
-        """Records what a step came to."""
+        """Records the outcome of a step."""
         self._ledger.record_outcome(outcome)
         log.info("%s: %s: %s", outcome.step_id, outcome.outcome, outcome.reason)
         self._tell(
@@ -64,7 +64,7 @@ class Journal:
         )
 
     def proof(self, proof: Proof) -> None:
-        """Records what the brokers showed when a batch was over."""
+        """Records the proof of a batch."""
         self._ledger.record_proof(proof)
         self._tell(
             proof,

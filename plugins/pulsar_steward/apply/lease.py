@@ -1,4 +1,4 @@
-"""The right to write to one cluster, taken for the length of a batch and kept alive beside it.
+"""Lease: the right to write to one cluster, taken for the length of a batch and kept alive beside it.
 
 A lease that is not prolonged runs out by itself, so it outlives no crash; and every intent is recorded under the
 lease's fence, so that a writer who slept through the end of its lease cannot go on.
@@ -33,7 +33,7 @@ _POLL_SECONDS = 1.0
 
 
 class HeldLease:
-    """A lease that a thread prolongs; `current` is what the ledger last granted."""
+    """Lease that a thread prolongs; `current` is what the ledger last granted."""
 
     def __init__(self, ledger: LedgerWriter, lease: Lease, seconds: int, clock: Callable[[], datetime]) -> None:
         self._ledger = ledger
@@ -56,7 +56,7 @@ class HeldLease:
         return self._lease
 
     def start(self) -> None:
-        """Begins to prolong it."""
+        """Starts the thread that prolongs it."""
         self._thread.start()
 
     def end(self) -> None:
@@ -96,11 +96,11 @@ def held_lease(
     """Holds a cluster for the length of a ``with`` block, waiting first for whoever else has it.
 
     Args:
-        ledger: Where leases are kept.
-        cluster: What to hold.
-        holder: Who, in words; two blocks never share a lease, not even of the same holder.
-        policy: For how long, and how long to wait.
-        clock: The present, UTC.
+        ledger: The ledger's writer.
+        cluster: The cluster.
+        holder: Name of the holder; two blocks never share a lease, not even of the same holder.
+        policy: Length of the lease, and of the wait for it.
+        clock: Current time, UTC.
         rest: Waits so many seconds; raises where somebody said stop.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What a broker's topics hold at this moment, by its statistics and metrics: what a move risks, what a quota takes."""
+"""Topics of the live cluster, by brokers' statistics and metrics: risks of a move, and backlogs under a quota."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 RESTING = {SIZE_LIMIT: -1.0, AGE_LIMIT: -1.0, AGE: -1.0, DELAYED_INDEX: 0.0}
 
 MAX_TOPICS_ASKED = 100
-"""Topics, those of most backlog, that are asked by themselves where a broker's metrics tell nothing of topics."""
+"""Topics with the largest backlogs that are asked one by one where a broker's metrics have no topics."""
 
 
 def owning(namespace: str, owned: Mapping[str, tuple[str, ...] | AdminError]) -> dict[str, frozenset[str]]:
@@ -57,14 +57,14 @@ def owning(namespace: str, owned: Mapping[str, tuple[str, ...] | AdminError]) ->
 def move_risks(
     reader: LiveReader, owner: str, change: BundleChange, policy: GuardsPolicy, require_owned: Callable[[], None]
 ) -> MoveRisks:
-    """What a change of a bundle would set off.
+    """Risks of moving or splitting a bundle.
 
     Args:
         reader: Reads the cluster.
-        owner: Who owns the bundle.
+        owner: The bundle's owner.
         change: The change.
-        policy: How near to a quota is too near.
-        require_owned: Asked before topics are asked by themselves: that the owner owns them at this instant.
+        policy: The margin below a quota.
+        require_owned: Checks, before topics are asked one by one, that the owner owns them at this instant.
 
     Raises:
         AdminError: If the owner cannot be read.
@@ -76,17 +76,17 @@ def move_risks(
         return MoveRisks()
     samples = reader.samples(owner, RESTING)
     if any(sample.series == SIZE_LIMIT for sample in samples):
-        more = _told_in_metrics(samples, risky)
+        more = _figures_in_metrics(samples, risky)
     else:
         require_owned()
         largest = sorted(risky, key=lambda name: (-topics[name].backlog_size, name))[:MAX_TOPICS_ASKED]
-        more = {name: _asked(reader, owner, name) for name in largest}
+        more = {name: _figures_of_topic(reader, owner, name) for name in largest}
     figures = [_figures(name, topics[name], more.get(name, {})) for name in sorted(risky)]
     return move_risks_of(figures, _surroundings(reader, owner, change.namespace), policy)
 
 
 def largest_backlog(reader: LiveReader, change: ChangeSetting, owners: Iterable[str]) -> int:
-    """Of what a quota is for: all topics of the namespace, or the one that it is set on.
+    """Bytes of the largest backlog that a quota is for: of all topics of the namespace, or the one that it is set on.
 
     Raises:
         AdminError: If an owner cannot be read.
@@ -125,26 +125,26 @@ def backlog_ages(reader: LiveReader, change: ChangeSetting, owners: Iterable[str
         AdminError: If an owner cannot be read, or a topic went elsewhere meanwhile.
     """
     ages: dict[str, TopicAge] = {}
-    waiting, untold = 0, 0
+    waiting, unanswered = 0, 0
     for owner in owners:
         topics = sorted(backlogged(reader.statistics(owner), change.namespace, owner, topic=change.topic))
         waiting += len(topics)
-        asked = topics[: max(budget - len(ages) - untold, 0)]
-        told = reader.oldest_published(owner, asked) if asked else {}
-        found = _aged(told, reader.clock_milliseconds(owner) if told else None)
-        untold += len(told) - len(found)
-        waiting -= len(asked) - len(told)
+        asked = topics[: max(budget - len(ages) - unanswered, 0)]
+        published = reader.oldest_published(owner, asked) if asked else {}
+        found = _aged(published, reader.clock_milliseconds(owner) if published else None)
+        unanswered += len(published) - len(found)
+        waiting -= len(asked) - len(published)
         ages |= found
     why = (
-        f"{untold:,} were asked, and their brokers do not tell"
-        if untold
+        f"{unanswered:,} were asked, and their brokers do not tell"
+        if unanswered
         else f"no more than {budget:,} are asked (policy key backlog_quota_remedy.most_topics_asked)"
     )
     return ages_of(ages.values(), waiting=waiting, unknown=waiting - len(ages), why_unknown=why)
 
 
 def delayed_messages(reader: LiveReader, namespace: str, owners: Iterable[str]) -> int | None:
-    """Of all subscriptions of a namespace; None where an owner tells nothing of any topic.
+    """Number of delayed messages of a namespace; None where an owner's metrics have no topics.
 
     Raises:
         AdminError: If an owner cannot be read.
@@ -158,15 +158,15 @@ def delayed_messages(reader: LiveReader, namespace: str, owners: Iterable[str]) 
     return total
 
 
-def _aged(told: dict[str, int | None], ahead_milliseconds: int | None) -> dict[str, TopicAge]:
-    """By topic, as the broker's own clock has it; those of which it tells nothing are not in it."""
+def _aged(published: dict[str, int | None], ahead_milliseconds: int | None) -> dict[str, TopicAge]:
+    """Ages by topic, by the broker's own clock; topics without a known publish time are left out."""
     if ahead_milliseconds is None:
         return {}
     now = int(time.time() * 1000) + ahead_milliseconds
     return {
-        topic: TopicAge(max(now - published, 0) // 1000 if published else 0, topic)
-        for topic, published in told.items()
-        if published is not None
+        topic: TopicAge(max(now - at, 0) // 1000 if at else 0, topic)
+        for topic, at in published.items()
+        if at is not None
     }
 
 
@@ -176,8 +176,8 @@ def _delayed_or_holes(topic: TopicStatistics) -> bool:
     )
 
 
-def _told_in_metrics(samples: Iterable[Sample], wanted: set[str]) -> dict[str, dict[str, int]]:
-    """By topic what its series tell; what rests is not there, and means that the broker sets no limit."""
+def _figures_in_metrics(samples: Iterable[Sample], wanted: set[str]) -> dict[str, dict[str, int]]:
+    """Figures by topic, from its series; a series at its resting value is left out: the broker sets no limit."""
     fields = {
         SIZE_LIMIT: "limit_bytes",
         AGE_LIMIT: "limit_seconds",
@@ -185,15 +185,15 @@ def _told_in_metrics(samples: Iterable[Sample], wanted: set[str]) -> dict[str, d
         DELAYED_INDEX: "delayed_index_bytes",
     }
     none = {"limit_bytes": -1, "limit_seconds": -1}
-    told: dict[str, dict[str, int]] = {name: dict(none) for name in wanted}
+    figures: dict[str, dict[str, int]] = {name: dict(none) for name in wanted}
     for sample in samples:
-        topic = told.get(sample.labels.get("topic", ""))
+        topic = figures.get(sample.labels.get("topic", ""))
         if topic is not None and not isnan(sample.value) and sample.value != RESTING[sample.series]:
             topic[fields[sample.series]] = int(sample.value)
-    return told
+    return figures
 
 
-def _asked(reader: LiveReader, owner: str, topic: str) -> dict[str, int]:
+def _figures_of_topic(reader: LiveReader, owner: str, topic: str) -> dict[str, int]:
     detail = reader.details(owner, topic)
     index = sum(each.delayed_message_index_size_in_bytes or 0 for each in detail.subscriptions.values())
     return {

@@ -1,4 +1,4 @@
-"""How fast changes follow one another: bundle moves and reconnecting clients per minute, counted in the ledger.
+"""Pace of changes: bundle moves and reconnecting clients per minute, counted in the ledger.
 
 The ledger counts, not this process, so that the pace holds across batches, runs and crashes.
 """
@@ -27,7 +27,7 @@ def pause_before(made: Sequence[tuple[datetime, int]], clients: int, policy: App
         made: Time and touched clients of the changes so far, oldest first.
         clients: Clients that the next change touches.
         policy: The limits per minute.
-        now: The present.
+        now: Current time.
 
     A single change above the limit of clients waits for an empty minute, and may go then: whether it may go at all is
     the business of a guard.
@@ -53,11 +53,11 @@ def keep_pace(
     """Waits until one more change keeps within the limits.
 
     Args:
-        ledger: Where changes are counted.
-        cluster: Whose.
+        ledger: The ledger with the changes so far.
+        cluster: The cluster.
         clients: Clients that the next change touches.
         policy: The limits per minute.
-        clock: The present, UTC.
+        clock: Current time, UTC.
         rest: Waits so many seconds; raises where somebody said stop.
     """
     while True:

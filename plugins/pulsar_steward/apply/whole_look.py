@@ -1,4 +1,4 @@
-"""What the steps of a batch share of the look before each of them: what is of the whole cluster, not of one change.
+"""Facts of the whole cluster, which the steps of a batch share in the look before each of them.
 
 Looking before and between the N changes of a batch on B brokers costs at most B + 3N calls, beside what each change
 itself needs (its bundle's owner and boundaries, statistics, metrics, positions, its setting). All brokers are asked
@@ -23,42 +23,42 @@ if TYPE_CHECKING:
     from pulsar_steward.policy.schema import Policy
 
 WHOLE_LOOK_SECONDS = 60.0
-"""How long what all brokers said is taken to hold, while the same ones are listed.
+"""Time for which the answers of all brokers are taken to hold, while the same ones are listed.
 
 As long as their own statistics, by which clients and backlogs are judged. A broker that dies leaves the list within
 30 s (its metadata session), which is seen before the next change.
 """
 
 INSTANT_SECONDS = 5.0
-"""Within which two looks with no call between them are one: looking at one bundle alone may take as long."""
+"""Time within which two looks with no call between them are one: looking at one bundle alone may take as long."""
 
 BOOKIE_STATUS = "bookie_SERVER_STATUS"
 """1: writable; 0: read-only, as its own metrics tell."""
 
 
-class _Answering(msgspec.Struct, frozen=True):
-    """Which cluster answered, and which brokers it listed."""
+class _ListedCluster(msgspec.Struct, frozen=True):
+    """Identity of the cluster that answered, and the brokers that it listed."""
 
     at: float
     identity: ClusterIdentity
     listed: frozenset[str]
 
 
-class _Told(msgspec.Struct, kw_only=True):
-    """What all brokers of a list told, and what else was read of the cluster as a whole since.
+class _BrokerAnswers(msgspec.Struct, kw_only=True):
+    """Answers of all listed brokers, and everything else that was read of the whole cluster since.
 
     Attributes:
-        at: When they were asked.
-        answering: Who they are.
-        owned: What each of them owns, or why it could not be read.
-        bundles: Of namespaces, by name.
+        at: Time at which they were asked.
+        cluster: The cluster and its listed brokers.
+        owned: Bundles that each of them owns, or the error of reading them.
+        bundles: Bundles of namespaces, by namespace.
         isolation: The cluster's isolation policies; None: not read yet.
         read_only: Bookies that take no writes; None: not read yet.
-        clocks: How far each broker's clock is ahead; None: not read yet.
+        clocks: Milliseconds that each broker's clock is ahead; None: not read yet.
     """
 
     at: float
-    answering: _Answering
+    cluster: _ListedCluster
     owned: dict[str, tuple[str, ...] | AdminError]
     bundles: dict[str, tuple[str, ...] | None] = {}
     isolation: tuple[IsolationPolicy, ...] | None = None
@@ -67,11 +67,11 @@ class _Told(msgspec.Struct, kw_only=True):
 
 
 class WholeLook:
-    """One cluster as a whole, for the steps of one batch. Every method raises `AdminError` where it cannot be read.
+    """Facts of one whole cluster, for the steps of one batch; every method raises `AdminError` where it cannot be read.
 
     Args:
         reader: Reads the cluster.
-        policy: Which bookies are looked at.
+        policy: The bookies to ask.
         seconds: A clock that nobody sets.
     """
 
@@ -79,19 +79,19 @@ class WholeLook:
         self.reader = reader
         self.policy = policy
         self._seconds = seconds
-        self._answering: _Answering | None = None
-        self._told: _Told | None = None
-        self._heard: set[str] = set()
+        self._cluster: _ListedCluster | None = None
+        self._answers: _BrokerAnswers | None = None
+        self._confirmed: set[str] = set()
 
     def begin(self) -> None:
-        """Looks at another step: who answers and who is listed are asked anew, unless they were an instant ago."""
-        if self._answering is not None and self._seconds() - self._answering.at > INSTANT_SECONDS:
+        """Begins with another step: identity and list of brokers are read anew, unless they were an instant ago."""
+        if self._cluster is not None and self._seconds() - self._cluster.at > INSTANT_SECONDS:
             self.called()
 
     def called(self) -> None:
-        """Something was called: nothing is as it was an instant ago."""
-        self._answering = None
-        self._heard.clear()
+        """Notes that something was called: nothing is as it was an instant ago."""
+        self._cluster = None
+        self._confirmed.clear()
 
     def identity(self) -> ClusterIdentity:
         """The Pulsar cluster that answers."""
@@ -102,27 +102,27 @@ class WholeLook:
         return self._now().listed
 
     def silent(self) -> frozenset[str]:
-        """Those of them that did not answer."""
+        """Listed brokers that did not answer."""
         return frozenset(broker for broker, owned in self._whole().owned.items() if isinstance(owned, AdminError))
 
     def active(self) -> list[str]:
-        """Those that did, in order."""
+        """Listed brokers that answered, in order."""
         return sorted(self.listed() - self.silent())
 
     def answers(self, broker: str) -> bool:
-        """Whether a broker is listed and answers in this very look."""
+        """True if a broker is listed and answers in this very look."""
         if broker not in self.listed() or broker in self.silent():
             return False
-        if broker not in self._heard:
-            told = self._whole()
-            told.owned[broker] = self.reader.owned_by_each([broker])[broker]
-            self._heard.add(broker)
+        if broker not in self._confirmed:
+            answers = self._whole()
+            answers.owned[broker] = self.reader.owned_by_each([broker])[broker]
+            self._confirmed.add(broker)
         return broker not in self.silent()
 
     def owned_by(self, broker: str) -> tuple[str, ...]:
-        """Bundles (``tenant/ns/range``) of one broker, as it told when all were asked.
+        """Bundles (``tenant/ns/range``) of one broker, read when all were asked.
 
-        What permits a call is asked anew, of the broker itself (`LiveReader.owned_by`).
+        What permits a call is read anew, of the broker itself (`LiveReader.owned_by`).
         """
         owned = self._whole().owned[broker]
         if isinstance(owned, AdminError):
@@ -130,7 +130,7 @@ class WholeLook:
         return owned
 
     def bundles(self, namespace: str) -> tuple[str, ...] | None:
-        """A namespace's bundles in order, likewise; None where there is no such namespace."""
+        """A namespace's bundles in order, read once; None where there is no such namespace."""
         bundles = self._whole().bundles
         if namespace not in bundles:
             bundles[namespace] = self.reader.bundles(namespace)
@@ -138,44 +138,44 @@ class WholeLook:
 
     def allowed(self, namespace: str) -> frozenset[str] | None:
         """Brokers that isolation policies leave to a namespace; None: every broker."""
-        told = self._whole()
-        if told.isolation is None:
-            told.isolation = self.reader.isolation_policies()
-        allowed = allowed_brokers(told.isolation, namespace, told.answering.listed)
+        answers = self._whole()
+        if answers.isolation is None:
+            answers.isolation = self.reader.isolation_policies()
+        allowed = allowed_brokers(answers.isolation, namespace, answers.cluster.listed)
         return None if allowed is None else frozenset(allowed)
 
     def read_only_bookies(self) -> tuple[str, ...]:
         """Bookies that take no writes, of those that the policy names."""
-        told = self._whole()
-        if told.read_only is None:
+        answers = self._whole()
+        if answers.read_only is None:
             named = (each.partition("=") for each in self.policy.collect.metrics_urls)
             urls = [url for kind, _, url in named if kind == "bookie"]
-            told.read_only = tuple(url for url in urls if self._takes_no_writes(url))
-        return told.read_only
+            answers.read_only = tuple(url for url in urls if self._takes_no_writes(url))
+        return answers.read_only
 
     def clocks(self) -> dict[str, int | None]:
-        """By how many milliseconds the clock of each broker that answers is ahead of this machine's; None: not told."""
-        told = self._whole()
-        if told.clocks is None:
-            told.clocks = {broker: self.reader.clock_milliseconds(broker) for broker in self.active()}
-        return told.clocks
+        """Milliseconds that the clock of each broker that answers is ahead of this machine's; None: not known."""
+        answers = self._whole()
+        if answers.clocks is None:
+            answers.clocks = {broker: self.reader.clock_milliseconds(broker) for broker in self.active()}
+        return answers.clocks
 
     def _takes_no_writes(self, url: str) -> bool:
         return any(sample.value == 0 for sample in self.reader.bookie_samples(url, BOOKIE_STATUS))
 
-    def _now(self) -> _Answering:
-        if self._answering is None or self._seconds() - self._answering.at > WHOLE_LOOK_SECONDS:
+    def _now(self) -> _ListedCluster:
+        if self._cluster is None or self._seconds() - self._cluster.at > WHOLE_LOOK_SECONDS:
             at = self._seconds()
             listed = frozenset(self.reader.brokers())
-            self._answering = _Answering(at, self.reader.identity(), listed)
-        return self._answering
+            self._cluster = _ListedCluster(at, self.reader.identity(), listed)
+        return self._cluster
 
-    def _whole(self) -> _Told:
-        """All brokers, asked where they were not yet, others are listed, another cluster answers, or time went by."""
-        now, told = self._now(), self._told
-        known = told is not None and (told.answering.identity, told.answering.listed) == (now.identity, now.listed)
-        if told is None or not known or self._seconds() - told.at > WHOLE_LOOK_SECONDS:
+    def _whole(self) -> _BrokerAnswers:
+        """Answers of all brokers; asked anew where others are listed, another cluster answers, or time went by."""
+        now, answers = self._now(), self._answers
+        known = answers is not None and (answers.cluster.identity, answers.cluster.listed) == (now.identity, now.listed)
+        if answers is None or not known or self._seconds() - answers.at > WHOLE_LOOK_SECONDS:
             at = self._seconds()
-            told = _Told(at=at, answering=now, owned=self.reader.owned_by_each(sorted(now.listed)))
-            self._told, self._heard = told, set(now.listed)
-        return told
+            answers = _BrokerAnswers(at=at, cluster=now, owned=self.reader.owned_by_each(sorted(now.listed)))
+            self._answers, self._confirmed = answers, set(now.listed)
+        return answers
