@@ -1,4 +1,4 @@
 """Guards: one a file, each may veto a step, with its reason in words.
 
-The same guards look twice: at planning, on the snapshot, and right before the call, on the live cluster.
+Every guard is asked twice: at planning about the snapshot, and right before the call about the live cluster.
 """

@@ -1,4 +1,4 @@
-"""Guard: no subscription of the bundle gets messages again that it has acknowledged.
+"""Guard: no subscription of the bundle gets acknowledged messages a second time.
 
 A broker persists only so many ack holes of a cursor; what is beyond them is forgotten with the move, without a log line
 (apache/pulsar#25540).
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class AckHoles(BundleGuard):
-    """Counts the messages that might come again; by default not one may."""
+    """Counts the messages that might be delivered again; by default none may be."""
 
     name = "ack_holes"
     objection = Objection.REFUSED

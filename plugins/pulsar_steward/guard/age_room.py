@@ -1,4 +1,4 @@
-"""Guard: no topic is over an age quota the moment that it is set, and the quota is below the retention.
+"""Guard: no topic is over an age quota when it is set, and the quota is below the retention.
 
 Brokers compare no age quota with the retention (docs/pulsar-behaviour.md, Quotas), and tell the age of a backlog only
 where such a quota is set already: so the owner of each topic with a backlog is asked for its oldest message first.

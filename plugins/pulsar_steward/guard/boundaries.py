@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Boundaries(BundleGuard):
-    """A bundle that was split since is another one: the broker would answer 412, or the wrong topics would move."""
+    """Compares boundaries: of a bundle that was split since, brokers would answer 412 or move the wrong topics."""
 
     name = "boundaries"
     objection = Objection.DRIFTED

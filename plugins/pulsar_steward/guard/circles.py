@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Circles(BundleGuard):
-    """Stops a whole namespace, as what comes back elsewhere may be the same load."""
+    """Looks for circles in the whole namespace, as the same load may come back as another bundle."""
 
     name = "circles"
     objection = Objection.REFUSED

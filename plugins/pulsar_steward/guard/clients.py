@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Clients(BundleGuard):
-    """Counts the producers and consumers that the step sends to reconnect."""
+    """Counts the producers and consumers that have to reconnect."""
 
     name = "clients"
     objection = Objection.REFUSED

@@ -1,4 +1,4 @@
-"""Guard: limits that go by a message's age are set only where clocks agree.
+"""Guard: limits on the age of messages are set only where brokers' clocks agree.
 
 A broker compares the time that the client wrote with its own clock: skew evicts or expires too early
 (docs/knowledge.md B).

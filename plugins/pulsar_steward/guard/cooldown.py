@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def rest_ends(moved_at: datetime, policy: Policy) -> datetime:
-    """Until when a bundle that was moved at that time rests; from this moment on it may be moved again."""
+    """Time from which on a bundle that was moved may be moved again."""
     return moved_at + timedelta(minutes=policy.tc_skew.cooldown_minutes)
 
 
 class Cooldown(BundleGuard):
-    """Every move and every split disconnects clients; soon after the last one, they would only reconnect again."""
+    """Compares the time of the last move: clients that have just reconnected would have to do so again."""
 
     name = "cooldown"
     objection = Objection.REFUSED

@@ -1,4 +1,4 @@
-"""Guard: the move does not have a large backlog of delayed messages read again.
+"""Guard: no large backlog of delayed messages is read again because of the move.
 
 The in-memory tracker keeps its index nowhere else: whoever loads the topic reads all delayed messages anew
 (docs/knowledge.md D).
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class DelayedIndex(BundleGuard):
-    """Looks at the indexes that are in memory alone; buckets survive a move."""
+    """Adds up the indexes that are in memory only; buckets survive a move."""
 
     name = "delayed_index"
     objection = Objection.REFUSED

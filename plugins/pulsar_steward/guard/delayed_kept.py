@@ -1,4 +1,4 @@
-"""Guard: no limit destroys messages that are meant to wait, or stops producers because of them.
+"""Guard: no limit deletes delayed messages, or stops producers because of them.
 
 Delayed messages are backlog, and their time counts from publishing: eviction, TTL and age limits take them before they
 are due, or hold their topic's producers until they are (docs/knowledge.md B and F; apache/pulsar#21898, #25010).
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class DelayedKept(SettingGuard):
-    """Looks for delayed messages where a limit is set, or made tighter, that takes messages away."""
+    """Looks for delayed messages where a limit that deletes messages is set or made tighter."""
 
     name = "delayed_kept"
     objection = Objection.REFUSED
 
     def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
-        """Vetoes what would take delayed messages away, and what might where these are not known."""
+        """Vetoes a limit that would delete delayed messages, or might, where these are not known."""
         if not concerns_delayed(change):
             return self.result("it takes no message away, and none is too old for it", passed=True)
         delayed = facts.delayed_messages(change)
@@ -38,7 +38,7 @@ class DelayedKept(SettingGuard):
 
 
 def concerns_delayed(change: ChangeSetting) -> bool:
-    """Whether a change takes messages away, or sets a limit to the age that delayed ones are meant to reach."""
+    """True if a change deletes messages, or limits the age that delayed ones are meant to reach."""
     quota = change.after
     by_age = change.name is SettingName.AGE_QUOTA and isinstance(quota, BacklogQuota) and quota.limit_seconds > 0
     return change.takes_messages or by_age

@@ -1,4 +1,4 @@
-"""All guards together: what each says of a step, and what a veto means for it."""
+"""All guards, their results for a step, and the outcome of a veto."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ GUARDS: tuple[Guard, ...] = (
 
 
 def guards_of(step: Step) -> tuple[Guard, ...]:
-    """The guards that look at this kind of change, all of them."""
+    """All guards that look at a step's kind of change."""
     return tuple(
         guard
         for guard in GUARDS
@@ -75,23 +75,23 @@ def guards_of(step: Step) -> tuple[Guard, ...]:
 
 
 def evaluate(step: Step, facts: ClusterFacts, policy: Policy) -> tuple[GuardResult, ...]:
-    """What each guard of its kind of change says of a step, in the order of `GUARDS`.
+    """Results of all guards for a step's kind of change, in the order of `GUARDS`.
 
     Raises:
-        AdminError: If what one of them needs cannot be read.
-        LedgerError: If what the ledger has to tell cannot be read.
+        AdminError: If a fact that one of them needs cannot be read.
+        LedgerError: If the ledger cannot be read.
     """
     return tuple(guard.check(step, facts, policy) for guard in guards_of(step))
 
 
 def objection_to(step: Step, facts: ClusterFacts, policy: Policy) -> tuple[Objection, str] | None:
-    """Why a step must not be done now, with all reasons of that kind; None: no guard objects.
+    """The outcome and the reasons for which a step must not be done now; None: no guard vetoes it.
 
-    Drift wins over refusal: where the cluster moved on, what the step would be refused for no longer stands either.
+    Drift wins over refusal: where the cluster has changed, reasons to refuse the step no longer hold either.
 
     Raises:
-        AdminError: If what a guard needs cannot be read.
-        LedgerError: If what the ledger has to tell cannot be read.
+        AdminError: If a fact that a guard needs cannot be read.
+        LedgerError: If the ledger cannot be read.
     """
     results = [(guard.objection, guard.check(step, facts, policy)) for guard in guards_of(step)]
     for objection in (Objection.DRIFTED, Objection.REFUSED):

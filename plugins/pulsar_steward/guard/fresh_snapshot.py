@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class FreshSnapshot(Guard):
-    """A cluster changes in ways that no other guard looks at."""
+    """Compares the snapshot's age, as a cluster changes in ways that no other guard looks at."""
 
     name = "fresh_snapshot"
     objection = Objection.DRIFTED

@@ -1,4 +1,4 @@
-"""Base classes of guards: each says to which changes it applies, and asks the facts that it needs."""
+"""Base classes of guards, by the kind of change that they look at."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 
 class Objection(StrEnum):
-    """What a veto means for the step: the cluster moved on, or the step is not permitted."""
+    """Outcome of a vetoed step: the cluster has changed since the plan, or the step is not permitted."""
 
     DRIFTED = "drifted"
     REFUSED = "refused"
 
 
 class Guard(ABC):
-    """One reason to leave a cluster alone.
+    """A reason not to make a change.
 
     Attributes:
-        name: As approvals and outcomes name it.
-        objection: What a veto means for the step.
+        name: Its name in approvals and outcomes.
+        objection: Outcome of a step that it vetoes.
         applies_to: Kinds of changes that it looks at; every kind, unless it says otherwise.
-        applies_to_rollbacks: Whether it also looks at steps that take one back which was made before.
+        applies_to_rollbacks: True if it also looks at steps of rollbacks.
     """
 
     name: ClassVar[str]
@@ -41,21 +41,21 @@ class Guard(ABC):
 
         Args:
             step: The step.
-            facts: What is known before it; asked for no more than the guard needs.
+            facts: Facts of the cluster; a guard asks for no more than it needs.
             policy: Thresholds and limits.
 
         Raises:
-            AdminError: If what the guard needs cannot be read.
-            LedgerError: If what the ledger has to tell cannot be read.
+            AdminError: If a fact that the guard needs cannot be read.
+            LedgerError: If the ledger cannot be read.
         """
 
     def result(self, reason: str, *, passed: bool) -> GuardResult:
-        """The result, under this guard's name."""
+        """Result under this guard's name."""
         return GuardResult(guard=self.name, passed=passed, reason=reason)
 
 
 class BundleGuard(Guard):
-    """Looks at a bundle that is to be moved or split."""
+    """A guard of moves and splits of bundles."""
 
     applies_to = get_args(BundleChange)
 
@@ -71,7 +71,7 @@ class BundleGuard(Guard):
 
 
 class SettingGuard(Guard):
-    """Looks at a setting that is to be changed."""
+    """A guard of changes of settings."""
 
     applies_to = (ChangeSetting,)
 

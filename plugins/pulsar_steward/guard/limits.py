@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Limits(Guard):
-    """Whatever was approved: a mistake in a plan or a policy stays a small one."""
+    """Counts changes, so that a mistake in a plan or a policy stays a small one."""
 
     name = "limits"
     objection = Objection.REFUSED

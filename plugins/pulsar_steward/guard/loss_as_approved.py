@@ -1,6 +1,6 @@
-"""Guard: brokers take away no more at once than was approved.
+"""Guard: brokers delete no more at once than was approved.
 
-A backlog goes on growing between the answer and the call; what is lost then, nobody has agreed to.
+A backlog goes on growing between the answer and the call, and nobody has agreed to lose that part of it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class LossAsApproved(Guard):
-    """Compares what a size quota would evict now with what its step says, in messages and in bytes."""
+    """Compares the loss by a size quota now with the loss in its step, in messages and in bytes."""
 
     name = "loss_as_approved"
     objection = Objection.REFUSED

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Owner(BundleGuard):
-    """A bundle that somebody else moved no longer has the trouble that the step answers."""
+    """Compares the owner: a bundle that somebody else moved no longer needs the step."""
 
     name = "owner"
     objection = Objection.DRIFTED

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ProducersReturn(BundleGuard):
-    """The worst that a careless remediation can do is to stop production."""
+    """Compares backlogs with `producer_*` quotas, as a careless remediation can stop production."""
 
     name = "producers_return"
     objection = Objection.REFUSED

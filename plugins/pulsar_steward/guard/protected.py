@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Protected(Guard):
-    """The operator's last word on a namespace, whatever was found in it."""
+    """Looks the namespace up in the policy, which overrides every finding."""
 
     name = "protected"
     objection = Objection.REFUSED

@@ -1,4 +1,4 @@
-"""Guard: what another batch changed is proved before the next one changes more."""
+"""Guard: the changes of another batch are proved before the next one begins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ProvedFirst(Guard):
-    """A plan that was made after the change has seen what came of it, and may go on."""
+    """Looks for unproved changes since the snapshot; a plan that was made after them has seen their effect."""
 
     name = "proved_first"
     objection = Objection.REFUSED

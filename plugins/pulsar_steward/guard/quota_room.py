@@ -1,8 +1,7 @@
-"""Guard: no topic is over a size quota that stops producers the moment that it is set.
+"""Guard: no topic is over a size quota that stops producers when it is set.
 
 Seen on 4.0.7: at the next check the broker cuts off the producers of such a topic, those that are connected too
-(docs/pulsar-behaviour.md). What a quota that evicts would take away at once is another guard's question
-(`loss_as_approved`).
+(docs/pulsar-behaviour.md). The loss by a quota that evicts is another guard's question (`loss_as_approved`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Guard: a backlog quota is set only where brokers check quotas: else it would stand there, and nobody be told."""
+"""Guard: a backlog quota is set only where brokers check quotas, as it has little effect elsewhere."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIX = "set backlogQuotaCheckEnabled=true in broker.conf and restart the brokers 
 
 
 class QuotasChecked(SettingGuard):
-    """Producers of a topic over its quota are refused even then, while eviction never happens (docs/knowledge.md B)."""
+    """Reads brokers' setting; without checks producers may be refused, but nothing is evicted (docs/knowledge.md B)."""
 
     name = "quotas_checked"
     objection = Objection.REFUSED

@@ -1,4 +1,4 @@
-"""Guard: the cluster that answers is the one that the plan is for."""
+"""Guard: the cluster that answers is the one that the plan was made for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class SameCluster(Guard):
-    """A connection that was pointed elsewhere since would carry out in one cluster what was approved for another."""
+    """Compares identities: a connection may have been pointed at another cluster since the approval."""
 
     name = "same_cluster"
     objection = Objection.DRIFTED

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 class SettingAsPlanned(SettingGuard):
-    """What somebody set in the meantime is not overwritten, and a rollback would not know it."""
+    """Compares the value: one that somebody set in the meantime is not overwritten, as no rollback would know it."""
 
     name = "setting_as_planned"
     objection = Objection.DRIFTED
 
     def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
-        """Vetoes a change of what is no longer as it was."""
+        """Vetoes a change of a setting that has another value by now."""
         found = facts.setting(change)
         now, then = in_words(change.name, found), in_words(change.name, change.before)
         if found == change.before:

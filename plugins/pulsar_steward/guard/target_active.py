@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class TargetActive(BundleGuard):
-    """A broker that went away takes nothing (409); a bundle that moves to its own owner only drops its clients."""
+    """Looks at the target: a broker that went away answers 409, and a move to the owner only drops clients."""
 
     name = "target_active"
     objection = Objection.DRIFTED

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class TargetAllowed(BundleGuard):
-    """What moves to a draining broker stalls again soon; what isolation excludes, the broker gives away at once."""
+    """Looks at the target: a draining broker stops soon, and an excluded one gives the bundle away at once."""
 
     name = "target_allowed"
     objection = Objection.REFUSED

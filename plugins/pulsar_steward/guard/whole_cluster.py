@@ -1,4 +1,4 @@
-"""Guard: every broker answers, and no bookie is read-only: a cluster in trouble is not stirred."""
+"""Guard: every broker answers, and no bookie is read-only; a cluster in trouble is left alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class WholeCluster(Guard):
-    """What a broker that is down held will come back somewhere: where, nobody knows yet."""
+    """Looks at all brokers and bookies: nobody knows yet where the bundles of a silent broker will be loaded."""
 
     name = "whole_cluster"
     objection = Objection.REFUSED

@@ -19,7 +19,7 @@ _A_MOMENT = timedelta(microseconds=1)
 
 
 class Window(Guard):
-    """A question may be asked and answered at any time; the call waits for the window."""
+    """Compares the time of the call; a plan may be made and approved at any time."""
 
     name = "window"
     objection = Objection.REFUSED
@@ -39,11 +39,11 @@ class Window(Guard):
 
 
 def closes_at(window: WindowPolicy, now: datetime) -> datetime:
-    """When the window that opened last closes, or closed."""
+    """Time at which the window that opened last closes, or closed."""
     began = croniter(window.opens, now.astimezone(window.zone) + _A_MOMENT).get_prev(datetime)
     return began + timedelta(minutes=window.minutes)  # type: ignore[no-any-return]  # croniter ships without types
 
 
 def opens_at(window: WindowPolicy, now: datetime) -> datetime:
-    """When the window opens next."""
+    """Time at which the window opens next."""
     return croniter(window.opens, now.astimezone(window.zone)).get_next(datetime)  # type: ignore[no-any-return]  # as above
