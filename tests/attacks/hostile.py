@@ -18,8 +18,7 @@ from pulsar_steward.model.plan import ROLLBACK, Placement
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.step import ChangeSetting, GuardResult
 from pulsar_steward.orchestration.batches import BatchRef
-from pulsar_steward.planners.from_snapshot import planning_facts_of
-from pulsar_steward.planners.moves import Moves
+from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report import approval

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from benchmarks.observing import observe
 from lab.waiting import wait_until
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.planners.from_snapshot import planning_facts_of
-from pulsar_steward.planners.moves import moves_before
+from pulsar_steward.planners.from_snapshot import moves_before, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.snapshots.folder import snapshot_uri
 from pulsar_steward.snapshots.read import open_snapshot

@@ -21,8 +21,7 @@ from pulsar_steward.cli.options import (
 )
 from pulsar_steward.cli.output import STANDARD_OUTPUT, print_lines, tell, width
 from pulsar_steward.errors import ConfigurationError
-from pulsar_steward.planners.from_snapshot import planning_facts_of
-from pulsar_steward.planners.moves import Moves
+from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.report.checkup import terminal
 from pulsar_steward.report.checkup.compose import checkup_of

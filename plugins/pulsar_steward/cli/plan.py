@@ -20,8 +20,7 @@ from pulsar_steward.cli.options import (
     snapshot_of,
 )
 from pulsar_steward.cli.output import print_lines, tell_exactly, width
-from pulsar_steward.planners.from_snapshot import planning_facts_of
-from pulsar_steward.planners.moves import Moves, moves_before
+from pulsar_steward.planners.from_snapshot import Moves, moves_before, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.compose import checkup_of

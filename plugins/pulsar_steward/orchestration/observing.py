@@ -13,8 +13,7 @@ from pulsar_steward.orchestration.context import TaskContext, open_context
 from pulsar_steward.orchestration.publish import View, decide, standing_plans
 from pulsar_steward.orchestration.rolled_back import rolled_back_lately, without_rolled_back
 from pulsar_steward.outside_text import shown
-from pulsar_steward.planners.from_snapshot import planning_facts_of
-from pulsar_steward.planners.moves import moves_before
+from pulsar_steward.planners.from_snapshot import moves_before, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.snapshots.read import open_snapshot
 

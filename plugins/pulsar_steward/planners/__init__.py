@@ -1,1 +1,1 @@
-"""Plain functions from what was seen, what was found and what the policy allows to the steps that are proposed."""
+"""Planners: pure functions from a snapshot's facts, its findings and the policy to the steps that are proposed."""

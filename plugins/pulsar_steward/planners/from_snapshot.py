@@ -1,10 +1,14 @@
-"""The facts that planners are given, from a finished and diagnosed snapshot."""
+"""The facts for planners, from a finished and diagnosed snapshot and from the ledger's record of moves."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from datetime import datetime
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from pulsar_steward.ledger.moves import circling_lately, moved_lately
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.planners.bundles.from_snapshot import bundle_facts
 from pulsar_steward.planners.planning_facts import BrokerFact, PlanningFacts, TcBundle
@@ -17,18 +21,41 @@ from pulsar_steward.planners.settings.from_snapshot import (
 )
 
 if TYPE_CHECKING:
-    from pulsar_steward.planners.moves import Moves
+    from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.policy.schema import Policy
     from pulsar_steward.snapshots.read import Snapshot
 
 
+class Moves(msgspec.Struct, frozen=True, kw_only=True):
+    """Bundles that Steward moved lately.
+
+    Attributes:
+        moved_at: Time of the last move of a bundle (``tenant/ns/range``), as far back as the cooldown reaches.
+        circling: Namespaces of which bundles were moved away and back within the policy's time, with their ranges.
+    """
+
+    moved_at: dict[str, datetime] = {}
+    circling: dict[str, tuple[str, ...]] = {}
+
+
+def moves_before(ledger: LedgerReader, cluster: str, at: datetime, policy: Policy) -> Moves:
+    """The moves in a cluster before a time, as far back as planners and guards look.
+
+    Raises:
+        LedgerError: If the ledger cannot be read.
+    """
+    return Moves(
+        moved_at=moved_lately(ledger, cluster, at, policy), circling=circling_lately(ledger, cluster, at, policy)
+    )
+
+
 def planning_facts_of(snapshot: Snapshot, policy: Policy, moves: Moves) -> PlanningFacts:
-    """What a snapshot shows of what planners look at.
+    """The facts of a snapshot.
 
     Args:
         snapshot: Diagnosed already.
         policy: The cluster's thresholds and limits.
-        moves: What Steward moved lately.
+        moves: Bundles that Steward moved lately.
 
     Raises:
         SnapshotError: If the snapshot cannot be read or was not diagnosed.

@@ -1,4 +1,4 @@
-"""What a planner is given: one snapshot's facts, its findings, the policy, and which bundles were moved lately.
+"""Facts for planners: one snapshot's facts, its findings, the policy, and the bundles that were moved lately.
 
 Everything that decides a plan is in here, so that the same facts give the same plan, byte for byte.
 """
@@ -11,7 +11,6 @@ import msgspec
 
 from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.finding import Finding
-from pulsar_steward.model.plan import Batch
 from pulsar_steward.model.setting import Setting, SettingName
 from pulsar_steward.planners.bundles.facts import BundleFacts
 from pulsar_steward.planners.settings.facts import NamespaceFact, TopicFact
@@ -23,7 +22,7 @@ class BrokerFact(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         broker: ``host:webport``.
-        read: Whether it answered; one that did not is never a target.
+        read: True if it answered; one that did not is never a target.
     """
 
     broker: str
@@ -51,28 +50,29 @@ class TcBundle(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """One snapshot as planners see it.
+    """Facts of one snapshot for planners.
 
     Attributes:
         cluster: The cluster's name in Steward's connections.
         snapshot_id: The snapshot.
-        taken_at: When it was taken, UTC: a planner's only "now".
+        taken_at: Snapshot time, UTC: a planner's only "now".
         pulsar_cluster: The Pulsar cluster that was seen.
         unread: Brokers and namespaces that could not be read; not empty means partial.
         brokers: Every broker that the cluster lists, in order of id.
-        tcs_by_bundle: Whether bundles place the coordinators; not so from Pulsar 5 on (PIP-473).
+        tcs_by_bundle: True if bundles place the coordinators; not so from Pulsar 5 on (PIP-473).
         tc_bundles: The bundles of ``pulsar/system`` that place coordinators, in order of range.
         tc_allowed: Brokers that isolation policies leave to ``pulsar/system``; None: every broker.
-        namespaces: Those that a finding about settings names, by name.
-        topics: Those with settings of their own that such a finding names, by name.
-        defaults: What brokers do where a namespace sets nothing, as far as that is known.
-        quotas_are_checked: Whether all brokers check backlog quotas; None: not known.
-        clocks_differ_milliseconds: How far brokers' clocks are apart, to a second; None: not known.
+        namespaces: Namespaces with findings about settings, by name.
+        topics: Topics with settings of their own that such findings are about, by name.
+        defaults: Brokers' values where a namespace sets nothing, as far as they are known.
+        quotas_are_checked: True if all brokers check backlog quotas; None: not known.
+        clocks_differ_milliseconds: Largest difference between brokers' clocks, to a second; None: not known.
         bundles: Business bundles that findings are about, and the load over time.
-        findings: What was found in the snapshot.
-        moved_at: When a bundle (``tenant/ns/range``) was last moved by Steward, as far as the cooldowns reach.
+        findings: All findings of the snapshot.
+        moved_at: Time of Steward's last move of a bundle (``tenant/ns/range``), as far as the cooldowns reach.
         circling: Namespaces of which Steward moved bundles away and back within the policy's time, with their ranges.
         claimed: Namespaces of which earlier planners of the same plan move or split bundles: leave theirs alone.
+        claimed_settings: Namespaces of which earlier planners of the same plan change settings.
         policy: Thresholds and limits.
     """
 
@@ -95,11 +95,5 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
     moved_at: dict[str, datetime] = {}
     circling: dict[str, tuple[str, ...]] = {}
     claimed: frozenset[str] = frozenset()
+    claimed_settings: frozenset[str] = frozenset()
     policy: Policy
-
-
-class Proposal(msgspec.Struct, frozen=True, kw_only=True):
-    """What one planner proposes; `notes` say why it is no more than this."""
-
-    batches: tuple[Batch, ...] = ()
-    notes: tuple[str, ...] = ()

@@ -1,41 +1,87 @@
-"""Every planner there is, and the plan that they make together."""
+"""Every planner there is, and the one plan that they make together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.model.canonical import canonical_json
+from pulsar_steward.model.numbering import batch_id, renumbered
+from pulsar_steward.model.plan import Plan
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.planners import tc_balance
-from pulsar_steward.planners.bundles import balance, split
-from pulsar_steward.planners.planning_facts import PlanningFacts, Proposal
-from pulsar_steward.planners.rank import assemble
-from pulsar_steward.planners.settings.propose import propose as propose_settings
+from pulsar_steward.planners.bundles.balance import PLANNER as BUNDLE_BALANCE
+from pulsar_steward.planners.bundles.split import PLANNER as BUNDLE_SPLIT
+from pulsar_steward.planners.settings.namespaces import PLANNER as NAMESPACE_SETTINGS
+from pulsar_steward.planners.settings.own_quota import PLANNER as OWN_QUOTAS
+from pulsar_steward.planners.settings.topics import PLANNER as TOPIC_QUOTAS
+from pulsar_steward.planners.tc.balance import KIND as FIRST_KIND
+from pulsar_steward.planners.tc.balance import PLANNER as TC_BALANCE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from pulsar_steward.model.plan import Plan
+    from pulsar_steward.model.plan import Batch
+    from pulsar_steward.planners.base import Planner, Proposal
+    from pulsar_steward.planners.planning_facts import PlanningFacts
 
-Planner = Callable[[PlanningFacts], Proposal]
-"""A pure function: the same facts give the same proposal."""
-
-PLANNERS: tuple[Planner, ...] = (tc_balance.propose, split.propose, balance.propose, propose_settings)
-"""In this order: each is told of which namespaces those before it change bundles."""
+PLANNERS: tuple[Planner, ...] = (
+    TC_BALANCE,
+    BUNDLE_SPLIT,
+    BUNDLE_BALANCE,
+    NAMESPACE_SETTINGS,
+    TOPIC_QUOTAS,
+    OWN_QUOTAS,
+)
+"""All planners, in the order in which they are asked: each is told what those before it change."""
 
 
 def make_plan(planning: PlanningFacts) -> Plan:
-    """What is proposed for a cluster, all planners together; no two of them move or split bundles of one namespace."""
+    """The plan for a cluster, of all planners together; no two of them move or split bundles of one namespace."""
+    return assemble(planning, proposals_of(PLANNERS, planning))
+
+
+def proposals_of(planners: Iterable[Planner], planning: PlanningFacts) -> list[Proposal]:
+    """The proposals of some planners, each told which namespaces those before it change."""
     proposals: list[Proposal] = []
-    for propose in PLANNERS:
-        claimed = planning.claimed | claimed_by(proposals)
-        proposals.append(propose(msgspec.structs.replace(planning, claimed=claimed)))
-    return assemble(planning, proposals)
+    for planner in planners:
+        bundles, settings = claimed_by(proposals)
+        told = msgspec.structs.replace(
+            planning, claimed=planning.claimed | bundles, claimed_settings=planning.claimed_settings | settings
+        )
+        proposals.append(planner.proposal(told))
+    return proposals
 
 
-def claimed_by(proposals: Iterable[Proposal]) -> frozenset[str]:
-    """Namespaces of which bundles are moved or split."""
-    steps = (step for proposal in proposals for batch in proposal.batches for step in batch.steps)
-    return frozenset(step.change.namespace for step in steps if not isinstance(step.change, ChangeSetting))
+def claimed_by(proposals: Iterable[Proposal]) -> tuple[frozenset[str], frozenset[str]]:
+    """Namespaces of which bundles are moved or split, and those of which the settings change (not a topic's own)."""
+    changes = [step.change for each in proposals for batch in each.batches for step in batch.steps]
+    settings = [change for change in changes if isinstance(change, ChangeSetting)]
+    return (
+        frozenset(change.namespace for change in changes if not isinstance(change, ChangeSetting)),
+        frozenset(change.namespace for change in settings if change.topic is None),
+    )
+
+
+def assemble(planning: PlanningFacts, proposals: Sequence[Proposal]) -> Plan:
+    """The plan: batches by urgency, numbered from ``b1``; notes in the planners' order, each once.
+
+    Coordinators are balanced before business bundles, so that the two do not undo each other (docs/knowledge.md A).
+    """
+    batches = sorted((batch for proposal in proposals for batch in proposal.batches if batch.steps), key=_urgency)
+    notes = dict.fromkeys(note for proposal in proposals for note in proposal.notes)
+    return Plan(
+        cluster=planning.cluster,
+        snapshot_id=planning.snapshot_id,
+        taken_at=planning.taken_at,
+        pulsar_cluster=planning.pulsar_cluster,
+        policy_digest=planning.policy.digest,
+        batches=tuple(renumbered(batch, batch_id(number)) for number, batch in enumerate(batches, start=1)),
+        notes=tuple(notes),
+    )
+
+
+def _urgency(batch: Batch) -> tuple[bool, int, str, str, bytes]:
+    """Sorts coordinators first, then by the worst finding, then by kind and title."""
+    worst = max((finding.severity.rank for finding in batch.findings), default=-1)
+    return batch.kind != FIRST_KIND, -worst, batch.kind, batch.title, canonical_json(batch)

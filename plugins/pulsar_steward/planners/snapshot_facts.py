@@ -1,4 +1,4 @@
-"""What guards are told at planning: the snapshot's answers, as far as earlier steps of the plan leave them."""
+"""Facts for guards at planning: the snapshot's answers, as far as earlier steps of the plan leave them."""
 
 from __future__ import annotations
 
@@ -46,22 +46,22 @@ def guarded(
     holder: NamespaceFact | TopicFact | None = None,
     retention: Setting | None = None,
 ) -> Step:
-    """The step with what all guards say of it, as far as the snapshot shows.
+    """The step with the results of all guards, as far as the snapshot shows.
 
     Args:
         step: The step.
         planning: The snapshot.
-        place_in_run: Which change of its batch it is, from 1.
+        place_in_run: Place of the change in its batch, from 1.
         whole: The range, in the snapshot, of the bundle that it changes, where that is only a part of it by then.
-        holder: What the snapshot tells of the namespace or topic whose setting it changes.
-        retention: What is kept there by then.
+        holder: Facts of the namespace or topic whose setting it changes.
+        retention: The retention there by then.
     """
     facts = SnapshotFacts(planning, step, place_in_run=place_in_run, whole=whole, holder=holder, retention=retention)
     return msgspec.structs.replace(step, guards=evaluate(step, facts, planning.policy))
 
 
 def vetoes(step: Step) -> list[GuardResult]:
-    """The guards that veto it."""
+    """The results of the guards that veto a step."""
     return [result for result in step.guards if not result.passed]
 
 
@@ -91,12 +91,12 @@ class SnapshotFacts(ClusterFacts):
 
     @property
     def now(self) -> datetime:
-        """A planner's only "now"."""
+        """The snapshot's time, a planner's only "now"."""
         return self._planning.taken_at
 
     @property
     def seen_at(self) -> datetime:
-        """The same: a plan is made of what it was just told."""
+        """The same, as a plan rests on a snapshot that it was just given."""
         return self._planning.taken_at
 
     @property
@@ -106,12 +106,12 @@ class SnapshotFacts(ClusterFacts):
 
     @property
     def planning(self) -> bool:
-        """It is."""
+        """True."""
         return True
 
     @property
     def place_in_run(self) -> int:
-        """Of its batch, as each is carried out in a run of its own."""
+        """Place in its batch, as each is carried out in a run of its own."""
         return self._place_in_run
 
     # -- the whole cluster
@@ -121,19 +121,19 @@ class SnapshotFacts(ClusterFacts):
         return self._planning.pulsar_cluster
 
     def silent_brokers(self) -> tuple[str, ...]:
-        """Those that were not read."""
+        """Brokers that were not read."""
         return tuple(fact.broker for fact in self._planning.brokers if not fact.read)
 
     def is_active(self, broker: str) -> bool:
-        """Whether it was read."""
+        """True if the broker was read."""
         return any(fact.broker == broker and fact.read for fact in self._planning.brokers)
 
     def read_only_bookies(self) -> tuple[str, ...]:
-        """None: a snapshot does not stop a plan for it, the look right before the call does."""
+        """Nothing: a snapshot does not stop a plan for it, the look right before the call does."""
         return ()
 
     def allowed_brokers(self, namespace: str) -> frozenset[str] | None:
-        """As isolation policies were."""
+        """Brokers that isolation policies left to a namespace."""
         if namespace == TC_NAMESPACE:
             allowed = self._planning.tc_allowed
         else:
@@ -144,7 +144,7 @@ class SnapshotFacts(ClusterFacts):
     # -- what Steward did before
 
     def unproved_batch(self) -> str | None:
-        """None: the snapshot has seen what came of everything before it."""
+        """None: the snapshot shows the result of everything before it."""
         return None
 
     def changes_in_the_last_hour(self) -> int:
@@ -152,29 +152,29 @@ class SnapshotFacts(ClusterFacts):
         return 0
 
     def moved_at(self, change: BundleChange) -> datetime | None:
-        """Of the bundle, or of the one that it is part of."""
+        """The last move of the bundle, or of the one that it is part of."""
         return self._planning.moved_at.get(f"{change.namespace}/{self._whole or change.bundle}")
 
     def circling(self, namespace: str) -> tuple[str, ...]:
-        """As the ledger had it at the time of the snapshot."""
+        """Bundles that moved in circles, as the ledger had them at the time of the snapshot."""
         return self._planning.circling.get(namespace, ())
 
     # -- a bundle
 
     def has_bundle(self, change: BundleChange) -> bool:  # noqa: ARG002 - part of the protocol
-        """It has, or will by then: steps are made of nothing else."""
+        """True: there is such a bundle, or will be by then, as steps are made of nothing else."""
         return True
 
     def owner(self, change: BundleChange) -> str | None:
-        """Whom the planner took it from the snapshot."""
+        """The owner in the snapshot."""
         return present_owner(change)
 
     def clients(self, change: BundleChange) -> int:  # noqa: ARG002 - part of the protocol
-        """Whom the step says that it disturbs."""
+        """The clients that the step disturbs."""
         return self._clients
 
     def move_risks(self, change: BundleChange) -> MoveRisks:
-        """Of the topics of the bundle, or of the part of it."""
+        """Risks of the topics of the bundle, or of the part of it."""
         planning, whole = self._planning, self._whole or change.bundle
         told = planning.bundles.risks
         figures = told.figures.get(f"{change.namespace}/{whole}", ())
@@ -186,11 +186,11 @@ class SnapshotFacts(ClusterFacts):
     # -- a setting
 
     def setting(self, change: ChangeSetting) -> Setting | None:
-        """What the step was made from."""
+        """The value that the step was made from."""
         return change.before
 
     def largest_backlog(self, change: ChangeSetting) -> int | Unknown:
-        """In this snapshot, and of a topic in those before it as well."""
+        """The largest in this snapshot, and of a topic in those before it as well."""
         match self._holder:
             case NamespaceFact() as namespace:
                 return namespace.looks[0].peak
@@ -200,7 +200,7 @@ class SnapshotFacts(ClusterFacts):
                 return backlogs_unknown(change)
 
     def eviction_loss(self, change: ChangeSetting) -> Loss | Unknown:
-        """By the largest backlogs of the snapshot; of a topic by the largest that was seen of it."""
+        """The loss of the largest backlogs in the snapshot; of a topic of the largest that was seen."""
         match self._holder:
             case NamespaceFact() as namespace:
                 return loss(namespace, change) or loss_unknown(change)
@@ -211,24 +211,24 @@ class SnapshotFacts(ClusterFacts):
                 return loss_unknown(change)
 
     def backlog_ages(self, change: ChangeSetting) -> BacklogAges | Unknown:
-        """As brokers told them, or as they can be estimated."""
+        """Ages as brokers told them, or as they can be estimated."""
         return self._holder.ages if isinstance(self._holder, NamespaceFact) else ages_unknown(change)
 
     def retained_seconds(self, change: ChangeSetting) -> int | None:  # noqa: ARG002 - part of the protocol
-        """By then: the plan may change that as well."""
+        """The retention by then, as the plan may change that as well."""
         return retained_seconds(self._retention)
 
     def delayed_messages(self, change: ChangeSetting) -> int | Unknown:
-        """As metrics told."""
+        """Delayed messages in brokers' metrics."""
         delayed = self._holder.delayed_messages if self._holder else None
         return delayed_unknown(change) if delayed is None else delayed
 
     def quotas_are_checked(self) -> bool | Unknown:
-        """Whether all brokers that were read do."""
+        """True if all brokers that were read do."""
         checked = self._planning.quotas_are_checked
         return QUOTA_CHECKS_UNKNOWN if checked is None else checked
 
     def clock_difference(self) -> int | Unknown:
-        """Of all brokers that were read."""
+        """The largest difference between all brokers that were read."""
         apart = self._planning.clocks_differ_milliseconds
         return CLOCKS_UNKNOWN if apart is None else apart

@@ -27,8 +27,7 @@ from pulsar_steward.model.bundles import BundleRange, position_of
 from pulsar_steward.model.finding import Outlook, Severity
 from pulsar_steward.model.tables import CLIENTS, CONFIGURATION, DRILLED, METRICS, SUBSCRIPTIONS, TOPICS
 from pulsar_steward.parallel import OnThreads
-from pulsar_steward.planners.from_snapshot import planning_facts_of
-from pulsar_steward.planners.moves import Moves
+from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy, Policy
 from pulsar_steward.snapshots.files import LocalFiles
 from pulsar_steward.snapshots.folder import STAGING, SnapshotFolder, snapshot_uri

@@ -10,12 +10,11 @@ from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.planners.settings.facts import TopicFact
-from pulsar_steward.planners.settings.propose import propose
 from tests.builders import a_policy, planning_facts_with
-from tests.unit.planners.test_settings import DAY, GIB, MIB, NAMESPACE, size
+from tests.unit.planners.test_settings import DAY, GIB, MIB, NAMESPACE, of_settings, size
 
 if TYPE_CHECKING:
-    from pulsar_steward.planners.planning_facts import Proposal
+    from pulsar_steward.planners.base import Proposal
 
 TOPIC = f"persistent://{NAMESPACE}/basket"
 SMALL, LARGE = Retention(minutes=DAY, megabytes=20_480), Retention(minutes=DAY, megabytes=204_800)
@@ -55,7 +54,7 @@ def proposed(
         for subject in sorted({finding.subject for finding in findings})
     )
     known = {"quotas_are_checked": True, "clocks_differ_milliseconds": 0}
-    return propose(planning_facts_with(3, **{"findings": findings, "topics": facts, **known, **fields}))
+    return of_settings(planning_facts_with(3, **{"findings": findings, "topics": facts, **known, **fields}))
 
 
 def limits(proposal: Proposal) -> list[tuple[str | None, Setting | None]]:

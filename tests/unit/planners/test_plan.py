@@ -7,9 +7,8 @@ import pytest
 
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.numbering import batch_id, renumbered, step_id
-from pulsar_steward.planners.planning_facts import Proposal
-from pulsar_steward.planners.rank import assemble
-from pulsar_steward.planners.registry import make_plan
+from pulsar_steward.planners.base import Proposal
+from pulsar_steward.planners.registry import assemble, make_plan
 from tests.builders import (
     SNAPSHOT,
     a_batch,

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
+from pulsar_steward.checks.registry import CHECKS
+from pulsar_steward.model.plan import KINDS, ROLLBACK
+from pulsar_steward.model.setting import SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.planners.base import Proposal
 from pulsar_steward.planners.bundles.facts import BundleFacts
-from pulsar_steward.planners.planning_facts import Proposal
-from pulsar_steward.planners.registry import claimed_by, make_plan
+from pulsar_steward.planners.registry import PLANNERS, claimed_by, make_plan
 from tests.builders import a_batch, a_move, a_split, a_step, broker, hashed_tc_bundles, planning_facts_with
 from tests.unit.planners.bundles.scenes import CROWDED, NAMESPACE, a_stay, crowded, finding, load_of_stays
 
@@ -51,4 +55,28 @@ def test_what_is_claimed() -> None:
     """The namespaces of moves and splits."""
     steps = (a_step(a_move(namespace="a/b")), a_step(a_split(namespace="c/d")))
 
-    assert claimed_by([Proposal(), Proposal(batches=(a_batch(*steps),))]) == {"a/b", "c/d"}
+    assert claimed_by([Proposal(), Proposal(batches=(a_batch(*steps),))])[0] == {"a/b", "c/d"}
+
+
+def test_which_settings_are_claimed() -> None:
+    """Those of namespaces; a topic's own are apart."""
+    change = ChangeSetting(namespace="a/b", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
+    topic = msgspec.structs.replace(change, namespace="c/d", topic="persistent://c/d/t")
+    steps = (a_step(change), a_step(topic))
+
+    bundles, settings = claimed_by([Proposal(batches=(a_batch(*steps),))])
+    assert (len(bundles), settings) == (0, {"a/b"})
+
+
+def test_every_kind_of_batch_has_a_planner() -> None:
+    """But a rollback, which nobody plans."""
+    assert {kind for planner in PLANNERS for kind in planner.kinds} == set(KINDS) - {ROLLBACK}
+
+
+def test_checks_name_the_planners_that_answer_them() -> None:
+    """By a kind of batch, so that a check-up promises no remedy that nobody proposes, and keeps none to itself."""
+    answered = {check_id for planner in PLANNERS for check_id in planner.answers}
+    assert {check.check_id for check in CHECKS if check.remedied_by is not None} == answered
+    for check in CHECKS:
+        kinds = {kind for planner in PLANNERS if check.check_id in planner.answers for kind in planner.kinds}
+        assert check.remedied_by in kinds or not kinds

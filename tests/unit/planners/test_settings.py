@@ -10,14 +10,15 @@ import pytest
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.planners.base import Proposal, joined
+from pulsar_steward.planners.registry import PLANNERS, proposals_of
 from pulsar_steward.planners.settings.effects import effect
 from pulsar_steward.planners.settings.facts import BacklogSample, NamespaceFact, TopicFact
 from pulsar_steward.planners.settings.order import in_order, raises
-from pulsar_steward.planners.settings.propose import propose
 from tests.builders import NOW, a_policy, planning_facts_with
 
 if TYPE_CHECKING:
-    from pulsar_steward.planners.planning_facts import Proposal
+    from pulsar_steward.planners.planning_facts import PlanningFacts
 
 NAMESPACE = "shop/orders"
 MIB, GIB = 1 << 20, 1 << 30
@@ -25,6 +26,11 @@ DAY = 24 * 60
 
 
 OF_NAMESPACE = ("age_quota_delay_seconds", "ages", "backlogs", "consumed_bytes", "topic_quotas")
+
+
+def of_settings(planning: PlanningFacts) -> Proposal:
+    """What the planners of settings propose, one after the other."""
+    return joined(proposals_of([each for each in PLANNERS if "backlog_quota" in each.kinds], planning))
 
 
 def size(limit: int, policy: QuotaPolicy = QuotaPolicy.HOLD) -> BacklogQuota:
@@ -57,7 +63,7 @@ def proposed(
         **{name: fields.pop(name) for name in OF_NAMESPACE if name in fields},
     )
     known = {"quotas_are_checked": True, "clocks_differ_milliseconds": 0}
-    return propose(planning_facts_with(3, **{"findings": findings, "namespaces": (fact,), **known, **fields}))
+    return of_settings(planning_facts_with(3, **{"findings": findings, "namespaces": (fact,), **known, **fields}))
 
 
 def changes(proposal: Proposal) -> list[tuple[SettingName, Setting | None]]:
@@ -239,7 +245,7 @@ def proposed_for_topic(peak: int = 0, quota: Setting | None = None, **fields: An
         check_id="quota-over-retention", severity=Severity.WARNING, subject=fact.subject, evidence="made up", figures={}
     )
     known = {"quotas_are_checked": True, "clocks_differ_milliseconds": 0}
-    return propose(planning_facts_with(3, **{"findings": (finding,), "topics": (fact,), **known, **fields}))
+    return of_settings(planning_facts_with(3, **{"findings": (finding,), "topics": (fact,), **known, **fields}))
 
 
 def test_a_topics_own_quota_is_lowered_on_the_topic() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from pulsar_steward.planners.tc_balance import propose
+from pulsar_steward.planners.tc.balance import PLANNER
 from tests.builders import a_finding, a_policy, broker, hashed_tc_bundles, planning_facts_with
 
 
@@ -19,6 +19,6 @@ def test_a_young_skew_is_not_acted_upon_yet(stood: int, proposed: bool) -> None:
         findings=(finding,),
         policy=a_policy(plan={"standing_snapshots": 3}),
     )
-    proposal = propose(planning)
+    proposal = PLANNER.proposal(planning)
     assert bool(proposal.batches) == proposed
     assert any(f"stood for {stood} of the 3" in note for note in proposal.notes) != proposed

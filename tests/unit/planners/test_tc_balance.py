@@ -10,7 +10,7 @@ import pytest
 from pulsar_steward.guard.evaluate import guards_of
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.step import SplitBundle, UnloadBundle
-from pulsar_steward.planners.tc_balance import propose
+from pulsar_steward.planners.tc.balance import PLANNER
 from tests.beside import yardstick
 from tests.builders import a_finding, broker, bundle_of, counted_tc_bundles, hashed_tc_bundles, planning_facts_with
 from tests.unit.planners.replay import Replay
@@ -26,7 +26,7 @@ HEAVY = counted_tc_bundles([(broker(0), 8)])
 
 def only_batch(planning: PlanningFacts) -> Batch:
     """The one batch that is proposed."""
-    (batch,) = propose(planning).batches
+    (batch,) = PLANNER.proposal(planning).batches
     return batch
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.planners.planning_facts import BrokerFact, Proposal
-from pulsar_steward.planners.tc_balance import propose
+from pulsar_steward.planners.base import Proposal
+from pulsar_steward.planners.planning_facts import BrokerFact
+from pulsar_steward.planners.tc.balance import PLANNER
 from tests.builders import (
     NOW,
     a_finding,
@@ -35,7 +36,7 @@ ONE_UNREAD = (BrokerFact(broker=broker(0), read=True), BrokerFact(broker=broker(
 
 def after(planning: PlanningFacts) -> list[int]:
     """The counts after the one batch that is proposed, in order of broker."""
-    (batch,) = propose(planning).batches
+    (batch,) = PLANNER.proposal(planning).batches
     return [placement.count for placement in batch.after]
 
 
@@ -56,7 +57,7 @@ def moved(minutes_ago: int, *indices: int) -> dict[str, Any]:
 )
 def test_silent_without_a_warning(findings: tuple[Any, ...]) -> None:
     """Where nobody was warned of a skew, nothing is proposed and nothing is to be said."""
-    assert propose(planning_facts_with(3, ALL_ON_ONE, findings=findings)) == Proposal()
+    assert PLANNER.proposal(planning_facts_with(3, ALL_ON_ONE, findings=findings)) == Proposal()
 
 
 @pytest.mark.parametrize(
@@ -94,7 +95,7 @@ def test_silent_without_a_warning(findings: tuple[Any, ...]) -> None:
 )
 def test_no_batch_but_a_note(planning: PlanningFacts, note: str) -> None:
     """Where nothing can be proposed, a note says why."""
-    proposal = propose(planning)
+    proposal = PLANNER.proposal(planning)
     assert proposal.batches == ()
     assert note in proposal.notes[0]
 
@@ -120,7 +121,7 @@ def test_isolation_excludes_targets() -> None:
 def test_resting_bundles_stay_and_count() -> None:
     """A bundle within its cooldown is in no step, its coordinators count, and a note names it with its time."""
     planning = planning_facts_with(3, ALL_ON_ONE, **moved(29, 4, 7))
-    proposal = propose(planning)
+    proposal = PLANNER.proposal(planning)
     resting = {ALL_ON_ONE[index].bundle for index in (4, 7)}
     assert not resting & {bundle_of(step) for step in proposal.batches[0].steps}
     assert after(planning) == [6, 5, 5]
@@ -131,14 +132,14 @@ def test_resting_bundles_stay_and_count() -> None:
 
 def test_rested_bundles_move() -> None:
     """From the minute on in which the cooldown is over, a bundle is like any other."""
-    proposal = propose(planning_facts_with(3, ALL_ON_ONE, **moved(30, *range(8))))
+    proposal = PLANNER.proposal(planning_facts_with(3, ALL_ON_ONE, **moved(30, *range(8))))
     assert proposal.notes == ()
-    assert changes(proposal) == changes(propose(planning_facts_with(3, ALL_ON_ONE)))
+    assert changes(proposal) == changes(PLANNER.proposal(planning_facts_with(3, ALL_ON_ONE)))
 
 
 def test_all_resting() -> None:
     """Where every bundle rests nothing is proposed; the note names some of many bundles, and counts the rest."""
-    proposal = propose(planning_facts_with(3, ALL_ON_ONE, **moved(0, *range(8))))
+    proposal = PLANNER.proposal(planning_facts_with(3, ALL_ON_ONE, **moved(0, *range(8))))
     assert proposal.batches == ()
     assert proposal.notes[1].endswith(" and 3 more.")
 
@@ -149,7 +150,9 @@ def test_too_many_clients() -> None:
         tc_bundle(bundle, broker(0), coordinators_in(bundle, 2), clients=clients)
         for bundle, clients in zip(equal_ranges(2), (11, 10), strict=True)
     )
-    proposal = propose(planning_facts_with(2, [crowded, calm], policy=a_policy(apply={"most_clients_per_step": 10})))
+    proposal = PLANNER.proposal(
+        planning_facts_with(2, [crowded, calm], policy=a_policy(apply={"most_clients_per_step": 10}))
+    )
     assert [bundle_of(step) for step in proposal.batches[0].steps] == [calm.bundle]
     (note,) = proposal.notes
     assert note.startswith("Guard clients keeps")
@@ -162,7 +165,7 @@ def test_bundles_that_no_broker_owns(owner: str | None) -> None:
     bundles = counted_tc_bundles([(owner, 5), (broker(0), 2), (broker(0), 2)])
     planning = planning_facts_with(2, bundles)
     assert after(planning) == [2, 2]
-    (note,) = propose(planning).notes
+    (note,) = PLANNER.proposal(planning).notes
     assert note.startswith("5 transaction coordinators are left out")
     assert bundles[0].bundle in note
 
@@ -170,6 +173,6 @@ def test_bundles_that_no_broker_owns(owner: str | None) -> None:
 def test_what_stays_uneven_is_noted() -> None:
     """Where the bundles allow no even placement, the plan does what it can and says what remains."""
     planning = planning_facts_with(3, ALL_ON_ONE, **moved(0, *range(7)))
-    proposal = propose(planning)
+    proposal = PLANNER.proposal(planning)
     assert after(planning) == [13, 2, 1]
     assert f"{broker(0)} has 13 and {broker(2)} has 1 after these steps" in proposal.notes[0]

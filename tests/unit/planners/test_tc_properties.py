@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.canonical import canonical_json
 from pulsar_steward.model.step import SplitBundle, UnloadBundle
-from pulsar_steward.planners.tc_balance import propose
-from pulsar_steward.planners.tc_survey import targets_of
+from pulsar_steward.planners.tc.balance import PLANNER
+from pulsar_steward.planners.tc.survey import targets_of
 from tests.builders import NOW, a_policy, broker, coordinators_in, equal_ranges, planning_facts_with, tc_bundle
 from tests.unit.planners.replay import Replay
 
@@ -86,17 +86,17 @@ def moves(batch: Batch) -> list[UnloadBundle]:
 def test_ends_even_where_bundles_allow(planning: PlanningFacts) -> None:
     """Where everything may move, the spread ends at 1 or less, and there is nothing left to propose."""
     replay = Replay(planning)
-    for batch in propose(planning).batches:
+    for batch in PLANNER.proposal(planning).batches:
         replay.finish(batch)
     assert spread(replay.placement(), targets_of(planning)) <= 1
-    assert propose(replay.scene_after(planning)).batches == ()
+    assert PLANNER.proposal(replay.scene_after(planning)).batches == ()
 
 
 @quick
 @given(scenes())
 def test_never_less_even(planning: PlanningFacts) -> None:
     """Whatever may not move, a batch makes the placement more even: the squares of all counts sum up to less."""
-    for batch in propose(planning).batches:
+    for batch in PLANNER.proposal(planning).batches:
         assert spread(batch.after, targets_of(planning)) <= spread(batch.before, targets_of(planning))
         assert sum(p.count**2 for p in batch.after) < sum(p.count**2 for p in batch.before)
 
@@ -105,7 +105,7 @@ def test_never_less_even(planning: PlanningFacts) -> None:
 @given(scenes())
 def test_steps_lead_to_what_is_promised(planning: PlanningFacts) -> None:
     """The steps, carried out in order, lead from exactly `before` to exactly `after`, and lose no coordinator."""
-    for batch in propose(planning).batches:
+    for batch in PLANNER.proposal(planning).batches:
         replay = Replay(planning)
         assert replay.placement() == batch.before
         replay.finish(batch)
@@ -118,7 +118,7 @@ def test_steps_lead_to_what_is_promised(planning: PlanningFacts) -> None:
 @given(scenes())
 def test_each_effect_is_what_happens(planning: PlanningFacts) -> None:
     """Each move says the counts of both brokers before and after it as they then are."""
-    for batch in propose(planning).batches:
+    for batch in PLANNER.proposal(planning).batches:
         replay = Replay(planning)
         for step in batch.steps:
             before = {placement.broker: placement.count for placement in replay.placement()}
@@ -135,7 +135,7 @@ def test_each_effect_is_what_happens(planning: PlanningFacts) -> None:
 def test_moves_are_few_and_permitted(planning: PlanningFacts) -> None:
     """Each bundle moves at most once, no more than there are coordinators, to permitted brokers, past all guards."""
     targets = targets_of(planning)
-    for batch in propose(planning).batches:
+    for batch in PLANNER.proposal(planning).batches:
         bundles = [move.bundle for move in moves(batch)]
         assert len(bundles) == len(set(bundles)) <= sum(placement.count for placement in batch.before)
         assert all(move.target in targets and move.target != move.source for move in moves(batch))
@@ -146,7 +146,7 @@ def test_moves_are_few_and_permitted(planning: PlanningFacts) -> None:
 @given(scenes())
 def test_splits_come_first_and_are_used(planning: PlanningFacts) -> None:
     """Splits precede all moves, and the halves of none end on one broker: that split would have done nothing."""
-    for batch in propose(planning).batches:
+    for batch in PLANNER.proposal(planning).batches:
         kinds = [isinstance(step.change, SplitBundle) for step in batch.steps]
         assert kinds == sorted(kinds, reverse=True)
         replay = Replay(planning)
@@ -168,4 +168,4 @@ def test_same_in_same_out(data: st.DataObject) -> None:
         tc_bundles=tuple(data.draw(st.permutations(planning.tc_bundles))),
         moved_at=dict(reversed(planning.moved_at.items())),
     )
-    assert canonical_json(propose(planning)) == canonical_json(propose(shuffled))
+    assert canonical_json(PLANNER.proposal(planning)) == canonical_json(PLANNER.proposal(shuffled))

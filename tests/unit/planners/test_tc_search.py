@@ -1,4 +1,4 @@
-"""The parts of the search for an even placement: which piece to move, what a split yields, and when wholes do."""
+"""The parts of the search for an even placement: which part to move, what a split yields, and when wholes do."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsar_steward.model.bundles import FULL_RANGE, BundleRange
-from pulsar_steward.planners.tc_order import moves_in_order
-from pulsar_steward.planners.tc_parts import piece_of, split_of
-from pulsar_steward.planners.tc_placement import CoordinatorAssignment, best_to_move, first_of_count
-from pulsar_steward.planners.tc_search import even_out
+from pulsar_steward.planners.tc.assignment import CoordinatorAssignment, best_to_move, first_of_count
+from pulsar_steward.planners.tc.parts import part_of, split_of
+from pulsar_steward.planners.tc.search import even_out
+from pulsar_steward.planners.tc.steps import moves_in_order
 from tests.builders import broker, coordinators_in, counted_tc_bundles, tc_bundle
 
 if TYPE_CHECKING:
-    from pulsar_steward.planners.tc_parts import Rank
+    from pulsar_steward.planners.tc.parts import Rank
 
 WHOLE = BundleRange(0, FULL_RANGE)
 OTHERS = tuple(f"persistent://pulsar/system/other-{number}" for number in range(4))
 
 
 def ranks(*counts: int) -> list[Rank]:
-    """Pieces of these counts, each with one client less than the one before, in rising order."""
+    """Parts of these counts, each with one client less than the one before, in rising order."""
     return sorted((count, 100 - place, place, place + 1) for place, count in enumerate(counts))
 
 
@@ -44,26 +44,26 @@ def ranks(*counts: int) -> list[Rank]:
     ],
 )
 def test_best_to_move(counts: tuple[int, ...], difference: int, over: int, best: int | None) -> None:
-    """A piece nearest to half the difference is best, and one of the whole difference or more never is."""
+    """A part nearest to half the difference is best, and one of the whole difference or more never is."""
     found = best_to_move(ranks(*counts), difference, over=over)
     assert (found and found[0]) == best
 
 
 def test_fewest_clients_of_equals() -> None:
-    """Of pieces that even out equally well, the one that disturbs the fewest clients moves."""
+    """Of parts that even out equally well, the one that disturbs the fewest clients moves."""
     assert best_to_move(ranks(2, 2, 2), 4) == (2, 98, 2, 3)
     assert first_of_count(ranks(1, 2, 2, 3), 2) == (2, 98, 2, 3)
 
 
 def test_clients_tell_pieces_on_either_side_of_half() -> None:
-    """A piece above half the difference and one as far below it are equally good: the clients decide."""
+    """A part above half the difference and one as far below it are equally good: the clients decide."""
     assert best_to_move([(1, 9, 0, 1), (2, 5, 1, 2)], 3) == (2, 5, 1, 2)
     assert best_to_move([(1, 5, 0, 1), (2, 9, 1, 2)], 3) == (1, 5, 0, 1)
 
 
 @pytest.mark.parametrize("count", [0, 4, 6])
 def test_no_piece_of_that_count(count: int) -> None:
-    """A count that no piece has finds none."""
+    """A count that no part has finds none."""
     assert first_of_count(ranks(1, 5), count) is None
 
 
@@ -72,7 +72,7 @@ def test_no_piece_of_that_count(count: int) -> None:
 def test_split_parts_what_is_there(coordinators: int, others: int) -> None:
     """A split loses no coordinator and no topic, and parts the topics in equal numbers, one more above where odd."""
     bundle = tc_bundle(WHOLE, broker(0), coordinators_in(WHOLE, coordinators), others=OTHERS[:others])
-    split = split_of(piece_of(bundle, broker(0)))
+    split = split_of(part_of(bundle, broker(0)))
     assert split is not None
     lower, upper = split.halves
     assert sorted(lower.coordinators + upper.coordinators) == list(bundle.coordinators)
@@ -84,26 +84,26 @@ def test_split_parts_what_is_there(coordinators: int, others: int) -> None:
 def test_one_coordinator_is_not_split(coordinators: int) -> None:
     """Parting other topics from a lone coordinator evens out nothing."""
     bundle = tc_bundle(WHOLE, broker(0), coordinators_in(WHOLE, coordinators), others=OTHERS)
-    assert split_of(piece_of(bundle, broker(0))) is None
+    assert split_of(part_of(bundle, broker(0))) is None
 
 
 def test_neighbours_cannot_be_parted() -> None:
     """Topics at neighbouring positions stay together: the broker would cut below both of them."""
     bundle = tc_bundle(WHOLE, broker(0), coordinators_in(WHOLE, 2))
-    neighbours = msgspec.structs.replace(piece_of(bundle, broker(0)), positions=(5, 6))
+    neighbours = msgspec.structs.replace(part_of(bundle, broker(0)), positions=(5, 6))
     assert split_of(neighbours) is None
 
 
 def evened_out(brokers: int, owners_and_counts: list[tuple[int, int]]) -> CoordinatorAssignment:
     """The end of the search with every bundle free to move, and to every broker."""
     bundles = counted_tc_bundles([(broker(owner), count) for owner, count in owners_and_counts])
-    pieces = [piece_of(bundle, broker(owner)) for bundle, (owner, _) in zip(bundles, owners_and_counts, strict=True)]
+    parts = [part_of(bundle, broker(owner)) for bundle, (owner, _) in zip(bundles, owners_and_counts, strict=True)]
     loads = dict.fromkeys(map(broker, range(brokers)), 0)
-    for piece in pieces:
-        loads[piece.home] += len(piece.coordinators)
-    board = CoordinatorAssignment(loads, tuple(loads), pieces)
-    even_out(board)
-    return board
+    for part in parts:
+        loads[part.home] += len(part.coordinators)
+    placement = CoordinatorAssignment(loads, tuple(loads), parts)
+    even_out(placement)
+    return placement
 
 
 def wholes_do(counts: list[int], brokers: int) -> bool:
@@ -122,30 +122,30 @@ def wholes_do(counts: list[int], brokers: int) -> bool:
 @given(st.integers(2, 4), st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), min_size=2, max_size=7))
 def test_splits_only_where_wholes_do_not_do(brokers: int, owners_and_counts: list[tuple[int, int]]) -> None:
     """Where some placement of whole bundles is even, no bundle is split: a split cannot be undone."""
-    board = evened_out(brokers, [(owner % brokers, count) for owner, count in owners_and_counts])
-    assert bool(board.splits) is not wholes_do([count for _, count in owners_and_counts], brokers)
-    assert board.spread <= 1
+    placement = evened_out(brokers, [(owner % brokers, count) for owner, count in owners_and_counts])
+    assert bool(placement.splits) is not wholes_do([count for _, count in owners_and_counts], brokers)
+    assert placement.spread <= 1
 
 
 @pytest.mark.parametrize(
     ("brokers", "owners_and_counts", "splits", "moves"),
     [
         pytest.param(2, [(0, 2), (0, 2), (0, 3), (0, 3), (0, 4), (0, 4)], 0, 3, id="two brokers change places first"),
-        pytest.param(4, [(0, 6), (0, 7), (2, 6)], 5, 4, id="no piece takes the place of an equal one"),
+        pytest.param(4, [(0, 6), (0, 7), (2, 6)], 5, 4, id="no part takes the place of an equal one"),
         pytest.param(3, [(0, 4), (0, 6), (0, 6), (1, 3), (1, 5)], 1, 2, id="halves on one broker are not parted"),
     ],
 )
 def test_few_splits_and_moves(brokers: int, owners_and_counts: list[tuple[int, int]], splits: int, moves: int) -> None:
     """What would disturb clients for nothing is taken out again."""
-    board = evened_out(brokers, owners_and_counts)
-    assert len(board.splits) == splits
-    assert sum(board.where[rank] != piece.home for rank, piece in board.pieces.items()) == moves
+    placement = evened_out(brokers, owners_and_counts)
+    assert len(placement.splits) == splits
+    assert sum(placement.where[rank] != part.home for rank, part in placement.parts.items()) == moves
 
 
 def test_what_helps_most_comes_first() -> None:
     """A batch that stops half way has done the better part: its first move is from the fullest to the emptiest."""
     owners_and_counts = [(0, 1), (0, 1), (0, 1), (1, 1), (1, 1), (1, 3), (1, 4), (2, 1)]
-    board = evened_out(4, owners_and_counts)
-    moves = list(moves_in_order({broker(0): 3, broker(1): 9, broker(2): 1, broker(3): 0}, board))
-    assert (moves[0].piece.home, moves[0].target) == (broker(1), broker(3))
-    assert len(moves[0].piece.coordinators) == 4
+    placement = evened_out(4, owners_and_counts)
+    moves = list(moves_in_order({broker(0): 3, broker(1): 9, broker(2): 1, broker(3): 0}, placement))
+    assert (moves[0].part.home, moves[0].target) == (broker(1), broker(3))
+    assert len(moves[0].part.coordinators) == 4

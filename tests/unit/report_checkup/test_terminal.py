@@ -11,8 +11,7 @@ from rich.console import Console
 
 from pulsar_steward.checks.registry import BY_ID, GROUPS
 from pulsar_steward.cli.output import print_lines
-from pulsar_steward.planners.from_snapshot import planning_facts_of
-from pulsar_steward.planners.moves import Moves
+from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.plan_text import plan_lines

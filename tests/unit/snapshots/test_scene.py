@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pulsar_steward.errors import SnapshotError
-from pulsar_steward.planners.from_snapshot import planning_facts_of
-from pulsar_steward.planners.moves import Moves
+from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.planners.planning_facts import BrokerFact, TcBundle
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.snapshots.read import open_snapshot

@@ -1,4 +1,4 @@
-"""Which broker carries what while moves are looked for, on average and at the peaks, and what a move would gain."""
+"""Loads of brokers while moves are looked for, on average and at the peaks, and the gain of a move."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.planners.bundles.facts import MEGABYTE, Load, PlacedBundle
+from pulsar_steward.model.units import MEGABYTE
+from pulsar_steward.planners.bundles.facts import Load, PlacedBundle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -19,30 +20,30 @@ MEASURES: tuple[Callable[[Load], int], ...] = (
     lambda load: load.bytes,
     lambda load: load.clients,
 )
-"""What is brought closer: topics, throughput and clients of brokers."""
+"""Quantities that are brought closer: topics, throughput and clients of brokers."""
 
 COST_OF_A_MOVE = 100
-"""Clients that a move costs besides its own: so a bundle of few clients is not moved for next to nothing either."""
+"""Clients that a move counts as besides its own, so that a bundle of few clients is not moved for next to nothing."""
 
 LEAST_GAIN = 1e-9
-"""Less is no improvement, but rounding."""
+"""The least gain that is no rounding error."""
 
 Amounts = tuple[int, ...]
 """One number for each of `MEASURES`."""
 
 
 def amounts(load: Load) -> Amounts:
-    """What of a load is brought closer."""
+    """The quantities of a load that are brought closer."""
     return tuple(measure(load) for measure in MEASURES)
 
 
 class Move(msgspec.Struct, frozen=True):
-    """A bundle's way to another broker.
+    """A bundle's move to another broker.
 
     Attributes:
         stay: The bundle.
         target: The broker that gets it.
-        gain: What it takes off the spread, above 0.
+        gain: Decrease of the spread, above 0.
     """
 
     stay: PlacedBundle
@@ -51,7 +52,7 @@ class Move(msgspec.Struct, frozen=True):
 
     @property
     def order(self) -> tuple[float, str, str]:
-        """Sorts what lowers the spread most for each client that it disturbs first; names make it the same always."""
+        """Sorts by the decrease for each client that is disturbed, the most first; names make the order unambiguous."""
         return -self.gain / (COST_OF_A_MOVE + self.stay.now.clients), self.stay.name, self.target
 
 
@@ -62,9 +63,9 @@ class LoadAssignment:
     of what the check takes for a full broker where the mean is less: then nobody carries much of it.
 
     Args:
-        brokers: By id.
-        policy: When `broker-load-skew` takes a broker for full.
-        within_percent: How far from the mean is near enough.
+        brokers: The brokers, by id.
+        policy: Thresholds of `broker-load-skew`.
+        within_percent: Distance from the mean that is near enough.
     """
 
     def __init__(self, brokers: Sequence[BrokerLoad], policy: BrokerLoadSkewPolicy, within_percent: int) -> None:
@@ -81,11 +82,11 @@ class LoadAssignment:
 
     @property
     def spread(self) -> float:
-        """How uneven the load is; 0: not at all."""
+        """Unevenness of the load; 0: none."""
         return sum((each * each for broker in self.mean for each in self._deviations(broker)), 0.0)
 
     def uneven(self) -> list[str]:
-        """Brokers that are further from the mean than is near enough, the furthest first."""
+        """Brokers that are not near enough to the mean, the furthest first."""
         far = {broker: max(abs(each) for each in self._deviations(broker)) for broker in self.mean}
         return sorted((broker for broker, off in far.items() if off > self._near), key=lambda name: (-far[name], name))
 
@@ -95,7 +96,7 @@ class LoadAssignment:
         return sorted(full, key=lambda name: (full[name], name))
 
     def above_mean(self, broker: str) -> bool:
-        """Whether a broker has more than the mean of anything."""
+        """True if a broker has more than the mean of any quantity."""
         return any(deviation > 0 for deviation in self._deviations(broker))
 
     def weight(self, stay: PlacedBundle) -> float:
@@ -103,15 +104,15 @@ class LoadAssignment:
         return sum((amount / scale for amount, scale in zip(amounts(stay.mean), self._scales, strict=True)), 0.0)
 
     def too_full(self, broker: str) -> bool:
-        """Whether a broker carries too much of anything."""
+        """True if a broker has too much of any quantity."""
         return any(deviation > self._near for deviation in self._deviations(broker))
 
     def too_empty(self, broker: str) -> bool:
-        """Whether a broker carries too little of anything."""
+        """True if a broker has too little of any quantity."""
         return any(deviation < -self._near for deviation in self._deviations(broker))
 
     def moves(self, stays: Sequence[PlacedBundle], target: str) -> Iterator[Move]:
-        """Of bundles of one broker those that would lower the spread on another one, and fit there at their peaks."""
+        """Moves of one broker's bundles that would lower the spread, and fit on the target at their peaks."""
         if not stays:
             return
         source = stays[0].owner

@@ -9,82 +9,78 @@ import msgspec
 from pulsar_steward.checks.placement.broker_load_skew import CHECK as BROKER_LOAD_SKEW
 from pulsar_steward.checks.placement.bundle_flapping import CHECK as BUNDLE_FLAPPING
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.numbering import batch_id
-from pulsar_steward.model.plan import Batch, Placement
+from pulsar_steward.model.plan import Batch
 from pulsar_steward.model.units import counted
+from pulsar_steward.planners.base import Planner, Proposal, enumerated, placements
 from pulsar_steward.planners.bundles.assignment import LoadAssignment
 from pulsar_steward.planners.bundles.balance_search import Search
 from pulsar_steward.planners.bundles.facts import LoadFacts
-from pulsar_steward.planners.bundles.notes import enumerated
-from pulsar_steward.planners.planning_facts import Proposal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.planners.planning_facts import PlanningFacts
 
 KIND = "bundle_balance"
 UNIT = "topics"
-SUBJECT = "Business bundles"
+GOAL = "Business bundles"
 
 AFTER_COORDINATORS = (
-    f"{SUBJECT}: no move is proposed in this plan, as it moves transaction coordinators; moves come with a later plan,"
+    f"{GOAL}: no move is proposed in this plan, as it moves transaction coordinators; moves come with a later plan,"
     " once that batch is proved."
 )
 
 
-def propose(planning: PlanningFacts) -> Proposal:
-    """One batch that brings brokers' loads closer, where a skew has stood and several snapshots show it."""
-    findings = _findings(planning)
-    if not findings:
-        return Proposal()
-    needed = planning.policy.plan.standing_snapshots
-    standing = tuple(finding for finding in findings if finding.snapshots_in_a_row >= needed)
-    if why := _why_not(planning, standing):
+def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> Proposal:
+    """One batch that brings brokers' loads closer, where several snapshots show the skew."""
+    if why := _why_not(planning):
         return Proposal(notes=(why,))
+    remedy = planning.policy.bundle_balance_remedy
     facts, set_aside = _free(planning)
-    before = LoadAssignment(
-        facts.brokers, planning.policy.broker_load_skew, planning.policy.bundle_balance_remedy.within_percent
+    loads = LoadAssignment(facts.brokers, planning.policy.broker_load_skew, remedy.within_percent)
+    spread, topics = loads.spread, dict(loads.topics)
+    search = Search(planning, loads, facts, batch_id(1))
+    search.run(remedy.most_moves)
+    notes = (*_note_on_rest(planning, loads, search), *search.notes(), *set_aside, *_note_on_moved(facts))
+    if not search.steps:
+        return Proposal(notes=notes)
+    batch = Batch(
+        batch_id=batch_id(1),
+        kind=KIND,
+        title=(
+            f"Move {counted(len(search.steps), 'bundle')} between {len(facts.brokers)} brokers: the spread of topics,"
+            f" throughput and clients falls by {100 * (spread - loads.spread) / spread:.0f} %"
+        ),
+        findings=findings,
+        steps=tuple(search.steps),
+        unit=UNIT,
+        before=placements(topics),
+        after=placements(loads.topics),
     )
-    return _balance(planning, standing, facts, before, set_aside)
+    return Proposal(batches=(batch,), notes=notes)
 
 
-def _findings(planning: PlanningFacts) -> tuple[Finding, ...]:
-    return tuple(
-        finding
-        for finding in planning.findings
-        if finding.check_id == BROKER_LOAD_SKEW.check_id and finding.severity.rank >= Severity.WARNING.rank
-    )
-
-
-def _why_not(planning: PlanningFacts, standing: tuple[Finding, ...]) -> str | None:
-    """Why nothing can be said of moves at all."""
-    plan, remedy, facts = planning.policy.plan, planning.policy.bundle_balance_remedy, planning.bundles.load
-    if planning.unread:
-        return f"{SUBJECT}: no move is proposed, as the snapshot is partial without {enumerated(planning.unread)}."
-    if not standing:
-        return (
-            f"{SUBJECT}: no move is proposed yet, as no skew has stood for {plan.standing_snapshots} snapshots in a row"
-            " (plan.standing_snapshots)."
-        )
+def _why_not(planning: PlanningFacts) -> str | None:
+    """A note on why no move can be worked out at all."""
+    remedy, facts = planning.policy.bundle_balance_remedy, planning.bundles.load
     if TC_NAMESPACE in planning.claimed:
         return AFTER_COORDINATORS
     if facts is None or facts.snapshots < remedy.least_snapshots:
         seen = 0 if facts is None else facts.snapshots
         return (
-            f"{SUBJECT}: no move is proposed, as {counted(seen, 'whole snapshot')} of the last"
+            f"{GOAL}: no move is proposed, as {counted(seen, 'whole snapshot')} of the last"
             f" {remedy.window_minutes:,} minutes may show a burst: {remedy.least_snapshots} are needed"
             " (bundle_balance_remedy.least_snapshots)."
         )
     if len(facts.brokers) < 2:  # noqa: PLR2004 - one broker has nobody to give to
-        return f"{SUBJECT}: no move is proposed, as there are no two brokers that are not draining."
+        return f"{GOAL}: no move is proposed, as there are no two brokers that are not draining."
     return None
 
 
 def _free(planning: PlanningFacts) -> tuple[LoadFacts, tuple[str, ...]]:
-    """The facts without bundles that are to be left alone, and why these are."""
+    """The facts without bundles that are to be left alone, and notes on why these are."""
     facts = planning.bundles.load or LoadFacts(snapshots=0)
     flapping = {
         finding.subject.rpartition("/")[0]
@@ -100,64 +96,30 @@ def _free(planning: PlanningFacts) -> tuple[LoadFacts, tuple[str, ...]]:
 def _set_aside(flapping: list[str], claimed: list[str]) -> Iterator[str]:
     if flapping:
         yield (
-            f"{SUBJECT}: those of {enumerated(flapping)} are left where they are, as some of them move to and fro"
+            f"{GOAL}: those of {enumerated(flapping)} are left where they are, as some of them move to and fro"
             " (bundle-flapping)."
         )
     if claimed:
-        yield f"{SUBJECT}: those of {enumerated(claimed)} are left where they are, as this plan splits some of them."
+        yield f"{GOAL}: those of {enumerated(claimed)} are left where they are, as this plan splits some of them."
 
 
-def _balance(
-    planning: PlanningFacts,
-    findings: tuple[Finding, ...],
-    facts: LoadFacts,
-    board: LoadAssignment,
-    set_aside: tuple[str, ...],
-) -> Proposal:
-    remedy = planning.policy.bundle_balance_remedy
-    spread, topics = board.spread, dict(board.topics)
-    search = Search(planning, board, facts, batch_id(1))
-    search.run(remedy.most_moves)
-    notes = (*_note_on_rest(planning, board, search), *search.notes(), *set_aside, *_note_on_moved(facts))
-    if not search.steps:
-        return Proposal(notes=notes)
-    batch = Batch(
-        batch_id=batch_id(1),
-        kind=KIND,
-        title=(
-            f"Move {counted(len(search.steps), 'bundle')} between {len(facts.brokers)} brokers: the spread of topics,"
-            f" throughput and clients falls by {100 * (spread - board.spread) / spread:.0f} %"
-        ),
-        findings=findings,
-        steps=tuple(search.steps),
-        unit=UNIT,
-        before=_placements(topics),
-        after=_placements(board.topics),
-    )
-    return Proposal(batches=(batch,), notes=notes)
-
-
-def _placements(topics: Mapping[str, int]) -> tuple[Placement, ...]:
-    return tuple(Placement(broker, count) for broker, count in sorted(topics.items()))
-
-
-def _note_on_rest(planning: PlanningFacts, board: LoadAssignment, search: Search) -> Iterator[str]:
-    remedy, rest = planning.policy.bundle_balance_remedy, board.uneven()
+def _note_on_rest(planning: PlanningFacts, loads: LoadAssignment, search: Search) -> Iterator[str]:
+    remedy, rest = planning.policy.bundle_balance_remedy, loads.uneven()
     far = f"{enumerated(rest)} {'is' if len(rest) == 1 else 'are'} more than {remedy.within_percent} % from the mean"
     if not rest and not search.steps:
         yield (
-            f"{SUBJECT}: no move is proposed, as over several snapshots every broker is within"
+            f"{GOAL}: no move is proposed, as over several snapshots every broker is within"
             f" {remedy.within_percent} % of the mean (bundle_balance_remedy.within_percent)."
         )
     elif rest and len(search.steps) >= remedy.most_moves:
         yield (
-            f"{SUBJECT}: {far} after these {counted(len(search.steps), 'move')}, the most of one plan"
+            f"{GOAL}: {far} after these {counted(len(search.steps), 'move')}, the most of one plan"
             " (bundle_balance_remedy.most_moves); later plans go on."
         )
     elif rest:
         after = " after these steps" if search.steps else ""
         yield (
-            f"{SUBJECT}: {far}{after}, and no move evens that out: what is left may not move, is too heavy as a whole,"
+            f"{GOAL}: {far}{after}, and no move evens that out: what is left may not move, is too heavy as a whole,"
             " or would be too much elsewhere at its peak."
         )
 
@@ -166,6 +128,19 @@ def _note_on_moved(facts: LoadFacts) -> Iterator[str]:
     if facts.moved:
         were = "was" if facts.moved == 1 else "were"
         yield (
-            f"{SUBJECT}: {counted(facts.moved, 'bundle')} that {were} elsewhere, or not there yet, in one of"
+            f"{GOAL}: {counted(facts.moved, 'bundle')} that {were} elsewhere, or not there yet, in one of"
             f" {facts.snapshots} snapshots {'rests' if facts.moved == 1 else 'rest'}."
         )
+
+
+PLANNER = Planner(
+    kinds=(KIND,),
+    answers=frozenset({BROKER_LOAD_SKEW.check_id}),
+    goal=lambda _: GOAL,
+    propose=propose,
+    partial_note=f"{GOAL}: no move is proposed, as the snapshot is partial without {{missing}}.",
+    young_note=(
+        "{goal}: no move is proposed yet, as no skew has stood for {needed} snapshots in a row"
+        " (plan.standing_snapshots)."
+    ),
+)

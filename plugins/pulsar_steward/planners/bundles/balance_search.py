@@ -1,4 +1,4 @@
-"""Looks for the moves that bring brokers closer, one at a time, the most helpful for the fewest clients first."""
+"""The search for moves that bring brokers closer, one at a time, the most helpful for the fewest clients first."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.model.numbering import step_id
 from pulsar_steward.model.step import Step, Touched, UnloadBundle
-from pulsar_steward.planners.bundles.facts import MEGABYTE
-from pulsar_steward.planners.bundles.notes import enumerated
-from pulsar_steward.planners.snapshot_facts import guarded, vetoes
+from pulsar_steward.model.units import throughput_in_words
+from pulsar_steward.planners.base import Vetoed
+from pulsar_steward.planners.snapshot_facts import guarded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,19 +23,19 @@ COMPARED = 4
 
 
 class Search:
-    """Every move lowers the board's spread and takes its bundle out of the search, so it ends.
+    """Moves of bundles; each lowers the spread of loads and takes its bundle out of the search, so that it ends.
 
     Attributes:
-        steps: In the order in which they run.
+        steps: The moves, in the order in which they run.
     """
 
-    def __init__(self, planning: PlanningFacts, board: LoadAssignment, facts: LoadFacts, batch: str) -> None:
+    def __init__(self, planning: PlanningFacts, loads: LoadAssignment, facts: LoadFacts, batch: str) -> None:
         self._planning = planning
-        self._board = board
+        self._loads = loads
         self._facts = facts
         self._batch = batch
         self._stays: defaultdict[str, list[PlacedBundle]] = defaultdict(list)
-        self._vetoed: defaultdict[str, list[str]] = defaultdict(list)
+        self._vetoed = Vetoed()
         self._without_a_move: set[str] = set()
         self.steps: list[Step] = []
         for stay in facts.stays:
@@ -46,17 +46,13 @@ class Search:
         while len(self.steps) < most and (move := self._next()):
             self._stays[move.stay.owner].remove(move.stay)
             step = self._guarded(move)
-            if against := vetoes(step):
-                for veto in against:
-                    self._vetoed[veto.guard].append(f"{move.stay.name} ({veto.reason})")
-                continue
-            self.steps.append(step)
-            self._board.carry_out(move)
+            if not self._vetoed.holds(step, move.stay.name):
+                self.steps.append(step)
+                self._loads.carry_out(move)
 
     def notes(self) -> Iterator[str]:
-        """Which guards kept which bundles where they are."""
-        for guard, named in sorted(self._vetoed.items()):
-            yield f"Guard {guard} keeps bundles where they are, though their load counts: {enumerated(named)}."
+        """Notes on the bundles that guards keep where they are."""
+        return self._vetoed.notes("bundles where they are, though their load counts")
 
     def _next(self) -> Move | None:
         """The best move; brokers for which there was none are asked again only when there is none for the others."""
@@ -68,8 +64,8 @@ class Search:
 
     def _best(self) -> Move | None:
         """The best move for the broker that is furthest from the mean and has one."""
-        by_fullness = self._board.by_fullness()
-        for broker in self._board.uneven():
+        by_fullness = self._loads.by_fullness()
+        for broker in self._loads.uneven():
             if broker in self._without_a_move:
                 continue
             others = [each for each in by_fullness if each != broker]
@@ -81,15 +77,15 @@ class Search:
         return None
 
     def _around(self, broker: str, others: list[str], few: int) -> Iterator[Move]:
-        if self._board.too_full(broker):
+        if self._loads.too_full(broker):
             for target in others[:few]:
                 yield from self._moves(broker, target)
-        if self._board.too_empty(broker):
+        if self._loads.too_empty(broker):
             for source in others[::-1][:few]:
                 yield from self._moves(source, broker)
 
     def _moves(self, source: str, target: str) -> Iterator[Move]:
-        return (move for move in self._board.moves(self._stays[source], target) if self._may_go(move))
+        return (move for move in self._loads.moves(self._stays[source], target) if self._may_go(move))
 
     def _may_go(self, move: Move) -> bool:
         allowed = self._facts.allowed.get(move.stay.namespace)
@@ -101,14 +97,14 @@ class Search:
 
     def _step(self, move: Move, name: str) -> Step:
         stay, source, target = move.stay, move.stay.owner, move.target
-        (topics, flow, _), (topics_there, flow_there, _) = self._board.mean[source], self._board.mean[target]
+        (topics, flow, _), (topics_there, flow_there, _) = self._loads.mean[source], self._loads.mean[target]
         return Step(
             step_id=name,
             change=UnloadBundle(namespace=stay.namespace, bundle=stay.bundle, source=source, target=target),
             why=(
                 f"In {self._facts.snapshots} snapshots {source} carried {_words(topics, flow)} on average, and"
                 f" {target} {_words(topics_there, flow_there)}; the bundle {stay.mean.words}, and"
-                f" {stay.peak.bytes / MEGABYTE:,.1f} MB/s at most"
+                f" {throughput_in_words(stay.peak.bytes)} at most"
             ),
             effect=(
                 f"on average {source} goes from {_words(topics, flow)} to"
@@ -125,4 +121,4 @@ class Search:
 
 
 def _words(topics: int, flow: int) -> str:
-    return f"{topics:,} topics and {flow / MEGABYTE:,.1f} MB/s"
+    return f"{topics:,} topics and {throughput_in_words(flow)}"

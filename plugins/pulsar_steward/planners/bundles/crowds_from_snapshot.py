@@ -1,4 +1,4 @@
-"""Crowded and hot bundles from a snapshot: their hash positions and topics, and what they are compared with."""
+"""Crowded and hot bundles of a snapshot: their hash positions and topics, and the load they are compared with."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from pulsar_steward.model.bundles import position_of
 from pulsar_steward.model.tables import BUNDLES, CONFIGURATION, TOPICS
+from pulsar_steward.model.units import MIB
 from pulsar_steward.planners.bundles.columns import FIGURES, loads, of_bundles, whole, without_heartbeats
 from pulsar_steward.planners.bundles.facts import BrokerLimits, Busy, CrowdedNamespace, Load, SplitCandidate, TopicFact
 
@@ -17,20 +18,19 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pulsar_steward.planners.bundles.split import Trouble
+    from pulsar_steward.planners.bundles.facts import Trouble
     from pulsar_steward.policy.schema import Policy
     from pulsar_steward.snapshots.read import Snapshot
 
 MAX_TOPICS = 250_000
-"""Topics that are looked at one by one for one plan; the bundle that goes beyond is the last."""
+"""Number of topics that are read one by one for a plan; the bundle that goes beyond is the last."""
 
-MEBIBYTE = 1 << 20
 LIMITS = {
     "loadBalancerNamespaceBundleMaxSessions": "clients",
     "loadBalancerNamespaceBundleMaxMsgRate": "messages",
     "loadBalancerNamespaceBundleMaxBandwidthMbytes": "bytes",
 }
-"""The settings that say what a broker splits, by their fields in `BrokerLimits`."""
+"""Brokers' settings for splitting by themselves, and their fields in `BrokerLimits`."""
 
 
 def crowds_of(snapshot: Snapshot, troubles: Mapping[str, Trouble], policy: Policy) -> tuple[CrowdedNamespace, ...]:
@@ -59,7 +59,7 @@ def crowds_of(snapshot: Snapshot, troubles: Mapping[str, Trouble], policy: Polic
 
 
 def busy_bundles(snapshot: Snapshot) -> Busy:
-    """What owned bundles carry in all, heartbeats aside, as `hot-bundle` compares.
+    """The load of owned bundles in all, heartbeats aside, as `hot-bundle` compares it.
 
     Raises:
         SnapshotError: If the table cannot be read.
@@ -81,7 +81,7 @@ def busy_bundles(snapshot: Snapshot) -> Busy:
 
 
 def broker_limits(snapshot: Snapshot, brokers: Collection[str]) -> dict[str, BrokerLimits]:
-    """What brokers would split by themselves.
+    """The limits beyond which brokers would split a bundle by themselves.
 
     Raises:
         SnapshotError: If the table cannot be read.
@@ -91,7 +91,7 @@ def broker_limits(snapshot: Snapshot, brokers: Collection[str]) -> dict[str, Bro
     for row in snapshot.table(CONFIGURATION, filters=wanted).to_pylist() if brokers else ():
         text = row["value"] or ""
         if text.isdecimal():
-            unit = MEBIBYTE if LIMITS[row["key"]] == "bytes" else 1
+            unit = MIB if LIMITS[row["key"]] == "bytes" else 1
             found[row["broker"]][LIMITS[row["key"]]] = int(text) * unit
     return {broker: BrokerLimits(**found[broker]) for broker in sorted(found)}
 
@@ -186,7 +186,7 @@ def _plain(column: pa.ChunkedArray) -> list[int]:
 
 
 def _without_busiest(column: pa.ChunkedArray) -> tuple[int, int]:
-    """The sum of those that carry anything, without the busiest tenth of them, and how many it is of."""
+    """The sum and number of the values above 0, without the largest tenth of them."""
     busy = sorted(value for value in column.to_pylist() if value and value > 0)
     rest = busy[: len(busy) - len(busy) // 10]
     return sum(rest), len(rest)

@@ -1,4 +1,4 @@
-"""When a bundle is too large: below which figures the checks that found it warn no more, and some room left."""
+"""Limits of a bundle: the figures from which on the checks that found it too large warn, less some room."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.checks.placement.bundle_topic_skew import FEW_BUNDLES
-from pulsar_steward.planners.bundles.facts import MEGABYTE, BrokerLimits, Busy, CrowdedNamespace, Load, TopicFact
+from pulsar_steward.model.units import MEGABYTE, throughput_in_words
+from pulsar_steward.planners.bundles.facts import BrokerLimits, Busy, CrowdedNamespace, Load, TopicFact
 from pulsar_steward.policy.schema import Policy
 
 if TYPE_CHECKING:
@@ -19,13 +20,13 @@ _PARTITION = re.compile(r"(.+)-partition-\d+")
 
 
 class Measure(msgspec.Struct, frozen=True):
-    """Something that a bundle may have too much of.
+    """A quantity that a bundle may have too much of.
 
     Attributes:
-        name: As people call it.
-        of_bundle: A bundle's amount of it.
-        of_topic: One topic's.
-        words: An amount for a person.
+        name: Its name in notes.
+        of_bundle: Function from a bundle's load to the amount.
+        of_topic: Function from a topic to the amount.
+        words: Function from an amount to text.
     """
 
     name: str
@@ -35,12 +36,7 @@ class Measure(msgspec.Struct, frozen=True):
 
 
 TOPICS = Measure("topics", lambda load: load.topics, lambda _: 1, lambda count: f"{count:,} topics")
-THROUGHPUT = Measure(
-    "throughput",
-    lambda load: load.bytes,
-    lambda topic: topic.bytes,
-    lambda amount: f"{amount / MEGABYTE:,.1f} MB/s",
-)
+THROUGHPUT = Measure("throughput", lambda load: load.bytes, lambda topic: topic.bytes, throughput_in_words)
 MESSAGES = Measure(
     "messages", lambda load: load.messages, lambda topic: topic.messages, lambda amount: f"{amount:,} messages/s"
 )
@@ -50,12 +46,12 @@ CLIENTS = Measure(
 
 
 class Excess(msgspec.Struct, frozen=True):
-    """What a piece has too much of.
+    """An amount of something that is too much for one bundle.
 
     Attributes:
-        measure: Of what.
-        amount: How much it has.
-        limit: From which amount on it is too much.
+        measure: The quantity.
+        amount: The bundle's amount.
+        limit: The least amount that is too much.
     """
 
     measure: Measure
@@ -64,26 +60,26 @@ class Excess(msgspec.Struct, frozen=True):
 
     @property
     def ratio(self) -> float:
-        """How many times too much."""
+        """The amount in units of the limit."""
         return self.amount / max(self.limit, 1)
 
     @property
     def words(self) -> str:
-        """Both figures."""
+        """Both figures as text."""
         return f"{self.measure.words(self.amount)}, of which {self.measure.words(self.limit)} are too many in one"
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """From when on a bundle of one namespace is too large; that depends on how many more bundles there are by then.
+    """Limits of the bundles of one namespace; they depend on the number of bundles, which grows with every split.
 
     Attributes:
         crowd: The namespace.
-        by_topics: Whether its topics are found to crowd.
-        hot: Bundles of it that are found hot.
-        busy: What hot ones are compared with.
+        by_topics: True if `bundle-topic-skew` found something in it.
+        hot: Bundles of it that `hot-bundle` found, as ranges.
+        busy: The load that hot ones are compared with.
         brokers: Brokers' own limits, by broker.
-        policy: The namespace's, for topics.
-        cluster: The cluster's, for the rest.
+        policy: The namespace's policy, for topics.
+        cluster: The cluster's policy, for the rest.
     """
 
     crowd: CrowdedNamespace
@@ -95,7 +91,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     cluster: Policy
 
     def topics(self, more: int) -> int:
-        """Topics from which on `bundle-topic-skew` warns, once there are so many bundles more."""
+        """Number of topics from which on `bundle-topic-skew` warns, once there are so many bundles more."""
         skew = self.policy.bundle_topic_skew
         bundles = self.crowd.bundles + more
         # Of few bundles, so many times the mean of the others: most * (bundles - 1) >= times * (topics - most).
@@ -103,25 +99,25 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         by_mean = -(-skew.warning_times_mean * self.crowd.topics // parts)
         return int(min(skew.warning_topics_per_bundle, by_mean))
 
-    def excesses(self, piece: BundlePart, more: int) -> tuple[Excess, ...]:
-        """What a piece has too much of, the worst first.
+    def excesses(self, part: BundlePart, more: int) -> tuple[Excess, ...]:
+        """Everything that a part has too much of, the worst first.
 
         Args:
-            piece: A bundle, or part of one.
-            more: How many bundles more there are than in the snapshot.
+            part: A bundle, or part of one.
+            more: Number of bundles that splits added to those of the snapshot.
         """
-        limits = [(TOPICS, self.topics(more))] if self._too_many_to_leave(piece) else []
-        if piece.bundle in self.hot:
-            limits += self._hot(piece.owner, more)
+        limits = [(TOPICS, self.topics(more))] if self._too_many_to_leave(part) else []
+        if part.bundle in self.hot:
+            limits += self._hot(part.owner, more)
         found = [
             Excess(measure, amount, least)
             for measure, limit in limits
-            if (amount := measure.of_bundle(piece.load)) >= (least := self._with_room(limit))
+            if (amount := measure.of_bundle(part.load)) >= (least := self._with_room(limit))
         ]
         return tuple(sorted(found, key=lambda excess: -excess.ratio))
 
-    def _too_many_to_leave(self, piece: BundlePart) -> bool:
-        return self.by_topics and piece.load.topics >= self.cluster.bundle_split_remedy.least_topics
+    def _too_many_to_leave(self, part: BundlePart) -> bool:
+        return self.by_topics and part.load.topics >= self.cluster.bundle_split_remedy.least_topics
 
     def _with_room(self, limit: int) -> int:
         return max(1, limit * (100 - self.cluster.bundle_split_remedy.room_percent) // 100)
@@ -154,17 +150,17 @@ class Dominant(msgspec.Struct, frozen=True):
         return match[1] if match else self.topic
 
 
-def dominant(piece: BundlePart, measure: Measure, percent: int) -> Dominant | None:
-    """The topic that dominates a piece; None: none does, or its number of topics is the trouble.
+def dominant(part: BundlePart, measure: Measure, percent: int) -> Dominant | None:
+    """The topic that dominates a part; None: none does, or its number of topics is the trouble.
 
     Args:
-        piece: A bundle, or part of one.
-        measure: What there is too much of.
-        percent: Share of one topic from which a split cannot help.
+        part: A bundle, or part of one.
+        measure: The quantity that there is too much of.
+        percent: Share of one topic from which on a split cannot help.
     """
-    total = measure.of_bundle(piece.load)
-    if measure is TOPICS or not piece.topics or not total:
+    total = measure.of_bundle(part.load)
+    if measure is TOPICS or not part.topics or not total:
         return None
-    hottest = min(piece.topics, key=lambda topic: (-measure.of_topic(topic), topic.topic))
+    hottest = min(part.topics, key=lambda topic: (-measure.of_topic(topic), topic.topic))
     share = measure.of_topic(hottest) * 100 // total
-    return Dominant(hottest.topic, share) if share >= percent or len(piece.topics) == 1 else None
+    return Dominant(hottest.topic, share) if share >= percent or len(part.topics) == 1 else None

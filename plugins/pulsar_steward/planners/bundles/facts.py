@@ -1,4 +1,4 @@
-"""What the planners of business bundles know: of crowded and hot bundles, of brokers' loads, and of what moves risk."""
+"""Facts for the planners of business bundles: crowded and hot bundles, brokers' loads, and the risks of moves."""
 
 from __future__ import annotations
 
@@ -8,28 +8,26 @@ import msgspec
 
 from pulsar_steward.facts.risks import Surroundings, TopicFigures
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.units import counted
+from pulsar_steward.model.units import counted, throughput_in_words
 
 HEARTBEAT = r"^pulsar/([^/]+/)?[^/]+:\d+$"
 """Namespaces in which brokers watch themselves: ``pulsar/host:port`` and ``pulsar/<cluster>/host:port``."""
 
 _HEARTBEAT = re.compile(HEARTBEAT)
 
-MEGABYTE = 1_000_000
-
 
 def is_business(namespace: str) -> bool:
-    """Whether a namespace is neither the coordinators' nor a broker's heartbeat."""
+    """True for a namespace that is neither the coordinators' nor a broker's heartbeat."""
     return namespace != TC_NAMESPACE and not _HEARTBEAT.match(namespace)
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
-    """What a topic, a bundle or a broker carries.
+    """The load of a topic, a bundle or a broker.
 
     Attributes:
         topics: Loaded topics.
-        bytes: In and out, a second.
-        messages: In and out, a second.
+        bytes: Bytes in and out, a second.
+        messages: Messages in and out, a second.
         producers: Connected producers.
         consumers: Connected consumers.
     """
@@ -47,10 +45,9 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """Topics, throughput and clients for a person."""
-        return (
-            f"{counted(self.topics, 'topic')}, {self.bytes / MEGABYTE:,.1f} MB/s and {counted(self.clients, 'client')}"
-        )
+        """Topics, throughput and clients as text."""
+        throughput = throughput_in_words(self.bytes)
+        return f"{counted(self.topics, 'topic')}, {throughput} and {counted(self.clients, 'client')}"
 
 
 class TopicFact(msgspec.Struct, frozen=True, gc=False):
@@ -69,13 +66,25 @@ class TopicFact(msgspec.Struct, frozen=True, gc=False):
         return self.producers + self.consumers
 
 
+class Trouble(msgspec.Struct, frozen=True, kw_only=True):
+    """Summary of the findings about too large bundles of one namespace.
+
+    Attributes:
+        by_topics: True if its topics crowd in some bundles.
+        hot: Its hot bundles, as ranges.
+    """
+
+    by_topics: bool
+    hot: frozenset[str]
+
+
 class SplitCandidate(msgspec.Struct, frozen=True, kw_only=True):
     """A bundle that may have to be split.
 
     Attributes:
         bundle: Its range.
         owner: ``host:webport``; None: nobody, or not known.
-        load: What it carries.
+        load: Its load.
         positions: Hash positions of all its topics, loaded or not, rising, as its owner told; None: not asked.
         topics: Its loaded topics, by position.
     """
@@ -92,10 +101,10 @@ class CrowdedNamespace(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         namespace: ``tenant/namespace``.
-        bundles: How many it is divided into.
+        bundles: Number of its bundles.
         topics: Loaded topics in all of them.
-        rest_topics: In the fullest bundle that is no suspect.
-        suspects: The fullest first.
+        rest_topics: Loaded topics of the fullest bundle that is no suspect.
+        suspects: The bundles that may have to be split, the fullest first.
     """
 
     namespace: str
@@ -106,9 +115,16 @@ class CrowdedNamespace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Busy(msgspec.Struct, frozen=True, kw_only=True):
-    """What `hot-bundle` compares with: sums over owned bundles that carry anything, without the busiest tenth of these.
+    """Sums over bundles that `hot-bundle` compares with.
 
-    And how many these are, beside the sums over all owned bundles, and how many brokers own them.
+    Attributes:
+        bytes: Throughput of the owned bundles that have any, without the busiest tenth of these.
+        with_bytes: Number of these bundles.
+        clients: Clients of the owned bundles that have any, without the busiest tenth of these.
+        with_clients: Number of these bundles.
+        all_bytes: Throughput of all owned bundles.
+        all_clients: Clients of all owned bundles.
+        brokers: Number of brokers that own a bundle.
     """
 
     bytes: int = 0
@@ -121,7 +137,7 @@ class Busy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrokerLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a broker would split by itself, at most in one bundle; 0: no limit, or not known."""
+    """Limits on one bundle beyond which its broker would split it by itself; 0: no limit, or not known."""
 
     clients: int = 0
     messages: int = 0
@@ -135,9 +151,9 @@ class PlacedBundle(msgspec.Struct, frozen=True, kw_only=True):
         namespace: ``tenant/namespace``.
         bundle: Its range.
         owner: ``host:webport``.
-        mean: What it carried, on average.
-        peak: The most of each that it carried.
-        now: What it carries in the latest snapshot.
+        mean: Its load on average.
+        peak: The most of each quantity.
+        now: Its load in the latest snapshot.
     """
 
     namespace: str
@@ -154,7 +170,7 @@ class PlacedBundle(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrokerLoad(msgspec.Struct, frozen=True, kw_only=True):
-    """What a broker's bundles carry, those that moved lately at their present owner; heartbeats are left out."""
+    """Load of a broker's bundles, those that moved lately at their present owner; heartbeats are left out."""
 
     broker: str
     mean: Load
@@ -163,10 +179,10 @@ class BrokerLoad(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LoadFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The load as several snapshots show it.
+    """The load over several snapshots.
 
     Attributes:
-        snapshots: How many whole snapshots were looked at, the latest included.
+        snapshots: Number of whole snapshots that it is taken from, the latest included.
         brokers: Those that answered and are not draining, by id; empty where there are too few snapshots.
         stays: The heaviest bundles that may move, of brokers that carry more than the mean of anything.
         moved: Business bundles that had another owner, or did not exist, in one of the snapshots.
@@ -181,11 +197,11 @@ class LoadFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RiskFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What a change of bundles would set off.
+    """Risks of changing bundles.
 
     Attributes:
-        figures: Topics with a risk, by bundle (``tenant/namespace/range``); one without any is absent.
-        around: What is in force, by namespace.
+        figures: Topics with a risk, by bundle (``tenant/namespace/range``); a bundle without any is absent.
+        around: The settings in force around them, by namespace.
     """
 
     figures: dict[str, tuple[TopicFigures, ...]] = {}
@@ -193,15 +209,15 @@ class RiskFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BundleFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """All that the planners of business bundles are given.
+    """All facts for the planners of business bundles.
 
     Attributes:
         crowds: Namespaces that a finding about too large bundles names, by name.
-        busy: What hot bundles are compared with.
+        busy: The load that hot bundles are compared with.
         limits: Brokers' own limits on a bundle, by broker.
         load: The load over time; None: no finding asks for it.
-        risks: Of the bundles named in `crowds` and `load`.
-        splits_keep_clients: Whether clients are known to stay connected while their bundle is split.
+        risks: Risks of changing the bundles in `crowds` and `load`.
+        splits_keep_clients: True if clients are known to stay connected while their bundle is split.
     """
 
     crowds: tuple[CrowdedNamespace, ...] = ()

@@ -1,4 +1,4 @@
-"""What the planners of business bundles are given, read from a snapshot and those before it: what findings name."""
+"""Facts of business bundles, read from a snapshot and those before it, as far as findings name them."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def bundle_facts(
 
     Args:
         snapshot: Diagnosed already.
-        findings: What was found in it.
-        defaults: What brokers do where a namespace sets nothing.
+        findings: Its findings.
+        defaults: Settings in force where a namespace sets nothing.
         policy: The cluster's.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Bundles' loads over several snapshots, so that a move never rests on one moment."""
+"""Loads of bundles over several snapshots, so that a move never rests on one moment."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pulsar_steward.checks.placement.broker_load_skew import CHECK as BROKER_LOAD_SKEW
 from pulsar_steward.model.bundles import TC_NAMESPACE
-from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.tables import BUNDLES, NAMESPACES
 from pulsar_steward.planners.bundles.assignment import LoadAssignment
+from pulsar_steward.planners.bundles.balance import PLANNER as BUNDLE_BALANCE
 from pulsar_steward.planners.bundles.columns import FIGURES, loads, without_heartbeats
 from pulsar_steward.planners.bundles.facts import BrokerLoad, Load, LoadFacts, PlacedBundle
 
@@ -25,23 +24,19 @@ if TYPE_CHECKING:
     from pulsar_steward.snapshots.read import Snapshot
 
 CANDIDATES_A_BROKER = 500
-"""Bundles of a broker that are looked at for a move, the heaviest."""
+"""Number of a broker's heaviest bundles that are considered for a move."""
 
 FIELDS = ("topics", "bytes", "messages", "producers", "consumers")
 VIEWS = ("mean", "peak", "now")
 
 
 def load_facts(snapshot: Snapshot, findings: Iterable[Finding], policy: Policy) -> LoadFacts | None:
-    """The load as several snapshots show it; None where no finding asks for it.
+    """The load over several snapshots; None: no finding asks for it, or the snapshot is partial.
 
     Raises:
         SnapshotError: If a table cannot be read.
     """
-    asks = any(
-        finding.check_id == BROKER_LOAD_SKEW.check_id and finding.severity.rank >= Severity.WARNING.rank
-        for finding in findings
-    )
-    if not asks or snapshot.meta().unread:
+    if not BUNDLE_BALANCE.answered(findings) or snapshot.meta().unread:
         return None
     remedy = policy.bundle_balance_remedy
     looked = _looked_at(snapshot, remedy.window_minutes, remedy.snapshots)
@@ -120,13 +115,13 @@ def _stays(bundles: pa.Table, brokers: Sequence[BrokerLoad], policy: Policy) -> 
     """Bundles that a lookup could have loaded elsewhere: with a topic, and on a broker that has more than its share."""
     if not brokers:
         return
-    board = LoadAssignment(brokers, policy.broker_load_skew, policy.bundle_balance_remedy.within_percent)
+    assignment = LoadAssignment(brokers, policy.broker_load_skew, policy.bundle_balance_remedy.within_percent)
     free = bundles.filter(pc.and_(bundles["stayed"], pc.greater(bundles["now_topics"], 0)))
-    for broker in sorted(board.mean):
-        if board.above_mean(broker):
+    for broker in sorted(assignment.mean):
+        if assignment.above_mean(broker):
             rows = free.filter(pc.field("owner") == broker).to_pylist()
             stays = (_stay(row) for row in rows)
-            yield from sorted(stays, key=lambda stay: (-board.weight(stay), stay.name))[:CANDIDATES_A_BROKER]
+            yield from sorted(stays, key=lambda stay: (-assignment.weight(stay), stay.name))[:CANDIDATES_A_BROKER]
 
 
 def _stay(row: dict[str, object]) -> PlacedBundle:

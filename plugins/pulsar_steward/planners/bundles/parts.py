@@ -1,4 +1,4 @@
-"""The pieces that bundles are split into, with what each will carry, worked out before anybody is asked."""
+"""The parts that bundles are split into, with the load of each, worked out before anybody is asked."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 class BundlePart(msgspec.Struct, frozen=True, kw_only=True):
-    """A bundle, or what splits will make of one.
+    """A bundle, or a part of one after splits.
 
     Attributes:
         range: Its hash range.
         bundle: The bundle of the snapshot that it is, or is cut from.
-        owner: Who owns that bundle, ``host:webport``.
-        positions: Of all its topics, loaded or not, rising.
+        owner: The owner of that bundle, ``host:webport``.
+        positions: Hash positions of all its topics, loaded or not, rising.
         topics: Its loaded topics, by position.
-        load: What these carry.
+        load: The load of these.
         made_by: The step that makes it; None: it is there.
     """
 
@@ -38,7 +38,7 @@ class BundlePart(msgspec.Struct, frozen=True, kw_only=True):
     made_by: str | None = None
 
 
-def piece_of(suspect: SplitCandidate, owner: str, positions: tuple[int, ...]) -> BundlePart:
+def part_of(suspect: SplitCandidate, owner: str, positions: tuple[int, ...]) -> BundlePart:
     """A whole bundle."""
     return BundlePart(
         range=BundleRange.parse(suspect.bundle),
@@ -50,17 +50,17 @@ def piece_of(suspect: SplitCandidate, owner: str, positions: tuple[int, ...]) ->
     )
 
 
-def halves_of(piece: BundlePart, made_by: str) -> tuple[BundlePart, BundlePart] | None:
-    """What ``topic_count_equally_divide`` makes of a piece, or None where it would part nothing."""
-    ranges = halves_by_topic_count(piece.range, piece.positions)
+def halves_of(part: BundlePart, made_by: str) -> tuple[BundlePart, BundlePart] | None:
+    """The halves that ``topic_count_equally_divide`` makes of a part; None: it would part nothing."""
+    ranges = halves_by_topic_count(part.range, part.positions)
     if ranges is None:
         return None
-    lower, upper = (_part(piece, each, made_by) for each in ranges)
+    lower, upper = (_half(part, each, made_by) for each in ranges)
     return (lower, upper) if lower.positions and upper.positions else None
 
 
 def load_of(topics: Sequence[TopicFact]) -> Load:
-    """What topics carry together."""
+    """The load of topics together."""
     return Load(
         topics=len(topics),
         bytes=sum(topic.bytes for topic in topics),
@@ -70,21 +70,17 @@ def load_of(topics: Sequence[TopicFact]) -> Load:
     )
 
 
-def _part(piece: BundlePart, part: BundleRange, made_by: str) -> BundlePart:
-    end = part.upper + 1 if part.upper == FULL_RANGE else part.upper
-    positions = piece.positions[bisect_left(piece.positions, part.lower) : bisect_left(piece.positions, end)]
-    first, last = (bisect_left(piece.topics, bound, key=_position) for bound in (part.lower, end))
-    topics = piece.topics[first:last]
+def _half(part: BundlePart, half: BundleRange, made_by: str) -> BundlePart:
+    end = half.upper + 1 if half.upper == FULL_RANGE else half.upper
+    positions = part.positions[bisect_left(part.positions, half.lower) : bisect_left(part.positions, end)]
+    first, last = (bisect_left(part.topics, bound, key=lambda topic: topic.position) for bound in (half.lower, end))
+    topics = part.topics[first:last]
     return BundlePart(
-        range=part,
-        bundle=piece.bundle,
-        owner=piece.owner,
+        range=half,
+        bundle=part.bundle,
+        owner=part.owner,
         positions=positions,
         topics=topics,
         load=load_of(topics),
         made_by=made_by,
     )
-
-
-def _position(topic: TopicFact) -> int:
-    return topic.position

@@ -1,4 +1,4 @@
-"""What a change of bundles would set off, from a snapshot: only topics with a risk become objects.
+"""Risks of changing bundles, from a snapshot: only topics with a risk become objects.
 
 At the call the guards look again, at the owner's own statistics and metrics.
 """
@@ -8,12 +8,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pulsar_steward.admin.own_settings import NamespaceDocument
-from pulsar_steward.errors import SnapshotError
 from pulsar_steward.facts.risks import (
     PERSISTED_HOLES,
     TRACKER,
@@ -23,9 +20,10 @@ from pulsar_steward.facts.risks import (
 )
 from pulsar_steward.model.series import AGE, AGE_LIMIT, DELAYED_INDEX, SIZE_LIMIT
 from pulsar_steward.model.setting import SettingName
-from pulsar_steward.model.tables import CONFIGURATION, METRICS, NAMESPACES, SUBSCRIPTIONS, TOPICS
+from pulsar_steward.model.tables import CONFIGURATION, METRICS, SUBSCRIPTIONS, TOPICS
 from pulsar_steward.planners.bundles.columns import of_bundles
 from pulsar_steward.planners.bundles.facts import RiskFigures
+from pulsar_steward.planners.settings.from_snapshot import own_settings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -42,13 +40,13 @@ def risk_figures(
     defaults: Mapping[SettingName, Setting],
     policy: GuardsPolicy,
 ) -> RiskFigures:
-    """What a change of these bundles would set off.
+    """Risks of changing these bundles.
 
     Args:
         snapshot: The snapshot.
         bundles: Namespaces and ranges.
-        defaults: What brokers do where a namespace sets nothing.
-        policy: How near to a quota is too near.
+        defaults: Settings in force where a namespace sets nothing.
+        policy: The margin to quotas.
 
     Raises:
         SnapshotError: If a table cannot be read.
@@ -84,7 +82,7 @@ def _figures(row: dict[str, Any], subscriptions: tuple[SubscriptionFigures, ...]
 
 
 def _told(snapshot: Snapshot, topics: pa.Table) -> pa.Table:
-    """The topics with what metrics tell; a limit is null where its owner's metrics tell nothing of topics."""
+    """The topics with figures of metrics; a limit is null where its owner's metrics hold nothing of topics."""
     wanted = [("series", "in", [SIZE_LIMIT, AGE_LIMIT, AGE, DELAYED_INDEX]), ("source_kind", "=", "broker")]
     samples = snapshot.table(METRICS, ["source", "series", "topic", "value"], wanted)
     telling = pc.unique(samples.filter(pc.field("series") == SIZE_LIMIT)["source"])
@@ -118,7 +116,7 @@ def _risky(
     holey: Mapping[str, tuple[SubscriptionFigures, ...]],
     margin_percent: int,
 ) -> pa.ChunkedArray:
-    """Which topics the sum of risks has to be told of: all others add nothing to it."""
+    """True for topics that add anything to the sum of risks."""
     sizes = {name: each.quotas.get(SettingName.SIZE_QUOTA) for name, each in around.items()}
     ages = {name: each.quotas.get(SettingName.AGE_QUOTA) for name, each in around.items()}
     most_bytes = {name: quota.limit_bytes if quota else -1 for name, quota in sizes.items()}
@@ -138,7 +136,7 @@ def _in_force(topics: pa.Table, column: str, common: Mapping[str, int]) -> pa.Ch
 
 
 def _near(used: pa.ChunkedArray, limit: pa.ChunkedArray, margin_percent: int) -> pa.ChunkedArray:
-    """Where so much of a limit is used that the margin is not free."""
+    """True where so much of a limit is used that the margin is not free."""
     percent = pc.divide(pc.multiply(pc.cast(used, pa.float64()), 100.0), pc.cast(limit, pa.float64()))
     near = pc.and_(pc.greater(limit, 0), pc.greater_equal(percent, 100.0 - margin_percent))
     return pc.fill_null(near, fill_value=False)
@@ -172,21 +170,12 @@ def _surroundings(
     rows = snapshot.table(CONFIGURATION, ["key", "value"], [("key", "in", [PERSISTED_HOLES, TRACKER])]).to_pylist()
     holes = _usual(row["value"] for row in rows if row["key"] == PERSISTED_HOLES)
     tracker = _usual(row["value"] for row in rows if row["key"] == TRACKER)
-    wanted = [("namespace", "in", namespaces)]
-    documents = snapshot.table(NAMESPACES, ["namespace", "policies_json"], wanted).to_pylist()
-    own = {row["namespace"]: _own(snapshot, row["policies_json"]) for row in documents}
+    own = own_settings(snapshot, namespaces)
     persisted = holes if holes.isdecimal() else ""
     return {name: surroundings_of({**defaults, **own.get(name, {})}, persisted, tracker) for name in namespaces}
 
 
-def _own(snapshot: Snapshot, document: str | None) -> dict[SettingName, Setting]:
-    try:
-        return msgspec.json.decode(document, type=NamespaceDocument).settings if document is not None else {}
-    except msgspec.DecodeError as error:
-        raise SnapshotError(f"{snapshot.uri}: the policies of a namespace are of another shape: {error}") from error
-
-
 def _usual(values: Iterable[str | None]) -> str:
-    """What most brokers say; of equals, the first in order."""
+    """The value of most brokers; of equals, the first in order."""
     counts = Counter(value for value in values if value)
     return min(counts, key=lambda value: (-counts[value], value), default="")

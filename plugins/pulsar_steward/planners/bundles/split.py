@@ -2,116 +2,42 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from pulsar_steward.checks.placement.bundle_topic_skew import CHECK as BUNDLE_TOPIC_SKEW
 from pulsar_steward.checks.placement.hot_bundle import CHECK as HOT_BUNDLE
-from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.numbering import batch_id
 from pulsar_steward.model.plan import Batch
 from pulsar_steward.model.units import counted
+from pulsar_steward.planners.base import Planner, Proposal
 from pulsar_steward.planners.bundles.excess import Limits
-from pulsar_steward.planners.bundles.facts import is_business
-from pulsar_steward.planners.bundles.notes import enumerated
+from pulsar_steward.planners.bundles.facts import Trouble, is_business
 from pulsar_steward.planners.bundles.split_search import Search
-from pulsar_steward.planners.planning_facts import Proposal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pulsar_steward.planners.bundles.facts import CrowdedNamespace
+    from pulsar_steward.model.finding import Finding
     from pulsar_steward.planners.planning_facts import PlanningFacts
 
 KIND = "bundle_split"
-ANSWERED = frozenset({BUNDLE_TOPIC_SKEW.check_id, HOT_BUNDLE.check_id})
-"""Checks whose findings this planner can answer."""
 
 
-class Trouble(msgspec.Struct):
-    """What was found of one namespace.
-
-    Attributes:
-        findings: All of it.
-        by_topics: Whether its topics crowd.
-        hot: Its hot bundles, as ranges.
-    """
-
-    findings: list[Finding]
-    by_topics: bool = False
-    hot: set[str] = msgspec.field(default_factory=set)
-
-    def add(self, finding: Finding) -> None:
-        """Takes note of a finding."""
-        self.findings.append(finding)
-        if finding.check_id == BUNDLE_TOPIC_SKEW.check_id:
-            self.by_topics = True
-        else:
-            self.hot.add(finding.subject.rpartition("/")[2])
-
-
-def troubles(findings: Iterable[Finding]) -> dict[str, Trouble]:
-    """Findings that this planner can answer, by business namespace, in order of name."""
-    found: defaultdict[str, Trouble] = defaultdict(lambda: Trouble([]))
-    for finding in findings:
-        if finding.check_id not in ANSWERED or finding.severity.rank < Severity.WARNING.rank:
-            continue
-        hot = finding.check_id == HOT_BUNDLE.check_id
-        namespace = finding.subject.rpartition("/")[0] if hot else finding.subject
-        if is_business(namespace):
-            found[namespace].add(finding)
-    return {name: found[name] for name in sorted(found)}
-
-
-def propose(planning: PlanningFacts) -> Proposal:
-    """A batch for each namespace with bundles that are too large; none from a partial snapshot."""
-    found = troubles(planning.findings)
-    if found and planning.unread:
-        partial = (
-            f"Splits of bundles: nothing is proposed, as the snapshot is partial without {_names(planning.unread)}."
-        )
-        return Proposal(notes=(partial,))
-    needed = planning.policy.plan.standing_snapshots
-    crowds = {crowd.namespace: crowd for crowd in planning.bundles.crowds}
-    standing = troubles(finding for finding in planning.findings if finding.snapshots_in_a_row >= needed)
-    proposals = [
-        _of_namespace(planning, crowds.get(name), name, standing[name])
-        if name in standing
-        else _too_young(name, needed)
-        for name in found
-    ]
-    return Proposal(
-        batches=tuple(batch for each in proposals for batch in each.batches),
-        notes=tuple(note for each in proposals for note in each.notes),
-    )
-
-
-def _names(unread: Iterable[str]) -> str:
-    return enumerated(tuple(unread))
-
-
-def _too_young(namespace: str, needed: int) -> Proposal:
-    young = (
-        f"{namespace}: no split is proposed yet, as its findings have not stood for {needed} snapshots in a row"
-        " (plan.standing_snapshots)."
-    )
-    return Proposal(notes=(young,))
-
-
-def _of_namespace(planning: PlanningFacts, crowd: CrowdedNamespace | None, name: str, trouble: Trouble) -> Proposal:
-    if name in planning.claimed:
-        return Proposal(notes=(f"{name}: no split is proposed, as this plan already changes its bundles.",))
+def propose(planning: PlanningFacts, goal: str, findings: tuple[Finding, ...]) -> Proposal:
+    """A batch for a namespace, the goal, that splits what is too large in it."""
+    if goal in planning.claimed:
+        return Proposal(notes=(f"{goal}: no split is proposed, as this plan already changes its bundles.",))
+    crowd = next((each for each in planning.bundles.crowds if each.namespace == goal), None)
     if crowd is None:
-        return Proposal(notes=(f"{name}: no split is proposed, as its bundles are not in the snapshot.",))
+        return Proposal(notes=(f"{goal}: no split is proposed, as its bundles are not in the snapshot.",))
+    trouble = _trouble(findings)
     limits = Limits(
         crowd=crowd,
         by_topics=trouble.by_topics,
-        hot=frozenset(trouble.hot),
+        hot=trouble.hot,
         busy=planning.bundles.busy,
         brokers=planning.bundles.limits,
-        policy=planning.policy.for_namespace(name),
+        policy=planning.policy.for_namespace(goal),
         cluster=planning.policy,
     )
     search = Search(planning, limits, batch_id(1))
@@ -119,27 +45,45 @@ def _of_namespace(planning: PlanningFacts, crowd: CrowdedNamespace | None, name:
     notes = (*search.notes(), *_rest(search, limits))
     if not search.steps:
         return Proposal(
-            notes=notes or (f"{name}: no split is proposed, as none of its bundles is too large by the policy.",)
+            notes=notes or (f"{goal}: no split is proposed, as none of its bundles is too large by the policy.",)
         )
-    whole = len({piece.bundle for piece in search.pieces if piece.made_by is not None})
+    whole = len({part.bundle for part in search.parts if part.made_by is not None})
     batch = Batch(
         batch_id=batch_id(1),
         kind=KIND,
         title=(
-            f"{name}: split {counted(whole, 'bundle')} into {whole + len(search.steps)},"
+            f"{goal}: split {counted(whole, 'bundle')} into {whole + len(search.steps)},"
             f" so that it has {crowd.bundles + len(search.steps):,} instead of {crowd.bundles:,}"
         ),
-        findings=tuple(trouble.findings),
+        findings=findings,
         steps=tuple(search.steps),
     )
     return Proposal(batches=(batch,), notes=notes)
 
 
+def troubles(findings: Iterable[Finding]) -> dict[str, Trouble]:
+    """The trouble of each business namespace that findings ask to be split, in order of name."""
+    return {name: _trouble(found) for name, found in PLANNER.answered(findings).items()}
+
+
+def _trouble(findings: Iterable[Finding]) -> Trouble:
+    hot = {each.subject.rpartition("/")[2] for each in findings if each.check_id == HOT_BUNDLE.check_id}
+    by_topics = any(each.check_id == BUNDLE_TOPIC_SKEW.check_id for each in findings)
+    return Trouble(by_topics=by_topics, hot=frozenset(hot))
+
+
+def _namespace(finding: Finding) -> str | None:
+    """The business namespace that a finding is about; None: the coordinators' or a broker's heartbeat."""
+    hot = finding.check_id == HOT_BUNDLE.check_id
+    namespace = finding.subject.rpartition("/")[0] if hot else finding.subject
+    return namespace if is_business(namespace) else None
+
+
 def _rest(search: Search, limits: Limits) -> Iterator[str]:
-    """What stays too full, measured by the check itself."""
+    """A note on what stays too full, measured by the check itself."""
     if not limits.by_topics:
         return
-    fullest = max((piece.load.topics for piece in search.pieces), default=0)
+    fullest = max((part.load.topics for part in search.parts), default=0)
     fullest = max(fullest, limits.crowd.rest_topics)
     if fullest >= (limit := limits.topics(len(search.steps))):
         remedy = limits.cluster.bundle_split_remedy
@@ -149,3 +93,16 @@ def _rest(search: Search, limits: Limits) -> Iterator[str]:
             f" fewer than {counted(remedy.least_topics, 'topic')} are not split for their number"
             " (bundle_split_remedy.most_splits and .least_topics)."
         )
+
+
+PLANNER = Planner(
+    kinds=(KIND,),
+    answers=frozenset({BUNDLE_TOPIC_SKEW.check_id, HOT_BUNDLE.check_id}),
+    goal=_namespace,
+    propose=propose,
+    partial_note="Splits of bundles: nothing is proposed, as the snapshot is partial without {missing}.",
+    young_note=(
+        "{goal}: no split is proposed yet, as its findings have not stood for {needed} snapshots in a row"
+        " (plan.standing_snapshots)."
+    ),
+)

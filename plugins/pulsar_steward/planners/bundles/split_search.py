@@ -1,4 +1,4 @@
-"""Splits the bundles of one namespace, the worst first and generation by generation, until none is too large."""
+"""The search for splits of one namespace's bundles, the worst first, until none is too large."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pulsar_steward.model.bundles import BY_TOPIC_COUNT
 from pulsar_steward.model.numbering import step_id
 from pulsar_steward.model.step import SplitBundle, Step, Touched
 from pulsar_steward.model.units import counted
+from pulsar_steward.planners.base import Vetoed, enumerated
 from pulsar_steward.planners.bundles.excess import Excess, dominant
-from pulsar_steward.planners.bundles.notes import enumerated
-from pulsar_steward.planners.bundles.parts import BundlePart, halves_of, piece_of
-from pulsar_steward.planners.snapshot_facts import guarded, vetoes
+from pulsar_steward.planners.bundles.parts import BundlePart, halves_of, part_of
+from pulsar_steward.planners.snapshot_facts import guarded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,10 +29,10 @@ NO_WAY_BACK = (
 
 
 class Search:
-    """The namespace's pieces, and the steps that make them; ends, as every split leaves fewer topics in both halves.
+    """The namespace's parts, and the steps that make them; ends, as every split leaves fewer topics in both halves.
 
     Attributes:
-        steps: In the order in which they run.
+        steps: The splits, in the order in which they run.
     """
 
     def __init__(self, planning: PlanningFacts, limits: Limits, batch: str) -> None:
@@ -42,15 +42,15 @@ class Search:
         self._final: set[BundleRange] = set()
         self._unknown: defaultdict[str, list[BundlePart]] = defaultdict(list)
         self._dominated: dict[tuple[str, str], tuple[Excess, Dominant]] = {}
-        self._vetoed: defaultdict[str, list[str]] = defaultdict(list)
-        self._pieces: dict[BundleRange, BundlePart] = {}
+        self._vetoed = Vetoed()
+        self._parts: dict[BundleRange, BundlePart] = {}
         self.steps: list[Step] = []
         for suspect in limits.crowd.suspects:
-            piece = piece_of(suspect, suspect.owner or "", suspect.positions or ())
-            self._pieces[piece.range] = piece
+            part = part_of(suspect, suspect.owner or "", suspect.positions or ())
+            self._parts[part.range] = part
             if why := _unknown(suspect):
-                self._unknown[why].append(piece)
-                self._final.add(piece.range)
+                self._unknown[why].append(part)
+                self._final.add(part.range)
 
     @property
     def namespace(self) -> str:
@@ -58,22 +58,22 @@ class Search:
         return self._limits.crowd.namespace
 
     @property
-    def pieces(self) -> tuple[BundlePart, ...]:
+    def parts(self) -> tuple[BundlePart, ...]:
         """Bundles and parts as they are after all steps."""
-        return tuple(self._pieces.values())
+        return tuple(self._parts.values())
 
     def run(self) -> None:
         """Splits until nothing is too large that a split makes smaller, or the policy's number is reached."""
         while generation := self._too_large():
-            for piece, excess in generation:
+            for part, excess in generation:
                 if len(self.steps) >= self._limits.cluster.bundle_split_remedy.most_splits:
                     return
-                self._split(piece, excess)
+                self._split(part, excess)
 
     def notes(self) -> Iterator[str]:
-        """Why there are no more splits than these."""
-        for reason, pieces in self._unknown.items():
-            bundles = [str(piece.range) for piece in pieces if self._limits.excesses(piece, len(self.steps))]
+        """Notes on why there are no more splits than these."""
+        for reason, parts in self._unknown.items():
+            bundles = [str(part.range) for part in parts if self._limits.excesses(part, len(self.steps))]
             if bundles:
                 yield f"{self.namespace}: {enumerated(bundles)} cannot be split, as {reason}."
         for (bundle, _), (excess, topic) in sorted(self._dominated.items()):
@@ -82,70 +82,67 @@ class Search:
                 f" {topic.topic} has {topic.share_percent} % of its {excess.measure.name}: give {topic.base} more"
                 " partitions (hot_bundle.dominating_topic_percent)."
             )
-        for guard, named in sorted(self._vetoed.items()):
-            yield f"Guard {guard} keeps bundles of {self.namespace} from being split: {enumerated(named)}."
+        yield from self._vetoed.notes(f"bundles of {self.namespace} from being split")
 
     def _too_large(self) -> list[tuple[BundlePart, Excess]]:
         """Pieces that a split may help, the worst first."""
         percent, found = self._planning.policy.hot_bundle.dominating_topic_percent, []
-        for piece in self._pieces.values():
-            if piece.range in self._final:
+        for part in self._parts.values():
+            if part.range in self._final:
                 continue
-            for excess in self._limits.excesses(piece, len(self.steps)):
-                if (topic := dominant(piece, excess.measure, percent)) is None:
-                    found.append((piece, excess))
+            for excess in self._limits.excesses(part, len(self.steps)):
+                if (topic := dominant(part, excess.measure, percent)) is None:
+                    found.append((part, excess))
                     break
-                self._dominated.setdefault((str(piece.range), excess.measure.name), (excess, topic))
+                self._dominated.setdefault((str(part.range), excess.measure.name), (excess, topic))
         return sorted(found, key=lambda pair: (-pair[1].ratio, pair[0].range))
 
-    def _split(self, piece: BundlePart, excess: Excess) -> None:
+    def _split(self, part: BundlePart, excess: Excess) -> None:
         name = step_id(self._batch, len(self.steps) + 1)
-        halves = halves_of(piece, name)
+        halves = halves_of(part, name)
         if halves is None:
-            self._final.add(piece.range)
-            self._unknown["all their topics have one hash position"].append(piece)
+            self._final.add(part.range)
+            self._unknown["all their topics have one hash position"].append(part)
             return
-        step = self._step(piece, halves, name, excess)
-        step = guarded(step, self._planning, whole=piece.bundle, place_in_run=len(self.steps) + 1)
-        if against := vetoes(step):
-            self._final.add(piece.range)
-            for veto in against:
-                self._vetoed[veto.guard].append(f"{piece.range} ({veto.reason})")
+        step = self._step(part, halves, name, excess)
+        step = guarded(step, self._planning, whole=part.bundle, place_in_run=len(self.steps) + 1)
+        if self._vetoed.holds(step, str(part.range)):
+            self._final.add(part.range)
             return
         self.steps.append(step)
-        del self._pieces[piece.range]
-        self._pieces.update((half.range, half) for half in halves)
+        del self._parts[part.range]
+        self._parts.update((half.range, half) for half in halves)
 
-    def _step(self, piece: BundlePart, halves: tuple[BundlePart, BundlePart], name: str, excess: Excess) -> Step:
+    def _step(self, part: BundlePart, halves: tuple[BundlePart, BundlePart], name: str, excess: Excess) -> Step:
         lower, upper = halves
         stay = self._planning.bundles.splits_keep_clients
         return Step(
             step_id=name,
             change=SplitBundle(
                 namespace=self.namespace,
-                bundle=str(piece.range),
-                owner=piece.owner,
+                bundle=str(part.range),
+                owner=part.owner,
                 algorithm=BY_TOPIC_COUNT,
                 halves=(str(lower.range), str(upper.range)),
             ),
             why=f"It carries {excess.words} bundle of {self.namespace}",
             effect=(
-                f"{piece.owner} still has both halves, {lower.range} with {_carries(lower)}"
+                f"{part.owner} still has both halves, {lower.range} with {_carries(lower)}"
                 f" and {upper.range} with {_carries(upper)}{'; all clients stay connected' if stay else ''}"
             ),
             touched=Touched(
-                producers=0 if stay else piece.load.producers,
-                consumers=0 if stay else piece.load.consumers,
-                topics=len(piece.positions),
+                producers=0 if stay else part.load.producers,
+                consumers=0 if stay else part.load.consumers,
+                topics=len(part.positions),
                 coordinators=0,
             ),
             undo_note=NO_WAY_BACK,
-            after=() if piece.made_by is None else (piece.made_by,),
+            after=() if part.made_by is None else (part.made_by,),
         )
 
 
 def _unknown(suspect: SplitCandidate) -> str | None:
-    """Why it is not known what a split would yield; None: it is."""
+    """The reason why the outcome of a split is not known; None: it is."""
     if suspect.owner is None:
         return "there is no owner, or it is not known who"
     if suspect.positions is None:
@@ -158,6 +155,6 @@ def _unknown(suspect: SplitCandidate) -> str | None:
     return None
 
 
-def _carries(piece: BundlePart) -> str:
-    idle = len(piece.positions) - piece.load.topics
-    return piece.load.words + (f", and {counted(idle, 'topic')} not loaded" if idle > 0 else "")
+def _carries(part: BundlePart) -> str:
+    idle = len(part.positions) - part.load.topics
+    return part.load.words + (f", and {counted(idle, 'topic')} not loaded" if idle > 0 else "")

@@ -1,1 +1,1 @@
-"""Planner of namespaces' settings: backlog quotas, retention and time to live, which only make sense together."""
+"""Planners of settings: backlog quotas, retention and time to live of namespaces, and the size quotas of topics."""

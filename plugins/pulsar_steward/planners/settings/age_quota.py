@@ -1,14 +1,12 @@
-"""After which time an age quota should act, with the sum in words; or why none is proposed."""
+"""An age quota, with its sum as text; or the reason why none is proposed."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, TimeToLive
-from pulsar_steward.model.units import seconds_in_words
-from pulsar_steward.planners.settings.sizes import HOUR, below
+from pulsar_steward.model.units import HOUR, seconds_in_words
+from pulsar_steward.planners.settings.sizes import ProposedQuota, below
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,30 +18,23 @@ if TYPE_CHECKING:
 NONE = "no age quota is proposed: "
 
 
-class Sum(msgspec.Struct, frozen=True):
-    """A quota and how its time comes about; None: none is proposed, for the reason in words."""
-
-    quota: BacklogQuota | None
-    words: str
-
-
 def age_quota(
     now: Mapping[SettingName, Setting],
     then: Mapping[SettingName, Setting],
     ages: BacklogAges,
     remedy: BacklogQuotaRemedy,
-) -> Sum:
+) -> ProposedQuota:
     """A share of the retention time that outlasts an outage, and that no backlog is known to be near.
 
     Args:
-        now: What is in force in a namespace without an age quota.
-        then: What is to be in force.
-        ages: How old its backlogs are.
+        now: Settings in force in a namespace without an age quota.
+        then: Settings that are to be in force.
+        ages: Ages of its backlogs.
         remedy: The policy.
     """
     retained = min((seconds for each in (now, then) if (seconds := _retained(each)) is not None), default=None)
     if retained is None or _retained(then) is None:
-        return Sum(None, f"{NONE}its retention has no limit in time that it could be below")
+        return ProposedQuota(None, f"{NONE}its retention has no limit in time that it could be below")
     share, most = retained * remedy.age_share_percent // 100, below(retained, remedy.retention_margin_percent)
     outage = remedy.survive_outage_hours * HOUR * (100 + remedy.outage_headroom_percent) // 100
     if outage > most:
@@ -52,22 +43,23 @@ def age_quota(
             f" = {seconds_in_words(outage)}, and the retention of {seconds_in_words(retained)} less"
             f" {remedy.retention_margin_percent} % leaves {seconds_in_words(most)}"
         )
-        return Sum(None, words)
+        return ProposedQuota(None, words)
     seconds = min(max(share, outage), most)
     if objection := _objection(seconds, then, ages, remedy):
-        return Sum(None, NONE + objection)
+        return ProposedQuota(None, NONE + objection)
     words = (
         f"no quota bounds the age of its backlogs; the larger of {remedy.age_share_percent} % of the"
         f" {seconds_in_words(retained)} that are retained = {seconds_in_words(share)}, and an outage of"
         f" {remedy.survive_outage_hours} h + {remedy.outage_headroom_percent} % = {seconds_in_words(outage)}, but no"
         f" more than the retention less {remedy.retention_margin_percent} % = {seconds_in_words(most)}"
     )
-    return Sum(BacklogQuota(limit_seconds=seconds, policy=remedy.policy), words)
+    return ProposedQuota(BacklogQuota(limit_seconds=seconds, policy=remedy.policy), words)
 
 
 def _objection(
     seconds: int, then: Mapping[SettingName, Setting], ages: BacklogAges, remedy: BacklogQuotaRemedy
 ) -> str | None:
+    """The reason why a quota of so many seconds cannot be set: it would never act, or at once."""
     ttl = then.get(SettingName.TTL)
     if isinstance(ttl, TimeToLive) and 0 < ttl.seconds <= seconds:
         expiry = seconds_in_words(ttl.seconds)
@@ -82,6 +74,6 @@ def _objection(
 
 
 def _retained(settings: Mapping[SettingName, Setting]) -> int | None:
-    """Seconds; None: without limit, or nothing is retained."""
+    """Seconds of retention; None: without limit, or nothing is retained."""
     kept = settings.get(SettingName.RETENTION)
     return kept.minutes * 60 if isinstance(kept, Retention) and kept.minutes > 0 and kept.megabytes != 0 else None

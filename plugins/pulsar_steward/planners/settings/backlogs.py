@@ -1,4 +1,4 @@
-"""What a namespace's topics hold in a snapshot: how much by topic, how old it may be, and what nobody waits for."""
+"""Backlogs of a namespace's topics in a snapshot: their sizes and ages, and stored data that nobody waits for."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def drilled_ages(snapshot: Snapshot, namespaces: Sequence[str]) -> dict[str, int
 
 
 def topic_quotas(snapshot: Snapshot, namespaces: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """By namespace the largest limits in bytes and in seconds that drilled topics set themselves under its retention.
+    """Largest limits in bytes and in seconds of drilled topics under their namespace's retention, by namespace.
 
     Raises:
         SnapshotError: If the table cannot be read.
@@ -74,8 +74,8 @@ def backlogs_of(topics: pa.Table, subscriptions: pa.Table, most: int) -> tuple[B
 
     Args:
         topics: `topic` and `backlog_bytes`.
-        subscriptions: As of `waiting_subscriptions`.
-        most: How many are given.
+        subscriptions: The result of `waiting_subscriptions`.
+        most: The largest number of backlogs that is returned.
     """
     waiting = topics.filter(pc.greater(pc.fill_null(topics["backlog_bytes"], 0), 0)).select(["topic", "backlog_bytes"])
     order = [("backlog_bytes", "descending"), ("topic", "ascending")]
@@ -91,11 +91,11 @@ def backlogs_of(topics: pa.Table, subscriptions: pa.Table, most: int) -> tuple[B
 
 
 def namespace_ages(topics: pa.Table, drilled: dict[str, int]) -> BacklogAges:
-    """How old backlogs are: as brokers told it, and else as long as it takes to come in at the present rate.
+    """Ages of backlogs: as brokers told them, and else the time that they take to come in at the present rate.
 
     Args:
         topics: `topic`, `backlog_bytes` and `throughput_in_bytes`.
-        drilled: As of `drilled_ages`.
+        drilled: The result of `drilled_ages`.
     """
     waiting = topics.filter(pc.greater(pc.fill_null(topics["backlog_bytes"], 1), 0))
     is_told = pc.is_in(waiting["topic"], pa.array(sorted(drilled), pa.string()))

@@ -1,4 +1,4 @@
-"""What a changed setting shows afterwards, what it would have done lately, and what brokers delete for it."""
+"""Effects of a changed setting: on what the cluster shows, on the last snapshots, and on stored data."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from pulsar_steward.facts.backlogs import loss_of
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, in_words
-from pulsar_steward.model.units import bytes_in_words, seconds_in_words
+from pulsar_steward.model.units import bytes_in_words, counted, seconds_in_words
 from pulsar_steward.planners.settings.facts import MAX_BACKLOGS
-from pulsar_steward.planners.settings.sizes import snapshots_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.model.step import ChangeSetting
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def effect(fact: NamespaceFact, change: ChangeSetting) -> str:
-    """What the cluster will show, and what the change would have done in the last snapshots."""
+    """The new value, and the effect that it would have had in the last snapshots, as text."""
     words = f"the {change.name} of {change.holder} is {in_words(change.name, change.after)}"
     if not isinstance(change.after, BacklogQuota):
         return words
@@ -27,13 +26,13 @@ def effect(fact: NamespaceFact, change: ChangeSetting) -> str:
 
 
 def undo_note(change: ChangeSetting) -> str:
-    """The way back in words; what was deleted does not come with it."""
+    """The way to undo a change, as text; deleted data does not come back with it."""
     back = f"Set it back: {in_words(change.name, change.before)}."
     return f"{back} What was deleted meanwhile stays deleted." if change.loses_messages else back
 
 
 def loss(fact: NamespaceFact, change: ChangeSetting) -> Loss | None:
-    """What brokers delete at once; None: nothing, or more topics are concerned than were looked at."""
+    """The data that brokers delete at once; None: nothing, or more topics are concerned than are known."""
     if change.deletes_stored:
         return Loss(bytes=fact.consumed_bytes)
     if not change.evicts_by_size or not isinstance(change.after, BacklogQuota):
@@ -49,7 +48,7 @@ def _over(fact: NamespaceFact, quota: BacklogQuota) -> str:
     over = max(look.over(limit) for look in fact.looks)
     many = f"{over:,} or more" if over == MAX_BACKLOGS else f"{over:,}"
     topics = max(look.topics for look in fact.looks)
-    last = "snapshot" if len(fact.looks) == 1 else snapshots_in_words(len(fact.looks))
+    last = "snapshot" if len(fact.looks) == 1 else counted(len(fact.looks), "snapshot")
     words = f"of {topics:,} topics, {many} would have been over it in the last {last}"
     if quota.policy is QuotaPolicy.EVICT:
         return f"{words}, and {bytes_in_words(max(look.evicted(limit) for look in fact.looks))} evicted"
@@ -58,7 +57,7 @@ def _over(fact: NamespaceFact, quota: BacklogQuota) -> str:
 
 
 def _older(fact: NamespaceFact, quota: BacklogQuota) -> str:
-    """Of an age quota that is proposed no topic is known to be over it; of which that is not known, is said."""
+    """The ages of backlogs: none is known to be over a proposed quota, and the unknown ones are counted."""
     ages, older = fact.ages, int(fact.ages.oldest_seconds > quota.limit_seconds)
     words = f"of {fact.looks[0].topics:,} topics, {ages.waiting:,} had a backlog in the last snapshot"
     if ages.topic is not None:

@@ -1,4 +1,4 @@
-"""What the planner of settings knows of a namespace."""
+"""Facts for the planners of settings: namespaces and topics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class BacklogSample(msgspec.Struct, frozen=True, kw_only=True):
     """The topics of a namespace in one snapshot.
 
     Attributes:
-        taken_at: When it was taken, UTC.
+        taken_at: Snapshot time, UTC.
         topics: Loaded topics.
         backlogs: Bytes of the largest backlogs of single topics, falling; at most `MAX_BACKLOGS`.
         producers: Connected producers of the same topics.
@@ -31,7 +31,7 @@ class BacklogSample(msgspec.Struct, frozen=True, kw_only=True):
         return max(self.backlogs, default=0)
 
     def over(self, limit_bytes: int) -> int:
-        """How many topics are over a limit; `MAX_BACKLOGS` stands for that many or more."""
+        """Number of topics over a limit; `MAX_BACKLOGS` stands for that many or more."""
         return sum(backlog > limit_bytes for backlog in self.backlogs)
 
     def held(self, limit_bytes: int) -> int:
@@ -39,7 +39,7 @@ class BacklogSample(msgspec.Struct, frozen=True, kw_only=True):
         return sum(self.producers[: self.over(limit_bytes)])
 
     def evicted(self, limit_bytes: int) -> int:
-        """Bytes that brokers would take away: eviction leaves nine tenths of the limit (docs/knowledge.md B)."""
+        """Bytes that brokers would evict, as eviction leaves nine tenths of the limit (docs/knowledge.md B)."""
         return sum(backlog - limit_bytes * 9 // 10 for backlog in self.backlogs[: self.over(limit_bytes)])
 
 
@@ -47,15 +47,15 @@ class TopicFact(msgspec.Struct, frozen=True, kw_only=True):
     """A topic with settings of its own that a finding is about.
 
     Attributes:
-        subject: What the finding names, which may be a partition.
+        subject: The finding's subject, which may be a partition.
         topic: Full name; of a partitioned one, not of a partition.
         namespace: ``tenant/namespace``.
-        own: What is set on it, by name.
-        inherited: What its namespace or the brokers set, by name.
+        own: Its own settings, by name.
+        inherited: Settings of its namespace or the brokers, by name.
         peak: Bytes of the largest backlog of it, or of one of its partitions, in the last snapshots.
-        snapshots: How many these are.
-        busiest_bytes_per_second: What comes in to it, or to the busiest of its partitions.
-        delayed_messages: Of its namespace; None: not known.
+        snapshots: Number of these.
+        busiest_bytes_per_second: Incoming throughput, of the busiest of its partitions if it has any.
+        delayed_messages: Delayed messages of its namespace; None: not known.
     """
 
     subject: str
@@ -70,7 +70,7 @@ class TopicFact(msgspec.Struct, frozen=True, kw_only=True):
 
 
 MAX_BACKLOGS = 1_000
-"""Backlogs that are kept of one look at a namespace."""
+"""Number of backlogs that a sample of a namespace holds."""
 
 
 class NamespaceFact(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,16 +78,16 @@ class NamespaceFact(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         namespace: ``tenant/namespace``.
-        own: What it sets itself, by name.
+        own: Its own settings, by name.
         looks: Its topics in this snapshot and earlier ones, the newest first; at least this one.
-        busiest_bytes_per_second: What its busiest topic takes in.
-        stored_bytes: What its loaded topics store.
-        consumed_bytes: Of these, what no subscription waits for any more: all that a lower retention can delete.
+        busiest_bytes_per_second: Incoming throughput of its busiest topic.
+        stored_bytes: Stored bytes of its loaded topics.
+        consumed_bytes: Those that no subscription waits for any more: all that a lower retention can delete.
         backlogs: The largest of this snapshot, falling, by topic; at most `MAX_BACKLOGS`.
-        ages: How old its backlogs are in this snapshot, as far as it tells.
-        outgrown: Of topics whose backlog is larger or older than the namespace retains: bytes and seconds of the worst.
-        age_quota_delay_seconds: How much later than its time an age quota may act, as the oldest ledger closes late.
-        delayed_messages: Of all its subscriptions; None: brokers' metrics tell nothing of topics.
+        ages: Ages of its backlogs in this snapshot, as far as they are known.
+        outgrown: Bytes and seconds of the worst backlogs that are larger or older than the namespace retains.
+        age_quota_delay_seconds: Time by which an age quota may act late, as the oldest ledger closes late.
+        delayed_messages: Delayed messages of all its subscriptions; None: brokers' metrics hold nothing of topics.
         topic_quotas: The largest limits in bytes and in seconds that its topics set themselves, as far as they were
             drilled; 0: none.
     """

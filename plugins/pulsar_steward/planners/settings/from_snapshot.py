@@ -1,4 +1,4 @@
-"""What the planner of settings is given, read from a snapshot and those before it: only of namespaces with findings."""
+"""Facts of settings, read from a snapshot and those before it: only of namespaces and topics with findings."""
 
 from __future__ import annotations
 
@@ -39,8 +39,25 @@ if TYPE_CHECKING:
 
 _PARTITION = re.compile(r"-partition-\d+$")
 
+CHECKS_OF_SETTINGS = ANSWERED
+"""Checks whose findings call for the settings of their namespace to be read."""
+
 LOOK_BACK = 12
-"""Earlier snapshots in which backlogs are looked at."""
+"""Number of earlier snapshots that backlogs are read from."""
+
+
+class FindingFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """Figures of findings that remedies are calculated from; 0: the finding has no such figure.
+
+    Attributes:
+        backlog_bytes: Backlog of a topic, of `retention-too-short`.
+        oldest_backlog_age_seconds: Age of that backlog, of `retention-too-short`.
+        age_quota_delay_seconds: Time by which an age quota acts late, of `ttl-before-quota`.
+    """
+
+    backlog_bytes: int = 0
+    oldest_backlog_age_seconds: int = 0
+    age_quota_delay_seconds: int = 0
 
 
 def namespace_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[NamespaceFact, ...]:
@@ -49,11 +66,11 @@ def namespace_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[Na
     Raises:
         SnapshotError: If a table cannot be read.
     """
-    findings = [finding for finding in findings if finding.check_id in ANSWERED]
+    findings = [finding for finding in findings if finding.check_id in CHECKS_OF_SETTINGS]
     names = sorted({namespace_of(finding) for finding in findings})
     if not names:
         return ()
-    known = _documents(snapshot, names)
+    known = own_settings(snapshot, names)
     looked = [(each.meta().taken_at, _topics(each, names)) for each in (snapshot, *snapshot.earlier(LOOK_BACK))]
     now = looked[0][1]
     delayed = snapshot.table(METRICS, ["topic", "value"], [("series", "=", DELAYED_SERIES)])
@@ -70,7 +87,7 @@ def namespace_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[Na
             backlogs=backlogs_of(_of(now, name), subscriptions, MAX_BACKLOGS),
             ages=namespace_ages(_of(now, name), drilled),
             outgrown=_outgrown(findings, name),
-            age_quota_delay_seconds=_largest(findings, name, TTL_BEFORE_QUOTA, "age_quota_delay_seconds"),
+            age_quota_delay_seconds=_delay(findings, name),
             delayed_messages=_delayed(delayed, name),
             topic_quotas=own_quotas.get(name, (0, 0)),
         )
@@ -81,16 +98,21 @@ def namespace_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[Na
 
 def _outgrown(findings: Iterable[Finding], name: str) -> tuple[int, int]:
     """Bytes and age in seconds of the worst backlogs that a namespace retains too little for."""
-    return (
-        _largest(findings, name, RETENTION_TOO_SHORT, "backlog_bytes"),
-        _largest(findings, name, RETENTION_TOO_SHORT, "oldest_backlog_age_seconds"),
-    )
+    found = _figures(findings, name, RETENTION_TOO_SHORT)
+    largest = max((each.backlog_bytes for each in found), default=0)
+    return largest, max((each.oldest_backlog_age_seconds for each in found), default=0)
 
 
-def _largest(findings: Iterable[Finding], name: str, check: Check, figure: str) -> int:
-    """Of a figure of what a check found in a namespace; 0: it found nothing, or does not tell."""
+def _delay(findings: Iterable[Finding], name: str) -> int:
+    """Seconds by which a namespace's age quota may act late."""
+    found = _figures(findings, name, TTL_BEFORE_QUOTA)
+    return max((each.age_quota_delay_seconds for each in found), default=0)
+
+
+def _figures(findings: Iterable[Finding], name: str, check: Check) -> list[FindingFigures]:
+    """The figures of a check's findings in a namespace."""
     ours = [each for each in findings if each.check_id == check.check_id and namespace_of(each) == name]
-    return max((each.figures.get(figure, 0) for each in ours), default=0)
+    return [msgspec.convert(each.figures, FindingFigures) for each in ours]
 
 
 def topic_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[TopicFact, ...]:
@@ -110,7 +132,7 @@ def topic_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[TopicF
     if not drilled:
         return ()
     namespaces = sorted({row["namespace"] for row in drilled.values()})
-    of_namespaces, defaults = _documents(snapshot, namespaces), defaults_of(snapshot)
+    of_namespaces, defaults = own_settings(snapshot, namespaces), defaults_of(snapshot)
     looks = [_backlogs(each, namespaces) for each in (snapshot, *snapshot.earlier(LOOK_BACK))]
     delayed = snapshot.table(METRICS, ["topic", "value"], [("series", "=", DELAYED_SERIES)])
     return tuple(
@@ -139,13 +161,13 @@ def _backlogs(snapshot: Snapshot, namespaces: Sequence[str]) -> pa.Table:
 
 
 def _most_of(topics: pa.Table, name: str, column: str) -> float:
-    """Of the topic or its partitions; 0 where it was not loaded."""
+    """The largest value of a topic or its partitions; 0: not loaded."""
     ours = pc.or_(pc.equal(topics["topic"], name), pc.starts_with(topics["topic"], f"{name}-partition-"))
     return pc.max(topics.filter(ours)[column]).as_py() or 0
 
 
 def defaults_of(snapshot: Snapshot) -> dict[SettingName, Setting]:
-    """What most brokers do where a namespace sets nothing; what is not known or means "nothing" is absent.
+    """The values of most brokers where a namespace sets nothing; unknown ones, and those without a limit, are absent.
 
     Raises:
         SnapshotError: If the table cannot be read.
@@ -159,7 +181,7 @@ def defaults_of(snapshot: Snapshot) -> dict[SettingName, Setting]:
 
 
 def quotas_are_checked(snapshot: Snapshot) -> bool | None:
-    """Whether every broker that was read checks backlog quotas; None: one does not say.
+    """True if every broker that was read checks backlog quotas; None: not known of one.
 
     Raises:
         SnapshotError: If a table cannot be read.
@@ -172,7 +194,7 @@ def quotas_are_checked(snapshot: Snapshot) -> bool | None:
 
 
 def clocks_differ_milliseconds(snapshot: Snapshot) -> int | None:
-    """Between the broker's clock that is furthest ahead and the one furthest behind; None: not known of all.
+    """Difference between the broker's clock that is furthest ahead and the one furthest behind; None: not known of all.
 
     Raises:
         SnapshotError: If the table cannot be read.
@@ -190,7 +212,12 @@ def _delayed(samples: pa.Table, name: str) -> int | None:
     return int(pc.sum(ours["value"]).as_py() or 0)
 
 
-def _documents(snapshot: Snapshot, names: Sequence[str]) -> dict[str, dict[SettingName, Setting]]:
+def own_settings(snapshot: Snapshot, names: Sequence[str]) -> dict[str, dict[SettingName, Setting]]:
+    """Settings of namespaces themselves; without those whose policies could not be read.
+
+    Raises:
+        SnapshotError: If the table cannot be read, or holds policies of another shape.
+    """
     rows = snapshot.table(NAMESPACES, ["namespace", "policies_json"], [("namespace", "in", names)]).to_pylist()
     try:
         return {
@@ -203,7 +230,7 @@ def _documents(snapshot: Snapshot, names: Sequence[str]) -> dict[str, dict[Setti
 
 
 def _topics(snapshot: Snapshot, names: Sequence[str]) -> pa.Table:
-    """Without Pulsar's own, such as ``__change_events``: their backlogs are nobody's."""
+    """Topics of namespaces without Pulsar's own, such as ``__change_events``: their backlogs are nobody's."""
     columns = ["topic", "namespace", "producers", "backlog_bytes", "throughput_in_bytes", "storage_bytes"]
     topics = snapshot.table(TOPICS, columns, [("namespace", "in", names)])
     return topics.filter(pc.invert(pc.match_substring_regex(topics["topic"], "/__[^/]*$")))

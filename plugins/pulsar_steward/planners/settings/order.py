@@ -1,4 +1,4 @@
-"""In which order settings change, so that every size quota is below the retention at every moment between.
+"""The order in which settings change, so that every size quota is below the retention at every moment between.
 
 The broker answers 412 where it is not, and compares only what is set at the same level (docs/pulsar-behaviour.md,
 Quotas).
@@ -27,7 +27,7 @@ def in_order(changes: Iterable[ChangeSetting]) -> tuple[ChangeSetting, ...]:
 
 
 def raises(change: ChangeSetting) -> bool:
-    """Whether a change of retention keeps at least as much as before, in time and in size."""
+    """True if a change of retention keeps at least as much as before, in time and in size."""
     before, after = _limits(change.before), _limits(change.after)
     return all(now >= then for now, then in zip(after, before, strict=True))
 
@@ -41,7 +41,7 @@ def _place(change: ChangeSetting) -> int:
 
 
 def _limits(value: object) -> tuple[float, float]:
-    """Minutes and megabytes; what is not set compares as no limit, since the broker then compares nothing."""
+    """Minutes and megabytes; an unset retention compares as no limit, since the broker then compares nothing."""
     if not isinstance(value, Retention):
         return ENDLESS, ENDLESS
     return (

@@ -1,12 +1,12 @@
-"""How far a retention that is far too long can be lowered, with the sum in words."""
+"""A lower retention in place of one that is far too long, with the sum as text."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, in_words
-from pulsar_steward.model.units import bytes_in_words, seconds_in_words
-from pulsar_steward.planners.settings.sizes import HOUR, MEBIBYTE, above, needed
+from pulsar_steward.model.units import HOUR, MIB, bytes_in_words, seconds_in_words
+from pulsar_steward.planners.settings.sizes import above, needed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,16 +22,16 @@ def shorter_retention(
     """A retention that still outlasts an outage and is above every quota; None: it cannot be lowered.
 
     Args:
-        target: What is to be in force besides.
+        target: Settings that are to be in force besides.
         fact: The namespace.
-        policy: How long and how much is kept at least.
+        policy: Time and size that are kept at least.
     """
     now = target.get(SettingName.RETENTION)
     if not isinstance(now, Retention):
         return None
     seconds, in_time = _time(target, fact, policy)
     size, in_size = _size(target, fact, policy)
-    minutes, megabytes = -(-seconds // 60), -(-size // MEBIBYTE)
+    minutes, megabytes = -(-seconds // 60), -(-size // MIB)
     shorter = Retention(
         minutes=min(now.minutes, minutes) if now.minutes > 0 else now.minutes,
         megabytes=min(now.megabytes, megabytes) if now.megabytes > 0 else now.megabytes,

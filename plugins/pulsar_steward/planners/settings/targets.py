@@ -1,4 +1,4 @@
-"""What the settings of a namespace should be, each with the reason and its sum in words."""
+"""The settings that a namespace should have, each with the reason and its sum as text."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from pulsar_steward.model.setting import (
     TimeToLive,
     in_words,
 )
-from pulsar_steward.model.units import bytes_in_words, seconds_in_words
+from pulsar_steward.model.units import HOUR, MIB, bytes_in_words, seconds_in_words
 from pulsar_steward.planners.settings.age_quota import age_quota
 from pulsar_steward.planners.settings.shorter import shorter_retention
-from pulsar_steward.planners.settings.sizes import HOUR, MEBIBYTE, above, below, needed
+from pulsar_steward.planners.settings.sizes import above, below, needed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,20 +49,20 @@ ANSWERED = frozenset(
         TTL_BEFORE_QUOTA,
     )
 )
-"""Checks whose findings this planner can answer."""
+"""Checks whose findings the settings of a namespace answer, or of a topic."""
 
 
 def is_of_topic(finding: Finding) -> bool:
-    """Whether a finding is about a topic's own quota, so that it is the topic that has to change."""
+    """True for a finding about a topic's own quota, so that it is the topic that has to change."""
     return finding.check_id == QUOTA_OVER_RETENTION.check_id and "://" in finding.subject
 
 
 OF_FULL_TOPICS = frozenset(info.check_id for info in (BACKLOG_GROWING, BACKLOG_NEAR_QUOTA, PRODUCER_HOLD_RESTART_RISK))
-"""Checks whose findings are about topics of which a quota may be too small."""
+"""Checks whose findings are about topics with a quota that may be too small."""
 
 
 def may_need_more(finding: Finding) -> bool:
-    """Whether a finding is about a topic that may need a larger quota of its own."""
+    """True for a finding about a topic that may need a larger quota of its own."""
     return finding.check_id in OF_FULL_TOPICS and finding.severity.rank >= Severity.WARNING.rank
 
 
@@ -77,9 +77,9 @@ class TargetSettings(msgspec.Struct):
     """The settings that a namespace should have, as far as they are worked out.
 
     Attributes:
-        target: By name, what should be in force.
-        why: By name, the reason of a change, with its sum.
-        notes: What is not proposed, and why.
+        target: The settings that should be in force, by name.
+        why: Reasons of changes with their sums, by name.
+        notes: Reasons for everything that is not proposed.
     """
 
     target: dict[SettingName, Setting]
@@ -95,13 +95,13 @@ class TargetSettings(msgspec.Struct):
 def target_settings(
     fact: NamespaceFact, checks: frozenset[str], defaults: Mapping[SettingName, Setting], policy: Policy
 ) -> TargetSettings:
-    """What should be in force in a namespace that these checks found something in.
+    """The settings that should be in force in a namespace.
 
     Args:
         fact: The namespace.
-        checks: Ids of the checks.
-        defaults: What brokers do where nothing is set.
-        policy: How far remedies go.
+        checks: Ids of the checks that found something in it.
+        defaults: Brokers' values where nothing is set.
+        policy: Limits of remedies.
     """
     decided = TargetSettings({**defaults, **fact.own})
     if RETENTION_UNBOUNDED.check_id in checks:
@@ -134,12 +134,12 @@ def _bound_retention(decided: TargetSettings, fact: NamespaceFact, policy: Polic
 
 
 def _lengthen_retention(decided: TargetSettings, fact: NamespaceFact, policy: Policy) -> None:
-    """As long and as large as the worst backlog seen, with headroom; a limit that is none stays none."""
+    """Makes it as long and as large as the worst backlog seen, with headroom; unlimited stays unlimited."""
     now, (largest, oldest) = decided.target.get(SettingName.RETENTION), fact.outgrown
     if not isinstance(now, Retention):
         return
     percent = 100 + policy.backlog_quota_remedy.peak_headroom_percent
-    megabytes, minutes = (-(-seen * percent // (100 * unit)) for seen, unit in ((largest, MEBIBYTE), (oldest, 60)))
+    megabytes, minutes = (-(-seen * percent // (100 * unit)) for seen, unit in ((largest, MIB), (oldest, 60)))
     longer = Retention(
         minutes=max(now.minutes, minutes) if now.minutes > 0 else now.minutes,
         megabytes=max(now.megabytes, megabytes) if now.megabytes > 0 else now.megabytes,
@@ -166,7 +166,7 @@ def _add_size_quota(decided: TargetSettings, fact: NamespaceFact, policy: Policy
     retained = _retained_bytes(decided)
     if retained is not None and limit > (most := below(retained, remedy.retention_margin_percent)):
         seen = min(fact.peak * (100 + remedy.peak_headroom_percent) // 100, limit)  # less where it is to evict
-        if most >= max(seen, remedy.minimum_megabytes * MEBIBYTE):
+        if most >= max(seen, remedy.minimum_megabytes * MIB):
             limit = most
             why += (
                 f"; but the retention of {bytes_in_words(retained)} less {remedy.retention_margin_percent} % leaves"
@@ -180,7 +180,7 @@ def _add_size_quota(decided: TargetSettings, fact: NamespaceFact, policy: Policy
 def _add_age_quota(
     decided: TargetSettings, fact: NamespaceFact, now: Mapping[SettingName, Setting], policy: Policy
 ) -> None:
-    """Under the retention before and after the other changes: it is a batch of its own, which may be alone."""
+    """Stays under the retention before and after the other changes, as it is a batch of its own."""
     proposed = age_quota(now, decided.target, fact.ages, policy.backlog_quota_remedy)
     if proposed.quota is None:
         decided.notes.append(proposed.words)
@@ -206,7 +206,7 @@ def _part_size_quota_and_retention(decided: TargetSettings, fact: NamespaceFact,
 
 
 def _shorten_retention(decided: TargetSettings, fact: NamespaceFact, policy: Policy) -> None:
-    """After the quotas are decided, as it has to stay above them; what another finding wants longer stays so."""
+    """Comes after the quotas, as it has to stay above them; a retention that another finding raised stays so."""
     shorter = None if SettingName.RETENTION in decided.why else shorter_retention(decided.target, fact, policy)
     if shorter is None:
         decided.notes.append("its retention is not lowered, as quota, outage or another finding need what it is")
@@ -218,10 +218,10 @@ def _raise_retained(decided: TargetSettings, quota_bytes: int, policy: Policy) -
     now = decided.target[SettingName.RETENTION]
     if isinstance(now, Retention):
         margin = policy.backlog_quota_remedy.retention_margin_percent
-        size = -(-above(quota_bytes, margin) // MEBIBYTE)
+        size = -(-above(quota_bytes, margin) // MIB)
         why = (
             f"a quota of {bytes_in_words(quota_bytes)} is needed, and has to be below the retention by {margin} %:"
-            f" {bytes_in_words(size * MEBIBYTE)} instead of {bytes_in_words(now.megabytes * MEBIBYTE)}"
+            f" {bytes_in_words(size * MIB)} instead of {bytes_in_words(now.megabytes * MIB)}"
         )
         decided.put(SettingName.RETENTION, msgspec.structs.replace(now, megabytes=size), why)
 
@@ -255,12 +255,12 @@ def _raise_ttl(decided: TargetSettings, delay_seconds: int, policy: Policy) -> N
 
 
 def _evict_above(remedy: BacklogQuotaRemedy) -> int | None:
-    """Bytes above which a new quota evicts, whatever is there now; None: what is there is to have room."""
+    """Bytes above which a new quota evicts, whatever the backlogs are; None: these are to have room."""
     evicts = remedy.policy is QuotaPolicy.EVICT and remedy.eviction_most_megabytes
-    return remedy.eviction_most_megabytes * MEBIBYTE if evicts else None
+    return remedy.eviction_most_megabytes * MIB if evicts else None
 
 
 def _retained_bytes(decided: TargetSettings) -> int | None:
     """Bytes of a retention that the broker compares with a size quota; None: it compares none."""
     kept = decided.target.get(SettingName.RETENTION)
-    return kept.megabytes * MEBIBYTE if isinstance(kept, Retention) and kept.megabytes > 0 else None
+    return kept.megabytes * MIB if isinstance(kept, Retention) and kept.megabytes > 0 else None

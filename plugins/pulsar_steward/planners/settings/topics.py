@@ -1,4 +1,4 @@
-"""Topics whose own quota is not below their retention: the namespace's quota is right for all others."""
+"""Planner: lowers topics' own size quotas below their retention; the namespace's quota is right for all others."""
 
 from __future__ import annotations
 
@@ -7,33 +7,28 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.checks.backlog.quota_over_retention import CHECK as QUOTA_OVER_RETENTION
 from pulsar_steward.model.numbering import batch_id, step_id
 from pulsar_steward.model.plan import Batch
 from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, in_words
 from pulsar_steward.model.step import ChangeSetting, Step, Touched
-from pulsar_steward.model.units import bytes_in_words
-from pulsar_steward.planners.planning_facts import Proposal
-from pulsar_steward.planners.settings.sizes import MEBIBYTE, below
+from pulsar_steward.model.units import MIB, bytes_in_words
+from pulsar_steward.planners.base import Planner, Proposal, reasons_against
+from pulsar_steward.planners.settings.namespaces import PARTIAL, QUOTA_KIND
+from pulsar_steward.planners.settings.sizes import below
+from pulsar_steward.planners.settings.targets import is_of_topic
 from pulsar_steward.planners.snapshot_facts import guarded
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from pulsar_steward.model.finding import Finding
     from pulsar_steward.planners.planning_facts import PlanningFacts
     from pulsar_steward.planners.settings.facts import TopicFact
 
-KIND = "backlog_quota"
 
-
-def propose_for_topics(planning: PlanningFacts, findings: Sequence[Finding], taken: Collection[str]) -> Proposal:
-    """A batch for each namespace of topics whose own size quota has to be lowered.
-
-    Args:
-        planning: The snapshot.
-        findings: Those about topics that can be answered.
-        taken: Namespaces whose own settings change in the same plan: their topics wait for the next one.
-    """
+def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> Proposal:
+    """A batch for each namespace of such topics; not where its own settings change in the same plan."""
     facts = {fact.subject: fact for fact in planning.topics}
     by_namespace: dict[str, list[tuple[TopicFact, Finding]]] = defaultdict(list)
     notes = []
@@ -41,7 +36,7 @@ def propose_for_topics(planning: PlanningFacts, findings: Sequence[Finding], tak
         fact = facts.get(finding.subject)
         if fact is None:
             notes.append(f"{finding.subject}: nothing is proposed, as what is set on it is not in the snapshot.")
-        elif fact.namespace in taken:
+        elif fact.namespace in planning.claimed_settings:
             notes.append(
                 f"{finding.subject}: nothing is proposed yet, as the settings of {fact.namespace} change first."
             )
@@ -54,6 +49,7 @@ def propose_for_topics(planning: PlanningFacts, findings: Sequence[Finding], tak
 
 
 def _objection(fact: TopicFact, planning: PlanningFacts) -> str | None:
+    """The reason why a topic's quota is not lowered."""
     change = _change(fact, planning)
     if change is None:
         return "its own retention, or the size quota of its namespace, is to be looked at by hand"
@@ -63,15 +59,15 @@ def _objection(fact: TopicFact, planning: PlanningFacts) -> str | None:
             f"its largest backlog of {bytes_in_words(fact.peak)} needs more than its retention leaves: raise the"
             " retention by hand"
         )
-    vetoes = [f"{each.guard}: {each.reason}" for each in _step(planning, fact, change, 1).guards if not each.passed]
-    return "; ".join(vetoes) or None
+    return reasons_against(_step(planning, fact, change, 1)) or None
 
 
 def _change(fact: TopicFact, planning: PlanningFacts) -> ChangeSetting | None:
+    """The change that lowers a topic's quota; None: it has none, or it is below the retention already."""
     quota, kept = fact.own.get(SettingName.SIZE_QUOTA), {**fact.inherited, **fact.own}.get(SettingName.RETENTION)
     if not isinstance(quota, BacklogQuota) or not isinstance(kept, Retention) or kept.megabytes <= 0:
         return None
-    most = below(kept.megabytes * MEBIBYTE, planning.policy.backlog_quota_remedy.retention_margin_percent)
+    most = below(kept.megabytes * MIB, planning.policy.backlog_quota_remedy.retention_margin_percent)
     if quota.limit_bytes <= most:
         return None
     return ChangeSetting(
@@ -89,7 +85,7 @@ def _batch(planning: PlanningFacts, namespace: str, known: Sequence[tuple[TopicF
     steps = tuple(_step(planning, fact, change, number) for number, (fact, change) in enumerate(changes, start=1))
     return Batch(
         batch_id=batch_id(1),
-        kind=KIND,
+        kind=QUOTA_KIND,
         title=f"{namespace}: size quotas of {len(steps)} topics below their retention",
         findings=tuple(finding for _, finding in known),
         steps=steps,
@@ -111,3 +107,13 @@ def _step(planning: PlanningFacts, fact: TopicFact, change: ChangeSetting, numbe
         undo_note=f"Set it back: {in_words(change.name, change.before)}.",
     )
     return guarded(step, planning, place_in_run=number, holder=fact)
+
+
+PLANNER = Planner(
+    kinds=(QUOTA_KIND,),
+    answers=frozenset({QUOTA_OVER_RETENTION.check_id}),
+    goal=lambda finding: "topics" if is_of_topic(finding) else None,
+    propose=propose,
+    partial_note=PARTIAL,
+    young_note="",
+)

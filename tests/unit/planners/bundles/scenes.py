@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from pulsar_steward.model.bundles import BundleRange, position_of, range_holding
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.step import SplitBundle, UnloadBundle
+from pulsar_steward.model.units import MEGABYTE
 from pulsar_steward.planners.bundles.facts import (
-    MEGABYTE,
     BrokerLoad,
     BundleFacts,
     CrowdedNamespace,
@@ -25,7 +25,8 @@ from tests.builders import broker, equal_ranges, planning_facts_with
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pulsar_steward.planners.planning_facts import PlanningFacts, Proposal
+    from pulsar_steward.planners.base import Proposal
+    from pulsar_steward.planners.planning_facts import PlanningFacts
 
 NAMESPACE = "shop/orders"
 

@@ -16,9 +16,10 @@ from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.plan import Placement
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.step import UnloadBundle
+from pulsar_steward.model.units import MEGABYTE
 from pulsar_steward.planners.bundles.assignment import LoadAssignment
-from pulsar_steward.planners.bundles.balance import propose
-from pulsar_steward.planners.bundles.facts import MEGABYTE, Load, PlacedBundle, RiskFigures
+from pulsar_steward.planners.bundles.balance import PLANNER
+from pulsar_steward.planners.bundles.facts import Load, PlacedBundle, RiskFigures
 from pulsar_steward.policy.schema import Policy
 from tests.beside import yardstick
 from tests.builders import NOW, a_policy, broker
@@ -38,7 +39,7 @@ def board(brokers: int, stays: list[PlacedBundle], policy: Policy | None = None)
 
 def test_bundles_go_from_the_full_broker_to_the_empty_ones() -> None:
     """Until all are near the mean; the batch shows the topics of each broker before and after."""
-    proposal = propose(uneven_scene(3, ON_ONE))
+    proposal = PLANNER.proposal(uneven_scene(3, ON_ONE))
 
     (batch,) = proposal.batches
     assert (batch.kind, batch.findings, batch.unit) == ("bundle_balance", (SKEW,), "topics")
@@ -50,7 +51,7 @@ def test_bundles_go_from_the_full_broker_to_the_empty_ones() -> None:
 
 def test_a_move_is_described_and_can_be_undone() -> None:
     """Its cost is what is connected now; its reason is what was seen over time."""
-    proposal = propose(uneven_scene(3, ON_ONE))
+    proposal = PLANNER.proposal(uneven_scene(3, ON_ONE))
 
     step = proposal.batches[0].steps[0]
     assert isinstance(step.change, UnloadBundle)
@@ -69,7 +70,7 @@ def test_what_lowers_the_spread_for_the_fewest_clients_goes_first() -> None:
     stays = [a_stay(0, number, crowded, now=crowded, mean=same, peak=same) for number in range(16)]
     stays += [a_stay(0, number, same) for number in range(16, 20)]
 
-    moved = ways(propose(uneven_scene(3, stays)))
+    moved = ways(PLANNER.proposal(uneven_scene(3, stays)))
 
     assert {bundle for bundle, *_ in moved[:4]} == {stay.bundle for stay in stays[16:]}
 
@@ -80,7 +81,7 @@ def test_throughput_is_brought_closer_too() -> None:
     stays = [a_stay(0, number, heavy) for number in range(8)]
     stays += [a_stay(1 + number % 2, 8 + number, light) for number in range(16)]
 
-    before, proposal = board(3, stays), propose(uneven_scene(3, stays))
+    before, proposal = board(3, stays), PLANNER.proposal(uneven_scene(3, stays))
 
     flows = {name: amounts[1] for name, amounts in before.mean.items()}
     by_bundle = {stay.bundle: stay for stay in stays}
@@ -100,7 +101,7 @@ def test_a_bundle_whose_peak_does_not_fit_stays() -> None:
     bursting = [*stays, a_stay(0, 5, mean, peak=burst)]
 
     def moved(every: list[PlacedBundle]) -> set[str]:
-        return {bundle for bundle, *_ in ways(propose(uneven_scene(2, every)))}
+        return {bundle for bundle, *_ in ways(PLANNER.proposal(uneven_scene(2, every)))}
 
     assert moved(calm)
     assert calm[-1].bundle not in moved(bursting)
@@ -117,7 +118,7 @@ def test_a_bundle_whose_peak_does_not_fit_stays() -> None:
 )
 def test_why_nothing_is_proposed(fields: dict[str, Any], words: str) -> None:
     """One note says it."""
-    proposal = propose(uneven_scene(3, ON_ONE, **fields))
+    proposal = PLANNER.proposal(uneven_scene(3, ON_ONE, **fields))
 
     assert proposal.batches == ()
     (note,) = proposal.notes
@@ -135,7 +136,7 @@ def test_why_nothing_is_proposed(fields: dict[str, Any], words: str) -> None:
 )
 def test_bundles_that_are_left_where_they_are(fields: dict[str, Any], words: str) -> None:
     """A whole namespace of them here, so that nothing is proposed."""
-    proposal = propose(uneven_scene(3, ON_ONE, **fields))
+    proposal = PLANNER.proposal(uneven_scene(3, ON_ONE, **fields))
 
     assert proposal.batches == ()
     assert any(words in note for note in proposal.notes)
@@ -144,7 +145,7 @@ def test_bundles_that_are_left_where_they_are(fields: dict[str, Any], words: str
 
 def test_brokers_that_isolation_excludes_get_nothing() -> None:
     """However empty they are."""
-    moved = ways(propose(uneven_scene(3, ON_ONE, allowed={NAMESPACE: (broker(0), broker(2))})))
+    moved = ways(PLANNER.proposal(uneven_scene(3, ON_ONE, allowed={NAMESPACE: (broker(0), broker(2))})))
 
     assert {target for *_, target in moved} == {broker(2)}
 
@@ -157,7 +158,7 @@ def test_a_bundle_with_a_hazard_stays_and_others_go() -> None:
         figures={held.name: (TopicFigures(topic="persistent://shop/orders/t", producers=3, backlog_bytes=99),)},
         around={NAMESPACE: Surroundings(quotas={SettingName.SIZE_QUOTA: quota})},
     )
-    proposal = propose(uneven_scene(3, ON_ONE, risks=risks))
+    proposal = PLANNER.proposal(uneven_scene(3, ON_ONE, risks=risks))
 
     moved = {bundle for bundle, *_ in ways(proposal)}
     assert moved
@@ -167,7 +168,7 @@ def test_a_bundle_with_a_hazard_stays_and_others_go() -> None:
 
 def test_a_bundle_that_was_moved_lately_rests() -> None:
     """By the ledger, and by the snapshots where others moved it."""
-    proposal = propose(uneven_scene(3, ON_ONE, moved_at={ON_ONE[0].name: NOW}, moved=2))
+    proposal = PLANNER.proposal(uneven_scene(3, ON_ONE, moved_at={ON_ONE[0].name: NOW}, moved=2))
 
     assert ON_ONE[0].bundle not in {bundle for bundle, *_ in ways(proposal)}
     assert any("Guard cooldown" in note for note in proposal.notes)
@@ -178,7 +179,7 @@ def test_a_bundle_that_was_moved_lately_rests() -> None:
 
 def test_no_more_moves_than_the_policy_lets() -> None:
     """The most helpful ones; the rest is said."""
-    proposal = propose(uneven_scene(3, ON_ONE, policy=a_policy(bundle_balance_remedy={"most_moves": 2})))
+    proposal = PLANNER.proposal(uneven_scene(3, ON_ONE, policy=a_policy(bundle_balance_remedy={"most_moves": 2})))
 
     assert len(ways(proposal)) == 2
     assert "after these 2 moves, the most of one plan" in proposal.notes[0]
@@ -188,7 +189,7 @@ def test_a_burst_that_is_over_is_no_reason() -> None:
     """What the latest snapshot shows alone moves nothing."""
     burst = Load(topics=100, bytes=500 * MEGABYTE)
     stays = [a_stay(number % 3, number, now=burst if number % 3 == 0 else Load(topics=100)) for number in range(21)]
-    proposal = propose(uneven_scene(3, stays))
+    proposal = PLANNER.proposal(uneven_scene(3, stays))
 
     assert proposal.batches == ()
     assert "every broker is within 25 % of the mean" in proposal.notes[0]
@@ -197,7 +198,7 @@ def test_a_burst_that_is_over_is_no_reason() -> None:
 @pytest.mark.parametrize("found", [finding("broker-load-skew", broker(0), Severity.INFO), finding("tc-skew", "east")])
 def test_without_its_finding_there_is_nothing_to_say(found: Any) -> None:
     """No step and no note."""
-    proposal = propose(uneven_scene(3, ON_ONE, findings=(found,)))
+    proposal = PLANNER.proposal(uneven_scene(3, ON_ONE, findings=(found,)))
 
     assert (proposal.batches, proposal.notes) == ((), ())
 
@@ -222,7 +223,7 @@ def test_every_move_improves_and_each_bundle_moves_once(brokers: int, loads: lis
     planning, now = uneven_scene(brokers, stays), board(brokers, stays)
     by_bundle = {stay.bundle: stay for stay in stays}
 
-    proposal = propose(planning)
+    proposal = PLANNER.proposal(planning)
 
     moved = ways(proposal)
     assert len({bundle for bundle, *_ in moved}) == len(moved)
@@ -234,7 +235,7 @@ def test_every_move_improves_and_each_bundle_moves_once(brokers: int, loads: lis
         assert now.spread < before
     for batch in proposal.batches:
         assert {place.broker: place.count for place in batch.after} == now.topics
-    assert msgspec.json.encode(proposal) == msgspec.json.encode(propose(planning))
+    assert msgspec.json.encode(proposal) == msgspec.json.encode(PLANNER.proposal(planning))
 
 
 def peak_of(load: Load, other: Load) -> Load:
@@ -249,7 +250,7 @@ def test_a_large_cluster_is_balanced_in_time() -> None:
     stays = [a_stay(1 + number % 99, number, load) for number in range(200 * 99)]
     began = process_time()
 
-    proposal = propose(uneven_scene(100, stays))
+    proposal = PLANNER.proposal(uneven_scene(100, stays))
 
     assert process_time() - began < 40 * yardstick()
     assert len(ways(proposal)) == 50

@@ -18,8 +18,7 @@ from pulsar_steward.diagnose.diagnosing import diagnose
 from pulsar_steward.model.bundles import BundleRange, position_of
 from pulsar_steward.model.step import SplitBundle, UnloadBundle
 from pulsar_steward.parallel import OnThreads
-from pulsar_steward.planners.from_snapshot import planning_facts_of
-from pulsar_steward.planners.moves import Moves
+from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import AdminPolicy
 from pulsar_steward.snapshots.files import LocalFiles

@@ -15,8 +15,9 @@ from pulsar_steward.model.bundles import BundleRange
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.step import SplitBundle
-from pulsar_steward.planners.bundles.facts import MEGABYTE, BrokerLimits, Busy, RiskFigures
-from pulsar_steward.planners.bundles.split import propose
+from pulsar_steward.model.units import MEGABYTE
+from pulsar_steward.planners.bundles.facts import BrokerLimits, Busy, RiskFigures
+from pulsar_steward.planners.bundles.split import PLANNER
 from pulsar_steward.policy.schema import Policy
 from tests.beside import yardstick
 from tests.builders import NOW, a_policy, equal_ranges
@@ -53,7 +54,7 @@ def test_a_crowded_bundle_is_split_until_the_check_warns_no_more(counts: tuple[i
     crowd, policy = crowded(*counts), Policy().bundle_topic_skew
     if not splits:
         crowd = crowded(*(min(count, 899) for count in counts))
-    proposal = propose(crowded_scene(crowd))
+    proposal = PLANNER.proposal(crowded_scene(crowd))
 
     held = [len(topics) for topics in after_splits(crowd, proposal).values()]
     assert len(held) == len(counts) + splits
@@ -63,7 +64,7 @@ def test_a_crowded_bundle_is_split_until_the_check_warns_no_more(counts: tuple[i
 
 def test_a_split_is_described_and_cannot_be_undone() -> None:
     """Its halves, its reason and its cost are told before anybody is asked."""
-    proposal = propose(crowded_scene(crowded(1500, 10, 10, 10)))
+    proposal = PLANNER.proposal(crowded_scene(crowded(1500, 10, 10, 10)))
 
     (batch,) = proposal.batches
     (step,) = batch.steps
@@ -87,7 +88,7 @@ def test_a_hot_bundle_is_split_where_its_load_lies() -> None:
     suspect = a_suspect(FIRST, loads)
     crowd = a_crowd([suspect])
 
-    proposal = propose(crowded_scene(crowd, [hot(FIRST)], busy=BUSY))
+    proposal = PLANNER.proposal(crowded_scene(crowd, [hot(FIRST)], busy=BUSY))
 
     held = after_splits(crowd, proposal).values()
     assert sum(map(len, held)) == 40
@@ -114,7 +115,7 @@ def test_a_topic_that_dominates_its_bundle_needs_partitions(
     small = {name: amount // 60 for name, amount in load.items()}
     crowd = a_crowd([a_suspect(FIRST, [load, *[small] * 15])])
 
-    proposal = propose(crowded_scene(crowd, [hot(FIRST)], busy=BUSY, **fields))
+    proposal = PLANNER.proposal(crowded_scene(crowd, [hot(FIRST)], busy=BUSY, **fields))
 
     assert proposal.batches == ()
     (note,) = proposal.notes
@@ -126,8 +127,8 @@ def test_what_a_broker_would_split_itself_counts() -> None:
     """Its own limits are below those of the policy here."""
     crowd = a_crowd([a_suspect(FIRST, [{"consumers": 10}] * 30)])
 
-    without = propose(crowded_scene(crowd, [hot(FIRST)], busy=BUSY))
-    limited = propose(
+    without = PLANNER.proposal(crowded_scene(crowd, [hot(FIRST)], busy=BUSY))
+    limited = PLANNER.proposal(
         crowded_scene(crowd, [hot(FIRST)], busy=BUSY, limits={"broker-00:8080": BrokerLimits(clients=200)})
     )
 
@@ -148,7 +149,7 @@ def test_what_cannot_be_worked_out_is_said(fields: dict[str, Any], words: str) -
     """Nothing is guessed, and what stays too full is said by the check's own measure."""
     crowd = a_crowd([a_suspect(FIRST, [{}] * 2000, **fields)])
 
-    proposal = propose(crowded_scene(crowd))
+    proposal = PLANNER.proposal(crowded_scene(crowd))
 
     assert proposal.batches == ()
     assert words in proposal.notes[0]
@@ -169,7 +170,7 @@ def test_what_cannot_be_worked_out_is_said(fields: dict[str, Any], words: str) -
 )
 def test_why_nothing_is_proposed(fields: dict[str, Any], words: str) -> None:
     """The note names the namespace or what is missing."""
-    proposal = propose(crowded_scene(crowded(1500, 10, 10, 10), **fields))
+    proposal = PLANNER.proposal(crowded_scene(crowded(1500, 10, 10, 10), **fields))
 
     assert proposal.batches == ()
     assert words in proposal.notes[0]
@@ -186,7 +187,7 @@ def test_why_nothing_is_proposed(fields: dict[str, Any], words: str) -> None:
 )
 def test_what_is_not_its_business_is_left_alone(found: Any) -> None:
     """Information, the coordinators' namespace and heartbeats give neither step nor note."""
-    proposal = propose(crowded_scene(crowded(1500, 10, 10, 10), [found]))
+    proposal = PLANNER.proposal(crowded_scene(crowded(1500, 10, 10, 10), [found]))
 
     assert (proposal.batches, proposal.notes) == ((), ())
 
@@ -197,7 +198,7 @@ def test_whom_a_split_disturbs(*, stay: bool, clients: int) -> None:
     crowd = a_crowd([a_suspect(FIRST, [{"producers": 1, "consumers": 1}] * 1500)], others=300)
     planning = crowded_scene(crowd, splits_keep_clients=stay)
 
-    (step,) = propose(planning).batches[0].steps
+    (step,) = PLANNER.proposal(planning).batches[0].steps
 
     assert step.touched.clients == clients
     assert step.effect.endswith("all clients stay connected") is stay
@@ -205,7 +206,7 @@ def test_whom_a_split_disturbs(*, stay: bool, clients: int) -> None:
 
 def test_a_namespace_in_which_bundles_move_in_circles_is_left_alone() -> None:
     """As the ledger tells of Steward's own moves."""
-    proposal = propose(crowded_scene(crowded(1500, 10, 10, 10), circling={NAMESPACE: (str(FIRST),)}))
+    proposal = PLANNER.proposal(crowded_scene(crowded(1500, 10, 10, 10), circling={NAMESPACE: (str(FIRST),)}))
 
     assert proposal.batches == ()
     assert "Guard circles" in proposal.notes[0]
@@ -226,7 +227,7 @@ def test_hazards_are_those_of_the_part_that_is_split(producers_held: str) -> Non
             )
         },
     )
-    proposal = propose(crowded_scene(crowd, risks=risks))
+    proposal = PLANNER.proposal(crowded_scene(crowd, risks=risks))
 
     split = {step.change.bundle for batch in proposal.batches for step in batch.steps if step.change.namespace}  # type: ignore[union-attr]  # all are splits
     assert (str(FIRST) in split) is (held is None)
@@ -238,7 +239,7 @@ def test_no_more_splits_than_the_policy_lets() -> None:
     crowd = crowded(5000, 2000, 10, 10)
     policy = a_policy(bundle_split_remedy={"most_splits": 3})
 
-    proposal = propose(crowded_scene(crowd, policy=policy))
+    proposal = PLANNER.proposal(crowded_scene(crowd, policy=policy))
 
     held = sorted(len(topics) for topics in after_splits(crowd, proposal).values())
     assert held == [10, 10, 1000, 1000, 1250, 1250, 2500]
@@ -249,7 +250,7 @@ def test_small_bundles_are_left_though_they_are_many_times_the_mean() -> None:
     """Where all topics are few, the note says why they stay crowded."""
     crowd = a_crowd([a_suspect(equal_ranges(64)[0], [{}] * 100)], bundles=64)
 
-    proposal = propose(crowded_scene(crowd))
+    proposal = PLANNER.proposal(crowded_scene(crowd))
 
     held = [len(topics) for topics in after_splits(crowd, proposal).values()]
     assert sorted(held) == [12, 12, 12, 12, 13, 13, 13, 13]
@@ -261,7 +262,7 @@ def test_a_namespace_may_have_thresholds_of_its_own() -> None:
     policy = a_policy(namespaces={NAMESPACE: {"bundle_topic_skew": {"warning_topics_per_bundle": 200}}})
     crowd = crowded(300, 150, 150, 150)
 
-    proposal = propose(crowded_scene(crowd, policy=policy))
+    proposal = PLANNER.proposal(crowded_scene(crowd, policy=policy))
 
     assert max(len(topics) for topics in after_splits(crowd, proposal).values()) < 180
 
@@ -286,7 +287,7 @@ def test_every_bundle_comes_below_its_limits_or_it_is_said(counts: list[int], mo
     )
     planning = crowded_scene(crowd, [CROWDED, hot(ranges[0])], busy=BUSY, policy=policy)
 
-    proposal = propose(planning)
+    proposal = PLANNER.proposal(planning)
 
     held = after_splits(crowd, proposal)
     full = [topics for topics in held.values() if len(topics) >= most]
@@ -294,7 +295,7 @@ def test_every_bundle_comes_below_its_limits_or_it_is_said(counts: list[int], mo
     hottest = [topics for bundle, topics in held.items() if bundle.lower < ranges[0].upper]
     over = [topics for topics in hottest if sum(topic.bytes for topic in topics) >= 20 * MEGABYTE]
     assert not over or proposal.notes
-    assert msgspec.json.encode(proposal) == msgspec.json.encode(propose(planning))
+    assert msgspec.json.encode(proposal) == msgspec.json.encode(PLANNER.proposal(planning))
 
 
 def test_ten_thousand_bundles_are_split_in_time() -> None:
@@ -306,7 +307,7 @@ def test_ten_thousand_bundles_are_split_in_time() -> None:
         guards={"most_changes_per_run": 30_000},
     )
     began = process_time()
-    proposal = propose(crowded_scene(crowd, policy=policy))
+    proposal = PLANNER.proposal(crowded_scene(crowd, policy=policy))
 
     assert process_time() - began < 100 * yardstick()
     assert max(len(topics) for topics in after_splits(crowd, proposal).values()) < 4

@@ -1,4 +1,4 @@
-"""Which broker holds which piece while an even placement of transaction coordinators is searched for."""
+"""An assignment of parts to brokers while an even placement of transaction coordinators is searched for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bisect import bisect_left, insort
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from pulsar_steward.planners.tc_parts import CoordinatorPart, Rank, Split, split_of
+from pulsar_steward.planners.tc.parts import CoordinatorPart, Rank, Split, split_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -15,22 +15,22 @@ _COUNT = itemgetter(0)
 
 
 class CoordinatorAssignment:
-    """Brokers and the movable pieces on them. Pieces that must stay only count in `loads`.
+    """Brokers and the movable parts on them. Parts that must stay only count in `loads`.
 
     Attributes:
         loads: Coordinators a broker holds, movable or not.
-        pieces: The movable pieces.
-        where: Which broker holds each of them.
-        splits: In the order in which they were made.
+        parts: The movable parts.
+        where: The broker that holds each of them.
+        splits: The splits, in the order in which they were made.
     """
 
-    def __init__(self, loads: Mapping[str, int], targets: Collection[str], pieces: Iterable[CoordinatorPart]) -> None:
+    def __init__(self, loads: Mapping[str, int], targets: Collection[str], parts: Iterable[CoordinatorPart]) -> None:
         self.loads = dict(loads)
-        self.pieces = {piece.rank: piece for piece in pieces}
-        self.where = {rank: piece.home for rank, piece in self.pieces.items()}
+        self.parts = {part.rank: part for part in parts}
+        self.where = {rank: part.home for rank, part in self.parts.items()}
         self.splits: list[Split] = []
         self._held: dict[str, list[Rank]] = {broker: [] for broker in self.loads}
-        for rank in sorted(self.pieces):
+        for rank in sorted(self.parts):
             self._held[self.where[rank]].append(rank)
         self._targets = sorted((self.loads[broker], broker) for broker in targets)
         self._sources = sorted((-load, broker) for broker, load in self.loads.items())
@@ -53,15 +53,15 @@ class CoordinatorAssignment:
         return self.loads[self.fullest] - self.loads[self.emptiest]
 
     def held(self, broker: str) -> Sequence[Rank]:
-        """The movable pieces on a broker, rising."""
+        """The movable parts on a broker, rising."""
         return self._held[broker]
 
     def may_hold(self, rank: Rank, broker: str) -> bool:
-        """Whether a piece may lie on a broker: on any that may take more, and at home."""
-        return broker in self._may_take or self.pieces[rank].home == broker
+        """True for every broker that may take more, and at home."""
+        return broker in self._may_take or self.parts[rank].home == broker
 
     def fuller_by(self, least: int) -> Iterator[tuple[str, int]]:
-        """Brokers, the fullest first, with what they have more than the emptiest, down to a least difference."""
+        """Brokers, the fullest first, with their difference to the emptiest, down to a least one."""
         fewest = self.loads[self.emptiest]
         for load, broker in tuple(self._sources):
             if -load - fewest < least:
@@ -69,7 +69,7 @@ class CoordinatorAssignment:
             yield broker, -load - fewest
 
     def pairs(self, least: int) -> Iterator[tuple[str, str, int]]:
-        """Every broker with the emptiest, the fullest with every target, and what the first has more of the two."""
+        """Every broker with the emptiest, the fullest with every target, and the difference of the two."""
         emptiest, fullest = self.emptiest, self.fullest
         for source, difference in self.fuller_by(least):
             yield source, emptiest, difference
@@ -80,7 +80,7 @@ class CoordinatorAssignment:
             yield fullest, target, most - load
 
     def move(self, rank: Rank, target: str) -> None:
-        """Puts a piece on another broker."""
+        """Puts a part on another broker."""
         source = self.where[rank]
         self._held[source].remove(rank)
         insort(self._held[target], rank)
@@ -89,12 +89,12 @@ class CoordinatorAssignment:
         self._load(target, rank[0])
 
     def cuts(self, broker: str) -> list[Split]:
-        """The splits that the pieces on a broker allow."""
+        """The splits that the parts on a broker allow."""
         return [split for rank in self._held[broker] if (split := self._split_of(rank))]
 
     def split(self, split: Split) -> None:
-        """Puts the halves of a piece where the piece is; a half without coordinators is no longer looked at."""
-        broker = self._take(split.piece.rank)
+        """Puts the halves of a part where the part is; a half without coordinators is no longer looked at."""
+        broker = self._take(split.part.rank)
         for half in split.placed:
             self._put(half, broker)
         self.splits.append(split)
@@ -107,19 +107,19 @@ class CoordinatorAssignment:
             broker = self.where[halves[0]]
             for rank in halves:
                 self._take(rank)
-            self._put(split.piece, broker)
+            self._put(split.part, broker)
             self.splits.remove(split)
 
     def _take(self, rank: Rank) -> str:
         broker = self.where.pop(rank)
-        del self.pieces[rank]
+        del self.parts[rank]
         self._held[broker].remove(rank)
         return broker
 
-    def _put(self, piece: CoordinatorPart, broker: str) -> None:
-        self.pieces[piece.rank] = piece
-        self.where[piece.rank] = broker
-        insort(self._held[broker], piece.rank)
+    def _put(self, part: CoordinatorPart, broker: str) -> None:
+        self.parts[part.rank] = part
+        self.where[part.rank] = broker
+        insort(self._held[broker], part.rank)
 
     def _load(self, broker: str, more: int) -> None:
         before = self.loads[broker]
@@ -130,18 +130,18 @@ class CoordinatorAssignment:
 
     def _split_of(self, rank: Rank) -> Split | None:
         if rank not in self._cut:
-            self._cut[rank] = split_of(self.pieces[rank])
+            self._cut[rank] = split_of(self.parts[rank])
         return self._cut[rank]
 
 
 def best_to_move(ranks: Sequence[Rank], difference: int, *, over: int = 0) -> Rank | None:
-    """The piece whose count exceeds `over` by most nearly half the difference, and by less than all of it.
+    """The part whose count exceeds `over` by most nearly half the difference, and by less than all of it.
 
     Of equally good ones the one with the fewest clients, then the lowest range.
 
     Args:
-        ranks: Pieces in rising order.
-        difference: How many coordinators more the source has than the target.
+        ranks: Parts in rising order.
+        difference: Number of coordinators that the source has more than the target.
         over: Coordinators that come back in exchange.
     """
     above = bisect_left(ranks, over + difference // 2 + 1, key=_COUNT)
@@ -153,10 +153,10 @@ def best_to_move(ranks: Sequence[Rank], difference: int, *, over: int = 0) -> Ra
 
 
 def first_of_count(ranks: Sequence[Rank], count: int) -> Rank | None:
-    """The piece of exactly this count that has the fewest clients, then the lowest range.
+    """The part of exactly this count that has the fewest clients, then the lowest range.
 
     Args:
-        ranks: Pieces in rising order.
+        ranks: Parts in rising order.
         count: Coordinators.
     """
     place = bisect_left(ranks, count, key=_COUNT)
@@ -168,7 +168,7 @@ def gain(count: int, difference: int) -> int:
 
     Args:
         count: Coordinators that move.
-        difference: How many more the source has than the target before.
+        difference: Number of coordinators that the source has more than the target before.
     """
     return count * (difference - count)
 

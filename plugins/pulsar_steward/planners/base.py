@@ -1,0 +1,152 @@
+"""A planner: the findings that it answers, and its function from these to batches that a person may approve."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.plan import Batch, Placement
+from pulsar_steward.planners.planning_facts import PlanningFacts
+from pulsar_steward.planners.snapshot_facts import vetoes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pulsar_steward.model.step import Step
+
+MAX_NAMED = 5
+"""Names that a note lists one by one; there may be thousands."""
+
+
+class Proposal(msgspec.Struct, frozen=True, kw_only=True):
+    """Batches of one planner, and notes on why there are no more."""
+
+    batches: tuple[Batch, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def joined(proposals: Iterable[Proposal]) -> Proposal:
+    """One proposal with the batches and notes of several, in their order."""
+    every = tuple(proposals)
+    return Proposal(
+        batches=tuple(batch for each in every for batch in each.batches),
+        notes=tuple(note for each in every for note in each.notes),
+    )
+
+
+def all_unread(planning: PlanningFacts) -> tuple[str, ...]:
+    """Everything that the snapshot lacks."""
+    return planning.unread
+
+
+def no_obstacle(_: PlanningFacts, __: str) -> str | None:
+    """None for every goal."""
+    return None
+
+
+class Planner(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers the findings of some checks, goal by goal: of a namespace, or of something in the cluster as a whole.
+
+    Before it is asked for batches, `proposal` sees to what holds of every planner: findings below a warning are not
+    answered, nothing is proposed from a snapshot that lacks what the planner needs, and nothing for findings that have
+    not stood for `plan.standing_snapshots`. Each time a note says so.
+
+    Attributes:
+        kinds: Kinds of its batches, of `pulsar_steward.model.plan.KINDS`.
+        answers: Ids of the checks whose findings it answers.
+        goal: Function from a finding to its goal: a namespace, or the same name for all; None: not for this planner.
+        propose: Function from the facts, a goal and its standing findings (one or more) to batches and notes. It is
+            pure: the same facts give the same proposal.
+        missing: Function from the facts to what the planner would have to know and was not read. By default anything.
+        obstacle: Function to a note on why nothing can be proposed for a goal, however long its findings have stood.
+        explained: Goals that are explained by notes even where nothing was found.
+        partial_note: Text for a partial snapshot, with ``{missing}`` (the first few) or ``{all_missing}``; empty: none.
+        young_note: Text for findings that have not stood for long enough, with ``{goal}``, ``{stood}`` and
+            ``{needed}``, both numbers of snapshots; empty: none.
+    """
+
+    kinds: tuple[str, ...]
+    answers: frozenset[str]
+    goal: Callable[[Finding], str | None]
+    propose: Callable[[PlanningFacts, str, tuple[Finding, ...]], Proposal]
+    missing: Callable[[PlanningFacts], tuple[str, ...]] = all_unread
+    obstacle: Callable[[PlanningFacts, str], str | None] = no_obstacle
+    explained: tuple[str, ...] = ()
+    partial_note: str
+    young_note: str = (
+        "{goal}: nothing is proposed yet, as its findings have not stood for {needed} snapshots in a row"
+        " (plan.standing_snapshots)."
+    )
+
+    def answered(self, findings: Iterable[Finding]) -> dict[str, tuple[Finding, ...]]:
+        """The findings that it answers, by goal, in order of the goals' names."""
+        by_goal: defaultdict[str, list[Finding]] = defaultdict(list)
+        for finding in findings:
+            if finding.check_id not in self.answers or finding.severity.rank < Severity.WARNING.rank:
+                continue
+            if (goal := self.goal(finding)) is not None:
+                by_goal[goal].append(finding)
+        return {goal: tuple(by_goal[goal]) for goal in sorted(by_goal)}
+
+    def proposal(self, planning: PlanningFacts) -> Proposal:
+        """Batches for all goals, or the notes on why there are none."""
+        found: dict[str, tuple[Finding, ...]] = dict.fromkeys(self.explained, ())
+        found |= self.answered(planning.findings)
+        if found and (missing := self.missing(planning)):
+            return _noted(self.partial_note, missing=enumerated(missing), all_missing=", ".join(missing))
+        return joined(self._of_goal(planning, goal, findings) for goal, findings in found.items())
+
+    def _of_goal(self, planning: PlanningFacts, goal: str, findings: tuple[Finding, ...]) -> Proposal:
+        if note := self.obstacle(planning, goal):
+            return Proposal(notes=(note,))
+        if not findings:
+            return Proposal()
+        needed = planning.policy.plan.standing_snapshots
+        standing = tuple(finding for finding in findings if finding.snapshots_in_a_row >= needed)
+        if not standing:
+            stood = max(finding.snapshots_in_a_row for finding in findings)
+            return _noted(self.young_note, goal=goal, stood=stood, needed=needed)
+        return self.propose(planning, goal, standing)
+
+
+def _noted(template: str, **values: object) -> Proposal:
+    return Proposal(notes=(template.format(**values),) if template else ())
+
+
+class Vetoed:
+    """Changes that guards vetoed, for notes that name them."""
+
+    def __init__(self) -> None:
+        self._named: defaultdict[str, list[str]] = defaultdict(list)
+
+    def holds(self, step: Step, name: str) -> bool:
+        """True if a guard vetoes a step; what it would change is noted under this name."""
+        against = vetoes(step)
+        for veto in against:
+            self._named[veto.guard].append(f"{name} ({veto.reason})")
+        return bool(against)
+
+    def notes(self, keeps: str) -> Iterator[str]:
+        """A note for each guard: ``Guard cooldown keeps ...: a (moved at ...), b (...) and 3 more.``."""
+        for guard, named in sorted(self._named.items()):
+            yield f"Guard {guard} keeps {keeps}: {enumerated(named)}."
+
+
+def reasons_against(*steps: Step) -> str:
+    """Every veto of these steps, once, as ``guard: reason; guard: reason``; empty: all guards let them pass."""
+    return "; ".join(dict.fromkeys(f"{veto.guard}: {veto.reason}" for step in steps for veto in vetoes(step)))
+
+
+def enumerated(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = len(names) - MAX_NAMED
+    return ", ".join(names[:MAX_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def placements(counts: Mapping[str, int]) -> tuple[Placement, ...]:
+    """Numbers by broker as a batch records them, in order of broker."""
+    return tuple(Placement(broker, count) for broker, count in sorted(counts.items()))

@@ -1,0 +1,131 @@
+"""Planner: sets the quotas, retention and time to live of namespaces (docs/remediations/quotas-and-retention.md)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.model.numbering import batch_id, step_id
+from pulsar_steward.model.plan import Batch
+from pulsar_steward.model.setting import SettingName, in_words
+from pulsar_steward.model.step import ChangeSetting, Step, Touched
+from pulsar_steward.planners.base import Planner, Proposal, reasons_against
+from pulsar_steward.planners.settings.effects import effect, loss, undo_note
+from pulsar_steward.planners.settings.order import in_order
+from pulsar_steward.planners.settings.targets import ANSWERED, is_of_topic, namespace_of, target_settings
+from pulsar_steward.planners.snapshot_facts import guarded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pulsar_steward.model.finding import Finding
+    from pulsar_steward.planners.planning_facts import PlanningFacts
+    from pulsar_steward.planners.settings.facts import NamespaceFact
+    from pulsar_steward.planners.settings.targets import TargetSettings
+
+QUOTA_KIND = "backlog_quota"
+RETENTION_KIND = "retention"
+
+PARTIAL = "Settings: nothing is proposed, as the snapshot is partial without {all_missing}."
+
+_APART = frozenset({SettingName.AGE_QUOTA})
+"""Settings with a batch of their own: how old a backlog is will be known only right before the call, one guard's veto
+stops a whole batch, and the others are not to wait for this one."""
+
+_TOGETHER = frozenset(SettingName) - _APART
+
+
+def propose(planning: PlanningFacts, goal: str, findings: tuple[Finding, ...]) -> Proposal:
+    """A batch for a namespace, the goal, in an order that brokers accept; and another one for its age quota."""
+    fact = facts_by_name(planning)[goal]
+    checks = frozenset(finding.check_id for finding in findings)
+    decided = target_settings(fact, checks, planning.defaults, planning.policy)
+    notes = tuple(f"{goal}: {note}." for note in decided.notes)
+    batches: list[Batch] = []
+    for names in (_TOGETHER, _APART):
+        changes = _changes(fact, decided, names)
+        steps = tuple(_steps(planning, fact, decided, changes))
+        # What is left of a batch without one of its steps is not what was worked out: none of it is proposed then.
+        if against := reasons_against(*steps):
+            none = "no age quota" if names == _APART else "nothing"
+            return Proposal(batches=tuple(batches), notes=(*notes, f"{goal}: {none} is proposed: {against}."))
+        if steps:
+            batches.append(_batch(goal, changes, steps, findings))
+    if not batches and not notes:
+        notes = (f"{goal}: nothing is proposed, as no setting would be better.",)
+    return Proposal(batches=tuple(batches), notes=notes)
+
+
+def facts_by_name(planning: PlanningFacts) -> dict[str, NamespaceFact]:
+    """Facts of namespaces, by name; of all goals that have no `obstacle`."""
+    return {fact.namespace: fact for fact in planning.namespaces}
+
+
+def obstacle(planning: PlanningFacts, goal: str) -> str | None:
+    """A note for a namespace whose settings are not known."""
+    if goal in facts_by_name(planning):
+        return None
+    return f"{goal}: nothing is proposed, as its settings are not in the snapshot."
+
+
+def _goal(finding: Finding) -> str | None:
+    """The namespace whose settings answer a finding; None: a topic's own quota does."""
+    return None if is_of_topic(finding) else namespace_of(finding)
+
+
+def _batch(
+    name: str, changes: Sequence[ChangeSetting], steps: tuple[Step, ...], findings: tuple[Finding, ...]
+) -> Batch:
+    retains = {change.name for change in changes} & {SettingName.RETENTION, SettingName.TTL}
+    return Batch(
+        batch_id=batch_id(1),
+        kind=RETENTION_KIND if retains else QUOTA_KIND,
+        title=f"{name}: " + ", ".join(f"{each.name} to {in_words(each.name, each.after)}" for each in changes),
+        findings=findings,
+        steps=steps,
+    )
+
+
+def _changes(fact: NamespaceFact, decided: TargetSettings, names: frozenset[SettingName]) -> tuple[ChangeSetting, ...]:
+    """The changes of these settings, in an order that brokers accept."""
+    return in_order(
+        ChangeSetting(namespace=fact.namespace, name=name, before=fact.own.get(name), after=value)
+        for name, value in decided.target.items()
+        if name in names and name in decided.why and fact.own.get(name) != value
+    )
+
+
+def _steps(
+    planning: PlanningFacts, fact: NamespaceFact, decided: TargetSettings, changes: Sequence[ChangeSetting]
+) -> Iterator[Step]:
+    """A step for each change, each after those before it but a time to live, with the results of all guards."""
+    earlier: tuple[str, ...] = ()
+    for number, change in enumerate(changes, start=1):
+        name = step_id(batch_id(1), number)
+        lost = loss(fact, change)
+        step = Step(
+            step_id=name,
+            change=change,
+            why=decided.why[change.name],
+            effect=effect(fact, change),
+            touched=Touched(producers=0, consumers=0, topics=fact.looks[0].topics, coordinators=0),
+            undo=change.inverse,
+            undo_note=undo_note(change),
+            after=earlier,
+            loss=lost if lost is not None and lost.bytes else msgspec.UNSET,
+        )
+        kept = decided.target.get(SettingName.RETENTION)
+        yield guarded(step, planning, place_in_run=number, holder=fact, retention=kept)
+        if change.name is not SettingName.TTL:
+            earlier = (*earlier, name)
+
+
+PLANNER = Planner(
+    kinds=(QUOTA_KIND, RETENTION_KIND),
+    answers=ANSWERED,
+    goal=_goal,
+    propose=propose,
+    obstacle=obstacle,
+    partial_note=PARTIAL,
+)

@@ -1,0 +1,1 @@
+"""The planner of transaction coordinators, which brokers never balance themselves."""

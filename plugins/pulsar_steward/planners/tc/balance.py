@@ -1,0 +1,113 @@
+"""Planner: spreads transaction coordinators evenly over the brokers, who never do (docs/knowledge.md A)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.checks.placement.tc_skew import CHECK as TC_SKEW
+from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.numbering import batch_id
+from pulsar_steward.model.plan import Batch
+from pulsar_steward.planners.base import Planner, Proposal, placements
+from pulsar_steward.planners.tc.assignment import CoordinatorAssignment
+from pulsar_steward.planners.tc.search import WORTH_A_MOVE, even_out
+from pulsar_steward.planners.tc.steps import steps_towards
+from pulsar_steward.planners.tc.survey import Survey, survey
+
+if TYPE_CHECKING:
+    from pulsar_steward.model.finding import Finding
+    from pulsar_steward.planners.planning_facts import PlanningFacts
+
+KIND = "tc_balance"
+UNIT = "transaction coordinators"
+GOAL = "Transaction coordinators"
+
+BY_METADATA_STORE = (
+    f"{GOAL}: nothing is proposed, as this cluster does not place them by bundle; from Pulsar 5 on"
+    " their leaders are in the metadata store (PIP-473), and unloading bundles would move none."
+)
+
+
+def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> Proposal:
+    """One batch that evens out the coordinators, as far as guards and bundles allow."""
+    before = survey(planning)
+    if not before.targets:
+        none_may = (
+            f"{GOAL}: nothing is proposed, as every broker is draining or kept from {TC_NAMESPACE}"
+            " by an isolation policy."
+        )
+        return Proposal(notes=(none_may, *before.notes))
+    placement = CoordinatorAssignment(before.loads, before.targets, before.movable)
+    spread = placement.spread
+    even_out(placement)
+    steps = steps_towards(placement, before.loads, planning, batch_id(1))
+    notes = (*_note_on_rest(placement, planned=bool(steps)), *before.notes)
+    if not steps:
+        return Proposal(notes=notes)
+    batch = Batch(
+        batch_id=batch_id(1),
+        kind=KIND,
+        title=_title(before, spread, placement.spread),
+        findings=findings,
+        steps=steps,
+        unit=UNIT,
+        before=placements(before.loads),
+        after=placements(placement.loads),
+    )
+    return Proposal(batches=(batch,), notes=notes)
+
+
+def missing(planning: PlanningFacts) -> tuple[str, ...]:
+    """Unread brokers, and the coordinators' own namespace: coordinators may be there. Other namespaces do not count."""
+    if not planning.tcs_by_bundle:
+        return ()
+    unread = {name for name in planning.unread if "/" not in name or name == TC_NAMESPACE}
+    unread.update(fact.broker for fact in planning.brokers if not fact.read)
+    return tuple(sorted(unread))
+
+
+def obstacle(planning: PlanningFacts, _: str) -> str | None:
+    """The note for clusters whose coordinators no bundle places."""
+    return None if planning.tcs_by_bundle else BY_METADATA_STORE
+
+
+def _title(before: Survey, spread: int, spread_after: int) -> str:
+    return (
+        f"Even out {sum(before.loads.values())} transaction coordinators over {len(before.loads)} brokers:"
+        f" the spread falls from {spread} to {spread_after}"
+    )
+
+
+def _note_on_rest(placement: CoordinatorAssignment, *, planned: bool) -> tuple[str, ...]:
+    """A note on why no more than this is proposed; none where the plan reaches an even placement."""
+    most = f"{placement.fullest} has {placement.loads[placement.fullest]}"
+    fewest = f"{placement.emptiest} has {placement.loads[placement.emptiest]}"
+    if placement.spread >= WORTH_A_MOVE:
+        after = " after these steps" if planned else ""
+        rest = (
+            f"{most} and {fewest}{after}, and no step evens that out: what is left may not move, or cannot be divided."
+        )
+    elif not planned:
+        rest = f"nothing is proposed, as no placement is more even: {most}, the most, and {fewest}, the fewest."
+    else:
+        return ()
+    return (f"{GOAL}: {rest}",)
+
+
+PLANNER = Planner(
+    kinds=(KIND,),
+    answers=frozenset({TC_SKEW.check_id}),
+    goal=lambda _: GOAL,
+    propose=propose,
+    missing=missing,
+    obstacle=obstacle,
+    explained=(GOAL,),  # from a partial snapshot nobody could have found a skew either
+    partial_note=(
+        f"{GOAL}: nothing is proposed, as the snapshot is partial and where they are cannot be known without"
+        " {all_missing}."
+    ),
+    young_note=(
+        "{goal}: nothing is proposed yet, as the skew has stood for {stood} of the {needed} snapshots in a row that"
+        " the policy asks for (plan.standing_snapshots)."
+    ),
+)

@@ -1,0 +1,103 @@
+"""The placement of coordinators in a snapshot: how many each broker has, who may take more, and which may move."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.numbering import batch_id, step_id
+from pulsar_steward.planners.base import Vetoed, enumerated
+from pulsar_steward.planners.snapshot_facts import guarded
+from pulsar_steward.planners.tc.parts import CoordinatorPart, part_of
+from pulsar_steward.planners.tc.steps import Move, move_step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pulsar_steward.planners.planning_facts import PlanningFacts, TcBundle
+
+
+class Survey(msgspec.Struct, frozen=True, kw_only=True):
+    """The start of the search.
+
+    Attributes:
+        loads: Coordinators of every broker, 0 included, in order of broker id.
+        targets: Brokers that may take more, in order of id.
+        movable: The parts that no guard holds back, in order of range.
+        notes: Reasons why others stay where they are, or are left out.
+    """
+
+    loads: dict[str, int]
+    targets: tuple[str, ...]
+    movable: tuple[CoordinatorPart, ...]
+    notes: tuple[str, ...]
+
+
+def survey(planning: PlanningFacts) -> Survey:
+    """Sorts a whole snapshot's coordinators into those that may move, those that only count, and those of no broker."""
+    loads = dict.fromkeys(sorted(fact.broker for fact in planning.brokers), 0)
+    targets = targets_of(planning)
+    parts, homeless = _placed(planning.tc_bundles, loads)
+    for part in parts:
+        loads[part.home] += len(part.coordinators)
+    held_back = Vetoed()
+    movable = tuple(part for part in parts if not _is_held(part, loads, targets, planning, held_back))
+    keeps = f"bundles of {TC_NAMESPACE} where they are, though their coordinators count"
+    return Survey(
+        loads=loads,
+        targets=targets,
+        movable=movable,
+        notes=(*_notes_on_homeless(homeless), *held_back.notes(keeps)),
+    )
+
+
+def targets_of(planning: PlanningFacts) -> tuple[str, ...]:
+    """Brokers that answered, are not draining, and that isolation leaves to the coordinators' namespace, in order."""
+    draining = planning.policy.brokers.draining
+    return tuple(
+        sorted(
+            fact.broker
+            for fact in planning.brokers
+            if fact.read
+            and fact.broker not in draining
+            and (planning.tc_allowed is None or fact.broker in planning.tc_allowed)
+        )
+    )
+
+
+def _placed(bundles: Iterable[TcBundle], loads: Mapping[str, int]) -> tuple[list[CoordinatorPart], list[TcBundle]]:
+    """The bundles of listed brokers by range, and those that none of them owns."""
+    parts: list[CoordinatorPart] = []
+    homeless: list[TcBundle] = []
+    for bundle in bundles:
+        if not bundle.coordinators:
+            continue
+        if bundle.owner is not None and bundle.owner in loads:
+            parts.append(part_of(bundle, bundle.owner))
+        else:
+            homeless.append(bundle)
+    return sorted(parts, key=lambda part: part.range), sorted(homeless, key=lambda bundle: bundle.bundle)
+
+
+def _is_held(
+    part: CoordinatorPart, loads: Mapping[str, int], targets: Sequence[str], planning: PlanningFacts, held_back: Vetoed
+) -> bool:
+    """True if guards veto a part's move to the first target, which is right by itself: a veto is about the bundle."""
+    target = next((broker for broker in targets if broker != part.home), None)
+    if target is None:
+        return False
+    move = Move(part, target, loads[part.home], loads[target])
+    step = guarded(move_step(move, step_id(batch_id(1), 1)), planning, whole=part.bundle)
+    return held_back.holds(step, str(part.range))
+
+
+def _notes_on_homeless(bundles: Sequence[TcBundle]) -> Iterator[str]:
+    if bundles:
+        coordinators = sum(len(bundle.coordinators) for bundle in bundles)
+        named = enumerated([bundle.bundle for bundle in bundles])
+        yield (
+            f"{coordinators} transaction coordinators are left out of the balance, as no listed broker owns their"
+            f" bundles of {TC_NAMESPACE}: {named}; a client's next lookup has them loaded."
+        )

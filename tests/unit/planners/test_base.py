@@ -1,0 +1,121 @@
+"""A planner is asked only about findings that may be answered, and says why it is not asked about others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.step import GuardResult
+from pulsar_steward.planners.base import Planner, Proposal, Vetoed, enumerated, reasons_against
+from tests.builders import a_policy, a_step, planning_facts_with
+
+if TYPE_CHECKING:
+    from pulsar_steward.planners.planning_facts import PlanningFacts
+
+
+def propose(_: PlanningFacts, goal: str, findings: tuple[Finding, ...]) -> Proposal:
+    """A note with all that a planner is asked about."""
+    return Proposal(notes=(f"{goal}: {' '.join(finding.evidence for finding in findings)}",))
+
+
+PLANNER = Planner(
+    kinds=("retention",),
+    answers=frozenset({"found"}),
+    goal=lambda finding: None if finding.subject == "of another" else finding.subject,
+    propose=propose,
+    partial_note="partial without {missing}",
+)
+TWO = a_policy(plan={"standing_snapshots": 2})
+
+
+def found(evidence: str, stood: int = 2, **fields: Any) -> Finding:
+    """A finding that the planner answers; `fields` are those of `Finding`."""
+    usual = {"check_id": "found", "severity": Severity.WARNING, "subject": "a/b"}
+    return Finding(evidence=evidence, snapshots_in_a_row=stood, **{**usual, **fields})
+
+
+def notes(planner: Planner, *findings: Finding, **fields: Any) -> tuple[str, ...]:
+    """What a planner says of findings, where two snapshots are asked for."""
+    return planner.proposal(planning_facts_with(3, **{"findings": findings, "policy": TWO, **fields})).notes
+
+
+def test_goals_are_answered_one_by_one() -> None:
+    """In order of name, each with its standing findings as they came."""
+    findings = [found("2", subject="c/d"), found("1"), found("young", stood=1), found("0", severity=Severity.CRITICAL)]
+    assert notes(PLANNER, *findings) == ("a/b: 1 0", "c/d: 2")
+
+
+@pytest.mark.parametrize(
+    "finding",
+    [found("x", severity=Severity.INFO), found("x", check_id="other"), found("x", subject="of another")],
+    ids=["information", "another check", "no goal"],
+)
+def test_others_are_no_business_of_it(finding: Finding) -> None:
+    """Nor is anything said of them, in a partial snapshot either."""
+    assert notes(PLANNER, finding, unread=("c/d",)) == ()
+
+
+def test_findings_have_to_stand() -> None:
+    """The note counts the snapshots, unless the planner has none."""
+    stood = msgspec.structs.replace(PLANNER, young_note="{goal} {stood} of {needed}")
+    assert notes(stood, found("x", stood=1)) == ("a/b 1 of 2",)
+    assert notes(msgspec.structs.replace(PLANNER, young_note=""), found("x", stood=1)) == ()
+
+
+def test_a_partial_snapshot_comes_first() -> None:
+    """One note for all goals, with what is missing of what the planner needs."""
+    unread = tuple(f"broker-{number}" for number in range(7))
+    needs = msgspec.structs.replace(PLANNER, missing=lambda planning: planning.unread[6:])
+    every = msgspec.structs.replace(PLANNER, partial_note="{all_missing}")
+    both = [found("x", stood=1), found("y", subject="c/d")]
+
+    assert notes(PLANNER, *both, unread=unread) == (f"partial without {', '.join(unread[:5])} and 2 more",)
+    assert notes(needs, *both, unread=unread) == ("partial without broker-6",)
+    assert notes(every, *both, unread=unread) == (", ".join(unread),)
+    assert notes(needs, found("z"), unread=unread[:6]) == ("a/b: z",)
+
+
+def test_braces_in_names_are_text() -> None:
+    """Names come from outside, and are never a template."""
+    assert notes(PLANNER, found("x"), unread=("{goal.__class__}",)) == ("partial without {goal.__class__}",)
+    assert "{needed}: " in notes(PLANNER, found("x", stood=1, subject="{needed}"))[0]
+
+
+def test_an_obstacle_is_told_whatever_has_stood() -> None:
+    """Of goals that are explained even without a finding."""
+    stopped = msgspec.structs.replace(PLANNER, obstacle=lambda _, goal: f"{goal} stopped", explained=("c/d",))
+    assert notes(stopped, found("x", stood=1)) == ("c/d stopped", "a/b stopped")
+    assert notes(msgspec.structs.replace(PLANNER, explained=("c/d",))) == ()
+
+
+VETOED = a_step(
+    guards=(
+        GuardResult(guard="cooldown", passed=False, reason="moved lately"),
+        GuardResult(guard="owner", passed=True, reason="it is"),
+    )
+)
+
+
+def test_vetoed_changes_are_named_by_guard() -> None:
+    """The first few, and the number of the others."""
+    vetoed = Vetoed()
+    assert all(vetoed.holds(VETOED, f"b{number}") for number in range(7))
+    assert not vetoed.holds(a_step(), "free")
+    named = ", ".join(f"b{number} (moved lately)" for number in range(5))
+    assert list(vetoed.notes("bundles where they are")) == [
+        f"Guard cooldown keeps bundles where they are: {named} and 2 more."
+    ]
+
+
+def test_reasons_are_given_once() -> None:
+    """Though several steps have the same."""
+    assert reasons_against(VETOED, a_step(), VETOED) == "cooldown: moved lately"
+    assert reasons_against(a_step()) == ""
+
+
+def test_names_are_counted_with_separators() -> None:
+    """As every number in a note."""
+    assert enumerated(("x",) * 1_005) == "x, x, x, x, x and 1,000 more"
