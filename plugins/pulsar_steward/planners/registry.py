@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.changes import kind_of
 from pulsar_steward.model.canonical import canonical_json
 from pulsar_steward.model.numbering import batch_id, renumbered
 from pulsar_steward.model.plan import Plan
@@ -56,9 +57,10 @@ def proposals_of(planners: Iterable[Planner], planning: PlanningFacts) -> list[P
 def claimed_by(proposals: Iterable[Proposal]) -> tuple[frozenset[str], frozenset[str]]:
     """Namespaces of which bundles are moved or split, and those of which the settings change (not a topic's own)."""
     changes = [step.change for each in proposals for batch in each.batches for step in batch.steps]
-    settings = [change for change in changes if isinstance(change, ChangeSetting)]
+    disturbed = (kind_of(change).disturbs for change in changes)
+    settings = (change for change in changes if isinstance(change, ChangeSetting))
     return (
-        frozenset(change.namespace for change in changes if not isinstance(change, ChangeSetting)),
+        frozenset(bundle.namespace for bundle in disturbed if bundle is not None),
         frozenset(change.namespace for change in settings if change.topic is None),
     )
 
