@@ -14,10 +14,11 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 RECIPE = PAGE.partition("### An endpoint\n")[2].partition("\n### ")[0]
-METHOD, HANDLER, ROUTE, TEST = (
+METHOD, HANDLER, TEST = (
     re.sub(r"^   ", "", block, flags=re.MULTILINE)
     for block in re.findall(r"   ```python\n(.*?)   ```", RECIPE, re.DOTALL)
 )
+(ROUTE,) = re.findall(r"`(Route\(.+?\))`", RECIPE)
 READER, SIMULATED = Path("plugins/pulsar_steward/admin/reader.py"), Path("lab/simulator/brokers.py")
 CONTRACT, TABLE = Path("tests/contract/test_reading.py"), Path("tests/unit/admin/test_reader.py")
 
@@ -34,7 +35,7 @@ def copy(tmp_path: Path) -> Path:
 def test_the_recipe_works(copy: Path) -> None:
     """Its method, handler, route and test, which passes; nothing else of the reader's tests has to change."""
     _insert(copy / SIMULATED, f"{HANDLER}\n\n", before="async def clusters(")
-    _insert(copy / SIMULATED, ROUTE, before='    Route("/admin/v2/brokers/{cluster}", listed)')
+    _insert(copy / SIMULATED, f"    {ROUTE},\n", before='    Route("/admin/v2/brokers/{cluster}", listed)')
     with (copy / CONTRACT).open("a", encoding="utf-8") as file:
         file.write(f"\n\n{TEST}")
 
