@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from datetime import timedelta
 
+import pulsar_steward.orchestration  # noqa: F401 - refuses an Airflow that lacks something, before it is missed
+
+# isort: split
 from airflow.sdk import dag, task
 
 from pulsar_steward.orchestration.spark import StewardSpark

@@ -9,8 +9,11 @@ import os
 from datetime import timedelta
 from typing import Any
 
+import pulsar_steward.orchestration  # noqa: F401 - refuses an Airflow that lacks something, before it is missed
+
+# isort: split
+from airflow.providers.common.compat.sdk import AirflowSkipException
 from airflow.sdk import Metadata, dag, get_current_context, task
-from airflow.sdk.exceptions import AirflowSkipException
 
 from pulsar_steward.orchestration.spark import StewardSpark
 from pulsar_steward.orchestration.wiring import LOOKING, PLAN, QUICK, cluster_param, spark_app

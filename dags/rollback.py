@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pulsar_steward.orchestration  # noqa: F401 - refuses an Airflow that lacks something, before it is missed
+
+# isort: split
 from airflow.sdk import Param, dag, task
 
 from pulsar_steward.orchestration.batch_tasks import approve_apply_verify, run_of_dag

@@ -12,6 +12,8 @@ from lab.errors import LabError, NotReachedError
 ANY = "~"
 FINISHED = frozenset({"success", "failed"})
 READ_WITHIN_S = 90.0
+WAITING = frozenset({"awaiting_input", "deferred"})
+"""States of a task that waits for a person: the second one before Airflow 3.3."""
 
 
 class AirflowCallError(LabError):
@@ -129,7 +131,7 @@ class AirflowApi:
         while (state := self._state_of(detail)) != "success":
             if state == "failed" or time.monotonic() > deadline:
                 raise NotReachedError(f"the answer was not taken: {detail['subject']} is {state}")
-            if state == "awaiting_input" and self._asks(detail):
+            if state in WAITING and self._asks(detail):
                 self._settle(detail, deadline)
                 self.answer_raw(detail, body)
             time.sleep(0.2)
@@ -142,7 +144,7 @@ class AirflowApi:
 
     def _settle(self, detail: Mapping[str, Any], deadline: float) -> None:
         """Waits until the task waits, and the scheduler has gone round twice since."""
-        while self._state_of(detail) != "awaiting_input" and time.monotonic() < deadline:
+        while self._state_of(detail) not in WAITING and time.monotonic() < deadline:
             time.sleep(0.1)
         for _ in range(2):
             seen = self._heartbeat()

@@ -3,9 +3,9 @@
 import contextlib
 import json
 import secrets
-import sys
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
@@ -19,6 +19,8 @@ from lab.waiting import wait_until
 
 READY_WITHIN_S = 180.0
 MIGRATED_WITHIN_S = 180.0
+MIGRATED = ("Database migration done", "Database migrating done")
+"""What `airflow db migrate` says in the end: the second one before Airflow 3.2."""
 GRACE_S = 10.0
 PARTS = ("api-server", "scheduler", "dag-processor")
 
@@ -67,7 +69,7 @@ class Airflow:
         """
         self._await_migration()
         self._environment = {**environment(self.spec), **settings}
-        for part in PARTS:
+        for part in (*PARTS, "triggerer") if self.spec.triggerer else PARTS:
             self._processes[part] = self._spawned(part, part, settings=self._environment)
         try:
             wait_until(self._ready, "Airflow answers", READY_WITHIN_S, every_s=0.5)
@@ -99,12 +101,14 @@ class Airflow:
         self._processes.clear()
 
     def _spawned(self, name: str, *words: str, settings: Mapping[str, str]) -> ProcessId:
-        return process.spawn(_command(*words), self.log(name), tied=True, env=settings)
+        command = [str(self.spec.python), "-m", "airflow", *words]
+        return process.spawn(command, self.log(name), tied=True, env=settings)
 
     def _await_migration(self) -> None:
         migrating = self._processes.pop("migrate")
         wait_until(lambda: process.condition(migrating) == "gone", "Airflow's database is made", MIGRATED_WITHIN_S)
-        if "Database migration done" not in self.log("migrate").read_text(encoding="utf-8", errors="replace"):
+        said = self.log("migrate").read_text(encoding="utf-8", errors="replace")
+        if not any(words in said for words in MIGRATED):
             raise PartFailedError(f"Airflow's database could not be made:\n{process.tail(self.log('migrate'))}")
 
     def _ready(self) -> bool:
@@ -123,20 +127,21 @@ def running_airflow(
     *,
     users: Mapping[str, str] | None = None,
     port: int | None = None,
+    **installed: Any,
 ) -> Iterator[Airflow]:
     """An Airflow for the length of a ``with`` block; the arguments are those of `prepared_airflow` and `Airflow.start`.
 
     Raises:
         PartFailedError: It did not come up; nothing of it runs then.
     """
-    with prepared_airflow(home, users=users, port=port) as airflow:
+    with prepared_airflow(home, users=users, port=port, **installed) as airflow:
         airflow.start(settings)
         yield airflow
 
 
 @contextlib.contextmanager
 def prepared_airflow(
-    home: Path, *, users: Mapping[str, str] | None = None, port: int | None = None
+    home: Path, *, users: Mapping[str, str] | None = None, port: int | None = None, **installed: Any
 ) -> Iterator[Airflow]:
     """An Airflow whose database is being made, to be started within the block and ended with it.
 
@@ -144,12 +149,14 @@ def prepared_airflow(
         home: A folder for everything of it.
         users: Names and roles; an admin, an operator and a viewer by default.
         port: Where its pages shall be; a free port by default.
+        **installed: Where an Airflow other than this environment's is, and what it needs: fields of `AirflowSpec`.
     """
     taken = ports.Ports(port).take(ports.LOOPBACK, "Airflow's pages")
     home = home.resolve()
     home.mkdir(parents=True, exist_ok=True)
     with _databases(home) as (database, ledger):
-        spec = AirflowSpec(home=home, port=taken, database=database, ledger=ledger, users=dict(users or USERS))
+        named = dict(users or USERS)
+        spec = AirflowSpec(home=home, port=taken, database=database, ledger=ledger, users=named, **installed)
         spec.steward_home.mkdir(parents=True, exist_ok=True)
         passwords = {name: secrets.token_urlsafe(9) for name in spec.users}
         spec.passwords_file.write_text(json.dumps(passwords), encoding="utf-8")
@@ -175,10 +182,6 @@ def _databases(home: Path) -> Iterator[tuple[str, str]]:
     with postgres.running_postgres(folder) as server:
         postgres.create_database(folder, server, "steward")
         yield server.url(), server.url("steward")
-
-
-def _command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "airflow", *words]
 
 
 def _end(parts: Collection[ProcessId]) -> None:

@@ -27,6 +27,8 @@ class AirflowSpec(msgspec.Struct, frozen=True, kw_only=True):
         ledger: SQLAlchemy URL of Steward's ledger.
         users: Names and roles of simple auth users.
         dags: The folder of DAG files.
+        python: The interpreter of the environment that it is installed in.
+        triggerer: Whether it has a triggerer: approvals wait in one before Airflow 3.3.
     """
 
     home: Path
@@ -35,6 +37,8 @@ class AirflowSpec(msgspec.Struct, frozen=True, kw_only=True):
     ledger: str
     users: Mapping[str, str] = msgspec.field(default_factory=lambda: dict(USERS))
     dags: Path = PROJECT / "dags"
+    python: Path = Path(sys.executable)
+    triggerer: bool = False
 
     @property
     def url(self) -> str:
@@ -55,7 +59,7 @@ class AirflowSpec(msgspec.Struct, frozen=True, kw_only=True):
 def environment(spec: AirflowSpec) -> dict[str, str]:
     """All variables of one Airflow; those of the calling process that belong to another Airflow are left out."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "STEWARD"))}
-    path = os.pathsep.join([str(Path(sys.executable).parent), inherited.get("PATH", os.defpath)])
+    path = os.pathsep.join([str(spec.python.parent), inherited.get("PATH", os.defpath)])
     return {
         **inherited,
         "PATH": path,

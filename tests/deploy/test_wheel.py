@@ -84,6 +84,7 @@ def test_a_checkup_needs_neither_airflow_nor_spark(metadata: Message) -> None:
     assert airflow - core == {
         "apache-airflow",
         "apache-airflow-providers-apache-spark",
+        "apache-airflow-providers-common-compat",
         "apache-airflow-providers-standard",
         "pulsar-client",
     }

@@ -10,6 +10,7 @@ from pulsar_steward.cli.dag_files import FOLDER, Done, install_files
 from pulsar_steward.cli.errors import help_without_command
 from pulsar_steward.cli.output import tell
 from pulsar_steward.cli.paths import project_files
+from pulsar_steward.installed_airflow import require_supported_airflow
 from pulsar_steward.model.units import counted
 from pulsar_steward.report.checkup.compose import steward_version
 
@@ -28,8 +29,12 @@ Overwrite = Annotated[
 
 @app.callback(invoke_without_command=True)
 def _options(context: typer.Context) -> None:
-    """Brings Steward's DAGs and Spark jobs to an Airflow: as files, or as a DAG bundle."""
+    """Brings Steward's DAGs and Spark jobs to an Airflow: as files, or as a DAG bundle.
+
+    Refused where the Airflow of this environment lacks what the DAGs need; one elsewhere says so when it reads them.
+    """
     help_without_command(context)
+    require_supported_airflow()
 
 
 @app.command()

@@ -8,8 +8,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException
 from airflow.sdk import TriggerRule, get_current_context, task, task_group
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from pulsar_steward.orchestration.approval import ApproveBatch, run_key
 from pulsar_steward.orchestration.wiring import CHANGING, LOOKING, QUICK

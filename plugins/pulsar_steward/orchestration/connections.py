@@ -7,8 +7,8 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow.sdk import Connection
-from airflow.sdk.exceptions import AirflowNotFoundException
 from pydantic import SecretStr
 from sqlalchemy.engine import URL, make_url
 

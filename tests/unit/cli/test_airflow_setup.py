@@ -12,6 +12,7 @@ from pulsar_steward.cli.airflow_setup import VARIABLE
 from pulsar_steward.cli.dag_files import FOLDER, IGNORED, NOTE, Done, install_files, shipped_files
 from pulsar_steward.cli.paths import project_files
 from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.installed_airflow import InstalledAirflow
 from pulsar_steward.orchestration.wiring import spark_app
 
 if TYPE_CHECKING:
@@ -146,3 +147,18 @@ def test_the_bundle_is_airflows_setting(steward: Steward) -> None:
     assert spark_app(f"{ours['kwargs']['path']}/observe.py", "observe.py") == str(
         project_files() / "spark_apps" / "observe.py"
     )
+
+
+@pytest.mark.parametrize("command", ["install", "bundle"])
+def test_an_airflow_without_approvals_is_refused(
+    steward: Steward, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """Nothing is written then, and the remedy is said."""
+    monkeypatch.setattr(
+        "pulsar_steward.installed_airflow.installed_airflow", lambda: InstalledAirflow("3.0.6", "1.21.0")
+    )
+    ended = steward("airflow", command, *([tmp_path] if command == "install" else []))
+    assert (ended.code, ended.out) == (2, "")
+    assert "no approvals" in ended.err
+    assert "3.1.8 to 3.3" in ended.err
+    assert list(tmp_path.iterdir()) == []

@@ -14,6 +14,7 @@ from lab.model import VERSIONS
 from lab.simulator import Answer, ClusterSpec, Fault, LoadSpec, running_simulator
 from pulsar_steward.cli.doctor.cluster import TRIED_VERSIONS
 from pulsar_steward.cli.doctor.spark import package_lines, spark_lines
+from pulsar_steward.installed_airflow import InstalledAirflow
 from pulsar_steward.installed_spark import InstalledSpark
 from pulsar_steward.ledger.store import open_ledger
 from tests.builders import NOW
@@ -322,5 +323,29 @@ def test_two_packages_that_overwrote_each_other(monkeypatch: pytest.MonkeyPatch)
     """With the remedy, whether or not Spark is wanted."""
     found = InstalledSpark("4.3.0", "4.2.0", 515, 99)
     monkeypatch.setattr("pulsar_steward.cli.doctor.spark.installed_spark", lambda: found)
-    [line] = package_lines()
+    line = {line.subject: line for line in package_lines()}["PySpark"]
     assert (line.state, line.words, line.remedy) == ("problem", found.words, found.remedy)
+
+
+@pytest.mark.parametrize(
+    ("airflow", "state", "words"),
+    [
+        (InstalledAirflow("3.3.2", "1.21.0"), "ok", "Airflow 3.3.2 with standard provider 1.21.0"),
+        (InstalledAirflow("3.0.6", "1.21.0"), "problem", "no approvals"),
+        (InstalledAirflow("3.4.0", "1.21.0"), "problem", "not tried with Airflow 3.4.0"),
+    ],
+)
+def test_the_airflow_beside_it(
+    monkeypatch: pytest.MonkeyPatch, airflow: InstalledAirflow, state: str, words: str
+) -> None:
+    """What lacks something or was not tried, with what to install."""
+    monkeypatch.setattr("pulsar_steward.cli.doctor.spark.installed_airflow", lambda: airflow)
+    line = {line.subject: line for line in package_lines()}["Airflow"]
+    assert (line.state, words in line.words) == (state, True)
+    assert ("3.1.8 to 3.3" in line.remedy) == (state == "problem")
+
+
+def test_no_airflow_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be anywhere else."""
+    monkeypatch.setattr("pulsar_steward.cli.doctor.spark.installed_airflow", lambda: None)
+    assert "Airflow" not in {line.subject for line in package_lines()}

@@ -1,4 +1,4 @@
-"""Checks of ``steward doctor`` on Java and Spark: installed, of a supported version, and complete."""
+"""Checks of ``steward doctor`` on Airflow, Java and Spark: installed, of a supported version, and complete."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pulsar_steward.cli.doctor.line import fine, problem
+from pulsar_steward.installed_airflow import installed_airflow
 from pulsar_steward.installed_spark import installed_spark
 
 if TYPE_CHECKING:
@@ -32,7 +33,11 @@ def spark_lines(environment: Mapping[str, str] = os.environ) -> Iterator[Line]:
 
 
 def package_lines() -> Iterator[Line]:
-    """Checks that PySpark, where it is installed, is one version and not a mixture of two."""
+    """Checks the packages beside Steward: that Airflow has what the DAGs need, and PySpark is no mixture of two."""
+    airflow = installed_airflow()
+    if airflow is not None:
+        trouble = airflow.lacks or airflow.untried
+        yield problem("Airflow", trouble, airflow.remedy) if trouble else fine("Airflow", airflow.words)
     found = installed_spark()
     if found is not None:
         yield problem("PySpark", found.words, found.remedy) if found.foreign else fine("PySpark", found.words)
