@@ -182,8 +182,8 @@ def _merging(layers: Sequence[Layer], section: str, model: type[BaseModel]) -> I
     """Problems of the last of these layers, merged over the others; problems of the others are left out."""
     *below, last = layers
     place: Place = (*last.place, section)
-    known = {trouble.place for trouble in troubles_of(model, _values(below, section))}
-    for trouble in troubles_of(model, _values(layers, section)):
+    known = {trouble.place for trouble in troubles_of(model, _values(below, section), section)}
+    for trouble in troubles_of(model, _values(layers, section), section):
         if trouble.place and trouble.place[0] in last.sections[section]:
             yield trouble._replace(place=(*place, *trouble.place))
         elif not trouble.place and () not in known:

@@ -15,6 +15,15 @@ if TYPE_CHECKING:
 Place = tuple[int | str, ...]
 """Keys from the top of the file down to a value."""
 
+FORMER_KEYS = {
+    ("delayed_holds_ledgers", "warning_entries_per_backlog_message"): "it is warning_entries_per_backlog_entry now",
+    ("quota_stuck", "most_bytes_per_message"): "it is most_bytes_per_entry now",
+    ("quota_stuck", "suspects"): "the 10,000 fullest topics are looked at, always",
+    ("subscription_stalled", "critical_backlog_messages"): "critical_due_messages counts messages, not entries",
+    ("subscription_stalled", "minimum_backlog_messages"): "minimum_due_messages counts messages, not entries",
+}
+"""Section and key of earlier policies, and what to say now. None is translated, as what they counted changed too."""
+
 
 class Trouble(NamedTuple):
     """One problem.
@@ -39,12 +48,12 @@ def dotted(place: Place) -> str:
     return ".".join(str(part) for part in place) or "the document"
 
 
-def troubles_of(model: type[BaseModel], document: object) -> list[Trouble]:
-    """Problems of a document that should be one of `model`."""
+def troubles_of(model: type[BaseModel], document: object, section: str = "") -> list[Trouble]:
+    """Problems of a document that should be one of `model`; `section` is its name, where it is one of a policy."""
     try:
         model.model_validate(document)
     except ValidationError as error:
-        return [_in_words(model, detail) for detail in error.errors()]
+        return [_in_words(model, detail, section) for detail in error.errors()]
     return []
 
 
@@ -60,11 +69,13 @@ def models_in(model: type[BaseModel]) -> Mapping[str, type[BaseModel]]:
     return {name: kind for name, kind in kinds.items() if isinstance(kind, type) and issubclass(kind, BaseModel)}
 
 
-def _in_words(model: type[BaseModel], detail: ErrorDetails) -> Trouble:
+def _in_words(model: type[BaseModel], detail: ErrorDetails, section: str) -> Trouble:
     place = detail["loc"]
     if detail["type"] != "extra_forbidden":
         return Trouble(place, detail["msg"], key=detail["type"] in {"order", "invalid_key"})
     *above, key = place
+    if now := FORMER_KEYS.get((str(above[-1]) if above else section, str(key))):
+        return Trouble(place, f"no such key any more: {now}", key=True)
     return unknown(tuple(above), key, _keys_of(model, above))
 
 

@@ -62,6 +62,11 @@ def test_a_key_takes_the_place_of_its_default_only(file: Path) -> None:
             r"tc_skew.cooldown_minute: no such key; did you mean cooldown_minutes\?",
         ),
         ({"apply": {"lease_second": 9}}, r"apply.lease_second: no such key; did you mean lease_seconds\?"),
+        ({"quota_stuck": {"most_bytes_per_message": 9}}, "no such key any more: it is most_bytes_per_entry now"),
+        (
+            {"clusters": {"east": {"subscription_stalled": {"minimum_backlog_messages": 9}}}},
+            "east.subscription_stalled.minimum_backlog_messages: no such key any more: minimum_due_messages counts",
+        ),
         ({"admin": {"verify_everything": True}}, "admin.verify_everything: no such key$"),
         ({"admin": {"redirects": "many"}}, "admin.redirects: Input should be a valid integer"),
         ({"admin": {"redirects": 2.5}}, "admin.redirects: Input should be a valid integer"),
