@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from benchmarks.submit import SUBMIT
 from lab.airflow.server import running_airflow
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from lab.cluster import Lab
 
 pytest_plugins = ("tests.tiers", "tests.groups")
+
+# Seconds are a machine's, and of what else it does: no test with generated cases fails for them.
+settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any-machine")
 
 ARTEFACTS = Path(__file__).resolve().parents[1] / "artefacts"
 
