@@ -3,8 +3,8 @@
 One that was taken already is only looked at: ``--snapshot URI`` names any other one.
 
 The admin API's addresses and the token come from the environment, as arguments and Spark's configuration can be read
-by others: ``STEWARD_ADMIN_URLS`` (separated by commas), ``STEWARD_ADMIN_TOKEN``, ``STEWARD_ADMIN_CA_FILE`` and
-``STEWARD_ADMIN_ALLOW_UNENCRYPTED_TOKEN``. The last line of the output is the snapshot's URI.
+by others: ``STEWARD_ADMIN_URLS`` (separated by commas), ``STEWARD_ADMIN_TOKEN`` and those that
+docs/reaching-a-cluster.md lists. The last line of the output is the snapshot's URI.
 """
 
 from __future__ import annotations

@@ -11,15 +11,25 @@
     │   └── LedgerTampered       ... is not what was written: somebody changed, removed or inserted a row
     ├── InvalidName              a name from outside that cannot be a part of a path of the admin API
     ├── NobodyAnswered           no broker that the cluster lists could be read
+    │   └── OnlyFrontDoor        ... as only a balancer or proxy in front of them is reached
     ├── LeaseLost                another writer holds the cluster, or this one's lease ran out
     ├── Refused                  the gate stays shut: what was asked for was not approved, or is no longer
     │   └── Halted               ... or a person stopped all changes of the cluster
     └── AdminError               a call to the Pulsar admin API that did not answer as hoped
         ├── Unreachable          no connection: refused, reset, or the name does not resolve
-        │   └── TlsFailed        ... or none that both sides trust
+        │   ├── NeverSent        ... so that nothing was sent: a change may be sent to another broker
+        │   │   ├── ProxyFailed  ... the forward proxy cannot be reached, or refuses
+        │   │   └── BehindFrontDoor  ... only a balancer or proxy is reached, and no single broker
+        │   ├── TlsFailed        ... or none that both sides trust
+        │   │   ├── NoTls        ... what answers speaks none
+        │   │   ├── ClientCertificateWanted  ... the server takes no client without one that it trusts
+        │   │   └── HandshakeCut ... the server closed the connection in the TLS handshake
+        │   └── OnlyTls          ... what answers speaks nothing but TLS
         ├── TimedOut             no answer in time: the call may still take effect
         ├── BrokenAnswer         an answer that cannot be read: cut short, not JSON, wrong shape
         ├── RedirectRefused      a redirect to a host outside the cluster, or in circles
+        ├── NoAccessToken        an OAuth2 issuer gave no access token
+        │   └── IssuerUnavailable  ... for now: nobody answers, it fails, or asks for fewer calls
         └── StatusError          an HTTP status other than 2xx, with the broker's own reason
             ├── NotAllowed       401, 403
             ├── NotFound         404
@@ -89,6 +99,10 @@ class NobodyAnswered(StewardError):
     """No broker that the cluster lists could be read."""
 
 
+class OnlyFrontDoor(NobodyAnswered):
+    """No broker could be read, as only a balancer or a proxy in front of all brokers is reached."""
+
+
 class LeaseLost(StewardError):
     """Another writer holds the cluster's lease, or this writer's lease expired."""
 
@@ -126,8 +140,36 @@ class Unreachable(AdminError):
     """No connection: refused, reset before a response, or the name does not resolve."""
 
 
+class NeverSent(Unreachable):
+    """No connection was made, so nothing was sent: even a change may be sent to another broker."""
+
+
+class ProxyFailed(NeverSent):
+    """No connection through the forward proxy: it cannot be reached, or refuses."""
+
+
+class BehindFrontDoor(NeverSent):
+    """No single broker can be asked, as only a balancer or a proxy in front of all brokers is reached."""
+
+
 class TlsFailed(Unreachable):
     """No connection that both sides trust; the call may have been sent by then."""
+
+
+class NoTls(TlsFailed):
+    """No TLS: what answers there speaks none, as a port for http does."""
+
+
+class ClientCertificateWanted(TlsFailed):
+    """The server takes no client without a certificate that it trusts (mutual TLS)."""
+
+
+class HandshakeCut(TlsFailed):
+    """The server closed the connection in the TLS handshake, and did not say why."""
+
+
+class OnlyTls(Unreachable):
+    """What answers there speaks nothing but TLS, and was asked by http."""
 
 
 class TimedOut(AdminError):
@@ -140,6 +182,14 @@ class BrokenAnswer(AdminError):
 
 class RedirectRefused(AdminError):
     """A redirect that was not followed: out of the cluster, to a weaker scheme, or in circles."""
+
+
+class NoAccessToken(AdminError):
+    """An OAuth2 issuer gave no access token; method, path and `broker` are those of the call to the issuer."""
+
+
+class IssuerUnavailable(NoAccessToken):
+    """An OAuth2 issuer gave no access token for now: nobody answers, it fails, or asks for fewer calls."""
 
 
 class StatusError(AdminError):

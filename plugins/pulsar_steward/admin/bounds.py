@@ -21,7 +21,7 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import ConnectTimeoutError, HeaderParsingError, NameResolutionError, NewConnectionError
 from urllib3.util.response import assert_header_parsing
 
-from pulsar_steward.admin.faults import Unusable
+from pulsar_steward.admin.faults import ProxyRefused, Unusable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,11 @@ if TYPE_CHECKING:
 
 
 class Bounds:
-    """Remaining time and bytes of one call; `renew` starts the next one."""
+    """Remaining time and bytes of one call; `renew` starts the next one.
+
+    Attributes:
+        left: True once the request, or a part of it, may have been sent.
+    """
 
     def __init__(self) -> None:
         self.renew(0.0, 0)
@@ -45,7 +49,8 @@ class Bounds:
         """
         self._until = until
         self._may_leave = may_leave
-        self._most = self._left = most_bytes
+        self._most = self._bytes_left = most_bytes
+        self.left = False
 
     def seconds(self, most: float | None) -> float:
         """Seconds that the next wait may take.
@@ -66,6 +71,7 @@ class Bounds:
         ask, self._may_leave = self._may_leave, None
         if ask is not None:
             ask()
+        self.left = True
 
     def took(self, count: int) -> None:
         """Counts received bytes.
@@ -73,8 +79,8 @@ class Bounds:
         Raises:
             Unusable: There are more than the call may receive.
         """
-        self._left -= count
-        if self._left < 0:
+        self._bytes_left -= count
+        if self._bytes_left < 0:
             raise Unusable(f"it is larger than {self._most >> 20} MB (admin.most_answer_megabytes)")
 
 
@@ -159,14 +165,32 @@ class _Bound(HTTPConnection):
     def __init__(self, *args: Any, bounds: Bounds, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._bounds = bounds
+        self._making_tunnel = False
         self.response_class = partial(_Response, bounds=bounds)  # type: ignore[assignment]  # anything callable will do
 
     def send(self, data: Any) -> None:
         """Connects first, then calls `may_leave` at the last moment, and sends."""
         if self.sock is None:
             self.connect()
-        self._bounds.leave()
+        if not self._making_tunnel:
+            self._bounds.leave()
         super().send(data)
+
+    def _tunnel(self) -> None:
+        """Asks the forward proxy for a connection (``CONNECT``), which is not the request yet.
+
+        Raises:
+            ProxyRefused: It refuses.
+        """
+        self._making_tunnel = True
+        try:
+            super()._tunnel()
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise ProxyRefused(str(error)) from error
+        finally:
+            self._making_tunnel = False
 
     def _new_conn(self) -> socket.socket:
         """Connects as the library does, but within the call's time however many addresses the name has."""

@@ -1,14 +1,17 @@
-"""One HTTP exchange: token, time and size limits, bodies whole or in pieces. A redirect is a response like any other.
+"""One HTTP exchange: credentials, time and size limits, bodies whole or in pieces. Redirects are ordinary responses.
 
-The token is masked here in everything that comes back, before anybody sees it: bodies, headers and error messages.
+All secrets are masked here in everything that comes back, before anybody sees it: bodies, headers and error messages.
 """
 
 from __future__ import annotations
 
+import logging
+import ssl
 import time
 import traceback
 from contextlib import contextmanager
 from http.cookiejar import DefaultCookiePolicy
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -18,18 +21,24 @@ from urllib3 import exceptions as urllib3_errors
 
 from pulsar_steward.admin.body import Body, gathered
 from pulsar_steward.admin.bounds import BoundAdapter, Bounds
-from pulsar_steward.admin.faults import Unusable, in_our_words
+from pulsar_steward.admin.closing import Closing
+from pulsar_steward.admin.faults import ProxyRefused, Unusable, in_our_words
 from pulsar_steward.admin.mask import mask_of
+from pulsar_steward.errors import AdminError, ConfigurationError, NeverSent, StewardError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
 
+    from pulsar_steward.admin.credentials import Credential
+    from pulsar_steward.admin.mask import Mask
     from pulsar_steward.admin.settings import AdminSettings
-    from pulsar_steward.errors import AdminError
+
+log = logging.getLogger(__name__)
 
 _PIECE_BYTES = 1 << 18
 _UNPACKED = frozenset({"gzip", "x-gzip"})
-_FAILURES = (requests.RequestException, urllib3_errors.HTTPError, Unusable, TimeoutError)
+_FAILURES = (requests.RequestException, urllib3_errors.HTTPError, Unusable, ProxyRefused, TimeoutError)
+_UNAUTHORIZED = 401
 
 
 class Response(msgspec.Struct, frozen=True):
@@ -56,20 +65,43 @@ class MaskedFailure(Exception):
     """Stands in for an HTTP library's own error where that contained the token."""
 
 
-class Exchange:
-    """Sends requests to any server with one cluster's settings. Not for use by several threads at once."""
+class Exchange(Closing):
+    """Sends requests to any server with one cluster's settings. Not for use by several threads at once.
 
-    def __init__(self, settings: AdminSettings) -> None:
+    Args:
+        settings: Limits, certificates and forward proxy.
+        credential: Headers to send, and secrets to mask.
+
+    Raises:
+        ConfigurationError: If a file of certificates cannot be used.
+    """
+
+    def __init__(self, settings: AdminSettings, credential: Credential) -> None:
         self._settings = settings
-        self._mask = mask_of(settings.token.get_secret_value() if settings.token else None)
+        self._credential = credential
         self._bounds = Bounds()
         self._session = _Session()
-        self._session.trust_env = False  # no .netrc, no proxies: no other credentials, no detours
+        self._session.trust_env = False  # no .netrc, no proxies of the environment: no other credentials, no detours
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # nor cookies that a response sets
         for scheme in ("http://", "https://"):
             self._session.mount(scheme, BoundAdapter(self._bounds))
-        if settings.ca_file:
-            self._session.verify = settings.ca_file
+        if authorities := settings.ca_file:
+            if not Path(authorities).is_dir():
+                _check_file("ca_file", lambda context: context.load_verify_locations(authorities), authorities)
+            self._session.verify = authorities
+        if (certificate := settings.client_cert_file) is not None:
+            key = settings.client_key_file
+            _check_file(
+                "client_cert_file", lambda context: context.load_cert_chain(certificate, key, _no_password), certificate
+            )
+            self._session.cert = (certificate, key) if key is not None else certificate
+        if settings.proxy is not None:
+            self._session.proxies = {"http": settings.proxy, "https": settings.proxy}
+
+    @property
+    def _mask(self) -> Mask:
+        """Mask of all that may have been sent by now."""
+        return mask_of(*self._credential.secrets)
 
     def close(self) -> None:
         """Closes the connections."""
@@ -87,8 +119,9 @@ class Exchange:
         body: Any = None,
         until: float | None = None,
         may_leave: Callable[[], None] | None = None,
+        form: Mapping[str, str] | None = None,
     ) -> Response:
-        """Sends a request and reads the whole response.
+        """Sends a request and reads the whole response. A GET request is sent again after a 401, with a newer token.
 
         Args:
             method: HTTP method.
@@ -98,17 +131,60 @@ class Exchange:
             until: Deadline; None: the policy's total timeout from now on.
             may_leave: Called right before the request is sent, once connected; an error that it raises stops the
                 request.
+            form: Sent as a form instead of `body`.
 
         Raises:
             AdminError: If there is no response, or none that can be read.
             ConfigurationError: If the token would have to travel unencrypted.
         """
+        until = until or self.deadline()
+        headers = self._who(url, method)
+        response = self._answered(method, url, query, body, until, may_leave, form, headers)
+        if response.status == _UNAUTHORIZED and self._renewed(headers) and method == "GET":
+            return self._answered(method, url, query, body, until, may_leave, form, self._who(url, method))
+        return response
+
+    def _renewed(self, refused: Mapping[str, str]) -> bool:
+        """True if there are other headers than the refused ones; where renewing fails, the 401 is what counts."""
         try:
-            with self._sent(method, url, query, body, until or self.deadline(), may_leave) as response:
+            return self._credential.renewed(refused)
+        except StewardError as error:
+            log.warning("the token was refused, and there is no other one: %s", error)
+            return False
+
+    def _answered(
+        self,
+        method: str,
+        url: str,
+        query: Mapping[str, str] | None,
+        body: Any,
+        until: float,
+        may_leave: Callable[[], None] | None,
+        form: Mapping[str, str] | None,
+        headers: Mapping[str, str],
+    ) -> Response:
+        try:
+            with self._sent(method, url, headers, query, body, until, may_leave, form) as response:
                 return self._response(response, gathered(self._pieces(response)))
         except _FAILURES as error:
             failure = self._named(error, method, url)
         raise failure
+
+    def _who(self, url: str, method: str) -> dict[str, str]:
+        """Headers that authenticate a request, if they may be sent to this address.
+
+        Raises:
+            NeverSent: If there are none for a change, which thus was not sent.
+            StewardError: If there are none for another request, or a secret would have to travel unencrypted.
+        """
+        self._settings.token_for(url)
+        try:
+            return self._credential.headers(url)
+        except StewardError as error:
+            if method == "GET":
+                raise
+            parts = urlsplit(url)
+            raise NeverSent(method, parts.path, parts.netloc, str(error)) from error
 
     def pieces(self, url: str) -> Generator[Response | bytes]:
         """Sends a GET request; yields the response's head (with an empty body), then its body in pieces.
@@ -118,7 +194,7 @@ class Exchange:
             ConfigurationError: If the token would have to travel unencrypted.
         """
         try:
-            with self._sent("GET", url, None, None, self.deadline()) as response:
+            with self._sent("GET", url, self._who(url, "GET"), None, None, self.deadline()) as response:
                 yield self._response(response, b"")
                 yield from self._pieces(response)
                 return
@@ -131,21 +207,22 @@ class Exchange:
         self,
         method: str,
         url: str,
+        who: Mapping[str, str],
         query: Mapping[str, str] | None,
         body: Any,
         until: float,
         may_leave: Callable[[], None] | None = None,
+        form: Mapping[str, str] | None = None,
     ) -> Iterator[requests.Response]:
         limits = self._settings.limits
-        headers = {"Accept": "application/json, text/plain;q=0.5", "Accept-Encoding": "gzip"}
-        if (token := self._settings.token_for(url)) is not None:
-            headers["Authorization"] = f"Bearer {token.get_secret_value()}"
+        headers = {"Accept": "application/json, text/plain;q=0.5", "Accept-Encoding": "gzip", **who}
         self._bounds.renew(until, limits.most_answer_megabytes << 20, may_leave)
         with self._session.request(
             method,
             url,
             params=query,
             json=body,
+            data=form,
             headers=headers,
             timeout=(limits.connect_timeout_seconds, limits.read_timeout_seconds),
             allow_redirects=False,
@@ -188,7 +265,7 @@ class Exchange:
     def _named(self, error: Exception, method: str, url: str) -> AdminError:
         """Converts a failure to an `AdminError`, with the library's error as its cause unless it held the token."""
         parts = urlsplit(url)
-        ours = in_our_words(error, method, parts.path, parts.netloc)
+        ours = in_our_words(error, method, parts.path, parts.netloc, left=self._bounds.left)
         said = "".join(traceback.format_exception(error))
         try:
             masked = self._mask.text(said)
@@ -203,3 +280,25 @@ class _Session(requests.Session):
 
     def get_redirect_target(self, resp: requests.Response) -> None:
         """Returns None, so that `requests` does nothing about a redirect."""
+
+
+def _check_file(key: str, load: Callable[[ssl.SSLContext], object], file: str) -> None:
+    """Loads certificates before any connection is made, so that an error names their file.
+
+    Raises:
+        ConfigurationError: If they cannot be used.
+    """
+    try:
+        load(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    except (OSError, ValueError) as error:
+        failure = getattr(error, "reason", None) or getattr(error, "strerror", None) or type(error).__name__
+    else:
+        return
+    raise ConfigurationError(
+        f"`{key}` {file} cannot be used: {failure}: it has to be a file of PEM, a key without password"
+    )
+
+
+def _no_password() -> str:
+    """Password of a key that has one; without this OpenSSL would ask on the terminal."""
+    return ""

@@ -2,19 +2,70 @@
 
 from __future__ import annotations
 
+import ssl
+from typing import TYPE_CHECKING
+
 import requests
 from urllib3 import exceptions as urllib3_errors
 
-from pulsar_steward.errors import AdminError, BrokenAnswer, TimedOut, TlsFailed, Unreachable
+from pulsar_steward.errors import (
+    AdminError,
+    BrokenAnswer,
+    ClientCertificateWanted,
+    HandshakeCut,
+    NeverSent,
+    NoTls,
+    OnlyTls,
+    ProxyFailed,
+    TimedOut,
+    TlsFailed,
+    Unreachable,
+)
 
-
-class NeverSent(Unreachable):
-    """No connection was made, so nothing was sent: even a change may be sent to another broker."""
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class Unusable(Exception):
     """A response that is not read any further; its only argument is the reason. Never leaves the transport."""
 
+
+class ProxyRefused(Exception):
+    """The forward proxy refuses a connection; its only argument is the proxy's reason. Never leaves the transport."""
+
+
+TLS_WORDS: dict[type[Unreachable], str] = {
+    TlsFailed: "TLS failed: check the certificate and `ca_file`",
+    NoTls: "TLS failed: what answers there speaks none: is that the port for http?",
+    ClientCertificateWanted: (
+        "TLS failed: the server takes no client without a certificate that it trusts: check `client_cert_file` and"
+        " `client_key_file`"
+    ),
+    HandshakeCut: (
+        "TLS failed: the server broke it off: it may want a client certificate (`client_cert_file`), or speak no TLS"
+    ),
+    OnlyTls: "what answers there speaks TLS only: use https",
+}
+"""Message for each way in which TLS fails."""
+
+NO_PROXY = "no connection: the forward proxy cannot be reached: check `proxy`"
+PROXY_REFUSES = "no connection: the forward proxy (`proxy`) refuses it"
+
+_TLS_REASONS: tuple[tuple[str, type[TlsFailed]], ...] = (
+    ("WRONG_VERSION_NUMBER", NoTls),
+    ("HTTP_REQUEST", NoTls),
+    ("RECORD_LAYER_FAILURE", NoTls),
+    ("UNKNOWN_PROTOCOL", NoTls),
+    ("ALERT_CERTIFICATE_REQUIRED", ClientCertificateWanted),
+    ("ALERT_BAD_CERTIFICATE", ClientCertificateWanted),
+    ("ALERT_UNKNOWN_CA", ClientCertificateWanted),
+    ("ALERT_CERTIFICATE", ClientCertificateWanted),
+    ("ALERT_HANDSHAKE_FAILURE", ClientCertificateWanted),
+)
+"""Error class for each part of OpenSSL's reasons. An alert is sent by the server: it refuses this client."""
+
+_TLS_ALERT = "\\x15\\x03"
+"""Start of a TLS server's response to plain HTTP, in Python's notation for bytes."""
 
 _WORDS: tuple[tuple[type[Exception], type[AdminError], str], ...] = (
     (requests.ConnectTimeout, NeverSent, "no connection within the time limit"),
@@ -22,7 +73,7 @@ _WORDS: tuple[tuple[type[Exception], type[AdminError], str], ...] = (
     (urllib3_errors.TimeoutError, TimedOut, "the answer stopped within the time limit"),
     (TimeoutError, TimedOut, "the answer did not end within the total time limit"),
     # No `NeverSent`: TLS can also fail once the call has been sent, and the error does not tell.
-    (requests.exceptions.SSLError, TlsFailed, "TLS failed: check the certificate and `ca_file`"),
+    (requests.exceptions.SSLError, TlsFailed, TLS_WORDS[TlsFailed]),
     (urllib3_errors.ProtocolError, BrokenAnswer, "the answer was cut short"),
     (urllib3_errors.DecodeError, BrokenAnswer, "the answer's compression cannot be read"),
     (requests.ConnectionError, Unreachable, "the connection broke before an answer came"),
@@ -34,17 +85,64 @@ _WORDS: tuple[tuple[type[Exception], type[AdminError], str], ...] = (
 """
 
 
-def in_our_words(error: Exception, method: str, path: str, broker: str) -> AdminError:
-    """Translates an error of `requests`, `urllib3` or a socket; the caller chains the original as the cause."""
-    if isinstance(error, requests.ConnectionError) and _never_connected(error):
-        return NeverSent(method, path, broker, "no connection: refused, or the name does not resolve")
+def in_our_words(error: Exception, method: str, path: str, broker: str, *, left: bool = False) -> AdminError:
+    """Translates an error of `requests`, `urllib3` or a socket; the caller chains the original as the cause.
+
+    Args:
+        error: The error.
+        method: Method of the call.
+        path: Path of the call.
+        broker: ``host:port`` that was asked.
+        left: True if the request, or a part of it, was sent. Then the error is never `NeverSent`, whatever the
+            libraries make of it: they call a connection that breaks later on, too, one that did not reach the proxy.
+    """
+    if not left and (never := _never_sent(error)) is not None:
+        kind, words = never
+        return kind(method, path, broker, words)
+    if (failed := _tls_failure(error)) is not None:
+        return failed(method, path, broker, TLS_WORDS[failed])
     if isinstance(error, Unusable):
         return BrokenAnswer(method, path, broker, f"the answer is not read any further: {error}")
     ours, words = next((ours, words) for theirs, ours, words in _WORDS if isinstance(error, theirs))
-    return ours(method, path, broker, words)
+    return (Unreachable if left and issubclass(ours, NeverSent) else ours)(method, path, broker, words)
 
 
-def _never_connected(error: requests.ConnectionError) -> bool:
+def _never_sent(error: Exception) -> tuple[type[NeverSent], str] | None:
+    """Error class and message where no connection was made; None if one was, or if that is not known."""
+    if isinstance(error, ProxyRefused):
+        return ProxyFailed, f"{PROXY_REFUSES}: {error}"
+    if not isinstance(error, requests.ConnectionError):
+        return None
     cause = error.args[0] if error.args else None
-    reason = getattr(cause, "reason", cause)
-    return type(reason).__name__ in {"NewConnectionError", "NameResolutionError", "ConnectTimeoutError"}
+    reason = type(getattr(cause, "reason", cause)).__name__
+    if reason == "ProxyError":
+        return ProxyFailed, NO_PROXY
+    if reason in {"NewConnectionError", "NameResolutionError", "ConnectTimeoutError"}:
+        return NeverSent, "no connection: refused, or the name does not resolve"
+    return None
+
+
+def _tls_failure(error: Exception) -> type[Unreachable] | None:
+    """Error class for the TLS library's own reason; None if it is not known here."""
+    for cause in _causes(error):
+        reason = str(getattr(cause, "reason", "")) if isinstance(cause, ssl.SSLError) else ""
+        for part, failed in _TLS_REASONS:
+            if part in reason:
+                return failed
+        if isinstance(cause, ssl.SSLEOFError):
+            return HandshakeCut
+    answered = type(error) is requests.ConnectionError and _TLS_ALERT in str(error)
+    return OnlyTls if answered else None
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An error and its causes, also those that `urllib3` keeps in the arguments of its errors."""
+    waiting, seen = [error], set[int]()
+    while waiting:
+        each = waiting.pop(0)
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each
+        inner = (each.__cause__, each.__context__, getattr(each, "reason", None), *each.args)
+        waiting += [one for one in inner if isinstance(one, BaseException)]

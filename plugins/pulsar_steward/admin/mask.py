@@ -1,4 +1,4 @@
-"""Masks a token in everything that comes back: whole, cut short, or in another encoding.
+"""Masks secrets in everything that comes back: whole, cut short, or in another encoding.
 
 A broker, a proxy or an error page may repeat the ``Authorization`` header. A token that looks random (a JSON Web
 Token, hexadecimal, base64) is recognised by any 16 characters of it, also within percent-encoding, JSON's escapes and
@@ -63,15 +63,13 @@ _CHANGES_OF_KIND = 0.45
 
 
 class Mask:
-    """Masks one token, or nothing if there is none."""
+    """Masks tokens, passwords and other secrets, or nothing if there are none."""
 
-    def __init__(self, token: str | None) -> None:
-        self._anywhere: _Search | None = None
-        self._in_failures: _Search | None = None
-        if token is not None and looks_random(token):
-            self._anywhere = self._in_failures = _Runs(token)
-        elif token is not None and len(token) >= SHORTEST:
-            self._in_failures = _Whole(token)
+    def __init__(self, *tokens: str | None) -> None:
+        random = [_Runs(token) for token in tokens if token is not None and looks_random(token)]
+        others = [token for token in tokens if token is not None and not looks_random(token)]
+        self._anywhere: list[_Search] = [*random]
+        self._in_failures = [*random, *(_Whole(token) for token in others if len(token) >= SHORTEST)]
 
     def text(self, text: str) -> str:
         """Masks a header, a phrase or an error message; text without the token stays as it is.
@@ -89,7 +87,7 @@ class Mask:
         Raises:
             Unusable: If it is full of the token.
         """
-        return self._in_failures.masked(pieces) if self._in_failures else iter(pieces)
+        return _masked(self._in_failures, pieces)
 
     def document(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """Masks any other body; its pieces may change in size.
@@ -97,13 +95,20 @@ class Mask:
         Raises:
             Unusable: If it is full of the token.
         """
-        return self._anywhere.masked(pieces) if self._anywhere else iter(pieces)
+        return _masked(self._anywhere, pieces)
 
 
-@lru_cache(maxsize=4)
-def mask_of(token: str | None) -> Mask:
-    """Mask of a token; cached, as it is built of a thousand search words."""
-    return Mask(token)
+@lru_cache(maxsize=16)
+def mask_of(*tokens: str | None) -> Mask:
+    """Mask of some secrets; cached, as each is searched for by a thousand words."""
+    return Mask(*tokens)
+
+
+def _masked(searches: Iterable[_Search], pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The pieces, masked by one search after the other."""
+    for search in searches:
+        pieces = search.masked(pieces)
+    return iter(pieces)
 
 
 def looks_random(token: str) -> bool:

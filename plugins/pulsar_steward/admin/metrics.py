@@ -6,7 +6,6 @@ name is read first; only wanted lines are parsed, by Prometheus's own library (d
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -33,8 +32,8 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
 
 
 def endpoint(settings: AdminSettings, base: str) -> Transport:
-    """Transport to a server that is no broker (``http://host:port``): the cluster's limits, but never its token."""
-    return Transport(dataclasses.replace(settings, urls=(base,), token=None), frozenset({"GET"}))
+    """Transport to a server that is no broker (``http://host:port``): the cluster's limits, but none of its secrets."""
+    return Transport(settings.without_secrets((base,)), frozenset({"GET"}))
 
 
 class Exposition:

@@ -78,7 +78,7 @@ class OwnerReader(Closing):
     """
 
     def __init__(self, settings: AdminSettings, broker: str) -> None:
-        self._transport = Transport(settings, frozenset({"GET"})).at(broker)
+        self._transport = Transport.of(settings, frozenset({"GET"}), broker)
 
     def close(self) -> None:
         """Closes the connections."""

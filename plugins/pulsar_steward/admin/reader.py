@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from email.utils import parsedate_to_datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
@@ -55,8 +55,8 @@ class Reader(Closing):
 
     def __init__(self, settings: AdminSettings, *, broker: str | None = None) -> None:
         self._settings = settings
-        transport = Transport(settings, frozenset({"GET"}))
-        self._transport = transport.at(broker) if broker else transport
+        methods: frozenset[Literal["GET"]] = frozenset({"GET"})
+        self._transport = Transport.of(settings, methods, broker) if broker else Transport(settings, methods)
 
     def close(self) -> None:
         """Closes the connections."""
@@ -65,6 +65,16 @@ class Reader(Closing):
     def at(self, broker: str) -> Reader:
         """Reader of one broker only (``host:webport``), for what each broker reports about itself."""
         return Reader(self._settings, broker=broker)
+
+    def url_of(self, broker: str) -> str:
+        """URL of a broker by its id (``host:webport``), if the cluster's secret may be sent there.
+
+        Raises:
+            ConfigurationError: If a token or password would travel unencrypted to it.
+        """
+        url = self._transport.base_of(broker)
+        self._settings.token_for(url)
+        return url
 
     def brokers(self) -> tuple[str, ...]:
         """Ids (``host:webport``) of the brokers that the cluster lists, sorted.

@@ -2,13 +2,12 @@
 
 Redirects are followed here and not by `requests`, which drops the token on the way to another host or port: every
 broker is another host or port. The token is sent to brokers of this cluster only, and a redirected call has to be
-the same call (`pulsar_steward.admin.redirects`).
+the same call (`pulsar_steward.admin.redirects`). Where a listed broker is reached: docs/decisions/0015.
 """
 
 from __future__ import annotations
 
 import logging
-import re
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import urlencode, urljoin, urlsplit
@@ -19,13 +18,15 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_aft
 from pulsar_steward.admin.body import Body
 from pulsar_steward.admin.closing import Closing
 from pulsar_steward.admin.exchange import Exchange, Response
-from pulsar_steward.admin.faults import NeverSent
-from pulsar_steward.admin.figures import Broker
+from pulsar_steward.admin.members import Members, place_of
+from pulsar_steward.admin.oauth2 import credential_of
 from pulsar_steward.admin.redirects import difference, shown
 from pulsar_steward.errors import (
     AdminError,
     BrokenAnswer,
     ConfigurationError,
+    IssuerUnavailable,
+    NeverSent,
     RedirectRefused,
     ServerError,
     StewardError,
@@ -36,9 +37,10 @@ from pulsar_steward.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping
+    from collections.abc import Callable, Generator, Mapping
     from urllib.parse import SplitResult
 
+    from pulsar_steward.admin.members import Place
     from pulsar_steward.admin.settings import AdminSettings
 
 log = logging.getLogger(__name__)
@@ -48,13 +50,10 @@ Method = Literal["GET", "PUT", "POST", "DELETE"]
 
 _SEE_OTHER = 303
 _REDIRECTS = frozenset({301, 302, _SEE_OTHER, 307, 308})
-_PASSING = (Unreachable, TimedOut, BrokenAnswer, ServerError, TooManyRequests)
-_MEMBERS_PATH = "/admin/v2/brokers"
-_CONFIGURATION_PATH = "/admin/v2/brokers/configuration/runtime"
-_DEFAULT_PORTS = {"http": 80, "https": 443}
+_PASSING = (Unreachable, TimedOut, BrokenAnswer, ServerError, TooManyRequests, IssuerUnavailable)
 
-Place = tuple[str | None, int | None]
-"""Host in lower case, and port."""
+_IN_DOUBT = (Unreachable, TimedOut, BrokenAnswer, RedirectRefused, ServerError)
+"""Errors after which a change may have happened."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -91,17 +90,43 @@ class Transport(Closing):
         self._settings = settings
         self._methods = methods
         self._bases = [base] if base else list(settings.bases)
-        self._members: frozenset[Place] = frozenset()
-        self._tls_ports: frozenset[int | None] = frozenset()
-        self._exchange = Exchange(settings)
+        self._members = Members(settings, self._bases, self._from_a_base, self._from_any_apart)
+        self._exchange = Exchange(settings, credential_of(settings))
 
     def close(self) -> None:
         """Closes the connections."""
         self._exchange.close()
 
+    @classmethod
+    def of(cls, settings: AdminSettings, methods: frozenset[Method], broker: str) -> Transport:
+        """Transport for one broker only (``host:webport``).
+
+        Raises:
+            BehindFrontDoor: No single broker can be reached.
+        """
+        with cls(settings, methods) as anybody:
+            return anybody.at(broker)
+
     def at(self, broker: str) -> Transport:
-        """Returns the same transport for one broker only (``host:webport``)."""
-        return Transport(self._settings, self._methods, base=self._settings.base_of(broker))
+        """Returns the same transport for one broker only (``host:webport``).
+
+        Raises:
+            BehindFrontDoor: No single broker can be reached.
+        """
+        return Transport(self._settings, self._methods, base=self.base_of(broker))
+
+    def base_of(self, broker: str) -> str:
+        """URL of a broker by its id (``host:webport``).
+
+        Raises:
+            BehindFrontDoor: No single broker can be reached.
+        """
+        return self._members.base_of(broker)
+
+    def _from_any_apart(self, path: str) -> Answer:
+        """Response of any broker, by connections of its own: several threads may ask at once."""
+        with Transport(self._settings, frozenset({"GET"})) as anybody:
+            return anybody._from_a_base(path)
 
     def get(self, path: str, query: Mapping[str, str] | None = None) -> Answer:
         """Sends a GET request; a failure that may pass is retried at the next base URL, after growing pauses.
@@ -213,7 +238,14 @@ class Transport(Closing):
             if response.status not in _REDIRECTS:
                 return self._checked(method, url, response)
             seen.add(url)
-            url = self._target(method, asked, url, response)
+            try:
+                url = self._target(method, asked, url, response)
+            except AdminError as error:
+                if method == "GET" or (isinstance(error, _IN_DOUBT) and not isinstance(error, NeverSent)):
+                    raise
+                # As above: the change may be stored, so it neither failed for certain nor may another broker get it.
+                reason = f"redirected, and where to cannot be checked: {error}"
+                raise Unreachable(method, asked.path, urlsplit(url).netloc, reason) from error
             if url in seen:
                 break
         raise RedirectRefused(method, asked.path, urlsplit(url).netloc, "redirected in circles, or too often")
@@ -223,23 +255,36 @@ class Transport(Closing):
         here = urlsplit(url)
         try:
             there = urlsplit(urljoin(url, response.location or ""))
-            place = _place(there)
+            place = place_of(there)
         except ValueError as error:
             raise RedirectRefused(method, here.path, here.netloc, "redirected to what is no address") from error
-        if objection := self._objection(method, asked, there, place, response.status):
+        reached = self._members.reached(there, place)
+        if reached is not None:
+            there, place = reached, place_of(reached)
+        if objection := self._objection(method, asked, there, place, response.status, known=reached is not None):
             raise RedirectRefused(method, here.path, here.netloc, objection)
         return there._replace(path=asked.path, fragment="").geturl()
 
     def _objection(
-        self, method: Method, asked: SplitResult, there: SplitResult, place: Place, status: int
+        self, method: Method, asked: SplitResult, there: SplitResult, place: Place, status: int, *, known: bool
     ) -> str | None:
-        if there.scheme != self._settings.scheme:
-            return f"redirected from {self._settings.scheme} to {shown(there.scheme)}"
+        """Reason why a redirect is not followed, as a phrase; None: it is followed.
+
+        Args:
+            method: Method of the call.
+            asked: Address of the original request.
+            there: Address that the redirect leads to, as it is reached from here.
+            place: Its host and port.
+            status: Status of the redirect.
+            known: True if the settings, or the cluster itself, say that a broker is reached by `there`.
+        """
+        if not known and there.scheme not in self._settings.schemes and not self._members.is_base(there, place):
+            return f"redirected from {urlsplit(self._bases[0]).scheme} to {shown(there.scheme)}"
         if status == _SEE_OTHER and method != "GET":
             return "redirected by 303, which asks for another address to be read, and not for this to be done there"
         if other := difference(asked, there):
             return other
-        if "@" in there.netloc or not self._is_member(place):
+        if "@" in there.netloc or not (known or self._members.includes(place)):
             host = shown(there.netloc.rpartition("@")[2])
             return f"redirected to {host}, which is no web address of a broker of this cluster"
         try:
@@ -262,41 +307,6 @@ class Transport(Closing):
             raise RedirectRefused("GET", parts.path, parts.netloc, "the broker sends its callers elsewhere")
         return response
 
-    def _is_member(self, place: Place) -> bool:
-        """True if the settings or the cluster list this place; an unknown place makes it read the list again."""
-        if place in {_place(urlsplit(base)) for base in self._settings.bases} or self._is_listed(place):
-            return True
-        self._members = frozenset(_place(urlsplit(self._settings.base_of(each))) for each in self._listed())
-        return self._is_listed(place)
-
-    def _is_listed(self, place: Place) -> bool:
-        """True if the place is that of a listed broker, by its id or, over TLS, by the brokers' TLS port.
-
-        Ids hold the plain port where a broker has both.
-        """
-        if place in self._members:
-            return True
-        host, port = place
-        if self._settings.scheme != "https" or host not in {each for each, _ in self._members}:
-            return False
-        if port in {_place(urlsplit(base))[1] for base in self._settings.bases}:
-            return True
-        self._tls_ports = self._tls_ports or self._tls_ports_told()
-        return port in self._tls_ports
-
-    def _listed(self) -> Iterable[str]:
-        """Brokers that the cluster lists."""
-        return self._from_a_base(_MEMBERS_PATH).decoded(list[Broker])
-
-    def _tls_ports_told(self) -> frozenset[int | None]:
-        """TLS port of a broker behind a base URL, which as a rule is that of all brokers; empty: not reported."""
-        try:
-            told = self._from_a_base(_CONFIGURATION_PATH).decoded(dict[str, str]).get("webServicePortTls", "")
-        except AdminError as error:
-            log.info("which port brokers have for TLS is not known: %s", error)
-            return frozenset()
-        return frozenset(int(port) for port in re.findall(r"[0-9]{1,5}", told))  # in Java's notation: Optional[8443]
-
     def _from_a_base(self, path: str) -> Answer:
         """Response of the first base URL that gives one; not redirected, as checking redirects takes this very call."""
         failure: AdminError | None = None
@@ -307,7 +317,3 @@ class Transport(Closing):
             except AdminError as error:
                 failure = failure or error
         raise failure or Unreachable("GET", path, "", "no base to ask")
-
-
-def _place(parts: SplitResult) -> Place:
-    return parts.hostname, parts.port or _DEFAULT_PORTS.get(parts.scheme)

@@ -7,9 +7,12 @@ cluster.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from pulsar_steward.admin.closing import Closing
+from pulsar_steward.admin.members import BEHIND_FRONT_DOOR
 from pulsar_steward.admin.transport import Transport
+from pulsar_steward.errors import BehindFrontDoor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +25,7 @@ class Writer(Closing):
     """Sends changes to one cluster. A call is sent once and never repeated here."""
 
     def __init__(self, settings: AdminSettings) -> None:
+        self._door = urlsplit(settings.bases[0]).netloc if settings.front_door else None
         self._transport = Transport(settings, frozenset({"GET", "PUT", "POST", "DELETE"}))
 
     def close(self) -> None:
@@ -40,4 +44,6 @@ class Writer(Closing):
             AdminError: It did not succeed. After `TimedOut`, `BrokenAnswer`, `Unreachable` or `ServerError` the change
                 may have happened all the same.
         """
+        if self._door is not None:
+            raise BehindFrontDoor(call.method, call.path, self._door, f"nothing is changed: {BEHIND_FRONT_DOOR}")
         self._transport.send(call.method, call.path, call.query or None, call.body, may_leave)

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pulsar_steward.admin import calls
 from pulsar_steward.admin.closing import Closing
 from pulsar_steward.admin.isolation import isolation_policies
+from pulsar_steward.admin.members import BEHIND_FRONT_DOOR
 from pulsar_steward.admin.metrics import Exposition, endpoint
 from pulsar_steward.admin.own_settings import defaults_in
 from pulsar_steward.admin.owner import OwnerReader
@@ -68,6 +69,15 @@ class LiveReader(Closing):
         identity = identity_of(self._reader.runtime_configuration())
         self._pulsar_cluster = self._pulsar_cluster or identity.name
         return identity
+
+    def require_single_brokers(self) -> None:
+        """Requires that each broker can be asked by itself, as every proof of a change needs.
+
+        Raises:
+            Refused: Behind a front door.
+        """
+        if self._settings.front_door:
+            raise Refused(f"nothing is changed, as nothing could be proved: {BEHIND_FRONT_DOOR}")
 
     def brokers(self) -> tuple[str, ...]:
         """Brokers that the cluster lists; one that was killed a moment ago is still among them."""

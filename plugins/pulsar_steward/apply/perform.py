@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from tenacity import Retrying, retry_if_not_result, stop_after_delay, wait_exponential
 
-from pulsar_steward.admin.faults import NeverSent
 from pulsar_steward.apply.clearance import Completion
 from pulsar_steward.apply.halting import last_result
 from pulsar_steward.errors import (
@@ -17,6 +16,7 @@ from pulsar_steward.errors import (
     Conflict,
     LeaseLost,
     LedgerError,
+    NeverSent,
     NotFound,
     Precondition,
     RedirectRefused,

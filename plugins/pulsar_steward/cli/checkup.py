@@ -6,13 +6,20 @@ from typing import Annotated
 import typer
 
 from pulsar_steward.cli.options import (
+    Addresses,
     AdminUrls,
     AllowUnencryptedToken,
+    BasicFile,
     CaFile,
+    ClientCert,
+    ClientKey,
     ClusterName,
+    FrontDoor,
     Keep,
     Master,
+    Oauth2File,
     PolicyFile,
+    Proxy,
     SnapshotUri,
     Source,
     TokenFile,
@@ -20,6 +27,7 @@ from pulsar_steward.cli.options import (
     snapshot_of,
 )
 from pulsar_steward.cli.output import STANDARD_OUTPUT, print_lines, tell, width
+from pulsar_steward.cli.snapshot import Access
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
@@ -44,6 +52,13 @@ def checkup(  # noqa: PLR0913 - one for each option of the command
     token_file: TokenFile = None,
     ca_file: CaFile = None,
     allow_unencrypted_token: AllowUnencryptedToken = False,
+    client_cert: ClientCert = None,
+    client_key: ClientKey = None,
+    oauth2_file: Oauth2File = None,
+    basic_file: BasicFile = None,
+    address_map: Addresses = None,
+    proxy: Proxy = None,
+    front_door: FrontDoor = False,
     policy: PolicyFile = None,
     cluster: ClusterName = None,
     html: HtmlFile = None,
@@ -56,9 +71,18 @@ def checkup(  # noqa: PLR0913 - one for each option of the command
     source = Source(
         admin_urls=admin_url,
         snapshot=snapshot,
-        token_file=token_file,
-        ca_file=ca_file,
-        allow_unencrypted_token=allow_unencrypted_token,
+        access=Access(
+            token_file=token_file,
+            ca_file=ca_file,
+            allow_unencrypted_token=allow_unencrypted_token,
+            client_cert=client_cert,
+            client_key=client_key,
+            oauth2_file=oauth2_file,
+            basic_file=basic_file,
+            address_map=tuple(address_map or ()),
+            proxy=proxy,
+            front_door=front_door,
+        ),
         policy=policy,
         cluster=cluster,
         keep=keep,

@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING
 import typer
 
 from pulsar_steward.errors import (
+    BehindFrontDoor,
     BrokenAnswer,
+    ClientCertificateWanted,
+    HandshakeCut,
+    NoAccessToken,
     NobodyAnswered,
     NotAllowed,
     NotFound,
+    NoTls,
+    OnlyFrontDoor,
+    OnlyTls,
+    ProxyFailed,
     RedirectRefused,
     ServerError,
     StewardError,
@@ -26,6 +34,8 @@ if TYPE_CHECKING:
 COULD_NOT_LOOK: Final = 2
 INTERRUPTED: Final = 130
 
+ADDRESSES_REMEDY = "say by --address-map ADVERTISED=URL, once a broker, in place of --front-door"
+
 REMEDIES: dict[type[StewardError], str] = {
     NotAllowed: "give a superuser's token by --token-file",
     TimedOut: "that broker is slow or stuck: ask another one by a further --admin-url, or raise the time limits in"
@@ -36,8 +46,21 @@ REMEDIES: dict[type[StewardError], str] = {
     ServerError: "look into that broker's log, or ask another one by a further --admin-url",
     TooManyRequests: "try again later, or ask another broker by a further --admin-url",
     TlsFailed: "give the certificate of the brokers' authority by --ca-file",
+    ClientCertificateWanted: (
+        "give a certificate of an authority that the brokers trust by --client-cert and --client-key"
+    ),
+    HandshakeCut: "give a certificate by --client-cert and --client-key, or name the port for https (8443 by default)",
+    NoTls: "name the port for https (8443 by default), or http:// where the brokers have none",
+    OnlyTls: "name the address as https://",
+    ProxyFailed: "check --proxy, and that the proxy lets calls through to that host and port",
+    BehindFrontDoor: ADDRESSES_REMEDY,
+    NoAccessToken: (
+        "check issuer_url, client_id, client_secret, audience, scope and issuer_ca_file in the file of --oauth2-file,"
+        " and ask whoever runs the issuer"
+    ),
     Unreachable: "check --admin-url, that the broker runs, and that no firewall lies between",
     NobodyAnswered: "every listed broker has to be reachable from here: check names, firewalls and the token",
+    OnlyFrontDoor: ADDRESSES_REMEDY,
 }
 """What to do about an error, by its class, or else by the nearest one that it is derived from."""
 

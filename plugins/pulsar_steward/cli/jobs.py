@@ -11,7 +11,7 @@ from collections import deque
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from pulsar_steward.admin.settings import TOKEN_VARIABLE
+from pulsar_steward.admin.settings import secrets_in
 from pulsar_steward.cli.errors import JobFailed, job_failure
 from pulsar_steward.model.job_log import AS_RECORDS, job_record
 
@@ -101,5 +101,6 @@ def _failure(script: Path, code: int, told: Sequence[str]) -> str:
 
 
 def _hidden(words: str, environment: Mapping[str, str]) -> str:
-    token = environment.get(TOKEN_VARIABLE)
-    return words.replace(token, "***") if token else words
+    for secret in secrets_in(environment):
+        words = words.replace(secret, "***")
+    return words

@@ -12,7 +12,7 @@ from pyarrow import fs
 
 from pulsar_steward.cli.output import progress, tell
 from pulsar_steward.cli.paths import JOB
-from pulsar_steward.cli.snapshot import Target, look
+from pulsar_steward.cli.snapshot import Access, Target, look
 from pulsar_steward.errors import ConfigurationError, PolicyError, SnapshotError
 from pulsar_steward.model.tables import FINDINGS, VERDICTS
 from pulsar_steward.policy.load import load_policy
@@ -36,6 +36,34 @@ AllowUnencryptedToken = Annotated[
     bool, typer.Option("--allow-unencrypted-token", help="Lets the token go over http:// to another machine.")
 ]
 CaFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Certificates to trust for https.")]
+ClientCert = Annotated[
+    Path | None,
+    typer.Option("--client-cert", metavar="FILE", help="A certificate that says who is asking (mutual TLS)."),
+]
+ClientKey = Annotated[Path | None, typer.Option("--client-key", metavar="FILE", help="The key of --client-cert.")]
+Oauth2File = Annotated[
+    Path | None,
+    typer.Option(
+        "--oauth2-file", metavar="FILE", help="JSON of client_id, client_secret, issuer_url, audience, scope."
+    ),
+]
+BasicFile = Annotated[
+    Path | None, typer.Option("--basic-file", metavar="FILE", help="user:password, for basic authentication.")
+]
+Addresses = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--address-map",
+        metavar="ADVERTISED=URL",
+        help="Reaches the broker that lists itself so by this URL; repeatable.",
+    ),
+]
+Proxy = Annotated[
+    str | None, typer.Option("--proxy", metavar="URL", help="A forward proxy, http://host:port, for all calls.")
+]
+FrontDoor = Annotated[
+    bool, typer.Option("--front-door", help="The addresses are a balancer's or proxy's: no broker can be asked itself.")
+]
 PolicyFile = Annotated[Path | None, typer.Option("--policy", metavar="FILE", help="Thresholds and limits, YAML.")]
 ClusterName = Annotated[
     str | None, typer.Option("--cluster", metavar="NAME", help="What to call it.  [default: as it calls itself]")
@@ -55,9 +83,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         admin_urls: The cluster to observe, or none.
         snapshot: An existing snapshot, or None.
-        token_file: As for `Target`.
-        ca_file: As for `Target`.
-        allow_unencrypted_token: As for `Target`.
+        access: As for `Target`.
         policy: A policy file, or None.
         cluster: As for `Target`.
         keep: Folder in which a new snapshot is kept, or None.
@@ -66,9 +92,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
     admin_urls: list[str] | None
     snapshot: str | None
-    token_file: Path | None
-    ca_file: Path | None
-    allow_unencrypted_token: bool
+    access: Access
     policy: Path | None
     cluster: str | None
     keep: Path | None
@@ -103,9 +127,7 @@ def snapshot_of(source: Source, policy: Policy) -> Iterator[Snapshot]:
         return
     target = Target(
         urls=tuple(source.admin_urls or ()),
-        token_file=source.token_file,
-        ca_file=source.ca_file,
-        allow_unencrypted_token=source.allow_unencrypted_token,
+        access=source.access,
         cluster=source.cluster,
         policy=policy,
         master=source.master,

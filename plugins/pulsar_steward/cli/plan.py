@@ -6,13 +6,20 @@ import typer
 
 from pulsar_steward.cli.ledgers import LEDGER, LedgerUrl, ledger_to_read, without_password
 from pulsar_steward.cli.options import (
+    Addresses,
     AdminUrls,
     AllowUnencryptedToken,
+    BasicFile,
     CaFile,
+    ClientCert,
+    ClientKey,
     ClusterName,
+    FrontDoor,
     Keep,
     Master,
+    Oauth2File,
     PolicyFile,
+    Proxy,
     SnapshotUri,
     Source,
     TokenFile,
@@ -20,6 +27,7 @@ from pulsar_steward.cli.options import (
     snapshot_of,
 )
 from pulsar_steward.cli.output import print_lines, tell_exactly, width
+from pulsar_steward.cli.snapshot import Access
 from pulsar_steward.planners.from_snapshot import Moves, moves_before, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import Policy
@@ -38,6 +46,13 @@ def plan(  # noqa: PLR0913 - one for each option of the command
     token_file: TokenFile = None,
     ca_file: CaFile = None,
     allow_unencrypted_token: AllowUnencryptedToken = False,
+    client_cert: ClientCert = None,
+    client_key: ClientKey = None,
+    oauth2_file: Oauth2File = None,
+    basic_file: BasicFile = None,
+    address_map: Addresses = None,
+    proxy: Proxy = None,
+    front_door: FrontDoor = False,
     policy: PolicyFile = None,
     cluster: ClusterName = None,
     ledger: LedgerUrl = None,
@@ -50,9 +65,18 @@ def plan(  # noqa: PLR0913 - one for each option of the command
     source = Source(
         admin_urls=admin_url,
         snapshot=snapshot,
-        token_file=token_file,
-        ca_file=ca_file,
-        allow_unencrypted_token=allow_unencrypted_token,
+        access=Access(
+            token_file=token_file,
+            ca_file=ca_file,
+            allow_unencrypted_token=allow_unencrypted_token,
+            client_cert=client_cert,
+            client_key=client_key,
+            oauth2_file=oauth2_file,
+            basic_file=basic_file,
+            address_map=tuple(address_map or ()),
+            proxy=proxy,
+            front_door=front_door,
+        ),
         policy=policy,
         cluster=cluster,
         keep=keep,

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from pydantic import SecretStr
 
+from pulsar_steward.admin.addresses import address_map
+from pulsar_steward.admin.logins import basic_in, oauth2_in, token_in
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.admin.settings import TOKEN_VARIABLE, AdminSettings
 from pulsar_steward.cli.jobs import run_job
@@ -38,6 +40,7 @@ from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pulsar_steward.admin.logins import Login
     from pulsar_steward.cli.output import Say
 
 SHARDS = 4
@@ -50,23 +53,47 @@ PATIENCE_SECONDS = 2
 """Seconds between progress messages about a slow broker."""
 
 
+class Access(msgspec.Struct, frozen=True, kw_only=True):
+    """How a cluster is reached and with which credentials, from the command's options (docs/reaching-a-cluster.md).
+
+    Attributes:
+        token_file: File with the token, read again when it changes; None: the variable `TOKEN_VARIABLE`, or none.
+        ca_file: Certificates to trust.
+        allow_unencrypted_token: True if the token may be sent over ``http`` to another machine.
+        client_cert: Client certificate (mutual TLS).
+        client_key: Its key.
+        oauth2_file: Client credentials, as Pulsar's own clients read them.
+        basic_file: File with ``user:password``.
+        address_map: Items ``ADVERTISED=URL``.
+        proxy: Forward proxy.
+        front_door: True if no single broker can be reached.
+    """
+
+    token_file: Path | None = None
+    ca_file: Path | None = None
+    allow_unencrypted_token: bool = False
+    client_cert: Path | None = None
+    client_key: Path | None = None
+    oauth2_file: Path | None = None
+    basic_file: Path | None = None
+    address_map: tuple[str, ...] = ()
+    proxy: str | None = None
+    front_door: bool = False
+
+
 class Target(msgspec.Struct, frozen=True, kw_only=True):
     """The cluster to observe, and how.
 
     Attributes:
         urls: Addresses of its admin API.
-        token_file: File with the token; None: the variable `TOKEN_VARIABLE`, or none.
-        ca_file: Certificates to trust.
-        allow_unencrypted_token: True if the token may be sent over ``http`` to another machine.
+        access: How it is reached, and with which credentials.
         cluster: Name for the cluster; None: its own name.
         policy: Thresholds and limits, with overrides for single clusters.
         master: Spark's master; None: this process does the work.
     """
 
     urls: tuple[str, ...]
-    token_file: Path | None = None
-    ca_file: Path | None = None
-    allow_unencrypted_token: bool = False
+    access: Access = Access()
     cluster: str | None = None
     policy: Policy
     master: str | None = None
@@ -168,24 +195,50 @@ def settings_of(target: Target) -> AdminSettings:
     Raises:
         ConfigurationError: If an address or the token is not valid.
     """
-    token = _token(target.token_file)
+    access = target.access
+    token, login = _token(access), _login(access)
     policy = target.policy.for_cluster(target.cluster) if target.cluster else target.policy
     return AdminSettings(
         urls=target.urls,
         token=SecretStr(token) if token is not None else None,
         limits=policy.admin,
-        ca_file=str(target.ca_file.resolve()) if target.ca_file else None,
-        allow_unencrypted_token=target.allow_unencrypted_token,
+        ca_file=_absolute(access.ca_file),
+        allow_unencrypted_token=access.allow_unencrypted_token,
+        token_file=_absolute(access.token_file),
+        login=login,
+        client_cert_file=_absolute(access.client_cert),
+        client_key_file=_absolute(access.client_key),
+        address_map=address_map(dict(map(_mapped, access.address_map))),
+        proxy=access.proxy,
+        front_door=access.front_door,
     )
 
 
-def _token(file: Path | None) -> str | None:
-    if file is None:
-        return os.environ.get(TOKEN_VARIABLE) or None
-    try:
-        return file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"the token file {file} cannot be read: {type(error).__name__}") from error
+def _absolute(file: Path | None) -> str | None:
+    return None if file is None else str(file.resolve())
+
+
+def _mapped(option: str) -> tuple[str, str]:
+    advertised, divider, url = option.partition("=")
+    if not divider:
+        raise ConfigurationError("--address-map: expected ADVERTISED=URL, such as broker-1:8080=https://127.0.0.1:8443")
+    return advertised, url
+
+
+def _token(access: Access) -> str | None:
+    ways = {"--token-file": access.token_file, "--oauth2-file": access.oauth2_file, "--basic-file": access.basic_file}
+    named = [option for option, file in ways.items() if file is not None]
+    if len(named) > 1:
+        raise ConfigurationError(f"{' and '.join(named)} are several kinds of credentials: give one of them")
+    if access.token_file is not None:
+        return token_in(access.token_file)
+    return None if named else os.environ.get(TOKEN_VARIABLE) or None
+
+
+def _login(access: Access) -> Login | None:
+    if access.oauth2_file is not None:
+        return oauth2_in(access.oauth2_file)
+    return None if access.basic_file is None else basic_in(access.basic_file)
 
 
 def _named(target: Target, settings: AdminSettings) -> str:

@@ -13,6 +13,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pulsar_steward.admin.members import BEHIND_FRONT_DOOR
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.collect.arrow import DRILL_TABLES, NAMESPACE_TABLES, OWN_POLICIES, SUSPECTS, UNREAD
 from pulsar_steward.collect.broker import BrokerTask, Scope
@@ -25,7 +26,7 @@ from pulsar_steward.collect.overview import Overview, look_over
 from pulsar_steward.collect.reading import tables_of, together
 from pulsar_steward.collect.suspected import drilled_of, tasks_of, wanted_of
 from pulsar_steward.collect.suspects import worst_of
-from pulsar_steward.errors import NobodyAnswered
+from pulsar_steward.errors import ConfigurationError, NobodyAnswered, OnlyFrontDoor
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.series import DELAYED_BUCKETS
 from pulsar_steward.model.tables import (
@@ -86,12 +87,13 @@ def collect(
     Raises:
         AdminError: If the cluster cannot be read at all.
         ConfigurationError: If the order cannot be carried out, or the token would travel unencrypted to a broker.
-        NobodyAnswered: If not one broker could be read.
+        NobodyAnswered: If not one broker could be read, as behind a front door.
     """
     with Reader(settings) as reader:
         overview = look_over(reader)
-    for broker in overview.brokers:
-        settings.token_for(settings.base_of(broker))  # raises here, once, and not in each task that would read one
+        if settings.front_door:
+            raise OnlyFrontDoor(f"no broker of {order.cluster} could be read: {BEHIND_FRONT_DOOR}")
+        _require_one_url_each(reader, overview.brokers)
     collecting = _Collecting(settings, order, overview, map_over)
     try:
         small = collecting.brokers(reading)
@@ -106,6 +108,22 @@ def collect(
         folder.finish()
     finally:
         reading.end()
+
+
+def _require_one_url_each(reader: Reader, brokers: Sequence[str]) -> None:
+    """Checks the addresses of brokers here, once, and not in each task that would read one.
+
+    Raises:
+        ConfigurationError: If the token would travel unencrypted, or one address would be read as two brokers.
+    """
+    known: dict[str, str] = {}
+    for broker in brokers:
+        other = known.setdefault(url := reader.url_of(broker), broker)
+        if other != broker:
+            raise ConfigurationError(
+                f"{other} and {broker} are both reached by {url}, where one of them answers: check `address_map`; for a"
+                " balancer there is `front_door`"
+            )
 
 
 class _Collecting:

@@ -5,38 +5,37 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow.sdk import Connection
-from pydantic import SecretStr
 from sqlalchemy.engine import URL, make_url
 
-from pulsar_steward.admin.settings import REMEDY, AdminSettings, travels_unencrypted
+from pulsar_steward.admin.addresses import travels_unencrypted
+from pulsar_steward.admin.logins import Plugin
+from pulsar_steward.admin.settings import REMEDY, AdminSettings
 from pulsar_steward.errors import ConfigurationError, PolicyError
 from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.orchestration.access import Access, access_of, address_map_in, is_set
 from pulsar_steward.orchestration.home import home, policy_file
 from pulsar_steward.policy.load import load_policy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from pydantic import SecretStr
     from sqlalchemy import Engine
 
     from pulsar_steward.policy.schema import Policy
 
 LEDGER = "steward_ledger"
 SPARK = "spark_default"
-ALLOWED = "allow_unencrypted_token"
 NO_POLICY = "no_policy_file"
 
 
 def admin_settings(cluster: str, policy: Policy) -> AdminSettings:
     """Admin API settings of a cluster, from the connection ``pulsar_admin_<cluster>``.
 
-    The connection's type is HTTP: host, port, schema (``http`` or ``https``), the token in the password. Its extra may
-    contain ``urls``, a list of more brokers (or all of them), ``ca_file``, ``allow_unencrypted_token`` and
-    ``no_policy_file``.
+    The connection's type is HTTP: host, port, schema (``http`` or ``https``), the token in the password. What its extra
+    may contain: docs/reaching-a-cluster.md, and ``no_policy_file``.
 
     Raises:
         ConfigurationError: If there is no such connection, or it is not usable.
@@ -52,13 +51,20 @@ def admin_settings(cluster: str, policy: Policy) -> AdminSettings:
     urls = tuple(extra.get("urls") or ()) or (
         _url(connection, "http", f"the connection {name!r} names no host: give a broker's, or `urls` in its extra"),
     )
-    token = SecretStr(connection.password) if connection.password else None
+    access = access_of(name, connection)
     return AdminSettings(
         urls=urls,
-        token=token,
+        token=access.token,
         limits=policy.admin,
-        ca_file=extra.get("ca_file"),
-        allow_unencrypted_token=_is_set(name, extra, ALLOWED),
+        ca_file=access.ca_file,
+        allow_unencrypted_token=access.allowed,
+        token_file=access.token_file,
+        login=access.login,
+        client_cert_file=access.client_cert_file,
+        client_key_file=access.client_key_file,
+        address_map=address_map_in(extra),
+        proxy=extra.get("proxy") or None,
+        front_door=is_set(name, extra, "front_door"),
     )
 
 
@@ -73,7 +79,7 @@ def policy_of(cluster: str) -> Policy:
     if not file.exists():
         name = f"pulsar_admin_{cluster}"
         connection = _connection(name)
-        if connection is None or not _is_set(name, connection.extra_dejson, NO_POLICY):
+        if connection is None or not is_set(name, connection.extra_dejson, NO_POLICY):
             raise PolicyError(
                 f"there is no policy for cluster {cluster!r}: {file} is not on this machine. Put it there, or say"
                 f' `"{NO_POLICY}": true` in the extra of the connection {name!r} if the defaults shall hold'
@@ -82,19 +88,36 @@ def policy_of(cluster: str) -> Policy:
 
 
 class EventsDoor(NamedTuple):
-    """Endpoint for a cluster's events: the service URL, its own token if there is one, and certificates to trust."""
+    """Endpoint for a cluster's events: the service URL, and their own credentials."""
 
     service_url: str
-    token: SecretStr | None
-    ca_file: str | None
+    access: Access
+
+    @property
+    def token(self) -> SecretStr | None:
+        """Their own token, or None."""
+        return self.access.token
+
+    @property
+    def settings(self) -> AdminSettings:
+        """Settings of the credential that renews tokens; their address is never called."""
+        access = self.access
+        return AdminSettings(
+            ("https://nowhere.invalid",),
+            token=access.token,
+            token_file=access.token_file,
+            login=access.login,
+            allow_unencrypted_token=access.allowed,
+        )
 
 
 def events_door(cluster: str) -> EventsDoor:
     """Endpoint for events, from the connection ``pulsar_events_<cluster>``.
 
     Its extra contains ``service_url`` (``pulsar+ssl://host:port,...``), unless host, port and schema are set, and may
-    contain ``ca_file`` and ``allow_unencrypted_token``. The token in its password only needs the right to produce to
-    the topic of events: the admin connection's, a superuser's, is never used for them.
+    contain ``ca_file``, ``allow_unencrypted_token`` and other credentials (docs/events.md). The token in its password
+    only needs the right to produce to the topic of events: the admin connection's, a superuser's, is never used for
+    them.
 
     Raises:
         ConfigurationError: If there is no such connection, it is not usable, or its token would travel unencrypted.
@@ -114,22 +137,18 @@ def events_door(cluster: str) -> EventsDoor:
         raise ConfigurationError(
             f"events go nowhere: {name!r} names no service URL such as pulsar+ssl://broker:6651 or pulsar://broker:6650"
         )
-    token = SecretStr(connection.password) if connection.password else None
+    access = access_of(name, connection)
+    if isinstance(access.login, Plugin):
+        raise ConfigurationError(
+            f"events go nowhere: `auth_plugin` in the extra of {name!r} gives headers, which Pulsar's client does not"
+            " send: use a token, OAuth2, basic, or a client certificate"
+        )
     open_to_all = [host for host in hosts.split(",") if travels_unencrypted(f"{scheme}://{host}")]
-    if token is not None and open_to_all and not _is_set(name, extra, ALLOWED):
+    if (access.token is not None or access.login is not None) and open_to_all and not access.allowed:
         raise ConfigurationError(
             f"events go nowhere: their token would travel unencrypted to {', '.join(open_to_all)}: {REMEDY}"
         )
-    return EventsDoor(address, token, extra.get("ca_file"))
-
-
-def _is_set(name: str, extra: Mapping[str, Any], key: str) -> bool:
-    """True if a flag in a connection's extra is set; in a connection that is a URI all values are text."""
-    said = extra.get(key, False)
-    known = {"true": True, "false": False}.get(str(said).lower())
-    if known is None:
-        raise ConfigurationError(f"`{key}` in the extra of the connection {name!r} has to be true or false")
-    return known
+    return EventsDoor(address, access)
 
 
 def ledger() -> Engine:

@@ -6,6 +6,9 @@ import logging
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from pulsar_steward.admin.credentials import Tokens
+from pulsar_steward.admin.logins import Basic, ClientCredentials
+from pulsar_steward.admin.oauth2 import credential_of
 from pulsar_steward.orchestration import connections
 
 if TYPE_CHECKING:
@@ -82,10 +85,13 @@ class _Sender:
         import pulsar  # noqa: PLC0415 - a native library that most tasks never need
 
         door = connections.events_door(self._cluster)
+        certificate = door.access.client_cert_file
         self._client = pulsar.Client(
             door.service_url,
-            authentication=pulsar.AuthenticationToken(door.token.get_secret_value()) if door.token else None,
-            tls_trust_certs_file_path=door.ca_file,
+            authentication=_authentication(door),
+            tls_trust_certs_file_path=door.access.ca_file,
+            tls_certificate_file_path=certificate,
+            tls_private_key_file_path=door.access.client_key_file or certificate,
             tls_allow_insecure_connection=False,
             tls_validate_hostname=True,  # else any certificate that is trusted for any host would be accepted
             operation_timeout_seconds=self._seconds,
@@ -93,3 +99,26 @@ class _Sender:
             logger=_quiet_logger(),
         )
         return self._client.create_producer(self._topic, send_timeout_millis=self._seconds * 1000)
+
+
+def _authentication(door: connections.EventsDoor) -> pulsar.Authentication | None:
+    """Credentials of the producer, for Pulsar's client.
+
+    OAuth2 access tokens are requested here and not by the client, which trusts other certificates than the settings
+    name and follows an issuer's redirects. To brokers both are the same: they receive a token.
+    """
+    import pulsar  # noqa: PLC0415 - as above
+
+    access = door.access
+    if isinstance(access.login, Basic):
+        return pulsar.AuthenticationBasic(access.login.username, access.login.password.get_secret_value())
+    if isinstance(access.login, ClientCredentials) or access.token_file is not None:
+        tokens = credential_of(door.settings)
+        if isinstance(tokens, Tokens):
+            tokens.token()  # raises here: within the client it would become an error of the client's own
+            return pulsar.AuthenticationToken(tokens.token)
+    if access.token is not None:
+        return pulsar.AuthenticationToken(access.token.get_secret_value())
+    if access.client_cert_file is not None:
+        return pulsar.AuthenticationTLS(access.client_cert_file, access.client_key_file or access.client_cert_file)
+    return None

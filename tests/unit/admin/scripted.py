@@ -7,7 +7,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 
@@ -21,6 +21,7 @@ class Asked:
     method: str
     target: str
     authorization: str | None
+    body: bytes = field(default=b"", compare=False)
 
     @property
     def path(self) -> str:
@@ -113,8 +114,8 @@ class Handler(BaseHTTPRequestHandler):
         """Says nothing on the terminal."""
 
     def _serve(self) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        asked = Asked(self.command, self.path, self.headers.get("Authorization"))
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        asked = Asked(self.command, self.path, self.headers.get("Authorization"), body)
         self.broker.next_reply(asked)(self)
 
     do_GET = do_PUT = do_POST = do_DELETE = _serve  # noqa: N815 - http.server finds them by these names

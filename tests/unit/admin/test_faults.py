@@ -12,13 +12,14 @@ import pytest
 import requests
 from urllib3 import exceptions as urllib3_errors
 
-from pulsar_steward.admin.faults import NeverSent, in_our_words
+from pulsar_steward.admin.faults import in_our_words
 from pulsar_steward.admin.transport import Answer
 from pulsar_steward.errors import (
     REASON_LIMIT,
     AdminError,
     BrokenAnswer,
     Conflict,
+    NeverSent,
     NotAllowed,
     NotFound,
     Precondition,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pulsar_steward.errors import RedirectRefused, ServerError
+from pulsar_steward.errors import NeverSent, RedirectRefused, ServerError, Unreachable
 from tests.unit.admin.conftest import TOKEN
 from tests.unit.admin.scripted import MEMBERS, answer, redirect
 
@@ -168,6 +168,28 @@ def test_without_a_list_of_members_no_redirect_is_followed(
     with pytest.raises(ServerError, match="metadata store is down"):
         transport(first.url).send("PUT", PATH)
     assert second.connections == []
+
+
+@pytest.mark.parametrize("trouble", ["refused", "gone"])
+def test_a_change_that_was_redirected_is_in_doubt_where_members_cannot_be_learned(
+    trouble: str, pair: tuple[ScriptedBroker, ScriptedBroker], transport: Callable[..., Transport], refusing: str
+) -> None:
+    """Who redirected it may have stored it: it did not fail for certain, and no other broker gets it."""
+    first, second = pair
+    used = transport(first.url)
+    if trouble == "refused":
+        first.on(MEMBERS, answer({"reason": "not you"}, status=401))
+    else:
+
+        def gone(_: str) -> None:
+            raise NeverSent("GET", MEMBERS, refusing, "no connection")
+
+        used._members._ask = gone  # type: ignore[assignment]  # a broker that goes between two calls
+    with pytest.raises(Unreachable, match="where to cannot be checked") as caught:
+        used.send("PUT", PATH)
+    assert not isinstance(caught.value, NeverSent)
+    assert second.connections == []
+    assert len(first.asked_for(PATH)) == 1
 
 
 def test_a_configured_base_is_a_member(

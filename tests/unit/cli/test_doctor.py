@@ -17,13 +17,17 @@ from pulsar_steward.cli.doctor.spark import package_lines, spark_lines
 from pulsar_steward.installed_airflow import InstalledAirflow
 from pulsar_steward.installed_spark import InstalledSpark
 from pulsar_steward.ledger.store import open_ledger
+from tests.attacks.wire_parts import Authority, over_tls
 from tests.builders import NOW
+from tests.forward_proxy import forward_proxy, saying
+from tests.unit.admin.scripted import answer, scripted_brokers
 from tests.unit.cli.recorded import record_move
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from tests.unit.admin.scripted import ScriptedBroker
     from tests.unit.cli.conftest import Ended
 
     Steward = Callable[..., Ended]
@@ -290,6 +294,86 @@ def test_events_over_tls_where_nobody_speaks_it(steward: Steward) -> None:
     assert line["state"] == "problem"
     assert "TLS failed" in line["words"]
     assert "--ca-file" in line["remedy"]
+
+
+@pytest.fixture
+def broker() -> Iterator[ScriptedBroker]:
+    """One that knows nothing but itself."""
+    with scripted_brokers() as start:
+        yield start()
+
+
+def address_line(ended: Ended) -> dict[str, str]:
+    """What was said of the only address."""
+    [line] = [line for subject, line in lines(ended).items() if subject.startswith("admin API")]
+    assert (ended.code, line["state"]) == (2, "unknown")
+    return line
+
+
+def test_wrong_certificates_and_schemes(steward: Steward, broker: ScriptedBroker, tmp_path: Path) -> None:
+    """Four things that look alike, each with what to do."""
+    authority = Authority(tmp_path)
+    with saying(b"HTTP/1.1 400 Illegal character\r\n\r\n") as place:
+        plain = steward("doctor", "--admin-url", f"https://{place}", "--json")
+    with saying(b"\x15\x03\x03\x00\x02\x02\x50") as place:
+        only = steward("doctor", "--admin-url", f"http://{place}", "--json")
+    url = over_tls(broker, authority.files, clients_of=authority.files[0])
+    unknown = steward("doctor", "--admin-url", url, "--json")
+    wanted = steward("doctor", "--admin-url", url, "--ca-file", authority.files[0], "--json")
+    assert "name the port for https" in address_line(plain)["remedy"]
+    assert "--ca-file" in address_line(unknown)["remedy"]
+    assert "by --client-cert and --client-key" in address_line(wanted)["remedy"]
+    assert "https://" in address_line(only)["remedy"]
+
+
+def test_a_proxy_that_refuses(steward: Steward) -> None:
+    """It is named, and not the broker."""
+    with forward_proxy() as proxy:
+        proxy.refusal = b"HTTP/1.1 403 Not that host\r\nContent-Length: 0\r\n\r\n"
+        ended = steward("doctor", "--admin-url", "https://b-1:8443", "--proxy", proxy.url, "--json")
+    line = address_line(ended)
+    assert "the forward proxy (`proxy`) refuses it" in line["words"]
+    assert "check --proxy" in line["remedy"]
+
+
+def test_an_issuer_that_refuses(steward: Steward, broker: ScriptedBroker, tmp_path: Path) -> None:
+    """With its own words, and without the secret."""
+    broker.on("/token", answer({"error": "invalid_client"}, status=401))
+    written = {"client_id": "steward", "client_secret": "hidden-secret", "token_url": f"{broker.url}/token"}
+    (tmp_path / "oauth2.json").write_text(json.dumps(written), encoding="utf-8")
+    ended = steward("doctor", "--admin-url", "https://b-1:8443", "--oauth2-file", tmp_path / "oauth2.json", "--json")
+    line = address_line(ended)
+    assert "the issuer refuses: invalid_client" in line["words"]
+    assert "--oauth2-file" in line["remedy"]
+    assert "hidden" not in ended.out + ended.err
+
+
+def test_settings_that_contradict_each_other(steward: Steward, tmp_path: Path) -> None:
+    """A line like others, which names the option or the key."""
+    (tmp_path / "no.pem").touch()
+    ended = steward("doctor", "--admin-url", "https://b-1:8443", "--ca-file", tmp_path / "no.pem", "--json")
+    assert ended.code == 2
+    assert "`ca_file`" in lines(ended)["how to reach it"]["words"]
+
+
+def test_a_front_door(steward: Steward) -> None:
+    """What it is good for, and what to do about the rest; no broker is asked."""
+    with running_simulator(ClusterSpec()) as cluster:
+        ended = steward("doctor", "--admin-url", cluster.admin_urls[0], "--front-door", "--json")
+        other = [record for url in cluster.admin_urls[1:] for record in cluster.requests.all() if url in str(record)]
+    line = lines(ended)["brokers"]
+    assert (ended.code, line["state"], other) == (1, "problem", [])
+    assert "3 brokers listed, and none was asked" in line["words"]
+    assert "--address-map" in line["remedy"]
+
+
+def test_who_is_asking_by_a_user_and_a_password(steward: Steward, tmp_path: Path) -> None:
+    """The user is named, and the password is not."""
+    (tmp_path / "basic").write_text("watcher:hidden-password", encoding="utf-8")
+    with running_simulator(ClusterSpec(brokers=1)) as cluster:
+        ended = steward("doctor", "--admin-url", cluster.admin_urls[0], "--basic-file", tmp_path / "basic", "--json")
+    assert lines(ended)["rights"]["words"].startswith("as user 'watcher', by a password")
+    assert "hidden" not in ended.out + ended.err
 
 
 def a_program(folder: Path, name: str, said: str) -> None:

@@ -9,6 +9,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from pulsar_steward.admin.logins import Basic, ClientCredentials
+from pulsar_steward.admin.members import BEHIND_FRONT_DOOR
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.cli.doctor.line import State, fine, of_error, problem, unknown
 from pulsar_steward.cli.errors import remedy_of
@@ -35,7 +37,13 @@ MAX_CONCURRENT_BROKERS = 16
 NAMED_AT_MOST = 5
 
 EACH_BROKER = (
-    "each broker is asked by the address that the cluster lists: check that name, and the firewalls on the way there"
+    "each broker is asked by the address that the cluster lists: check that name, and the firewalls on the way there,"
+    " or name the address that reaches it by --address-map ADVERTISED=URL"
+)
+
+FRONT_DOOR_REMEDY = (
+    "ask whoever runs the balancer for an address of each broker, and name these by --address-map ADVERTISED=URL in"
+    " place of --front-door, one by one or with * for all hosts"
 )
 
 
@@ -79,6 +87,12 @@ def _of_cluster(reader: Reader, settings: AdminSettings) -> Iterator[Line]:
     if isinstance(listed, AdminError):
         yield of_error("brokers", listed)
         return
+    if settings.front_door:
+        words = f"{counted(len(listed), 'broker')} listed, and none was asked: {BEHIND_FRONT_DOOR}"
+        yield problem(
+            "brokers", f"{words}. There is no check-up of the brokers, and nothing is changed", FRONT_DOOR_REMEDY
+        )
+        return
     seen = OnThreads(MAX_CONCURRENT_BROKERS)(lambda broker: _asked(reader, broker), listed)
     yield _brokers(seen)
     yield from _versions(seen)
@@ -94,14 +108,25 @@ def _tried(ask: Callable[[], T]) -> T | AdminError:
 
 def role_of(settings: AdminSettings) -> str:
     """The token's role: the subject of a JSON web token, whose signature is not verified."""
-    if settings.token is None:
-        return "without a token"
+    if settings.login is not None or settings.token is None:
+        return _by_login(settings)
     try:
         payload = settings.token.get_secret_value().split(".")[1]
         subject = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["sub"]
     except (ValueError, LookupError, TypeError):
         return "by a token that names nobody"
     return f"by a token for {subject!r}"
+
+
+def _by_login(settings: AdminSettings) -> str:
+    login = settings.login
+    if isinstance(login, Basic):
+        return f"as user {login.username!r}, by a password"
+    if isinstance(login, ClientCredentials):
+        return f"by an access token that {login.url} gave to client {login.client_id!r}"
+    if login is not None:
+        return f"by headers of the plug-in {login.name!r}"
+    return "by a client certificate" if settings.client_cert_file else "without a token"
 
 
 def _rights(reader: Reader, configuration: dict[str, str] | AdminError, role: str) -> Line:

@@ -11,21 +11,28 @@ from rich.text import Text
 from pulsar_steward.cli.doctor.cluster import cluster_lines
 from pulsar_steward.cli.doctor.events import events_lines
 from pulsar_steward.cli.doctor.here import home_lines, ledger_lines, policy_lines
-from pulsar_steward.cli.doctor.line import Line, State, exit_code
+from pulsar_steward.cli.doctor.line import Line, State, exit_code, of_error
 from pulsar_steward.cli.doctor.spark import package_lines, spark_lines
 from pulsar_steward.cli.ledgers import LedgerUrl, without_password
 from pulsar_steward.cli.options import (
+    Addresses,
     AdminUrls,
     AllowUnencryptedToken,
+    BasicFile,
     CaFile,
+    ClientCert,
+    ClientKey,
     ClusterName,
+    FrontDoor,
+    Oauth2File,
     PolicyFile,
+    Proxy,
     TokenFile,
     policy_of,
 )
 from pulsar_steward.cli.output import print_lines, tell_exactly, width
-from pulsar_steward.cli.snapshot import Target, settings_of
-from pulsar_steward.errors import PolicyError
+from pulsar_steward.cli.snapshot import Access, Target, settings_of
+from pulsar_steward.errors import ConfigurationError, PolicyError
 from pulsar_steward.model.units import counted
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.compose import steward_version
@@ -66,6 +73,13 @@ def doctor(  # noqa: PLR0913 - one for each option of the command
     token_file: TokenFile = None,
     ca_file: CaFile = None,
     allow_unencrypted_token: AllowUnencryptedToken = False,
+    client_cert: ClientCert = None,
+    client_key: ClientKey = None,
+    oauth2_file: Oauth2File = None,
+    basic_file: BasicFile = None,
+    address_map: Addresses = None,
+    proxy: Proxy = None,
+    front_door: FrontDoor = False,
     cluster: ClusterName = None,
     policy: PolicyFile = None,
     ledger: LedgerUrl = None,
@@ -79,13 +93,22 @@ def doctor(  # noqa: PLR0913 - one for each option of the command
     if admin_url:
         target = Target(
             urls=tuple(admin_url),
-            token_file=token_file,
-            ca_file=ca_file,
-            allow_unencrypted_token=allow_unencrypted_token,
+            access=Access(
+                token_file=token_file,
+                ca_file=ca_file,
+                allow_unencrypted_token=allow_unencrypted_token,
+                client_cert=client_cert,
+                client_key=client_key,
+                oauth2_file=oauth2_file,
+                basic_file=basic_file,
+                address_map=tuple(address_map or ()),
+                proxy=proxy,
+                front_door=front_door,
+            ),
             cluster=cluster,
             policy=_policy(policy),
         )
-        lines = [*cluster_lines(settings_of(target)), *lines]
+        lines = [*_cluster(target), *lines]
     if events_url:
         lines += events_lines(events_url, ca_file)
     lines += package_lines()
@@ -97,6 +120,14 @@ def doctor(  # noqa: PLR0913 - one for each option of the command
     else:
         print_lines(_text(report, fitting(width()), asked=bool(admin_url)))
     raise typer.Exit(report.exit_code)
+
+
+def _cluster(target: Target) -> Iterator[Line]:
+    """Lines about a cluster; invalid settings are a line too."""
+    try:
+        yield from cluster_lines(settings_of(target))
+    except ConfigurationError as error:
+        yield of_error("how to reach it", error)
 
 
 def _policy(file: Path | None) -> Policy:

@@ -1,0 +1,431 @@
+"""Proxies, maps, front doors, issuers and client certificates: no secret goes where the settings do not name."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import ssl
+import traceback
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic import SecretStr
+
+from lab.simulator import ClusterSpec, running_simulator
+from pulsar_steward.admin import calls
+from pulsar_steward.admin.addresses import address_map
+from pulsar_steward.admin.logins import Basic, ClientCredentials
+from pulsar_steward.admin.metrics import endpoint
+from pulsar_steward.admin.reader import Reader
+from pulsar_steward.admin.settings import AdminSettings
+from pulsar_steward.admin.writer import Writer
+from pulsar_steward.cli.jobs import _hidden
+from pulsar_steward.cli.main import run
+from pulsar_steward.errors import AdminError, ConfigurationError, NeverSent, RedirectRefused, Refused, Unreachable
+from pulsar_steward.ledger.rows import Outcome
+from pulsar_steward.policy.schema import AdminPolicy
+from tests.apply.worksite import permitted
+from tests.attacks.wire_parts import TOKEN, Authority, over_tls, settings
+from tests.forward_proxy import forward_proxy
+from tests.oauth2_issuer import DISCOVERY, TOKEN_PATH, Issuer
+from tests.unit.admin.scripted import MEMBERS, ScriptedBroker, answer, raw, redirect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.apply.worksite import Worksite
+    from tests.unit.admin.scripted import Handler, Reply
+
+TENANTS = "/admin/v2/tenants"
+SECRET = "cl13nt-S3cret-0f-Steward-xYz"
+PASSWORD = "a-password-of-words"
+ONCE = AdminPolicy(read_attempts=1)
+
+
+def by_oauth2(url: str, issuer: str, **fields: Any) -> AdminSettings:
+    """Settings that ask an issuer for what they send to a broker."""
+    login = ClientCredentials("steward", SecretStr(SECRET), **{"issuer_url": issuer, **fields})
+    return AdminSettings((url,), limits=ONCE, login=login)
+
+
+@pytest.fixture
+def issuer(brokers: Callable[[], ScriptedBroker]) -> Issuer:
+    """Gives a token that looks random."""
+    return Issuer(brokers(), [TOKEN], SECRET)
+
+
+def test_a_map_for_any_host_leads_to_no_stranger(brokers: Callable[[], ScriptedBroker]) -> None:
+    """A redirect to a host that the cluster does not list is refused, however well its port fits the map."""
+    first, stranger = brokers(), brokers()
+    port = stranger.id.rpartition(":")[2]
+    first.on(TENANTS, redirect(f"http://localhost:{port}{TENANTS}"))
+    made = AdminSettings(
+        (first.url,), SecretStr(TOKEN), ONCE, address_map=address_map({f"*:{port}": f"http://*:{port}"})
+    )
+    with Reader(made) as reader, pytest.raises(RedirectRefused, match="no web address of a broker"):
+        reader.tenants()
+    assert stranger.connections == []
+
+
+def test_a_mapped_redirect_is_held_to_its_path(brokers: Callable[[], ScriptedBroker]) -> None:
+    """The map says where, and nothing about what."""
+    first, owner = brokers(), brokers()
+    first.on(TENANTS, redirect("http://b-2.internal:8080/admin/v2/clusters"))
+    made = AdminSettings(
+        (first.url,), SecretStr(TOKEN), ONCE, address_map=address_map({"b-2.internal:8080": owner.url})
+    )
+    with Reader(made) as reader, pytest.raises(RedirectRefused, match="another path"):
+        reader.tenants()
+    assert owner.connections == []
+
+
+def test_a_broker_that_is_reached_by_https_stays_so(brokers: Callable[[], ScriptedBroker], tmp_path: Path) -> None:
+    """Though the addresses are http: a redirect to itself does not lose what the map says."""
+    authority, front, mapped = Authority(tmp_path), brokers(), brokers()
+    url = over_tls(mapped, authority.files)
+    mapped.on(TENANTS, redirect(f"{TENANTS}?authoritative=true"), answer([]))
+    made = AdminSettings(
+        (front.url,), SecretStr(TOKEN), ONCE, str(authority.files[0]), address_map=address_map({"b-1:8080": url})
+    )
+    with Reader(made) as reader, reader.at("b-1:8080") as there:
+        assert there.tenants() == ()
+    assert len(mapped.asked) == 2
+
+
+@pytest.mark.parametrize("reached", ["http://b-1.example.org:8080", "http://192.0.2.1:8080"])
+def test_a_map_leads_no_token_into_the_open(reached: str, broker: ScriptedBroker) -> None:
+    """Neither where it names the address, nor where a line for any host comes to it."""
+    with pytest.raises(ConfigurationError, match="would travel unencrypted"):
+        AdminSettings((broker.url,), SecretStr(TOKEN), address_map=address_map({"b-1:8080": reached}))
+    made = AdminSettings((broker.url,), SecretStr(TOKEN), address_map=address_map({"*:8080": "http://*:8080"}))
+    with (
+        Reader(made) as reader,
+        reader.at("192.0.2.1:8080") as there,
+        pytest.raises(ConfigurationError, match="unencrypted to"),
+    ):
+        there.tenants()
+
+
+@pytest.mark.parametrize("told", [{}, {"webServicePort": "Optional[8080]", "webServicePortTls": "Optional.empty"}])
+def test_https_is_not_given_up_with_a_token(told: dict[str, str], broker: ScriptedBroker, tmp_path: Path) -> None:
+    """Behind an https address a redirect to http is followed by https, or, where brokers have none, not at all."""
+    authority = Authority(tmp_path)
+    url = over_tls(broker, authority.files)
+    broker.on(f"{MEMBERS}/configuration/runtime", answer(told))
+    broker.on(MEMBERS, answer(["192.0.2.1:8080"]))
+    broker.on(TENANTS, redirect(f"http://192.0.2.1:8080{TENANTS}"))
+    made = settings(url, ca_file=authority.files[0], read_attempts=1, connect_timeout_seconds=0.2)
+    with Reader(made) as reader, pytest.raises(AdminError) as caught:
+        reader.tenants()
+    if told:
+        assert isinstance(caught.value, RedirectRefused)
+        assert "would travel unencrypted" in caught.value.reason
+    else:
+        assert "https" not in caught.value.reason  # it was tried, and nobody is there
+        assert not isinstance(caught.value, RedirectRefused)
+
+
+def test_a_proxy_sees_hosts_and_no_secret(brokers: Callable[[], ScriptedBroker], tmp_path: Path) -> None:
+    """What asks for a tunnel carries no header of ours, and what goes through it is encrypted."""
+    authority, broker = Authority(tmp_path), brokers()
+    url = over_tls(broker, authority.files)
+    broker.on(TENANTS, answer([]))
+    with forward_proxy() as proxy:
+        made = AdminSettings((url,), SecretStr(TOKEN), ONCE, str(authority.files[0]), proxy=proxy.url)
+        with Reader(made) as reader:
+            reader.tenants()
+    assert broker.asked[0].authorization == f"Bearer {TOKEN}"
+    assert b"CONNECT" in proxy.read
+    assert b"uthorization" not in proxy.read
+    assert TOKEN[:16].encode() not in proxy.read
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_change_that_breaks_behind_a_proxy_is_sent_once(
+    scheme: str, brokers: Callable[[], ScriptedBroker], tmp_path: Path
+) -> None:
+    """A connection that breaks after the call was sent is none that was never made: no other broker gets the call."""
+    authority, first, second = Authority(tmp_path), brokers(), brokers()
+    urls = [over_tls(each, authority.files) if scheme == "https" else each.url for each in (first, second)]
+    for each in (first, second):
+        each.on("/admin/v2/namespaces/shop/live/0x00000000_0x80000000/unload", raw(b""))
+    with forward_proxy() as proxy:
+        made = AdminSettings(tuple(urls), limits=ONCE, ca_file=str(authority.files[0]), proxy=proxy.url)
+        with Writer(made) as writer, pytest.raises(Unreachable) as caught:
+            writer.send(calls.unload("shop/live", "0x00000000_0x80000000", "b:8080"), permitted)
+    assert not isinstance(caught.value, NeverSent)
+    assert (len(first.asked), len(second.asked)) == (1, 0)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8080", "http://broker:8080"])
+def test_a_proxy_elsewhere_is_told_no_secret_in_clear(url: str) -> None:
+    """It reads all that goes by http, to this very machine too."""
+    with pytest.raises(ConfigurationError, match="would travel unencrypted"):
+        AdminSettings((url,), SecretStr(TOKEN), proxy="http://proxy.example.org:3128")
+
+
+def test_a_proxy_of_the_environment_is_not_used(broker: ScriptedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the settings name one."""
+    with forward_proxy() as proxy:
+        for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, proxy.url)
+        broker.on(TENANTS, answer([]))
+        with Reader(settings(broker.url)) as reader:
+            reader.tenants()
+    assert proxy.asked == []
+
+
+def test_what_a_proxy_says_is_no_answer_of_a_broker(tmp_path: Path) -> None:
+    """However it refuses: nothing of it is read as JSON, followed as a redirect, or taken for a 401."""
+    authority = Authority(tmp_path)
+    for refusal in (
+        b"HTTP/1.1 307 Elsewhere\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 401 No\r\nContent-Length: 2\r\n\r\n[]",
+        b"HTTP/1.1 407 Who are you\r\nProxy-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n",
+    ):
+        with forward_proxy() as proxy:
+            proxy.refusal = refusal
+            made = AdminSettings(("https://b:1",), SecretStr(TOKEN), ONCE, str(authority.files[0]), proxy=proxy.url)
+            with Reader(made) as reader, pytest.raises(NeverSent, match="the forward proxy"):
+                reader.tenants()
+            assert len(proxy.asked) == 1
+
+
+def shown_certificates(shown: list[Any]) -> Reply:
+    """Answers with an empty list, and notes whether a client certificate was shown."""
+
+    def reply(handler: Handler) -> None:
+        assert isinstance(handler.connection, ssl.SSLSocket)
+        shown.append(handler.connection.getpeercert(binary_form=True))
+        answer([])(handler)
+
+    return reply
+
+
+def asking_for_certificates(server: ScriptedBroker, authority: Authority) -> str:
+    """Has a server ask for client certificates, and take anybody."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*authority.files)
+    context.verify_mode = ssl.CERT_OPTIONAL
+    context.load_verify_locations(authority.files[0])
+    server._server.socket = context.wrap_socket(server._server.socket, server_side=True)
+    return f"https://{server.id}"
+
+
+def test_a_client_certificate_and_a_login_are_for_brokers_only(
+    brokers: Callable[[], ScriptedBroker], tmp_path: Path
+) -> None:
+    """A bookie or an issuer that asks for a certificate, too, gets none; nor does a bookie get a header."""
+    authority, broker, bookie, giving = Authority(tmp_path), brokers(), brokers(), brokers()
+    shown: dict[str, list[Any]] = {"broker": [], "bookie": []}
+    urls = [asking_for_certificates(each, authority) for each in (broker, bookie, giving)]
+    broker.on(TENANTS, shown_certificates(shown["broker"]))
+    bookie.on("/metrics", shown_certificates(shown["bookie"]))
+    asked: list[Any] = []
+
+    def give(handler: Handler) -> None:
+        asked.append((handler.headers.get("Authorization"), handler.connection.getpeercert(binary_form=True)))
+        answer({"access_token": TOKEN})(handler)
+
+    giving.on(TOKEN_PATH, give)
+    mine = authority.certificate("steward")
+    ca_file = str(authority.files[0])
+    login = ClientCredentials("steward", SecretStr(SECRET), token_url=urls[2] + TOKEN_PATH, ca_file=ca_file)
+    made = AdminSettings(
+        (urls[0],), None, ONCE, ca_file, login=login, client_cert_file=str(mine[0]), client_key_file=str(mine[1])
+    )
+    with Reader(made) as reader:
+        reader.tenants()
+    with endpoint(made, urls[1]) as transport:
+        transport.get_here("/metrics")
+    assert shown["broker"][0] is not None
+    assert shown["bookie"] == [None]
+    assert asked == [(None, None)]
+    assert bookie.asked[0].authorization is None
+
+
+def test_a_client_secret_is_for_the_issuer_only(broker: ScriptedBroker, issuer: Issuer) -> None:
+    """Brokers get the access token; the issuer gets no header, also when it is asked again."""
+    broker.on(TENANTS, answer({"reason": "expired"}, status=401))
+    with Reader(by_oauth2(broker.url, issuer.url)) as reader, pytest.raises(AdminError):
+        reader.tenants()
+    assert len(issuer.asked) == 2
+    assert {asked.authorization for asked in issuer.server.asked} == {None}
+    assert {asked.authorization for asked in broker.asked} == {f"Bearer {TOKEN}"}
+    assert SECRET.encode() not in b"".join(asked.target.encode() + asked.body for asked in broker.asked)
+
+
+@pytest.mark.parametrize("way", ["its document", "a redirect of its document", "a redirect of the form"])
+def test_an_issuer_sends_the_client_secret_nowhere_else(
+    way: str, brokers: Callable[[], ScriptedBroker], issuer: Issuer, broker: ScriptedBroker
+) -> None:
+    """Not to another port of its own host either."""
+    stranger = brokers()
+    if way == "its document":
+        issuer.server.on(DISCOVERY, answer({"token_endpoint": f"{stranger.url}{TOKEN_PATH}"}))
+    else:
+        path = DISCOVERY if way == "a redirect of its document" else TOKEN_PATH
+        issuer.server.on(path, redirect(f"{stranger.url}{path}"))
+    with Reader(by_oauth2(broker.url, issuer.url)) as reader, pytest.raises((AdminError, ConfigurationError)):
+        reader.tenants()
+    assert stranger.connections == []
+    assert broker.asked == []
+
+
+@pytest.mark.parametrize("key", ["issuer_url", "token_url"])
+def test_a_client_secret_does_not_travel_unencrypted(key: str) -> None:
+    """Unless somebody allowed it; to this machine it may."""
+    login = ClientCredentials("c", SecretStr(SECRET), **{key: "http://issuer.example.org"})
+    with pytest.raises(ConfigurationError, match="client secret would travel unencrypted") as caught:
+        AdminSettings(("https://b:1",), login=login)
+    assert SECRET not in str(caught.value)
+    AdminSettings(("https://b:1",), login=login, allow_unencrypted_token=True)
+
+
+@pytest.mark.parametrize("login", ["basic", "oauth2"])
+def test_other_secrets_do_not_travel_unencrypted_either(login: str) -> None:
+    """A password and an access token are what a token is."""
+    made: Any = {
+        "basic": Basic("me", SecretStr(PASSWORD)),
+        "oauth2": ClientCredentials("c", SecretStr(SECRET), issuer_url="https://i"),
+    }[login]
+    with pytest.raises(ConfigurationError, match="would travel unencrypted to b:8080"):
+        AdminSettings(("http://b:8080",), login=made)
+
+
+def everything(made: AdminSettings, caplog: pytest.LogCaptureFixture) -> str:
+    """All that could be kept of a call that fails."""
+    caplog.set_level(logging.DEBUG)
+    with Reader(made) as reader, pytest.raises((AdminError, ConfigurationError)) as caught:
+        reader.tenants()
+    error: BaseException | None = caught.value
+    told = "".join([*traceback.format_exception(caught.value), repr(made), str(made), caplog.text])
+    while error is not None:
+        told += f"{error!r} {error.args!r}"
+        error = error.__cause__ or error.__context__
+    return told
+
+
+ENCODED = base64.b64encode(f"me:{PASSWORD}".encode()).decode()
+
+
+@pytest.mark.parametrize("echo", [PASSWORD, ENCODED, f"Basic {ENCODED}", f"user me:{PASSWORD}"])
+@pytest.mark.parametrize("where", ["reason", "location", "phrase"])
+def test_a_password_that_is_repeated_is_masked(
+    echo: str, where: str, broker: ScriptedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In clear, or as it was sent."""
+    replies = {
+        "reason": answer({"reason": f"no {echo}"}, status=401),
+        "location": redirect(f"http://{echo.replace(' ', '')}/x"),
+        "phrase": answer({"reason": f"failed: {echo}"}, status=500),
+    }
+    broker.on(TENANTS, replies[where])
+    made = AdminSettings((broker.url,), limits=ONCE, login=Basic("me", SecretStr(PASSWORD)))
+    kept = everything(made, caplog)
+    assert PASSWORD not in kept
+    assert ENCODED not in kept
+
+
+def test_an_access_token_that_is_repeated_is_masked(
+    broker: ScriptedBroker, issuer: Issuer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It was not known when the settings were made; the one before it is masked as well."""
+    later = TOKEN[::-1]
+    issuer.tokens = [TOKEN, later]
+    broker.on(TENANTS, answer({"reason": f"{TOKEN} is over"}, status=401), answer({"reason": f"{TOKEN} {later}"}, 403))
+    kept = everything(by_oauth2(broker.url, issuer.url), caplog)
+    assert "*** ***" in kept
+    for secret in (TOKEN, later, SECRET):
+        assert secret not in kept
+
+
+def test_a_secret_that_an_issuer_repeats_is_masked(
+    broker: ScriptedBroker, issuer: Issuer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In whatever it answers."""
+    for reply in (
+        answer({"error": "invalid_client", "error_description": f"not {SECRET}"}, 401),
+        answer(f"{SECRET} {TOKEN}".encode()),
+        answer({"access_token": f"{SECRET} {TOKEN}"}),
+        redirect(f"http://127.0.0.1:1/{SECRET}"),
+    ):
+        issuer.server.on(TOKEN_PATH, reply)
+        kept = everything(by_oauth2(broker.url, issuer.url), caplog)
+        assert SECRET not in kept
+        assert TOKEN not in kept
+
+
+def test_the_next_token_of_a_file_is_masked(
+    broker: ScriptedBroker, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It came after the settings were made."""
+    file = tmp_path / "token"
+    later = TOKEN[::-1]
+    file.write_text(later)
+    made = AdminSettings((broker.url,), SecretStr(TOKEN), ONCE, token_file=str(file))
+    broker.on(TENANTS, answer({"reason": f"{later} and {TOKEN}"}, status=500))
+    kept = everything(made, caplog)
+    assert broker.asked[0].authorization == f"Bearer {later}"
+    assert later not in kept
+    assert TOKEN not in kept
+
+
+@pytest.mark.parametrize(
+    ("login", "secret"),
+    [
+        (None, TOKEN),
+        (Basic("me", SecretStr(PASSWORD)), PASSWORD),
+        (ClientCredentials("c", SecretStr(SECRET), issuer_url="https://i"), SECRET),
+    ],
+)
+def test_what_a_job_says_last_holds_no_secret_of_its_environment(login: Any, secret: str) -> None:
+    """A Spark job's own words are shown where it fails."""
+    made = AdminSettings(("https://a:1",), SecretStr(TOKEN) if login is None else None, login=login)
+    assert _hidden(f"it ended with {secret}!", made.in_environment({})) == "it ended with ***!"
+    assert secret not in repr(made)
+
+
+def test_a_checkup_with_client_credentials_keeps_no_secret(
+    brokers: Callable[[], ScriptedBroker], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Snapshot, page, JSON and terminal, of a cluster that lets in nobody else."""
+    given = Issuer(brokers(), [TOKEN], SECRET)
+    file, kept = tmp_path / "oauth2.json", tmp_path / "kept"
+    kept.mkdir()
+    file.write_text(json.dumps({"client_id": "steward", "client_secret": SECRET, "issuer_url": given.url}))
+    with running_simulator(ClusterSpec(), token=TOKEN) as simulator:
+        options = ["--admin-url", simulator.admin_urls[0], "--oauth2-file", str(file), "--keep", str(kept)]
+        code = run(["checkup", *options, "--html", str(kept / "page.html"), "--json", str(kept / "report.json")])
+    told = capfd.readouterr()
+    assert code in {0, 1}, told.err
+    assert len(given.asked) == 1
+    written = b"".join(each.read_bytes() for each in kept.rglob("*") if each.is_file())
+    for secret in (SECRET, TOKEN):
+        assert secret not in told.out + told.err
+        assert secret.encode() not in written
+
+
+def test_behind_a_front_door_nothing_is_changed(brokers: Callable[[], ScriptedBroker]) -> None:
+    """Not even where a writer was made: no proof could follow."""
+    door = brokers()
+    made = AdminSettings((door.url,), front_door=True)
+    with Writer(made) as writer, pytest.raises(NeverSent, match="nothing is changed"):
+        writer.send(calls.unload("shop/live", "0x00000000_0x80000000", "b:8080"), permitted)
+    assert door.connections == []
+
+
+def test_an_approved_batch_is_refused_behind_a_front_door(site: Worksite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the reason in the ledger, and nothing is called."""
+    plan = site.approved(site.move(0))
+    made = replace(site.settings, front_door=True)
+    monkeypatch.setattr(type(site), "settings", property(lambda _: made))
+    with pytest.raises(Refused, match=r"nothing could be proved: .*`front_door`"):
+        site.carry_out(plan)
+    assert site.changes() == []
+    (outcome,) = site.ledger.outcomes(plan.plan_id, "b1")
+    assert outcome.outcome is Outcome.REFUSED
+    assert "front_door" in outcome.reason

@@ -1,0 +1,53 @@
+"""A small OAuth2 issuer on loopback: gives tokens, has them end, and refuses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
+
+from tests.unit.admin.scripted import ScriptedBroker, answer
+
+if TYPE_CHECKING:
+    from tests.unit.admin.scripted import Handler, Reply
+
+DISCOVERY = "/.well-known/openid-configuration"
+TOKEN_PATH = "/oauth/token"
+
+
+class Issuer:
+    """One issuer.
+
+    Args:
+        server: Answers for it.
+        tokens: Given one after the other; the last one again and again.
+        secret: Of its only client, ``steward``.
+    """
+
+    def __init__(self, server: ScriptedBroker, tokens: list[str], secret: str) -> None:
+        self.server = server
+        self.tokens = tokens
+        self.secret = secret
+        self.expires_in: float | None = 3600
+        self.asked: list[dict[str, list[str]]] = []
+        server.on(DISCOVERY, answer({"token_endpoint": f"{server.url}{TOKEN_PATH}"}))
+        server.on(TOKEN_PATH, self.reply())
+
+    @property
+    def url(self) -> str:
+        """``http://host:port``."""
+        return self.server.url
+
+    def reply(self) -> Reply:
+        """Gives the next token to the client, and refuses anybody else."""
+
+        def reply(handler: Handler) -> None:
+            form = parse_qs(self.server.asked[-1].body.decode())
+            self.asked.append(form)
+            if form.get("client_id") != ["steward"] or form.get("client_secret") != [self.secret]:
+                told = f"no client has the secret {''.join(form.get('client_secret', []))}"
+                answer({"error": "invalid_client", "error_description": told}, status=401)(handler)
+                return
+            token = self.tokens.pop(0) if len(self.tokens) > 1 else self.tokens[0]
+            answer({"access_token": token, "token_type": "Bearer", "expires_in": self.expires_in})(handler)
+
+        return reply

@@ -1,0 +1,448 @@
+"""Who is asking: a token file that rotates, OAuth2's client credentials, basic authentication, a plug-in."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import pickle
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pydantic import SecretStr
+
+from pulsar_steward.admin import credentials, oauth2
+from pulsar_steward.admin.logins import Basic, ClientCredentials, Plugin, basic_in, oauth2_in
+from pulsar_steward.admin.reader import Reader
+from pulsar_steward.admin.settings import AdminSettings
+from pulsar_steward.admin.transport import Transport
+from pulsar_steward.errors import AdminError, ConfigurationError, NeverSent, NoAccessToken, NotAllowed
+from pulsar_steward.policy.schema import AdminPolicy
+from tests.oauth2_issuer import DISCOVERY, TOKEN_PATH, Issuer
+from tests.unit.admin.scripted import ScriptedBroker, answer, redirect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.unit.admin.scripted import Handler, Reply
+
+TENANTS = "/admin/v2/tenants"
+SECRET = "a-client-secret-of-words"
+
+
+@pytest.fixture
+def issuer(make_broker: Callable[[], ScriptedBroker]) -> Issuer:
+    """Gives `first`, then `second`."""
+    return Issuer(make_broker(), ["first", "second"], SECRET)
+
+
+def let_in_with(*tokens: str) -> Reply:
+    """Answers who has one of these tokens, and 401 to others."""
+
+    def reply(handler: Handler) -> None:
+        known = handler.headers.get("Authorization") in {f"Bearer {token}" for token in tokens}
+        (answer(["t"]) if known else answer({"reason": "not you"}, status=401))(handler)
+
+    return reply
+
+
+def by_oauth2(broker: ScriptedBroker, issuer: Issuer, **fields: Any) -> AdminSettings:
+    """Settings that ask an issuer first."""
+    values = {"issuer_url": issuer.url, "audience": "urn:pulsar", "scope": "admin", **fields}
+    login = ClientCredentials("steward", SecretStr(values.pop("secret", SECRET)), **values)
+    return AdminSettings((broker.url,), limits=AdminPolicy(read_attempts=1), login=login)
+
+
+def test_an_access_token_is_asked_for_once_and_sent_along(broker: ScriptedBroker, issuer: Issuer) -> None:
+    """By a form as Pulsar's own clients send it."""
+    broker.on(TENANTS, let_in_with("first"))
+    made = by_oauth2(broker, issuer)
+    for _ in range(3):
+        with Reader(made) as reader:
+            assert reader.tenants() == ("t",)
+    assert issuer.asked == [
+        {
+            "grant_type": ["client_credentials"],
+            "client_id": ["steward"],
+            "client_secret": [SECRET],
+            "audience": ["urn:pulsar"],
+            "scope": ["admin"],
+        }
+    ]
+
+
+def test_the_address_of_tokens_may_be_named_itself(broker: ScriptedBroker, issuer: Issuer) -> None:
+    """Then nobody is asked for it."""
+    broker.on(TENANTS, let_in_with("first"))
+    with Reader(by_oauth2(broker, issuer, issuer_url=None, token_url=f"{issuer.url}{TOKEN_PATH}")) as reader:
+        assert reader.tenants() == ("t",)
+    assert issuer.server.asked_for(DISCOVERY) == []
+
+
+def test_the_next_one_is_asked_for_before_the_first_one_ends(broker: ScriptedBroker, issuer: Issuer) -> None:
+    """A fifth of its life ahead, a minute at most."""
+    issuer.expires_in = 0.5
+    broker.on(TENANTS, answer([]))
+    with Reader(by_oauth2(broker, issuer)) as reader:
+        reader.tenants()
+        reader.tenants()
+        time.sleep(0.41)
+        reader.tenants()
+    assert [asked.authorization for asked in broker.asked] == ["Bearer first", "Bearer first", "Bearer second"]
+
+
+def test_a_token_that_is_valid_stays_in_use_while_the_issuer_is_down(
+    broker: ScriptedBroker, issuer: Issuer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Until it ends; the issuer is not asked for each call."""
+    issuer.expires_in = 1.0
+    broker.on(TENANTS, answer([]))
+    with Reader(by_oauth2(broker, issuer)) as reader:
+        reader.tenants()
+        issuer.server.on(TOKEN_PATH, answer({"error": "server_error"}, status=500))
+        time.sleep(0.81)
+        reader.tenants()
+        reader.tenants()
+    assert [asked.authorization for asked in broker.asked] == ["Bearer first"] * 3
+    assert len([asked for asked in issuer.server.asked if asked.path == TOKEN_PATH]) == 2
+    assert "still valid" in caplog.text
+
+
+def test_a_401_has_it_renewed_once(broker: ScriptedBroker, issuer: Issuer) -> None:
+    """The issuer's word how long a token holds is not the broker's."""
+    broker.on(TENANTS, let_in_with("second"))
+    with Reader(by_oauth2(broker, issuer)) as reader:
+        assert reader.tenants() == ("t",)
+    assert [asked.authorization for asked in broker.asked] == ["Bearer first", "Bearer second"]
+
+
+def test_a_401_again_is_the_answer(broker: ScriptedBroker, issuer: Issuer) -> None:
+    """Nobody asks an issuer in a loop, however many calls are refused."""
+    issuer.tokens = [f"token-{number}" for number in range(50)]
+    broker.on(TENANTS, answer({"reason": "not you"}, status=401))
+    with Reader(by_oauth2(broker, issuer)) as reader:
+        for _ in range(5):
+            with pytest.raises(NotAllowed):
+                reader.tenants()
+    assert len(issuer.asked) == 2
+
+
+def test_a_change_is_not_sent_again_after_a_401(broker: ScriptedBroker, issuer: Issuer) -> None:
+    """What acts is sent once; the next call has the new token."""
+    broker.on("/x", let_in_with("second"))
+    methods: Any = frozenset({"GET", "PUT"})
+    with Transport(by_oauth2(broker, issuer), methods) as transport:
+        with pytest.raises(NotAllowed):
+            transport.send("PUT", "/x")
+        assert [asked.authorization for asked in broker.asked] == ["Bearer first"]
+        transport.send("PUT", "/x")
+    assert [asked.authorization for asked in broker.asked] == ["Bearer first", "Bearer second"]
+
+
+@pytest.mark.parametrize("trouble", ["the issuer fails", "the issuer is gone", "another place gives tokens"])
+def test_a_401_is_the_answer_where_no_newer_token_is_given(
+    trouble: str, make_broker: Callable[[], ScriptedBroker], issuer: Issuer, refusing: str
+) -> None:
+    """The change was answered: it is neither in doubt, nor sent to another broker."""
+    first, second = make_broker(), make_broker()
+    second.on("/x", answer(status=204))
+
+    def refuse(handler: Handler) -> None:
+        if trouble == "the issuer fails":
+            issuer.server.on(TOKEN_PATH, answer({"error": "server_error"}, status=500))
+        elif trouble == "the issuer is gone":
+            issuer.server.on(DISCOVERY, redirect(f"http://{refusing}/"))
+        else:
+            issuer.server.on(DISCOVERY, answer({"token_endpoint": f"http://{refusing}{TOKEN_PATH}"}))
+        answer({"reason": "not you"}, status=401)(handler)
+
+    first.on("/x", refuse)
+    made = replace(by_oauth2(first, issuer), urls=(first.url, second.url))
+    methods: Any = frozenset({"PUT"})
+    with Transport(made, methods) as transport, pytest.raises(NotAllowed, match="not you"):
+        transport.send("PUT", "/x")
+    assert second.connections == []
+
+
+def test_a_token_that_was_not_given_for_now_is_asked_for_again(broker: ScriptedBroker, issuer: Issuer) -> None:
+    """By what only looks, as with any failure that may pass; a refusal is final."""
+    broker.on(TENANTS, let_in_with("first"))
+    given = issuer.reply()
+    issuer.server.on(TOKEN_PATH, answer({"error": "temporarily_unavailable"}, status=503), given)
+    with Reader(replace(by_oauth2(broker, issuer), limits=AdminPolicy(read_attempts=2))) as reader:
+        assert reader.tenants() == ("t",)
+
+
+def test_a_change_for_which_no_token_was_given_was_never_sent(broker: ScriptedBroker, issuer: Issuer) -> None:
+    """So nobody has to look whether it happened."""
+    issuer.server.on(TOKEN_PATH, answer({"error": "server_error"}, status=500))
+    methods: Any = frozenset({"PUT"})
+    with (
+        Transport(by_oauth2(broker, issuer), methods) as transport,
+        pytest.raises(NeverSent, match="the issuer refuses: server_error"),
+    ):
+        transport.send("PUT", "/x")
+    assert broker.asked == []
+
+
+def test_an_issuer_that_refuses_is_told_without_the_secret(broker: ScriptedBroker, issuer: Issuer) -> None:
+    """Though it repeats it; the broker is not asked."""
+    wrong = "another-secret-of-many-words"
+    with Reader(by_oauth2(broker, issuer, secret=wrong)) as reader, pytest.raises(NoAccessToken) as caught:
+        reader.tenants()
+    assert caught.value.reason == "the issuer refuses: invalid_client: no client has the secret ***"
+    assert broker.asked == []
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        answer(b"<html>"),
+        answer({"token": "x"}),
+        answer({"access_token": "two words"}),
+        answer({"access_token": ""}),
+        answer({"access_token": "line\nbreak"}),
+        answer({"access_token": "x", "token_type": "mac"}),
+    ],
+)
+def test_what_is_no_bearer_token_is_not_sent(given: Reply, broker: ScriptedBroker, issuer: Issuer) -> None:
+    """Nothing of what the issuer answered is repeated, as it may be a token."""
+    issuer.server.on(TOKEN_PATH, given)
+    with Reader(by_oauth2(broker, issuer)) as reader, pytest.raises(NoAccessToken, match="the issuer gave") as caught:
+        reader.tenants()
+    assert "x" not in caught.value.reason.replace("expected", "")
+    assert broker.asked == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({}, "`issuer_url` or `token_url`"),
+        ({"issuer_url": "https://i", "token_url": "https://i/t"}, "one of both"),
+        ({"issuer_url": "i.example.org"}, "`issuer_url` is no address"),
+        ({"issuer_url": "https://me:hidden@i"}, "`issuer_url` is no address"),
+    ],
+)
+def test_client_credentials_that_cannot_work_are_told(fields: dict[str, str], words: str) -> None:
+    """By the key, and without what may be a password."""
+    with pytest.raises(ConfigurationError, match=words) as caught:
+        ClientCredentials("steward", SecretStr("hidden"), **fields)
+    assert "hidden" not in str(caught.value)
+
+
+def test_a_file_as_pulsars_own_clients_have_it(tmp_path: Path) -> None:
+    """What is said elsewhere goes before what it says."""
+    file = tmp_path / "key.json"
+    written = {"type": "client_credentials", "client_id": "c", "client_secret": "s", "issuer_url": "https://i"}
+    file.write_text(json.dumps(written))
+    made = oauth2_in(file, {"audience": "urn:x", "client_id": None})
+    assert made == ClientCredentials("c", SecretStr("s"), issuer_url="https://i", audience="urn:x")
+    assert oauth2_in(file, {"client_id": "d"}).client_id == "d"
+
+
+@pytest.mark.parametrize("content", [None, "{hidden", '["hidden"]', '{"client_id": "hidden"}', "\udcff"])
+def test_a_file_of_client_credentials_that_is_none_is_told(content: str | None, tmp_path: Path) -> None:
+    """Its content is in no error."""
+    file = tmp_path / "key.json"
+    if content is not None:
+        file.write_bytes(content.encode("utf-8", "surrogateescape"))
+    with pytest.raises(ConfigurationError) as caught:
+        oauth2_in(file)
+    assert "hidden" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+def rotating(broker: ScriptedBroker, file: Path) -> AdminSettings:
+    """Settings with a token file."""
+    token = SecretStr(file.read_text().strip())
+    return AdminSettings((broker.url,), token, AdminPolicy(read_attempts=1), token_file=str(file))
+
+
+def put(file: Path, token: str) -> None:
+    """Puts a token in the place of another one, as secrets that are mounted change."""
+    new = file.with_suffix(".new")
+    new.write_text(f"{token}\n")
+    new.replace(file)
+
+
+def test_a_token_file_is_read_again_when_it_changes(broker: ScriptedBroker, tmp_path: Path) -> None:
+    """And not before: what it held is sent until then."""
+    file = tmp_path / "token"
+    put(file, "first")
+    broker.on(TENANTS, answer([]))
+    with Reader(rotating(broker, file)) as reader:
+        reader.tenants()
+        put(file, "second")
+        reader.tenants()
+        file.unlink()
+        reader.tenants()
+        put(file, "not a token")
+        reader.tenants()
+        put(file, "third")
+        reader.tenants()
+    sent = [asked.authorization for asked in broker.asked]
+    assert sent == [f"Bearer {token}" for token in ("first", "second", "second", "second", "third")]
+
+
+def test_a_token_file_that_was_written_to_in_place_is_read_after_a_401(broker: ScriptedBroker, tmp_path: Path) -> None:
+    """Where neither its time nor its size nor its inode tell."""
+    file = tmp_path / "token"
+    file.write_text("first1")
+    seen = file.stat()
+    broker.on(TENANTS, let_in_with("second"))
+    made = rotating(broker, file)
+    with Reader(made) as reader:
+        reader._transport._exchange._credential.headers(broker.url)  # it is read now
+        file.write_text("second")
+        os.utime(file, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+        assert reader.tenants() == ("t",)
+
+
+def test_a_token_file_that_only_another_machine_has_is_no_failure(broker: ScriptedBroker, tmp_path: Path) -> None:
+    """Executors get the token that it held at first."""
+    made = AdminSettings((broker.url,), SecretStr("first"), token_file=str(tmp_path / "elsewhere"))
+    broker.on(TENANTS, answer([]))
+    with Reader(made) as reader:
+        reader.tenants()
+    assert broker.asked[0].authorization == "Bearer first"
+
+
+def test_basic_authentication(broker: ScriptedBroker) -> None:
+    """As HTTP has it."""
+    broker.on(TENANTS, answer([]))
+    made = AdminSettings((broker.url,), login=Basic("me", SecretStr("pass:wörd")))
+    with Reader(made) as reader:
+        reader.tenants()
+    sent = base64.b64encode("me:pass:wörd".encode()).decode()
+    assert broker.asked[0].authorization == f"Basic {sent}"
+
+
+@pytest.mark.parametrize(
+    ("username", "password"), [("", "p"), ("a:b", "p"), ("a\n", "p"), ("a", ""), ("a", "hid\nden")]
+)
+def test_a_user_or_password_that_cannot_be_sent_is_told(username: str, password: str) -> None:
+    """Without the password."""
+    with pytest.raises(ConfigurationError, match="basic authentication") as caught:
+        Basic(username, SecretStr(password))
+    assert "hid" not in str(caught.value)
+
+
+def test_a_file_of_a_user_and_a_password(tmp_path: Path) -> None:
+    """One line, as `curl --user` has it."""
+    file = tmp_path / "basic"
+    file.write_text("me:pass:word\n")
+    assert basic_in(file) == Basic("me", SecretStr("pass:word"))
+    file.write_text("hidden")
+    with pytest.raises(ConfigurationError, match="`user:password`") as caught:
+        basic_in(file)
+    assert "hidden" not in str(caught.value)
+
+
+class _EntryPoint:
+    def __init__(self, call: Any) -> None:
+        self._call = call
+
+    def load(self) -> Any:
+        """What was installed."""
+        return self._call
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Callables that packages offer, by name."""
+    offered: dict[str, Any] = {}
+
+    def entry_points(group: str, name: str) -> list[_EntryPoint]:
+        assert group == "pulsar_steward.auth_headers"
+        return [_EntryPoint(offered[name])] if name in offered else []
+
+    monkeypatch.setattr(credentials, "entry_points", entry_points)
+    oauth2._credential_of.cache_clear()
+    return offered
+
+
+def test_a_plug_in_gives_headers_such_as_for_athenz(installed: dict[str, Any], broker: ScriptedBroker) -> None:
+    """It is told where they go."""
+    asked = []
+
+    def headers(url: str) -> dict[str, str]:
+        asked.append(url)
+        return {"Authorization": "Athenz a-role-token"}
+
+    installed["athenz"] = headers
+    broker.on(TENANTS, answer([]))
+    with Reader(AdminSettings((broker.url,), login=Plugin("athenz"))) as reader:
+        reader.tenants()
+    assert broker.asked[0].authorization == "Athenz a-role-token"
+    assert asked == [f"{broker.url}{TENANTS}"]
+
+
+def test_a_plug_in_that_is_not_installed_is_told(installed: dict[str, Any]) -> None:
+    """A dotted path of a callable is none: who edits a connection chooses no code."""
+    assert installed == {}
+    for name in ("athenz", "os.system"):
+        with pytest.raises(ConfigurationError, match="no installed package offers"):
+            Reader(AdminSettings(("http://127.0.0.1:1",), login=Plugin(name)))
+    with pytest.raises(ConfigurationError, match="entry point"):
+        Plugin("os:system")
+
+
+@pytest.mark.parametrize("made", [ValueError("hidden"), {"X": "a\r\nY: hidden"}, {"X Y": "hidden"}, {"X": 1}, "hidden"])
+def test_a_plug_in_that_gives_no_headers_is_told(made: Any, installed: dict[str, Any], broker: ScriptedBroker) -> None:
+    """Without its words, which may hold what it was to hide; nothing is sent."""
+
+    def headers(_: str) -> Any:
+        if isinstance(made, Exception):
+            raise made
+        return made
+
+    installed["broken"] = headers
+    with (
+        Reader(AdminSettings((broker.url,), login=Plugin("broken"))) as reader,
+        pytest.raises(ConfigurationError, match="returned no headers") as caught,
+    ):
+        reader.tenants()
+    assert "hidden" not in str(caught.value)
+    assert broker.asked == []
+
+
+def test_two_ways_to_be_let_in_are_a_contradiction() -> None:
+    """Which one was meant nobody knows."""
+    with pytest.raises(ConfigurationError, match="leave one of them out"):
+        AdminSettings(("https://a:1",), SecretStr("t"), login=Basic("a", SecretStr("b")))
+
+
+@pytest.mark.parametrize(
+    "login",
+    [
+        Basic("me", SecretStr("pass word")),
+        ClientCredentials("c", SecretStr("s"), issuer_url="https://i", audience="a", scope="b", ca_file="/ca"),
+        ClientCredentials("c", SecretStr("s"), token_url="https://i/t"),
+        Plugin("athenz"),
+    ],
+)
+def test_logins_travel_to_other_processes(login: Any) -> None:
+    """As a variable: there and back it is the same."""
+    given = AdminSettings(("https://a:1",), login=login)
+    assert AdminSettings.from_environment(given.in_environment({}), given.limits) == given
+    assert pickle.loads(pickle.dumps(given)) == given  # noqa: S301 - as Spark hands it to executors
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"kind": "other"}', '{"kind": "basic", "hidden": 1}'])
+def test_a_login_in_the_environment_that_is_none_is_told(text: str) -> None:
+    """Without what it holds."""
+    environment = {"STEWARD_ADMIN_URLS": "https://a:1", "STEWARD_ADMIN_LOGIN": text}
+    with pytest.raises(ConfigurationError, match="login in the environment") as caught:
+        AdminSettings.from_environment(environment, AdminPolicy())
+    assert "hidden" not in str(caught.value)
+
+
+def test_an_issuer_that_cannot_be_reached_is_told(broker: ScriptedBroker, refusing: str) -> None:
+    """By its own address, and not the broker's."""
+    login = ClientCredentials("steward", SecretStr(SECRET), issuer_url=f"http://{refusing}")
+    made = AdminSettings((broker.url,), limits=AdminPolicy(read_attempts=1), login=login)
+    with Reader(made) as reader, pytest.raises(AdminError, match=refusing):
+        reader.tenants()

@@ -1,0 +1,210 @@
+"""Credentials in Airflow connections: what stands in password, login and extra, and what contradicts itself."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import pulsar
+import pytest
+from pydantic import SecretStr
+
+from pulsar_steward.admin.logins import Basic, ClientCredentials, Plugin
+from pulsar_steward.errors import ConfigurationError, NoAccessToken
+from pulsar_steward.orchestration import connections, events
+from pulsar_steward.policy.schema import Policy
+from tests.oauth2_issuer import Issuer
+from tests.unit.admin.scripted import scripted_brokers
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pulsar_steward.admin.settings import AdminSettings
+
+SECRET = "hidden-secret"
+
+
+@pytest.fixture
+def admin(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Settings of a connection with these fields."""
+
+    def made(**fields: Any) -> AdminSettings:
+        said = {"conn_type": "http", "host": "broker", "port": 8443, "schema": "https", **fields}
+        monkeypatch.setenv("AIRFLOW_CONN_PULSAR_ADMIN_EAST", json.dumps(said))
+        return connections.admin_settings("east", Policy())
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("fields", "login"),
+    [
+        ({"login": "me", "extra": {"auth": "basic"}}, Basic("me", SecretStr(SECRET))),
+        ({"extra": {"auth_plugin": "athenz"}}, Plugin("athenz")),
+        (
+            {"login": "c", "extra": {"issuer_url": "https://i", "audience": "urn:x", "scope": "s"}},
+            ClientCredentials("c", SecretStr(SECRET), issuer_url="https://i", audience="urn:x", scope="s"),
+        ),
+        (
+            {"extra": {"token_url": "https://i/t", "client_id": "c", "issuer_ca_file": "/ca"}},
+            ClientCredentials("c", SecretStr(SECRET), token_url="https://i/t", ca_file="/ca"),
+        ),
+    ],
+)
+def test_what_the_extra_names_decides(fields: dict[str, Any], login: Any, admin: Any) -> None:
+    """The password is what belongs to it."""
+    made = admin(password=SECRET, **fields)
+    assert made.login == login
+    assert made.token is None
+    assert SECRET not in repr(made)
+
+
+def test_a_login_alone_changes_nothing(admin: Any) -> None:
+    """The password stays the token, as it was before there was anything else."""
+    made = admin(login="me", password=SECRET)
+    assert (made.login, made.token) == (None, SecretStr(SECRET))
+
+
+def test_client_credentials_in_a_file(admin: Any, tmp_path: Path) -> None:
+    """The extra goes before what the file says."""
+    file = tmp_path / "key.json"
+    file.write_text(json.dumps({"client_id": "c", "client_secret": SECRET, "issuer_url": "https://i"}))
+    made = admin(extra={"oauth2_file": str(file), "audience": "urn:x"})
+    assert made.login == ClientCredentials("c", SecretStr(SECRET), issuer_url="https://i", audience="urn:x")
+
+
+def test_a_token_file(admin: Any, tmp_path: Path) -> None:
+    """Read now, so that what is wrong with it is said now, and read again later."""
+    file = tmp_path / "token"
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        admin(extra={"token_file": str(file)})
+    file.write_text(f"{SECRET}\n")
+    made = admin(extra={"token_file": str(file)})
+    assert (made.token, made.token_file) == (SecretStr(SECRET), str(file))
+
+
+def test_transport(admin: Any) -> None:
+    """As the extra has it; a connection that is a URI has text for all of it."""
+    extra = {
+        "client_cert_file": "/cert.pem",
+        "client_key_file": "/key.pem",
+        "ca_file": "/ca.pem",
+        "proxy": "http://proxy:3128",
+        "address_map": {"b-1:8080": "https://c:8443"},
+    }
+    made = admin(extra=extra)
+    assert (made.client_cert_file, made.client_key_file, made.ca_file) == ("/cert.pem", "/key.pem", "/ca.pem")
+    assert (made.proxy, made.address_map) == ("http://proxy:3128", (("b-1:8080", "https://c:8443"),))
+    assert admin(extra={**extra, "address_map": json.dumps(extra["address_map"])}) == made
+    assert admin(extra={"front_door": "true"}).front_door is True
+
+
+@pytest.mark.parametrize(
+    ("extra", "words"),
+    [
+        ({"auth": "basic", "issuer_url": "https://i"}, "several kinds of credentials: `issuer_url`, `auth`"),
+        ({"auth": "ntlm"}, "`auth` in the extra"),
+        ({"auth": "basic"}, "basic authentication needs a user"),
+        ({"issuer_url": "https://i"}, "`client_id`"),
+        ({"token_file": "/token"}, "`token_file`, and a password"),
+        ({"front_door": "perhaps"}, "`front_door` in the extra"),
+        ({"address_map": "{"}, "`address_map`"),
+        ({"proxy": "proxy:3128"}, "`proxy`"),
+        ({"client_key_file": "/key.pem"}, "`client_key_file`"),
+    ],
+)
+def test_what_contradicts_itself_is_told_with_its_key(extra: dict[str, Any], words: str, admin: Any) -> None:
+    """And without the password."""
+    with pytest.raises(ConfigurationError, match=words) as caught:
+        admin(password=SECRET, extra=extra)
+    assert SECRET not in str(caught.value)
+
+
+class Client:
+    """What Pulsar's client is made with."""
+
+    def __init__(self, service_url: str, **options: Any) -> None:
+        self.service_url, self.options = service_url, options
+
+    def create_producer(self, *_: object, **__: object) -> None:
+        """None is needed."""
+
+
+@pytest.fixture
+def publishing(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Options of the client that publishes under a connection with these fields, and how it lets itself in."""
+    made: list[Any] = []
+    for name in ("AuthenticationToken", "AuthenticationBasic", "AuthenticationTLS"):
+        monkeypatch.setattr(pulsar, name, lambda *given, name=name: made.append((name, given)))
+    monkeypatch.setattr(pulsar, "Client", Client)
+
+    def connected(**fields: Any) -> tuple[dict[str, Any], list[Any]]:
+        extra = {"service_url": "pulsar+ssl://b:6651", **fields.pop("extra", {})}
+        monkeypatch.setenv("AIRFLOW_CONN_PULSAR_EVENTS_EAST", json.dumps({"conn_type": "x", "extra": extra, **fields}))
+        sender = events._Sender("east", "persistent://public/default/e", 1)
+        sender._connected()
+        assert isinstance(sender._client, Client)
+        return sender._client.options, made
+
+    return connected
+
+
+def test_events_by_a_token_and_a_user(publishing: Any) -> None:
+    """By Pulsar's own classes."""
+    assert publishing(password=SECRET)[1] == [("AuthenticationToken", (SECRET,))]
+    assert publishing(login="me", password=SECRET, extra={"auth": "basic"})[1][1:] == [
+        ("AuthenticationBasic", ("me", SECRET))
+    ]
+
+
+def test_events_by_a_client_certificate(publishing: Any) -> None:
+    """Alone it says who is asking; beside a token it is what the connection needs."""
+    files = {"client_cert_file": "/cert.pem", "client_key_file": "/key.pem"}
+    options, made = publishing(extra=files)
+    assert made == [("AuthenticationTLS", ("/cert.pem", "/key.pem"))]
+    assert options["tls_certificate_file_path"] == "/cert.pem"
+    assert options["tls_private_key_file_path"] == "/key.pem"
+    assert publishing(password=SECRET, extra=files)[1][1:] == [("AuthenticationToken", (SECRET,))]
+
+
+def test_events_by_a_token_file(publishing: Any, tmp_path: Path) -> None:
+    """The client asks for the token whenever it connects."""
+    file = tmp_path / "token"
+    file.write_text("first")
+    ((name, (supplier,)),) = publishing(extra={"token_file": str(file)})[1]
+    assert (name, supplier()) == ("AuthenticationToken", "first")
+    file.write_text("the-second")
+    assert supplier() == "the-second"
+
+
+def test_events_by_client_credentials(publishing: Any, tmp_path: Path) -> None:
+    """The client gets access tokens from us, whenever it connects; an issuer that refuses is told before."""
+    with scripted_brokers() as start:
+        issuer = Issuer(start(), ["first", "second"], SECRET)
+        issuer.expires_in = 0.01
+        file = tmp_path / "oauth2.json"
+        file.write_text(json.dumps({"client_id": "steward", "client_secret": SECRET, "issuer_url": issuer.url}))
+        ((name, (supplier,)),) = publishing(extra={"oauth2_file": str(file)})[1]
+        assert name == "AuthenticationToken"
+        time.sleep(0.02)
+        assert supplier() == "second"
+        with pytest.raises(NoAccessToken, match="the issuer refuses") as caught:
+            publishing(login="steward", password="hidden-other", extra={"issuer_url": issuer.url})
+    assert "hidden" not in str(caught.value)
+
+
+def test_events_by_a_plug_in_are_refused(publishing: Any) -> None:
+    """Headers are the admin API's."""
+    with pytest.raises(ConfigurationError, match="events go nowhere: `auth_plugin`"):
+        publishing(extra={"auth_plugin": "athenz"})
+
+
+@pytest.mark.parametrize(
+    "fields", [{"login": "c", "extra": {"issuer_url": "https://i"}}, {"login": "me", "extra": {"auth": "basic"}}]
+)
+def test_no_secret_of_events_travels_unencrypted(fields: dict[str, Any], publishing: Any) -> None:
+    """Whatever it is."""
+    fields["extra"] = {**fields["extra"], "service_url": "pulsar://broker:6650"}
+    with pytest.raises(ConfigurationError, match="would travel unencrypted"):
+        publishing(password=SECRET, **fields)
