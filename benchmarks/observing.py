@@ -26,9 +26,11 @@ if TYPE_CHECKING:
 
 
 def settings_of(target: PulsarTarget, policy: Policy) -> AdminSettings:
-    """How Steward reaches a cluster, with the token that it asks for."""
+    """How Steward reaches a cluster, with the token or the client certificate that it asks for."""
     token = SecretStr(target.token) if target.token else None
-    return AdminSettings(urls=target.admin_urls, token=token, limits=policy.admin)
+    files = getattr(target, "client_files", None)
+    given = {} if files is None else {name: str(file) for name, file in files._asdict().items()}
+    return AdminSettings(urls=target.admin_urls, token=token, limits=policy.admin, **given)
 
 
 def observe(

@@ -14,7 +14,7 @@ from lab.placement import COORDINATOR_TOPIC, SYSTEM_NAMESPACE
 TIMEOUT_S = 10.0
 HOPS = 3
 BODY_SHOWN = 256
-# A lab speaks plain HTTP; without this httpx loads the machine's certificates for each client, 40 ms of a busy core.
+# Most labs speak plain HTTP; without this httpx loads the machine's certificates for each client, 40 ms of a busy core.
 NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
@@ -27,12 +27,20 @@ class Admin:
         url: ``http://host:port`` of the broker.
         token: The superuser's token, or None.
         timeout_s: How long a call may take; a paused broker accepts connections and never answers.
+        context: Certificates to trust, and the superuser's own, for a lab that speaks TLS.
     """
 
-    def __init__(self, url: str, token: str | None = None, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        timeout_s: float = TIMEOUT_S,
+        context: ssl.SSLContext = NO_CERTIFICATES,
+    ) -> None:
         self._url = url
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._timeout_s = timeout_s
+        self._context = context
 
     def healthy(self) -> bool:
         """Tells whether the broker can write and read a message."""
@@ -100,7 +108,7 @@ class Admin:
         url = str(httpx.URL(self._url + path, params=parameters))
         # A proxy from the environment has no way to this machine's loopback interface.
         with httpx.Client(
-            headers=self._headers, timeout=self._timeout_s, trust_env=False, verify=NO_CERTIFICATES
+            headers=self._headers, timeout=self._timeout_s, trust_env=False, verify=self._context
         ) as client:
             for _ in range(HOPS):
                 answer = self._ask(client, method, url, document)

@@ -2,14 +2,15 @@
 
 import contextlib
 import socket
+import ssl
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import jars, java, ports, process, settings, tokens
-from lab.admin import Admin
+from lab import certificates, jars, java, plan, ports, process, settings, tokens
+from lab.admin import NO_CERTIFICATES, Admin
 from lab.errors import NotReachedError, PartFailedError
 from lab.model import Broker, LabState, Node
 from lab.store import StateFile
@@ -51,6 +52,8 @@ class Boot:
             (self._home / folder).mkdir(parents=True)
         if self._spec.auth == "token":
             tokens.make(self._secrets)
+        if self._spec.auth == "tls":
+            certificates.make(self._secrets, plan.possible_hosts(self._spec))
         state, data = self._store.read(), self._home / "data"
         zookeeper, bookie = state.zookeeper, state.bookie
         conf = self._conf(zookeeper, settings.zookeeper(state, data))
@@ -69,23 +72,29 @@ class Boot:
 
     def token(self) -> str | None:
         """The superuser's token, or None."""
-        if self._spec.auth == "none":
+        if self._spec.auth != "token":
             return None
         return tokens.token_file(self._secrets).read_text(encoding="utf-8")
+
+    def context(self) -> ssl.SSLContext:
+        """Certificates for calls to this lab."""
+        return certificates.context(self._secrets) if self._spec.auth == "tls" else NO_CERTIFICATES
 
     @property
     def _secrets(self) -> Path:
         return self._home / "secrets"
 
     def _broker_launch(self, broker: Broker) -> Launch:
-        conf = self._conf(broker, settings.broker(self._store.read(), broker, self._authentication()))
-        admin = Admin(broker.admin_url, self.token(), ANSWER_WITHIN_S)
+        conf = self._conf(broker, settings.broker(self._store.read(), broker, self._authentication(broker)))
+        admin = Admin(broker.admin_url, self.token(), ANSWER_WITHIN_S, self.context())
         return Launch(broker, java.broker(self._jars, conf), admin.healthy)
 
     def _log(self, name: str) -> Path:
         return log_file(self._home, name)
 
-    def _authentication(self) -> dict[str, str]:
+    def _authentication(self, broker: Broker) -> dict[str, str]:
+        if self._spec.auth == "tls":
+            return certificates.settings(self._secrets, broker)
         return tokens.settings(self._secrets) if self._spec.auth == "token" else {}
 
     def _conf(self, part: Node | Broker, text: str) -> Path:

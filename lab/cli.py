@@ -50,7 +50,7 @@ def start(
     name: Name = "lab",
     pulsar_version: Annotated[str, typer.Option(help=f"One of {', '.join(VERSIONS)}.")] = VERSIONS[0],
     brokers: Annotated[int, typer.Option(min=1, help="How many brokers.")] = 3,
-    auth: Annotated[Auth, typer.Option(help="Token authentication, or none.")] = "none",
+    auth: Annotated[Auth, typer.Option(help="By a token, by a client certificate (tls), or none.")] = "none",
     hosts: Annotated[Hosts, typer.Option(help="distinct: broker N on 127.0.0.N.")] = "same",
     base_port: Annotated[int | None, typer.Option(min=1024, max=65000, help="Counts ports from here.")] = None,
     setting: Annotated[list[str] | None, typer.Option(help="KEY=VALUE for broker.conf; may be repeated.")] = None,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, Self, Unpack
 
-from lab import coordinators, jars, placement, plan, ports, prerequisites, process, tokens
+from lab import certificates, coordinators, jars, placement, plan, ports, prerequisites, process, tokens
 from lab.admin import Admin
 from lab.boot import Boot, Progress, log_file
 from lab.errors import AdminCallError, BrokerStateError, LabExistsError, UnknownBrokerError
@@ -116,23 +116,29 @@ class Lab:
 
     @property
     def admin_urls(self) -> tuple[str, ...]:
-        """``http://host:port`` of every broker that was started."""
+        """``http://host:port`` of every broker that was started; ``https`` where it speaks TLS."""
         return tuple(broker.admin_url for broker in self.brokers)
 
     @property
     def service_url(self) -> str:
-        """``pulsar://host:port,...`` of every broker that was started."""
-        return "pulsar://" + ",".join(broker.service_address for broker in self.brokers)
+        """``pulsar://host:port,...`` of every broker that was started; ``pulsar+ssl`` where they speak TLS."""
+        scheme = "pulsar+ssl" if self.state.spec.auth == "tls" else "pulsar"
+        return f"{scheme}://" + ",".join(broker.service_address for broker in self.brokers)
 
     @property
     def token_file(self) -> Path | None:
-        """The file with a superuser's token, or None where authentication is off."""
-        return None if self.state.spec.auth == "none" else tokens.token_file(self.home / "secrets")
+        """The file with a superuser's token, or None where brokers take none."""
+        return tokens.token_file(self._secrets) if self.state.spec.auth == "token" else None
 
     @property
     def token(self) -> str | None:
-        """A superuser's token, or None where authentication is off."""
+        """A superuser's token, or None where brokers take none."""
         return None if self.token_file is None else self.token_file.read_text(encoding="utf-8")
+
+    @property
+    def client_files(self) -> certificates.ClientFiles | None:
+        """Files of the authority and of the superuser's certificate, or None where brokers speak no TLS."""
+        return certificates.client_files(self._secrets) if self.state.spec.auth == "tls" else None
 
     def broker(self, broker_id: str) -> Broker:
         """The broker of that id (``host:webport``) or name (``broker-1``).
@@ -206,7 +212,7 @@ class Lab:
         owned = {}
         for broker in self._running():
             with contextlib.suppress(AdminCallError):
-                admin = Admin(broker.admin_url, self.token, QUICK_ANSWER_S)
+                admin = Admin(broker.admin_url, self.token, QUICK_ANSWER_S, self._boot().context())
                 owned[broker.broker_id] = admin.owned(broker.broker_id)
         return owned
 
@@ -272,6 +278,10 @@ class Lab:
         for folder in folders:
             shutil.rmtree(self.home / folder, ignore_errors=True)
 
+    @property
+    def _secrets(self) -> Path:
+        return self.home / "secrets"
+
     def _boot(self) -> Boot:
         return Boot(self.home, self._store, self._progress)
 
@@ -284,7 +294,7 @@ class Lab:
         raise BrokerStateError(f"no broker of lab {self.home.name!r} is running: start one again")
 
     def _admin(self) -> Admin:
-        return Admin(self._first_running().admin_url, self.token)
+        return Admin(self._first_running().admin_url, self.token, context=self._boot().context())
 
     def _in_condition(self, broker_id: str, *wanted: process.Condition) -> Broker:
         broker = self.broker(broker_id)

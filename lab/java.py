@@ -28,14 +28,21 @@ def cluster_metadata(jars: Path, state: LabState) -> list[str]:
     """Writes the cluster's metadata once, the partitions of the transaction coordinators included, and ends."""
     store = f"zk:{settings.zookeeper_address(state)}"
     first = state.brokers[0]
+    tls = (
+        "--web-service-url-tls",
+        first.admin_url,
+        "--broker-service-url-tls",
+        f"pulsar+ssl://{first.service_address}",
+    )
     return [
         *_java(jars, 256),
         "org.apache.pulsar.PulsarClusterMetadataSetup",
         *("--cluster", CLUSTER),
         *("--metadata-store", store),
         *("--configuration-metadata-store", store),
-        *("--web-service-url", first.admin_url),
+        *("--web-service-url", f"http://{first.broker_id}"),
         *("--broker-service-url", f"pulsar://{first.service_address}"),
+        *(tls if first.tls else ()),
         *("--initial-num-transaction-coordinators", str(state.spec.coordinators)),
     ]
 

@@ -12,7 +12,7 @@ from lab.errors import LabError
 CLUSTER = "local"
 VERSIONS = ("4.0.7", "4.2.4")
 
-Auth = Literal["none", "token"]
+Auth = Literal["none", "token", "tls"]
 Hosts = Literal["same", "distinct"]
 
 
@@ -37,7 +37,8 @@ class LabSpec(msgspec.Struct, frozen=True, kw_only=True):
         name: Names the lab's folder; letters, digits, ``.``, ``_`` and ``-``.
         brokers: How many brokers to begin with.
         pulsar_version: One of `VERSIONS`.
-        auth: ``token`` turns authentication and authorization on; the superuser's token is made anew.
+        auth: ``token`` turns authentication and authorization on; the superuser's token is made anew. So does ``tls``:
+            brokers speak nothing but TLS, and take clients with a certificate of the lab's own authority only.
         hosts: ``distinct`` puts broker N on 127.0.0.N, as namespace isolation policies match hosts. Linux only:
             elsewhere 127.0.0.1 is the only address of the loopback interface.
         base_port: The first of the ports to use; None takes free ones.
@@ -84,12 +85,13 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Broker(msgspec.Struct, frozen=True, kw_only=True):
-    """One broker and where it listens; ``process`` is None once it was ended on purpose."""
+    """One broker and where it listens, by TLS or not; ``process`` is None once it was ended on purpose."""
 
     number: int
     host: str
     service_port: int
     web_port: int
+    tls: bool = False
     process: ProcessId | None = None
 
     @property
@@ -105,7 +107,7 @@ class Broker(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def admin_url(self) -> str:
         """Address of its admin API."""
-        return f"http://{self.host}:{self.web_port}"
+        return f"{'https' if self.tls else 'http'}://{self.host}:{self.web_port}"
 
     @property
     def service_address(self) -> str:

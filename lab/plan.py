@@ -5,6 +5,9 @@ from msgspec.structs import replace
 from lab.model import Broker, LabSpec, LabState, Node
 from lab.ports import LOOPBACK, Ports
 
+MOST_HOSTS = 20
+"""Brokers with an address of their own for which a lab's certificate is made."""
+
 
 def new_state(spec: LabSpec) -> LabState:
     """A lab to be: nothing of it runs yet.
@@ -28,6 +31,11 @@ def with_one_more_broker(state: LabState) -> LabState:
     return replace(state, brokers=(*state.brokers, added))
 
 
+def possible_hosts(spec: LabSpec) -> tuple[str, ...]:
+    """Addresses of the lab's brokers, also of those that it may get later."""
+    return (LOOPBACK,) if spec.hosts == "same" else tuple(f"127.0.0.{number}" for number in range(1, MOST_HOSTS + 1))
+
+
 def used_by(state: LabState) -> frozenset[int]:
     """The lab's ports, those of ended brokers included."""
     of_brokers = (port for broker in state.brokers for port in (broker.service_port, broker.web_port))
@@ -37,4 +45,4 @@ def used_by(state: LabState) -> frozenset[int]:
 def _broker(number: int, spec: LabSpec, ports: Ports) -> Broker:
     host = LOOPBACK if spec.hosts == "same" else f"127.0.0.{number}"
     service_port, web_port = (ports.take(host, f"broker {number}'s {kind} port") for kind in ("service", "web"))
-    return Broker(number=number, host=host, service_port=service_port, web_port=web_port)
+    return Broker(number=number, host=host, service_port=service_port, web_port=web_port, tls=spec.auth == "tls")

@@ -22,8 +22,8 @@ def make(folder: Path) -> None:
     """Writes a new key and the superuser's token into ``folder``, which must not exist."""
     folder.mkdir(mode=0o700)
     secret = secrets.token_bytes(32)
-    _write(key_file(folder), secret)
-    _write(token_file(folder), signed(secret, SUPERUSER).encode())
+    write(key_file(folder), secret)
+    write(token_file(folder), signed(secret, SUPERUSER).encode())
 
 
 def key_file(folder: Path) -> Path:
@@ -49,7 +49,8 @@ def settings(folder: Path) -> dict[str, str]:
     }
 
 
-def _write(path: Path, content: bytes) -> None:
+def write(path: Path, content: bytes) -> None:
+    """Writes a new file that only its owner can read."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
