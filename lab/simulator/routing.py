@@ -49,12 +49,8 @@ class Here:
 
     def kept(self, name: str, make: Callable[[], bytes]) -> bytes:
         """A document of the broker by its name: made for each answer, or once where the cluster is steady."""
-        if not self.state.spec.steady:
-            return make()
-        documents, key = self.state.steady_documents, (self.broker_id, name)
-        if key not in documents:
-            documents[key] = make()
-        return documents[key]
+        steady = self.state.steady_documents
+        return make() if steady is None else steady.get(self.broker_id, name, make)
 
     @property
     def leads(self) -> bool:

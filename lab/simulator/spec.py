@@ -168,8 +168,8 @@ class ClusterSpec:
         now_ms: A fixed clock for byte-identical documents; None follows the machine's.
         loads: How busy each broker is, the first one first; those beyond the end are `LoadSpec()`.
         steady: Whether a broker's statistics, load report and metrics are put together once and stay so, whatever
-            happens: for measurements, in which the simulator must not be what takes the time. It holds them all in
-            memory then.
+            happens: for measurements, in which the simulator must not be what takes the time. A file without a
+            name holds them all then.
     """
 
     brokers: int = 3

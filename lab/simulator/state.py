@@ -11,6 +11,7 @@ from lab.simulator import isolation, quotas, ranges
 from lab.simulator.model import TC_TOPIC, Broker, Health, Namespace, Topic
 from lab.simulator.ownership import Ownership
 from lab.simulator.spec import ClusterSpec
+from lab.simulator.steady import SteadyDocuments
 
 if TYPE_CHECKING:
     from lab.simulator.isolation import Policies
@@ -34,7 +35,7 @@ class ClusterState:
         self.affinities: dict[str, str] = {}
         self.isolation_policies: Policies | None = spec.isolation_policies
         self.configuration = dict(spec.configuration)
-        self.steady_documents: dict[tuple[str, str], bytes] = {}
+        self.steady_documents = SteadyDocuments() if spec.steady else None
 
     @property
     def now_ms(self) -> int:
