@@ -10,7 +10,7 @@ from pulsar_steward.model.numbering import step_id
 from pulsar_steward.model.step import SplitBundle, Step, Touched
 from pulsar_steward.model.units import counted
 from pulsar_steward.planners.base import Vetoed, enumerated
-from pulsar_steward.planners.bundles.excess import Excess, dominant
+from pulsar_steward.planners.bundles.excess import TOPICS, Excess, dominant
 from pulsar_steward.planners.bundles.parts import BundlePart, halves_of, part_of
 from pulsar_steward.planners.snapshot_facts import guarded
 
@@ -42,6 +42,7 @@ class Search:
         self._final: set[BundleRange] = set()
         self._unknown: defaultdict[str, list[BundlePart]] = defaultdict(list)
         self._dominated: dict[tuple[str, str], tuple[Excess, Dominant]] = {}
+        self._left: list[tuple[BundlePart, Excess]] = []
         self._vetoed = Vetoed()
         self._parts: dict[BundleRange, BundlePart] = {}
         self.steps: list[Step] = []
@@ -67,6 +68,7 @@ class Search:
         while generation := self._too_large():
             for part, excess in generation:
                 if len(self.steps) >= self._limits.cluster.bundle_split_remedy.most_splits:
+                    self._left = self._too_large()
                     return
                 self._split(part, excess)
 
@@ -83,6 +85,14 @@ class Search:
                 " partitions (hot_bundle.dominating_topic_percent)."
             )
         yield from self._vetoed.notes(f"bundles of {self.namespace} from being split")
+        most = self._limits.cluster.bundle_split_remedy.most_splits
+        hot = {str(part.range): excess for part, excess in self._left if excess.measure is not TOPICS}
+        if hot:
+            yield (
+                f"{self.namespace}: {enumerated([f'{name} ({excess.words})' for name, excess in hot.items()])}"
+                f" {'is' if len(hot) == 1 else 'are'} still too hot after these {counted(most, 'split')}, the most of"
+                " one plan (bundle_split_remedy.most_splits); later plans go on."
+            )
 
     def _too_large(self) -> list[tuple[BundlePart, Excess]]:
         """Pieces that a split may help, the worst first."""

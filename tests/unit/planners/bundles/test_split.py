@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pulsar_steward.facts.risks import Surroundings, TopicFigures
@@ -268,6 +268,7 @@ def test_a_namespace_may_have_thresholds_of_its_own() -> None:
 
 
 @settings(max_examples=60, deadline=None)
+@example(counts=[153, 40, 40, 80], most=6, flow=3)  # the most splits of a plan are reached, a hot half is left
 @given(
     counts=st.lists(st.integers(0, 160), min_size=1, max_size=6),
     most=st.integers(5, 120),
