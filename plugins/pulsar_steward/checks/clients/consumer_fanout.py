@@ -11,6 +11,7 @@ from pulsar_steward.checks.clients.fanout import crowded, most_of_one, most_seen
 from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -58,8 +59,8 @@ def _finding(row: Row) -> Finding:
         severity=Severity.CRITICAL if row["critical"] else Severity.WARNING,
         subject=row["topic"],
         evidence=(
-            f"{row['topic']} on {row['broker']} has {row['consumers']:,} consumers in {row['subscriptions'] or 0:,}"
-            f" subscriptions{_most(largest)}. {moving(row)}"
+            f"{row['topic']} on {row['broker']} has {row['consumers']:,} consumers in"
+            f" {counted(row['subscriptions'] or 0, 'subscription')}{_most(largest)}. {moving(row)}"
         ),
         figures=figures,
     )
