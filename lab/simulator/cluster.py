@@ -17,6 +17,9 @@ from lab.simulator.state import ClusterState, tc_topics
 SESSION_S = 30.0
 """How long a killed broker stays listed: Pulsar's default ``metadataStoreSessionTimeoutMillis``."""
 
+FILLED_WITHIN_S = 1_800.0
+"""Limit for making up a cluster; ten million partitions take minutes."""
+
 
 @contextlib.contextmanager
 def running_simulator(
@@ -74,7 +77,7 @@ class Simulator:
         """Brings the brokers up and fills the cluster."""
         for _ in range(self._state.spec.brokers):
             self.add_broker()
-        self._loop.call(builder.populate, self._state)
+        self._loop.call(builder.populate, self._state, within_s=FILLED_WITHIN_S)
 
     def close(self) -> None:
         """Ends everything; may be called again."""

@@ -34,7 +34,7 @@ def large_cluster(
     draw = Random(seed)  # noqa: S311 - the same seed has to give the same cluster
     variants = [_topic(number, draw, fault) for number in range(VARIANTS)]
     count = max(-(-partitions // PARTITIONS_A_NAMESPACE), 1)
-    namespaces = [_namespace(number, variants, draw) for number in range(count)]
+    namespaces = [_namespace(number, variants, draw, brokers) for number in range(count)]
     crowded = tuple(_crowded(number) for number in range(min(count // 100 + 1, 3)))
     first = namespaces[0]
     namespaces[0] = replace(first, topics=(*first.topics, *crowded))
@@ -50,13 +50,15 @@ def large_cluster(
     )
 
 
-def _namespace(number: int, variants: list[TopicSpec], draw: Random) -> NamespaceSpec:
+def _namespace(number: int, variants: list[TopicSpec], draw: Random, brokers: int) -> NamespaceSpec:
     topics = draw.sample(variants, PARTITIONS_A_NAMESPACE // PARTITIONS_A_TOPIC)
     retention = {"retentionTimeInMinutes": 1440, "retentionSizeInMB": 100_000}
     quota = {"destination_storage": {"limitSize": 20 << 30, "limitTime": -1, "policy": "producer_request_hold"}}
     policies: dict[str, object] = {"retention_policies": retention, "backlog_quota_map": quota}
     name = f"tenant-{number % 50:02d}/ns-{number:05d}"
-    return NamespaceSpec(name, bundles=BUNDLES, topics=tuple(topics), policies=policies)
+    # Named one by one: to look for the emptiest broker of a thousand, a third of a million times, takes minutes.
+    owners = tuple((number * BUNDLES + bundle) % brokers for bundle in range(BUNDLES))
+    return NamespaceSpec(name, bundles=BUNDLES, topics=tuple(topics), policies=policies, owners=owners)
 
 
 def _topic(number: int, draw: Random, fault: ScaleFault) -> TopicSpec:

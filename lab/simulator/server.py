@@ -135,17 +135,17 @@ class LoopThread:
         self._thread = threading.Thread(target=self._loop.run_forever, name="simulated-pulsar", daemon=True)
         self._thread.start()
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
+    def run(self, work: Coroutine[Any, Any, T], within_s: float = ANSWER_WITHIN_S) -> T:
         """Runs a coroutine there and waits for its result."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(ANSWER_WITHIN_S)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(within_s)
 
-    def call(self, work: Callable[..., T], *args: object) -> T:
+    def call(self, work: Callable[..., T], *args: object, within_s: float = ANSWER_WITHIN_S) -> T:
         """Runs a function there and waits for its result."""
 
         async def working() -> T:
             return work(*args)
 
-        return self.run(working())
+        return self.run(working(), within_s)
 
     def later(self, seconds: float, work: Callable[[], None]) -> None:
         """Runs a function there after a while."""
