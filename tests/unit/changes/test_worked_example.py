@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 from textwrap import dedent, indent
+from typing import TYPE_CHECKING
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
-RECIPE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("### A kind of change\n")[1].split("\n### ")[0]
-STRUCT, KIND, CASE, TEST = (dedent(block) for block in re.findall(r"   ```python\n(.*?)   ```", RECIPE, re.DOTALL))
+from tests.recipes import blocks_in, change, copied, recipe, run_pytest
+
+if TYPE_CHECKING:
+    import subprocess
+    from pathlib import Path
+
+STRUCT, KIND, CASE, TEST = blocks_in(recipe("A kind of change"))
 UNION = "Change = UnloadBundle | SplitBundle | ChangeSetting\n"
 
 
@@ -42,11 +42,10 @@ def test_no_piece_can_be_left_out(tmp_path: Path, without: str, error: str) -> N
 
 def carried_out(folder: Path, *, without: str = "") -> subprocess.CompletedProcess[str]:
     """Follows the recipe in a copy of the library, but for one piece of it, and runs its test."""
-    library = folder / "plugins" / "pulsar_steward"
-    shutil.copytree(ROOT / "plugins" / "pulsar_steward", library)
+    library = copied(folder)
     member = UNION if without == "member" else UNION.replace("\n", " | LoadBundle\n")
     change(library / "model" / "step.py", {"BundleChange =": f"{STRUCT}\n\nBundleChange =", UNION: member})
-    case = "" if without == "case" else indent(CASE, " " * 8)
+    case = "" if without == "case" else indent(dedent(CASE), " " * 8)
     first = "from pulsar_steward.changes.setting"
     imports = "from pulsar_steward.changes.load import Load\nfrom pulsar_steward.model.step import LoadBundle\n"
     change(
@@ -55,20 +54,4 @@ def carried_out(folder: Path, *, without: str = "") -> subprocess.CompletedProce
     )
     (library / "changes" / "load.py").write_text(KIND.replace(f"def {without}(", "def left_out("), encoding="utf-8")
     (folder / "test_load.py").write_text(TEST, encoding="utf-8")
-    return subprocess.run(  # noqa: S603 - this Python
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib", str(folder)],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(folder / "plugins"), str(ROOT)])},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def change(file: Path, replaced: dict[str, str]) -> None:
-    """Replaces texts of a file, each of which is there once."""
-    text = file.read_text(encoding="utf-8")
-    for old, new in replaced.items():
-        assert text.count(old) == 1, old
-        text = text.replace(old, new)
-    file.write_text(text, encoding="utf-8")
+    return run_pytest(folder, "test_load.py")

@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
-import subprocess
-import sys
-from pathlib import Path
-from textwrap import dedent
+from typing import TYPE_CHECKING
 
-ROOT = Path(__file__).resolve().parents[3]
-RECIPE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("### A guard\n")[2].partition("\n### ")[0]
-GUARD, TEST = (dedent(block) for block in re.findall(r"   ```python\n(.*?)   ```", RECIPE, re.DOTALL))
-LAST = "    Protected(),\n"
+from tests.recipes import blocks_in, change, copied, recipe, run_pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GUARD, TEST = blocks_in(recipe("A guard"))
+IMPORTED, LAST = "from pulsar_steward.guard.limits", "    Protected(),\n"
 
 
 def test_the_recipe_works(tmp_path: Path) -> None:
     """Its file, a line in the list of guards, and its test, which passes."""
-    guards = tmp_path / "plugins" / "pulsar_steward" / "guard"
-    shutil.copytree(ROOT / "plugins" / "pulsar_steward", guards.parent)
+    guards = copied(tmp_path) / "guard"
     (guards / "idle_bundle.py").write_text(GUARD, encoding="utf-8")
-    registry = (guards / "evaluate.py").read_text(encoding="utf-8")
-    assert LAST in registry
-    first, rest = registry.split("from pulsar_steward.guard.limits", 1)
-    named = f"{first}from pulsar_steward.guard.idle_bundle import IdleBundle\nfrom pulsar_steward.guard.limits{rest}"
-    (guards / "evaluate.py").write_text(named.replace(LAST, f"{LAST}    IdleBundle(),\n"), encoding="utf-8")
+    own = f"from pulsar_steward.guard.idle_bundle import IdleBundle\n{IMPORTED}"
+    change(guards / "evaluate.py", {IMPORTED: own, LAST: f"{LAST}    IdleBundle(),\n"})
     (tmp_path / "test_idle_bundle.py").write_text(TEST, encoding="utf-8")
 
-    done = subprocess.run(  # noqa: S603 - this Python
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib", str(tmp_path)],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path / "plugins"), str(ROOT)])},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_pytest(tmp_path, "test_idle_bundle.py")
 
     assert "3 passed" in done.stdout, done.stdout + done.stderr
