@@ -77,7 +77,7 @@ def measure(
     on_workers: bool = False,
     times: int = TIMES,
 ) -> DiagnoseFigures:
-    """Diagnoses the snapshot of a cluster of a hundred brokers, each way; what counts is the median.
+    """Diagnoses the snapshot of a cluster of a hundred brokers or more, each way; what counts is the median.
 
     Args:
         topics: Partitions of the cluster.

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.large_metrics import metrics
+from pulsar_steward.collect.reading import Division
 from pulsar_steward.model.tables import BUNDLES, DRILLED, SHARDED, SMALL
 from pulsar_steward.snapshots.arrow import schema_of
 from pulsar_steward.snapshots.files import LocalFiles
@@ -31,8 +32,9 @@ TOPICS_A_BUNDLE = 31
 BUNDLES_A_NAMESPACE = 16
 DRILLED_TOPICS = 200
 RARE = 100_000
-SHARDS = 4
-"""As collecting makes them on two cores."""
+SHARDS = Division(tasks=4, at_once=1)
+"""As collecting makes them on two cores, and more of many brokers."""
+TOPICS_A_BROKER = 10_000
 
 _QUOTAS = (
     '"backlog_quota_map":{"destination_storage":{"limit":-1,"limitSize":10737418240,"limitTime":0,'
@@ -89,11 +91,19 @@ class Cluster:
 
     Attributes:
         topics: Partitions; every second has two subscriptions, the others have one.
-        brokers: Brokers.
     """
 
     topics: int
-    brokers: int = 100
+
+    @property
+    def brokers(self) -> int:
+        """Brokers."""
+        return max(100, self.topics // TOPICS_A_BROKER)
+
+    @property
+    def shards(self) -> int:
+        """Shards of the snapshot."""
+        return SHARDS.tasks_for(self.brokers)
 
     @property
     def bundles_a_broker(self) -> int:
@@ -113,10 +123,12 @@ def write(folder: Path, cluster: Cluster) -> None:
     parts: dict[str, list[pa.Table]] = {BUNDLES.name: [], DRILLED.name: []}
     with duckdb.connect() as connection:
         connection.execute(f"create temp table brokers as {_brokers(cluster)}")
-        for shard in range(SHARDS):
+        for shard in range(cluster.shards):
             connection.execute(f"create or replace temp table topics as {_topics(cluster, shard)}")
             connection.execute(f"create or replace temp table subscriptions as {_SUBSCRIPTIONS}")
-            connection.execute(f"create or replace temp view own_brokers as from brokers where i % {SHARDS} = {shard}")
+            connection.execute(
+                f"create or replace temp view own_brokers as from brokers where i % {cluster.shards} = {shard}"
+            )
             large = {"topics": "from topics", "subscriptions": "from subscriptions", "clients": _CLIENTS}
             for table in SHARDED:
                 rows = _rows(connection, table, metrics() if table.name == "metrics" else large[table.name])
@@ -212,7 +224,7 @@ def _topics(cluster: Cluster, shard: int) -> str:
         "backlog_bytes": f"case when {rare(3)} then 10700000000 when {rare(6)} then 40000000000"
         f" when i % 2 = 0 then {scattered('backlog', 1_000_000)} else 0 end",
     }
-    return _selected(columns, f"range({cluster.topics}) as numbers(i) where ({owner}) % {SHARDS} = {shard}")
+    return _selected(columns, f"range({cluster.topics}) as numbers(i) where ({owner}) % {cluster.shards} = {shard}")
 
 
 _RATE = f"case when {rare(7)} then 0.0 when i % 6 = 0 then 0.0 else {scattered('out', 3400)} / 100.0 end"

@@ -50,7 +50,7 @@ class KeptBySpark(BrokerReading):
             mine = (tasks[index] for batch in batches for index in batch.column(0).to_pylist())
             return (as_answer(piece, BROKER_TABLES) for piece in pieces_of(settings, mine, scope, at_once))
 
-        count = max(1, min(self._division.tasks, len(tasks)))
+        count = self._division.tasks_for(len(tasks))
         numbers = self._spark.range(0, len(tasks), 1, count)
         self._answers = map_in_arrow(numbers, answered, answer_ddl(BROKER_TABLES)).persist(StorageLevel.MEMORY_AND_DISK)
         names = [table.name for table in SMALL_OF_BROKERS]

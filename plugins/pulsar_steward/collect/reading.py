@@ -56,12 +56,25 @@ class BrokerReading(Protocol):
         """Discards the tables that were kept and not added."""
 
 
+MAX_BROKERS_A_TASK = 50
+"""Brokers of one task, and so of one shard, at most: whoever diagnoses a shard has all of its topics in memory."""
+
+
 @dataclass(frozen=True)
 class Division:
-    """Number of tasks that brokers are divided into, and number of brokers that each task reads at the same time."""
+    """Division of brokers into tasks.
+
+    Attributes:
+        tasks: Number of tasks, if there are as many brokers; more where each would have too many.
+        at_once: Number of brokers that each task reads at the same time.
+    """
 
     tasks: int
     at_once: int
+
+    def tasks_for(self, brokers: int) -> int:
+        """Number of tasks for so many brokers."""
+        return max(1, min(self.tasks, brokers), -(-brokers // MAX_BROKERS_A_TASK))
 
 
 class WrittenByTasks(BrokerReading):
@@ -96,7 +109,7 @@ class WrittenByTasks(BrokerReading):
     def read(self, tasks: Sequence[BrokerTask], scope: Scope) -> Tables:
         """See `BrokerReading.read`."""
         reader = _Reader(self._settings, scope, self._staging, self._division.at_once, self._waiting)
-        count = max(1, min(self._division.tasks, len(tasks)))
+        count = self._division.tasks_for(len(tasks))
         answers = self._map_over(reader, [tuple(tasks[first::count]) for first in range(count)], "brokers")
         tables = together(answers, (*SMALL_OF_BROKERS, WRITTEN))
         for row in tables.pop(WRITTEN.name).to_pylist():

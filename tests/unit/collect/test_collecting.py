@@ -323,3 +323,9 @@ def test_brokers_are_divided_into_as_many_shards_as_are_asked_for(
     assert len(found) == min(shards, 3)
     owners = [set(pq.read_table(list(shard["topics"]), columns=["broker"])["broker"].to_pylist()) for shard in found]
     assert sum(map(len, owners)) == len(set().union(*owners)) == 3
+
+
+@pytest.mark.parametrize(("brokers", "tasks"), [(0, 1), (1, 1), (3, 3), (100, 4), (200, 4), (201, 5), (1_000, 20)])
+def test_no_shard_holds_too_many_brokers(brokers: int, tasks: int) -> None:
+    """Whoever diagnoses a shard has all of its topics in memory, however few cores there are."""
+    assert Division(tasks=4, at_once=8).tasks_for(brokers) == tasks
