@@ -5,6 +5,7 @@ Tests run in several processes, each with parts of its own, so those that share 
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import warnings
 from pathlib import Path
@@ -22,12 +23,14 @@ from lab.testing import cannot_run, need_java, need_lab
 from steward_spark.session import spark_session
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
 
     from lab.airflow.server import Airflow
     from lab.cluster import Lab
+
+    StoppedEarly = Callable[[str, Callable[[], None]], None]
 
 pytest_plugins = ("tests.tiers", "tests.groups")
 
@@ -39,14 +42,15 @@ ARTEFACTS = Path(__file__).resolve().parents[1] / "artefacts"
 
 
 LABS_AT_ONCE = 2
-"""Of one process. A lab takes 1.3 GB, and 6 % of a core where nobody asks it anything."""
+"""Of one process. A lab takes 1.3 GB, and 10 % of a core where nobody asks it anything."""
 
 
 @pytest.fixture(scope="session")
-def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabPool]:
+def labs(tmp_path_factory: pytest.TempPathFactory, stopped_early: StoppedEarly) -> Iterator[LabPool]:
     """Real clusters by what they are set to. Leave a namespace of your own behind, or nothing; or `discard` the lab."""
     need_lab()
     with LabPool(tmp_path_factory.mktemp("labs"), LABS_AT_ONCE, print) as pool:
+        stopped_early("labs", pool.close)
         yield pool
 
 
@@ -80,10 +84,12 @@ def postgres() -> Iterator[Postgres]:
 
 
 @pytest.fixture(scope="session")
-def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
+def airflow(tmp_path_factory: pytest.TempPathFactory, stopped_early: StoppedEarly) -> Iterator[Airflow]:
     """An Airflow with Steward's DAGs, on PostgreSQL where that is installed; its logs stay behind as an artefact."""
     home = tmp_path_factory.mktemp("airflow")
-    with running_airflow(home, {}) as running:
+    with contextlib.ExitStack() as stack:
+        running = stack.enter_context(running_airflow(home, {}))
+        stopped_early("airflow", stack.close)
         for dag_id in ("pulsar_remediate", "pulsar_rollback", "pulsar_observe", "pulsar_housekeeping"):
             running.api.unpause(dag_id)
         yield running

@@ -20,10 +20,15 @@ from lab.ports import HIGHEST, LOWEST
 from tests.tiers import MARKER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 SHARED = ("airflow", "labs", "spark")
 """Fixtures whose tests run in one process, in the order in which they are begun."""
+
+GROUPS = pytest.StashKey[dict[Path, str]]()
+"""The group of each file."""
+STOPS = pytest.StashKey[dict[str, "Callable[[], None]"]]()
+"""How a shared part is stopped before the run is over, by its fixture's name."""
 
 FAILURES = Path(__file__).resolve().parents[1] / "artefacts" / "failures"
 FILE = "groups_file"
@@ -73,15 +78,20 @@ def pytest_configure_node(node: Any) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Puts groups with a shared part first; in each of them files that are extended as a whole last.
 
     Time may run short for these. The tests of a file stay together, as they share what its fixtures made.
     """
     groups = groups_of(items)
-    places = {name: place for place, name in enumerate(SHARED)}
+    config.stash[GROUPS] = groups
     gate = {item.path for item in items if item.get_closest_marker(MARKER) is None}
-    items.sort(key=lambda item: (places.get(groups[item.path], len(SHARED)), item.path not in gate))
+    items.sort(key=lambda item: (_place(groups[item.path]), item.path not in gate))
+
+
+def _place(group: str) -> int:
+    """When a group is begun; a later one does not ask for the shared part of an earlier one."""
+    return SHARED.index(group) if group in SHARED else len(SHARED)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -101,6 +111,28 @@ def groups_of(items: Iterable[pytest.Item]) -> dict[Path, str]:
         live = ["labs"] if item.get_closest_marker("live") else []
         asked.setdefault(item.path, set()).update(getattr(item, "fixturenames", ()), live)
     return {path: next((name for name in SHARED if name in names), str(path)) for path, names in asked.items()}
+
+
+@pytest.fixture(scope="session")
+def stopped_early(pytestconfig: pytest.Config) -> Callable[[str, Callable[[], None]], None]:
+    """Has a part of SHARED stopped, by its name, as soon as this process is done with the groups that ask for it.
+
+    Three idle brokers and an Airflow take a fifth of a core from the hundreds of tests that come after them.
+    """
+    return pytestconfig.stash.setdefault(STOPS, {}).__setitem__
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Stops what this test's group shared and the next one's does not, nor any that comes after it."""
+    if nextitem is None or item.path == nextitem.path:
+        return
+    groups = item.config.stash[GROUPS]
+    now, then = (_place(groups[one.path]) for one in (item, nextitem))
+    for name in SHARED[now:then]:
+        stop = item.config.stash.get(STOPS, {}).pop(name, None)
+        if stop is not None:
+            stop()
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
