@@ -8,6 +8,7 @@
     ├── ConfigurationError       a connection or setting that is missing or contradicts another
     ├── LedgerError              the ledger cannot be read or written
     │   ├── NotInLedger          ... does not hold the plan, batch or approval asked for
+    │   ├── OutdatedPlan         ... holds the plan in a format of another version, which this one cannot read
     │   └── LedgerTampered       ... is not what was written: somebody changed, removed or inserted a row
     ├── InvalidName              a name from outside that cannot be a part of a path of the admin API
     ├── NobodyAnswered           no broker that the cluster lists could be read
@@ -85,6 +86,10 @@ class LedgerError(StewardError):
 
 class NotInLedger(LedgerError):
     """The ledger does not hold the plan, batch or approval that was asked for."""
+
+
+class OutdatedPlan(LedgerError):
+    """A recorded plan in the format of another version of Steward: it is as it was written, and cannot be read."""
 
 
 class LedgerTampered(LedgerError):

@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from pulsar_steward.ledger.rows import Decision, Outcome
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.verify import verify_ledger
 from pulsar_steward.orchestration import observing
-from pulsar_steward.orchestration.batches import BatchRef, apply_batch
+from pulsar_steward.orchestration.batches import BatchRef, apply_batch, was_approved
 from pulsar_steward.policy.load import load_policy
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.command import steward
@@ -31,6 +32,7 @@ from tests.command import steward
 if TYPE_CHECKING:
     from sqlalchemy import URL
 
+CARRIED_OUT_BY = "pulsar_remediate/manual__1/0"
 LEFT = Path(__file__).parents[1] / "fixtures" / "steward-0.1"
 CLUSTER, BATCH = "local", "b1"
 CARRIED_OUT, NOTHING_MORE = "local-20261123T044207Z-523135ab470c", "local-20261123T044303Z-a0849f99ba8a"
@@ -147,3 +149,47 @@ def test_an_observation_goes_on_from_it(home: Path, monkeypatch: pytest.MonkeyPa
         with pytest.raises(Refused):
             apply_batch(BatchRef(plan_id=CARRIED_OUT, batch_id=BATCH, label=""), "pulsar_remediate/manual__3/0")
         assert {record.method for record in cluster.requests.all()} == {"GET"}
+
+
+OLDER = ("delete from outcomes", "delete from answer_uses")
+"""The same run, cut short: its calls have no outcome, or nothing says that it acted."""
+
+
+@pytest.mark.parametrize("cut_short", [(), *((each,) for each in OLDER)], ids=["done", "no outcomes", "not used"])
+def test_a_retry_of_a_run_of_that_time_is_refused(
+    home: Path, monkeypatch: pytest.MonkeyPatch, cut_short: tuple[str, ...]
+) -> None:
+    """However far it came; nothing is called, and the remedy is said."""
+    changed_then(home, *cut_short)
+    with running_simulator(ClusterSpec(tc_owner=0)) as cluster:
+        connection = {"conn_type": "http", "extra": {"urls": cluster.admin_urls}}
+        monkeypatch.setenv("AIRFLOW_CONN_PULSAR_ADMIN_LOCAL", json.dumps(connection))
+        ref = BatchRef(plan_id=CARRIED_OUT, batch_id=BATCH, label="")
+        with pytest.raises(Refused, match="an earlier Steward did; observe again"):
+            apply_batch(ref, CARRIED_OUT_BY)
+        assert was_approved(ref, CARRIED_OUT_BY)
+        assert {record.method for record in cluster.requests.all()} <= {"GET"}
+
+
+def test_a_plan_that_cannot_be_read_any_more_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans of 0.1 did not say at first when their snapshot was taken: refused with the remedy, and not tried again."""
+    with closing(sqlite3.connect(home / "ledger.db")) as ledger:
+        [(document,)] = ledger.execute("select document from plans where plan_id = ?", [CARRIED_OUT])
+        older = json.loads(document)
+        del older["taken_at"]
+        written = json.dumps(older, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        recorded = (written, sha256(written.encode()).hexdigest(), CARRIED_OUT)
+        ledger.execute("update plans set document = ?, digest = ? where plan_id = ?", recorded)
+        ledger.commit()
+    ref = BatchRef(plan_id=CARRIED_OUT, batch_id=BATCH, label="")
+    with pytest.raises(Refused, match=r"recorded by another version of Steward.*`taken_at`.*Observe again"):
+        apply_batch(ref, CARRIED_OUT_BY)
+    assert was_approved(ref, CARRIED_OUT_BY)
+
+
+def changed_then(home: Path, *statements: str) -> None:
+    """Has the ledger of that time say something else."""
+    with closing(sqlite3.connect(home / "ledger.db")) as ledger:
+        for each in statements:
+            ledger.execute(each)
+        ledger.commit()

@@ -157,7 +157,7 @@ def require_policies(
     then = {"planned": plan.policy_digest}
     for request in requests:
         if request.policy_digest is None:
-            raise Refused("it is not recorded under which policy was asked: an earlier Steward did; ask again")
+            raise Refused("it is not recorded under which policy was asked: an earlier Steward did; observe again")
         then[f"asked at {request.at:%Y-%m-%d %H:%M:%S} UTC"] = request.policy_digest
     known = []
     for when, digest in then.items():

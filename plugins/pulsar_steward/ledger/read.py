@@ -9,7 +9,7 @@ import msgspec
 from sqlalchemy import func, select
 
 from pulsar_steward.changes import kind_of
-from pulsar_steward.errors import LedgerError, LedgerTampered, NotInLedger
+from pulsar_steward.errors import LedgerError, LedgerTampered, NotInLedger, OutdatedPlan
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.halts import halt_of
 from pulsar_steward.ledger.rows import (
@@ -55,6 +55,7 @@ class LedgerReader:
 
         Raises:
             NotInLedger: If there is no such plan.
+            OutdatedPlan: If another version of Steward recorded it, in a format that this one does not read.
             LedgerError: If the recorded document no longer has the recorded digest: somebody changed it.
         """
         row = self._first(select(tables.PLANS).where(tables.PLANS.c.plan_id == plan_id))
@@ -63,6 +64,11 @@ class LedgerReader:
         try:
             plan = Plan.decoded(row["document"])
         except msgspec.MsgspecError as error:
+            if hashlib.sha256(row["document"].encode()).hexdigest() == row["digest"]:
+                raise OutdatedPlan(
+                    f"plan {plan_id} was recorded by another version of Steward, in a format that this one does not"
+                    f" read ({error}): nothing of it is carried out or taken back. Observe again"
+                ) from error
             raise LedgerError(f"plan {plan_id} in the ledger cannot be read any more: {error}") from error
         if not plan.digest == row["digest"] or plan.plan_id != plan_id:
             raise LedgerError(f"plan {plan_id} in the ledger was changed after it was recorded: its digest differs")

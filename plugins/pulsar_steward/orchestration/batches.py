@@ -9,8 +9,10 @@ import msgspec
 from pulsar_steward.apply.execute import carry_out
 from pulsar_steward.apply.gate import answer_of
 from pulsar_steward.apply.verify import verify
-from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.errors import ConfigurationError, OutdatedPlan, Refused
+from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Decision
+from pulsar_steward.orchestration import connections
 from pulsar_steward.orchestration.context import open_context_of_plan
 from pulsar_steward.outside_text import shown
 from pulsar_steward.report.outcome import BatchStory, story
@@ -57,15 +59,21 @@ def apply_batch(ref: BatchRef, run: str) -> tuple[StepOutcome, ...]:
     Raises:
         Refused: If nothing may be changed, with the reason.
     """
-    with open_context_of_plan(ref.plan_id, run) as task, task.applying_here() as context:
-        return carry_out(context, ref.plan_id, ref.batch_id)
+    try:
+        with open_context_of_plan(ref.plan_id, run) as task, task.applying_here() as context:
+            return carry_out(context, ref.plan_id, ref.batch_id)
+    except OutdatedPlan as error:  # trying again would not make it readable, as with other errors of the ledger
+        raise Refused(str(error)) from error
 
 
 def was_approved(ref: BatchRef, run: str) -> bool:
     """True if the ledger contains an approval of a batch by this run."""
-    with open_context_of_plan(ref.plan_id, run) as task:
-        answer = answer_of(task.ledger, ref.plan_id, ref.batch_id, run)
-        return answer is not None and answer.decision is Decision.APPROVED
+    engine = connections.ledger()
+    try:
+        answer = answer_of(LedgerReader(engine), ref.plan_id, ref.batch_id, run)
+    finally:
+        engine.dispose()
+    return answer is not None and answer.decision is Decision.APPROVED
 
 
 def verify_batch(ref: BatchRef, run: str) -> Proof:
