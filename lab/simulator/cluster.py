@@ -27,6 +27,7 @@ def running_simulator(
     *,
     base_port: int | None = None,
     token: str | None = None,
+    looking_token: str | None = None,
     session_s: float = SESSION_S,
     keep_log: bool = True,
 ) -> Iterator["Simulator"]:
@@ -36,6 +37,7 @@ def running_simulator(
         spec: What it looks like; three brokers, 16 transaction coordinators and no topics by default.
         base_port: The first broker's port, the others follow; None takes free ones.
         token: What every request must bear, but for ``/metrics``; None lets all in.
+        looking_token: What GET requests may bear in its place, as behind a gateway that lets nothing else through.
         session_s: Seconds until a killed broker is no longer listed.
         keep_log: False for millions of requests.
 
@@ -43,7 +45,12 @@ def running_simulator(
         OSError: A port is in use.
     """
     simulator = Simulator(
-        spec or ClusterSpec(), base_port=base_port, token=token, session_s=session_s, keep_log=keep_log
+        spec or ClusterSpec(),
+        base_port=base_port,
+        token=token,
+        looking_token=looking_token,
+        session_s=session_s,
+        keep_log=keep_log,
     )
     try:
         simulator.start()
@@ -61,11 +68,18 @@ class Simulator:
     """
 
     def __init__(
-        self, spec: ClusterSpec, *, base_port: int | None, token: str | None, session_s: float, keep_log: bool
+        self,
+        spec: ClusterSpec,
+        *,
+        base_port: int | None,
+        token: str | None,
+        looking_token: str | None,
+        session_s: float,
+        keep_log: bool,
     ) -> None:
         self.faults = Faults()
         self.requests = RequestLog()
-        self._shared = Shared(self.faults, self.requests, token, spec.compress, keep_log)
+        self._shared = Shared(self.faults, self.requests, token, looking_token, spec.compress, keep_log)
         self._state = ClusterState(spec)
         self._base_port = base_port
         self._session_s = session_s

@@ -54,6 +54,7 @@ class Shared:
     faults: Faults
     log: RequestLog
     token: str | None
+    looking_token: str | None
     compress: bool
     keep_log: bool
 
@@ -93,6 +94,8 @@ class Front:
         effect = self._written_down(request, body)
         if self._refused(request):
             await replies.jetty_page(request, 401, "Authentication required")(scope, receive, dated)
+        elif request.method != "GET" and self._bears(request, self._shared.looking_token):
+            await replies.jetty_page(request, 403, "Forbidden")(scope, receive, dated)
         elif effect is not None and happens_before_work(effect):
             await self._instead(effect, request, dated)
         else:
@@ -106,15 +109,20 @@ class Front:
     def _written_down(self, request: Request, body: bytes) -> Effect | None:
         path, query, shared = request.url.path, request.url.query, self._shared
         if shared.keep_log:
-            authorized = "authorization" in request.headers
-            shared.log.add(RequestRecord(request.method, self._broker_id, path, query, authorized, body))
+            authorized, looks = "authorization" in request.headers, self._bears(request, shared.looking_token)
+            shared.log.add(RequestRecord(request.method, self._broker_id, path, query, authorized, body, looks))
         return shared.faults.next_for(request.method, self._broker_id, f"{path}?{query}" if query else path)
 
     def _refused(self, request: Request) -> bool:
         """Metrics are open to all, as with ``authenticateMetricsEndpoint=false``."""
-        token = self._shared.token
-        open_to_all = token is None or request.url.path.startswith("/metrics")
-        return not open_to_all and request.headers.get("authorization") != f"Bearer {token}"
+        shared = self._shared
+        open_to_all = shared.token is None or request.url.path.startswith("/metrics")
+        known = self._bears(request, shared.token) or self._bears(request, shared.looking_token)
+        return not open_to_all and not known
+
+    @staticmethod
+    def _bears(request: Request, token: str | None) -> bool:
+        return token is not None and request.headers.get("authorization") == f"Bearer {token}"
 
     async def _instead(self, effect: Effect, request: Request, send: Send) -> None:
         if isinstance(effect, Answer):

@@ -69,7 +69,7 @@ class Namespace:
 
 @dataclass(frozen=True, slots=True)
 class RequestRecord:
-    """One request as a broker received it."""
+    """One request as a broker received it; `only_looks`: with the token that may do nothing else."""
 
     method: str
     broker_id: str
@@ -77,6 +77,7 @@ class RequestRecord:
     query: str
     had_authorization: bool
     body: bytes = b""
+    only_looks: bool = False
 
     @property
     def writes(self) -> bool:

@@ -76,3 +76,17 @@ def test_a_reader_has_nothing_that_writes() -> None:
     reader = Reader(AdminSettings(urls=("http://127.0.0.1:1",)))
     with pytest.raises(PermissionError, match="only looks"):
         reader._transport.send("PUT", "/admin/v2/anything")
+
+
+@pytest.mark.parametrize(
+    ("call", "places"),
+    [
+        ("change_access(", {"orchestration/connections.py", "orchestration/context.py"}),
+        (".applying_here(", {"orchestration/batches.py"}),
+        (".applying(", {"orchestration/context.py"}),
+    ],
+)
+def test_credentials_that_may_change_a_cluster_are_asked_for_in_one_place(call: str, places: set[str]) -> None:
+    """By the task that carries out what was approved; `tests/attacks/test_connections.py` shows it at run time."""
+    files = {file.relative_to(LIBRARY).as_posix(): file.read_text(encoding="utf-8") for file in LIBRARY.rglob("*.py")}
+    assert {name for name, text in files.items() if call in text} == places

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.admin.writer import Writer
 from pulsar_steward.apply.live_reader import LiveReader
+from pulsar_steward.errors import AdminError, ConfigurationError, Refused
 from pulsar_steward.ledger.rows import StepOutcome
+from pulsar_steward.model.cluster import admin_connection, change_connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -55,10 +57,24 @@ class LedgerContext:
             yield ReadContext(**_parts(self), reader=reader)
 
     @contextmanager
-    def applying(self, settings: AdminSettings, switch: StopSwitch) -> Iterator[ApplyContext]:
-        """Adds a reader and a writer of the cluster behind these settings; their connections are closed at the end."""
-        with LiveReader(settings) as reader, Writer(settings) as writer:
-            yield ApplyContext(**_parts(self), reader=reader, writer=writer, switch=switch)
+    def applying(
+        self, settings: AdminSettings, switch: StopSwitch, observed: AdminSettings | None = None
+    ) -> Iterator[ApplyContext]:
+        """Adds a reader and a writer of the cluster behind these settings; their connections are closed at the end.
+
+        Both use the same settings: what the guards see, and what proves a change, is what the calls go to.
+
+        Args:
+            settings: Admin API settings that may change the cluster.
+            switch: Tells whether changes were halted.
+            observed: Settings that the cluster is observed by, where they have other addresses.
+        """
+        with (
+            LiveReader(settings) as reader,
+            Writer(settings) as writer,
+            LiveReader(observed) if observed else nullcontext() as observer,
+        ):
+            yield ApplyContext(**_parts(self), reader=reader, writer=writer, switch=switch, observer=observer)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,10 +95,39 @@ class ApplyContext(ReadContext):
     Attributes:
         writer: Changes the cluster.
         switch: Tells whether changes were halted.
+        observer: Reads the cluster by the connection that it is observed by, where that has other addresses; else None.
     """
 
     writer: Writer
     switch: StopSwitch
+    observer: LiveReader | None = None
+
+    def require_observed_cluster(self) -> None:
+        """Requires that the connections for looking and for changing lead to one cluster.
+
+        The guard `same_cluster` compares the cluster that is changed with the plan's, by name and metadata store, which
+        two clusters may well share. No two clusters list the same brokers.
+
+        Raises:
+            Refused: If they do not, or that cannot be read.
+        """
+        if self.observer is None:
+            return
+        changing, looking = change_connection(self.cluster), admin_connection(self.cluster)
+        try:
+            there, here = self.reader.identity(), self.observer.identity()
+            common = set(self.reader.brokers()) & set(self.observer.brokers())
+        except (AdminError, ConfigurationError) as error:
+            raise Refused(
+                f"whether the connections {changing!r} and {looking!r} lead to one cluster cannot be read: {error}"
+            ) from error
+        if there.is_same(here) and common:
+            return
+        what = "" if not there.is_same(here) else ", of which no broker is listed by the other"
+        raise Refused(
+            f"the connection {changing!r} leads to Pulsar cluster {there}, and {looking!r} to {here}{what}: name"
+            f" addresses of one cluster in both, or none in {changing!r}, which has those of the other then"
+        )
 
     def recorded(
         self, plan_id: str, batch_id: str, step_id: str, result: Result, intent_id: int | None = None

@@ -77,6 +77,7 @@ def _permit(context: ApplyContext, plan_id: str, batch_id: str) -> Permit:
     if permit.plan.cluster != context.cluster:
         raise Refused(f"plan {plan_id} is for cluster {permit.plan.cluster!r}, not {context.cluster!r}")
     context.reader.require_single_brokers()
+    context.require_observed_cluster()
     return permit
 
 

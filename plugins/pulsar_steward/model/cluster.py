@@ -18,6 +18,16 @@ CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 """A cluster's name in Steward's connections, which becomes part of paths, and can be nothing else there."""
 
 
+def admin_connection(cluster: str) -> str:
+    """Name of the Airflow connection by which a cluster is looked at, and changed where it has no other one."""
+    return f"pulsar_admin_{cluster}"
+
+
+def change_connection(cluster: str) -> str:
+    """Name of the Airflow connection by which a cluster is changed; it need not exist."""
+    return f"pulsar_change_{cluster}"
+
+
 def require_cluster_name(name: str, *, named_by: str | None = None) -> str:
     """The name of a cluster in Steward's connections, if it can be one.
 

@@ -10,6 +10,7 @@ from pulsar_steward.admin.addresses import address_map
 from pulsar_steward.admin.logins import Basic, Plugin, client_credentials, oauth2_in, token_in
 from pulsar_steward.admin.settings import map_in
 from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.policy.place import SECRETS_FOLDERS, in_secrets_folders, secrets_folders
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from pulsar_steward.admin.logins import Login
 
 ALLOWED = "allow_unencrypted_token"
+
+SECRET_FILES = ("token_file", "oauth2_file", "client_cert_file", "client_key_file")
+"""Keys of files that are sent to the connection's addresses, or prove who is asking there."""
 
 
 class Access(NamedTuple):
@@ -48,9 +52,10 @@ def access_of(name: str, connection: Connection) -> Access:
     """Credentials of a connection.
 
     Raises:
-        ConfigurationError: If it has several that exclude each other, or invalid ones.
+        ConfigurationError: If it has several that exclude each other, invalid ones, or files that it may not name.
     """
     extra = connection.extra_dejson
+    _require_allowed_files(name, extra)
     token_file = extra.get("token_file") or None
     login = _login(name, connection)
     token = connection.password if login is None else None
@@ -70,6 +75,25 @@ def access_of(name: str, connection: Connection) -> Access:
         client_key_file=extra.get("client_key_file") or None,
         allowed=is_set(name, extra, ALLOWED),
     )
+
+
+def _require_allowed_files(name: str, extra: Mapping[str, Any]) -> None:
+    """Requires that files with credentials are where whoever runs the worker allows it.
+
+    Whoever may edit a connection chooses the file and the address that its content is sent to. Certificates to trust
+    (`ca_file`) may be anywhere: nothing of them is sent.
+
+    Raises:
+        ConfigurationError: If one of them is elsewhere, or a symbolic link leads there; the file is not read.
+    """
+    for key in SECRET_FILES:
+        file = extra.get(key)
+        if file and not in_secrets_folders(str(file)):
+            raise ConfigurationError(
+                f"`{key}` of the connection {name!r} is not in a folder for secrets of this worker"
+                f" ({', '.join(map(str, secrets_folders()))}), or a link leads out of it: put the file there, or have"
+                f" whoever runs the worker name its folder in the variable {SECRETS_FOLDERS}"
+            )
 
 
 def _login(name: str, connection: Connection) -> Login | None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
-import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException
@@ -16,6 +14,7 @@ from pulsar_steward.admin.logins import Plugin
 from pulsar_steward.admin.settings import REMEDY, AdminSettings
 from pulsar_steward.errors import ConfigurationError, PolicyError
 from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.model.cluster import admin_connection, change_connection
 from pulsar_steward.orchestration.access import Access, access_of, address_map_in, is_set
 from pulsar_steward.orchestration.home import home, policy_file
 from pulsar_steward.policy.load import load_policy
@@ -27,31 +26,102 @@ if TYPE_CHECKING:
     from pulsar_steward.policy.schema import Policy
 
 LEDGER = "steward_ledger"
-SPARK = "spark_default"
 NO_POLICY = "no_policy_file"
+READ_ONLY = "read_only"
+
+_REACHING = frozenset({"address_map", "proxy", "front_door"})
+"""Keys that say how a connection's addresses are reached."""
 
 
 def admin_settings(cluster: str, policy: Policy) -> AdminSettings:
-    """Admin API settings of a cluster, from the connection ``pulsar_admin_<cluster>``.
+    """Admin API settings for looking at a cluster, from the connection ``pulsar_admin_<cluster>``.
 
     The connection's type is HTTP: host, port, schema (``http`` or ``https``), the token in the password. What its extra
-    may contain: docs/reaching-a-cluster.md, and ``no_policy_file``.
+    may contain: docs/reaching-a-cluster.md, ``no_policy_file`` and ``read_only``.
 
     Raises:
         ConfigurationError: If there is no such connection, or it is not usable.
     """
-    name = f"pulsar_admin_{cluster}"
-    connection = _connection(name)
+    name, connection = _admin_connection(cluster)
+    urls = _urls(connection) or (
+        _url(connection, "http", f"the connection {name!r} names no host: give a broker's, or `urls` in its extra"),
+    )
+    return _settings(name, connection, urls, policy)
+
+
+class ChangeAccess(NamedTuple):
+    """How a cluster is changed.
+
+    Attributes:
+        settings: Admin API settings of the connection that may change it.
+        observed: Those of the one that it is observed by, where that has other addresses: whether both lead to one
+            cluster has to be proved then. None: there is one connection, or both have the same addresses.
+    """
+
+    settings: AdminSettings
+    observed: AdminSettings | None = None
+
+
+def change_access(cluster: str, policy: Policy) -> ChangeAccess:
+    """Access for changing a cluster, from the connection ``pulsar_change_<cluster>``, or else that for looking.
+
+    Only tasks that carry out what was approved may call this. Without a host or `urls` of its own, the connection has
+    the addresses of ``pulsar_admin_<cluster>``, and all that says how these are reached; its credentials are its own.
+
+    Raises:
+        ConfigurationError: If a connection is missing or not usable, or that for looking may be used for nothing else.
+    """
+    observed = admin_settings(cluster, policy)
+    name = change_connection(cluster)
+    connection = connection_named(name)
+    if connection is None:
+        admin_name, admin = _admin_connection(cluster)
+        if is_set(admin_name, admin.extra_dejson, READ_ONLY):
+            raise ConfigurationError(
+                f"nothing is changed: the connection {admin_name!r} is for looking only (`{READ_ONLY}`), and there is"
+                f" no {name!r}, or this worker may not have it: add one with credentials that may change the cluster"
+            )
+        return ChangeAccess(observed)
+    if _urls(connection) or connection.host:
+        urls = _urls(connection) or (_url(connection, "http", ""),)
+        return ChangeAccess(_settings(name, connection, urls, policy), observed)
+    if given := sorted(_REACHING & {key for key, value in connection.extra_dejson.items() if value}):
+        raise ConfigurationError(
+            f"the connection {name!r} says {', '.join(f'`{key}`' for key in given)}, and no host: without addresses of"
+            f" its own it has those of {admin_connection(cluster)!r}. Name its `urls`, or leave that out"
+        )
+    own = access_of(name, connection)
+    settings = replace(
+        observed,
+        token=own.token,
+        token_file=own.token_file,
+        login=own.login,
+        ca_file=own.ca_file or observed.ca_file,
+        client_cert_file=own.client_cert_file,
+        client_key_file=own.client_key_file,
+        allow_unencrypted_token=own.allowed,
+    )
+    return ChangeAccess(settings)
+
+
+def _admin_connection(cluster: str) -> tuple[str, Connection]:
+    name = admin_connection(cluster)
+    connection = connection_named(name)
     if connection is None:
         raise ConfigurationError(
             f"there is no Airflow connection {name!r}: add one of type HTTP with a broker's host and port, and the"
             " token as password"
         )
-    extra = connection.extra_dejson
-    urls = tuple(extra.get("urls") or ()) or (
-        _url(connection, "http", f"the connection {name!r} names no host: give a broker's, or `urls` in its extra"),
-    )
-    access = access_of(name, connection)
+    return name, connection
+
+
+def _urls(connection: Connection) -> tuple[str, ...]:
+    return tuple(connection.extra_dejson.get("urls") or ())
+
+
+def _settings(name: str, connection: Connection, urls: tuple[str, ...], policy: Policy) -> AdminSettings:
+    """Admin API settings of a connection that names addresses."""
+    extra, access = connection.extra_dejson, access_of(name, connection)
     return AdminSettings(
         urls=urls,
         token=access.token,
@@ -77,8 +147,8 @@ def policy_of(cluster: str) -> Policy:
     """
     file = policy_file(cluster)
     if not file.exists():
-        name = f"pulsar_admin_{cluster}"
-        connection = _connection(name)
+        name = admin_connection(cluster)
+        connection = connection_named(name)
         if connection is None or not is_set(name, connection.extra_dejson, NO_POLICY):
             raise PolicyError(
                 f"there is no policy for cluster {cluster!r}: {file} is not on this machine. Put it there, or say"
@@ -123,7 +193,7 @@ def events_door(cluster: str) -> EventsDoor:
         ConfigurationError: If there is no such connection, it is not usable, or its token would travel unencrypted.
     """
     name = f"pulsar_events_{cluster}"
-    connection = _connection(name)
+    connection = connection_named(name)
     if connection is None:
         raise ConfigurationError(
             f"events go nowhere: there is no Airflow connection {name!r}: add one with `service_url`, such as"
@@ -167,7 +237,7 @@ def ledger_url() -> URL:
     Raises:
         ConfigurationError: If the connection has no usable URL.
     """
-    connection = _connection(LEDGER)
+    connection = connection_named(LEDGER)
     if connection is None:
         return make_url(f"sqlite:///{home() / 'ledger.db'}")
     if url := connection.extra_dejson.get("url"):
@@ -185,52 +255,8 @@ def ledger_url() -> URL:
     )
 
 
-def spark_is_defined() -> bool:
-    """True if the connection ``spark_default`` exists."""
-    return _connection(SPARK) is not None
-
-
-class SparkPlace(NamedTuple):
-    """Spark of the connection ``spark_default``.
-
-    Attributes:
-        local: True if executors run in the task itself.
-        conf: Spark's settings from the connection's extra.
-    """
-
-    local: bool
-    conf: dict[str, str]
-
-
-def spark_place() -> SparkPlace:
-    """Spark's place and settings: the object ``conf`` in the connection's extra.
-
-    Raises:
-        ConfigurationError: If the connection has settings that Steward's jobs do not support.
-    """
-    connection = _connection(SPARK)
-    if connection is None:
-        return SparkPlace(local=True, conf={})
-    extra = connection.extra_dejson
-    if (mode := extra.get("deploy-mode") or "client") != "client":
-        raise ConfigurationError(
-            f"the connection {SPARK!r} says deploy-mode {mode!r}: a driver outside of the task would get neither the"
-            " cluster's addresses nor its token. Take deploy-mode out: only executors have to be in the cluster"
-        )
-    local = re.fullmatch(r"local(\[.*\])?", connection.host or "") is not None
-    return SparkPlace(local=local, conf=_spark_conf(extra.get("conf") or {}))
-
-
-def _spark_conf(given: object) -> dict[str, str]:
-    if not isinstance(given, dict) or not all(str(key).startswith("spark.") for key in given):
-        raise ConfigurationError(
-            f"`conf` in the extra of the connection {SPARK!r} has to be an object of Spark's settings, such as"
-            ' {"spark.executor.memory": "2g"}'
-        )
-    return {str(key): json.dumps(value) if isinstance(value, bool) else str(value) for key, value in given.items()}
-
-
-def _connection(name: str) -> Connection | None:
+def connection_named(name: str) -> Connection | None:
+    """A connection of Airflow, or None if there is none, or no secrets backend could be asked."""
     try:
         connection: Connection = Connection.get(name)
     except AirflowNotFoundException:
@@ -255,14 +281,3 @@ def _url(connection: Connection, scheme: str, missing: str) -> str:
         return connection.host
     port = f":{connection.port}" if connection.port else ""
     return f"{connection.schema or scheme}://{connection.host}{port}"
-
-
-def spark_environment(settings: AdminSettings) -> None:
-    """Puts addresses and token into this process's environment, for the Spark process that it is about to start.
-
-    Not into the operator's ``env_vars``, which Airflow shows in its pages.
-    """
-    written = settings.in_environment(os.environ)
-    for name in os.environ.keys() - written.keys():
-        del os.environ[name]
-    os.environ.update(written)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Engine
 
-    from pulsar_steward.admin.settings import AdminSettings
     from pulsar_steward.apply.context import ApplyContext, ReadContext
     from pulsar_steward.ledger.rows import Origin
     from pulsar_steward.model.plan import Plan
@@ -45,18 +44,19 @@ class TaskContext(LedgerContext):
     @contextmanager
     def reading_here(self) -> Iterator[ReadContext]:
         """Opens read access to the live cluster, beside ledger and policy."""
-        with self.reading(self._settings()) as context:
+        with self.reading(connections.admin_settings(self.cluster, self.policy)) as context:
             yield context
 
     @contextmanager
     def applying_here(self) -> Iterator[ApplyContext]:
-        """Opens access to the live cluster for the changes that `pulsar_steward.apply` permits."""
-        switch = StopSwitch(self.ledger, self.cluster, lambda: halted_by_variable(self.cluster))
-        with self.applying(self._settings(), switch) as context:
-            yield context
+        """Opens access to the live cluster for the changes that `pulsar_steward.apply` permits.
 
-    def _settings(self) -> AdminSettings:
-        return connections.admin_settings(self.cluster, self.policy)
+        The only place that asks for credentials that may change a cluster: all else opens `reading_here`.
+        """
+        switch = StopSwitch(self.ledger, self.cluster, lambda: halted_by_variable(self.cluster))
+        access = connections.change_access(self.cluster, self.policy)
+        with self.applying(access.settings, switch, access.observed) as context:
+            yield context
 
 
 @contextmanager

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
-    from pulsar_steward.orchestration.connections import SparkPlace
+    from pulsar_steward.orchestration.spark_place import SparkPlace
 
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Java options of a driver that does all the work itself: measured, they halve its CPU time."""
@@ -46,16 +46,20 @@ class StewardSpark(SparkSubmitOperator):
 
     def execute(self, context: Context) -> None:
         """Passes the secrets in this process's environment, and submits the application."""
-        from pulsar_steward.orchestration import connections, home  # noqa: PLC0415 - keeps parsing DAG files light
+        from pulsar_steward.orchestration import (  # noqa: PLC0415 - keeps parsing DAG files light
+            connections,
+            home,
+            spark_place,
+        )
         from pulsar_steward.policy.load import load_policy  # noqa: PLC0415 - as above
 
         policy = load_policy(home.policy_file(self.cluster)).for_cluster(self.cluster)
         _require_spark_submit()
-        if not connections.spark_is_defined():
+        if not spark_place.is_defined():
             os.environ["AIRFLOW_CONN_SPARK_DEFAULT"] = LOCAL_SPARK
-        self._settle(connections.spark_place())
+        self._settle(spark_place.configured_place())
         if self.needs_admin:
-            connections.spark_environment(connections.admin_settings(self.cluster, policy))
+            spark_place.pass_settings(connections.admin_settings(self.cluster, policy))
         self.application_args = [*(self.application_args or []), "--policy-json", policy.model_dump_json()]
         super().execute(context)
 

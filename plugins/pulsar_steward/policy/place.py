@@ -14,6 +14,8 @@ from pulsar_steward.model.cluster import require_cluster_name
 
 log = logging.getLogger(__name__)
 
+SECRETS_FOLDERS = "STEWARD_SECRETS_FOLDERS"
+
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OWNERS_FOLDER = stat.S_IRWXU
 _OWNERS_FILE = stat.S_IRUSR | stat.S_IWUSR
@@ -39,6 +41,26 @@ def policy_file(cluster: str) -> Path:
         raise ConfigurationError(
             f"{error.filename} may not be looked at: policies in STEWARD_HOME are for the user that runs Airflow alone"
         ) from error
+
+
+def secrets_folders() -> tuple[Path, ...]:
+    """Folders that a connection may name files with credentials in: ``STEWARD_SECRETS_FOLDERS``, divided by ``:``.
+
+    By default folders that hold nothing but credentials for Pulsar. What else is in ``/run/secrets``, such as the keys
+    of Airflow or of Kubernetes, is nothing that a connection may have sent somewhere.
+    """
+    chosen = os.environ.get(SECRETS_FOLDERS, "")
+    named = tuple(Path(each) for each in chosen.split(os.pathsep) if each.strip())
+    return named or (Path("/run/secrets/pulsar"), Path("/var/run/secrets/pulsar"), steward_home() / "secrets")
+
+
+def in_secrets_folders(file: str) -> bool:
+    """True if a file is in one of `secrets_folders`, and no symbolic link leads out of them.
+
+    Links within them may change at any time, as where Kubernetes puts a new secret in place of an old one.
+    """
+    real = Path(os.path.realpath(file))
+    return any(real.is_relative_to(os.path.realpath(folder)) for folder in secrets_folders())
 
 
 def private_folder(folder: Path) -> Path:

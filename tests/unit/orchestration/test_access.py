@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pulsar
@@ -13,6 +14,7 @@ from pydantic import SecretStr
 from pulsar_steward.admin.logins import Basic, ClientCredentials, Plugin
 from pulsar_steward.errors import ConfigurationError, NoAccessToken
 from pulsar_steward.orchestration import connections, events
+from pulsar_steward.orchestration.connections import ChangeAccess
 from pulsar_steward.policy.schema import Policy
 from tests.oauth2_issuer import Issuer
 from tests.unit.admin.scripted import scripted_brokers
@@ -23,6 +25,12 @@ if TYPE_CHECKING:
     from pulsar_steward.admin.settings import AdminSettings
 
 SECRET = "hidden-secret"
+
+
+@pytest.fixture(autouse=True)
+def anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files with credentials may be anywhere, unless a test says otherwise."""
+    monkeypatch.setenv("STEWARD_SECRETS_FOLDERS", "/")
 
 
 @pytest.fixture
@@ -119,6 +127,114 @@ def test_what_contradicts_itself_is_told_with_its_key(extra: dict[str, Any], wor
     with pytest.raises(ConfigurationError, match=words) as caught:
         admin(password=SECRET, extra=extra)
     assert SECRET not in str(caught.value)
+
+
+CHANGING = "hidden-secret-of-the-other"
+
+
+@pytest.fixture
+def change(monkeypatch: pytest.MonkeyPatch, admin: Any) -> Any:
+    """Access for changing, by a connection with these fields; that for looking reaches brokers in a way of its own."""
+
+    def made(**fields: Any) -> ChangeAccess:
+        reaching = {"ca_file": "/ca.pem", "proxy": "http://proxy:3128", "address_map": {"b-1:8080": "https://c:8443"}}
+        admin(password=SECRET, extra={**reaching, "client_cert_file": "/cert.pem", "token_file": None})
+        monkeypatch.setenv("AIRFLOW_CONN_PULSAR_CHANGE_EAST", json.dumps({"conn_type": "http", **fields}))
+        return connections.change_access("east", Policy())
+
+    return made
+
+
+def test_without_another_connection_one_serves_both(admin: Any) -> None:
+    """As it always did; `read_only` keeps it from changing."""
+    looking = admin(password=SECRET)
+    assert connections.change_access("east", Policy()) == ChangeAccess(looking)
+    admin(password=SECRET, extra={"read_only": "true"})
+    with pytest.raises(ConfigurationError, match=r"'pulsar_admin_east' is for looking only.*no 'pulsar_change_east'"):
+        connections.change_access("east", Policy())
+
+
+def test_a_connection_without_addresses_has_the_others(change: Any) -> None:
+    """And its way there; credentials are its own, and none of the other's are left."""
+    made = change(password=CHANGING)
+    looking = connections.admin_settings("east", Policy())
+    assert made.observed is None
+    assert made.settings == replace(looking, token=SecretStr(CHANGING), client_cert_file=None)
+    assert change(login="c", password=CHANGING, extra={"auth": "basic"}).settings.token is None
+
+
+def test_a_connection_with_addresses_is_one_of_its_own(change: Any) -> None:
+    """Nothing of the other's way there counts; that both lead to one cluster is for whoever changes to prove."""
+    made = change(host="gateway", port=9443, schema="https", password=CHANGING)
+    assert (made.settings.urls, made.settings.proxy, made.settings.ca_file) == (("https://gateway:9443",), None, None)
+    assert made.observed == connections.admin_settings("east", Policy())
+
+
+def test_a_way_without_addresses_is_an_error(change: Any) -> None:
+    """It would be taken for that to the other's addresses."""
+    with pytest.raises(ConfigurationError, match="'pulsar_change_east' says `proxy`, and no host"):
+        change(password=CHANGING, extra={"proxy": "http://other:3128"})
+
+
+def test_a_secret_goes_unencrypted_where_its_own_connection_says_so(admin: Any, change: Any) -> None:
+    """What one connection allows for its token is not allowed for another's."""
+    plain = {"schema": "http", "extra": {"allow_unencrypted_token": True}}
+    admin(password=SECRET, **plain)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AIRFLOW_CONN_PULSAR_CHANGE_EAST", json.dumps({"conn_type": "http", "password": CHANGING}))
+        with pytest.raises(ConfigurationError, match="would travel unencrypted"):
+            connections.change_access("east", Policy())
+
+
+FOLDERS = "STEWARD_SECRETS_FOLDERS"
+
+
+@pytest.mark.parametrize("key", ["token_file", "oauth2_file", "client_cert_file", "client_key_file"])
+def test_files_are_in_folders_for_secrets(
+    key: str, admin: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever edits a connection chooses where their content goes; no path and no link leads out of the folders."""
+    allowed, others = tmp_path / "allowed", tmp_path / "others"
+    allowed.mkdir()
+    others.mkdir()
+    (others / "fernet").write_text(SECRET)
+    (allowed / "out").symlink_to(others / "fernet")
+    (allowed / "way").symlink_to(others)
+    monkeypatch.setenv(FOLDERS, f"{allowed}:{tmp_path / 'none'}")
+    for file in (others / "fernet", allowed / "out", allowed / "way" / "fernet", allowed / ".." / "others" / "fernet"):
+        with pytest.raises(ConfigurationError, match=rf"`{key}` of .* 'pulsar_admin_east'.*{FOLDERS}") as no:
+            admin(extra={key: str(file)})
+        assert SECRET not in str(no.value)
+
+
+def test_a_link_within_the_folders_is_followed(admin: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Kubernetes makes them; the folder itself may be a link as well."""
+    (tmp_path / "real" / "..data").mkdir(parents=True)
+    (tmp_path / "real" / "..data" / "token").write_text(SECRET)
+    (tmp_path / "real" / "token").symlink_to("..data/token")
+    (tmp_path / "linked").symlink_to(tmp_path / "real")
+    monkeypatch.setenv(FOLDERS, str(tmp_path / "linked"))
+    file = tmp_path / "linked" / "token"
+    assert admin(extra={"token_file": str(file)}).token_file == str(file)
+
+
+@pytest.mark.parametrize(
+    "file", ["/run/secrets/kubernetes.io/serviceaccount/token", "/run/secrets/fernet_key", "/etc/passwd", "token"]
+)
+def test_by_default_only_folders_for_pulsar_are(file: str, admin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What else a container is given is Airflow's, or Kubernetes's."""
+    monkeypatch.delenv(FOLDERS)
+    with pytest.raises(ConfigurationError, match=r"/run/secrets/pulsar, /var/run/secrets/pulsar, .*/secrets"):
+        admin(extra={"token_file": file})
+
+
+def test_home_holds_secrets_too(admin: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is for the user that runs Airflow alone."""
+    monkeypatch.delenv(FOLDERS)
+    monkeypatch.setenv("STEWARD_HOME", str(tmp_path))
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets" / "token").write_text(SECRET)
+    assert admin(extra={"token_file": str(tmp_path / "secrets" / "token")}).token == SecretStr(SECRET)
 
 
 class Client:
