@@ -11,6 +11,7 @@ from pulsar_steward.errors import (
     BrokenAnswer,
     ClientCertificateWanted,
     HandshakeCut,
+    NeverSent,
     NoAccessToken,
     NobodyAnswered,
     NotAllowed,
@@ -58,7 +59,9 @@ REMEDIES: dict[type[StewardError], str] = {
         "check issuer_url, client_id, client_secret, audience, scope and issuer_ca_file in the file of --oauth2-file,"
         " and ask whoever runs the issuer"
     ),
-    Unreachable: "check --admin-url, that the broker runs, and that no firewall lies between",
+    NeverSent: "check --admin-url, that the broker runs, and that no firewall lies between",
+    Unreachable: "check --admin-url: is that the admin port of a Pulsar broker (8080 or 8443 by default), and not that"
+    " of its own protocol (6650, 6651)? And that the broker runs, and no firewall lies between",
     NobodyAnswered: "every listed broker has to be reachable from here: check names, firewalls and the token",
     OnlyFrontDoor: ADDRESSES_REMEDY,
 }

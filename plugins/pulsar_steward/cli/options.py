@@ -50,6 +50,26 @@ Oauth2File = Annotated[
 BasicFile = Annotated[
     Path | None, typer.Option("--basic-file", metavar="FILE", help="user:password, for basic authentication.")
 ]
+ChangeUrls = Annotated[
+    list[str] | None,
+    typer.Option("--change-admin-url", metavar="URL", help="Where the cluster is changed.  [default: as --admin-url]"),
+]
+ChangeTokenFile = Annotated[
+    Path | None,
+    typer.Option("--change-token-file", metavar="FILE", help="Holds the token of a role that may change the cluster."),
+]
+ChangeOauth2File = Annotated[
+    Path | None, typer.Option("--change-oauth2-file", metavar="FILE", help="As --oauth2-file, to change the cluster.")
+]
+ChangeBasicFile = Annotated[
+    Path | None, typer.Option("--change-basic-file", metavar="FILE", help="As --basic-file, to change the cluster.")
+]
+ChangeCert = Annotated[
+    Path | None, typer.Option("--change-client-cert", metavar="FILE", help="As --client-cert, to change the cluster.")
+]
+ChangeKey = Annotated[
+    Path | None, typer.Option("--change-client-key", metavar="FILE", help="The key of --change-client-cert.")
+]
 Addresses = Annotated[
     list[str] | None,
     typer.Option(

@@ -67,6 +67,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         address_map: Items ``ADVERTISED=URL``.
         proxy: Forward proxy.
         front_door: True if no single broker can be reached.
+        token_variable: False if the variable with a token is about other credentials.
     """
 
     token_file: Path | None = None
@@ -79,6 +80,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     address_map: tuple[str, ...] = ()
     proxy: str | None = None
     front_door: bool = False
+    token_variable: bool = True
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -232,7 +234,7 @@ def _token(access: Access) -> str | None:
         raise ConfigurationError(f"{' and '.join(named)} are several kinds of credentials: give one of them")
     if access.token_file is not None:
         return token_in(access.token_file)
-    return None if named else os.environ.get(TOKEN_VARIABLE) or None
+    return None if named or not access.token_variable else os.environ.get(TOKEN_VARIABLE) or None
 
 
 def _login(access: Access) -> Login | None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import json
 from collections import Counter
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from pulsar_steward.admin.logins import Basic, ClientCredentials
 from pulsar_steward.admin.members import BEHIND_FRONT_DOOR
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.cli.doctor.line import State, fine, of_error, problem, unknown
-from pulsar_steward.cli.errors import remedy_of
-from pulsar_steward.errors import AdminError, NotAllowed
+from pulsar_steward.cli.doctor.rights import change_lines, expiry_lines, rights, role_of
+from pulsar_steward.errors import AdminError
 from pulsar_steward.model.bundles import CALM_LOAD_MANAGER
 from pulsar_steward.model.units import counted
 from pulsar_steward.parallel import OnThreads
@@ -56,8 +53,14 @@ class BrokerSeen(NamedTuple):
     error: AdminError | None = None
 
 
-def cluster_lines(settings: AdminSettings) -> Iterator[Line]:
-    """Checks the cluster, with calls that change nothing; each is tried once."""
+def cluster_lines(settings: AdminSettings, change: AdminSettings | None = None) -> Iterator[Line]:
+    """Checks the cluster, with calls that change nothing; each is tried once.
+
+    Args:
+        settings: How it is looked at.
+        change: How it is changed, where that is by other credentials.
+    """
+    yield from expiry_lines(settings, "--token-file")
     once = replace(settings, limits=settings.limits.model_copy(update={"read_attempts": 1}))
     asked = {url: _tried(partial(_version_at, replace(once, urls=(url,)))) for url in once.urls}
     answering = tuple(url for url, told in asked.items() if isinstance(told, str))
@@ -70,7 +73,7 @@ def cluster_lines(settings: AdminSettings) -> Iterator[Line]:
     if not answering:
         return
     with Reader(replace(once, urls=answering)) as reader:
-        yield from _of_cluster(reader, settings)
+        yield from _of_cluster(reader, settings, change)
 
 
 def _version_at(settings: AdminSettings) -> str:
@@ -78,9 +81,10 @@ def _version_at(settings: AdminSettings) -> str:
         return reader.version()
 
 
-def _of_cluster(reader: Reader, settings: AdminSettings) -> Iterator[Line]:
+def _of_cluster(reader: Reader, settings: AdminSettings, change: AdminSettings | None) -> Iterator[Line]:
     configuration = _tried(reader.runtime_configuration)
-    yield _rights(reader, configuration, role_of(settings))
+    yield rights(reader, configuration, role_of(settings))
+    yield from change_lines(reader, configuration, settings, change)
     if not isinstance(configuration, AdminError):
         yield _load_manager(configuration)
     listed = _tried(reader.brokers)
@@ -104,48 +108,6 @@ def _tried(ask: Callable[[], T]) -> T | AdminError:
         return ask()
     except AdminError as error:
         return error
-
-
-def role_of(settings: AdminSettings) -> str:
-    """The token's role: the subject of a JSON web token, whose signature is not verified."""
-    if settings.login is not None or settings.token is None:
-        return _by_login(settings)
-    try:
-        payload = settings.token.get_secret_value().split(".")[1]
-        subject = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["sub"]
-    except (ValueError, LookupError, TypeError):
-        return "by a token that names nobody"
-    return f"by a token for {subject!r}"
-
-
-def _by_login(settings: AdminSettings) -> str:
-    login = settings.login
-    if isinstance(login, Basic):
-        return f"as user {login.username!r}, by a password"
-    if isinstance(login, ClientCredentials):
-        return f"by an access token that {login.url} gave to client {login.client_id!r}"
-    if login is not None:
-        return f"by headers of the plug-in {login.name!r}"
-    return "by a client certificate" if settings.client_cert_file else "without a token"
-
-
-def _rights(reader: Reader, configuration: dict[str, str] | AdminError, role: str) -> Line:
-    if not isinstance(configuration, AdminError):
-        if "false" in {configuration.get("authenticationEnabled"), configuration.get("authorizationEnabled")}:
-            return fine("rights", f"{role}; the cluster asks nobody who they are, or lets all do everything")
-        return fine("rights", f"{role}, with a superuser's rights: a check-up can read all that it needs")
-    if not isinstance(configuration, NotAllowed):
-        return of_error("rights", configuration)
-    asked: dict[str, Callable[[], object]] = {
-        "the list of brokers": reader.brokers,
-        "the list of tenants": reader.tenants,
-        "a broker's load": reader.load_report,
-    }
-    refused = [name for name, ask in asked.items() if isinstance(_tried(ask), AdminError)]
-    may = [name for name in asked if name not in refused]
-    told = f"{role}, without a superuser's rights: a broker's configuration may not be read ({configuration.status})"
-    words = f"{told}; what may be: {', '.join(may) or 'nothing that was asked for'}"
-    return problem("rights", words, remedy_of(configuration))
 
 
 def _load_manager(configuration: dict[str, str]) -> Line:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from pulsar_steward.cli.doctor.cluster import cluster_lines
 from pulsar_steward.cli.doctor.events import events_lines
-from pulsar_steward.cli.doctor.here import home_lines, ledger_lines, policy_lines
+from pulsar_steward.cli.doctor.here import home_lines, ledger_lines, policy_lines, secrets_lines
 from pulsar_steward.cli.doctor.line import Line, State, exit_code, of_error
 from pulsar_steward.cli.doctor.spark import package_lines, spark_lines
 from pulsar_steward.cli.ledgers import LedgerUrl, without_password
@@ -20,6 +20,12 @@ from pulsar_steward.cli.options import (
     AllowUnencryptedToken,
     BasicFile,
     CaFile,
+    ChangeBasicFile,
+    ChangeCert,
+    ChangeKey,
+    ChangeOauth2File,
+    ChangeTokenFile,
+    ChangeUrls,
     ClientCert,
     ClientKey,
     ClusterName,
@@ -80,6 +86,12 @@ def doctor(  # noqa: PLR0913 - one for each option of the command
     address_map: Addresses = None,
     proxy: Proxy = None,
     front_door: FrontDoor = False,
+    change_admin_url: ChangeUrls = None,
+    change_token_file: ChangeTokenFile = None,
+    change_oauth2_file: ChangeOauth2File = None,
+    change_basic_file: ChangeBasicFile = None,
+    change_client_cert: ChangeCert = None,
+    change_client_key: ChangeKey = None,
     cluster: ClusterName = None,
     policy: PolicyFile = None,
     ledger: LedgerUrl = None,
@@ -89,7 +101,7 @@ def doctor(  # noqa: PLR0913 - one for each option of the command
 ) -> None:
     """Says what is missing before Steward can look or act. Exit code: 0 nothing, 1 something, 2 could not look."""
     without_password(context, ledger)
-    lines = [*home_lines(), *policy_lines(policy), *ledger_lines(ledger)]
+    lines = [*home_lines(), *secrets_lines(), *policy_lines(policy), *ledger_lines(ledger)]
     if admin_url:
         target = Target(
             urls=tuple(admin_url),
@@ -108,7 +120,18 @@ def doctor(  # noqa: PLR0913 - one for each option of the command
             cluster=cluster,
             policy=_policy(policy),
         )
-        lines = [*_cluster(target), *lines]
+        change = msgspec.structs.replace(
+            target.access,
+            token_file=change_token_file,
+            client_cert=change_client_cert,
+            client_key=change_client_key,
+            oauth2_file=change_oauth2_file,
+            basic_file=change_basic_file,
+            token_variable=False,
+        )
+        given = change_admin_url or change_token_file or change_oauth2_file or change_basic_file or change_client_cert
+        changed = msgspec.structs.replace(target, urls=tuple(change_admin_url or admin_url), access=change)
+        lines = [*_cluster(target, changed if given else None), *lines]
     if events_url:
         lines += events_lines(events_url, ca_file)
     lines += package_lines()
@@ -122,10 +145,10 @@ def doctor(  # noqa: PLR0913 - one for each option of the command
     raise typer.Exit(report.exit_code)
 
 
-def _cluster(target: Target) -> Iterator[Line]:
+def _cluster(target: Target, changed: Target | None) -> Iterator[Line]:
     """Lines about a cluster; invalid settings are a line too."""
     try:
-        yield from cluster_lines(settings_of(target))
+        yield from cluster_lines(settings_of(target), settings_of(changed) if changed else None)
     except ConfigurationError as error:
         yield of_error("how to reach it", error)
 

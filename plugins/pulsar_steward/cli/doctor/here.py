@@ -15,7 +15,7 @@ from pulsar_steward.ledger.noted_heads import ledger_name, noted_in_file
 from pulsar_steward.ledger.verify import verify_ledger
 from pulsar_steward.model.units import counted
 from pulsar_steward.policy.load import load_policy
-from pulsar_steward.policy.place import steward_home
+from pulsar_steward.policy.place import SECRETS_FOLDERS, secrets_folders, steward_home
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,6 +50,25 @@ def _private(subject: str, path: Path, mode: str, missing: str) -> Line:
             subject, f"{words} is open to others: it says what may be done to a cluster", f"chmod {mode} {path}"
         )
     return fine(subject, f"{words} is this user's alone")
+
+
+def secrets_lines() -> Iterator[Line]:
+    """Checks the folders that connections may name files with credentials in: that nobody else may put files there."""
+    folders = secrets_folders()
+    there = []
+    for folder in folders:
+        try:
+            mode = folder.stat().st_mode
+        except OSError:
+            continue
+        there.append(str(folder))
+        if mode & stat.S_IWOTH:
+            words = f"everybody may put files into {folder} ({stat.filemode(mode)}), and links out of it"
+            yield problem("secrets", words, f"chmod o-w {folder}, or name other folders in {SECRETS_FOLDERS}")
+            return
+    named = ", ".join(map(str, folders))
+    words = f"connections may name files with credentials in {named} only; there: {', '.join(there) or 'none of them'}"
+    yield fine("secrets", f"{words} ({SECRETS_FOLDERS} names others)")
 
 
 def policy_lines(named: Path | None) -> Iterator[Line]:

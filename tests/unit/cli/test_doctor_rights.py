@@ -1,0 +1,151 @@
+"""``steward doctor`` on rights: whom a cluster takes us for, what that role may read, and whether it may change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lab.simulator import Answer, ClusterSpec, Fault, running_simulator
+from tests.forward_proxy import saying
+from tests.unit.cli.test_doctor import a_token, address_line, home, lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from lab.simulator import Simulator
+    from tests.unit.cli.conftest import Ended
+
+    Steward = Callable[..., Ended]
+
+__all__ = ["home"]
+
+LOOKING, CHANGING = a_token(sub="watcher"), a_token(sub="admin")
+GUARDED = ClusterSpec(brokers=1, configuration={"authenticationEnabled": "true", "authorizationEnabled": "true"})
+CHANGE = "rights to change"
+
+
+@pytest.fixture
+def cluster() -> Iterator[Simulator]:
+    """A broker that wants to know who is asking."""
+    with running_simulator(GUARDED, token=CHANGING, looking_token=LOOKING) as simulator:
+        yield simulator
+
+
+@pytest.fixture
+def asked(steward: Steward, cluster: Simulator, tmp_path: Path) -> Callable[..., Ended]:
+    """What is said of the cluster, looked at by a token, and changed as the options say."""
+
+    def ended(token: str, *options: object, change: str | None = None) -> Ended:
+        (tmp_path / "looking").write_text(token, encoding="utf-8")
+        (tmp_path / "changing").write_text(change or "", encoding="utf-8")
+        given = ["--change-token-file", tmp_path / "changing"] if change else []
+        known = ["--admin-url", cluster.admin_urls[0], "--token-file", tmp_path / "looking"]
+        said = steward("doctor", *known, *given, *options, "--json")
+        assert not any(secret in said.out + said.err for secret in (LOOKING, CHANGING, token, change or token))
+        assert {record.method for record in cluster.requests.all()} <= {"GET"}
+        return said
+
+    return ended
+
+
+def test_one_for_looking_and_one_for_changing(asked: Callable[..., Ended]) -> None:
+    """Each is named by its role; that the second may change is found out by reading."""
+    told = lines(ended := asked(LOOKING, change=CHANGING))
+    assert (ended.code, told[CHANGE]["state"]) == (0, "ok")
+    assert told["rights"]["words"].startswith("by a token for 'watcher', with a superuser's rights")
+    assert told[CHANGE]["words"].startswith("by a token for 'admin', with a superuser's rights")
+
+
+def test_one_for_both_is_said_with_the_advice(asked: Callable[..., Ended]) -> None:
+    """It is no problem, and two are better."""
+    line = lines(ended := asked(CHANGING))[CHANGE]
+    assert (ended.code, line["state"]) == (0, "ok")
+    assert "`pulsar_change_<cluster>`" in line["words"]
+    assert "docs/permissions.md" in line["words"]
+
+
+def test_the_same_one_twice_parts_nothing(asked: Callable[..., Ended]) -> None:
+    """Whoever has the one has the other."""
+    line = lines(ended := asked(CHANGING, change=CHANGING))[CHANGE]
+    assert (ended.code, line["state"]) == (1, "problem")
+    assert "give looking credentials of its own" in line["remedy"]
+
+
+def test_a_wrong_one_for_changing(asked: Callable[..., Ended]) -> None:
+    """The option that gives another one is named; looking is as it was."""
+    told = lines(ended := asked(LOOKING, change=a_token(sub="nobody")))
+    assert (ended.code, told[CHANGE]["state"], told["rights"]["state"]) == (1, "problem", "ok")
+    assert "--change-token-file" in told[CHANGE]["remedy"]
+
+
+def test_a_role_that_may_change_no_bundle(asked: Callable[..., Ended], cluster: Simulator) -> None:
+    """What it may not read is named with the permissions; changing is for another role then."""
+    refused = Answer(403, "This operation requires super-user access")
+    cluster.faults.add(Fault(refused, path="broker-stats|configuration/runtime|isolationPolicies", times=None))
+    told = lines(ended := asked(LOOKING))
+    assert (ended.code, told["rights"]["state"]) == (1, "problem")
+    assert "may not be read: a broker's configuration, a broker's load;" in told["rights"]["words"]
+    assert "docs/permissions.md" in told["rights"]["remedy"]
+    assert "approved changes need others, in `pulsar_change_<cluster>`" in told[CHANGE]["words"]
+
+
+def test_another_cluster_to_change(asked: Callable[..., Ended]) -> None:
+    """Found out by what both list, though they have one name."""
+    with running_simulator(GUARDED, token=CHANGING) as other:
+        line = lines(ended := asked(LOOKING, "--change-admin-url", other.admin_urls[0], change=CHANGING))[CHANGE]
+    assert (ended.code, line["state"]) == (1, "problem")
+    assert "the addresses lead to two clusters" in line["words"]
+    assert "--change-admin-url" in line["remedy"]
+
+
+def test_nobody_there_to_change(asked: Callable[..., Ended]) -> None:
+    """It could not be looked at."""
+    line = lines(ended := asked(LOOKING, "--change-admin-url", "http://127.0.0.1:1", change=CHANGING))[CHANGE]
+    assert (ended.code, line["state"]) == (2, "unknown")
+    assert "that the broker runs" in line["remedy"]
+
+
+def test_everybody_may_change(steward: Steward) -> None:
+    """Where a cluster asks nobody there is nothing to part."""
+    with running_simulator(ClusterSpec(brokers=1)) as cluster:
+        line = lines(steward("doctor", "--admin-url", cluster.admin_urls[0], "--json"))[CHANGE]
+    assert (line["state"], line["words"].startswith("everybody may")) == ("ok", True)
+
+
+def test_a_token_that_expired(asked: Callable[..., Ended]) -> None:
+    """Brokers only say that they do not take it: when it ended stands in the token."""
+    line = lines(ended := asked(a_token(sub="watcher", exp=86_400)))["token"]
+    assert (ended.code, line["state"]) == (2, "problem")
+    assert line["words"] == "the one for 'watcher' expired at 1970-01-02 00:00 UTC"
+    assert "--token-file" in line["remedy"]
+
+
+def test_a_port_where_nobody_speaks_http(steward: Steward) -> None:
+    """Such as that of Pulsar's own protocol."""
+    with saying(b"\x00\x00\x00\x08\x00\x00\x00\x04\x08\x0d\x6a\x00") as place:
+        line = address_line(steward("doctor", "--admin-url", f"http://{place}", "--json"))
+    assert "is that the admin port of a Pulsar broker (8080 or 8443 by default)" in line["remedy"]
+
+
+def test_a_proxy_where_nobody_is(steward: Steward) -> None:
+    """It is named, and not the broker."""
+    options = ["--admin-url", "https://b-1:8443", "--proxy", "http://127.0.0.1:1", "--json"]
+    line = address_line(steward("doctor", *options))
+    assert "proxy" in line["words"]
+    assert "check --proxy" in line["remedy"]
+
+
+def test_folders_for_secrets(steward: Steward, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which they are; one that everybody may put files into is a problem."""
+    folder = tmp_path / "secrets"
+    monkeypatch.setenv("STEWARD_SECRETS_FOLDERS", f"{folder}:/nowhere")
+    line = lines(steward("doctor", "--json"))["secrets"]
+    assert (line["state"], f"{folder}, /nowhere only; there: none" in line["words"]) == ("ok", True)
+    folder.mkdir()
+    assert f"there: {folder} " in lines(steward("doctor", "--json"))["secrets"]["words"]
+    folder.chmod(0o777)
+    line = lines(ended := steward("doctor", "--json"))["secrets"]
+    assert (ended.code, line["state"]) == (1, "problem")
+    assert f"chmod o-w {folder}" in line["remedy"]
