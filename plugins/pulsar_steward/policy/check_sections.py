@@ -10,9 +10,21 @@ from pulsar_steward.checks.registry import CHECKS
 from pulsar_steward.model.section import Section
 
 if TYPE_CHECKING:
+    from pulsar_steward.checks.backlog.backlog_growing import BacklogGrowingPolicy
+    from pulsar_steward.checks.placement.broker_load_skew import BrokerLoadSkewPolicy
+    from pulsar_steward.checks.placement.bundle_topic_skew import BundleTopicSkewPolicy
+    from pulsar_steward.checks.placement.hot_bundle import HotBundlePolicy
+    from pulsar_steward.checks.placement.tc_skew import TcSkewPolicy
 
     class CheckSections(Section):
         """Sections of the checks, each an attribute with the check's name; the registry knows which there are."""
+
+        # Those that more than the check itself reads; a check needs no line here.
+        backlog_growing: BacklogGrowingPolicy = BacklogGrowingPolicy()
+        broker_load_skew: BrokerLoadSkewPolicy = BrokerLoadSkewPolicy()
+        bundle_topic_skew: BundleTopicSkewPolicy = BundleTopicSkewPolicy()
+        hot_bundle: HotBundlePolicy = HotBundlePolicy()
+        tc_skew: TcSkewPolicy = TcSkewPolicy()
 
         def __getattr__(self, name: str) -> Any:
             """Section of the check with this name."""
