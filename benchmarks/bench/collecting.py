@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from benchmarks.bench.figures import Figures, Meter, told
 from benchmarks.observing import collected_here
 from pulsar_steward.admin.settings import AdminSettings
-from pulsar_steward.collect.collecting import Order, _Collecting
+from pulsar_steward.collect.collecting import Collecting, Order
 from pulsar_steward.model.tables import TOPICS
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.snapshots.files import LocalFiles
@@ -28,9 +28,9 @@ CLUSTER = "bench"
 def main(how: str, out: str, *urls: str) -> None:
     """Takes one snapshot of the cluster behind these URLs."""
     parts = dict[str, float]()
-    timed(_Collecting, "brokers", "ask all brokers, and write what they answer", parts)
-    timed(_Collecting, "_namespaces_and_endpoints", "ask for all namespaces", parts)
-    timed(_Collecting, "_drilled", "find suspects, and ask their owners about them", parts)
+    timed(Collecting, "brokers", "ask all brokers, and write what they answer", parts)
+    timed(Collecting, "_namespaces_and_endpoints", "ask for all namespaces", parts)
+    timed(Collecting, "_drilled", "find suspects, and ask their owners about them", parts)
     timed(SnapshotFolder, "write", "write the small tables", parts)
     policy, now = Policy(), datetime.now(UTC)
     settings = AdminSettings(urls=urls, limits=policy.admin)

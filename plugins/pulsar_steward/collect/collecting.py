@@ -94,7 +94,7 @@ def collect(
         if settings.front_door:
             raise OnlyFrontDoor(f"no broker of {order.cluster} could be read: {BEHIND_FRONT_DOOR}")
         _require_one_url_each(reader, overview.brokers)
-    collecting = _Collecting(settings, order, overview, map_over)
+    collecting = Collecting(settings, order, overview, map_over)
     try:
         small = collecting.brokers(reading)
         folder.begin()
@@ -126,7 +126,7 @@ def _require_one_url_each(reader: Reader, brokers: Sequence[str]) -> None:
             )
 
 
-class _Collecting:
+class Collecting:
     """One collection."""
 
     def __init__(self, settings: AdminSettings, order: Order, overview: Overview, map_over: MapOver) -> None:
