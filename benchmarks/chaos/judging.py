@@ -1,10 +1,10 @@
-"""Whether the contracts held in one run: by the brokers' request logs, what the cluster shows, and the ledger."""
+"""Judges if the contracts held in one run: by the brokers' request logs, what the cluster shows, and the ledger."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from benchmarks.chaos.ground import NAMESPACES
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Judged:
-    """What a run came to.
+    """Result of a run.
 
     Attributes:
         scenario: What was to happen.
@@ -104,7 +104,7 @@ def _calls(calls: Sequence[str], intents: Sequence[Intent]) -> Iterator[str]:
 
 
 def _steps(scenario: Scenario, plan: Plan, intents: Sequence[Intent], outcomes: Sequence[StepOutcome]) -> Iterator[str]:
-    """What was not permitted never ran, and what was ran once."""
+    """A step that was not permitted never ran, and one that was ran once."""
     if intents and not scenario.permits:
         yield f"{len(intents)} calls were intended, though the answer was {scenario.answer}"
     approved = {step.step_id for step in plan.batches[0].steps}
@@ -147,7 +147,7 @@ def _bundles(before: State, after: State, intents: Sequence[Intent], *, disturbe
 
 
 def _shown(after: State, plan: Plan, outcomes: Sequence[StepOutcome], *, disturbed: bool) -> Iterator[str]:
-    """What is recorded as done is what the cluster shows."""
+    """A step that is recorded as done is what the cluster shows; read here once more, and not as `apply` reads it."""
     for row in outcomes:
         if row.outcome is not Outcome.DONE:
             continue
@@ -158,6 +158,8 @@ def _shown(after: State, plan: Plan, outcomes: Sequence[StepOutcome], *, disturb
                 shown = {f"{namespace}/{half}" for half in halves} <= after.ranges
             case UnloadBundle(namespace=namespace, bundle=bundle, target=target):
                 shown = disturbed or after.owners.get(f"{namespace}/{bundle}") == target
+            case unknown:
+                assert_never(unknown)
         if not shown:
             yield f"{row.step_id} is recorded as done, and does not show"
 
