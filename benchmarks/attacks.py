@@ -39,7 +39,7 @@ class Attack(NamedTuple):
 
 
 class Results:
-    """What pytest says of each test function: how many variants, and which did not pass."""
+    """Results of each test function: how many variants, and which did not pass."""
 
     def __init__(self) -> None:
         self.variants: dict[tuple[str, str], int] = defaultdict(int)

@@ -39,7 +39,7 @@ _ONE = "benchmarks.diagnose_one"
 
 @dataclass(frozen=True)
 class DiagnoseFigures:
-    """What the diagnosis of a snapshot took.
+    """Seconds and memory that the diagnosis of a snapshot took.
 
     Attributes:
         topics: Partitions of the cluster.

@@ -39,7 +39,7 @@ WHAT = "findings"
 
 
 class One(msgspec.Struct, frozen=True):
-    """What one diagnosis took, after Spark, if any, had started.
+    """Seconds and memory that one diagnosis took, after Spark, if any, had started.
 
     Attributes:
         figures: Until all tables were written; of ``direct`` until all checks were judged.

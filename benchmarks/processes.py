@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def output_of(module: str, *arguments: Path | str, environment: Mapping[str, str] | None = None) -> str:
-    """What a module prints; its errors go to standard error.
+    """Output of a module; its errors go to standard error.
 
     Raises:
         subprocess.CalledProcessError: It failed.
@@ -33,5 +33,5 @@ def output_of(module: str, *arguments: Path | str, environment: Mapping[str, str
 
 
 def told_by(kind: type[T], module: str, *arguments: Path | str, environment: Mapping[str, str] | None = None) -> T:
-    """What a module says as JSON in the last line that it prints; raises as `output_of`."""
+    """JSON of the last line that a module prints; raises as `output_of`."""
     return msgspec.json.decode(output_of(module, *arguments, environment=environment).splitlines()[-1], type=kind)

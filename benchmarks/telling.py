@@ -1,4 +1,4 @@
-"""What the long benchmarks tell: lines with the time of day, and the versions of what took part."""
+"""Output of the long benchmarks: lines with the time of day, and the versions of what took part."""
 
 from __future__ import annotations
 

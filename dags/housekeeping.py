@@ -31,7 +31,7 @@ def pulsar_housekeeping() -> None:
 
     @task(execution_timeout=QUICK)
     def root() -> str:
-        """Where snapshots are."""
+        """Folder of the snapshots."""
         from pulsar_steward.orchestration import home  # noqa: PLC0415 - keeps parsing this file light
 
         return home.snapshots_uri()

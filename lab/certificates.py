@@ -42,7 +42,7 @@ def make(folder: Path, hosts: Iterable[str]) -> None:
 
 
 def client_files(folder: Path) -> ClientFiles:
-    """Where the files are that the superuser needs."""
+    """Paths of the superuser's files."""
     return ClientFiles(folder / "ca.pem", folder / "superuser.pem", folder / "superuser.key.pem")
 
 
@@ -70,7 +70,7 @@ def settings(folder: Path, broker: Broker) -> dict[str, str]:
 
 
 def context(folder: Path) -> ssl.SSLContext:
-    """What a client of the lab speaks TLS by, as the superuser."""
+    """TLS context of the lab's superuser."""
     authority, certificate, key = client_files(folder)
     made = ssl.create_default_context(cafile=str(authority))
     made.load_cert_chain(certificate, key)

@@ -106,7 +106,7 @@ def check_ids() -> list[str]:
 
 
 def _can_be_made(fault: AnyFault, say: Callable[[str], None]) -> bool:
-    """Whether there are clients in its language here."""
+    """True if there are clients in its language here."""
     why = unavailable(fault.client) if isinstance(fault, RealFault) and fault.client is not None else None
     if why is not None:
         say(f"{fault.name} is left out: {why}")

@@ -26,7 +26,7 @@ class Missed:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What one fault says of the checks.
+    """Result of one fault: what the checks found of it, missed and found falsely.
 
     Attributes:
         found: Expected, and there.
@@ -42,7 +42,7 @@ class Judgement:
 
     @property
     def right(self) -> bool:
-        """Whether nothing is missed and nothing false."""
+        """True if nothing is missed and nothing false."""
         return not self.missed and not self.false
 
 

@@ -1,4 +1,4 @@
-"""What came of the faults: one outcome each, and the score of each check over all of them."""
+"""Outcomes of the faults, one each, and the score of each check over all of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one fault.
+    """Outcome of one fault.
 
     Attributes:
         fault: What was made.
@@ -35,7 +35,7 @@ class Outcome:
 
     @property
     def right(self) -> bool:
-        """Whether it was looked at, nothing missed and nothing found falsely."""
+        """True if it was looked at, nothing missed and nothing found falsely."""
         return self.failure is None and self.judgement.right
 
     @property
@@ -46,7 +46,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class SceneOutcome:
-    """What came of the faults that were looked at together.
+    """Outcomes of the faults that were looked at together.
 
     Attributes:
         scene: Which ones.
@@ -62,7 +62,7 @@ class SceneOutcome:
 
     @property
     def right(self) -> bool:
-        """Whether every fault is right, and nothing else was found falsely."""
+        """True if every fault is right, and nothing else was found falsely."""
         return not self.strays and all(outcome.right for outcome in self.outcomes)
 
 

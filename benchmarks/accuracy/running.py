@@ -47,14 +47,14 @@ class Workbench:
         self._say = say
 
     def outcomes(self, faults: Iterable[AnyFault]) -> Iterator[SceneOutcome]:
-        """What came of each scene, as soon as it is known; labs are started and ended on the way."""
+        """Outcome of each scene, as soon as it is known; labs are started and ended on the way."""
         with Labs(self._home / "labs", self._say) as labs:
             for scene in scenes(faults):
                 self._say(f"{scene.name}: {', '.join(fault.name for fault in scene.faults)}")
                 yield self.outcome(scene, labs)
 
     def outcome(self, scene: Scene, labs: Labs) -> SceneOutcome:
-        """What came of one scene; whatever goes wrong with making it or looking at it is told in there."""
+        """Outcome of one scene; whatever goes wrong with making it or looking at it is told in there."""
         if isinstance(scene.first, SimulatedFault):
             return self._simulated(scene, scene.first)
         try:

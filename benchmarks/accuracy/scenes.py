@@ -50,7 +50,7 @@ class Scene:
 
     @property
     def own_lab(self) -> bool:
-        """Whether its lab serves no other scene."""
+        """True if its lab serves no other scene."""
         return isinstance(self.first, RealFault) and self.first.own_lab
 
 

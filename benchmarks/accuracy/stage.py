@@ -55,7 +55,7 @@ class Stage:
         self._side_by_side(self._enter, self.actors, STAGGER_S)
 
     def change(self, observed: int) -> None:
-        """What happens to each of them before the next look."""
+        """Changes each of them before the next look."""
         there = [actor for actor in self.actors if actor.change is not None and actor.failure is None]
         self._side_by_side(lambda actor: self._change(actor, observed), there)
 

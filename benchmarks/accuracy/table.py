@@ -57,12 +57,12 @@ def found_of(outcome: Outcome) -> str:
 
 
 def strays_of(scene: SceneOutcome) -> list[str]:
-    """What was found falsely that is no fault's, one thing each."""
+    """False findings that are no fault's, one thing each."""
     return [_false(finding) for finding in scene.strays]
 
 
 def wrongs(outcome: Outcome) -> Sequence[str]:
-    """What went wrong, one thing each."""
+    """Mistakes, one thing each."""
     judgement = outcome.judgement
     return [
         *([f"failed: {outcome.failure}"] if outcome.failure else []),

@@ -1,4 +1,4 @@
-"""What brokers say of their topics, one by one and undecoded."""
+"""Brokers' answers about their topics, one by one and undecoded."""
 
 from __future__ import annotations
 

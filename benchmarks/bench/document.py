@@ -21,7 +21,7 @@ LONGEST = 12
 
 @dataclass(frozen=True)
 class Size:
-    """What was measured on a cluster of one size.
+    """Figures of a cluster of one size.
 
     Attributes:
         partitions: About so many.

@@ -1,4 +1,4 @@
-"""What one measurement came to, and the processes that it was made in."""
+"""Figures of one measurement, and the processes that it was made in."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Meter:
         self._began = time.perf_counter()
 
     def figures(self, what: str, count: int, parts: dict[str, float] | None = None) -> Figures:
-        """What it came to until now."""
+        """Figures until now."""
         seconds = time.perf_counter() - self._began
         cpu = self._cpu_now() - self._cpu
         peak = max(_peak(each.pid) for each in self._all())

@@ -1,4 +1,4 @@
-"""What a script would do: each topic's ``stats`` asked for, 32 at a time; of a sample, as all would take hours.
+"""Baseline of a script: each topic's ``stats`` asked for, 32 at a time; of a sample, as all would take hours.
 
 ``python -m benchmarks.bench.one_by_one SAMPLE URL...``
 """

@@ -1,4 +1,4 @@
-"""Where the time goes while one broker's answers become rows: functions by their own time."""
+"""Profile of one broker's answers becoming rows: functions by their own time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the simulator tells the truth: a real cluster with 10,000 topics beside a simulated one of the same shape."""
+"""Comparison of a real cluster with 10,000 topics and a simulated one of the same shape."""
 
 from __future__ import annotations
 

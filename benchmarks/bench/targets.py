@@ -1,4 +1,4 @@
-"""What was to be reached, what was, and why not where it was not."""
+"""Targets, the figures beside them, and the reasons where they were missed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Target(NamedTuple):
 
     @property
     def met(self) -> bool:
-        """Whether it was reached."""
+        """True if it was reached."""
         return self.measured <= self.wanted
 
 

@@ -27,7 +27,7 @@ RESET = struct.pack("ii", 1, 0)
 
 @dataclass(frozen=True)
 class Answer:
-    """That status instead of the broker's; nothing reaches it.
+    """Answers with this status instead of the broker's; nothing reaches it.
 
     The location may be ``same``, the request's own, or ``elsewhere``: that of another namespace.
     """
@@ -188,7 +188,7 @@ class Detour:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """Address that it listens at."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     @contextlib.contextmanager

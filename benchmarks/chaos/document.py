@@ -56,7 +56,7 @@ class Chaos:
 
     @property
     def violations(self) -> list[str]:
-        """What did not hold, with its run."""
+        """Broken contracts, each with its run."""
         return [f"run {each.scenario.number}: {words}" for each in self.runs for words in each.violations]
 
 

@@ -1,4 +1,4 @@
-"""What befalls a run: which fault, at which point, under which answer. All of it follows from the run's seed."""
+"""Scenarios of runs: which fault, at which point, under which answer; all of it follows from the run's seed."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class Scenario:
 
     @property
     def permits(self) -> bool:
-        """Whether anything may be changed."""
+        """True if anything may be changed."""
         return self.answer in {"approved", "some steps"} and self.fault.kind not in FORBIDDING
 
 
@@ -161,7 +161,7 @@ def _scenario(number: int, fault: Fault, draw: Random) -> Scenario:
 
 
 def ambush(scenario: Scenario, cluster: Callable[[str, Random], None], halt: Callable[[], None]) -> Ambush | None:
-    """What waits on the way to the brokers, if something does.
+    """Trouble on the way to the brokers; None: there is none.
 
     Args:
         scenario: The run.
@@ -211,7 +211,7 @@ def jump(scenario: Scenario) -> Jump | None:
 
 
 def outage(scenario: Scenario, server: int) -> Outage | None:
-    """When the database's server ends, if it does."""
+    """Time of the end of the database's server; None: it does not end."""
     if scenario.fault.kind != "database":
         return None
     moment: Literal["before", "after"] = "before" if "before" in scenario.fault.name else "after"

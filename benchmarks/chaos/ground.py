@@ -41,7 +41,7 @@ _COORDINATORS = [tc_topic(number) for number in range(COORDINATORS)]
 
 @dataclass(frozen=True)
 class State:
-    """What the cluster shows of what may be changed here.
+    """State of what may be changed here, as the cluster shows it.
 
     Attributes:
         owners: Bundles (``tenant/ns/range``) to the broker that owns them.
@@ -113,7 +113,7 @@ class Ground:
         return False
 
     def state(self) -> State:
-        """What it shows now."""
+        """State that the cluster shows now."""
         owners = {
             bundle: broker
             for broker, bundles in self.lab.owned_bundles().items()

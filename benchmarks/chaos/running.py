@@ -78,7 +78,7 @@ TRIES = 3
 
 @dataclass(frozen=True)
 class Servers:
-    """Where ledgers are kept: files in a folder, or databases of a server that may be ended and started again."""
+    """Places of ledgers: files in a folder, or databases of a server that may be ended and started again."""
 
     home: Path
     binaries: Path
@@ -172,7 +172,7 @@ class ChaosRun:
         return POLICY | stricter
 
     def _event(self, plan: Plan, now: datetime) -> dict[str, Any]:
-        """What Airflow would resume the task with."""
+        """Event that Airflow would resume the task with."""
         steps = [step.step_id for step in plan.batch(BATCH).steps]
         if self.scenario.answer == "some steps":
             steps = self.scenario.random.sample(steps, self.scenario.random.randint(1, len(steps)))

@@ -66,7 +66,7 @@ class Outage:
 
 @dataclass(frozen=True)
 class Task:
-    """What a worker does, and what is to befall it.
+    """Task of a worker, and what is to befall it.
 
     Attributes:
         what: ``apply`` or ``verify``.
@@ -100,7 +100,7 @@ class Task:
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker says at its end.
+    """Report of a worker at its end.
 
     Attributes:
         said: Outcomes by step, or what was raised.
@@ -118,7 +118,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass
 class _Mishaps:
-    """What befalls this process."""
+    """Mishaps of this process."""
 
     task: Task
     lines: int = 0
@@ -225,7 +225,7 @@ def run(task: Task, meanwhile: Callable[[], None] = lambda: None) -> Report | No
 
 
 def work(task: Task) -> None:
-    """What the process does; it ends without atexit handlers, as tasks do that are killed."""
+    """Runs the worker's task; the process ends without atexit handlers, as tasks do that are killed."""
     sys.stderr = sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for the process's length
     mishaps = _Mishaps(task)
     report = _worked(task, mishaps)

@@ -174,7 +174,7 @@ class HandshakeCut(TlsFailed):
 
 
 class OnlyTls(Unreachable):
-    """What answers there speaks nothing but TLS, and was asked by http."""
+    """The server speaks nothing but TLS, and was asked by http."""
 
 
 class TimedOut(AdminError):

@@ -46,7 +46,7 @@ class InstalledAirflow(NamedTuple):
 
     @property
     def lacks(self) -> str | None:
-        """What Steward's DAGs need and this Airflow does not have; None: nothing."""
+        """Part that Steward's DAGs need and this Airflow lacks; None: it lacks nothing."""
         if _numbers(self.version) < TASK_SDK:
             return f"Airflow {self.version} has no task SDK (`airflow.sdk`), which came with 3.0, and no approvals"
         if _numbers(self.version) < APPROVALS:

@@ -89,7 +89,7 @@ def own_settings_in(quotas: str, retention: str) -> dict[SettingName, Setting]:
 
 
 def defaults_in(configuration: Mapping[str, str]) -> dict[SettingName, Setting]:
-    """What a broker with this configuration does where nothing is set; what means "nothing" is absent."""
+    """A broker's defaults by its configuration, by setting; one that means "nothing" is absent."""
     return dict(_defaults(broker_defaults(configuration)))
 
 

@@ -111,7 +111,7 @@ class ApprovalWarning(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClusterReader(Protocol):
-    """What kinds of change ask of the live cluster; every method raises `AdminError` where it cannot be read."""
+    """Port by which kinds of change read the live cluster; every method raises `AdminError` where it cannot be read."""
 
     def brokers(self) -> tuple[str, ...]:
         """Brokers that the cluster lists."""
@@ -165,7 +165,7 @@ class ChangeKind(ABC, Generic[ChangeT, BeforeT]):
     @property
     @abstractmethod
     def subject(self) -> Subject:
-        """What the change is about."""
+        """Subject of the change: a bundle or a setting, with its namespace."""
 
     @property
     @abstractmethod

@@ -78,12 +78,12 @@ def in_one_line(error: StewardError) -> str:
 
 
 def remedy_of(error: StewardError) -> str:
-    """What to do about an error; empty where its own words say it."""
+    """Remedy of an error; empty where its own words say it."""
     return _remedy(type(error))
 
 
 def job_failure(words: str, error: str) -> str:
-    """What a job said of the error that ended it, which it tells by the name of its class, and what to do about it."""
+    """Words for a job that failed: its own of the error, and the remedy by the name of the error's class."""
     kinds = {kind.__name__: kind for kind in REMEDIES}
     return _joined(words, _remedy(kinds.get(error, StewardError)))
 

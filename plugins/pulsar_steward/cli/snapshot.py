@@ -54,7 +54,7 @@ PATIENCE_SECONDS = 2
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """How a cluster is reached and with which credentials, from the command's options (docs/reaching-a-cluster.md).
+    """Addresses and credentials of a cluster, from the command's options (docs/reaching-a-cluster.md).
 
     Attributes:
         token_file: File with the token, read again when it changes; None: the variable `TOKEN_VARIABLE`, or none.

@@ -1,4 +1,4 @@
-"""What topics hold for their subscriptions: how old it is, and what quotas take of it; for plan and call alike.
+"""Backlogs of topics, their age, and the loss by quotas; for plan and call alike.
 
 With `consumer_backlog_eviction`, at a check the broker skips what the slowest subscription has beyond nine tenths of
 the limit, then what the next one has, until none is over it; whole entries, and by their mean size (seen on 4.0.7,
@@ -24,7 +24,7 @@ MAX_NAMED = 10
 
 
 class Backlog(msgspec.Struct, frozen=True, kw_only=True):
-    """What a topic holds for its subscriptions.
+    """Backlog of one topic.
 
     Attributes:
         topic: Full name.
@@ -38,7 +38,7 @@ class Backlog(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def loss_of(backlogs: Iterable[Backlog], limit_bytes: int) -> Loss:
-    """What brokers would evict at the next check.
+    """Loss at the brokers' next check, by eviction.
 
     Args:
         backlogs: All topics that the quota is for, or all that are over it.
@@ -85,7 +85,7 @@ class BacklogAges(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TopicAge(msgspec.Struct, frozen=True, order=True):
-    """How old a topic's backlog is, and whether that is only estimated; the oldest is the largest."""
+    """Age of a topic's backlog, told or estimated; the oldest is the largest."""
 
     seconds: int
     topic: str

@@ -52,7 +52,7 @@ def backlogs_unknown(change: ChangeSetting) -> Unknown:
 
 
 class ClusterFacts(Protocol):
-    """What can be known before one step; nothing is read that is not asked for, and nothing twice.
+    """Facts before one step; nothing is read that is not asked for, and nothing twice.
 
     A method that reads the live cluster raises `AdminError` where it cannot be read: the step is not made then.
 
@@ -88,7 +88,7 @@ class ClusterFacts(Protocol):
         """Brokers that the cluster lists, and that did not answer."""
 
     def is_active(self, broker: str) -> bool:
-        """Whether the cluster lists a broker, and it answers."""
+        """True if the cluster lists the broker, and it answers."""
 
     def read_only_bookies(self) -> tuple[str, ...]:
         """Bookies that take no writes, of those that the policy names."""
@@ -105,7 +105,7 @@ class ClusterFacts(Protocol):
         """Calls that Steward made in this cluster."""
 
     def moved_at(self, change: BundleChange) -> datetime | None:
-        """When Steward last moved the bundle; None: not as far back as the cooldown looks."""
+        """Time of Steward's last move of the bundle; None: not as far back as the cooldown looks."""
 
     def circling(self, namespace: str) -> tuple[str, ...]:
         """Bundles of a namespace (``range``) that Steward moved away and back within the policy's time."""
@@ -113,16 +113,16 @@ class ClusterFacts(Protocol):
     # -- a bundle
 
     def has_bundle(self, change: BundleChange) -> bool:
-        """Whether the namespace still has a bundle of exactly these boundaries."""
+        """True if the namespace still has a bundle of exactly these boundaries."""
 
     def owner(self, change: BundleChange) -> str | None:
-        """Who owns the bundle, ``host:webport``; None: nobody."""
+        """Owner of the bundle, ``host:webport``; None: nobody."""
 
     def clients(self, change: BundleChange) -> int:
         """Producers and consumers that have to reconnect; 0 where nobody owns the bundle."""
 
     def move_risks(self, change: BundleChange) -> MoveRisks:
-        """What the change would set off beyond that."""
+        """Risks of the change beyond reconnecting clients."""
 
     # -- a setting
 
@@ -133,19 +133,19 @@ class ClusterFacts(Protocol):
         """Bytes of the largest backlog of a topic that the setting is for, by statistics up to a minute old."""
 
     def eviction_loss(self, change: ChangeSetting) -> Loss | Unknown:
-        """What a size quota that evicts would take away at once."""
+        """Loss at once by a size quota that evicts."""
 
     def backlog_ages(self, change: ChangeSetting) -> BacklogAges | Unknown:
-        """How old the backlogs are that an age quota is for."""
+        """Ages of the backlogs that an age quota is for."""
 
     def retained_seconds(self, change: ChangeSetting) -> int | None:
-        """How long consumed messages are kept there; None: without limit in time, or not at all."""
+        """Retention there in seconds; None: without limit in time, or not at all."""
 
     def delayed_messages(self, change: ChangeSetting) -> int | Unknown:
         """Of all subscriptions of the namespace, as brokers' metrics tell."""
 
     def quotas_are_checked(self) -> bool | Unknown:
-        """Whether brokers check backlog quotas at all (`backlogQuotaCheckEnabled`)."""
+        """True if brokers check backlog quotas at all (`backlogQuotaCheckEnabled`)."""
 
     def clock_difference(self) -> int | Unknown:
-        """How far brokers' clocks are apart, in milliseconds, to a second."""
+        """Largest difference between brokers' clocks, in milliseconds, to a second."""

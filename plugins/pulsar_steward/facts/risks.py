@@ -1,4 +1,4 @@
-"""What moving or splitting a bundle would set off beyond its clients' reconnecting: for plan and call alike."""
+"""Risks of moving or splitting a bundle beyond its clients' reconnecting; for plan and call alike."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class HoleySubscription(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MoveRisks(msgspec.Struct, frozen=True, kw_only=True):
-    """What a change of a bundle would set off.
+    """Risks of a change of a bundle.
 
     Attributes:
         held: The worst topics whose producers could not come back, at most `MAX_NAMED`.
@@ -107,7 +107,7 @@ class TopicFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
-    """What is in force for all topics of a bundle.
+    """Settings in force for all topics of a bundle.
 
     Attributes:
         quotas: Of the namespace, its own or brokers' defaults.
@@ -121,7 +121,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def surroundings_of(settings: Mapping[SettingName, Setting], persisted_holes: str, tracker: str) -> Surroundings:
-    """What is in force for the topics of a namespace.
+    """Settings in force for the topics of a namespace.
 
     Args:
         settings: In force in the namespace: its own, and else brokers' defaults.
@@ -136,7 +136,7 @@ def surroundings_of(settings: Mapping[SettingName, Setting], persisted_holes: st
 
 
 def move_risks_of(topics: Iterable[TopicFigures], around: Surroundings, policy: GuardsPolicy) -> MoveRisks:
-    """What a change of a bundle with these topics would set off.
+    """Risks of a change of a bundle with these topics.
 
     Args:
         topics: All loaded topics of the bundle.

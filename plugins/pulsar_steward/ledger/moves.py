@@ -1,4 +1,4 @@
-"""What Steward moved lately, as far back as planners and guards look."""
+"""Steward's recent moves, as far back as planners and guards look."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def moved_lately(ledger: LedgerReader, cluster: str, at: datetime, policy: Policy) -> dict[str, datetime]:
-    """When each bundle (``tenant/ns/range``) was last moved, as far back as the cooldown reaches.
+    """Time of each bundle's last move, by ``tenant/ns/range``, as far back as the cooldown reaches.
 
     Raises:
         LedgerError: If the ledger cannot be read.

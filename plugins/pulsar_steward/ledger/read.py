@@ -151,7 +151,7 @@ class LedgerReader:
         return tuple(_proof(row) for row in self._all(query))
 
     def dry_runs(self, plan_id: str) -> tuple[DryRun, ...]:
-        """What dry runs of a plan would have called, oldest first."""
+        """Dry runs of a plan, oldest first."""
         table = tables.DRY_RUNS
         query = select(table.c.plan_id, table.c.run, table.c.at, table.c.text).where(table.c.plan_id == plan_id)
         return tuple(from_row(row, DryRun) for row in self._all(query.order_by(table.c.dry_run_id)))

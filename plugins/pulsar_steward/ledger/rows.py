@@ -187,7 +187,7 @@ def interrupted(intents: Iterable[Intent], outcomes: Iterable[StepOutcome]) -> t
 
 
 class DryRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run would have called, as text."""
+    """Calls that a run would have made, as text."""
 
     plan_id: str
     run: str

@@ -1,4 +1,4 @@
-"""What brokers do where nothing is set about quota, retention and expiry: the keys of their configuration, read.
+"""Defaults of brokers for quota, retention and expiry, read from the keys of their configuration.
 
 The checks read the same keys in SQL (`pulsar_steward.checks.backlog.defaults`), by the constants here.
 """
@@ -39,7 +39,7 @@ _MOST = 1 << 62
 
 
 class BrokerDefaults(msgspec.Struct, frozen=True, kw_only=True):
-    """What a broker does where nothing is set; None: it does not tell, or what it tells is no number.
+    """Defaults of a broker where nothing is set; None: it does not tell, or what it tells is no number.
 
     Attributes:
         limit_bytes: Size quota; under 0: none.

@@ -9,7 +9,7 @@ import msgspec
 
 
 class Severity(StrEnum):
-    """How bad a finding is: information, to be looked at, or about to hurt."""
+    """Severity of a finding: information, to be looked at, or about to hurt."""
 
     INFO = "info"
     WARNING = "warning"
@@ -44,7 +44,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outlook(StrEnum):
-    """What a check can say of a snapshot. A partial snapshot never yields `CLEAR`."""
+    """Verdict of a check on a snapshot. A partial snapshot never yields `CLEAR`."""
 
     FOUND = "found"
     CLEAR = "clear"

@@ -1,4 +1,4 @@
-"""What a Spark job tells the command line that started it: a line of JSON a log record, on its standard error.
+"""Log of a Spark job for the command line that started it: a line of JSON a record, on its standard error.
 
 Java and Spark write to the same stream, in lines of their own; these are no such documents. Started by anybody else, as
 by Airflow, a job logs plain lines.
@@ -30,7 +30,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True, tag="job", tag_field=
 
 
 def is_progress(logger: str) -> bool:
-    """Whether what a logger says is about how far a job is."""
+    """True if a logger's records are about a job's progress."""
     return any(logger == name or logger.startswith(f"{name}.") for name in TELLS_HOW_FAR)
 
 

@@ -74,7 +74,7 @@ def _one(told: BatchStory) -> str:
 
 
 def _onwards(told: BatchStory) -> Iterator[str]:
-    """How to continue, and how to roll back, for a batch that stopped early or changed something."""
+    """Ways on and back for a batch that stopped early or changed something."""
     outcomes = {row.outcome for row in told.outcomes}
     done = [row.step_id for row in told.outcomes if row.outcome is Outcome.DONE]
     if outcomes - {Outcome.DONE} and told.answer and told.answer.decision is Decision.APPROVED:

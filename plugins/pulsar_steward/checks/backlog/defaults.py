@@ -27,7 +27,7 @@ DEFAULTS = Question("select * from broker_defaults cross join defaults_that_diff
 
 
 class Defaults(BrokerDefaults, frozen=True, kw_only=True):
-    """What most brokers do where nothing is set; None: it was not read.
+    """Defaults of most brokers where nothing is set; None: it was not read.
 
     Attributes:
         differing: Names of those that brokers do not agree on, and that some namespace rests on.
@@ -41,7 +41,7 @@ class Defaults(BrokerDefaults, frozen=True, kw_only=True):
         return cls(**{**answer.one, "differing": tuple(answer.one["differing"])})
 
     def unknown(self, *names: str) -> str | None:
-        """Why nothing can be said of namespaces that rest on these defaults; None where all are known."""
+        """Reason that namespaces which rest on these defaults cannot be judged; None: all are known."""
         missing = [name for name in self.__struct_fields__ if name in names and getattr(self, name) is None]
         if missing:
             return f"What brokers do where a namespace sets nothing was not read: {', '.join(missing)}."

@@ -21,7 +21,7 @@ VERSION: Literal[1] = 1
 
 
 class Outcome(StrEnum):
-    """What a check-up comes to as a whole."""
+    """Result of a check-up as a whole."""
 
     HEALTHY = "healthy"
     FINDINGS = "findings"
@@ -42,7 +42,7 @@ class Unread(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
-    """What was looked at, and when."""
+    """Cluster and snapshot of a check-up."""
 
     snapshot_id: str
     cluster: Annotated[str, Meta(description="the name that Steward knows the cluster by")]
@@ -116,7 +116,7 @@ class ProposedBatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Planning(msgspec.Struct, frozen=True, kw_only=True):
-    """What Steward would propose, and why it is no more than that."""
+    """Steward's proposals, and the reasons that they are no more."""
 
     batches: tuple[ProposedBatch, ...]
     reasons: Annotated[tuple[str, ...], Meta(description="never empty where no batch is proposed")]

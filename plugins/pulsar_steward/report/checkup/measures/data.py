@@ -13,7 +13,7 @@ SetBy = Literal["topic", "namespace", "default"]
 
 
 class BrokerLoad(msgspec.Struct, frozen=True, kw_only=True):
-    """What one broker holds; null where it did not answer."""
+    """Load of one broker; null where it did not answer."""
 
     broker: str
     topics: int | None
@@ -21,7 +21,7 @@ class BrokerLoad(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BundleTopics(msgspec.Struct, frozen=True, kw_only=True):
-    """How many topics are loaded in one bundle."""
+    """Number of topics loaded in one bundle."""
 
     bundle: str
     topics: int
@@ -36,7 +36,7 @@ class CrowdedNamespace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NamespaceBacklog(msgspec.Struct, frozen=True, kw_only=True):
-    """What waits to be consumed in one namespace."""
+    """Backlog of one namespace."""
 
     namespace: str
     backlog_bytes: int
@@ -93,7 +93,7 @@ class Trend(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Measures(msgspec.Struct, frozen=True, kw_only=True):
-    """Where things are: what the page's charts show."""
+    """Figures of the page's charts."""
 
     brokers: Annotated[tuple[BrokerLoad, ...], Meta(description="every broker, by name")]
     crowded: Annotated[tuple[CrowdedNamespace, ...], Meta(description="the few most crowded ones, worst first")]
