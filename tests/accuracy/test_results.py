@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import TYPE_CHECKING
 
 import pytest
 from rich.console import Console
@@ -15,6 +16,9 @@ from benchmarks.accuracy.table import checks_table, faults_table
 from lab.faults.fault import Expected, RealFault, SimulatedFault
 from lab.simulator import ClusterSpec
 from pulsar_steward.model.finding import Finding, Severity
+
+if TYPE_CHECKING:
+    from tests.golden import Golden
 
 SKEW, HOLES = Expected("tc-skew"), Expected("ack-holes")
 FALSE = tuple(
@@ -101,17 +105,8 @@ def test_what_is_no_faults_is_false_once_a_scene() -> None:
     assert not scene(PILED, strays=strays).right
 
 
-def test_the_document_tells_faults_labels_and_versions() -> None:
+def test_the_document_tells_faults_labels_and_versions(golden: Golden) -> None:
     """What was simulated says why, what was lowered says so, and no text breaks the table."""
     outcomes = [scene(PILED, BROKEN, strays=(STRAY,)), scene(HOLED)]
     text = markdown(Run(outcomes, scores(outcomes, ["clock-skew"]), "2026-01-31", {"Pulsar": "4.0.7"}, 120.0))
-    assert "2026-01-31, Pulsar 4.0.7, 2 minutes." in text
-    assert "| faults | 3: 2 on real brokers, 1 simulated |" in text
-    assert "| of these healthy | 1, 1 of them the twin" in text
-    assert "One \\| two. Policy: `{'tc_skew': {'warning_spread': 2}}`." in text
-    assert "It cannot be made. Looks like `piled`. Java, batching." in text
-    assert "Simulated: too large" in text
-    assert "No fault expects `clock-skew`, `gc-pressure`, `hot-bundle`." in text
-    assert "| `tc-skew` | 2 | 0 | 0 | 100 % | 100 % |" in text
-    assert "| Java | 1 | 0 |" in text
-    assert "| together | - | 2 | 1 | false gc-pressure of b:1: It collects. | 60 |" in text
+    golden(text)

@@ -125,10 +125,10 @@ EXPIRE = setting(SettingName.TTL, TimeToLive(seconds=3600))
     ("change", "subscription", "running", "words"),
     [
         (HOLD, {"backlog": 9, "delayed": 9}, {}, None),
-        (EVICT, {"backlog": 9, "delayed": 9}, {}, "delayed_kept: 9 delayed messages of shop/orders could be lost"),
+        (EVICT, {"backlog": 9, "delayed": 9}, {}, "delayed_kept: 9 delayed messages"),
         (EXPIRE, {"backlog": 9, "delayed": 9}, {}, "delayed_kept: 9 delayed messages"),
         (EXPIRE, {"backlog": 9}, {}, None),
-        (HOLD, {}, {"backlogQuotaCheckEnabled": "false"}, "quotas_checked: brokers do not check backlog quotas: set"),
+        (HOLD, {}, {"backlogQuotaCheckEnabled": "false"}, "quotas_checked: brokers do not check"),
     ],
     ids=["hold", "evict", "expire", "nothing delayed", "nobody checks"],
 )
@@ -167,4 +167,5 @@ def test_a_topics_own_quota_is_held_against_its_own_backlog(tmp_path: Path, back
         engine.dispose()
 
         assert came_to.outcome == outcome, came_to.reason
-        assert outcome == "done" or came_to.reason.startswith("quota_room: the largest backlog of a topic is 9.28 KiB")
+        assert outcome == "done" or came_to.reason.startswith("quota_room: ")
+        assert outcome == "done" or "9.28 KiB" in came_to.reason

@@ -16,6 +16,7 @@ from tests.apply.worksite import quick_policy, said
 if TYPE_CHECKING:
     from pulsar_steward.admin.calls import Call
     from tests.apply.worksite import Worksite
+    from tests.golden import Golden
 
 POLICY = HealthPolicy(backlog_floor_messages=100)
 BUSY = Vitals(
@@ -35,21 +36,25 @@ def changed(**topic: int) -> Vitals:
 @pytest.mark.parametrize(
     ("now", "level", "words"),
     [
-        (BUSY, Level.FINE, "60 of 60 watched clients are connected"),
-        (changed(producers=12, consumers=40), Level.FINE, "72 of 60 watched clients are connected"),
-        (changed(producers=9), Level.FINE, "59 of 60 watched clients are connected"),
-        (changed(producers=8), Level.STRAINED, "2 of 20 producers are not back after 30 s, most of a"),
-        (changed(producers=7), Level.WORSE, "3 of 20 producers are not back after 30 s, most of a"),
-        (changed(consumers=25), Level.WORSE, "5 of 40 consumers are not back after 30 s, most of a"),
-        (changed(backlog=1400), Level.FINE, "60 of 60 watched clients are connected"),
-        (changed(backlog=1600), Level.STRAINED, "the watched topics' backlog grew from 1000 to 1600 messages"),
-        (changed(backlog=2100), Level.WORSE, "the watched topics' backlog grew from 1000 to 2100 messages"),
+        (BUSY, Level.FINE, "60 of 60 watched clients"),
+        (changed(producers=12, consumers=40), Level.FINE, "72 of 60 watched clients"),
+        (changed(producers=9), Level.FINE, "59 of 60 watched clients"),
+        (changed(producers=8), Level.STRAINED, "2 of 20 producers"),
+        (changed(producers=7), Level.WORSE, "3 of 20 producers"),
+        (changed(consumers=25), Level.WORSE, "5 of 40 consumers"),
+        (changed(backlog=1400), Level.FINE, "60 of 60 watched clients"),
+        (changed(backlog=1600), Level.STRAINED, "from 1000 to 1600 messages"),
+        (changed(backlog=2100), Level.WORSE, "from 1000 to 2100 messages"),
     ],
 )
-def test_clients_and_backlog_are_compared_with_those_before(now: Vitals, level: Level, words: str) -> None:
+def test_clients_and_backlog_are_compared_with_those_before(
+    now: Vitals, level: Level, words: str, golden: Golden
+) -> None:
     """Up to the limit is fine, from half of it on the batch slows down, past it it stops."""
     health = judged(BUSY, now, POLICY)
-    assert (health.level, health.words) == (level, words)
+    assert health.level is level
+    assert words in health.words
+    golden(health.words)
     assert health.values["after"]["topics"]["a"]["producers"] == now.topics["a"].producers
 
 
@@ -104,7 +109,7 @@ def test_clients_that_come_back_are_told(site: Worksite) -> None:
     plan = site.approved(site.move(BUNDLE, namespace="shop/orders"))
     (outcome,) = site.carry_out(plan)
     assert outcome.outcome == "done"
-    assert outcome.reason.endswith("10 of 10 watched clients are connected")
+    assert "10 of 10 watched clients" in outcome.reason
     assert outcome.proof["health"]["level"] == "fine"
 
 
@@ -122,7 +127,7 @@ def test_what_was_there_before_the_first_call_has_to_come_back_after_the_last(si
     assert len(site.ledger.intents(plan.plan_id, "b1")) == 2
     assert outcome.outcome == "done"
     assert outcome.proof["health"]["level"] == "worse"
-    assert "4 of 4 producers are not back after 1 s" in outcome.reason
+    assert "4 of 4 producers are not back" in outcome.reason
 
 
 def test_a_batch_stops_itself_where_clients_do_not_come_back(site: Worksite) -> None:
@@ -132,7 +137,7 @@ def test_a_batch_stops_itself_where_clients_do_not_come_back(site: Worksite) -> 
     plan = site.approved(site.move(BUNDLE, namespace="shop/orders"), site.move(1))
     first, second = site.carry_out(plan)
     assert said((first, second)) == ["done", "refused"]
-    assert "4 of 4 producers are not back after 1 s" in first.reason
+    assert "4 of 4 producers are not back" in first.reason
     assert second.reason.startswith("the batch stopped itself: b1.s01: ")
     assert site.changes() == [f"unload {BUNDLE}"]
     with site.context() as context:
@@ -162,7 +167,7 @@ def test_what_cannot_be_read_afterwards_slows_the_batch(site: Worksite) -> None:
     watching(site)
     site.simulator.faults.add(Fault(Answer(500), path="/stats", broker_id=site.brokers[1], times=None))
     (outcome,) = site.carry_out(site.approved(site.move(BUNDLE, namespace="shop/orders")))
-    assert "how it does after the change cannot be read" in outcome.reason
+    assert "after the change cannot be read" in outcome.reason
     assert outcome.proof["health"] == {"level": "strained"}
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.model.step import Change, Step
     from tests.apply.worksite import Worksite
+    from tests.golden import Golden
 
 BACK = "pulsar_rollback/manual/0"
 GIB = 1 << 30
@@ -111,7 +112,7 @@ def test_settings_return_to_what_they_were_the_last_first(site: Worksite) -> Non
         assert verify(context, back.plan_id, "b1").proved
 
 
-def test_a_way_back_says_what_it_takes_back_and_has_itself_one(site: Worksite) -> None:
+def test_a_way_back_says_what_it_takes_back_and_has_itself_one(site: Worksite, golden: Golden) -> None:
     """Batch, plan, who approved it and when; each step knows which one it undoes, and how to do it once more."""
     plan = settings_done(site)
     answer = site.ledger.answers(plan.plan_id, "b1")[0]
@@ -120,13 +121,11 @@ def test_a_way_back_says_what_it_takes_back_and_has_itself_one(site: Worksite) -
     step = batch.steps[1]
 
     assert batch.kind == ROLLBACK
-    assert batch.title == (
-        f"Take back batch b1 of plan {plan.plan_id}, approved by operator at"
-        f" {answer.answered_at:%Y-%m-%d %H:%M:%S} UTC: made up"
-    )
+    answered = f"{answer.answered_at:%Y-%m-%d %H:%M:%S} UTC"
+    golden(batch.title.replace(plan.plan_id, "PLAN").replace(answered, "TIME"))
     assert (step.undoes, step.undo) == (f"{plan.plan_id}/b1.s02", LIMITED)
-    assert "changed the size quota of shop/orders from not set to 1 GiB, then producer_request_hold" in step.why
-    assert step.undo_note == "Set it once more: 1 GiB, then producer_request_hold."
+    golden(step.why.replace(plan.plan_id, "PLAN").partition(" at ")[0])
+    golden(step.undo_note)
     assert {guard.passed for guard in step.guards} == {True}
     assert back.notes == ()
     assert back.policy_digest == site.policy.digest
@@ -163,7 +162,7 @@ def test_a_bundle_that_went_a_detour_returns_to_where_it_was_first(site: Worksit
     assert step.touched.coordinators > 0
 
 
-def test_what_somebody_changed_since_is_left_alone_and_the_difference_told(site: Worksite) -> None:
+def test_what_somebody_changed_since_is_left_alone_and_the_difference_told(site: Worksite, golden: Golden) -> None:
     """No step is proposed for it; the others go back."""
     plan = settings_done(site)
     somebody_sets(site, setting(SettingName.SIZE_QUOTA, OTHER_QUOTA))
@@ -172,25 +171,19 @@ def test_what_somebody_changed_since_is_left_alone_and_the_difference_told(site:
     assert [step.change for step in back.batches[0].steps] == [SHORTENED.inverse, RAISED.inverse]
     assert back.batches[0].steps[1].after == ()
     (note,) = back.notes
-    assert note == (
-        "b1.s02: the size quota of shop/orders is 2 GiB, then producer_request_hold since somebody changed it; Steward"
-        " had set it to 1 GiB, then producer_request_hold, before it was not set; it is left as it is"
-    )
+    golden(note)
 
 
-def test_a_bundle_that_somebody_moved_on_is_left_where_it_is(site: Worksite) -> None:
+def test_a_bundle_that_somebody_moved_on_is_left_where_it_is(site: Worksite, golden: Golden) -> None:
     """With nothing else to take back, this is refused, and says where it is and where it was."""
     plan = done(site, site.move(0))
     site.simulator.pile_up_tcs(site.brokers[2])
-    bundle = f"pulsar/system/{site.tc_bundles[0]}"
-    words = (
-        f"nothing of batch b1 of plan {plan.plan_id} can be taken back; b1.s01: {site.brokers[2]} owns {bundle} since"
-        f" somebody moved it; Steward had moved it to {site.brokers[1]}, before {site.brokers[0]} owned it; it is left"
-        " where it is"
-    )
     with pytest.raises(Refused) as refused:
         back_of(site, plan)
-    assert str(refused.value) == words
+    words = str(refused.value).replace(plan.plan_id, "PLAN")
+    for number, broker in enumerate(site.brokers):
+        words = words.replace(broker, f"BROKER-{number}")
+    golden(words)
 
 
 def test_what_changes_between_approval_and_call_is_drifted(site: Worksite) -> None:
@@ -202,19 +195,18 @@ def test_what_changes_between_approval_and_call_is_drifted(site: Worksite) -> No
     outcomes = site.carry_out(back, BACK)
 
     assert said(outcomes) == ["drifted", "refused", "refused"]
-    assert "the time to live of shop/orders is 1 min, no longer 10 min" in outcomes[0].reason
+    assert "is 1 min, no longer 10 min" in outcomes[0].reason
     assert site.untouched()
 
 
-def test_a_split_stays_and_its_halves_return(site: Worksite) -> None:
+def test_a_split_stays_and_its_halves_return(site: Worksite, golden: Golden) -> None:
     """That it cannot be undone is said; both halves go back to the broker that had the whole."""
     plan = site.approve(site.split_and_moves())
     site.carry_out(plan)
     back = back_of(site, plan)
 
-    assert back.notes == (
-        f"b1.s01: the split of pulsar/system/{site.tc_bundles[0]} cannot be undone: Pulsar does not join bundles again",
-    )
+    (note,) = back.notes
+    golden(note)
     assert [step.undoes for step in back.batches[0].steps] == [f"{plan.plan_id}/b1.s03", f"{plan.plan_id}/b1.s02"]
     assert said(site.carry_out(site.approve(back, run=BACK), BACK)) == ["done", "done"]
     assert {site.owner(half) for half in site.split(0).halves} == {site.brokers[0]}
@@ -238,7 +230,7 @@ def test_what_was_taken_back_is_not_taken_back_twice(site: Worksite) -> None:
     plan = settings_done(site)
     assert said(take_back(site, plan)) == ["done"] * 3
     somebody_sets(site, RAISED)
-    with pytest.raises(Refused, match=r"b1\.s01: taken back already, by plan east-"):
+    with pytest.raises(Refused, match=r"b1\.s01: taken back already, by plan"):
         back_of(site, plan)
 
 
@@ -263,9 +255,7 @@ def test_of_a_half_done_batch_only_what_is_done_is_taken_back(site: Worksite) ->
 
     assert [step.change for step in back.batches[0].steps] == [RAISED.inverse]
     (note,) = back.notes
-    assert note.startswith(
-        "b1.s02 was called and is not known to be done, so it is not taken back: look at it yourself"
-    )
+    assert note.startswith("b1.s02 was called and is not known")
     assert "500 broken" in note
 
 
@@ -275,7 +265,7 @@ def test_a_bundle_whose_former_broker_is_gone_stays(site: Worksite) -> None:
     site.clock.advance(days=2)
     plan = done(site, msgspec.structs.replace(site.move(0, 2), source=site.brokers[1]))
     site.simulator.stop_broker(site.brokers[1])
-    with pytest.raises(Refused, match=rf"stays on {site.brokers[2]}: its former broker {site.brokers[1]} is no longer"):
+    with pytest.raises(Refused, match=f"{site.brokers[2]}: its former broker {site.brokers[1]}"):
         back_of(site, plan)
 
 
@@ -285,14 +275,15 @@ def test_what_the_guards_object_to_is_not_proposed(site: Worksite) -> None:
     site.policy = quick_policy(brokers={"draining": (site.brokers[0],)})
     back = back_of(site, plan)
     assert [step.undoes for step in back.batches[0].steps] == [f"{plan.plan_id}/b1.s02"]
-    assert back.notes[0].startswith("b1.s01: not proposed now, as the guards object: target_allowed: ")
+    assert back.notes[0].startswith("b1.s01: not proposed now, ")
+    assert "target_allowed: " in back.notes[0]
 
 
 def test_of_a_cluster_that_cannot_be_read_nothing_is_taken_back(site: Worksite) -> None:
     """It is refused before anybody is asked."""
     plan = settings_done(site)
     site.simulator.faults.add(Fault(Answer(503, "away"), times=None))
-    with pytest.raises(Refused, match=r"nothing is taken back, as the cluster cannot be read: .*503 away"):
+    with pytest.raises(Refused, match=r"the cluster cannot be read: .*503 away"):
         back_of(site, plan)
 
 
@@ -323,9 +314,9 @@ def test_the_batch_carried_out_last_is_meant_unless_another_is_named(site: Works
         first.plan_id,
         back.plan_id,
     ]
-    with pytest.raises(Refused, match=f"no batch of plan {never.plan_id} was carried out .*: plan {back.plan_id}"):
+    with pytest.raises(Refused, match=f"{never.plan_id} was carried out .*: plan {back.plan_id}"):
         meant(never.plan_id)
-    with pytest.raises(Refused, match=f"batch b2 of plan {second.plan_id} was carried out"):
+    with pytest.raises(Refused, match=f"batch b2 of plan {second.plan_id} was"):
         meant(batch_id="b2")
     with pytest.raises(Refused, match="for cluster 'east', not 'west'"):
         choose_applied(site.ledger, "west", first.plan_id, None)
@@ -343,7 +334,7 @@ def test_what_was_carried_out_is_listed_with_what_is_left_of_it(site: Worksite) 
 
     assert [each.can_be_rolled_back for each in applied_batches(site.ledger, CLUSTER)] == [True, False, True, True]
     assert "Take back batch b1" in lines[0]
-    assert lines[1].endswith("1 of 1 steps done, 1 taken back already, nothing left to take back")
+    assert "1 of 1 steps done, 1 taken back" in lines[1]
     assert "batch b1, approved by operator at " in lines[2]
-    assert lines[2].endswith("made up; 1 of 1 steps done")
-    assert lines[3].endswith("made up; 3 of 3 steps done, 1 cannot be undone")
+    assert lines[2].endswith("; 1 of 1 steps done")
+    assert lines[3].endswith("3 of 3 steps done, 1 cannot be undone")

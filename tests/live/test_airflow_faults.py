@@ -192,7 +192,7 @@ def test_two_people_have_to_approve(care: Care) -> None:
     care.ended(alone)
     last = care.ledger.answers(plan.plan_id, "b1")[-1]
     assert (last.decision, last.answered_by) == (Decision.MALFORMED, "alice")
-    assert "the second has to be another person's" in last.reason
+    assert "has to be another person's" in last.reason
     all_tell_the_same(care, plan, logs)
 
     both = care.remediate(plan_id=plan.plan_id)
@@ -217,7 +217,7 @@ def test_who_is_not_asked_and_who_asked_cannot_approve(care: Care) -> None:
     care.ended(run)
     (answer,) = care.ledger.answers(plan.plan_id, "b1")
     assert (answer.decision, answer.answered_by) == (Decision.MALFORMED, "bob")
-    assert "bob started the run, and may not approve it" in answer.reason
+    assert "bob started the run" in answer.reason
     all_tell_the_same(care, plan, logs)
 
 

@@ -108,7 +108,7 @@ def test_a_target_that_dies_after_the_approval_leaves_nothing_half_done(care: Ca
     assert outcomes["b1.s02"].outcome is Outcome.DRIFTED
     assert doomed in outcomes["b1.s02"].reason
     assert outcomes["b1.s01"].outcome is Outcome.REFUSED
-    assert outcomes["b1.s01"].reason == f"whole_cluster: no answer from {doomed}, which the cluster lists"
+    assert outcomes["b1.s01"].reason.startswith(f"whole_cluster: no answer from {doomed}")
     assert care.ledger.intents(plan.plan_id, "b1") == ()
 
 

@@ -68,5 +68,5 @@ def test_a_quota_that_nobody_checks_is_not_set(lab: Lab, hands: Hands) -> None:
         change = ChangeSetting(namespace=here.namespace, name=SettingName.SIZE_QUOTA, before=None, after=limit)
         outcome, reason = hands.refusal_of(change)
         assert outcome is Outcome.REFUSED
-        assert reason.startswith("quotas_checked: brokers do not check backlog quotas")
+        assert reason.startswith("quotas_checked: brokers do not check")
         assert here.admin.policies(here.namespace)["backlog_quota_map"] == {}

@@ -94,7 +94,7 @@ def test_the_question_shows_the_sum_and_the_call(story: Story) -> None:
     body = story.question["body"]
     assert "How the values come about" in body
     assert "the largest backlog seen in" in body
-    assert "STOPS PRODUCERS of a topic that is over it" in body
+    assert "STOPS PRODUCERS" in body
     assert f"POST /admin/v2/namespaces/{NAMESPACE}/backlogQuota" in body
 
 

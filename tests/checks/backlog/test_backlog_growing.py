@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pulsar_steward.policy.schema import Policy
     from tests.checks.backlog.conftest import Scene
     from tests.checks.conftest import JudgeRows
+    from tests.golden import Golden
 
 GIB = 1024**3
 MIB = 1024**2
@@ -83,7 +84,7 @@ def found(made: Sequence[Scene]) -> Finding:
     return finding
 
 
-def test_the_evidence_says_since_when_how_fast_and_until_when(judge_rows: JudgeRows) -> None:
+def test_the_evidence_says_since_when_how_fast_and_until_when(judge_rows: JudgeRows, golden: Golden) -> None:
     """And whose backlog it is, with the worst consumer."""
     made = scenes(judge_rows, {"bound/t": [66 * GIB, 66 * GIB, 69 * GIB, 72 * GIB, 75 * GIB]})
     made[-1].add("subscriptions", "acme/bound/t", backlog_entries=900, consumers=2)
@@ -91,13 +92,7 @@ def test_the_evidence_says_since_when_how_fast_and_until_when(judge_rows: JudgeR
 
     finding = found(made)
 
-    assert finding.evidence == (
-        "Since 2026-11-21 08:15 UTC the backlog has grown from 66.0 GiB to 75.0 GiB, in 3 of 3 steps between"
-        " snapshots, by 3.4 MiB/s at least; so it reaches the size quota of 100.0 GiB at 2026-11-21 11:05 UTC, in"
-        " 2.1 h; then (producer_request_hold) all producers are cut off and new ones are refused until the backlog is"
-        " below it. Slowest is subscription s with 900 entries; of its 2 consumers, c at 10.0.0.7:5 holds 50"
-        " unacknowledged."
-    )
+    golden(finding.evidence)
     assert finding.figures == {
         "backlog_bytes": 75 * GIB,
         "growth_bytes_per_second": 3 * GIB // 900,
@@ -142,9 +137,9 @@ def test_without_a_quota_the_retention_is_the_measure(
 @pytest.mark.parametrize(
     ("snapshots", "minutes", "policy", "words"),
     [
-        (1, 15, {}, "at least 4 snapshots within 360 minutes, this one included, the first"),
+        (1, 15, {}, "at least 4 snapshots within 360 minutes"),
         (3, 15, {}, "; there are 3."),
-        (6, 1, {}, "the first of them at least 10 minutes before it; there are 6."),
+        (6, 1, {}, "at least 10 minutes before it"),
         (4, 15, {"window_minutes": 30}, "within 30 minutes, this one included"),
         (4, 15, {}, None),
     ],
@@ -228,14 +223,14 @@ def test_a_namespace_may_be_looked_at_over_a_longer_window(judge_rows: JudgeRows
     assert set(by_name(judged(made, of_namespaces(longer={"window_minutes": 480})))) == {"bound/t"}
 
 
-def test_where_only_some_may_be_judged_it_says_which(judge_rows: JudgeRows) -> None:
+def test_where_only_some_may_be_judged_it_says_which(judge_rows: JudgeRows, golden: Golden) -> None:
     """Others are not open for it."""
     made = scenes(judge_rows, {"bound/t": [GIB] * 4, "free/t": [GIB] * 4})
 
     judgement = judged(made, of_namespaces(free={"minimum_snapshots": 5}))
 
     assert judgement.cannot_tell is not None
-    assert judgement.cannot_tell.startswith("In acme/free: Needs at least 5 snapshots within 360 minutes")
+    golden(judgement.cannot_tell)
 
 
 def looking_up(most: int) -> Check:
@@ -257,11 +252,13 @@ def test_what_is_produced_into_is_looked_up_first(judge_rows: JudgeRows) -> None
     assert judged(made, check=looking_up(3)).cannot_tell is None
 
 
-def test_more_suspects_than_are_looked_at_leave_it_open(judge_rows: JudgeRows, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_suspects_than_are_looked_at_leave_it_open(
+    judge_rows: JudgeRows, monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
     """Those that grew fast lately, but did not keep on, may have hidden one that did."""
     monkeypatch.setattr(growing_topics, "MAX_SUSPECTS", 1)
     shrank = [60 * GIB, 20 * GIB, 30 * GIB, 40 * GIB, 50 * GIB]
 
     judgement = judged(scenes(judge_rows, {"bound/t": shrank, "bound/u": shrank}))
 
-    assert "More than 1 backlogs grew fast lately" in str(judgement.cannot_tell)
+    golden(str(judgement.cannot_tell))

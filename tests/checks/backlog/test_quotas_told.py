@@ -15,6 +15,7 @@ from tests.checks.backlog.documents import EVICT, age, size
 
 if TYPE_CHECKING:
     from tests.checks.backlog.conftest import Scene
+    from tests.golden import Golden
 
 TOPIC = "persistent://acme/orders/t"
 CRITICAL = Severity.CRITICAL
@@ -31,7 +32,7 @@ def told(scene: Scene, figure: str, value: float, topic: str = TOPIC, **more: st
     return scene
 
 
-def test_a_quota_that_a_topic_sets_itself_counts_though_nobody_asked_it(scene: Scene) -> None:
+def test_a_quota_that_a_topic_sets_itself_counts_though_nobody_asked_it(scene: Scene, golden: Golden) -> None:
     """Its namespace has none, or another; only what is done about it is not known."""
     scene.namespace().topic(backlog_bytes=990)
     told(scene, "quota_limit", 1000.0)
@@ -40,9 +41,7 @@ def test_a_quota_that_a_topic_sets_itself_counts_though_nobody_asked_it(scene: S
 
     assert (finding.severity, finding.figures["limit_bytes"]) == (CRITICAL, 1000)
     assert "its policy was not read" in finding.evidence
-    assert "1 topic is near a quota whose policy was not read" in str(
-        scene.judged(PRODUCER_HOLD_RESTART_RISK).cannot_tell
-    )
+    golden(str(scene.judged(PRODUCER_HOLD_RESTART_RISK).cannot_tell))
     assert not scene.found(BACKLOG_QUOTA_MISSING)
 
 
@@ -123,13 +122,13 @@ def test_an_age_that_is_not_told_is_not_known_to_the_broker(
     assert (scene.judged(BACKLOG_NEAR_QUOTA).cannot_tell is None) is known
 
 
-def test_an_age_quota_that_a_topic_sets_itself_needs_its_age(scene: Scene) -> None:
+def test_an_age_quota_that_a_topic_sets_itself_needs_its_age(scene: Scene, golden: Golden) -> None:
     """Unknown, not clear, where nobody tells how old the backlog is; healthy where it is young."""
     scene.namespace(quotas=size(10**12, EVICT)).topic(backlog_bytes=9)
     told(scene, "quota_limit_time", 3600.0)
 
     for check in (BACKLOG_NEAR_QUOTA, PRODUCER_HOLD_RESTART_RISK):
-        assert str(scene.judged(check).cannot_tell).startswith("1 topic with an age quota has a backlog")
+        golden(scene.judged(check).cannot_tell)
 
     told(scene, "age_seconds", 60.0)
     for check in (BACKLOG_NEAR_QUOTA, PRODUCER_HOLD_RESTART_RISK):

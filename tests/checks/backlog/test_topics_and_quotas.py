@@ -21,6 +21,7 @@ from tests.checks.backlog.documents import EVICT, HOLD, age, size
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Check
     from tests.checks.backlog.conftest import Scene
+    from tests.golden import Golden
 
 MIB, GIB = 1024**2, 1024**3
 INFO, WARNING, CRITICAL = Severity.INFO, Severity.WARNING, Severity.CRITICAL
@@ -163,7 +164,7 @@ def test_pulsars_own_topics_are_left_alone(scene: Scene) -> None:
     assert not scene.found(BACKLOG_NEAR_QUOTA)
 
 
-def test_the_evidence_names_who_holds_the_backlog(scene: Scene) -> None:
+def test_the_evidence_names_who_holds_the_backlog(scene: Scene, golden: Golden) -> None:
     """Share, consequence, delayed messages, slowest subscription and its worst consumer."""
     scene.namespace(quotas=size(1000)).topic(backlog_bytes=970)
     scene.add("subscriptions", subscription="big", backlog_entries=900, consumers=0)
@@ -174,12 +175,7 @@ def test_the_evidence_names_who_holds_the_backlog(scene: Scene) -> None:
 
     (finding,) = scene.judged(BACKLOG_NEAR_QUOTA).findings
 
-    assert finding.evidence == (
-        "The backlog is 970 B, 97 % of the size quota of 1,000 B; once exceeded (producer_request_hold), all"
-        " producers are cut off and new ones are refused until the backlog is below it. 7 delayed messages count as"
-        " backlog. Slowest is subscription slow with 90 entries; of its 2 consumers, c2 at 10.0.0.2:4711 holds 50"
-        " unacknowledged, blocked."
-    )
+    golden(finding.evidence)
     assert finding.figures == {
         "backlog_bytes": 970,
         "bytes_percent": 97,
@@ -190,7 +186,7 @@ def test_the_evidence_names_who_holds_the_backlog(scene: Scene) -> None:
     }
 
 
-def test_without_a_word_of_the_broker_the_largest_backlog_is_the_slowest(scene: Scene) -> None:
+def test_without_a_word_of_the_broker_the_largest_backlog_is_the_slowest(scene: Scene, golden: Golden) -> None:
     """A subscription without consumers says so."""
     scene.namespace(quotas=size(1000)).topic(backlog_bytes=1000, producers=0)
     scene.add("subscriptions", subscription="a", backlog_entries=2, consumers=1)
@@ -198,8 +194,7 @@ def test_without_a_word_of_the_broker_the_largest_backlog_is_the_slowest(scene: 
 
     (finding,) = scene.judged(PRODUCER_HOLD_RESTART_RISK).findings
 
-    assert "no producer is connected, and none can" in finding.evidence
-    assert "subscription b with 3 entries; no consumer is connected" in finding.evidence
+    golden(finding.evidence)
 
 
 def test_the_worst_are_listed_and_the_rest_is_counted(scene: Scene) -> None:
@@ -252,7 +247,7 @@ def test_a_missing_quota_matters_by_the_backlog(scene: Scene) -> None:
     assert scene.found(BACKLOG_QUOTA_MISSING) == expected([each for _, each in BACKLOGS.values()], "acme/n{0}")
 
 
-def test_a_namespaces_backlog_is_that_of_all_brokers(scene: Scene) -> None:
+def test_a_namespaces_backlog_is_that_of_all_brokers(scene: Scene, golden: Golden) -> None:
     """Its topics are summed; of those with equal backlogs one is named always."""
     scene.namespace()
     for name, backlog in (("a", 2 * GIB), ("b", 3 * GIB), ("c", 3 * GIB)):
@@ -261,7 +256,7 @@ def test_a_namespaces_backlog_is_that_of_all_brokers(scene: Scene) -> None:
     (finding,) = scene.judged(BACKLOG_QUOTA_MISSING).findings
 
     assert finding.figures == {"backlog_bytes": 8 * GIB, "most_backlog_bytes": 3 * GIB, "topics": 3}
-    assert "3 topics without one hold 8.0 GiB of backlog, persistent://acme/orders/c the most" in finding.evidence
+    golden(finding.evidence)
 
 
 STUCK: dict[str, tuple[dict[str, Any], dict[str, Any], Severity | None]] = {
@@ -309,7 +304,7 @@ def test_a_quota_without_a_backlog_is_stuck(scene: Scene) -> None:
     assert scene.found(QUOTA_STUCK) == expected([severity for *_, severity in STUCK.values()])
 
 
-def test_it_says_how_much_the_entries_explain(scene: Scene) -> None:
+def test_it_says_how_much_the_entries_explain(scene: Scene, golden: Golden) -> None:
     """As in apache/pulsar#8184: 90,000 messages against 350 GB."""
     scene.namespace(quotas=size(300 * GIB)).topic(backlog_bytes=350 * GIB, producers=1)
     scene.add("subscriptions", backlog_entries=90_000)
@@ -317,7 +312,7 @@ def test_it_says_how_much_the_entries_explain(scene: Scene) -> None:
     (finding,) = scene.judged(QUOTA_STUCK).findings
 
     assert finding.severity is WARNING
-    assert "is 90,000 entries, which explains 87.9 GiB at 1.0 MiB an entry: more is unlikely" in finding.evidence
+    golden(finding.evidence)
     assert "1 producer is still connected" in finding.evidence
     assert finding.figures["plausible_bytes_per_entry"] == MIB
 
@@ -365,19 +360,19 @@ def test_more_over_their_quota_than_are_looked_at_leave_it_open(scene: Scene) ->
     assert set(scene.found(QUOTA_STUCK)) == {"persistent://acme/orders/t"}
 
 
-def test_one_of_a_kind_is_one(scene: Scene) -> None:
+def test_one_of_a_kind_is_one(scene: Scene, golden: Golden) -> None:
     """Not 1 topics."""
     scene.namespace(quotas=age(3600)).topic(backlog_bytes=9, producers=0)
 
-    assert str(scene.judged(BACKLOG_NEAR_QUOTA).cannot_tell).startswith("1 topic with an age quota has a backlog")
-    assert str(scene.judged(QUOTA_STUCK).cannot_tell).startswith("1 topic without producers is under an age quota")
+    golden(scene.judged(BACKLOG_NEAR_QUOTA).cannot_tell)
+    golden(scene.judged(QUOTA_STUCK).cannot_tell)
 
     scene.namespace("acme/free").topic("acme/free/t", 9).add("subscriptions", "acme/free/t", backlog_entries=1)
     (finding,) = scene.judged(BACKLOG_QUOTA_MISSING).findings
-    assert "1 topic without one holds 9 B" in finding.evidence
+    golden(finding.evidence)
 
 
-def test_a_batch_is_said_to_be_one_entry(scene: Scene) -> None:
+def test_a_batch_is_said_to_be_one_entry(scene: Scene, golden: Golden) -> None:
     """How many messages that may be is told where it is known."""
     scene.namespace(quotas=size(1000)).topic(backlog_bytes=1000)
     scene.add("subscriptions", backlog_entries=1, messages_per_entry=500, consumers=1)
@@ -385,4 +380,4 @@ def test_a_batch_is_said_to_be_one_entry(scene: Scene) -> None:
 
     (finding,) = scene.judged(BACKLOG_NEAR_QUOTA).findings
 
-    assert "with 1 entry (lately of up to 500 messages each); its only consumer, c at 10.0.0.1:1" in finding.evidence
+    golden(finding.evidence)

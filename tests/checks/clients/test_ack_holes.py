@@ -14,6 +14,8 @@ from pulsar_steward.policy.schema import Policy
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.golden import Golden
+
 LIMIT = "managedLedgerMaxUnackedRangesToPersist"
 RANGES = {"managedLedgerPersistIndividualAckAsLongArray": "false"}
 
@@ -41,7 +43,9 @@ def test_severity_follows_from_the_share_of_the_limit(scene: Any, by_name: Calla
     assert list(by_name(judgement)) == ["far-beyond", "beyond", "the-limit", "half"]
 
 
-def test_each_broker_has_a_limit_of_its_own(scene: Any, by_name: Callable[..., dict[str, Severity]]) -> None:
+def test_each_broker_has_a_limit_of_its_own(
+    scene: Any, by_name: Callable[..., dict[str, Severity]], golden: Golden
+) -> None:
     """What one broker persists says nothing of another; one that persists none loses all."""
     for broker, limit in (("low:1", "1000"), ("high:1", "1000000"), ("none:1", "0"), ("silent:1", None)):
         scene.add("brokers", broker=broker, read=True).configured(broker, **{LIMIT: limit})
@@ -52,26 +56,21 @@ def test_each_broker_has_a_limit_of_its_own(scene: Any, by_name: Callable[..., d
     judgement = scene.judged(check.CHECK)
 
     assert by_name(judgement) == {"low": Severity.CRITICAL, "none": Severity.CRITICAL}
-    assert "all of them beyond the 0 that none:1 persists" in judgement.findings[0].evidence
+    golden(judgement.findings[0].evidence)
 
 
 @pytest.mark.parametrize(
-    ("settings", "holes", "said"),
-    [
-        (RANGES, 6000, f"60 % of the 10,000 that b:8080 persists ({LIMIT}): beyond that, a restart or move delivers"),
-        (RANGES, 12_000, f"120 % of the 10,000 that b:8080 persists ({LIMIT}): a restart or move now delivers"),
-        ({}, 6000, f"({LIMIT}; as long arrays are on, it counts single entries and may be passed already)"),
-    ],
+    ("settings", "holes"),
+    [(RANGES, 6000), (RANGES, 12_000), ({}, 6000)],
     ids=["near", "beyond", "long arrays"],
 )
-def test_the_evidence_tells_what_it_means(scene: Any, settings: dict[str, str], holes: int, said: str) -> None:
+def test_the_evidence_tells_what_it_means(scene: Any, settings: dict[str, str], holes: int, golden: Golden) -> None:
     """The number, the limit, and what a restart does now."""
     scene.configured(**settings).subscription("t", ack_holes=holes).consumer("t", "slow", unacked_messages=5)
 
     (finding,) = scene.judged(check.CHECK).findings
 
-    assert said in finding.evidence
-    assert "slowest of its 3 consumers: slow at 10.0.0.7:" in finding.evidence
+    golden(finding.evidence)
     assert finding.figures == {"ack_holes": holes, "ack_holes_persisted_at_most": 10_000}
 
 
@@ -97,15 +96,15 @@ def test_the_worst_are_listed_and_the_others_counted(scene: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("read", "limit", "cannot_tell"),
+    ("read", "limit", "lacking"),
     [
         (True, "10000", None),
-        (True, None, f"The setting {LIMIT} is not in the snapshot for b:8080."),
-        (False, "10000", "No broker was read."),
+        (True, None, LIMIT),
+        (False, "10000", "No broker"),
     ],
 )
 def test_silence_means_health_only_where_the_limit_is_known(
-    scene: Any, read: bool, limit: str | None, cannot_tell: str | None
+    scene: Any, read: bool, limit: str | None, lacking: str | None, golden: Golden
 ) -> None:
     """Few holes of an unknown limit are not called healthy."""
     scene.configured(**{LIMIT: limit}).subscription("t", ack_holes=40)
@@ -113,5 +112,6 @@ def test_silence_means_health_only_where_the_limit_is_known(
 
     judgement = scene.judged(check.CHECK)
 
-    assert judgement.quiet == "No subscription has 50 % of the ack holes that its broker persists."
-    assert (judgement.findings, judgement.cannot_tell) == ((), cannot_tell)
+    golden(judgement.quiet)
+    assert judgement.findings == ()
+    assert judgement.cannot_tell is None if lacking is None else lacking in str(judgement.cannot_tell)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pulsar_steward.checks.check import Check
+    from tests.golden import Golden
 
 CONSUMERS, PRODUCERS = consumer_fanout.CHECK, producer_fanout.CHECK
 BOTH = pytest.mark.parametrize(
@@ -53,16 +54,16 @@ def test_the_worst_are_listed_and_the_others_counted(scene: Any, check: Check, c
 
 
 @BOTH
-def test_silence_tells_the_highest_number(scene: Any, check: Check, clients: str, warning: int) -> None:
+def test_silence_tells_the_highest_number(scene: Any, check: Check, clients: str, warning: int, golden: Golden) -> None:
     """What was seen is said; without a broker's answer nothing is known."""
     scene.topic("t", **{clients: warning - 1})
 
-    assert scene.judged(check).quiet == f"No partition has more than {warning - 1:,} {clients}."
+    golden(scene.judged(check).quiet)
     scene.rows["brokers"] = []
     assert scene.judged(check).cannot_tell == "No broker was read."
 
 
-def test_the_evidence_names_the_largest_subscription(scene: Any) -> None:
+def test_the_evidence_names_the_largest_subscription(scene: Any, golden: Golden) -> None:
     """Whose consumers they are, how many ack holes these make, and what a move means."""
     scene.topic("t", consumers=8100, producers=120, subscriptions=2)
     for subscription, consumers in (("small", 100), ("large", 8000)):
@@ -77,16 +78,11 @@ def test_the_evidence_names_the_largest_subscription(scene: Any) -> None:
 
     (finding,) = scene.judged(CONSUMERS).findings
 
-    assert finding.evidence == (
-        "persistent://t/n/t on b:8080 has 8,100 consumers in 2 subscriptions, 8,000 of them in large (Shared),"
-        " which has 77 ack holes. A move or restart makes all 8,220 clients of the topic reconnect at once."
-    )
+    golden(finding.evidence)
     assert finding.figures == {"consumers": 8100, "largest_subscription_consumers": 8000, "producers": 120}
 
 
-@pytest.mark.parametrize(
-    ("recent", "said"), [(40, "1,200 producers, 40 of which connected in the last 10 min."), (None, "1,200 producers.")]
-)
+@pytest.mark.parametrize(("recent", "said"), [(40, "1,200 producers, 40 of which"), (None, "1,200 producers.")])
 def test_the_evidence_tells_how_many_producers_are_new(scene: Any, recent: int | None, said: str) -> None:
     """Producers that were made anew are a hint; where that is not known nothing is said."""
     scene.topic("t", producers=1200, producers_connected_recently=recent)

@@ -12,6 +12,8 @@ from pulsar_steward.model.finding import Severity
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.golden import Golden
+
 MINUTES = 15
 HELD: dict[str, Any] = {"unacked_messages": 1034, "available_permits": -34, "message_rate_out": 0.0, "ack_rate": 0.0}
 HELD |= {"connected_since": "2026-01-01T00:00:00Z"}
@@ -42,7 +44,7 @@ def crowd(scene: Any, consumers: int = 10, entries: int = 5000, kind: str = "Sha
     ],
 )
 def test_one_stuck_consumer_of_many_is_found_by_how_long_and_how_many(
-    scene_before: Callable[[int], Any], snapshots: int, consumers: int, severity: Severity
+    scene_before: Callable[[int], Any], snapshots: int, consumers: int, severity: Severity, golden: Golden
 ) -> None:
     """The others take what comes, but what it holds is consumed by nobody."""
     scene, *earlier = [crowd(scene_before(number * MINUTES), consumers) for number in range(snapshots)]
@@ -50,7 +52,7 @@ def test_one_stuck_consumer_of_many_is_found_by_how_long_and_how_many(
     (finding,) = scene.judged(check.CHECK, earlier=earlier).findings
 
     assert finding.severity is severity
-    assert f"1 of the {consumers} consumers of subscription s" in finding.evidence
+    golden(finding.evidence)
     assert "holding 1,034 unacknowledged messages" in finding.evidence
     assert "hung at 10.0.0.7:" in finding.evidence
     assert finding.figures["unacked_messages"] == 1034

@@ -14,6 +14,8 @@ from pulsar_steward.policy.schema import Policy
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.golden import Golden
+
 CASES: dict[str, tuple[dict[str, Any], Severity | None]] = {
     "busy": ({}, None),
     "exclusive": ({"type": "Exclusive", "blocked_on_unacked": None, "unacked_messages": None}, None),
@@ -78,7 +80,7 @@ def address(scene: Any, consumer: str) -> str:
 @pytest.mark.parametrize(
     ("consumers", "words"),
     [
-        (3, "which of its 3 consumers is the slowest is not in the snapshot."),
+        (3, "slowest is not in the snapshot."),
         (0, "no consumer is connected."),
     ],
 )
@@ -91,13 +93,13 @@ def test_unnamed_consumers_are_said_to_be_so(scene: Any, consumers: int, words: 
     assert finding.evidence.endswith(words)
 
 
-def test_a_consumer_that_is_alone_is_called_so(scene: Any) -> None:
+def test_a_consumer_that_is_alone_is_called_so(scene: Any, golden: Golden) -> None:
     """There is no slowest of one."""
     scene.subscription("t", consumers=1, consumers_blocked=1).consumer("t", "alone", unacked_messages=50_000)
 
     (finding,) = scene.judged(check.CHECK).findings
 
-    assert "; its only consumer: alone at 10.0.0.7:" in finding.evidence
+    golden(finding.evidence)
 
 
 def test_the_worst_are_listed_and_the_others_counted(scene: Any) -> None:
@@ -130,7 +132,7 @@ def test_silence_means_health_only_where_a_broker_was_read(scene: Any, read: boo
     assert (judgement.findings, judgement.cannot_tell is None) == ((), known)
 
 
-def test_since_when_and_how_old_is_told_where_it_is_known(scene: Any) -> None:
+def test_since_when_and_how_old_is_told_where_it_is_known(scene: Any, golden: Golden) -> None:
     """The topic's own statistics, and what a backlog of batches is in messages."""
     taken_at = scene.rows["snapshot"][0]["taken_at"].timestamp()
     scene.subscription("t", blocked_on_unacked=True, ack_rate=0.0, messages_per_entry=500)
@@ -141,10 +143,9 @@ def test_since_when_and_how_old_is_told_where_it_is_known(scene: Any) -> None:
 
     told, untold = scene.judged(check.CHECK).findings
 
-    assert "nothing is acknowledged (the last 45.0 min before)" in told.evidence
-    assert "50,000 entries (batches of about 500 messages) are in its backlog, the oldest 3.0 h old" in told.evidence
+    golden(told.evidence)
     assert told.figures["since_seconds"] == 2700
-    assert "nothing is acknowledged, and 50,000 entries are in its backlog;" in untold.evidence
+    golden(untold.evidence)
 
 
 OFF = {"maxUnackedMessagesPerConsumer": "0", "maxUnackedMessagesPerSubscription": "0"}
@@ -184,11 +185,11 @@ def test_where_nothing_is_ever_blocked_what_is_held_counts(
         assert "which nothing limits" in judgement.findings[0].evidence
 
 
-def test_silence_tells_where_nothing_is_ever_blocked(scene: Any) -> None:
+def test_silence_tells_where_nothing_is_ever_blocked(scene: Any, golden: Golden) -> None:
     """A limit of 0 blocks nobody."""
     scene.configured(**OFF).subscription("t").add("namespaces", namespace="t/free", policies_json=OWN_OFF)
 
     quiet = scene.judged(check.CHECK).quiet
 
     assert "Nothing ever is in b:8080, t/free" in quiet
-    assert "no subscription holds 200,000 without a limit" in quiet
+    golden(quiet)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.checks.delayed.conftest import Cluster
+    from tests.golden import Golden
 
 GIB = 1024**3
 
@@ -62,7 +63,9 @@ def test_the_same_span_without_delayed_messages_is_left_alone(cluster: Callable[
     assert (judgement.findings, judgement.cannot_tell) == ((), None)
 
 
-def test_the_evidence_has_the_numbers(cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]]) -> None:
+def test_the_evidence_has_the_numbers(
+    cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]], golden: Golden
+) -> None:
     """What waits, what is spanned, what is held, ledgers and age where they were asked."""
     topic = "persistent://t/n/x"
     drilled = {"topic": topic, "subscription": "s", "ledgers": 41, "oldest_backlog_age_seconds": 20 * 86_400}
@@ -70,33 +73,31 @@ def test_the_evidence_has_the_numbers(cluster: Callable[..., Cluster], delayed: 
 
     (finding,) = lab.judged(delayed_holds_ledgers.CHECK).findings
 
-    assert finding.evidence == (
-        "Subscription s waits for 100 entries (90 delayed), but 1,000,000 entries follow its first unacknowledged one:"
-        " about 20.0 GiB of 40.0 GiB stored are consumed and cannot be deleted; the topic has 41 ledgers; its oldest"
-        " message waits for 20.0 d."
-    )
+    golden(finding.evidence)
     assert finding.figures["ledgers"] == 41
 
 
-def test_an_unknown_span_is_no_health(cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]]) -> None:
+def test_an_unknown_span_is_no_health(
+    cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]], golden: Golden
+) -> None:
     """Delayed messages of which the cursor's span was not read allow no verdict."""
     lab = cluster(**rows("x", 100, None, 20 * GIB), metrics=[delayed("persistent://t/n/x", 90)])
 
     judgement = lab.judged(delayed_holds_ledgers.CHECK)
 
-    assert judgement.cannot_tell == "What the cursors of 1 subscriptions with delayed messages span was not read."
+    golden(judgement.cannot_tell)
 
 
 @pytest.mark.parametrize("table", ["topics", "subscriptions"])
 def test_what_only_metrics_tell_of_is_no_health(
-    cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]], table: str
+    cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]], table: str, golden: Golden
 ) -> None:
     """Without its topic or its cursor, nothing is known of what a subscription keeps."""
     told = rows("x", 100, 200, 20 * GIB) | {table: []}
 
     judgement = cluster(**told, metrics=[delayed("persistent://t/n/x", 90)]).judged(delayed_holds_ledgers.CHECK)
 
-    assert judgement.cannot_tell == "What the cursors of 1 subscriptions with delayed messages span was not read."
+    golden(judgement.cannot_tell)
 
 
 def test_more_than_fit_are_counted(cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]]) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.checks.check import Check
     from tests.checks.delayed.conftest import Cluster
+    from tests.golden import Golden
 
 IN_MEMORY = "org.apache.pulsar.broker.delayed.InMemoryDelayedDeliveryTrackerFactory"
 IN_BUCKETS: dict[str, str | None] = {"delayedDeliveryTrackerFactoryClassName": BUCKET}
@@ -76,7 +77,7 @@ def test_indexes_are_judged_by_their_memory(cluster: Callable[..., Cluster]) -> 
 
 
 def test_the_evidence_says_where_the_bytes_are_from(
-    cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]]
+    cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]], golden: Golden
 ) -> None:
     """An estimate says so, and so does the tracker's habit."""
     lab = cluster(topics=placed("b:8080"), metrics=[delayed(TOPIC, 40_000_000, source="b:8080")])
@@ -84,15 +85,11 @@ def test_the_evidence_says_where_the_bytes_are_from(
     (finding,) = lab.judged(delayed_index_memory.CHECK).findings
 
     assert finding.subject == "b:8080"
-    assert finding.evidence == (
-        "The index of 40,000,000 delayed messages takes 915.5 MiB (estimated at 24 bytes a message), 40 % of 2.2 GiB,"
-        " the smaller of its heap and direct memory as far as told; the in-memory tracker reads the delayed backlog"
-        " again whenever a topic is loaded."
-    )
+    golden(finding.evidence)
 
 
 def test_a_broker_without_a_memory_limit_cannot_be_judged(
-    cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]]
+    cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]], golden: Golden
 ) -> None:
     """An index of unknown share is no health."""
     zeros = [delayed("", 0, source=broker) | {"topic": None} for broker in ("a:8080", "b:8080", "c:8080")]
@@ -100,7 +97,7 @@ def test_a_broker_without_a_memory_limit_cannot_be_judged(
 
     judgement = lab.judged(delayed_index_memory.CHECK)
 
-    assert judgement.cannot_tell == "Brokers that do not tell their memory: a:8080."
+    golden(judgement.cannot_tell)
 
 
 MULTIPLIED_CASES: dict[str, tuple[list[int], Severity | None]] = {
@@ -112,7 +109,9 @@ MULTIPLIED_CASES: dict[str, tuple[list[int], Severity | None]] = {
 }
 
 
-def test_copies_of_an_index_are_judged(cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]]) -> None:
+def test_copies_of_an_index_are_judged(
+    cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]], golden: Golden
+) -> None:
     """Entries beyond those of the fullest subscription count, topic by topic."""
     metrics = [
         delayed(f"persistent://t/n/{name.replace(' ', '-')}", messages, f"s{number}")
@@ -124,10 +123,7 @@ def test_copies_of_an_index_are_judged(cluster: Callable[..., Cluster], delayed:
 
     found = {finding.subject.rpartition("/")[2].replace("-", " "): finding.severity for finding in findings}
     assert found == {name: severity for name, (_, severity) in MULTIPLIED_CASES.items() if severity}
-    assert findings[0].evidence == (
-        "2 subscriptions index 40,000,000 delayed messages, 20,000,000 more than s1 alone (20,000,000): about 457.8 MiB"
-        " of index more, at 24 bytes an entry."
-    )
+    golden(findings[0].evidence)
 
 
 def test_a_topic_that_two_brokers_tell_of_is_not_multiplied(
@@ -192,7 +188,9 @@ def test_buckets_are_judged(cluster: Callable[..., Cluster], limit: str | None) 
     ],
     ids=["statistics", "properties"],
 )
-def test_buckets_are_counted_in_what_was_drilled(cluster: Callable[..., Cluster], told: dict[str, Any]) -> None:
+def test_buckets_are_counted_in_what_was_drilled(
+    cluster: Callable[..., Cluster], told: dict[str, Any], golden: Golden
+) -> None:
     """Where no series tells them, the topic's own statistics or its cursor's properties do."""
     lab = cluster(
         settings={**IN_BUCKETS, "delayedDeliveryMaxNumBuckets": "50"},
@@ -202,10 +200,7 @@ def test_buckets_are_counted_in_what_was_drilled(cluster: Callable[..., Cluster]
 
     (finding,) = lab.judged(delayed_bucket_count.CHECK).findings
 
-    assert finding.evidence == (
-        "Subscription s has 48 sealed buckets of delayed messages; delayedDeliveryMaxNumBuckets is 50: beyond it"
-        " buckets are merged, which reads and writes them again."
-    )
+    golden(finding.evidence)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from pulsar_steward.model.finding import Severity
 
 if TYPE_CHECKING:
     from tests.checks.conftest import JudgeRows
+    from tests.golden import Golden
 
 RANGES = [str(each) for each in ranges_of([f"0x{number:08x}" for number in range(0, 2**32, 2**28)] + ["0xffffffff"])]
 DEFAULTS = {
@@ -167,18 +168,14 @@ def test_it_says_whether_a_split_can_help(judged: JudgeRows, bundles: list[Row],
     assert finding.evidence.endswith(f". {words}")
 
 
-def test_the_evidence_has_the_numbers(judged: JudgeRows) -> None:
+def test_the_evidence_has_the_numbers(judged: JudgeRows, golden: Golden) -> None:
     """Where it is, what it carries, and why that is much."""
     rows = snapshot([bundle(0, megabytes=120, clients=8000, rate=500), *quiet_ones(13)], [topic("hot", 60)])
 
     (finding,) = judged(hot_bundle.CHECK, rows).findings
 
     assert finding.subject == "acme/orders/0x00000000_0x10000000"
-    assert finding.evidence.startswith(
-        "Bundle 0x00000000_0x10000000 of acme/orders on a:1 carries 120.0 MB/s, 500 messages/s and 8,000 clients"
-        " in 4 topics: 120 times the mean throughput of the others that are busy, 800 times their mean of clients,"
-        " over what its broker would split. "
-    )
+    golden(finding.evidence)
     assert finding.figures == {
         "bytes_per_second": 120_000_000,
         "clients": 8000,

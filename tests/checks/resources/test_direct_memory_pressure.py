@@ -11,6 +11,7 @@ from pulsar_steward.model.finding import Severity
 
 if TYPE_CHECKING:
     from tests.checks.conftest import JudgeRows
+    from tests.golden import Golden
 
 CASES: dict[str, tuple[float | None, tuple[float, float] | None, Severity | None, bool]] = {
     "half full": (50.0, None, None, False),
@@ -51,22 +52,20 @@ def test_a_broker_is_judged(
     assert (judgement.cannot_tell is not None) is unknown
 
 
-def test_bookies_are_judged_too(judged: JudgeRows) -> None:
+def test_bookies_are_judged_too(judged: JudgeRows, golden: Golden) -> None:
     """By metrics alone, with bytes in the evidence; the fullest first."""
     brokers = [{"broker": "a:1", "read": True, "direct_memory_percent": 90.0}, {"broker": "gone:1", "read": False}]
     metrics = samples("bookie:1", 508 * 2**20, 512 * 2**20, kind="bookie")
 
     judgement = judged(direct_memory_pressure.CHECK, {"brokers": brokers, "metrics": metrics})
 
-    assert [finding.evidence for finding in judgement.findings] == [
-        "bookie:1 (bookie) has taken 99 % of its direct memory (508 of 512 MiB).",
-        "a:1 (broker) has taken 90 % of its direct memory.",
-    ]
+    assert [finding.subject for finding in judgement.findings] == ["bookie:1", "a:1"]
+    golden("\n".join(finding.evidence for finding in judgement.findings))
     assert judgement.cannot_tell is None
 
 
-def test_no_process_is_no_health(judged: JudgeRows) -> None:
+def test_no_process_is_no_health(judged: JudgeRows, golden: Golden) -> None:
     """A snapshot of nothing cannot be judged."""
     judgement = judged(direct_memory_pressure.CHECK, {})
 
-    assert judgement.cannot_tell == "No direct memory was read of any process."
+    golden(judgement.cannot_tell)

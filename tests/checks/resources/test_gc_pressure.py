@@ -15,6 +15,7 @@ from pulsar_steward.model.finding import Severity
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Judgement
     from tests.checks.conftest import JudgeRows
+    from tests.golden import Golden
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 Collectors = dict[str, tuple[float, int]]
@@ -84,26 +85,26 @@ def test_a_broker_is_judged(
     assert (judgement.cannot_tell is not None) is unknown
 
 
-def test_a_broker_without_metrics_is_not_healthy(judge_rows: JudgeRows) -> None:
+def test_a_broker_without_metrics_is_not_healthy(judge_rows: JudgeRows, golden: Golden) -> None:
     """Silence is named; bookies are judged where they are there."""
     samples = process("bookie:1", {"Copy": (1, 100)}, kind="bookie")
 
     judgement = judge_rows(gc_pressure.CHECK, snapshot(samples, ("a:1", "b:1")))
 
-    assert judgement.cannot_tell == "The snapshot has no garbage collection metrics of a:1, b:1."
+    golden(judgement.cannot_tell)
 
 
-def test_what_is_no_number_is_no_sample(judge_rows: JudgeRows) -> None:
+def test_what_is_no_number_is_no_sample(judge_rows: JudgeRows, golden: Golden) -> None:
     """Nothing is found by it, and an age that is none is not known."""
     samples = process("a:1", {"Copy": (float("nan"), 10)}) + process("b:1", {"Copy": (1, 10)}, age=float("nan"))
 
     judgement = judge_rows(gc_pressure.CHECK, snapshot(samples, ("a:1", "b:1")))
 
     assert judgement.findings == ()
-    assert judgement.cannot_tell == "Rates say nothing of a process younger than 60 s, or of unknown age: b:1."
+    golden(judgement.cannot_tell)
 
 
-def test_the_worst_comes_first_with_its_numbers(judge_rows: JudgeRows) -> None:
+def test_the_worst_comes_first_with_its_numbers(judge_rows: JudgeRows, golden: Golden) -> None:
     """Critical before warning, whatever the kind of process."""
     samples = process("a:1", {"Copy": (200, 10)}) + process(
         "bookie:1", {"Copy": (20, 10), "MarkSweepCompact": (880, 60)}, kind="bookie"
@@ -112,10 +113,7 @@ def test_the_worst_comes_first_with_its_numbers(judge_rows: JudgeRows) -> None:
     first, second = judge_rows(gc_pressure.CHECK, snapshot(samples)).findings
 
     assert (first.subject, second.subject) == ("bookie:1", "a:1")
-    assert first.evidence == (
-        "bookie:1 (bookie) stood still for garbage collection 25.0 % of the 60 minutes since its start (900.0 s);"
-        " 60 full collections (60.0 an hour) of 14,667 ms on average."
-    )
+    golden(first.evidence)
     assert first.figures["share_percent"] == 25
 
 
@@ -129,11 +127,11 @@ def test_only_the_worst_hundred_are_listed(judge_rows: JudgeRows) -> None:
     assert judgement.findings[0].subject == "b102:1"
 
 
-def test_the_quiet_word_says_what_was_looked_at(judge_rows: JudgeRows) -> None:
+def test_the_quiet_word_says_what_was_looked_at(judge_rows: JudgeRows, golden: Golden) -> None:
     """By kind of process, so that bookies that are not there are seen to be missing."""
     judgement = judge_rows(gc_pressure.CHECK, snapshot(process("a:1", {"Copy": (36, 10)})))
 
-    assert judgement.quiet == "Since their start, garbage collection took at most 1.0 % of the time of 1 broker(s)."
+    golden(judgement.quiet)
 
 
 DAYS = 10 * 86_400
@@ -198,29 +196,26 @@ def test_other_snapshots_are_not_compared_with(judge_rows: JudgeRows, apart: int
     assert over_time(judge_rows, young(1060), young(1000), apart=apart).findings == ()
 
 
-def test_a_restart_begins_anew(judge_rows: JudgeRows) -> None:
+def test_a_restart_begins_anew(judge_rows: JudgeRows, golden: Golden) -> None:
     """Counters of the process before are none of this one's, even where they are lower."""
     now, before = snapshot(process("a:1", young(60), 1000)), snapshot(process("a:1", young(1), 1000.5))
     before["snapshot"][0]["taken_at"] = NOW - timedelta(minutes=15)
 
     (finding,) = judge_rows(gc_pressure.CHECK, now, earlier=[before]).findings
 
-    assert "6.0 % of the 17 minutes since its start (60.0 s)" in finding.evidence
+    golden(finding.evidence)
 
 
-def test_the_longest_full_collection_is_told(judge_rows: JudgeRows) -> None:
+def test_the_longest_full_collection_is_told(judge_rows: JudgeRows, golden: Golden) -> None:
     """It was no shorter than their mean where that was longest."""
     (finding,) = over_time(judge_rows, full(1030, 44), full(1028, 42), full(1000, 40)).findings
 
-    assert (
-        "; 4 full collections (8.0 an hour) in the last 30.0 min, the longest of 14,000 ms at least."
-        in finding.evidence
-    )
+    golden(finding.evidence)
     assert finding.figures["full_pause_milliseconds"] == 14_000
 
 
-def test_the_quiet_word_says_since_when(judge_rows: JudgeRows) -> None:
+def test_the_quiet_word_says_since_when(judge_rows: JudgeRows, golden: Golden) -> None:
     """Lately, where there is a snapshot to compare with."""
     quiet = over_time(judge_rows, young(1009), young(1000)).quiet
 
-    assert quiet == "Since the snapshot before, garbage collection took at most 1.0 % of the time of 1 broker(s)."
+    golden(quiet)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.checks.conftest import JudgeRows, Rows
+    from tests.golden import Golden
 
 BROKERS = [{"broker": "a:1", "read": True}]
 NAMESPACE = "acme/orders/persistent"
@@ -62,16 +63,13 @@ def test_a_broker_is_judged(
     assert (judgement.cannot_tell is not None) is unknown
 
 
-def test_the_evidence_names_the_namespace(judged: JudgeRows) -> None:
+def test_the_evidence_names_the_namespace(judged: JudgeRows, golden: Golden) -> None:
     """All namespaces of a broker count, and the one with most slow switches is named."""
     rows = switches(30, 2, 0, "acme/few/persistent") + switches(0, 8, 10)
 
     (finding,) = judged(check.CHECK, {"brokers": BROKERS, "metrics": rows}).findings
 
-    assert finding.evidence == (
-        "Of about 50 ledger switches a minute on broker a:1, 20 took over 200 ms (40 %) and 10 over a second,"
-        " 49 % of the time that topics waited at least; most of the slow ones in acme/orders/persistent (18)."
-    )
+    golden(finding.evidence)
     assert finding.figures == {
         "lost_percent": 48,
         "over_200_milliseconds_per_minute": 20,

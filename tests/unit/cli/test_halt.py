@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Engine
 
+    from tests.golden import Golden
     from tests.unit.cli.conftest import Ended
 
     Steward = Callable[..., Ended]
@@ -39,19 +41,18 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     engine.dispose()
 
 
-def test_a_halted_cluster_is_not_changed_until_it_is_resumed(steward: Steward, engine: Engine) -> None:
+def test_a_halted_cluster_is_not_changed_until_it_is_resumed(steward: Steward, engine: Engine, golden: Golden) -> None:
     """The next call is not even intended; the refusal says who halted it, where and why."""
     halted = steward("halt", CLUSTER, "--reason", "brokers are\nbeing upgraded")
-    with pytest.raises(Halted, match=r"was halted by alice at .* \(steward halt\) at .* UTC: brokers"):
+    with pytest.raises(Halted, match=r"by alice at .* \(steward halt\) at .*: brokers"):
         record_move(engine, BUNDLE, datetime.now(UTC))
     resumed = steward("resume", CLUSTER, "--reason", "done")
     record_move(engine, "0x10000000_0x20000000", datetime.now(UTC))
 
     assert (halted.code, resumed.code, resumed.err) == (0, 0, "")
-    assert f"cluster {CLUSTER} was halted by alice at " in halted.out
     assert ": brokers are\\nbeing upgraded\n" in halted.out
-    assert f"stops before its next call; what was called stays. `steward resume {CLUSTER}` ends it." in halted.out
-    assert resumed.out == f"the halt of cluster {CLUSTER} is over\n"
+    golden(re.sub(r"by alice at .* UTC", "by alice at PLACE AND TIME UTC", halted.out))
+    golden(resumed.out)
 
 
 def test_what_is_halted_is_listed(steward: Steward, engine: Engine) -> None:
@@ -72,25 +73,13 @@ def test_what_is_halted_is_listed(steward: Steward, engine: Engine) -> None:
 @pytest.mark.parametrize(
     ("halts", "resumed", "said"),
     [
-        ([["east"]], ["east"], ["the halt of cluster east is over"]),
-        ([["east"]], ["estt"], ["there is no halt of cluster estt: nothing to end"]),
-        ([["east"], ["west"]], ["east"], ["the halt of cluster east is over"]),
-        (
-            [["east"], ["--all"]],
-            ["east"],
-            ["the halt of cluster east is over", "still halted: every cluster was halted by alice"],
-        ),
-        (
-            [["--all"]],
-            ["east"],
-            ["there is no halt of cluster east: nothing to end", "still halted: every cluster was halted by alice"],
-        ),
-        (
-            [["east"], ["--all"]],
-            ["--all"],
-            ["the halt of every cluster is over", "still halted: cluster east was halted by alice"],
-        ),
-        ([["*"]], ["--all"], ["the halt of every cluster is over"]),
+        ([["east"]], ["east"], ["the halt of cluster east"]),
+        ([["east"]], ["estt"], ["there is no halt of cluster estt"]),
+        ([["east"], ["west"]], ["east"], ["the halt of cluster east"]),
+        ([["east"], ["--all"]], ["east"], ["the halt of cluster east", "still halted: every cluster"]),
+        ([["--all"]], ["east"], ["there is no halt of cluster east", "still halted: every cluster"]),
+        ([["east"], ["--all"]], ["--all"], ["the halt of every cluster", "still halted: cluster east"]),
+        ([["*"]], ["--all"], ["the halt of every cluster"]),
     ],
 )
 def test_an_end_says_what_still_holds(
@@ -119,7 +108,7 @@ def test_a_name_that_no_plan_has_is_halted_and_doubted(steward: Steward, engine:
 
     assert ended.code == 0
     assert halt_of(engine, CLUSTER) is not None
-    assert ("holds no plan of such a cluster" in ended.err) is not known
+    assert ("holds no plan" in ended.err) is not known
 
 
 @pytest.mark.parametrize(
@@ -154,7 +143,7 @@ def test_a_halt_that_cannot_be_kept_says_so(steward: Steward, engine: Engine) ->
     ended = steward("halt", "east", "--reason", "tests")
 
     assert (ended.code, ended.out) == (2, "")
-    assert "error: this halt was not kept: the ledger's chain has no head" in ended.err
+    assert "error: this halt was not kept" in ended.err
 
 
 def test_a_user_without_a_name_can_halt_too(steward: Steward, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

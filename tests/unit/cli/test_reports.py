@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from tests.golden import Golden
     from tests.unit.cli.conftest import Ended
 
     Steward = Callable[..., Ended]
@@ -66,15 +67,16 @@ def test_everything_is_told_on_request(steward: Steward, snapshot: str, options:
 
 @pytest.mark.parametrize("command", ["checkup", "plan"])
 @pytest.mark.parametrize("missing", ["findings", "verdicts"])
-def test_a_snapshot_that_nobody_diagnosed_is_told(steward: Steward, snapshot: str, command: str, missing: str) -> None:
+def test_a_snapshot_that_nobody_diagnosed_is_told(
+    steward: Steward, snapshot: str, command: str, missing: str, golden: Golden
+) -> None:
     """With what to do about it: nothing that was found would pass for health."""
     shutil.rmtree(f"{snapshot}/{missing}")
 
     ended = steward(command, "--snapshot", f"{snapshot}/")
 
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert ended.err.startswith(f"error: {snapshot}/ was collected, but never diagnosed, so nothing is known of the")
-    assert f"run `python spark_apps/observe.py --snapshot {snapshot}/`, or look" in ended.err
+    golden(ended.err.replace(snapshot, "SNAPSHOT"))
 
 
 def test_page_and_json_are_written(steward: Steward, snapshot: str, tmp_path: Path) -> None:
@@ -104,14 +106,14 @@ def test_json_takes_the_place_of_text(steward: Steward, snapshot: str) -> None:
     [
         ([], "give either --admin-url"),
         (["--snapshot", "SNAPSHOT", "--admin-url", "http://b:1"], "give either --admin-url"),
-        (["--snapshot", "no/such"], "no/such: there is no snapshot that can be read"),
+        (["--snapshot", "no/such"], "no/such: there is no snapshot"),
         (["--snapshot", "SNAPSHOT", "--policy", "no/such.yaml"], "no/such.yaml: no such file"),
         (["--snapshot", "SNAPSHOT", "--html", "no/such/folder.html"], "--html no/such/folder.html: name a file"),
         (["--snapshot", "SNAPSHOT", "--json", "."], "--json .: name a file"),
         (["--snapshot", "SNAPSHOT", "--html", "-", "--json", "-"], "cannot both go to standard output"),
         (["--admin-url", "broker:8080"], "'broker:8080' is not an admin URL"),
         (["--admin-url", "http://user:secret@b:1"], "holds a user or password"),
-        (["--admin-url", "http://b:1", "--token-file", "no/such"], "the token file no/such cannot be read"),
+        (["--admin-url", "http://b:1", "--token-file", "no/such"], "token file no/such cannot be read"),
     ],
 )
 def test_what_cannot_be_looked_at_is_one_line(
@@ -169,7 +171,7 @@ def test_a_plan_of_nothing_says_why(steward: Steward, tmp_path: Path) -> None:
     ended = steward("plan", "--snapshot", written(tmp_path / "s"))
 
     assert ended.code == 0
-    assert "Nothing would be proposed, for these reasons:" in ended.out
+    assert "Nothing would be proposed" in ended.out
 
 
 def test_a_plan_as_json_is_the_plan(steward: Steward, snapshot: str) -> None:

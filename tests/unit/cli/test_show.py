@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from tests.golden import Golden
     from tests.unit.cli.conftest import Ended
 
     Steward = Callable[..., Ended]
@@ -42,34 +43,31 @@ def url(tmp_path: Path) -> str:
     return url
 
 
-def test_a_plan_is_shown_with_what_became_of_it(steward: Steward, url: str) -> None:
+def without_digests(text: str) -> str:
+    """What is shown, whatever else a plan may hold one day."""
+    for plan, name in ((PLAN, "PLAN"), (NEWER, "NEWER")):
+        text = text.replace(plan.plan_id, name).replace(plan.digest, f"DIGEST OF {name}")
+    return text
+
+
+def test_a_plan_is_shown_with_what_became_of_it(steward: Steward, url: str, golden: Golden) -> None:
     """Steps, question, answer with comment, outcome, proof, and the plan that took its place."""
     ended = steward("show", PLAN.plan_id, "--ledger", url)
 
-    said = " ".join(ended.out.split())
     assert ended.code == 0
-    for words in (
-        f"Plan {PLAN.plan_id}",
-        f"Superseded 2026-03-01 12:00:00 UTC by {NEWER.plan_id}",
-        "call PUT /admin/v2/namespaces/pulsar/system/",
-        "asked 2026-03-01 12:00:00 UTC",
-        "approved of b1.s01 by alice 2026-03-01 12:00:00 UTC, valid until 2026-03-01 13:00:00 UTC",
-        '"after lunch"',
-        "b1.s01 drifted 2026-03-01 12:00:00 UTC: moved",
-        "not proved 2026-03-01 12:00:00 UTC: still there",
-        "a note",
-    ):
-        assert words in said
+    golden(without_digests(ended.out))
 
 
-def test_a_plan_that_nobody_answered_says_so(steward: Steward, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_that_nobody_answered_says_so(
+    steward: Steward, url: str, monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
     """The ledger may be named in the environment."""
     monkeypatch.setenv("STEWARD_LEDGER", url)
 
     ended = steward("show", NEWER.plan_id)
 
     assert ended.code == 0
-    assert "no answer is recorded: nothing was changed" in ended.out
+    golden(without_digests(ended.out))
 
 
 def test_a_plan_that_is_not_there_is_told_with_those_that_are(steward: Steward, url: str) -> None:
@@ -81,7 +79,7 @@ def test_a_plan_that_is_not_there_is_told_with_those_that_are(steward: Steward, 
     assert "another ledger" in steward("show", "nowhere-20260101T000000Z-0123", "--ledger", url).err
 
 
-def test_a_batch_under_way_is_shown_as_such(steward: Steward, tmp_path: Path) -> None:
+def test_a_batch_under_way_is_shown_as_such(steward: Steward, tmp_path: Path, golden: Golden) -> None:
     """Which call is being made, and how many steps have come to an end."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     engine = open_ledger(url)
@@ -95,7 +93,4 @@ def test_a_batch_under_way_is_shown_as_such(steward: Steward, tmp_path: Path) ->
     writer.record_intent(intended, lease, NOW)
     engine.dispose()
 
-    said = " ".join(steward("show", PLAN.plan_id, "--ledger", url).out.split())
-
-    assert "b1.s01 under way since 2026-03-01 12:00:00 UTC, or cut short then" in said
-    assert "0 of 1 approved steps have come to an end" in said
+    golden(without_digests(steward("show", PLAN.plan_id, "--ledger", url).out))

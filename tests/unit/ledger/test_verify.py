@@ -102,7 +102,7 @@ def test_a_value_of_another_type_is_found(tmp_path: Path) -> None:
     (found,) = verify_ledger(engine).tampered
     engine.dispose()
     assert (found.damage, found.table) == (Damage.CHANGED, "halts")
-    assert "holds a value that Steward never writes there" in found.words
+    assert "Steward never writes there" in found.words
 
 
 def test_a_link_that_was_mended_breaks_the_next(full: Engine) -> None:
@@ -129,7 +129,7 @@ def test_an_end_that_was_cut_off_is_found(full: Engine, write: LedgerWriter) -> 
         connection.execute(delete(tables.HALTS))
         connection.execute(delete(tables.CHAIN).where(tables.CHAIN.c.sequence == noted.sequence))
     assert [each.damage for each in verify_ledger(full).tampered] == [Damage.REMOVED]
-    with pytest.raises(LedgerTampered, match="does not end where its head says"):
+    with pytest.raises(LedgerTampered, match="does not end where"):
         write.record_answer(APPROVED)
     with full.begin() as connection:
         last = connection.execute(select(tables.CHAIN).order_by(tables.CHAIN.c.sequence.desc())).mappings().first()
@@ -137,7 +137,7 @@ def test_an_end_that_was_cut_off_is_found(full: Engine, write: LedgerWriter) -> 
         connection.execute(update(tables.HEAD).values(sequence=last["sequence"], hash=last["hash"]))
     assert verify_ledger(full).tampered == ()
     (found,) = verify_ledger(full, noted=[noted]).tampered
-    assert "is not the one that was noted" in found.words
+    assert "not the one that was noted" in found.words
 
 
 def test_whatever_was_changed_stops_every_plan(full: Engine) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow as pa
@@ -14,6 +14,9 @@ from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.planners.settings.backlogs import backlogs_of, consumed_bytes, namespace_ages
 from tests.builders import a_policy
 from tests.unit.planners.test_settings import DAY, GIB, NAMESPACE, changes, proposed
+
+if TYPE_CHECKING:
+    from tests.golden import Golden
 
 HOUR = 3600
 TOPIC = f"persistent://{NAMESPACE}/t"
@@ -57,39 +60,28 @@ def test_a_missing_age_quota(days: int, remedy: dict[str, Any], hours: int) -> N
     assert not proposal.notes
 
 
-def test_the_sum_and_what_it_would_have_done_are_said() -> None:
+def test_the_sum_and_what_it_would_have_done_are_said(golden: Golden) -> None:
     """With each of its numbers; what is not known of ages is said to be unknown."""
     unknown = ages(2, estimated=True, waiting=5, unknown=2, why_unknown="nobody tells")
     (_, batch) = proposed(kept(4), "backlog-quota-missing", ages=unknown).batches
     (step,) = batch.steps
 
-    assert step.why == (
-        "no quota bounds the age of its backlogs; the larger of 75 % of the 4 d that are retained = 3 d, and an outage"
-        " of 24 h + 50 % = 36 h, but no more than the retention less 10 % = 5,184 min"
-    )
-    assert step.effect == (
-        "the age quota of shop/orders is 3 d, then producer_request_hold; of 3 topics, 5 had a backlog in the last"
-        f" snapshot, 0 known to be older than that; the oldest, of {TOPIC}, is estimated, from its size and what came"
-        " in, at 2 h; of 2 the age is not known, and brokers are asked for it right before the call"
-    )
-    assert "brokers are asked right before the call" in {each.guard: each.reason for each in step.guards}["age_room"]
+    golden(step.why)
+    golden(step.effect)
+    golden({each.guard: each.reason for each in step.guards}["age_room"])
     assert (batch.kind, batch.title) == ("backlog_quota", "shop/orders: age quota to 3 d, then producer_request_hold")
 
 
 @pytest.mark.parametrize(
     ("own", "known", "words"),
     [
-        ({}, {}, "its retention has no limit in time that it could be below"),
-        (kept(0, 100), {}, "its retention has no limit in time"),
-        ({SettingName.RETENTION: Retention(minutes=-1, megabytes=-1)}, {}, "its retention has no limit in time"),
-        (kept(1), {}, "an outage of 24 h + 50 % = 36 h, and the retention of 1 d less 10 % leaves"),
-        (
-            kept(4) | {SettingName.TTL: TimeToLive(seconds=72 * HOUR)},
-            {},
-            "messages expire after 3 d, before one of 3 d",
-        ),
-        (kept(4), {"ages": ages(65)}, f"a backlog of {TOPIC} is 65 h old, and one of 3 d could act at once"),
-        (kept(4), {"ages": ages(65, estimated=True)}, "is estimated, from its size and what comes in now, to be 65 h"),
+        ({}, {}, "has no limit in time that"),
+        (kept(0, 100), {}, "has no limit in time"),
+        ({SettingName.RETENTION: Retention(minutes=-1, megabytes=-1)}, {}, "has no limit in time"),
+        (kept(1), {}, "the retention of 1 d less 10 %"),
+        (kept(4) | {SettingName.TTL: TimeToLive(seconds=72 * HOUR)}, {}, "messages expire after 3 d"),
+        (kept(4), {"ages": ages(65)}, f"a backlog of {TOPIC} is 65 h old"),
+        (kept(4), {"ages": ages(65, estimated=True)}, "to be 65 h"),
     ],
     ids=["nothing is retained", "no time", "unbounded", "no room", "expires first", "too old", "estimated too old"],
 )
@@ -99,27 +91,21 @@ def test_why_no_age_quota_is_proposed(own: dict[SettingName, Setting], known: di
 
     assert SettingName.AGE_QUOTA not in dict(changes(proposal))
     assert SettingName.SIZE_QUOTA in dict(changes(proposal))
-    assert f"{NAMESPACE}: no age quota is proposed: " in " ".join(proposal.notes)
+    assert f"{NAMESPACE}: no age quota" in " ".join(proposal.notes)
     assert words in " ".join(proposal.notes)
 
 
 @pytest.mark.parametrize(
-    ("known", "words"),
-    [
-        ({"clocks_differ_milliseconds": 9_000}, "no age quota is proposed: clocks: brokers' clocks are 9.0 s apart"),
-        (
-            {"delayed_messages": 3},
-            "no age quota is proposed: delayed_kept: 3 delayed messages of shop/orders would grow",
-        ),
-    ],
+    ("known", "guard"),
+    [({"clocks_differ_milliseconds": 9_000}, "clocks"), ({"delayed_messages": 3}, "delayed_kept")],
     ids=["clocks", "delayed messages"],
 )
-def test_what_a_guard_has_against_an_age_quota_leaves_the_size_quota(known: dict[str, Any], words: str) -> None:
+def test_what_a_guard_has_against_an_age_quota_leaves_the_size_quota(known: dict[str, Any], guard: str) -> None:
     """As only what goes by age is in question."""
     proposal = proposed(kept(4), "backlog-quota-missing", **known)
 
     assert [name for name, _ in changes(proposal)] == [SettingName.SIZE_QUOTA]
-    assert words in " ".join(proposal.notes)
+    assert f"no age quota is proposed: {guard}: " in " ".join(proposal.notes)
 
 
 def test_an_age_quota_is_below_a_retention_that_is_yet_to_be_bounded() -> None:
@@ -209,11 +195,11 @@ def test_a_quota_evicts_at_once_only_where_the_policy_says_so(most: int, limit: 
     assert (step.loss.bytes if not isinstance(step.loss, msgspec.UnsetType) else 0) == lost
 
 
-def test_an_eviction_of_more_topics_than_were_looked_at_is_not_proposed() -> None:
+def test_an_eviction_of_more_topics_than_were_looked_at_is_not_proposed(golden: Golden) -> None:
     """Nobody could say how much it would take."""
     backlogs = tuple(Backlog(topic=f"t{number}", bytes=10 * GIB, messages=(1,)) for number in range(1000))
     policy = a_policy(backlog_quota_remedy={**EVICT, "eviction_most_megabytes": 4096})
     proposal = proposed({}, "backlog-quota-missing", backlog=10 * GIB, backlogs=backlogs, policy=policy)
 
     assert not proposal.batches
-    assert "loss_as_approved: what shop/orders would lose at once is not known" in " ".join(proposal.notes)
+    golden(" ".join(proposal.notes))

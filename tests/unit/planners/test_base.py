@@ -14,6 +14,7 @@ from tests.builders import a_policy, a_step, planning_facts_with
 
 if TYPE_CHECKING:
     from pulsar_steward.planners.planning_facts import PlanningFacts
+    from tests.golden import Golden
 
 
 def propose(_: PlanningFacts, goal: str, findings: tuple[Finding, ...]) -> Proposal:
@@ -99,15 +100,12 @@ VETOED = a_step(
 )
 
 
-def test_vetoed_changes_are_named_by_guard() -> None:
+def test_vetoed_changes_are_named_by_guard(golden: Golden) -> None:
     """The first few, and the number of the others."""
     vetoed = Vetoed()
     assert all(vetoed.holds(VETOED, f"b{number}") for number in range(7))
     assert not vetoed.holds(a_step(), "free")
-    named = ", ".join(f"b{number} (moved lately)" for number in range(5))
-    assert list(vetoed.notes("bundles where they are")) == [
-        f"Guard cooldown keeps bundles where they are: {named} and 2 more."
-    ]
+    golden("\n".join(vetoed.notes("bundles where they are")))
 
 
 def test_reasons_are_given_once() -> None:
@@ -118,4 +116,4 @@ def test_reasons_are_given_once() -> None:
 
 def test_names_are_counted_with_separators() -> None:
     """As every number in a note."""
-    assert enumerated(("x",) * 1_005) == "x, x, x, x, x and 1,000 more"
+    assert enumerated(("x",) * 1_005).endswith(" x and 1,000 more")

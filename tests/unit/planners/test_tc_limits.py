@@ -29,6 +29,7 @@ from tests.builders import (
 if TYPE_CHECKING:
     from pulsar_steward.model.step import Change
     from pulsar_steward.planners.planning_facts import PlanningFacts
+    from tests.golden import Golden
 
 ALL_ON_ONE = hashed_tc_bundles([broker(0)] * 16, 16)
 ONE_UNREAD = (BrokerFact(broker=broker(0), read=True), BrokerFact(broker=broker(1), read=False))
@@ -88,7 +89,7 @@ def test_silent_without_a_warning(findings: tuple[Any, ...]) -> None:
         ),
         pytest.param(
             planning_facts_with(3, ALL_ON_ONE, policy=a_policy(apply={"protected_namespaces": (TC_NAMESPACE,)})),
-            f"{broker(0)} has 16 and {broker(1)} has 0, and no step evens that out",
+            "no step evens that out",
             id="protected",
         ),
     ],
@@ -170,9 +171,9 @@ def test_bundles_that_no_broker_owns(owner: str | None) -> None:
     assert bundles[0].bundle in note
 
 
-def test_what_stays_uneven_is_noted() -> None:
+def test_what_stays_uneven_is_noted(golden: Golden) -> None:
     """Where the bundles allow no even placement, the plan does what it can and says what remains."""
     planning = planning_facts_with(3, ALL_ON_ONE, **moved(0, *range(7)))
     proposal = PLANNER.proposal(planning)
     assert after(planning) == [13, 2, 1]
-    assert f"{broker(0)} has 13 and {broker(2)} has 1 after these steps" in proposal.notes[0]
+    golden(proposal.notes[0])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pulsar_steward.ledger.rows import Decision, Outcome, Proof, RecordedAnswer, StepOutcome
 from pulsar_steward.report.outcome import BatchStory, story
 from tests.builders import NOW, a_batch, a_plan, a_step, an_outcome
+
+if TYPE_CHECKING:
+    from tests.golden import Golden
 
 BATCH = a_batch(a_step(step_id="b1.s01"), a_step(step_id="b1.s02"), title="Even_out")
 PLAN = a_plan(BATCH)
@@ -94,30 +97,27 @@ def test_what_an_operator_has_to_look_at(batch: BatchStory, troubles: list[str])
         assert words in said
 
 
-def test_a_story_tells_who_decided_what_came_of_it_and_where_things_are() -> None:
+def test_a_story_tells_who_decided_what_came_of_it_and_where_things_are(golden: Golden) -> None:
     """Decision with name and comment, a row for each step, the proof, and the placement by broker."""
     placement = {"b-2": {"unread": "no connection"}, "b-1": {"bundles": 3, "coordinators": 5}}
     words = story([told(an_answer(comment="go ahead"), BOTH_DONE, a_proof(placement=placement))])
     assert words.startswith("## east: Even\\_out\n\n")
-    assert 'Approved by operator at 2026-03-01 12:00:00 UTC: made up. "go ahead"' in words
-    assert "| b1.s01 | done | made up |\n| b1.s02 | done | made up |" in words
+    golden(words.replace(PLAN.plan_id, "PLAN"))
     assert "Proved: as seen" in words
-    assert "| broker | bundles | coordinators | unread |" in words
-    assert "| b-1 | 3 | 5 |  |\n| b-2 |  |  | no connection |" in words
 
 
 @pytest.mark.parametrize(
-    ("batch", "words"),
+    "batch",
     [
-        (told(None), "No answer was recorded: nothing was changed."),
-        (told(an_answer(Decision.NO_ANSWER, answered_by=None)), "No answer at 2026-03-01 12:00:00 UTC: made up."),
-        (told(an_answer(), BOTH_DONE, a_proof(proved=False)), "Not proved: as seen"),
+        told(None),
+        told(an_answer(Decision.NO_ANSWER, answered_by=None)),
+        told(an_answer(), BOTH_DONE, a_proof(proved=False)),
     ],
     ids=["no answer recorded", "nobody answered", "not proved"],
 )
-def test_a_story_without_a_happy_end(batch: BatchStory, words: str) -> None:
+def test_a_story_without_a_happy_end(batch: BatchStory, golden: Golden) -> None:
     """What did not happen is said as plainly."""
-    assert words in story([batch])
+    golden(story([batch]).replace(PLAN.plan_id, "PLAN"))
 
 
 def test_a_run_without_batches_had_nothing_to_do() -> None:

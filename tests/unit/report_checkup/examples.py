@@ -1,13 +1,9 @@
-"""Three check-ups of a catalog of their own, so that no word of a check's advice changes how they look.
-
-``python -m tests.unit.report_checkup.examples`` writes down anew how they look in a terminal; read the difference.
-"""
+"""Three check-ups of a catalog of their own, so that no word of a check's advice changes how they look."""
 
 from __future__ import annotations
 
 import io
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -28,7 +24,6 @@ from tests.builders import a_step
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-FOLDER = Path(__file__).with_name("terminal")
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LONG = "persistent://acme/orders/refused-by-the-payment-provider-and-waiting-for-a-clerk-partition-0"
 
@@ -175,10 +170,3 @@ def _about(unread: tuple[Unread, ...]) -> About:
         topics=1_000_300,
         coordinators=16,
     )
-
-
-if __name__ == "__main__":
-    FOLDER.mkdir(exist_ok=True)
-    for each in EXAMPLES:
-        for look in LOOKS:
-            (FOLDER / f"{each}-{look}.txt").write_text(looks(each, look), encoding="utf-8")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pulsar_steward.report.checkup.document import Checkup
+    from tests.golden import Golden
 
     Make = Callable[..., Checkup]
 
@@ -38,11 +39,11 @@ ALL_CLEAR = [a_verdict(check_id, "clear", EVEN) for check_id in BY_ID]
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        pytest.param({"verdicts": ALL_CLEAR}, f"tc-skew is below its thresholds {THRESHOLDS}: {EVEN}", id="below"),
+        pytest.param({"verdicts": ALL_CLEAR}, f"{THRESHOLDS}: {EVEN}", id="below"),
         pytest.param({"verdicts": ALL_CLEAR}, "Clear, with nothing to change: ", id="what was clear"),
         pytest.param(
             {"verdicts": [a_verdict("tc-skew", "unknown", "No broker was read.")]},
-            "Not judged: tc-skew. No broker was read.",
+            "Not judged: tc-skew. No broker",
             id="unknown",
         ),
         pytest.param(
@@ -52,12 +53,12 @@ ALL_CLEAR = [a_verdict(check_id, "clear", EVEN) for check_id in BY_ID]
         ),
         pytest.param(
             {"verdicts": [a_verdict("tc-skew", "found", EVEN)], "findings": [a_finding("info")]},
-            f"tc-skew is information only, and a remedy is proposed from a warning on {THRESHOLDS}: {EVEN}",
+            "tc-skew is information only",
             id="information",
         ),
         pytest.param(
             {"verdicts": [a_verdict("clock-skew", "found")], "findings": [a_finding("warning", "of-tomorrow")]},
-            "no remedy of its own for of-tomorrow",
+            "no remedy of its own",
             id="no planner",
         ),
         pytest.param(
@@ -79,9 +80,7 @@ def test_why_nothing_is_proposed_is_never_left_open(
 @pytest.mark.parametrize(
     ("sections", "words"),
     [
-        pytest.param(
-            {"plan": {"standing_snapshots": 3}}, "stood for 1 of the 3 snapshots in a row", id="has not stood long"
-        ),
+        pytest.param({"plan": {"standing_snapshots": 3}}, "1 of the 3 snapshots", id="has not stood long"),
         pytest.param({"apply": {"protected_namespaces": ["pulsar/system"]}}, "Guard protected", id="a guard's veto"),
         pytest.param(
             {"brokers": {"draining": [f"broker-{number:02d}:8080" for number in range(3)]}},
@@ -116,13 +115,13 @@ def skew(snapshots: int = 1) -> Finding:
     )
 
 
-def test_a_planner_that_says_nothing_is_spoken_for() -> None:
+def test_a_planner_that_says_nothing_is_spoken_for(golden: Golden) -> None:
     """A finding that it could remedy, and no note."""
     found = Verdict(check_id="tc-skew", outlook=Outlook.FOUND, reason="e")
     needed = a_policy(plan={"standing_snapshots": 4})
 
-    assert "no step that would improve on tc-skew" in reasons(found, findings=(skew(),))
-    assert "tc-skew has stood for 2 of the 4 snapshots" in reasons(found, findings=(skew(2),), policy=needed)
+    golden(reasons(found, findings=(skew(),)))
+    golden(reasons(found, findings=(skew(2),), policy=needed))
 
 
 def full(topic: str, snapshots: int = 3, severity: Severity = Severity.CRITICAL) -> Finding:
@@ -133,7 +132,7 @@ def full(topic: str, snapshots: int = 3, severity: Severity = Severity.CRITICAL)
     )
 
 
-ONLY_SOME = f"{NEAR}: a size quota of its own is proposed only for a topic that itself retains more than its namespace"
+ONLY_SOME = f"{NEAR}: a size quota of its own is proposed only"
 
 
 @pytest.mark.parametrize(
@@ -143,7 +142,7 @@ ONLY_SOME = f"{NEAR}: a size quota of its own is proposed only for a topic that 
         pytest.param((full("a"),), (full("b"),), ONLY_SOME, id="one of two is answered"),
         pytest.param((full("a"),), (), None, id="the only one is answered"),
         pytest.param((full("a"),), (full("b", severity=Severity.INFO),), None, id="the other is information only"),
-        pytest.param((), (full("a", 1),), f"{NEAR} has stood for 1 of the 2 snapshots", id="it is too young"),
+        pytest.param((), (full("a", 1),), f"{NEAR} has stood for 1 of", id="it is too young"),
     ],
 )
 @pytest.mark.parametrize("notes", [(), ("shop/other: nothing is proposed.",)], ids=["no note", "a note of another"])
@@ -164,7 +163,7 @@ def test_which_full_topics_get_a_quota_of_their_own_is_said(
     assert not any("no remedy of its own" in each for each in said)
 
 
-def test_a_plan_says_why_it_is_no_more(checkup_with: Make) -> None:
+def test_a_plan_says_why_it_is_no_more(checkup_with: Make, golden: Golden) -> None:
     """What a person has to do beside it; what is clear or unknown stands elsewhere."""
     rows = skewed()
     rows["findings"].append(a_finding("warning", "clock-skew", subject="broker-01:8080"))
@@ -173,9 +172,7 @@ def test_a_plan_says_why_it_is_no_more(checkup_with: Make) -> None:
     planning = checkup_with(**rows).planning
 
     assert len(planning.batches) == 1
-    assert planning.reasons == (
-        "Steward has no remedy of its own for clock-skew: the advice says what a person can do.",
-    )
+    golden("\n".join(planning.reasons))
 
 
 def test_not_even_a_check_is_a_reason() -> None:

@@ -18,7 +18,7 @@ from pulsar_steward.report.checkup.plan_text import plan_lines
 from pulsar_steward.report.checkup.terminal import MAX_LISTED, lines
 from pulsar_steward.report.checkup.text import wrapped
 from pulsar_steward.snapshots.read import open_snapshot
-from tests.unit.report_checkup.examples import EXAMPLES, FOLDER, LOOKS, healthy, looks
+from tests.unit.report_checkup.examples import EXAMPLES, LOOKS, healthy, looks
 from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, skewed, written
 
 if TYPE_CHECKING:
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pulsar_steward.report.checkup.document import Checkup
+    from tests.golden import Golden
 
     Make = Callable[..., Checkup]
     Rows = dict[str, list[dict[str, object]]]
 
-COUNTED = "and 150 less bad ones, which were only counted"
 LONG = "persistent://acme/orders/" + "very-long-name-" * 8 + "partition-0"
 
 
@@ -76,10 +76,10 @@ def test_the_worst_comes_before_what_is_clear(checkup_with: Make, *, verbose: bo
     places = [text.find(part) for part in parts]
     assert -1 not in places
     assert places == sorted(places)
-    assert "(4 steps, 0 clients would reconnect; can be undone) `steward plan` shows every" in " ".join(text.split())
+    assert "can be undone) `steward plan` shows every" in " ".join(text.split())
 
 
-def test_sources_and_reasons_are_told_where_they_are_asked_for(checkup_with: Make) -> None:
+def test_sources_and_reasons_are_told_where_they_are_asked_for(checkup_with: Make, golden: Golden) -> None:
     """Else a part of the guide has a line, and what could not be judged is named once."""
     checkup = checkup_with(**skewed())
     short, whole = shown(checkup), shown(checkup, verbose=True)
@@ -87,7 +87,7 @@ def test_sources_and_reasons_are_told_where_they_are_asked_for(checkup_with: Mak
     assert "Source: docs/knowledge.md A" in whole
     assert "Source:" not in short
     assert part(whole, "Clear (1)").split() == ["bundle-topic-skew", "as", "it", "was", "looked", "at."]
-    assert "diagnosed without this check: diagnose it again" in " ".join(part(whole, "Could not be judged").split())
+    golden(" ".join(part(whole, "Could not be judged").split()))
     unknown = part(short, "Could not be judged")
     assert unknown.startswith(f"({len(BY_ID) - 2})\n  gc-pressure, ")
     assert unknown.rstrip().endswith("(--verbose says why)")
@@ -116,7 +116,7 @@ def test_a_part_of_the_guide_that_is_clear_is_green() -> None:
     ]
 
 
-def test_a_healthy_cluster_fits_a_screen(checkup_with: Make) -> None:
+def test_a_healthy_cluster_fits_a_screen(checkup_with: Make, golden: Golden) -> None:
     """Nothing is told of it twice, and nothing that says nothing."""
     checks = [a_verdict(each, "clear", f"{each} is as it should be.") for each in BY_ID]
 
@@ -128,7 +128,7 @@ def test_a_healthy_cluster_fits_a_screen(checkup_with: Make) -> None:
     assert "What was found" not in text
     assert "What to do" not in text
     assert "Could not be judged" not in text
-    assert "Nothing: no trouble was found that it could remedy." in text
+    golden(part(text, "What Steward"))
     assert "steward plan" not in text
     assert "as it should be" not in text
     assert f"Clear ({len(BY_ID)} of {len(BY_ID)})" in text
@@ -139,7 +139,7 @@ def test_what_no_check_is_clear_of_has_no_part(checkup_with: Make) -> None:
     assert "Clear (" not in shown(checkup_with(verdicts=[]))
 
 
-def test_nothing_is_proposed_for_reasons(checkup_with: Make) -> None:
+def test_nothing_is_proposed_for_reasons(checkup_with: Make, golden: Golden) -> None:
     """Those of what was found; that the others are clear is repeated on request only."""
     verdicts = [
         a_verdict("ack-holes", "found"),
@@ -153,29 +153,29 @@ def test_nothing_is_proposed_for_reasons(checkup_with: Make) -> None:
 
     assert "\nNothing, for these reasons:\n" in short
     assert short.count("\n- ") == 1
-    assert "Steward has no remedy of its own for ack-holes" in short
+    golden(short)
     further = ("hot-bundle is below its thresholds", "tc-skew is information only")
     assert [words for words in (*short.splitlines(), *further) if words not in whole] == []
     assert [words for words in (*further, "Not judged: ") if words in short] == []
     assert "Not judged: " not in whole
 
 
-def test_what_is_clear_is_not_listed_twice(checkup_with: Make) -> None:
+def test_what_is_clear_is_not_listed_twice(checkup_with: Make, golden: Golden) -> None:
     """Nor is it a reason that nothing is proposed."""
     checkup = checkup_with(verdicts=[a_verdict("ack-holes", "clear"), a_verdict("consumer-fanout", "clear")])
 
-    assert "Clear, with nothing to change: ack-holes, consumer-fanout." in checkup.planning.reasons
+    golden("\n".join(checkup.planning.reasons))
     assert shown(checkup, verbose=True).count("ack-holes") == 1
     assert "ack-holes" not in shown(checkup)
 
 
-def test_a_check_without_words_hides_no_reason(checkup_with: Make) -> None:
+def test_a_check_without_words_hides_no_reason(checkup_with: Make, golden: Golden) -> None:
     """Every sentence ends with nothing."""
     verdicts = [a_verdict("ack-holes", "found"), a_verdict("hot-bundle", "unknown", "")]
 
     text = shown(checkup_with(findings=[a_finding(check_id="ack-holes")], verdicts=verdicts))
 
-    assert "- Steward has no remedy of its own for ack-holes" in text
+    golden(part(text, "What Steward"))
 
 
 @pytest.mark.parametrize("verbose", [False, True])
@@ -188,14 +188,14 @@ def test_advice_about_information_waits_until_it_is_asked_for(checkup_with: Make
 
     assert "\n\nack-holes\n  1. " in todo
     assert ("\n\nclock-skew\n  1. " in todo) is verbose
-    assert ("\n\nNothing at once about clock-skew: --verbose has advice." in todo) is not verbose
+    assert ("\n\nNothing at once about clock-skew: " in todo) is not verbose
 
 
-def test_information_alone_asks_for_nothing(checkup_with: Make) -> None:
+def test_information_alone_asks_for_nothing(checkup_with: Make, golden: Golden) -> None:
     """In one line."""
     text = shown(checkup_with(**found("s", "info")))
 
-    assert part(text, "What to do") == "\nNothing at once about tc-skew: --verbose has advice.\n"
+    golden(part(text, "What to do"))
 
 
 @pytest.mark.parametrize("width", [40, 80, 300])
@@ -211,18 +211,18 @@ def test_no_line_is_longer_than_the_terminal_but_for_names(checkup_with: Make, w
     ("subject", "evidence", "told"),
     [
         ("east", "All is on one broker.", "- All is on one broker."),
-        (LONG, f"The topic {LONG} is behind.", f"- The topic\n    {LONG}\n    is behind."),
+        (LONG, f"The {LONG} lags.", f"- The\n    {LONG}\n    lags."),
         (LONG, "It is behind.", f"- {LONG}:\n    It is behind."),
         (f"{LONG} subscription s", f"Subscription s of {LONG}.", f"- Subscription s of\n    {LONG}."),
-        (f"{LONG} subscription a", f"{LONG} is slow.", f"- {LONG}\n    subscription a:\n    {LONG}\n    is slow."),
-        ("a/t subscription b subscription c", "a/t: b, c.", "- a/t subscription b subscription c: a/t: b, c."),
+        (f"{LONG} subscription a", f"{LONG} lags.", f"- {LONG}\n    subscription a:\n    {LONG}\n    lags."),
+        ("a/t subscription b subscription c", "a/t: b.", "- a/t subscription b subscription c: a/t: b."),
         ("acme/mail", "persistent://acme/mail/t holds it.", "- acme/mail: persistent://acme/mail/t holds it."),
         ("acme/mail", "acme/mail.new holds it.", "- acme/mail: acme/mail.new holds it."),
         ("acme/mail", "It is in acme/mail.", "- It is in acme/mail."),
         ("acme/mail", "acme/mail-2 has it.", "- acme/mail: acme/mail-2 has it."),
         ("a+b/c", "a+b/c has it.", "- a+b/c has it."),
-        ("b:80", "The other one is b:8080.", "- b:80: The other one is b:8080."),
-        ("b:80", "The other one is a-b:80.", "- b:80: The other one is a-b:80."),
+        ("b:80", "Not b:8080.", "- b:80: Not b:8080."),
+        ("b:80", "Not a-b:80.", "- b:80: Not a-b:80."),
     ],
 )
 def test_a_subject_is_named_once(checkup_with: Make, subject: str, evidence: str, told: str) -> None:
@@ -276,28 +276,28 @@ def test_no_color_is_respected(checkup_with: Make, monkeypatch: pytest.MonkeyPat
     assert "CRITICAL" in capture.get()
 
 
-def test_a_partial_snapshot_says_so_before_anything_else(checkup_with: Make) -> None:
+def test_a_partial_snapshot_says_so_before_anything_else(checkup_with: Make, golden: Golden) -> None:
     """What is unread is listed, cut where it is too much for a screen."""
     unread = [f"acme/n{number:02d}" for number in range(23)]
 
     text = shown(checkup_with(snapshot=meta(unread_namespaces=unread), **skewed()))
 
-    assert text.index("PARTIAL: 23 of what the cluster lists could not be read") < text.index("CRITICAL")
-    assert "\n  - namespace acme/n19\n  - and 3 more\n" in text
+    assert text.index("PARTIAL: 23 of ") < text.index("CRITICAL")
+    golden(text.partition("CRITICAL")[0])
     assert "acme/n20" not in text
 
 
 @pytest.mark.parametrize(
-    ("listed", "further", "verbose", "words"),
+    ("listed", "further", "verbose", "counts"),
     [
         (MAX_LISTED, 0, False, []),
-        (MAX_LISTED + 2, 0, False, ["and 2 more, which --verbose, --html and --json list"]),
-        (MAX_LISTED + 9, 150, False, ["and 9 more, which --verbose, --html and --json list", COUNTED]),
-        (100, 150, True, [COUNTED]),
+        (MAX_LISTED + 2, 0, False, ["2 more"]),
+        (MAX_LISTED + 9, 150, False, ["9 more", "150 less"]),
+        (100, 150, True, ["150 less"]),
     ],
 )
 def test_many_findings_are_cut_and_counted(
-    checkup_with: Make, listed: int, further: int, words: list[str], *, verbose: bool
+    checkup_with: Make, listed: int, further: int, counts: list[str], golden: Golden, *, verbose: bool
 ) -> None:
     """The screen has the worst ones; who asks for all of them gets those that the snapshot has."""
     findings = [a_finding("warning", subject=f"s{number}") for number in range(listed)]
@@ -306,7 +306,9 @@ def test_many_findings_are_cut_and_counted(
     text = shown(checkup, verbose=verbose)
 
     assert text.count("\n  - s") == (listed if verbose else MAX_LISTED)
-    assert [line.strip() for line in text.splitlines() if ", which" in line] == words
+    cut = [line.strip() for line in text.splitlines() if ", which" in line]
+    assert [" ".join(line.split()[1:3]).rstrip(",") for line in cut] == counts
+    golden("\n".join(cut))
 
 
 def test_a_finding_that_is_less_bad_than_its_check_says_so(checkup_with: Make) -> None:
@@ -335,24 +337,21 @@ def test_a_finding_that_stands_says_since_when(checkup_with: Make) -> None:
 
     text = shown(checkup_with(findings=[old, a_finding(subject="new")], verdicts=verdicts))
 
-    assert text.count("Stands since 2026-03-01 12:00 UTC, in 4 snapshots in a row.") == 1
+    assert text.count("Stands since 2026-03-01 12:00 UTC") == 1
 
 
 def test_checks_of_one_reason_stand_together(checkup_with: Make) -> None:
     """A reason that many checks share is said once."""
     text = part(shown(checkup_with(), verbose=True), "Could not be judged")
 
-    assert text.count("The snapshot was diagnosed without this check") == 1
+    assert text.count("diagnosed without this check") == 1
 
 
 @pytest.mark.parametrize(
     ("verdicts", "words"),
     [
-        (
-            [a_verdict("tc-skew", "clear"), a_verdict("bundle-topic-skew", "unknown")],
-            "healthy, as far as could be seen",
-        ),
-        ([a_verdict("tc-skew", "unknown")], "could not look: no check could say that it is clear"),
+        ([a_verdict("tc-skew", "clear"), a_verdict("bundle-topic-skew", "unknown")], "healthy, as far as"),
+        ([a_verdict("tc-skew", "unknown")], "could not look: "),
     ],
 )
 def test_the_result_is_said_in_a_sentence(checkup_with: Make, verdicts: list[dict[str, str]], words: str) -> None:
@@ -360,7 +359,7 @@ def test_the_result_is_said_in_a_sentence(checkup_with: Make, verdicts: list[dic
     assert f"RESULT: {words}" in shown(checkup_with(verdicts=verdicts), 100)
 
 
-def test_a_plan_shows_each_step_with_its_call(tmp_path: Path) -> None:
+def test_a_plan_shows_each_step_with_its_call(tmp_path: Path, golden: Golden) -> None:
     """Reason, effect, cost, way back, and the call on a line of its own."""
     snapshot = open_snapshot(written(tmp_path / "snapshot", **skewed()))
     plan = make_plan(planning_facts_of(snapshot, Policy(), Moves()))
@@ -368,6 +367,7 @@ def test_a_plan_shows_each_step_with_its_call(tmp_path: Path) -> None:
     text = "\n".join(line.plain for line in plan_lines(plan, ["because"], 80))
 
     assert f"Plan {plan.plan_id}" in text
+    golden(text.replace(plan.plan_id, "PLAN").replace(plan.digest, "DIGEST"))
     assert "broker-00:8080     16 -> 6" in text
     assert text.count("call      PUT /admin/v2/namespaces/pulsar/system/0x") == 4
     for words in ("why", "effect", "disturbs", "back", "Why it is no more than this", "- because"):
@@ -382,9 +382,9 @@ def test_a_paragraph_keeps_its_indentation() -> None:
 
 @pytest.mark.parametrize("look", LOOKS)
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_how_a_checkup_looks(name: str, look: str) -> None:
-    """To the letter and the colour; `tests.unit.report_checkup.examples` says how to write it down anew."""
-    assert looks(name, look) == (FOLDER / f"{name}-{look}.txt").read_text(encoding="utf-8")
+def test_how_a_checkup_looks(name: str, look: str, golden: Golden) -> None:
+    """To the letter and the colour."""
+    golden(looks(name, look))
 
 
 def test_what_was_found_and_what_to_do_have_one_order(checkup_with: Make) -> None:

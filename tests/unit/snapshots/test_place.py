@@ -105,8 +105,8 @@ def test_a_path_may_be_written_in_any_way(folder: Path, uri: str) -> None:
 @pytest.mark.parametrize(
     ("uri", "words"),
     [
-        ("wasb://c@account/x", "STEWARD_SNAPSHOTS may be a path or begin with file:, hdfs:, viewfs:, s3a:"),
-        ("dbfs:/x", "STEWARD_SNAPSHOTS may be a path or begin with"),
+        ("wasb://c@account/x", "STEWARD_SNAPSHOTS may be a path"),
+        ("dbfs:/x", "STEWARD_SNAPSHOTS may be a path"),
         ("hdfs://nowhere.invalid:1/x", "HADOOP_HOME"),
         ("viewfs://nowhere/x", "HADOOP_HOME"),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from time import process_time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -24,6 +24,9 @@ from pulsar_steward.policy.schema import Policy
 from tests.beside import yardstick
 from tests.builders import NOW, a_policy, broker
 from tests.unit.planners.bundles.scenes import NAMESPACE, a_stay, finding, load_of_stays, uneven_scene, ways
+
+if TYPE_CHECKING:
+    from tests.golden import Golden
 
 SKEW = finding("broker-load-skew", broker(0))
 ON_ONE = [a_stay(0, number) for number in range(20)]
@@ -49,7 +52,7 @@ def test_bundles_go_from_the_full_broker_to_the_empty_ones() -> None:
     assert proposal.notes == ()
 
 
-def test_a_move_is_described_and_can_be_undone() -> None:
+def test_a_move_is_described_and_can_be_undone(golden: Golden) -> None:
     """Its cost is what is connected now; its reason is what was seen over time."""
     proposal = PLANNER.proposal(uneven_scene(3, ON_ONE))
 
@@ -58,8 +61,8 @@ def test_a_move_is_described_and_can_be_undone() -> None:
     assert isinstance(step.undo, UnloadBundle)
     assert (step.undo.source, step.undo.target) == (step.change.target, step.change.source)
     assert (step.touched.producers, step.touched.consumers, step.touched.topics) == (5, 5, 100)
-    assert "In 6 snapshots broker-00:8080 carried 2,000 topics and 20.0 MB/s on average" in step.why
-    assert "goes from 2,000 topics and 20.0 MB/s to 1,900 topics and 19.0 MB/s" in step.effect
+    golden(step.why)
+    golden(step.effect)
     assert all(result.passed for result in step.guards)
 
 
@@ -111,9 +114,9 @@ def test_a_bundle_whose_peak_does_not_fit_stays() -> None:
     ("fields", "words"),
     [
         ({"unread": ("shop/orders",)}, "the snapshot is partial without shop/orders"),
-        ({"policy": a_policy(plan={"standing_snapshots": 3})}, "no skew has stood for 3 snapshots in a row"),
-        ({"claimed": frozenset({TC_NAMESPACE})}, "moves come with a later plan, once that batch is proved"),
-        ({"snapshots": 2}, "2 whole snapshots of the last 360 minutes may show a burst: 3 are needed"),
+        ({"policy": a_policy(plan={"standing_snapshots": 3})}, "has stood for 3 snapshots"),
+        ({"claimed": frozenset({TC_NAMESPACE})}, "once that batch is proved"),
+        ({"snapshots": 2}, "burst: 3 are needed"),
     ],
 )
 def test_why_nothing_is_proposed(fields: dict[str, Any], words: str) -> None:
@@ -128,7 +131,7 @@ def test_why_nothing_is_proposed(fields: dict[str, Any], words: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"claimed": frozenset({NAMESPACE})}, "as this plan splits some of them"),
+        ({"claimed": frozenset({NAMESPACE})}, "this plan splits some"),
         ({"findings": (SKEW, finding("bundle-flapping", f"{NAMESPACE}/{ON_ONE[0].bundle}"))}, "move to and fro"),
         ({"policy": a_policy(apply={"protected_namespaces": [NAMESPACE]})}, "Guard protected keeps bundles"),
         ({"policy": a_policy(brokers={"draining": [broker(1), broker(2)]})}, "Guard target_allowed keeps bundles"),
@@ -172,27 +175,25 @@ def test_a_bundle_that_was_moved_lately_rests() -> None:
 
     assert ON_ONE[0].bundle not in {bundle for bundle, *_ in ways(proposal)}
     assert any("Guard cooldown" in note for note in proposal.notes)
-    assert any(
-        "2 bundles that were elsewhere, or not there yet, in one of 6 snapshots rest." in n for n in proposal.notes
-    )
+    assert any("2 bundles that were elsewhere" in note for note in proposal.notes)
 
 
-def test_no_more_moves_than_the_policy_lets() -> None:
+def test_no_more_moves_than_the_policy_lets(golden: Golden) -> None:
     """The most helpful ones; the rest is said."""
     proposal = PLANNER.proposal(uneven_scene(3, ON_ONE, policy=a_policy(bundle_balance_remedy={"most_moves": 2})))
 
     assert len(ways(proposal)) == 2
-    assert "after these 2 moves, the most of one plan" in proposal.notes[0]
+    golden(proposal.notes[0])
 
 
-def test_a_burst_that_is_over_is_no_reason() -> None:
+def test_a_burst_that_is_over_is_no_reason(golden: Golden) -> None:
     """What the latest snapshot shows alone moves nothing."""
     burst = Load(topics=100, bytes=500 * MEGABYTE)
     stays = [a_stay(number % 3, number, now=burst if number % 3 == 0 else Load(topics=100)) for number in range(21)]
     proposal = PLANNER.proposal(uneven_scene(3, stays))
 
     assert proposal.batches == ()
-    assert "every broker is within 25 % of the mean" in proposal.notes[0]
+    golden(proposal.notes[0])
 
 
 @pytest.mark.parametrize("found", [finding("broker-load-skew", broker(0), Severity.INFO), finding("tc-skew", "east")])
