@@ -2,6 +2,7 @@
 
 import itertools
 import ssl
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urljoin
 
@@ -28,6 +29,7 @@ class Admin:
         token: The superuser's token, or None.
         timeout_s: How long a call may take; a paused broker accepts connections and never answers.
         context: Certificates to trust, and the superuser's own, for a lab that speaks TLS.
+        names: Names by which brokers redirect to each other and that nobody else can resolve, with their addresses.
     """
 
     def __init__(
@@ -36,11 +38,13 @@ class Admin:
         token: str | None = None,
         timeout_s: float = TIMEOUT_S,
         context: ssl.SSLContext = NO_CERTIFICATES,
+        names: Mapping[str, str] | None = None,
     ) -> None:
         self._url = url
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._timeout_s = timeout_s
         self._context = context
+        self._names = names or {}
 
     def healthy(self) -> bool:
         """Tells whether the broker can write and read a message."""
@@ -114,10 +118,14 @@ class Admin:
                 answer = self._ask(client, method, url, document)
                 if not answer.is_redirect:
                     break
-                url = urljoin(url, answer.headers["Location"])
+                url = self._reached(urljoin(url, answer.headers["Location"]))
         if not answer.is_success:
             raise AdminCallError(f"{method} {url}: {answer.status_code} {answer.text[:BODY_SHOWN]}")
         return answer
+
+    def _reached(self, url: str) -> str:
+        target = httpx.URL(url)
+        return str(target.copy_with(host=self._names.get(target.host, target.host)))
 
     @staticmethod
     def _ask(client: httpx.Client, method: str, url: str, document: object) -> httpx.Response:

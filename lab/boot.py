@@ -12,7 +12,7 @@ from pathlib import Path
 from lab import certificates, jars, java, plan, ports, process, settings, tokens
 from lab.admin import NO_CERTIFICATES, Admin
 from lab.errors import NotReachedError, PartFailedError
-from lab.model import Broker, LabState, Node
+from lab.model import WITH_TOKEN, Broker, LabState, Node
 from lab.store import StateFile
 from lab.waiting import wait_until
 
@@ -52,8 +52,12 @@ class Boot:
             (self._home / folder).mkdir(parents=True)
         if self._spec.auth == "token":
             tokens.make(self._secrets)
-        if self._spec.auth == "tls":
+        if self._spec.auth == "oauth2":
+            tokens.make_key_pair(self._secrets)
+        if self._spec.listeners != "plain":
             certificates.make(self._secrets, plan.possible_hosts(self._spec))
+        if self._spec.advertised == "name":
+            self._hosts.write_text(settings.hosts(plan.possible_names(self._spec)), encoding="utf-8")
         state, data = self._store.read(), self._home / "data"
         zookeeper, bookie = state.zookeeper, state.bookie
         conf = self._conf(zookeeper, settings.zookeeper(state, data))
@@ -72,30 +76,45 @@ class Boot:
 
     def token(self) -> str | None:
         """The superuser's token, or None."""
-        if self._spec.auth != "token":
+        if self._spec.auth not in WITH_TOKEN:
             return None
         return tokens.token_file(self._secrets).read_text(encoding="utf-8")
 
     def context(self) -> ssl.SSLContext:
         """Certificates for calls to this lab."""
-        return certificates.context(self._secrets) if self._spec.auth == "tls" else NO_CERTIFICATES
+        return certificates.context(self._secrets) if self._spec.listeners == "tls" else NO_CERTIFICATES
+
+    def admin(self, broker: Broker, within_s: float = ANSWER_WITHIN_S) -> Admin:
+        """Speaks to a broker as the superuser."""
+        return Admin(broker.admin_url, self.token(), within_s, self.context(), plan.possible_names(self._spec))
 
     @property
     def _secrets(self) -> Path:
         return self._home / "secrets"
 
     def _broker_launch(self, broker: Broker) -> Launch:
-        conf = self._conf(broker, settings.broker(self._store.read(), broker, self._authentication(broker)))
-        admin = Admin(broker.admin_url, self.token(), ANSWER_WITHIN_S, self.context())
-        return Launch(broker, java.broker(self._jars, conf), admin.healthy)
+        extra = self._listeners(broker) | self._authentication()
+        conf = self._conf(broker, settings.broker(self._store.read(), broker, extra))
+        hosts = self._hosts if self._spec.advertised == "name" else None
+        return Launch(broker, java.broker(self._jars, conf, hosts), self.admin(broker).healthy)
 
     def _log(self, name: str) -> Path:
         return log_file(self._home, name)
 
-    def _authentication(self, broker: Broker) -> dict[str, str]:
-        if self._spec.auth == "tls":
-            return certificates.settings(self._secrets, broker)
-        return tokens.settings(self._secrets) if self._spec.auth == "token" else {}
+    def _listeners(self, broker: Broker) -> dict[str, str]:
+        return {} if self._spec.listeners == "plain" else certificates.listener_settings(self._secrets, broker)
+
+    def _authentication(self) -> dict[str, str]:
+        known = {
+            "token": tokens.settings,
+            "oauth2": tokens.key_pair_settings,
+            "tls": certificates.settings,
+        }
+        return known[self._spec.auth](self._secrets) if self._spec.auth in known else {}
+
+    @property
+    def _hosts(self) -> Path:
+        return self._home / "conf" / "hosts"
 
     def _conf(self, part: Node | Broker, text: str) -> Path:
         path = self._home / "conf" / f"{part.name}.conf"

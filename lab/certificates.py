@@ -13,10 +13,9 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from lab.model import Broker
-from lab.tokens import SUPERUSER, write
+from lab.tokens import KEY_BITS, SUPERUSER, write
 
 VALID_FOR = timedelta(days=7)
-KEY_BITS = 2048
 
 
 class ClientFiles(NamedTuple):
@@ -28,13 +27,13 @@ class ClientFiles(NamedTuple):
 
 
 def make(folder: Path, hosts: Iterable[str]) -> None:
-    """Writes an authority, a server's certificate for these addresses and a superuser's into ``folder``, a new one."""
-    folder.mkdir(mode=0o700)
+    """Writes an authority, a server's certificate for these addresses and a superuser's into ``folder``."""
+    folder.mkdir(mode=0o700, exist_ok=True)
     authority, mine = _Authority(), client_files(folder)
     write(mine.ca_file, authority.certificate)
     addresses = x509.SubjectAlternativeName([x509.IPAddress(ip_address(host)) for host in sorted(set(hosts))])
     for certificate, key, made in (
-        (_server(folder, "pem"), _server(folder, "key.pem"), authority.issued("broker", addresses)),
+        (*server_files(folder), authority.issued("broker", addresses)),
         (mine.client_cert_file, mine.client_key_file, authority.issued(SUPERUSER)),
     ):
         write(certificate, made[0])
@@ -46,24 +45,39 @@ def client_files(folder: Path) -> ClientFiles:
     return ClientFiles(folder / "ca.pem", folder / "superuser.pem", folder / "superuser.key.pem")
 
 
-def settings(folder: Path, broker: Broker) -> dict[str, str]:
-    """The broker's settings for TLS on both of its ports, for clients with a certificate of the authority only."""
-    authority, certificate, key = client_files(folder)
+def server_files(folder: Path) -> tuple[Path, Path]:
+    """Where a server's certificate and its key are."""
+    return folder / "broker.pem", folder / "broker.key.pem"
+
+
+def listener_settings(folder: Path, broker: Broker) -> dict[str, str]:
+    """The broker's settings for its ports that speak TLS: beside those for plain text, or in their place."""
+    certificate, key = server_files(folder)
+    service_port, web_port = broker.service_port_tls, broker.web_port_tls
+    alone = {}
+    if broker.tls:
+        service_port, web_port = broker.service_port, broker.web_port
+        alone = {"brokerServicePort": "", "webServicePort": "", "brokerClientTlsEnabled": "true"}
     return {
-        "brokerServicePort": "",
-        "webServicePort": "",
-        "brokerServicePortTls": str(broker.service_port),
-        "webServicePortTls": str(broker.web_port),
-        "tlsCertificateFilePath": str(_server(folder, "pem")),
-        "tlsKeyFilePath": str(_server(folder, "key.pem")),
-        "tlsTrustCertsFilePath": str(authority),
+        "brokerServicePortTls": str(service_port),
+        "webServicePortTls": str(web_port),
+        "tlsCertificateFilePath": str(certificate),
+        "tlsKeyFilePath": str(key),
+        "tlsTrustCertsFilePath": str(client_files(folder).ca_file),
+        "brokerClientTrustCertsFilePath": str(client_files(folder).ca_file),
+        **alone,
+    }
+
+
+def settings(folder: Path) -> dict[str, str]:
+    """The broker's settings that let in clients with a certificate of the authority, and break off all others."""
+    _, certificate, key = client_files(folder)
+    return {
         "tlsRequireTrustedClientCertOnConnect": "true",
         "authenticationEnabled": "true",
         "authorizationEnabled": "true",
         "authenticationProviders": "org.apache.pulsar.broker.authentication.AuthenticationProviderTls",
         "superUserRoles": SUPERUSER,
-        "brokerClientTlsEnabled": "true",
-        "brokerClientTrustCertsFilePath": str(authority),
         "brokerClientAuthenticationPlugin": "org.apache.pulsar.client.impl.auth.AuthenticationTls",
         "brokerClientAuthenticationParameters": f"tlsCertFile:{certificate},tlsKeyFile:{key}",
     }
@@ -115,7 +129,3 @@ def _new_key() -> rsa.RSAPrivateKey:
 
 def _name(common: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, common)])
-
-
-def _server(folder: Path, ending: str) -> Path:
-    return folder / f"broker.{ending}"

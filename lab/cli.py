@@ -13,7 +13,7 @@ import typer
 from lab import report
 from lab.cluster import Lab, labs_dir
 from lab.errors import LabError
-from lab.model import VERSIONS, Auth, Hosts
+from lab.model import VERSIONS, Advertised, Auth, Hosts, Listeners
 from lab.simulator.cli import serve
 
 app = typer.Typer(
@@ -45,12 +45,14 @@ def main() -> None:
 
 
 @app.command()
-def start(
+def start(  # noqa: PLR0913 - one for each option of the command
     *,
     name: Name = "lab",
     pulsar_version: Annotated[str, typer.Option(help=f"One of {', '.join(VERSIONS)}.")] = VERSIONS[0],
     brokers: Annotated[int, typer.Option(min=1, help="How many brokers.")] = 3,
-    auth: Annotated[Auth, typer.Option(help="By a token, by a client certificate (tls), or none.")] = "none",
+    auth: Annotated[Auth, typer.Option(help="By a token, an issuer's, a client certificate (tls), or none.")] = "none",
+    listeners: Annotated[Listeners, typer.Option(help="Ports for plain text, for TLS, or for both.")] = "plain",
+    advertised: Annotated[Advertised, typer.Option(help="name: brokers list names that nobody resolves.")] = "address",
     hosts: Annotated[Hosts, typer.Option(help="distinct: broker N on 127.0.0.N.")] = "same",
     base_port: Annotated[int | None, typer.Option(min=1024, max=65000, help="Counts ports from here.")] = None,
     setting: Annotated[list[str] | None, typer.Option(help="KEY=VALUE for broker.conf; may be repeated.")] = None,
@@ -64,6 +66,8 @@ def start(
         pulsar_version=pulsar_version,
         brokers=brokers,
         auth=auth,
+        listeners=listeners,
+        advertised=advertised,
         hosts=hosts,
         base_port=base_port,
         broker_settings=dict(map(_key_and_value, setting or [])),

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Literal, Self, Unpack
 
 from lab import certificates, coordinators, jars, placement, plan, ports, prerequisites, process, tokens
-from lab.admin import Admin
+from lab.admin import TIMEOUT_S, Admin
 from lab.boot import Boot, Progress, log_file
 from lab.errors import AdminCallError, BrokerStateError, LabExistsError, UnknownBrokerError
-from lab.model import CLUSTER, Broker, LabOptions, LabSpec, LabState
+from lab.model import CLUSTER, WITH_TOKEN, Broker, LabOptions, LabSpec, LabState
 from lab.store import StateFile
 from lab.waiting import wait_until
 
@@ -121,23 +121,42 @@ class Lab:
 
     @property
     def service_url(self) -> str:
-        """``pulsar://host:port,...`` of every broker that was started; ``pulsar+ssl`` where they speak TLS."""
-        scheme = "pulsar+ssl" if self.state.spec.auth == "tls" else "pulsar"
+        """``pulsar://host:port,...`` of every broker that was started; ``pulsar+ssl`` where they speak only TLS."""
+        scheme = "pulsar+ssl" if self.state.spec.listeners == "tls" else "pulsar"
         return f"{scheme}://" + ",".join(broker.service_address for broker in self.brokers)
+
+    @property
+    def admin_urls_tls(self) -> tuple[str, ...]:
+        """``https://host:port`` of every broker that was started and speaks TLS, though it may speak plain text too."""
+        return tuple(url for broker in self.brokers if (url := broker.admin_url_tls))
+
+    @property
+    def service_url_tls(self) -> str:
+        """``pulsar+ssl://host:port,...`` of the same brokers."""
+        return "pulsar+ssl://" + ",".join(place for broker in self.brokers if (place := broker.service_address_tls))
 
     @property
     def token_file(self) -> Path | None:
         """The file with a superuser's token, or None where brokers take none."""
-        return tokens.token_file(self._secrets) if self.state.spec.auth == "token" else None
+        return tokens.token_file(self._secrets) if self.state.spec.auth in WITH_TOKEN else None
 
     @property
     def token(self) -> str | None:
         """A superuser's token, or None where brokers take none."""
         return None if self.token_file is None else self.token_file.read_text(encoding="utf-8")
 
+    def access_token(self, lives_s: float | None, audience: str = tokens.AUDIENCE) -> str:
+        """A superuser's token as an issuer gives it, by `tokens.access_token`, where brokers take such ones."""
+        return tokens.access_token(self._secrets, lives_s, audience)
+
+    @property
+    def ca_file(self) -> Path | None:
+        """The file of the authority of the brokers' certificates, or None where they speak no TLS."""
+        return None if self.state.spec.listeners == "plain" else certificates.client_files(self._secrets).ca_file
+
     @property
     def client_files(self) -> certificates.ClientFiles | None:
-        """Files of the authority and of the superuser's certificate, or None where brokers speak no TLS."""
+        """Files of the authority and of the superuser's certificate, or None where brokers ask for none."""
         return certificates.client_files(self._secrets) if self.state.spec.auth == "tls" else None
 
     def broker(self, broker_id: str) -> Broker:
@@ -171,7 +190,7 @@ class Lab:
     def start_broker(self, broker_id: str) -> Broker:
         """Starts an ended broker again on its ports, and returns once it serves."""
         broker = self._in_condition(broker_id, "gone")
-        for port in (broker.service_port, broker.web_port):
+        for port in broker.ports:
             ports.require_free(broker.host, port, broker.name)
         return self._started(broker)
 
@@ -212,8 +231,7 @@ class Lab:
         owned = {}
         for broker in self._running():
             with contextlib.suppress(AdminCallError):
-                admin = Admin(broker.admin_url, self.token, QUICK_ANSWER_S, self._boot().context())
-                owned[broker.broker_id] = admin.owned(broker.broker_id)
+                owned[broker.broker_id] = self._boot().admin(broker, QUICK_ANSWER_S).owned(broker.broker_id)
         return owned
 
     def tc_placement(self) -> dict[str, int]:
@@ -294,7 +312,7 @@ class Lab:
         raise BrokerStateError(f"no broker of lab {self.home.name!r} is running: start one again")
 
     def _admin(self) -> Admin:
-        return Admin(self._first_running().admin_url, self.token, context=self._boot().context())
+        return self._boot().admin(self._first_running(), TIMEOUT_S)
 
     def _in_condition(self, broker_id: str, *wanted: process.Condition) -> Broker:
         broker = self.broker(broker_id)

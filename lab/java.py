@@ -30,9 +30,9 @@ def cluster_metadata(jars: Path, state: LabState) -> list[str]:
     first = state.brokers[0]
     tls = (
         "--web-service-url-tls",
-        first.admin_url,
+        str(first.admin_url_tls),
         "--broker-service-url-tls",
-        f"pulsar+ssl://{first.service_address}",
+        f"pulsar+ssl://{first.service_address_tls}",
     )
     return [
         *_java(jars, 256),
@@ -42,7 +42,7 @@ def cluster_metadata(jars: Path, state: LabState) -> list[str]:
         *("--configuration-metadata-store", store),
         *("--web-service-url", f"http://{first.broker_id}"),
         *("--broker-service-url", f"pulsar://{first.service_address}"),
-        *(tls if first.tls else ()),
+        *(tls if first.admin_url_tls else ()),
         *("--initial-num-transaction-coordinators", str(state.spec.coordinators)),
     ]
 
@@ -52,9 +52,11 @@ def bookie(jars: Path, conf: Path) -> list[str]:
     return [*_java(jars, 512, direct_mb=512), "org.apache.bookkeeper.server.Main", "--conf", str(conf)]
 
 
-def broker(jars: Path, conf: Path) -> list[str]:
-    """Runs a broker."""
-    return [*_java(jars, 512, direct_mb=256), "org.apache.pulsar.PulsarBrokerStarter", "--broker-conf", str(conf)]
+def broker(jars: Path, conf: Path, hosts: Path | None = None) -> list[str]:
+    """Runs a broker; ``hosts`` is a file of the only names that it can resolve."""
+    names = [] if hosts is None else [f"-Djdk.net.hosts.file={hosts}"]
+    starter = "org.apache.pulsar.PulsarBrokerStarter"
+    return [*_java(jars, 512, direct_mb=256), *names, starter, "--broker-conf", str(conf)]
 
 
 def _java(jars: Path, heap_mb: int, direct_mb: int = 128) -> list[str]:

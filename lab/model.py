@@ -12,8 +12,13 @@ from lab.errors import LabError
 CLUSTER = "local"
 VERSIONS = ("4.0.7", "4.2.4")
 
-Auth = Literal["none", "token", "tls"]
+Auth = Literal["none", "token", "tls", "oauth2"]
+WITH_TOKEN = ("token", "oauth2")
+"""Kinds of authentication by a token."""
+
+Listeners = Literal["plain", "tls", "both"]
 Hosts = Literal["same", "distinct"]
+Advertised = Literal["address", "name"]
 
 
 class LabOptions(TypedDict, total=False):
@@ -22,7 +27,9 @@ class LabOptions(TypedDict, total=False):
     brokers: int
     pulsar_version: str
     auth: Auth
+    listeners: Listeners
     hosts: Hosts
+    advertised: Advertised
     base_port: int | None
     coordinators: int
     broker_settings: Mapping[str, str]
@@ -37,10 +44,16 @@ class LabSpec(msgspec.Struct, frozen=True, kw_only=True):
         name: Names the lab's folder; letters, digits, ``.``, ``_`` and ``-``.
         brokers: How many brokers to begin with.
         pulsar_version: One of `VERSIONS`.
-        auth: ``token`` turns authentication and authorization on; the superuser's token is made anew. So does ``tls``:
-            brokers speak nothing but TLS, and take clients with a certificate of the lab's own authority only.
-        hosts: ``distinct`` puts broker N on 127.0.0.N, as namespace isolation policies match hosts. Linux only:
-            elsewhere 127.0.0.1 is the only address of the loopback interface.
+        auth: All but ``none`` turn authentication and authorization on. ``token``: the superuser's token is made anew.
+            ``oauth2``: tokens that an issuer signs with its private key, for the lab's audience, with the role in a
+            claim; `Lab.access_token` makes them. ``tls``: a client certificate of the lab's own authority, without
+            which no connection is made.
+        listeners: Ports for plain text, for TLS, or for both.
+        hosts: ``distinct`` puts broker N on 127.0.0.N, on the same ports, as namespace isolation policies match hosts
+            and one port for TLS is that of all. Linux only: elsewhere 127.0.0.1 is the only address of the loopback
+            interface.
+        advertised: ``name`` has brokers list themselves under names that nobody else can resolve, as behind a proxy.
+            The binary protocol stays at their addresses.
         base_port: The first of the ports to use; None takes free ones.
         coordinators: How many transaction coordinators the cluster has.
         broker_settings: More settings for ``broker.conf``; they win over the lab's own.
@@ -52,7 +65,9 @@ class LabSpec(msgspec.Struct, frozen=True, kw_only=True):
     brokers: int = 3
     pulsar_version: str = VERSIONS[0]
     auth: Auth = "none"
+    listeners: Listeners = "plain"
     hosts: Hosts = "same"
+    advertised: Advertised = "address"
     base_port: int | None = None
     coordinators: int = 16
     broker_settings: Mapping[str, str] = {}
@@ -66,6 +81,8 @@ class LabSpec(msgspec.Struct, frozen=True, kw_only=True):
             raise LabError(f"Pulsar {self.pulsar_version} is not prepared: choose one of {', '.join(VERSIONS)}")
         if self.brokers < 1:
             raise LabError(f"a lab needs at least one broker, {self.brokers} were asked for")
+        if self.auth == "tls" and self.listeners != "tls":
+            raise LabError("client certificates are asked for by TLS only: auth 'tls' needs listeners 'tls'")
 
 
 class ProcessId(msgspec.Struct, frozen=True):
@@ -85,13 +102,28 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Broker(msgspec.Struct, frozen=True, kw_only=True):
-    """One broker and where it listens, by TLS or not; ``process`` is None once it was ended on purpose."""
+    """One broker and where it listens; ``process`` is None once it was ended on purpose.
+
+    Attributes:
+        number: Counted from 1.
+        host: Address that it listens on.
+        service_port: Port of the binary protocol.
+        web_port: Port of the admin API, by which the cluster lists it.
+        tls: Whether these two ports speak TLS.
+        service_port_tls: Port for TLS beside a plain `service_port`.
+        web_port_tls: Port for TLS beside a plain `web_port`.
+        advertised: Name by which the cluster lists it, in place of its address.
+        process: Its process.
+    """
 
     number: int
     host: str
     service_port: int
     web_port: int
     tls: bool = False
+    service_port_tls: int | None = None
+    web_port_tls: int | None = None
+    advertised: str | None = None
     process: ProcessId | None = None
 
     @property
@@ -102,7 +134,7 @@ class Broker(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def broker_id(self) -> str:
         """``host:webport``, as the cluster itself names its brokers."""
-        return f"{self.host}:{self.web_port}"
+        return f"{self.advertised or self.host}:{self.web_port}"
 
     @property
     def admin_url(self) -> str:
@@ -110,9 +142,27 @@ class Broker(msgspec.Struct, frozen=True, kw_only=True):
         return f"{'https' if self.tls else 'http'}://{self.host}:{self.web_port}"
 
     @property
+    def admin_url_tls(self) -> str | None:
+        """Address of its admin API by TLS; None: it speaks none."""
+        port = self.web_port if self.tls else self.web_port_tls
+        return None if port is None else f"https://{self.host}:{port}"
+
+    @property
     def service_address(self) -> str:
         """``host:port`` of the binary protocol."""
         return f"{self.host}:{self.service_port}"
+
+    @property
+    def service_address_tls(self) -> str | None:
+        """``host:port`` of the binary protocol by TLS; None: it speaks none."""
+        port = self.service_port if self.tls else self.service_port_tls
+        return None if port is None else f"{self.host}:{port}"
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """All ports that it listens on."""
+        known = (self.service_port, self.web_port, self.service_port_tls, self.web_port_tls)
+        return tuple(port for port in known if port is not None)
 
 
 class LabState(msgspec.Struct, frozen=True, kw_only=True):

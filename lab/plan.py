@@ -1,12 +1,14 @@
 """Plan of a new lab, or of one broker more: names, addresses and ports, before anything is started."""
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from lab.model import Broker, LabSpec, LabState, Node
-from lab.ports import LOOPBACK, Ports
+from lab.ports import LOOPBACK, Ports, require_free
 
 MOST_HOSTS = 20
-"""Brokers with an address of their own for which a lab's certificate is made."""
+"""Brokers with an address or a name of their own for which a lab is prepared."""
 
 
 def new_state(spec: LabSpec) -> LabState:
@@ -20,29 +22,69 @@ def new_state(spec: LabSpec) -> LabState:
         spec=spec,
         zookeeper=Node(name="zookeeper", host=LOOPBACK, port=ports.take(LOOPBACK, "ZooKeeper")),
         bookie=Node(name="bookie", host=LOOPBACK, port=ports.take(LOOPBACK, "the bookie")),
-        brokers=tuple(_broker(number, spec, ports) for number in range(1, spec.brokers + 1)),
+        brokers=_brokers(range(1, spec.brokers + 1), spec, ports),
     )
 
 
 def with_one_more_broker(state: LabState) -> LabState:
     """The same lab with a broker that has yet to be started."""
-    ports = Ports(state.spec.base_port, used_by(state))
-    added = _broker(state.brokers[-1].number + 1, state.spec, ports)
+    last, spec = state.brokers[-1], state.spec
+    if spec.hosts == "distinct":
+        added = _at(last.number + 1, spec, last.ports)
+        for port in added.ports:
+            require_free(added.host, port, added.name)
+    else:
+        (added,) = _brokers([last.number + 1], spec, Ports(spec.base_port, used_by(state)))
     return replace(state, brokers=(*state.brokers, added))
 
 
 def possible_hosts(spec: LabSpec) -> tuple[str, ...]:
     """Addresses of the lab's brokers, also of those that it may get later."""
-    return (LOOPBACK,) if spec.hosts == "same" else tuple(f"127.0.0.{number}" for number in range(1, MOST_HOSTS + 1))
+    return tuple(dict.fromkeys(_host(number, spec) for number in range(1, MOST_HOSTS + 1)))
+
+
+def possible_names(spec: LabSpec) -> dict[str, str]:
+    """Names under which the lab's brokers list themselves, those of later ones too, with the address of each."""
+    return {name: _host(number, spec) for number in range(1, MOST_HOSTS + 1) if (name := _name(number, spec))}
 
 
 def used_by(state: LabState) -> frozenset[int]:
     """The lab's ports, those of ended brokers included."""
-    of_brokers = (port for broker in state.brokers for port in (broker.service_port, broker.web_port))
+    of_brokers = (port for broker in state.brokers for port in broker.ports)
     return frozenset((state.zookeeper.port, state.bookie.port, *of_brokers))
 
 
-def _broker(number: int, spec: LabSpec, ports: Ports) -> Broker:
-    host = LOOPBACK if spec.hosts == "same" else f"127.0.0.{number}"
-    service_port, web_port = (ports.take(host, f"broker {number}'s {kind} port") for kind in ("service", "web"))
-    return Broker(number=number, host=host, service_port=service_port, web_port=web_port, tls=spec.auth == "tls")
+def _brokers(numbers: Sequence[int], spec: LabSpec, ports: Ports) -> tuple[Broker, ...]:
+    kinds = ["service", "web"] if spec.listeners != "both" else ["service", "web", "service TLS", "web TLS"]
+    if spec.hosts == "distinct":  # the same ports for all of them, as brokers on machines of their own have
+        hosts = [_host(number, spec) for number in numbers]
+        shared = [ports.take_on_all(hosts, f"the brokers' {kind} port") for kind in kinds]
+        return tuple(_at(number, spec, shared) for number in numbers)
+    return tuple(
+        _at(number, spec, [ports.take(LOOPBACK, f"broker {number}'s {kind} port") for kind in kinds])
+        for number in numbers
+    )
+
+
+def _at(number: int, spec: LabSpec, taken: Sequence[int]) -> Broker:
+    service_port, web_port, *for_tls = taken
+    service_port_tls, web_port_tls = for_tls or (None, None)
+    return Broker(
+        number=number,
+        host=_host(number, spec),
+        service_port=service_port,
+        web_port=web_port,
+        tls=spec.listeners == "tls",
+        service_port_tls=service_port_tls,
+        web_port_tls=web_port_tls,
+        advertised=_name(number, spec),
+    )
+
+
+def _host(number: int, spec: LabSpec) -> str:
+    return LOOPBACK if spec.hosts == "same" else f"127.0.0.{number}"
+
+
+def _name(number: int, spec: LabSpec) -> str | None:
+    """RFC 2606 keeps ``.invalid`` from ever being a name that others could resolve."""
+    return None if spec.advertised == "address" else f"broker-{number}.lab.invalid"

@@ -4,7 +4,7 @@ import contextlib
 import os
 import random
 import socket
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from lab.errors import PortTakenError
 
@@ -76,9 +76,14 @@ class Ports:
         Raises:
             PortTakenError: The ports were asked for by number, and this one is in use.
         """
+        return self.take_on_all([host], purpose)
+
+    def take_on_all(self, hosts: Collection[str], purpose: str) -> int:
+        """The next port that is free on each of the hosts; raises as `take` does."""
         for port in self._next:
             if self._asked:
-                require_free(host, port, purpose, ", choose another --base-port, or leave it out")
-            if is_free(host, port):
+                for host in hosts:
+                    require_free(host, port, purpose, ", choose another --base-port, or leave it out")
+            if all(is_free(host, port) for host in hosts):
                 return port
-        raise PortTakenError(f"no free port on {host} for {purpose}")
+        raise PortTakenError(f"no free port on {', '.join(hosts)} for {purpose}")

@@ -1,11 +1,13 @@
 """The configuration files of the parts, filled in from the templates in ``config/``."""
 
+import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
 from lab.model import CLUSTER, Broker, LabState
+from lab.ports import LOOPBACK
 
 TEMPLATES = Path(__file__).with_name("config")
 
@@ -37,8 +39,14 @@ def broker(state: LabState, broker: Broker, extra: Mapping[str, str]) -> str:
         web_port=broker.web_port,
         host=broker.host,
     )
-    settings = parsed(text) | dict(extra) | dict(state.spec.broker_settings)
+    settings = parsed(text) | _names(broker) | dict(extra) | dict(state.spec.broker_settings)
     return _written(settings)
+
+
+def hosts(names: Mapping[str, str]) -> str:
+    """A file of hosts for brokers' Java, which then resolves nothing else: these names, and this machine's own."""
+    known = {"localhost": LOOPBACK, socket.gethostname(): LOOPBACK, **names}
+    return "".join(f"{address} {name}\n" for name, address in known.items())
 
 
 def zookeeper_address(state: LabState) -> str:
@@ -50,6 +58,23 @@ def parsed(text: str) -> dict[str, str]:
     """The settings in a ``key=value`` file."""
     lines = (line.partition("=") for line in text.splitlines() if line and not line.startswith("#"))
     return {key.strip(): value.strip() for key, _, value in lines}
+
+
+def _names(broker: Broker) -> dict[str, str]:
+    """Settings of a broker that lists itself by a name: its binary protocol stays where everybody finds it.
+
+    Pulsar's client resolves names by Netty, which reads no other file of hosts than the machine's.
+    """
+    if broker.advertised is None:
+        return {}
+    by_tls = broker.service_address_tls
+    spoken = [] if broker.tls else [f"internal:pulsar://{broker.service_address}"]
+    spoken += [f"internal:pulsar+ssl://{by_tls}"] if by_tls else []
+    return {
+        "advertisedAddress": broker.advertised,
+        "advertisedListeners": ",".join(spoken),
+        "internalListenerName": "internal",
+    }
 
 
 def _written(settings: Mapping[str, str]) -> str:

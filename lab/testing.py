@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import pytest
 
-from lab import jars, prerequisites
+from lab import jars, nginx, prerequisites
 from lab.model import VERSIONS
 
 
@@ -20,6 +20,14 @@ def need_java() -> None:
     """Skips where there is no Java, which Spark runs on; with ``CI=true`` it fails instead."""
     if not shutil.which("java") and not os.environ.get("JAVA_HOME"):
         cannot_run("no Java on this machine: Spark needs version 17 or later")
+
+
+def need_nginx() -> str:
+    """Path of nginx; skips where there is none, or with ``CI=true`` fails instead."""
+    program = nginx.installed()
+    if program is None:
+        cannot_run("no nginx on this machine: install it (Debian: apt-get install nginx-light)")
+    return program
 
 
 def cannot_run(reason: str) -> NoReturn:

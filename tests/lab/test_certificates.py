@@ -22,9 +22,10 @@ def made(tmp_path: Path) -> Path:
 
 def broker_settings(folder: Path) -> dict[str, str]:
     """Of the first broker of such a lab."""
-    state = plan.new_state(LabSpec(name="a", auth="tls"))
+    state = plan.new_state(LabSpec(name="a", auth="tls", listeners="tls"))
     broker = state.brokers[0]
-    return settings.parsed(settings.broker(state, broker, certificates.settings(folder, broker)))
+    extra = certificates.listener_settings(folder, broker) | certificates.settings(folder)
+    return settings.parsed(settings.broker(state, broker, extra))
 
 
 def test_a_broker_has_no_port_that_speaks_plain_text(made: Path) -> None:
@@ -34,6 +35,18 @@ def test_a_broker_has_no_port_that_speaks_plain_text(made: Path) -> None:
     assert int(given["webServicePortTls"]) > 0
     assert int(given["brokerServicePortTls"]) > 0
     assert given["tlsRequireTrustedClientCertOnConnect"] == "true"
+
+
+def test_ports_for_tls_beside_those_for_plain_text(made: Path) -> None:
+    """The cluster lists the plain one; brokers on addresses of their own have the same ones, a later broker too."""
+    spec = LabSpec(name="a", brokers=2, listeners="both", hosts="distinct")
+    state = plan.with_one_more_broker(plan.new_state(spec))
+    first, second, third = state.brokers
+    given = settings.parsed(settings.broker(state, second, certificates.listener_settings(made, second)))
+    assert second.broker_id == f"127.0.0.2:{given['webServicePort']}"
+    assert second.admin_url_tls == f"https://127.0.0.2:{given['webServicePortTls']}"
+    assert first.ports == second.ports == third.ports
+    assert len(set(first.ports)) == 4
 
 
 def test_only_the_owner_may_read_them(made: Path) -> None:

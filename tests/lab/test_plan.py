@@ -42,6 +42,7 @@ def test_a_broker_more_takes_new_ports(base_port: int | None) -> None:
         ({"name": ""}, "lab name ''"),
         ({"name": "a", "pulsar_version": "3.0.0"}, r"3\.0\.0 is not prepared: choose one of 4\.0\.7, 4\.2\.4"),
         ({"name": "a", "brokers": 0}, "at least one broker"),
+        ({"name": "a", "auth": "tls"}, "auth 'tls' needs listeners 'tls'"),
     ],
 )
 def test_what_cannot_be_is_refused(options: dict[str, str], message: str) -> None:

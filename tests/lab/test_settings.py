@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import plan, settings
+from lab import java, plan, settings
 from lab.model import LabSpec, LabState
 
 
@@ -37,6 +37,19 @@ def test_a_broker_listens_where_the_plan_says(state: LabState) -> None:
     conf = settings.parsed(settings.broker(state, broker, {}))
     assert (conf["bindAddress"], conf["advertisedAddress"]) == ("127.0.0.2", "127.0.0.2")
     assert (conf["brokerServicePort"], conf["webServicePort"]) == (str(broker.service_port), str(broker.web_port))
+
+
+def test_a_broker_that_lists_itself_by_a_name(tmp_path: Path) -> None:
+    """Its admin API is where the name is, which brokers alone can resolve; the binary protocol is at its address."""
+    state = plan.new_state(LabSpec(name="a", advertised="name"))
+    broker = state.brokers[0]
+    conf = settings.parsed(settings.broker(state, broker, {}))
+    assert broker.broker_id == f"{conf['advertisedAddress']}:{broker.web_port}"
+    assert (conf["bindAddress"], broker.admin_url) == ("127.0.0.1", f"http://127.0.0.1:{broker.web_port}")
+    assert conf["advertisedListeners"] == f"internal:pulsar://127.0.0.1:{broker.service_port}"
+    known = settings.hosts(plan.possible_names(state.spec)).splitlines()
+    assert f"127.0.0.1 {conf['advertisedAddress']}" in known
+    assert f"-Djdk.net.hosts.file={tmp_path}" in java.broker(tmp_path, tmp_path, tmp_path)
 
 
 def test_the_bookie_registers_where_brokers_look(state: LabState, tmp_path: Path) -> None:

@@ -4,9 +4,13 @@ import base64
 import hashlib
 import hmac
 import json
+import time
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from lab import tokens
 
@@ -44,6 +48,24 @@ def test_the_brokers_settings_hold_no_secret(secrets: Path) -> None:
     assert tokens.key_file(secrets).as_uri() in text
     assert tokens.token_file(secrets).as_uri() in text
     assert tokens.token_file(secrets).read_text(encoding="utf-8") not in text
+
+
+def test_an_access_token_is_signed_with_the_issuers_key(tmp_path: Path) -> None:
+    """For one audience, until it ends, with the role where brokers are told to look for it."""
+    folder = tmp_path / "secrets"
+    tokens.make_key_pair(folder)
+    public = load_der_public_key(
+        Path(tokens.key_pair_settings(folder)["tokenPublicKey"].removeprefix("file://")).read_bytes()
+    )
+    assert isinstance(public, rsa.RSAPublicKey)
+    head, body, signature = tokens.access_token(folder, 60, "urn:other").split(".")
+    public.verify(decoded(signature), f"{head}.{body}".encode(), padding.PKCS1v15(), SHA256())
+    claims = json.loads(decoded(body))
+    assert json.loads(decoded(head)) == {"alg": "RS256"}
+    assert (claims["aud"], claims[tokens.ROLE_CLAIM]) == ("urn:other", tokens.SUPERUSER)
+    assert 50 < claims["exp"] - time.time() <= 60
+    assert "exp" not in json.loads(decoded(tokens.token_file(folder).read_text(encoding="utf-8").split(".")[1]))
+    assert [path.stat().st_mode & 0o077 for path in (folder, *folder.iterdir())] == [0] * 4
 
 
 def test_every_lab_has_a_key_of_its_own(secrets: Path, tmp_path: Path) -> None:

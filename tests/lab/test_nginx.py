@@ -1,0 +1,29 @@
+"""nginx before brokers: by TLS, one port for each group, a group's brokers in turn."""
+
+import ssl
+
+import httpx
+
+from lab.nginx import running_nginx
+from lab.testing import need_nginx
+from tests.unit.admin.scripted import answer, redirect, scripted_brokers
+
+
+def test_each_port_leads_to_its_brokers() -> None:
+    """Calls and redirects pass as they are; each call is noted, and no header of it."""
+    with scripted_brokers() as start:
+        first, second = start(), start()
+        for broker in (first, second):
+            broker.on("/name", answer(broker.id))
+        second.on("/moved", redirect("http://b-1.internal:8080/moved"))
+        with running_nginx(need_nginx(), [first.id], [second.id], [first.id, second.id]) as nginx:
+            trusted = ssl.create_default_context(cafile=str(nginx.ca_file))
+            with httpx.Client(verify=trusted, trust_env=False, headers={"Authorization": "Bearer made-up"}) as client:
+                one, two, both = nginx.urls
+                assert [client.get(f"{url}/name").json() for url in (one, two)] == [first.id, second.id]
+                assert {client.get(f"{both}/name").json() for _ in range(4)} == {first.id, second.id}
+                moved = client.put(f"{two}/moved?by=hand")
+            calls = nginx.calls("PUT")
+    assert moved.headers["Location"] == "http://b-1.internal:8080/moved"
+    assert calls == [f"{two.rpartition(':')[2]} PUT /moved?by=hand 307"]
+    assert second.asked[-1].authorization == "Bearer made-up"
