@@ -185,8 +185,9 @@ class AdminSettings:
         """
         if (self.token is not None or self.login is not None) and self._leaves_in_clear(url):
             what = "password" if isinstance(self.login, Basic) else "token"
+            remedy = TLS_ENDS_BEFORE if self.schemes == {"https"} else REMEDY
             raise ConfigurationError(
-                f"the admin {what} would travel unencrypted to {urlsplit(url).netloc}: {REMEDY}"
+                f"the admin {what} would travel unencrypted to {urlsplit(url).netloc}: {remedy}"
                 " (on the command line: --allow-unencrypted-token)"
             )
         return self.token
@@ -199,11 +200,16 @@ class AdminSettings:
         return travels_unencrypted(url) or (by_proxy and urlsplit(url).scheme != "https")
 
 
-REMEDY = (
-    "use the TLS address (with `ca_file` where the certificate is your own), or allow it with"
-    ' `"allow_unencrypted_token": true` in the connection\'s extra'
-)
+_ALLOW = 'or allow it with `"allow_unencrypted_token": true` in the connection\'s extra'
+
+REMEDY = f"use the TLS address (with `ca_file` where the certificate is your own), {_ALLOW}"
 """Remedy for a token that would be sent unencrypted."""
+
+TLS_ENDS_BEFORE = (
+    "that broker has no port for TLS, as where TLS ends before it: name the https address that reaches it by"
+    f" `address_map` (--address-map), {_ALLOW}"
+)
+"""The same where only https addresses were given, and brokers behind them have no port for TLS."""
 
 
 def map_in(text: str | None) -> AddressMap:

@@ -167,6 +167,13 @@ def test_a_map_that_is_none_is_told_with_its_key(given: object) -> None:
     assert "hidden" not in str(caught.value)
 
 
+def test_where_tls_ends_before_brokers_the_remedy_is_the_map() -> None:
+    """Behind an https address, a broker without a port for TLS is best reached by another one, and not in the clear."""
+    made = AdminSettings(("https://gateway:8443",), SecretStr("made-up"))
+    with pytest.raises(ConfigurationError, match=r"to b-1\.internal:8080: .*`address_map` \(--address-map\), or allow"):
+        made.token_for("http://b-1.internal:8080")
+
+
 def test_a_redirect_to_an_advertised_address_goes_where_the_map_says(
     make_broker: Callable[[], ScriptedBroker],
 ) -> None:
