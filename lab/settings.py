@@ -63,7 +63,7 @@ def parsed(text: str) -> dict[str, str]:
 def _names(broker: Broker) -> dict[str, str]:
     """Settings of a broker that lists itself by a name: its binary protocol stays where everybody finds it.
 
-    Pulsar's client resolves names by Netty, which reads no other file of hosts than the machine's.
+    The broker's own client resolves names by Netty, which does not read Java's file of hosts.
     """
     if broker.advertised is None:
         return {}

@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+KEEP = b"Connection: keep-alive\r\n"
+
 
 class ForwardProxy:
     """One proxy.
@@ -67,7 +69,9 @@ class ForwardProxy:
                 if method == "CONNECT":
                     client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
                 else:
-                    there.sendall(head.replace(f"http://{place}".encode(), b"", 1))
+                    # The next request on this connection may be for another host: there is none.
+                    plain = head.replace(f"http://{place}".encode(), b"", 1).replace(KEEP, b"")
+                    there.sendall(plain.replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
                 answers = threading.Thread(target=self._pass_on, args=(there, client, False))
                 answers.start()
                 self._pass_on(client, there, True)

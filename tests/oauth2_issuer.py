@@ -8,6 +8,8 @@ from urllib.parse import parse_qs
 from tests.unit.admin.scripted import ScriptedBroker, answer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.unit.admin.scripted import Handler, Reply
 
 DISCOVERY = "/.well-known/openid-configuration"
@@ -19,16 +21,17 @@ class Issuer:
 
     Args:
         server: Answers for it.
-        tokens: Given one after the other; the last one again and again.
+        tokens: Given one after the other, the last one again and again; or makes one whenever it is asked.
         secret: Of its only client, ``steward``.
     """
 
-    def __init__(self, server: ScriptedBroker, tokens: list[str], secret: str) -> None:
+    def __init__(self, server: ScriptedBroker, tokens: list[str] | Callable[[], str], secret: str) -> None:
         self.server = server
         self.tokens = tokens
         self.secret = secret
         self.expires_in: float | None = 3600
         self.asked: list[dict[str, list[str]]] = []
+        self.given: list[str] = []
         server.on(DISCOVERY, answer({"token_endpoint": f"{server.url}{TOKEN_PATH}"}))
         server.on(TOKEN_PATH, self.reply())
 
@@ -47,7 +50,13 @@ class Issuer:
                 told = f"no client has the secret {''.join(form.get('client_secret', []))}"
                 answer({"error": "invalid_client", "error_description": told}, status=401)(handler)
                 return
-            token = self.tokens.pop(0) if len(self.tokens) > 1 else self.tokens[0]
-            answer({"access_token": token, "token_type": "Bearer", "expires_in": self.expires_in})(handler)
+            self.given.append(self._next())
+            document = {"access_token": self.given[-1], "token_type": "Bearer", "expires_in": self.expires_in}
+            answer(document)(handler)
 
         return reply
+
+    def _next(self) -> str:
+        if not isinstance(self.tokens, list):
+            return self.tokens()
+        return self.tokens.pop(0) if len(self.tokens) > 1 else self.tokens[0]

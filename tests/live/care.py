@@ -43,9 +43,11 @@ class Care:
 
     @classmethod
     @contextmanager
-    def taken(cls, airflow: Airflow, lab: Lab, cluster: str) -> Iterator[Care]:
-        """Adds the connections to Airflow's."""
-        documents = connection_to(lab, cluster)
+    def taken(
+        cls, airflow: Airflow, lab: Lab, cluster: str, documents: Mapping[str, str] | None = None
+    ) -> Iterator[Care]:
+        """Adds the connections to Airflow's: the lab's own, or others, by the names of their variables."""
+        documents = documents or connection_to(lab, cluster)
         names = {f"{variable}".removeprefix("AIRFLOW_CONN_").lower(): variable for variable in documents}
         for name, variable in names.items():
             airflow.api.add_connection(name, documents[variable])

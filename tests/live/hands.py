@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
     from lab.cluster import Lab
     from lab.faults.real.ground import Ground
+    from pulsar_steward.admin.settings import AdminSettings
+    from pulsar_steward.apply.journal import Listener
     from pulsar_steward.ledger.rows import Proof, StepOutcome
     from pulsar_steward.model.plan import Batch
     from pulsar_steward.model.step import Change
@@ -57,6 +59,8 @@ class Hands:
         cluster: Its name in Steward's connections.
         policy: Thresholds and limits.
         engine: The ledger's.
+        settings: How Steward reaches the lab; None: as the lab's superuser, by the brokers' own addresses.
+        listener: Gets each event; None: nobody does.
     """
 
     lab: Lab
@@ -64,11 +68,16 @@ class Hands:
     cluster: str
     policy: Policy
     engine: Engine
+    settings: AdminSettings | None = None
+    listener: Listener | None = None
 
     @classmethod
     @contextmanager
     def on(cls, lab: Lab, home: Path, policy: dict[str, Any] | None = None, **more: Any) -> Iterator[Self]:
-        """Opens the ledger for the length of a block; `policy` holds sections that differ from the defaults."""
+        """Opens the ledger for the length of a block; `policy` holds sections that differ from the defaults.
+
+        ``more`` are other attributes.
+        """
         engine = open_ledger(f"sqlite:///{home / 'ledger.db'}")
         try:
             yield cls(lab=lab, home=home, cluster=home.name, policy=a_policy(**policy or {}), engine=engine, **more)
@@ -82,7 +91,7 @@ class Hands:
 
     def recorded(self, plan: Plan) -> Plan:
         """Writes a plan down as one of this cluster and policy, and returns it."""
-        with LiveReader(settings_of(self.lab, self.policy)) as look:
+        with LiveReader(self._settings) as look:
             identity = look.identity()
         mine = msgspec.structs.replace(plan, pulsar_cluster=identity, policy_digest=self.policy.digest)
         LedgerWriter(self.engine).record_plan(mine, datetime.now(UTC), policy=self.policy)
@@ -161,7 +170,7 @@ class Hands:
             Refused: If nothing of it can be taken back.
         """
         applied = choose_applied(self.ledger, self.cluster, plan.plan_id, batch.batch_id)
-        with LiveReader(settings_of(self.lab, self.policy)) as look:
+        with LiveReader(self._settings) as look:
             return self.recorded(rollback_plan(self.ledger, look, self.policy, applied, datetime.now(UTC)))
 
     @contextmanager
@@ -172,13 +181,17 @@ class Hands:
             run=run,
             ledger=self.ledger,
             ledger_writer=writer,
-            journal=Journal(writer, self.cluster),
+            journal=Journal(writer, self.cluster, self.listener),
             policy=self.policy,
             clock=lambda: datetime.now(UTC),
         )
         switch = StopSwitch(self.ledger, self.cluster)
-        with ledger_context.applying(settings_of(self.lab, self.policy), switch) as context:
+        with ledger_context.applying(self._settings, switch) as context:
             yield context
+
+    @property
+    def _settings(self) -> AdminSettings:
+        return self.settings or settings_of(self.lab, self.policy)
 
 
 def _run(plan: Plan, batch: Batch) -> str:

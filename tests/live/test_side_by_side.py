@@ -1,0 +1,107 @@
+"""Real brokers with ports for plain text and for TLS: the cluster lists the one, and is asked by the other.
+
+What goes out passes through a forward proxy, which sees to whom.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from pydantic import SecretStr
+
+from pulsar_steward.admin.settings import AdminSettings
+from tests.forward_proxy import forward_proxy
+from tests.live.hands import Hands
+from tests.live.moves import loaded_bundle, owner_of
+from tests.live.reached import Checkup, assert_told_by_nothing, by_access_tokens, said_by
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from lab.cluster import Lab
+    from lab.pool import LabPool
+    from tests.forward_proxy import ForwardProxy
+
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.extended("tests/unit/admin/test_reaching.py", "tests/attacks/test_wire_reach.py"),
+]
+
+
+@pytest.fixture(scope="module")
+def lab(labs: LabPool) -> Lab:
+    """Two brokers, each on an address of its own, with the same ports."""
+    return by_access_tokens(labs)
+
+
+@pytest.fixture
+def proxy() -> Iterator[ForwardProxy]:
+    """Sees hosts and ports, and reads what is not encrypted."""
+    with forward_proxy() as proxy:
+        yield proxy
+
+
+def reaching(lab: Lab, proxy: ForwardProxy, *urls: str) -> list[str]:
+    """Options for these addresses of the lab, through the proxy."""
+    addresses = [word for url in urls for word in ("--admin-url", url)]
+    return [*addresses, "--ca-file", str(lab.ca_file), "--token-file", str(lab.token_file), "--proxy", proxy.url]
+
+
+def by_tls(proxy: ForwardProxy) -> set[str]:
+    """``host:port`` of everybody that a tunnel was made to."""
+    return {line.split(" ")[1] for line in proxy.asked if line.startswith("CONNECT ")}
+
+
+def by_plain_text(proxy: ForwardProxy) -> set[str]:
+    """``host:port`` of everybody that was asked for the proxy to read."""
+    return {line.split("/")[2] for line in proxy.asked if not line.startswith("CONNECT ")}
+
+
+def places(urls: tuple[str, ...]) -> set[str]:
+    """``host:port`` of URLs."""
+    return {url.partition("://")[2] for url in urls}
+
+
+def test_a_checkup_by_https(lab: Lab, proxy: ForwardProxy, tmp_path: Path) -> None:
+    """The cluster lists brokers by their plain ports; each is read at its port for TLS, and none at the other."""
+    checkup = Checkup(tmp_path, *reaching(lab, proxy, lab.admin_urls_tls[0]))
+    checkup.assert_complete(2)
+    assert (by_tls(proxy), by_plain_text(proxy)) == (places(lab.admin_urls_tls), set())
+    assert_told_by_nothing([str(lab.token)], lab, tmp_path, said_by(checkup.ended), proxy.read.decode("latin-1"))
+
+
+def test_a_checkup_by_http(lab: Lab, proxy: ForwardProxy, tmp_path: Path) -> None:
+    """Each is read where the cluster lists it, as all of them are on this machine."""
+    checkup = Checkup(tmp_path, *reaching(lab, proxy, lab.admin_urls[0]))
+    checkup.assert_complete(2)
+    assert (by_tls(proxy), by_plain_text(proxy)) == (set(), places(lab.admin_urls))
+    assert_told_by_nothing([str(lab.token)], lab, tmp_path, said_by(checkup.ended))
+
+
+def test_a_checkup_by_both(lab: Lab, proxy: ForwardProxy, tmp_path: Path) -> None:
+    """A broker that is named by http is asked so; those that are not named are asked by TLS."""
+    plain, secure = lab.admin_urls[0], lab.admin_urls_tls[1]
+    checkup = Checkup(tmp_path, *reaching(lab, proxy, plain, secure))
+    checkup.assert_complete(2)
+    assert (by_tls(proxy), by_plain_text(proxy)) == (places((secure,)), places((plain,)))
+
+
+@pytest.mark.parametrize("scheme", ["https", "http"])
+def test_an_approved_move(
+    scheme: str, lab: Lab, proxy: ForwardProxy, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Redirects to leader and owner included, nothing leaves by the other scheme."""
+    caplog.set_level("DEBUG")
+    urls = lab.admin_urls_tls if scheme == "https" else lab.admin_urls
+    token = SecretStr(str(lab.token))
+    settings = AdminSettings(urls[:1], token, ca_file=str(lab.ca_file), proxy=proxy.url)
+    move = loaded_bundle(lab, f"public/side-by-side-{scheme}")
+    with Hands.on(lab, tmp_path, settings=settings) as hands:
+        hands.heal(hands.plan_of(move))
+
+    assert owner_of(lab, move) == move.target
+    asked = (by_tls(proxy), by_plain_text(proxy))
+    assert asked == ((places(urls), set()) if scheme == "https" else (set(), places(urls)))
+    assert_told_by_nothing([str(lab.token)], lab, tmp_path, caplog.text)
