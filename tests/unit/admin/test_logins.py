@@ -6,7 +6,6 @@ import base64
 import json
 import os
 import pickle
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +36,24 @@ SECRET = "a-client-secret-of-words"
 def issuer(make_broker: Callable[[], ScriptedBroker]) -> Issuer:
     """Gives `first`, then `second`."""
     return Issuer(make_broker(), ["first", "second"], SECRET)
+
+
+class Clock:
+    """A clock that goes on when it is told to: the machine's may jump far ahead of a short-lived token."""
+
+    seconds = 0.0
+
+    def monotonic(self) -> float:
+        """As `time.monotonic`."""
+        return self.seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The one by which access tokens end."""
+    clock = Clock()
+    monkeypatch.setattr(oauth2, "time", clock)
+    return clock
 
 
 def let_in_with(*tokens: str) -> Reply:
@@ -82,32 +99,38 @@ def test_the_address_of_tokens_may_be_named_itself(broker: ScriptedBroker, issue
     assert issuer.server.asked_for(DISCOVERY) == []
 
 
-def test_the_next_one_is_asked_for_before_the_first_one_ends(broker: ScriptedBroker, issuer: Issuer) -> None:
+def test_the_next_one_is_asked_for_before_the_first_one_ends(
+    broker: ScriptedBroker, issuer: Issuer, clock: Clock
+) -> None:
     """A fifth of its life ahead, a minute at most."""
-    issuer.expires_in = 0.5
+    issuer.expires_in = 100
     broker.on(TENANTS, answer([]))
     with Reader(by_oauth2(broker, issuer)) as reader:
         reader.tenants()
+        clock.seconds = 79
         reader.tenants()
-        time.sleep(0.41)
+        clock.seconds = 81
         reader.tenants()
     assert [asked.authorization for asked in broker.asked] == ["Bearer first", "Bearer first", "Bearer second"]
 
 
 def test_a_token_that_is_valid_stays_in_use_while_the_issuer_is_down(
-    broker: ScriptedBroker, issuer: Issuer, caplog: pytest.LogCaptureFixture
+    broker: ScriptedBroker, issuer: Issuer, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Until it ends; the issuer is not asked for each call."""
-    issuer.expires_in = 1.0
+    issuer.expires_in = 100
     broker.on(TENANTS, answer([]))
     with Reader(by_oauth2(broker, issuer)) as reader:
         reader.tenants()
         issuer.server.on(TOKEN_PATH, answer({"error": "server_error"}, status=500))
-        time.sleep(0.81)
+        clock.seconds = 81
         reader.tenants()
         reader.tenants()
+        assert len([asked for asked in issuer.server.asked if asked.path == TOKEN_PATH]) == 2
+        clock.seconds = 101
+        with pytest.raises(NoAccessToken):
+            reader.tenants()
     assert [asked.authorization for asked in broker.asked] == ["Bearer first"] * 3
-    assert len([asked for asked in issuer.server.asked if asked.path == TOKEN_PATH]) == 2
     assert "still valid" in caplog.text
 
 
