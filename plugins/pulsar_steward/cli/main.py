@@ -33,6 +33,7 @@ COMMANDS = {
     "resume": "halt:resume",
     "schema": "schema:schema",
     "ledger": "ledger:app",
+    "metrics": "metrics:metrics",
     "policy": "policy:app",
     "airflow": "airflow_setup:app",
     "doctor": "doctor.command:doctor",

@@ -1,0 +1,210 @@
+"""The ledger summed up by cluster, for metrics and overviews: how often what happened, and how long it took."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from sqlalchemy import JSON, and_, cast, exists, func, select, type_coerce, union
+
+from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.chain import HEAD_NAME
+from pulsar_steward.ledger.halts import Halt, halt_in
+from pulsar_steward.ledger.rows import Decision, Lease, from_row
+from pulsar_steward.ledger.standing import newest_row_in
+from pulsar_steward.ledger.store import one_moment
+from pulsar_steward.ledger.waiting import (
+    RunningBatch,
+    WaitingQuestion,
+    of_batches,
+    rows_of,
+    running_batch,
+    same,
+    waiting_questions,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy import Connection, Engine, Select
+
+PEOPLE = (Decision.APPROVED.value, Decision.REJECTED.value)
+"""Decisions that a person made."""
+
+
+class ClusterCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that the ledger says of one cluster, summed up.
+
+    Attributes:
+        waiting: Questions that nobody has answered yet, oldest first.
+        running: The batch that is being carried out now, or None.
+        halt: The halt in force, its own or that of every cluster, or None.
+        lease_ends_at: End of the last lease; None: there never was one.
+        answers: Number of answers by kind of batch and decision.
+        outcomes: Number of ended steps by kind of batch and outcome.
+        health: Number of done steps by the level of health that was seen afterwards.
+        without_outcome: Calls that may have left, and of which no outcome is recorded.
+        oldest_without_outcome: Time of the first of these, or None.
+        answer_seconds: Seconds from each question to the person's answer.
+        batch_seconds: Seconds from the first call of each batch to its last outcome.
+    """
+
+    cluster: str
+    plans: int
+    waiting: tuple[WaitingQuestion, ...]
+    running: RunningBatch | None
+    halt: Halt | None
+    lease_ends_at: datetime | None
+    answers: Mapping[tuple[str, str], int]
+    outcomes: Mapping[tuple[str, str], int]
+    health: Mapping[str, int]
+    without_outcome: int
+    oldest_without_outcome: datetime | None
+    answer_seconds: tuple[float, ...]
+    batch_seconds: tuple[float, ...]
+
+
+class LedgerCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """The ledger summed up at one moment.
+
+    Attributes:
+        rows: Number of rows ever added.
+        newest_row: When Steward last added one that it dated; None: the ledger is empty.
+        clusters: Counts by cluster.
+    """
+
+    rows: int
+    newest_row: datetime | None
+    clusters: Mapping[str, ClusterCounts]
+
+
+def ledger_counts(engine: Engine, now: datetime) -> LedgerCounts:
+    """Sums the ledger up.
+
+    Raises:
+        LedgerError: If it cannot be read.
+    """
+    with one_moment(engine) as connection:
+        return _counts(connection, now)
+
+
+def _counts(connection: Connection, now: datetime) -> LedgerCounts:
+    plans = {row["cluster"]: row["count"] for row in rows_of(connection, _plans())}
+    leases = {row["cluster"]: from_row(row, Lease) for row in rows_of(connection, select(tables.LEASES))}
+    waiting = _by_cluster(waiting_questions(connection, now))
+    answers, outcomes, health = (_sums(connection, query) for query in (_answers(), _outcomes(), _health(connection)))
+    calls = {row["cluster"]: row for row in rows_of(connection, _without_outcome())}
+    answering = _durations(connection, _answer_times())
+    carrying_out = _durations(connection, _batch_times())
+    named = union(select(tables.PLANS.c.cluster), select(tables.LEASES.c.cluster), select(tables.HALTS.c.cluster))
+    known = sorted(set(connection.execute(named).scalars()) - {"*"})
+    found = {
+        cluster: ClusterCounts(
+            cluster=cluster,
+            plans=plans.get(cluster, 0),
+            waiting=tuple(waiting.get(cluster, ())),
+            running=running_batch(connection, leases.get(cluster), now),
+            halt=halt_in(connection, cluster),
+            lease_ends_at=leases[cluster].expires_at if cluster in leases else None,
+            answers=_pairs(answers.get(cluster, {})),
+            outcomes=_pairs(outcomes.get(cluster, {})),
+            health={level: number for (level,), number in health.get(cluster, {}).items()},
+            without_outcome=calls[cluster]["count"] if cluster in calls else 0,
+            oldest_without_outcome=calls[cluster]["oldest"] if cluster in calls else None,
+            answer_seconds=tuple(answering.get(cluster, ())),
+            batch_seconds=tuple(carrying_out.get(cluster, ())),
+        )
+        for cluster in known
+    }
+    rows = connection.execute(select(tables.HEAD.c.sequence).where(tables.HEAD.c.name == HEAD_NAME)).scalar()
+    return LedgerCounts(rows=rows or 0, newest_row=newest_row_in(connection), clusters=found)
+
+
+def _by_cluster(questions: Sequence[WaitingQuestion]) -> Mapping[str, list[WaitingQuestion]]:
+    found: defaultdict[str, list[WaitingQuestion]] = defaultdict(list)
+    for each in questions:
+        found[each.cluster].append(each)
+    return found
+
+
+def _plans() -> Select[Any]:
+    return select(tables.PLANS.c.cluster, func.count().label("count")).group_by(tables.PLANS.c.cluster)
+
+
+def _answers() -> Select[Any]:
+    said = tables.ANSWERS.c.decision
+    query = of_batches(tables.ANSWERS, said, func.count().label("count"))
+    return query.group_by(tables.PLANS.c.cluster, tables.BATCHES.c.kind, said)
+
+
+def _outcomes() -> Select[Any]:
+    came_to = tables.OUTCOMES.c.outcome
+    query = of_batches(tables.OUTCOMES, came_to, func.count().label("count"))
+    return query.group_by(tables.PLANS.c.cluster, tables.BATCHES.c.kind, came_to)
+
+
+def _health(connection: Connection) -> Select[Any]:
+    outcomes, plans = tables.OUTCOMES, tables.PLANS
+    sqlite = connection.dialect.name == "sqlite"
+    proof: Any = type_coerce(outcomes.c.proof, JSON) if sqlite else cast(outcomes.c.proof, JSON)
+    level = proof["health"]["level"].as_string().label("level")
+    query = select(plans.c.cluster, level, func.count().label("count")).join(
+        plans, plans.c.plan_id == outcomes.c.plan_id
+    )
+    return query.where(level.is_not(None)).group_by(plans.c.cluster, level)
+
+
+def _without_outcome() -> Select[Any]:
+    """Calls that are under way, or that a crash cut short: of each step the latest, if it has no outcome."""
+    intents, outcomes = tables.INTENTS, tables.OUTCOMES
+    later = intents.alias("later")
+    ended = exists().where(outcomes.c.intent_id == intents.c.intent_id)
+    repeated = exists().where(*same(later, intents, "plan_id", "step_id"), later.c.attempt > intents.c.attempt)
+    query = select(intents.c.cluster, func.count().label("count"), func.min(intents.c.at).label("oldest"))
+    return query.where(~ended, ~repeated).group_by(intents.c.cluster)
+
+
+def _answer_times() -> Select[Any]:
+    asked, answers, plans = tables.REQUESTS, tables.ANSWERS, tables.PLANS
+    of_question = and_(
+        *same(asked, answers, "plan_id", "batch_id", "run"),
+        func.coalesce(asked.c.voice, 1) == func.coalesce(answers.c.voice, 1),
+        asked.c.at <= answers.c.answered_at,
+    )
+    query = (
+        select(plans.c.cluster, func.max(asked.c.at).label("began"), answers.c.answered_at.label("ended"))
+        .select_from(answers)
+        .join(plans, plans.c.plan_id == answers.c.plan_id)
+        .join(asked, of_question)
+    )
+    of_people = answers.c.decision.in_(PEOPLE)
+    return query.where(of_people).group_by(plans.c.cluster, answers.c.answer_id, answers.c.answered_at)
+
+
+def _batch_times() -> Select[Any]:
+    intents, outcomes = tables.INTENTS, tables.OUTCOMES
+    query = select(intents.c.cluster, func.min(intents.c.at).label("began"), func.max(outcomes.c.at).label("ended"))
+    ended = query.join(outcomes, outcomes.c.intent_id == intents.c.intent_id)
+    return ended.group_by(intents.c.cluster, intents.c.plan_id, intents.c.batch_id)
+
+
+def _durations(connection: Connection, query: Select[Any]) -> Mapping[str, list[float]]:
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for row in rows_of(connection, query):
+        found[row["cluster"]].append(max((row["ended"] - row["began"]).total_seconds(), 0.0))
+    return found
+
+
+def _sums(connection: Connection, query: Select[Any]) -> Mapping[str, Counter[tuple[str, ...]]]:
+    """Counts by cluster, then by the columns between that and the count."""
+    found: defaultdict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
+    for cluster, *which, number in connection.execute(query):
+        found[cluster][tuple(which)] += number
+    return found
+
+
+def _pairs(sums: Mapping[tuple[str, ...], int]) -> Mapping[tuple[str, str], int]:
+    return {(first, second): number for (first, second), number in sums.items()}

@@ -1,0 +1,233 @@
+"""Metrics of clusters under Steward's care, in Prometheus' text format or as OpenMetrics.
+
+Labels have values of closed sets only (clusters, checks, severities, kinds of batches, decisions, outcomes): no
+namespace, topic, broker or person is among them, so that the number of series is bounded whatever happens. What is
+counted and did not happen yet is 0, not absent: to Prometheus the first failed step is then an increase from 0.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import generate_latest
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.openmetrics import exposition as openmetrics_exposition
+
+from pulsar_steward.apply.health import Level
+from pulsar_steward.checks.registry import BY_ID
+from pulsar_steward.ledger.rows import Decision, Outcome
+from pulsar_steward.model.finding import Outlook, Severity
+from pulsar_steward.model.plan import KINDS
+from pulsar_steward.model.units import DAY, HOUR, MINUTE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from pulsar_steward.ledger.counts import ClusterCounts, LedgerCounts
+    from pulsar_steward.report.overview import SnapshotSummary
+
+OTHER = "other"
+"""Label of a check or kind that this version does not know: the snapshot or plan was made by another one."""
+
+CHECK_LABELS = (*BY_ID, OTHER)
+KIND_LABELS = (*KINDS, OTHER)
+
+ANSWER_BUCKETS = (MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 4 * HOUR, 12 * HOUR, DAY)
+BATCH_BUCKETS = (10, 30, MINUTE, 2 * MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR)
+
+PROMETHEUS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+OPENMETRICS_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+
+class Metric(NamedTuple):
+    """A metric: its type in Prometheus' words, its meaning, and its labels."""
+
+    kind: type
+    words: str
+    labels: tuple[str, ...] = ("cluster",)
+
+
+_GAUGE, _COUNTER, _HISTOGRAM = GaugeMetricFamily, CounterMetricFamily, HistogramMetricFamily
+_OF_CHECK = ("cluster", "check")
+_OF_SEVERITY = ("cluster", "check", "severity")
+
+METRICS = {
+    "steward_snapshot_readable": Metric(_GAUGE, "1: there is a diagnosed snapshot that can be read; 0: there is none."),
+    "steward_snapshot_timestamp_seconds": Metric(_GAUGE, "When the newest diagnosed snapshot was taken."),
+    "steward_snapshot_unread": Metric(_GAUGE, "Brokers and namespaces that it lacks; above 0 it is partial."),
+    "steward_brokers": Metric(_GAUGE, "Brokers that the cluster listed in it."),
+    "steward_topics": Metric(_GAUGE, "Topics that were loaded on the brokers that answered."),
+    "steward_findings": Metric(
+        _GAUGE, "Findings of the newest snapshot; absent, not 0, of a check that could not judge it.", _OF_SEVERITY
+    ),
+    "steward_finding_oldest_timestamp_seconds": Metric(
+        _GAUGE, "First of the snapshots in a row that show the oldest of these findings.", _OF_SEVERITY
+    ),
+    "steward_findings_not_listed": Metric(_GAUGE, "Findings beyond those that are listed, less bad.", _OF_CHECK),
+    "steward_check_unknown": Metric(_GAUGE, "1: the check could not judge the newest snapshot.", _OF_CHECK),
+    "steward_plans": Metric(_COUNTER, "Plans in the ledger."),
+    "steward_questions_waiting": Metric(_GAUGE, "Batches that wait for an answer.", ("cluster", "kind")),
+    "steward_question_oldest_timestamp_seconds": Metric(
+        _GAUGE, "When the oldest of them was asked; absent where none waits.", ("cluster", "kind")
+    ),
+    "steward_question_ends_timestamp_seconds": Metric(
+        _GAUGE, "When the first of them ends unanswered; absent where none waits.", ("cluster", "kind")
+    ),
+    "steward_answers": Metric(_COUNTER, "Questions that ended, by decision.", ("cluster", "kind", "decision")),
+    "steward_answer_seconds": Metric(_HISTOGRAM, "Seconds from a question to a person's answer."),
+    "steward_batch_running": Metric(_GAUGE, "1: a batch is being carried out."),
+    "steward_batch_seconds": Metric(_HISTOGRAM, "Seconds from a batch's first call to its last outcome."),
+    "steward_steps": Metric(_COUNTER, "Steps that came to an end, by outcome.", ("cluster", "kind", "outcome")),
+    "steward_calls_without_outcome": Metric(_GAUGE, "Calls that may have left, and whose outcome is not recorded."),
+    "steward_call_without_outcome_oldest_timestamp_seconds": Metric(
+        _GAUGE, "When the oldest of them was about to be made; absent where there is none."
+    ),
+    "steward_health_after_steps": Metric(
+        _COUNTER, "Steps by the health that was seen after their call.", ("cluster", "level")
+    ),
+    "steward_halted": Metric(_GAUGE, "1: somebody halted all changes of the cluster."),
+    "steward_halted_timestamp_seconds": Metric(_GAUGE, "Since when; absent where it is not halted."),
+    "steward_ledger_rows": Metric(_COUNTER, "Rows of the ledger.", ()),
+    "steward_ledger_newest_row_timestamp_seconds": Metric(_GAUGE, "When Steward last wrote into the ledger.", ()),
+    "steward_metrics_timestamp_seconds": Metric(_GAUGE, "When these metrics were made.", ()),
+}
+"""Every metric, without the `_total` that counters end with when they are exported."""
+
+
+def exposition(
+    counts: LedgerCounts,
+    snapshots: Mapping[str, SnapshotSummary | None],
+    now: datetime,
+    *,
+    openmetrics: bool = False,
+) -> bytes:
+    """The metrics as text.
+
+    Args:
+        counts: The ledger summed up.
+        snapshots: Newest diagnosed snapshot of each cluster that is exported; None: there is none that can be read.
+        now: Current time, UTC.
+        openmetrics: True: OpenMetrics; False: Prometheus' own text format, which file collectors read.
+    """
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Collected(counts, snapshots, now))
+    text: bytes = (openmetrics_exposition.generate_latest if openmetrics else generate_latest)(registry)
+    return text
+
+
+class _Collected:
+    """Collector of these metrics, as `prometheus_client` asks for it."""
+
+    def __init__(self, counts: LedgerCounts, snapshots: Mapping[str, SnapshotSummary | None], now: datetime) -> None:
+        self._families = {
+            name: metric.kind(name, metric.words, labels=metric.labels) for name, metric in METRICS.items()
+        }
+        self._add("steward_metrics_timestamp_seconds", now.timestamp())
+        self._add("steward_ledger_rows", counts.rows)
+        self._time("steward_ledger_newest_row_timestamp_seconds", counts.newest_row)
+        for cluster in sorted(snapshots):
+            self._snapshot(cluster, snapshots[cluster])
+            if cluster in counts.clusters:
+                self._ledger(cluster, counts.clusters[cluster])
+
+    def collect(self) -> Iterator[Any]:
+        """All families, with their samples."""
+        yield from self._families.values()
+
+    def _add(self, name: str, value: float, *labels: str) -> None:
+        self._families[name].add_metric(list(labels), value)
+
+    def _time(self, name: str, moment: datetime | None, *labels: str) -> None:
+        if moment is not None:
+            self._add(name, moment.timestamp(), *labels)
+
+    def _snapshot(self, cluster: str, summary: SnapshotSummary | None) -> None:
+        self._add("steward_snapshot_readable", summary is not None, cluster)
+        if summary is None:
+            return
+        self._time("steward_snapshot_timestamp_seconds", summary.meta.taken_at, cluster)
+        self._add("steward_snapshot_unread", len(summary.meta.unread), cluster)
+        self._add("steward_brokers", summary.brokers, cluster)
+        self._add("steward_topics", summary.topics, cluster)
+        self._findings(cluster, summary)
+
+    def _findings(self, cluster: str, summary: SnapshotSummary) -> None:
+        found: Counter[tuple[str, str]] = Counter()
+        oldest: dict[tuple[str, str], datetime] = {}
+        for (check_id, severity), each in summary.found.items():
+            key = (_known(check_id, CHECK_LABELS), severity.value)
+            found[key] += each.count
+            oldest[key] = min(oldest.get(key, each.since), each.since)
+        judged = {
+            _known(each.check_id, CHECK_LABELS) for each in summary.verdicts if each.outlook is not Outlook.UNKNOWN
+        }
+        for check in CHECK_LABELS:
+            for severity in Severity:
+                key = (check, severity.value)
+                if check in judged or key in found:
+                    self._add("steward_findings", found[key], cluster, *key)
+                self._time("steward_finding_oldest_timestamp_seconds", oldest.get(key), cluster, *key)
+        for label, unknown, more in _by_label(summary):
+            self._add("steward_check_unknown", unknown, cluster, label)
+            self._add("steward_findings_not_listed", more, cluster, label)
+
+    def _ledger(self, cluster: str, counts: ClusterCounts) -> None:
+        self._add("steward_plans", counts.plans, cluster)
+        self._questions(cluster, counts)
+        self._sums("steward_answers", cluster, counts.answers, Decision)
+        self._sums("steward_steps", cluster, counts.outcomes, Outcome)
+        self._histogram("steward_answer_seconds", cluster, counts.answer_seconds, ANSWER_BUCKETS)
+        self._histogram("steward_batch_seconds", cluster, counts.batch_seconds, BATCH_BUCKETS)
+        self._add("steward_batch_running", counts.running is not None, cluster)
+        self._add("steward_calls_without_outcome", counts.without_outcome, cluster)
+        self._time("steward_call_without_outcome_oldest_timestamp_seconds", counts.oldest_without_outcome, cluster)
+        for level in Level:
+            self._add("steward_health_after_steps", counts.health.get(level.value, 0), cluster, level.value)
+        self._add("steward_halted", counts.halt is not None, cluster)
+        self._time("steward_halted_timestamp_seconds", counts.halt.at if counts.halt else None, cluster)
+
+    def _questions(self, cluster: str, counts: ClusterCounts) -> None:
+        waiting: defaultdict[str, list[tuple[datetime, datetime]]] = defaultdict(list)
+        for each in counts.waiting:
+            waiting[_known(each.kind, KIND_LABELS)].append((each.asked_at, each.ends_at))
+        for kind in KIND_LABELS:
+            self._add("steward_questions_waiting", len(waiting[kind]), cluster, kind)
+            oldest = min((asked for asked, _ in waiting[kind]), default=None)
+            first = min((ends for _, ends in waiting[kind]), default=None)
+            self._time("steward_question_oldest_timestamp_seconds", oldest, cluster, kind)
+            self._time("steward_question_ends_timestamp_seconds", first, cluster, kind)
+
+    def _sums(
+        self, name: str, cluster: str, sums: Mapping[tuple[str, str], int], values: Iterable[Decision | Outcome]
+    ) -> None:
+        found: Counter[tuple[str, str]] = Counter()
+        for (kind, value), number in sums.items():
+            found[_known(kind, KIND_LABELS), value] += number
+        labels = [each.value for each in values]
+        for kind in KIND_LABELS:
+            for value in labels:
+                self._add(name, found[kind, value], cluster, kind, value)
+
+    def _histogram(self, name: str, cluster: str, seconds: Sequence[float], bounds: Sequence[int]) -> None:
+        counts = Counter(bisect_left(bounds, each) for each in seconds)
+        cumulated = accumulate(counts[place] for place in range(len(bounds) + 1))
+        buckets = list(zip([*(str(float(bound)) for bound in bounds), "+Inf"], cumulated, strict=True))
+        self._families[name].add_metric([cluster], buckets, sum_value=sum(seconds))
+
+
+def _known(value: str, labels: Sequence[str]) -> str:
+    return value if value in labels else OTHER
+
+
+def _by_label(summary: SnapshotSummary) -> Iterator[tuple[str, bool, int]]:
+    """Of each check: whether it could not judge the snapshot, and its findings that are not listed."""
+    verdicts = {_known(each.check_id, CHECK_LABELS): each for each in summary.verdicts}
+    for check in BY_ID:  # a check without a verdict was not asked: the snapshot is of another version
+        verdict = verdicts.get(check)
+        unknown = verdict is None or verdict.outlook is Outlook.UNKNOWN
+        yield check, unknown, verdict.more if verdict else 0

@@ -1,0 +1,90 @@
+"""A snapshot in short: what was found, how bad, since when, and what could not be judged. From small tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.model.finding import Outlook, Severity, Verdict
+from pulsar_steward.model.tables import BROKERS, FINDINGS
+from pulsar_steward.snapshots.rows import SnapshotMeta
+
+if TYPE_CHECKING:
+    from pulsar_steward.snapshots.read import Snapshot
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """Findings of one check and severity: their number, and the time of the first snapshot that had the oldest one."""
+
+    count: int
+    since: datetime
+
+
+class SnapshotSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """What a diagnosed snapshot says in short.
+
+    Attributes:
+        brokers: Number of brokers that the cluster lists.
+        brokers_read: Number of them that answered.
+        topics: Topics loaded on those that answered.
+        found: Listed findings by check and severity.
+        verdicts: Verdict of every check.
+    """
+
+    meta: SnapshotMeta
+    brokers: int
+    brokers_read: int
+    topics: int
+    found: Mapping[tuple[str, Severity], Found]
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def severities(self) -> Counter[Severity]:
+        """Number of findings by severity, those that are not listed left out."""
+        return sum((Counter({severity: each.count}) for (_, severity), each in self.found.items()), Counter())
+
+    @property
+    def unknown(self) -> tuple[Verdict, ...]:
+        """Verdicts of the checks that could not judge."""
+        return tuple(each for each in self.verdicts if each.outlook is Outlook.UNKNOWN)
+
+    @property
+    def clear(self) -> int:
+        """Number of checks that are clear."""
+        return sum(each.outlook is Outlook.CLEAR for each in self.verdicts)
+
+
+def summary_of(snapshot: Snapshot) -> SnapshotSummary:
+    """Reads a diagnosed snapshot's head, its brokers' counts, and three columns of its findings.
+
+    Raises:
+        SnapshotError: If it cannot be read.
+    """
+    meta = snapshot.meta()
+    brokers = snapshot.table(BROKERS, ["read", "topics"]).to_pydict()
+    return SnapshotSummary(
+        meta=meta,
+        brokers=len(brokers["read"]),
+        brokers_read=sum(brokers["read"]),
+        topics=sum(topics or 0 for topics in brokers["topics"]),
+        found=_found(snapshot, meta.taken_at),
+        verdicts=snapshot.verdicts(),
+    )
+
+
+def _found(snapshot: Snapshot, taken_at: datetime) -> Mapping[tuple[str, Severity], Found]:
+    """Findings by check and severity, summed up by Arrow: there may be 100,000 of them."""
+    columns = ["check_id", "severity", "first_seen"]
+    groups = snapshot.table(FINDINGS, columns).group_by(["check_id", "severity"])
+    rows = groups.aggregate([("check_id", "count"), ("first_seen", "min")]).to_pylist()
+    found = {
+        (row["check_id"], Severity(row["severity"])): Found(
+            count=row["check_id_count"], since=row["first_seen_min"] or taken_at
+        )
+        for row in rows
+    }
+    return dict(sorted(found.items(), key=lambda item: (-item[0][1].rank, item[0][0])))

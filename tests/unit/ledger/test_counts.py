@@ -1,0 +1,149 @@
+"""The ledger summed up: what waits, what runs, how often what happened, on both databases."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pulsar_steward.ledger.counts import ClusterCounts, ledger_counts
+from pulsar_steward.ledger.halts import EVERY_CLUSTER, Halt, say
+from pulsar_steward.ledger.rows import Answer, Decision, Outcome, StepOutcome
+from pulsar_steward.model.plan import approval_digest
+from tests.builders import CLUSTER, NOW, a_batch, a_plan, a_policy, a_step, an_intended_call
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Engine
+
+    from pulsar_steward.ledger.write import LedgerWriter
+
+RUN = "pulsar_remediate/manual__1/0"
+STEPS = (a_step(), a_step(step_id="b1.s02"))
+PLAN = a_plan(a_batch(*STEPS))
+MINUTE = timedelta(minutes=1)
+TOLD = (a_policy(approval={"response_timeout_minutes": 60}), NOW)
+
+
+def counts_at(engine: Engine, at: datetime = NOW) -> ClusterCounts:
+    """Counts of the one cluster."""
+    return ledger_counts(engine, at).clusters[CLUSTER]
+
+
+def an_answer(decision: Decision = Decision.APPROVED, **fields: Any) -> Answer:
+    """An answer to the first person's question, after ten minutes."""
+    usual = Answer(
+        plan_id=PLAN.plan_id,
+        batch_id="b1",
+        run=RUN,
+        decision=decision,
+        answered_by="alice",
+        answered_at=NOW + 10 * MINUTE,
+        reason="",
+        step_ids=("b1.s01", "b1.s02"),
+        digest=approval_digest(PLAN, "b1", ["b1.s01", "b1.s02"]),
+        expires_at=NOW + 70 * MINUTE,
+        voice=1,
+    )
+    return msgspec.structs.replace(usual, **fields)
+
+
+def asked(write: LedgerWriter, **fields: Any) -> None:
+    """Records the plan, and a question about its batch that is open for an hour."""
+    policy, at = TOLD
+    write.record_plan(PLAN, at, policy=policy)
+    write.record_request(PLAN, "b1", RUN, at, **{"policy": policy, **fields})
+
+
+def test_a_question_waits_until_it_is_answered(engine: Engine, write: LedgerWriter) -> None:
+    """It says what is asked, since when, and until when."""
+    asked(write)
+    (question,) = counts_at(engine).waiting
+    assert (question.kind, question.title, question.steps, question.voice) == ("tc_balance", "made up", 2, 1)
+    assert (question.asked_at, question.ends_at) == (NOW, NOW + 60 * MINUTE)
+
+    write.record_answer(an_answer(Decision.REJECTED))
+    assert counts_at(engine).waiting == ()
+
+
+def test_a_second_person_is_waited_for(engine: Engine, write: LedgerWriter) -> None:
+    """The first answer does not end the second question."""
+    asked(write)
+    write.record_answer(an_answer())
+    write.record_request(PLAN, "b1", RUN, NOW + 11 * MINUTE, voice=2)
+    (question,) = counts_at(engine).waiting
+    assert (question.voice, question.ends_at) == (2, NOW + 11 * MINUTE + timedelta(days=1))
+
+
+def test_a_question_that_is_asked_again_waits_once(engine: Engine, write: LedgerWriter) -> None:
+    """A task that is tried again asks anew."""
+    asked(write)
+    write.record_request(PLAN, "b1", RUN, NOW + MINUTE)
+    assert [each.asked_at for each in counts_at(engine).waiting] == [NOW + MINUTE]
+
+
+def test_what_no_longer_counts_does_not_wait(engine: Engine, write: LedgerWriter) -> None:
+    """Its time is over, or a newer plan took its place."""
+    asked(write)
+    assert counts_at(engine, NOW + 60 * MINUTE).waiting == ()
+
+    newer = a_plan(snapshot_id="newer")
+    write.record_plan(newer, NOW, supersede=[PLAN.plan_id])
+    assert counts_at(engine).waiting == ()
+    assert counts_at(engine).plans == 2
+
+
+def test_a_batch_that_runs_says_how_far_it_is(engine: Engine, write: LedgerWriter) -> None:
+    """As long as its run holds the cluster; a call without an outcome is counted."""
+    asked(write)
+    answer = an_answer()
+    answer_id = write.record_answer(answer)
+    assert counts_at(engine).running is None
+    began = NOW + 11 * MINUTE
+    lease = write.take_lease(CLUSTER, f"{RUN}#0a1b2c3d", 60, began)
+    write.use_answer(answer_id, RUN, began)
+    for step, at in zip(STEPS, (began, began + MINUTE / 2), strict=True):
+        intent_id = write.record_intent(an_intended_call(PLAN, step, answer, answer_id), lease, at)
+        if step is STEPS[0]:
+            write.record_outcome(
+                StepOutcome(
+                    plan_id=PLAN.plan_id,
+                    batch_id="b1",
+                    step_id=step.step_id,
+                    intent_id=intent_id,
+                    run=RUN,
+                    at=at + MINUTE / 4,
+                    outcome=Outcome.DONE,
+                    reason="",
+                    proof={"owner": "b", "health": {"level": "strained", "before": {}, "after": {}}},
+                )
+            )
+    counts = counts_at(engine, began + MINUTE / 2)
+    assert counts.running is not None
+    assert (counts.running.approved, counts.running.ended, counts.running.since) == (2, 1, began)
+    assert (counts.without_outcome, counts.oldest_without_outcome) == (1, began + MINUTE / 2)
+    assert counts.outcomes == {("tc_balance", "done"): 1}
+    assert counts.answers == {("tc_balance", "approved"): 1}
+    assert counts.health == {"strained": 1}
+    assert counts.answer_seconds == (600.0,)
+    assert counts.batch_seconds == (15.0,)
+    assert counts_at(engine, began + 5 * MINUTE).running is None
+
+
+def test_a_halt_of_every_cluster_halts_this_one(engine: Engine, write: LedgerWriter) -> None:
+    """And is no cluster of its own."""
+    asked(write)
+    say(engine, Halt(cluster=EVERY_CLUSTER, at=NOW, halted=True, said_by="bob", reason="night"))
+    counts = ledger_counts(engine, NOW)
+    assert list(counts.clusters) == [CLUSTER]
+    assert counts.clusters[CLUSTER].halt is not None
+    assert counts.rows > 0
+    assert counts.newest_row == NOW
+
+
+def test_an_empty_ledger_has_no_clusters(engine: Engine) -> None:
+    """Nothing is made up."""
+    counts = ledger_counts(engine, NOW)
+    assert (counts.rows, counts.newest_row, counts.clusters) == (0, None, {})

@@ -1,0 +1,250 @@
+"""Metrics: what they say, that others can read them, and that there are never too many."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+import yaml
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as read_prometheus
+
+from pulsar_steward.apply.health import Level
+from pulsar_steward.checks.registry import BY_ID
+from pulsar_steward.ledger.counts import ClusterCounts, LedgerCounts
+from pulsar_steward.ledger.halts import Halt
+from pulsar_steward.ledger.rows import Decision, Outcome
+from pulsar_steward.ledger.waiting import WaitingQuestion
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.plan import KINDS
+from pulsar_steward.report.metrics import METRICS, exposition
+from pulsar_steward.report.overview import summary_of
+from pulsar_steward.snapshots.read import open_snapshot
+from tests.builders import CLUSTER, NOW
+from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, written
+
+if TYPE_CHECKING:
+    from pulsar_steward.report.overview import SnapshotSummary
+
+ROOT = Path(__file__).resolve().parents[3]
+DEPLOY = ROOT / "deploy"
+MOST_SERIES = 600
+"""Of one cluster, whatever happens."""
+
+_NAME = re.compile(r"\bsteward_[a-z_]+")
+_ENDINGS = ("_bucket", "_count", "_sum", "_created")
+
+QUIET = ClusterCounts(
+    cluster=CLUSTER,
+    plans=0,
+    waiting=(),
+    running=None,
+    halt=None,
+    lease_ends_at=None,
+    answers={},
+    outcomes={},
+    health={},
+    without_outcome=0,
+    oldest_without_outcome=None,
+    answer_seconds=(),
+    batch_seconds=(),
+)
+
+
+def of(counts: ClusterCounts = QUIET) -> LedgerCounts:
+    """A ledger with one cluster."""
+    return LedgerCounts(rows=12, newest_row=NOW, clusters={counts.cluster: counts})
+
+
+def samples(text: bytes) -> dict[tuple[str, ...], float]:
+    """Values by name and labels but the cluster's."""
+    return {
+        (sample.name, *(value for label, value in sample.labels.items() if label != "cluster")): sample.value
+        for family in read_prometheus(text.decode())
+        for sample in family.samples
+    }
+
+
+def a_summary(folder: Path, **tables: Any) -> SnapshotSummary:
+    """Summary of a snapshot with these tables."""
+    return summary_of(open_snapshot(written(folder / "snapshot", **tables)))
+
+
+def a_question(kind: str, asked_at: datetime = NOW) -> WaitingQuestion:
+    """A question that waits."""
+    return WaitingQuestion(
+        cluster=CLUSTER,
+        plan_id="p",
+        batch_id="b1",
+        kind=kind,
+        title="t",
+        steps=1,
+        run="dag/run/0",
+        voice=1,
+        asked_at=asked_at,
+        ends_at=asked_at + timedelta(days=1),
+    )
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> bytes:
+    """Everything that can have a value has one, and names are as bad as they can be."""
+    findings = [
+        a_finding(severity.value, check_id, subject=f"persistent://a/b/{number}", first_seen=NOW)
+        for check_id in (*BY_ID, "check-of-a-later-version", "another")
+        for severity in Severity
+        for number in range(3)
+    ]
+    verdicts = [a_verdict(check_id, "found", more=5) for check_id in BY_ID]
+    values = msgspec.structs.replace(
+        QUIET,
+        plans=7,
+        waiting=tuple(a_question(kind) for kind in (*KINDS, "later", 'na"sty\n')),
+        halt=Halt(cluster=CLUSTER, at=NOW, halted=True, said_by="bob", reason="x"),
+        answers={(kind, each.value): 1 for kind in (*KINDS, "later") for each in Decision},
+        outcomes={(kind, each.value): 1 for kind in (*KINDS, "later") for each in Outcome},
+        health={level.value: 1 for level in Level},
+        without_outcome=1,
+        oldest_without_outcome=NOW,
+        answer_seconds=(1.0, 1e9),
+        batch_seconds=(1.0, 1e9),
+    )
+    summary = a_summary(tmp_path, findings=findings, verdicts=verdicts)
+    return exposition(of(values), {CLUSTER: summary}, NOW)
+
+
+def exported(text: bytes) -> set[str]:
+    """Names of all samples."""
+    return {name for name, *_ in samples(text)}
+
+
+def test_findings_are_counted_by_check_and_severity(tmp_path: Path) -> None:
+    """With the first time that the oldest was seen; a check that is clear counts 0, and of an unknown one nothing."""
+    first = datetime(2026, 2, 1, tzinfo=UTC)
+    findings = [a_finding(subject="a", first_seen=first), a_finding(subject="b"), a_finding("info", subject="c")]
+    verdicts = [
+        a_verdict("tc-skew", "found", more=4),
+        a_verdict("hot-bundle", "clear"),
+        a_verdict("ack-holes", "unknown"),
+    ]
+    summary = a_summary(
+        tmp_path, findings=findings, verdicts=verdicts, snapshot=meta(unread_brokers=["broker-02:8080"])
+    )
+    values = samples(exposition(of(), {CLUSTER: summary}, NOW))
+
+    assert values["steward_findings", "tc-skew", "critical"] == 2
+    assert values["steward_findings", "tc-skew", "info"] == 1
+    assert values["steward_findings", "tc-skew", "warning"] == 0
+    assert values["steward_findings", "hot-bundle", "critical"] == 0
+    assert ("steward_findings", "ack-holes", "critical") not in values
+    assert values["steward_check_unknown", "ack-holes"] == 1
+    assert values["steward_check_unknown", "tc-skew"] == 0
+    assert values["steward_findings_not_listed", "tc-skew"] == 4
+    assert values["steward_finding_oldest_timestamp_seconds", "tc-skew", "critical"] == first.timestamp()
+    assert values[("steward_snapshot_unread",)] == 1
+
+
+def test_what_did_not_happen_yet_is_zero() -> None:
+    """So that the first failed step is an increase; a cluster without a snapshot says so."""
+    values = samples(exposition(of(), {CLUSTER: None}, NOW))
+    assert values["steward_steps_total", "tc_balance", "failed"] == 0
+    assert values["steward_answers_total", "rejected", "rollback"] == 0
+    assert values["steward_health_after_steps_total", "worse"] == 0
+    assert values[("steward_snapshot_readable",)] == 0
+    assert values[("steward_halted",)] == 0
+    assert ("steward_snapshot_timestamp_seconds",) not in values
+
+
+def test_questions_and_durations() -> None:
+    """The oldest question counts; buckets are cumulated."""
+    counts = msgspec.structs.replace(
+        QUIET,
+        waiting=(a_question("retention"), a_question("retention", NOW - timedelta(hours=1))),
+        answer_seconds=(60.0, 61.0, 1e9),
+    )
+    values = samples(exposition(of(counts), {CLUSTER: None}, NOW))
+    assert values["steward_questions_waiting", "retention"] == 2
+    assert values["steward_question_oldest_timestamp_seconds", "retention"] == NOW.timestamp() - 3600
+    assert values["steward_answer_seconds_bucket", "60.0"] == 1
+    assert values["steward_answer_seconds_bucket", "300.0"] == 2
+    assert values["steward_answer_seconds_bucket", "+Inf"] == 3
+    assert values[("steward_answer_seconds_count",)] == 3
+
+
+def test_both_formats_can_be_read(full: bytes) -> None:
+    """By Prometheus' own parsers; OpenMetrics ends with its mark."""
+    assert full.endswith(b"\n")
+    text = exposition(of(), {CLUSTER: None}, NOW, openmetrics=True).decode()
+    assert text.endswith("# EOF\n")
+    assert {family.name for family in read_openmetrics(text)} == set(METRICS)  # type: ignore[no-untyped-call]  # it has none
+
+
+def test_series_are_bounded_and_their_labels_closed(full: bytes) -> None:
+    """Whatever a snapshot or plan says: what this version does not know is counted under one name."""
+    values = samples(full)
+    assert len(values) < MOST_SERIES
+    assert values["steward_findings", "other", "critical"] == 6
+    assert values["steward_questions_waiting", "other"] == 2
+    assert b"persistent" not in full
+    assert b"nasty" not in full.replace(b'"', b"")
+
+
+def test_every_metric_has_a_value_somewhere(full: bytes) -> None:
+    """None is only declared."""
+    named = {name.removesuffix("_total").removesuffix("_count") for name in exported(full)}
+    assert set(METRICS) - named == set()
+
+
+def rules() -> list[dict[str, Any]]:
+    """The alert rules."""
+    document = yaml.safe_load((DEPLOY / "prometheus" / "steward-alerts.yaml").read_text(encoding="utf-8"))
+    return [rule for group in document["groups"] for rule in group["rules"]]
+
+
+def test_rules_and_panels_ask_for_what_is_exported(full: bytes) -> None:
+    """No alert or panel waits for a metric that nobody exports."""
+    panels = (DEPLOY / "grafana" / "steward.json").read_text(encoding="utf-8")
+    asked = {name for text in (panels, *(rule["expr"] for rule in rules())) for name in _NAME.findall(text)}
+    assert len(asked) > 15
+    assert asked - exported(full) == set()
+
+
+def test_every_rule_says_what_to_do() -> None:
+    """It has a severity, a summary, and a sentence with the remedy; a unit test for promtool names it."""
+    tested = (DEPLOY / "prometheus" / "steward-alerts-test.yaml").read_text(encoding="utf-8")
+    for rule in rules():
+        assert rule["labels"]["severity"] in {"warning", "critical"}
+        assert set(rule["annotations"]) == {"summary", "description"}
+        assert f"alertname: {rule['alert']}\n" in tested
+
+
+def test_panels_have_places_of_their_own() -> None:
+    """Panels do not lie over each other, and each asks the data source that the dashboard's variable names."""
+    dashboard = json.loads((DEPLOY / "grafana" / "steward.json").read_text(encoding="utf-8"))
+    places = [panel["gridPos"] for panel in dashboard["panels"]]
+    cells = [
+        (x, y)
+        for place in places
+        for x in range(place["x"], place["x"] + place["w"])
+        for y in range(place["y"], place["y"] + place["h"])
+    ]
+    assert len(cells) == len(set(cells))
+    assert max(x for x, _ in cells) < 24
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
+    for panel in dashboard["panels"]:
+        assert panel["type"] == "row" or panel["datasource"]["uid"] == "${datasource}"
+
+
+def test_the_page_lists_every_metric() -> None:
+    """With its type, its labels and its meaning."""
+    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    for name, metric in METRICS.items():
+        kind = metric.kind.__name__.removesuffix("MetricFamily").lower()
+        exported_as = f"{name}_total" if kind == "counter" else name
+        labels = ", ".join(f"`{label}`" for label in metric.labels) or "none"
+        assert f"| `{exported_as}` | {kind} | {labels} | {metric.words} |" in page
