@@ -56,6 +56,7 @@ def modules_of(package: str) -> list[str]:
         (("checks", "diagnose"), {"airflow", "pyspark", "sqlalchemy", "requests", "pulsar_steward.admin.writer"}),
         (("apply", "report"), {"airflow", "pyspark"}),
         (("ledger",), {"airflow", "pyspark", "requests"}),
+        (("pages",), {"airflow", "pyspark", "pulsar_steward.admin.writer", "pulsar_steward.ledger.write"}),
     ],
     ids=lambda value: "+".join(sorted(value)) if isinstance(value, tuple) else None,
 )

@@ -18,6 +18,9 @@ from pulsar_steward.snapshots.read import SUCCESS, Snapshot
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+MAX_KNOWN = 10_000
+"""Snapshots that are known to be diagnosed, and are not looked at again: on an object store each look is a call."""
+
 _CLUSTER = "cluster="
 _TAKEN = re.compile(r"taken_at=\d{8}T\d{6}Z")
 
@@ -33,6 +36,7 @@ class SnapshotShelf:
 
     def __init__(self, uri: str) -> None:
         self.uri = uri.rstrip("/")
+        self._known: dict[tuple[str, bool], Snapshot] = {}
 
     def clusters(self) -> tuple[str, ...]:
         """Clusters with a folder, by name; folders whose names are none of a cluster are left out."""
@@ -63,10 +67,16 @@ class SnapshotShelf:
             return None
         needed = {SNAPSHOT.name, FINDINGS.name, VERDICTS.name, *([SUCCESS] if whole else [])}
         folder = f"{_folder(cluster)}/{name}"
+        if known := self._known.get((folder, whole)):
+            return known
         if not needed <= set(self._names(folder)):
             return None
+        if len(self._known) >= MAX_KNOWN:
+            self._known.clear()
         files, path = place_of(self.uri)
-        return Snapshot(f"{self.uri}{folder}", files, f"{path}{folder}")
+        found = Snapshot(f"{self.uri}{folder}", files, f"{path}{folder}")
+        self._known[folder, whole] = found
+        return found
 
     def _names(self, folder: str) -> list[str]:
         """Names in a folder below this one, sorted."""

@@ -1,0 +1,384 @@
+"""The ledger as a story: what happened in the order in which it was added, newest first. Cannot write.
+
+The order is the chain's own. A page is found by walking it back from a place, with what the database can leave out left
+out there: rows of other clusters, plans, batches and people.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from sqlalchemy import and_, or_, select
+
+from pulsar_steward.changes import kind_of
+from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.chain import HEAD_NAME, Head, row_key
+from pulsar_steward.ledger.rows import Decision, Outcome
+from pulsar_steward.ledger.store import one_moment
+from pulsar_steward.model.plan import Plan
+from pulsar_steward.model.step import Change
+from pulsar_steward.model.units import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from sqlalchemy import ColumnElement, Connection, Engine, RowMapping, Table
+
+LINKS_AT_ONCE = 400
+MAX_LINKS = 20_000
+"""Links of the chain that are looked at for one page; what lies further back is on the next one."""
+
+PLANS_SEARCHED = 500
+"""Newest plans that are searched for a namespace."""
+
+
+class What(StrEnum):
+    """Kind of an event."""
+
+    PLANNED = "planned"
+    SUPERSEDED = "superseded"
+    ASKED = "asked"
+    ANSWERED = "answered"
+    TAKEN_UP = "taken up"
+    CALLED = "about to call"
+    ENDED = "ended"
+    PROVED = "proved"
+    DRY_RUN = "dry run"
+    HALTED = "halted"
+    RESUMED = "resumed"
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of the ledger as a sentence.
+
+    Attributes:
+        sequence: The row's place in the chain.
+        tone: How it is to be taken: ``good``, ``bad``, ``open`` or ``quiet``.
+        person: Who said or did it; None: no person did.
+        words: The event in a sentence, with names unescaped.
+    """
+
+    sequence: int
+    at: datetime
+    what: What
+    tone: str
+    cluster: str
+    words: str
+    plan_id: str | None = None
+    batch_id: str | None = None
+    step_id: str | None = None
+    kind: str | None = None
+    person: str | None = None
+    run: str | None = None
+
+
+class Filter(msgspec.Struct, frozen=True, kw_only=True):
+    """What a page of the story is about; None: all.
+
+    Attributes:
+        namespace: Plans with a change in it, and of these the batches that have one.
+        person: Name or id, as a part of it.
+        step_id: One step; what concerns its whole batch is told as well.
+    """
+
+    cluster: str | None = None
+    namespace: str | None = None
+    person: str | None = None
+    kind: str | None = None
+    plan_id: str | None = None
+    batch_id: str | None = None
+    step_id: str | None = None
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of the story.
+
+    Attributes:
+        events: Events, newest first.
+        before: Place in the chain from which the next page goes back; None: this is the end.
+        head: The chain's end.
+    """
+
+    events: tuple[Event, ...]
+    before: int | None
+    head: Head
+
+
+def history(engine: Engine, chosen: Filter, *, before: int | None = None, most: int = 100) -> Page:
+    """A page of the story.
+
+    Args:
+        engine: An open ledger.
+        chosen: What it is about.
+        before: Place in the chain to go back from; None: the end.
+        most: Most events on it.
+
+    Raises:
+        LedgerError: If the ledger cannot be read.
+    """
+    with one_moment(engine) as connection:
+        row = connection.execute(
+            select(tables.HEAD.c.sequence, tables.HEAD.c.hash).where(tables.HEAD.c.name == HEAD_NAME)
+        )
+        end = row.first()
+        head = Head(*end) if end else Head(0, "")
+        found, reached = _walked(_Reader(connection), _Narrowed(connection, chosen), before or head.sequence + 1, most)
+        return Page(events=tuple(found), before=reached, head=head)
+
+
+def _walked(reader: _Reader, narrowed: _Narrowed, before: int, most: int) -> tuple[list[Event], int | None]:
+    """Events before a place, and where the next page goes on; None: nothing is left."""
+    found: list[Event] = []
+    for _ in range(MAX_LINKS // LINKS_AT_ONCE):
+        links = narrowed.links(before)
+        for event in reader.events(links):
+            if not narrowed.fits(event):
+                continue
+            if len(found) == most:
+                return found, found[-1].sequence
+            found.append(event)
+        if len(links) < LINKS_AT_ONCE:
+            return found, None
+        before = links[-1]["sequence"]
+    return found, before
+
+
+_TOLD = (
+    tables.PLANS,
+    tables.SUPERSESSIONS,
+    tables.REQUESTS,
+    tables.ANSWERS,
+    tables.ANSWER_USES,
+    tables.INTENTS,
+    tables.OUTCOMES,
+    tables.PROOFS,
+    tables.DRY_RUNS,
+    tables.HALTS,
+)
+_OF_PEOPLE = (tables.REQUESTS, tables.ANSWERS, tables.HALTS)
+
+
+class _Narrowed:
+    """A filter, with what of it the database can apply to the chain's links."""
+
+    def __init__(self, connection: Connection, chosen: Filter) -> None:
+        self._connection = connection
+        self._chosen = chosen
+        self._batches = _batches_in(connection, chosen) if chosen.namespace else None
+        self._conditions = list(self._where())
+
+    def links(self, before: int) -> Sequence[RowMapping]:
+        """The last links before a place that may fit."""
+        chain = tables.CHAIN
+        query = select(chain.c.sequence, chain.c.table_name, chain.c.row_key).where(chain.c.sequence < before)
+        newest_first = query.where(*self._conditions).order_by(chain.c.sequence.desc())
+        return self._connection.execute(newest_first.limit(LINKS_AT_ONCE)).mappings().all()
+
+    def fits(self, event: Event) -> bool:
+        """True if an event is what was asked for."""
+        chosen = self._chosen
+        return (
+            (chosen.cluster is None or event.cluster in {chosen.cluster, "*"})
+            and (chosen.kind is None or event.kind in {chosen.kind, None})
+            and (chosen.batch_id is None or event.batch_id in {chosen.batch_id, None})
+            and (chosen.step_id is None or event.step_id in {chosen.step_id, None})
+            and (chosen.person is None or chosen.person.casefold() in (event.person or "").casefold())
+            and (self._batches is None or event.batch_id is None or (event.plan_id, event.batch_id) in self._batches)
+        )
+
+    def _where(self) -> Iterator[ColumnElement[bool]]:
+        chain, plans, batches, chosen = tables.CHAIN, tables.PLANS, tables.BATCHES, self._chosen
+        told = _OF_PEOPLE if chosen.person else _TOLD
+        of_plans = chosen.plan_id or chosen.kind or chosen.namespace
+        yield chain.c.table_name.in_([table.name for table in told if not (of_plans and table is tables.HALTS)])
+        if chosen.plan_id:
+            yield chain.c.plan_id == chosen.plan_id
+        if chosen.cluster:
+            theirs = chain.c.plan_id.in_(select(plans.c.plan_id).where(plans.c.cluster == chosen.cluster))
+            yield or_(theirs, chain.c.table_name == tables.HALTS.name)
+        if chosen.kind:
+            yield chain.c.plan_id.in_(select(batches.c.plan_id).where(batches.c.kind == chosen.kind))
+        if self._batches is not None:
+            yield chain.c.plan_id.in_(sorted({plan_id for plan_id, _ in self._batches}))
+
+
+def _batches_in(connection: Connection, chosen: Filter) -> frozenset[tuple[str, str]]:
+    """Batches of the newest plans that have a step in a namespace."""
+    plans = tables.PLANS
+    query = select(plans.c.document).where(plans.c.document.contains(f'"{chosen.namespace}"', autoescape=True))
+    if chosen.cluster:
+        query = query.where(plans.c.cluster == chosen.cluster)
+    documents = connection.execute(query.order_by(plans.c.sequence.desc()).limit(PLANS_SEARCHED)).scalars()
+    return frozenset(
+        (plan.plan_id, batch.batch_id)
+        for plan in map(_decoded, documents)
+        if plan is not None
+        for batch in plan.batches
+        if any(step.change.namespace == chosen.namespace for step in batch.steps)
+    )
+
+
+def _decoded(document: str) -> Plan | None:
+    try:
+        return Plan.decoded(document)
+    except msgspec.MsgspecError:  # `steward ledger verify` says who changed it
+        return None
+
+
+class _Reader:
+    """Makes events of links."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def events(self, links: Sequence[RowMapping]) -> Iterator[Event]:
+        """Events of these links, in their order; a link whose row was removed is left out."""
+        keys: defaultdict[str, list[str]] = defaultdict(list)
+        for link in links:
+            keys[link["table_name"]].append(link["row_key"])
+        rows = {(name, key): row for name, some in keys.items() for key, row in self._rows(_BY_NAME[name], some)}
+        named = {row["plan_id"] for row in rows.values() if "plan_id" in row}
+        clusters, batches = self._clusters(named), self._batches(named)
+        for link in links:
+            row = rows.get((link["table_name"], link["row_key"]))
+            if row is not None:
+                of_plan = [each for each in batches.values() if each["plan_id"] == row.get("plan_id")]
+                batch = batches.get((row.get("plan_id"), row.get("batch_id")))
+                at, what, tone, words, person = _TELLERS[link["table_name"]](row, batch, of_plan)
+                yield Event(
+                    sequence=link["sequence"],
+                    cluster=str(row.get("cluster") or clusters.get(row.get("plan_id"), "")),
+                    kind=batch["kind"] if batch else None,
+                    at=at,
+                    what=what,
+                    tone=tone,
+                    words=words,
+                    person=person,
+                    **{name: row[name] for name in ("plan_id", "batch_id", "step_id", "run") if name in row},
+                )
+
+    def _rows(self, table: Table, keys: Collection[str]) -> Iterator[tuple[str, RowMapping]]:
+        values = [msgspec.json.decode(key, type=list[Any]) for key in keys]
+        columns = [column for column in table.c if column.name != "document"]
+        names = _KEYS[table.name]
+        if len(names) == 1:
+            which: ColumnElement[bool] = table.c[names[0]].in_([value for (value,) in values])
+        else:
+            which = or_(*(and_(*(table.c[n] == v for n, v in zip(names, each, strict=True))) for each in values))
+        for row in self._connection.execute(select(*columns).where(which)).mappings():
+            yield row_key(table, row), row
+
+    def _clusters(self, plans: Collection[str]) -> Mapping[Any, str]:
+        query = select(tables.PLANS.c.plan_id, tables.PLANS.c.cluster).where(tables.PLANS.c.plan_id.in_(plans))
+        return {row.plan_id: row.cluster for row in self._connection.execute(query)}
+
+    def _batches(self, plans: Collection[str]) -> Mapping[Any, RowMapping]:
+        query = select(tables.BATCHES).where(tables.BATCHES.c.plan_id.in_(plans)).order_by(tables.BATCHES.c.position)
+        return {(row["plan_id"], row["batch_id"]): row for row in self._connection.execute(query).mappings()}
+
+
+_BY_NAME = {table.name: table for table in _TOLD}
+_KEYS = {table.name: [column.name for column in table.primary_key.columns] for table in _TOLD}
+_CHANGE: msgspec.json.Decoder[Change] = msgspec.json.Decoder(Change)
+
+_TONES = {
+    Decision.APPROVED.value: "good",
+    Decision.REJECTED.value: "quiet",
+    Decision.NO_ANSWER.value: "quiet",
+    Decision.MALFORMED.value: "bad",
+    Outcome.DONE.value: "good",
+    Outcome.REFUSED.value: "open",
+    Outcome.DRIFTED.value: "open",
+    Outcome.FAILED.value: "bad",
+    Outcome.UNKNOWN.value: "bad",
+}
+
+
+Told = tuple[datetime, What, str, str, str | None]
+"""When, what, its tone, its words, and who."""
+
+
+def _plan(row: RowMapping, _: RowMapping | None, of_plan: Sequence[RowMapping]) -> Told:
+    said = "; ".join(each["title"] for each in of_plan) or "nothing is to be done"
+    return row["created_at"], What.PLANNED, "open" if of_plan else "quiet", said, None
+
+
+def _supersession(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> Told:
+    return row["at"], What.SUPERSEDED, "quiet", f"by the newer plan {row['by_plan_id']}", None
+
+
+def _request(row: RowMapping, batch: RowMapping | None, _: Sequence[RowMapping]) -> Told:
+    voice = "a second person is asked" if (row["voice"] or 1) > 1 else "a person is asked"
+    by = f"; started by {row['requested_by']}" if row["requested_by"] else ""
+    title = f"{batch['title']}: " if batch else ""
+    return row["at"], What.ASKED, "open", f"{title}{voice}{by}", row["requested_by"]
+
+
+def _answer(row: RowMapping, batch: RowMapping | None, _: Sequence[RowMapping]) -> Told:
+    steps = msgspec.json.decode(row["step_ids"], type=tuple[str, ...])
+    of_steps = f", {counted(len(steps), 'step')}" if steps else ""
+    comment = f' "{row["comment"]}"' if row["comment"] else ""
+    words = f"{row['decision']}{of_steps}: {row['reason'] or (batch['title'] if batch else '')}{comment}"
+    return row["answered_at"], What.ANSWERED, _TONES.get(row["decision"], "bad"), words, row["answered_by"]
+
+
+def _use(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> Told:
+    return row["at"], What.TAKEN_UP, "quiet", f"the approval is used by run {row['run']}", None
+
+
+def _intent(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> Told:
+    again = f" (attempt {row['attempt']})" if row["attempt"] > 1 else ""
+    return row["at"], What.CALLED, "open", f"{kind_of(_CHANGE.decode(row['change'])).describe()}{again}", None
+
+
+def _outcome(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> Told:
+    tone = _TONES.get(row["outcome"], "bad")
+    return row["at"], What.ENDED, tone, f"{row['outcome']}: {row['reason']}", None
+
+
+def _proof(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> Told:
+    said = "proved" if row["proved"] else "not proved"
+    return row["at"], What.PROVED, "good" if row["proved"] else "bad", f"{said}: {row['reason']}", None
+
+
+def _dry_run(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> Told:
+    lines = counted(len(row["text"].splitlines()), "line")
+    return row["at"], What.DRY_RUN, "quiet", f"a dry run by {row['run']} printed {lines}", None
+
+
+def _halt(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> Told:
+    what, tone = (What.HALTED, "bad") if row["halted"] else (What.RESUMED, "good")
+    return row["at"], what, tone, f"{row['said_by']}: {row['reason']}", row["said_by"]
+
+
+_TELLERS = {
+    tables.PLANS.name: _plan,
+    tables.SUPERSESSIONS.name: _supersession,
+    tables.REQUESTS.name: _request,
+    tables.ANSWERS.name: _answer,
+    tables.ANSWER_USES.name: _use,
+    tables.INTENTS.name: _intent,
+    tables.OUTCOMES.name: _outcome,
+    tables.PROOFS.name: _proof,
+    tables.DRY_RUNS.name: _dry_run,
+    tables.HALTS.name: _halt,
+}
+
+
+def whole_story(engine: Engine, chosen: Filter, most: int) -> Iterable[Event]:
+    """Events page after page, newest first, at most so many: for a file.
+
+    Raises:
+        LedgerError: If the ledger cannot be read.
+    """
+    before: int | None = None
+    while most > 0:
+        page = history(engine, chosen, before=before, most=min(most, LINKS_AT_ONCE))
+        yield from page.events
+        most, before = most - len(page.events), page.before
+        if before is None:
+            return

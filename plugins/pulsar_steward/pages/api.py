@@ -1,0 +1,190 @@
+"""The JSON API: what the pages show, for programs; its OpenAPI document is `/api/openapi.json`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Query
+from fastapi.openapi.utils import get_openapi
+from fastapi.responses import Response
+
+from pulsar_steward.ledger.history import Event, Filter, Page, history
+from pulsar_steward.ledger.verify import IntegrityReport
+from pulsar_steward.outside_text import shown_json
+from pulsar_steward.pages.brokers import Broker, BundleMap, broker_rows, bundle_map
+from pulsar_steward.pages.clusters import ClusterCard, cluster_cards
+from pulsar_steward.pages.findings import MAX_PAGE, PAGE, Asked, FindingPage, Order, Section, findings_page, sections
+from pulsar_steward.pages.plans import PlanLine, PlanView, plan_lines, plan_view
+from pulsar_steward.pages.sources import NotKnown
+from pulsar_steward.pages.trends import Trend, cluster_trends
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from pulsar_steward.pages.sources import Sources
+    from pulsar_steward.pages.stories import Verification
+    from pulsar_steward.snapshots.read import Snapshot
+
+MAX_EVENTS = 500
+
+_DOCUMENTED = (
+    tuple[ClusterCard, ...],
+    FindingPage,
+    tuple[Section, ...],
+    tuple[Broker, ...],
+    BundleMap,
+    tuple[Trend, ...],
+    tuple[PlanLine, ...],
+    PlanView,
+    Page,
+    IntegrityReport,
+)
+_REFERENCE = "#/components/schemas/{name}"
+
+
+def as_json(value: object) -> Response:
+    """An answer; invisible characters are escaped as JSON does it."""
+    return Response(shown_json(msgspec.json.encode(value)), media_type="application/json")
+
+
+def newest_of(sources: Sources, cluster: str) -> Snapshot:
+    """A cluster's newest diagnosed snapshot.
+
+    Raises:
+        NotKnown: If it has none.
+    """
+    snapshot = sources.newest(cluster) if cluster in sources.shelf.clusters() else None
+    if snapshot is None:
+        raise NotKnown(f"cluster {cluster!r} has no diagnosed snapshot")
+    return snapshot
+
+
+class Api:
+    """The API's answers; each method is a route.
+
+    Args:
+        sources: What it reads.
+        verification: Comparison of the ledger with its chain.
+    """
+
+    def __init__(self, sources: Sources, verification: Verification) -> None:
+        self._sources = sources
+        self._verification = verification
+
+    def router(self, app: FastAPI) -> APIRouter:
+        """Routes of the API, its own document among them."""
+        router = APIRouter(prefix="/api", tags=["Steward"])
+        router.add_api_route("/openapi.json", lambda: as_json(_openapi(app)), include_in_schema=False)
+        for path, endpoint, kind in (
+            ("/clusters", self.clusters, tuple[ClusterCard, ...]),
+            ("/clusters/{cluster}", self.cluster, ClusterCard),
+            ("/clusters/{cluster}/findings", self.findings, FindingPage),
+            ("/clusters/{cluster}/checks", self.checks, tuple[Section, ...]),
+            ("/clusters/{cluster}/brokers", self.brokers, tuple[Broker, ...]),
+            ("/clusters/{cluster}/bundles", self.bundles, BundleMap),
+            ("/clusters/{cluster}/trends", self.trends, tuple[Trend, ...]),
+            ("/clusters/{cluster}/plans", self.plans, tuple[PlanLine, ...]),
+            ("/plans/{plan_id}", self.plan, PlanView),
+            ("/history", self.history, Page),
+            ("/chain", self.chain, IntegrityReport),
+        ):
+            router.add_api_route(path, endpoint, **_gives(kind))
+        return router
+
+    def clusters(self) -> Response:
+        """All clusters, those that need somebody first."""
+        return as_json(cluster_cards(self._sources))
+
+    def cluster(self, cluster: str) -> Response:
+        """One cluster."""
+        return as_json(cluster_cards(self._sources, cluster)[0])
+
+    def findings(
+        self,
+        cluster: str,
+        severity: str = "",
+        check: str = "",
+        text: str = "",
+        order: Order = Order.SEVERITY,
+        page: Annotated[int, Query(ge=1)] = 1,
+        size: Annotated[int, Query(ge=1, le=MAX_PAGE)] = PAGE,
+    ) -> Response:
+        """Findings of the newest snapshot, by pages."""
+        asked = Asked(severity=severity, check=check, text=text, order=order, page=page, size=size)
+        return as_json(findings_page(self._sources, self._newest(cluster), asked))
+
+    def checks(self, cluster: str) -> Response:
+        """What every check says of the newest snapshot, in the order of the guide."""
+        return as_json(sections(self._sources.summary(self._newest(cluster))))
+
+    def brokers(self, cluster: str) -> Response:
+        """Brokers with their load."""
+        return as_json(broker_rows(self._sources, self._newest(cluster)))
+
+    def bundles(self, cluster: str) -> Response:
+        """The largest bundles by broker."""
+        return as_json(bundle_map(self._sources, self._newest(cluster), ()))
+
+    def trends(self, cluster: str) -> Response:
+        """Figures of the cluster over time."""
+        return as_json(cluster_trends(self._sources, self._newest(cluster)))
+
+    def plans(self, cluster: str) -> Response:
+        """The newest plans."""
+        return as_json(plan_lines(self._sources, cluster))
+
+    def plan(self, plan_id: str) -> Response:
+        """A plan with everything that became of it."""
+        return as_json(plan_view(self._sources, plan_id))
+
+    def history(
+        self,
+        cluster: str = "",
+        namespace: str = "",
+        person: str = "",
+        kind: str = "",
+        plan_id: str = "",
+        step_id: str = "",
+        before: Annotated[int | None, Query(ge=1)] = None,
+        size: Annotated[int, Query(ge=1, le=MAX_EVENTS)] = 100,
+    ) -> Response:
+        """The ledger as a story, newest first; `before` of a page leads to the next one."""
+        chosen = chosen_of(cluster, namespace, person, kind, plan_id, step_id)
+        return as_json(history(self._sources.engine, chosen, before=before, most=size))
+
+    def chain(self) -> Response:
+        """Compares every row of the ledger with its chain, and that with the ends that were noted elsewhere."""
+        return as_json(self._verification.report())
+
+    def _newest(self, cluster: str) -> Snapshot:
+        return newest_of(self._sources, cluster)
+
+
+def chosen_of(cluster: str, namespace: str, person: str, kind: str, plan_id: str = "", step_id: str = "") -> Filter:
+    """The filter of a request; what is empty is not asked for."""
+    return Filter(
+        cluster=cluster.strip() or None,
+        namespace=namespace.strip() or None,
+        person=person.strip() or None,
+        kind=kind.strip() or None,
+        plan_id=plan_id.strip() or None,
+        batch_id=step_id.strip().partition(".")[0] or None,
+        step_id=step_id.strip() or None,
+    )
+
+
+def _gives(kind: Any) -> dict[str, Any]:
+    """Documentation of what a route answers with."""
+    (schema,), _ = msgspec.json.schema_components([kind], ref_template=_REFERENCE)
+    content = {"application/json": {"schema": schema}}
+    return {"response_model": None, "responses": {200: {"description": "As described.", "content": content}}}
+
+
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    routes = [route for route in app.routes if str(getattr(route, "path", "")).startswith("/api/")]
+    document = get_openapi(title=app.title, version="1", description=app.description, routes=routes)
+    _, components = msgspec.json.schema_components([*_DOCUMENTED, Event], ref_template=_REFERENCE)
+    schemas = document.setdefault("components", {}).setdefault("schemas", {})
+    schemas.update(components)
+    return document

@@ -1,0 +1,77 @@
+"""The application: every route is behind one check of who may look, and pages fetch nothing from elsewhere."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from fastapi import Depends, FastAPI, Request
+from fastapi.responses import Response
+
+from pulsar_steward.errors import StewardError
+from pulsar_steward.outside_text import shown, shown_json
+from pulsar_steward.pages.api import Api
+from pulsar_steward.pages.html import Pages
+from pulsar_steward.pages.rendering import Renderer, below_api
+from pulsar_steward.pages.sources import NotKnown
+from pulsar_steward.pages.stories import Verification
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from pulsar_steward.pages.sources import Sources
+
+log = logging.getLogger(__name__)
+
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self';"
+        " frame-ancestors 'self'; base-uri 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+"""Pages run no script and fetch nothing but their own files, and only Airflow's own pages may frame them."""
+
+
+def make_app(sources: Sources, may_look: Callable[..., Any]) -> FastAPI:
+    """The application, to be mounted in Airflow's API server.
+
+    Args:
+        sources: What it reads.
+        may_look: A FastAPI dependency that refuses, by raising, whoever may not look. Every route has it.
+    """
+    app = FastAPI(
+        title="Pulsar Steward",
+        description="What Steward sees, asks and did. Everything here only reads.",
+        redirect_slashes=False,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,  # it would answer without a login; `/api/openapi.json` is a route as any other
+        dependencies=[Depends(may_look)],
+    )
+    verification = Verification(sources)
+    renderer = Renderer(sources.now)
+    app.include_router(Api(sources, verification).router(app))
+    app.include_router(Pages(sources, verification, renderer).router())
+
+    @app.middleware("http")
+    async def guarded(request: Request, go_on: Callable[[Request], Awaitable[Response]]) -> Response:
+        response = await go_on(request)
+        response.headers.update(HEADERS)
+        response.headers.setdefault("Cache-Control", "no-store")
+        return response
+
+    @app.exception_handler(StewardError)
+    def told(request: Request, error: StewardError) -> Response:
+        status = 404 if isinstance(error, NotKnown) else 503
+        if status != 404:  # noqa: PLR2004 - as above
+            log.warning("%s could not be shown: %s", request.url.path, error)
+        if below_api(request):
+            document = shown_json(msgspec.json.encode({"detail": shown(error)}))
+            return Response(document, status, media_type="application/json")
+        return renderer.page(request, "trouble.html.j2", status=status, words=str(error), status_code=status)
+
+    return app

@@ -1,0 +1,273 @@
+"""The clusters under Steward's care, a card each: how it is, what waits, what runs, and how old all of that is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+from itertools import pairwise
+from statistics import median
+from typing import TYPE_CHECKING
+
+import msgspec
+from sqlalchemy import func, select, union
+
+from pulsar_steward.checks.registry import BY_ID
+from pulsar_steward.errors import SnapshotError
+from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.halts import EVERY_CLUSTER, Halt, halt_in
+from pulsar_steward.ledger.rows import Lease, from_row
+from pulsar_steward.ledger.store import one_moment
+from pulsar_steward.ledger.waiting import RunningBatch, WaitingQuestion, rows_of, running_batch, waiting_questions
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.pages.sources import NotKnown
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from pulsar_steward.pages.sources import Sources
+    from pulsar_steward.report.overview import SnapshotSummary
+
+TREND = 24
+"""Snapshots that a card's trend goes back."""
+
+WORST = 4
+"""Kinds of findings that a card names."""
+
+STALE_AFTER = 3
+"""A snapshot that is older than so many of the usual gaps between snapshots is stale."""
+
+AT_LEAST = timedelta(minutes=30)
+USUAL_GAP = timedelta(minutes=15)
+"""Gap where there are not two snapshots yet to tell it by."""
+
+
+class State(StrEnum):
+    """How a cluster is, in a word; the first that applies."""
+
+    HALTED = "halted"
+    CHANGING = "changing"
+    CRITICAL = "critical"
+    UNKNOWN = "unknown"
+    WARNING = "warning"
+    HEALTHY = "healthy"
+
+
+class Worst(msgspec.Struct, frozen=True, kw_only=True):
+    """Findings of one check and severity."""
+
+    check_id: str
+    title: str
+    severity: Severity
+    count: int
+    since: datetime
+
+
+class Past(msgspec.Struct, frozen=True, kw_only=True):
+    """One earlier snapshot, for a trend."""
+
+    taken_at: datetime
+    critical: int
+    warning: int
+    partial: bool
+
+
+class LastChange(msgspec.Struct, frozen=True, kw_only=True):
+    """The last steps that came to an end: how many of the last batch, and how."""
+
+    plan_id: str
+    at: datetime
+    outcomes: dict[str, int]
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """What the newest diagnosed snapshot shows.
+
+    Attributes:
+        stale: True: observations have stopped coming, so that this may no longer be so.
+        unread: What could not be read; not empty: the snapshot is partial.
+    """
+
+    snapshot_id: str
+    taken_at: datetime
+    age_seconds: float
+    stale: bool
+    unread: tuple[str, ...]
+    pulsar_cluster: str
+    pulsar_version: str
+    brokers: int
+    brokers_read: int
+    topics: int
+    critical: int
+    warning: int
+    info: int
+    checks_clear: int
+    checks_unknown: int
+    worst: tuple[Worst, ...]
+
+
+class ClusterCard(msgspec.Struct, frozen=True, kw_only=True):
+    """One cluster in short.
+
+    Attributes:
+        seen: What was seen last; None: nothing, `trouble` says why.
+        trouble: Why nothing is known of it.
+        trend: Earlier snapshots, oldest first, the newest included.
+        last_change: The batch in which a step came to an end last; None: nothing was changed yet.
+    """
+
+    cluster: str
+    state: State
+    seen: Seen | None
+    trouble: str | None
+    halt: Halt | None
+    waiting: tuple[WaitingQuestion, ...]
+    running: RunningBatch | None
+    trend: tuple[Past, ...]
+    last_change: LastChange | None
+
+
+class _Ledger(msgspec.Struct, frozen=True, kw_only=True):
+    """What the ledger says of all clusters now."""
+
+    clusters: frozenset[str]
+    halts: Mapping[str, Halt | None]
+    waiting: Sequence[WaitingQuestion]
+    running: Mapping[str, RunningBatch | None]
+    changes: Mapping[str, LastChange]
+
+
+def cluster_cards(sources: Sources, only: str | None = None) -> tuple[ClusterCard, ...]:
+    """Cards of all clusters, those that need somebody first, or of one.
+
+    Raises:
+        NotKnown: If neither ledger nor snapshots know that one.
+        LedgerError: If the ledger cannot be read.
+        SnapshotError: If the folder of snapshots cannot be read.
+    """
+    names = set(sources.shelf.clusters())
+    with one_moment(sources.engine) as connection:
+        ledger = _ledger(connection, sources.now(), names)
+    known = names | ledger.clusters
+    if only is not None and only not in known:
+        raise NotKnown(f"no cluster {only!r} is known: it has no snapshot, and no plan in the ledger")
+    cards = [_card(sources, ledger, name) for name in (known if only is None else {only})]
+    return tuple(sorted(cards, key=lambda card: (list(State).index(card.state), card.cluster)))
+
+
+def _card(sources: Sources, ledger: _Ledger, cluster: str) -> ClusterCard:
+    try:
+        seen, trend = _seen(sources, cluster)
+        trouble = None if seen else "It was never observed, or its snapshots were removed."
+    except SnapshotError as error:
+        seen, trend, trouble = None, (), str(error)
+    halt, running = ledger.halts.get(cluster), ledger.running.get(cluster)
+    return ClusterCard(
+        cluster=cluster,
+        state=_state(seen, halt, running),
+        seen=seen,
+        trouble=trouble,
+        halt=halt,
+        waiting=tuple(each for each in ledger.waiting if each.cluster == cluster),
+        running=running,
+        trend=trend,
+        last_change=ledger.changes.get(cluster),
+    )
+
+
+def _state(seen: Seen | None, halt: Halt | None, running: RunningBatch | None) -> State:
+    if halt is not None:
+        return State.HALTED
+    if running is not None:
+        return State.CHANGING
+    if seen is not None and seen.critical:
+        return State.CRITICAL
+    if seen is None or seen.stale or seen.unread or not seen.checks_clear:
+        return State.UNKNOWN
+    return State.WARNING if seen.warning else State.HEALTHY
+
+
+def _seen(sources: Sources, cluster: str) -> tuple[Seen | None, tuple[Past, ...]]:
+    newest = sources.newest(cluster)
+    if newest is None:
+        return None, ()
+    summaries = [sources.summary(each) for each in reversed(sources.shelf.diagnosed(cluster, TREND, whole=False))]
+    return seen_of(sources.summary(newest), sources.now(), _gap(summaries)), tuple(map(_past, summaries))
+
+
+def _gap(summaries: Sequence[SnapshotSummary]) -> timedelta:
+    """Usual time between two snapshots."""
+    times = [summary.meta.taken_at for summary in summaries]
+    gaps = [(later - earlier).total_seconds() for earlier, later in pairwise(times)]
+    return timedelta(seconds=median(gaps)) if gaps else USUAL_GAP
+
+
+def seen_of(summary: SnapshotSummary, now: datetime, gap: timedelta) -> Seen:
+    """What a snapshot shows, and how old it is."""
+    meta, severities = summary.meta, summary.severities
+    age = now - meta.taken_at
+    return Seen(
+        snapshot_id=meta.snapshot_id,
+        taken_at=meta.taken_at,
+        age_seconds=max(age.total_seconds(), 0.0),
+        stale=age > max(STALE_AFTER * gap, AT_LEAST),
+        unread=meta.unread,
+        pulsar_cluster=meta.pulsar_cluster,
+        pulsar_version=meta.pulsar_version,
+        brokers=summary.brokers,
+        brokers_read=summary.brokers_read,
+        topics=summary.topics,
+        critical=severities[Severity.CRITICAL],
+        warning=severities[Severity.WARNING],
+        info=severities[Severity.INFO],
+        checks_clear=summary.clear,
+        checks_unknown=len(summary.unknown) + len(BY_ID.keys() - {each.check_id for each in summary.verdicts}),
+        worst=tuple(
+            Worst(check_id=check, title=title_of(check), severity=severity, count=each.count, since=each.since)
+            for (check, severity), each in list(summary.found.items())[:WORST]
+            if severity is not Severity.INFO
+        ),
+    )
+
+
+def title_of(check_id: str) -> str:
+    """A check's title; its id where this version does not know it."""
+    return BY_ID[check_id].title if check_id in BY_ID else check_id
+
+
+def _past(summary: SnapshotSummary) -> Past:
+    severities = summary.severities
+    return Past(
+        taken_at=summary.meta.taken_at,
+        critical=severities[Severity.CRITICAL],
+        warning=severities[Severity.WARNING],
+        partial=bool(summary.meta.unread),
+    )
+
+
+def _ledger(connection: Connection, now: datetime, seen: set[str]) -> _Ledger:
+    named = union(select(tables.PLANS.c.cluster), select(tables.LEASES.c.cluster), select(tables.HALTS.c.cluster))
+    clusters = frozenset(connection.execute(named).scalars()) - {EVERY_CLUSTER}
+    leases = {row["cluster"]: from_row(row, Lease) for row in rows_of(connection, select(tables.LEASES))}
+    return _Ledger(
+        clusters=clusters,
+        halts={name: halt_in(connection, name) for name in clusters | seen},
+        waiting=waiting_questions(connection, now),
+        running={name: running_batch(connection, lease, now) for name, lease in leases.items()},
+        changes=_last_changes(connection),
+    )
+
+
+def _last_changes(connection: Connection) -> Mapping[str, LastChange]:
+    outcomes, plans = tables.OUTCOMES, tables.PLANS
+    of_cluster = select(func.max(outcomes.c.outcome_id)).join(plans, plans.c.plan_id == outcomes.c.plan_id)
+    last = of_cluster.group_by(plans.c.cluster)
+    query = select(plans.c.cluster, outcomes.c.plan_id, outcomes.c.batch_id, outcomes.c.run, outcomes.c.at)
+    found = query.join(plans, plans.c.plan_id == outcomes.c.plan_id).where(outcomes.c.outcome_id.in_(last))
+    changes = {}
+    for row in rows_of(connection, found):
+        of_batch = [outcomes.c[name] == row[name] for name in ("plan_id", "batch_id", "run")]
+        counts = select(outcomes.c.outcome, func.count().label("count")).where(*of_batch).group_by(outcomes.c.outcome)
+        sums = {each["outcome"]: each["count"] for each in rows_of(connection, counts)}
+        changes[row["cluster"]] = LastChange(plan_id=row["plan_id"], at=row["at"], outcomes=sums)
+    return changes

@@ -1,0 +1,192 @@
+"""Findings of the newest snapshot, by pages: filtered, searched and sorted by Arrow, as there may be 100,000."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pulsar_steward.checks.registry import GROUPS
+from pulsar_steward.model.finding import Outlook, Severity, Verdict
+from pulsar_steward.model.tables import FINDINGS
+from pulsar_steward.pages.clusters import title_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pulsar_steward.pages.sources import Sources
+    from pulsar_steward.report.overview import SnapshotSummary
+    from pulsar_steward.snapshots.read import Snapshot
+
+PAGE = 25
+MAX_PAGE = 500
+
+
+class Order(StrEnum):
+    """What findings are sorted by; each has its own direction."""
+
+    SEVERITY = "severity"
+    OLDEST = "oldest"
+    NEWEST = "newest"
+    CHECK = "check"
+    SUBJECT = "subject"
+
+
+_RANK = ("rank", "descending")
+_SORTED_BY = {
+    Order.SEVERITY: [_RANK, ("first_seen", "ascending"), ("check_id", "ascending"), ("subject", "ascending")],
+    Order.OLDEST: [("first_seen", "ascending"), _RANK, ("check_id", "ascending"), ("subject", "ascending")],
+    Order.NEWEST: [("first_seen", "descending"), _RANK, ("check_id", "ascending"), ("subject", "ascending")],
+    Order.CHECK: [("check_id", "ascending"), _RANK, ("first_seen", "ascending"), ("subject", "ascending")],
+    Order.SUBJECT: [("subject", "ascending"), _RANK, ("check_id", "ascending")],
+}
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """Which findings are asked for; empty: all.
+
+    Attributes:
+        text: A part of the subject or the evidence, in letters of either case.
+        page: From 1 on.
+    """
+
+    severity: str = ""
+    check: str = ""
+    text: str = ""
+    order: Order = Order.SEVERITY
+    page: int = 1
+    size: int = PAGE
+
+
+class FindingRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One finding; `first_seen` is the first of the snapshots in a row that show it."""
+
+    check_id: str
+    title: str
+    severity: Severity
+    subject: str
+    evidence: str
+    first_seen: datetime
+    snapshots_in_a_row: int
+
+
+class FindingPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of findings.
+
+    Attributes:
+        snapshot_id: The snapshot that they are of.
+        total: Number of findings that were asked for, on all pages.
+        pages: Number of these pages, at least 1.
+    """
+
+    snapshot_id: str
+    findings: tuple[FindingRow, ...]
+    page: int
+    pages: int
+    total: int
+
+
+class CheckState(msgspec.Struct, frozen=True, kw_only=True):
+    """What one check says: found, clear or unknown, and why."""
+
+    check_id: str
+    title: str
+    outlook: Outlook
+    severity: Severity | None
+    count: int
+    not_listed: int
+    reason: str
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True):
+    """A section of the guide for a cluster in trouble, with its checks."""
+
+    title: str
+    checks: tuple[CheckState, ...]
+
+    @property
+    def worst(self) -> str:
+        """Its worst finding's severity, else ``unknown`` or ``clear``."""
+        found = [check.severity for check in self.checks if check.severity]
+        if found:
+            return max(found, key=lambda each: each.rank).value
+        return "unknown" if any(check.outlook is Outlook.UNKNOWN for check in self.checks) else "clear"
+
+
+def findings_page(sources: Sources, snapshot: Snapshot, asked: Asked) -> FindingPage:
+    """The page of findings that is asked for; the last one if there are not so many.
+
+    Raises:
+        SnapshotError: If the snapshot cannot be read.
+    """
+    table = sources.kept_large.get(("findings", snapshot.uri), lambda: _read(snapshot))
+    rows = table.filter(_condition(table, asked))
+    size = min(max(asked.size, 1), MAX_PAGE)
+    pages = max(-(-rows.num_rows // size), 1)
+    page = min(max(asked.page, 1), pages)
+    order = pc.sort_indices(rows, sort_keys=_SORTED_BY[asked.order])
+    some = rows.take(order.slice((page - 1) * size, size))
+    meta = sources.summary(snapshot).meta
+    found = tuple(_row(each, meta.taken_at) for each in some.to_pylist())
+    return FindingPage(snapshot_id=meta.snapshot_id, findings=found, page=page, pages=pages, total=rows.num_rows)
+
+
+def _read(snapshot: Snapshot) -> pa.Table:
+    columns = ["check_id", "severity", "subject", "evidence", "first_seen", "snapshots_in_a_row"]
+    table = snapshot.table(FINDINGS, columns)
+    ranks = pc.index_in(table["severity"], value_set=pa.array([each.value for each in Severity]))
+    return table.append_column("rank", ranks)
+
+
+def _condition(table: pa.Table, asked: Asked) -> Any:
+    condition = pc.is_valid(table["check_id"])
+    if asked.severity:
+        condition = pc.and_(condition, pc.equal(table["severity"], asked.severity))
+    if asked.check:
+        condition = pc.and_(condition, pc.equal(table["check_id"], asked.check))
+    if asked.text:
+        texts = (table["subject"], table["evidence"])
+        subject, evidence = (pc.match_substring(text, asked.text, ignore_case=True) for text in texts)
+        condition = pc.and_(condition, pc.or_(subject, evidence))
+    return condition
+
+
+def _row(row: Mapping[str, Any], taken_at: datetime) -> FindingRow:
+    return FindingRow(
+        check_id=row["check_id"],
+        title=title_of(row["check_id"]),
+        severity=Severity(row["severity"]),
+        subject=row["subject"],
+        evidence=row["evidence"],
+        first_seen=row["first_seen"] or taken_at,
+        snapshots_in_a_row=row["snapshots_in_a_row"] or 1,
+    )
+
+
+def sections(summary: SnapshotSummary) -> tuple[Section, ...]:
+    """The guide's sections with what each check says; checks that only the snapshot has come last."""
+    verdicts = {verdict.check_id: verdict for verdict in summary.verdicts}
+    known = {check.check_id for group in GROUPS for check in group.checks}
+    others = [check_id for check_id in sorted(verdicts) if check_id not in known]
+    groups = [(group.title, [check.check_id for check in group.checks]) for group in GROUPS]
+    named = [*groups, *([("Other checks", others)] if others else [])]
+    return tuple(Section(title=title, checks=tuple(_states(ids, verdicts, summary))) for title, ids in named)
+
+
+def _states(ids: list[str], verdicts: Mapping[str, Verdict], summary: SnapshotSummary) -> Iterator[CheckState]:
+    for check_id in ids:
+        verdict = verdicts.get(check_id)
+        severities = [severity for check, severity in summary.found if check == check_id]
+        yield CheckState(
+            check_id=check_id,
+            title=title_of(check_id),
+            outlook=verdict.outlook if verdict else Outlook.UNKNOWN,
+            severity=max(severities, key=lambda each: each.rank, default=None),
+            count=sum(each.count for (check, _), each in summary.found.items() if check == check_id),
+            not_listed=verdict.more if verdict else 0,
+            reason=verdict.reason if verdict else "The snapshot was diagnosed without this check.",
+        )

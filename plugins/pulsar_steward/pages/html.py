@@ -1,0 +1,206 @@
+"""The pages for people: clusters, one cluster, a plan, a step's life, and history."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import RedirectResponse, Response, StreamingResponse
+
+from pulsar_steward.errors import SnapshotError
+from pulsar_steward.ledger.counts import ledger_counts
+from pulsar_steward.ledger.history import Filter, history, whole_story
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.plan import KINDS
+from pulsar_steward.outside_text import shown_json
+from pulsar_steward.pages.api import chosen_of, newest_of
+from pulsar_steward.pages.brokers import broker_rows, bundle_map
+from pulsar_steward.pages.clusters import cluster_cards
+from pulsar_steward.pages.findings import Asked, Order, findings_page, sections
+from pulsar_steward.pages.plans import plan_lines, plan_of_run, plan_view
+from pulsar_steward.pages.rendering import ASSETS, asset, link_to
+from pulsar_steward.pages.sources import NotKnown
+from pulsar_steward.pages.stories import MAX_EVENTS, story_csv
+from pulsar_steward.pages.trends import cluster_trends
+from pulsar_steward.report.metrics import OPENMETRICS_TYPE, PROMETHEUS_TYPE, exposition
+
+if TYPE_CHECKING:
+    from pulsar_steward.model.plan import Plan
+    from pulsar_steward.pages.plans import StepView
+    from pulsar_steward.pages.rendering import Renderer
+    from pulsar_steward.pages.sources import Sources
+    from pulsar_steward.pages.stories import Verification
+    from pulsar_steward.report.overview import SnapshotSummary
+    from pulsar_steward.snapshots.read import Snapshot
+
+EVENTS = 100
+
+
+class Pages:
+    """The pages; each method is a route.
+
+    Args:
+        sources: What they read.
+        verification: Comparison of the ledger with its chain.
+        renderer: Renders their templates.
+    """
+
+    def __init__(self, sources: Sources, verification: Verification, renderer: Renderer) -> None:
+        self._sources = sources
+        self._verification = verification
+        self._renderer = renderer
+
+    def router(self) -> APIRouter:
+        """Routes of the pages; none of them is in the API's document."""
+        router = APIRouter(include_in_schema=False)
+        for path, endpoint in (
+            ("/", self.clusters),
+            ("/clusters/{cluster}", self.cluster),
+            ("/plans/{plan_id}", self.plan),
+            ("/plans/{plan_id}/steps/{step_id}", self.step),
+            ("/question", self.question),
+            ("/history", self.history),
+            ("/history.csv", self.history_as_csv),
+            ("/history.json", self.history_as_json),
+            ("/chain", self.chain),
+            ("/metrics", self.metrics),
+            ("/assets/{name}", self.asset),
+        ):
+            router.add_api_route(path, endpoint)
+        return router
+
+    def clusters(self, request: Request) -> Response:
+        """A card for each cluster."""
+        return self._renderer.page(request, "clusters.html.j2", cards=cluster_cards(self._sources))
+
+    def cluster(
+        self,
+        request: Request,
+        cluster: str,
+        severity: str = "",
+        check: str = "",
+        text: str = "",
+        order: Order = Order.SEVERITY,
+        page: Annotated[int, Query(ge=1)] = 1,
+    ) -> Response:
+        """One cluster: the guide, findings, brokers, bundles, trends and plans."""
+        (card,) = cluster_cards(self._sources, cluster)
+        asked = Asked(severity=severity, check=check, text=text, order=order, page=page)
+        values = _of_snapshot(self._sources, card.cluster, asked, [each.plan_id for each in card.waiting])
+        plans = plan_lines(self._sources, cluster)
+        usual = {"asked": asked, "orders": list(Order), "severities": list(Severity)}
+        return self._renderer.page(request, "cluster.html.j2", card=card, plans=plans, **usual, **values)
+
+    def plan(self, request: Request, plan_id: str) -> Response:
+        """A plan, step by step, and what became of it."""
+        view = plan_view(self._sources, plan_id)
+        story = history(self._sources.engine, Filter(plan_id=plan_id), most=EVENTS)
+        return self._renderer.page(request, "plan.html.j2", plan=view, story=story)
+
+    def step(self, request: Request, plan_id: str, step_id: str) -> Response:
+        """A step's whole life."""
+        view = plan_view(self._sources, plan_id)
+        steps = ((batch, each) for batch in view.batches for each in batch.steps if each.step_id == step_id)
+        batch, found = next(steps, (None, None))
+        if batch is None or found is None:
+            raise NotKnown(f"plan {plan_id} has no step {step_id!r}")
+        chosen = Filter(plan_id=plan_id, batch_id=batch.batch_id, step_id=step_id)
+        story = history(self._sources.engine, chosen, most=EVENTS)
+        values = {"plan": view, "batch": batch, "step": found, "replaced": _replaced(found), "story": story}
+        return self._renderer.page(request, "step.html.j2", **values)
+
+    def question(self, request: Request, dag_id: str, run_id: str, map_index: str = "-1") -> Response:
+        """Leads from a question in Airflow's pages to its batch."""
+        plan_id, batch_id = plan_of_run(self._sources, f"{dag_id}/{run_id}/{map_index}")
+        target = link_to(str(request.scope.get("root_path", "")), "plans", plan_id)
+        return RedirectResponse(f"{target}#{batch_id}", 303)
+
+    def history(
+        self,
+        request: Request,
+        cluster: str = "",
+        namespace: str = "",
+        person: str = "",
+        kind: str = "",
+        before: Annotated[int | None, Query(ge=1)] = None,
+    ) -> Response:
+        """The ledger as a story."""
+        found = history(self._sources.engine, chosen_of(cluster, namespace, person, kind), before=before, most=EVENTS)
+        return self._renderer.page(
+            request,
+            "history.html.j2",
+            story=found,
+            asked={"cluster": cluster, "namespace": namespace, "person": person, "kind": kind},
+            report=self._verification.known(found.head),
+            kinds=KINDS,
+            clusters=[each.cluster for each in cluster_cards(self._sources)],
+        )
+
+    def history_as_csv(self, cluster: str = "", namespace: str = "", person: str = "", kind: str = "") -> Response:
+        """The same as a file for spreadsheets."""
+        lines = story_csv(self._sources, chosen_of(cluster, namespace, person, kind))
+        return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=_file("csv"))
+
+    def history_as_json(self, cluster: str = "", namespace: str = "", person: str = "", kind: str = "") -> Response:
+        """The same as a file for programs."""
+        events = list(whole_story(self._sources.engine, chosen_of(cluster, namespace, person, kind), MAX_EVENTS))
+        document = shown_json(msgspec.json.encode(events))
+        return Response(document, media_type="application/json", headers=_file("json"))
+
+    def chain(self, request: Request) -> Response:
+        """Whether the ledger is what was written."""
+        return self._renderer.page(request, "chain.html.j2", report=self._verification.report())
+
+    def metrics(self, request: Request) -> Response:
+        """Metrics for Prometheus, which needs a login as everybody does."""
+        sources = self._sources
+        counts = ledger_counts(sources.engine, sources.now())
+        names = {*counts.clusters, *sources.shelf.clusters()}
+        openmetrics = "application/openmetrics-text" in request.headers.get("accept", "")
+        summaries = {name: _summary(sources, name) for name in names}
+        text = exposition(counts, summaries, sources.now(), openmetrics=openmetrics)
+        return Response(text, media_type=OPENMETRICS_TYPE if openmetrics else PROMETHEUS_TYPE)
+
+    def asset(self, name: str) -> Response:
+        """A file that pages load."""
+        if name not in ASSETS:
+            raise NotKnown(f"there is no file {name!r}")
+        return Response(asset(name), media_type=ASSETS[name], headers={"Cache-Control": "private, max-age=300"})
+
+
+def _summary(sources: Sources, cluster: str) -> SnapshotSummary | None:
+    try:
+        return sources.summary(newest_of(sources, cluster))
+    except (NotKnown, SnapshotError):
+        return None
+
+
+def _of_snapshot(sources: Sources, cluster: str, asked: Asked, waiting: list[str]) -> dict[str, Any]:
+    """What the newest snapshot shows; nothing where there is none."""
+    plans = [sources.ledger.plan(plan_id) for plan_id in dict.fromkeys(waiting)]
+    try:
+        snapshot = newest_of(sources, cluster)
+        return _seen(sources, snapshot, asked, plans)
+    except (NotKnown, SnapshotError):  # the card says so, and what the ledger holds is shown all the same
+        return {"page": None, "sections": (), "brokers": (), "bundles": None, "trends": (), "summary": None}
+
+
+def _seen(sources: Sources, snapshot: Snapshot, asked: Asked, plans: list[Plan]) -> dict[str, Any]:
+    return {
+        "summary": sources.summary(snapshot),
+        "page": findings_page(sources, snapshot, asked),
+        "sections": sections(sources.summary(snapshot)),
+        "brokers": broker_rows(sources, snapshot),
+        "bundles": bundle_map(sources, snapshot, plans),
+        "trends": cluster_trends(sources, snapshot),
+    }
+
+
+def _replaced(step: StepView) -> str:
+    """The live values that a step replaced, as JSON; empty where nothing was called."""
+    return "" if step.found is None else msgspec.json.encode(step.found, order="sorted").decode()
+
+
+def _file(kind: str) -> dict[str, str]:
+    return {"Content-Disposition": f'attachment; filename="steward-history.{kind}"'}

@@ -1,0 +1,387 @@
+"""A plan as people look at it: each step before and after, who answered what, what came of it, and the way back."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from sqlalchemy import select
+
+from pulsar_steward.changes import kind_of
+from pulsar_steward.errors import NotInLedger
+from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.rows import Decision, Outcome, Proof, interrupted
+from pulsar_steward.ledger.store import one_moment
+from pulsar_steward.ledger.waiting import WaitingQuestion, rows_of, waiting_questions
+from pulsar_steward.model.finding import Finding
+from pulsar_steward.model.loss import Loss
+from pulsar_steward.model.setting import in_words
+from pulsar_steward.model.step import ChangeSetting, GuardResult, SplitBundle, Step, Touched, UnloadBundle
+from pulsar_steward.pages.sources import NotKnown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pulsar_steward.ledger.read import LedgerReader
+    from pulsar_steward.ledger.rows import Intent, RecordedAnswer, StepOutcome
+    from pulsar_steward.model.plan import Batch, Plan
+    from pulsar_steward.pages.sources import Sources
+
+LISTED = 25
+"""Newest plans of a cluster that a page lists."""
+
+
+class BatchState(StrEnum):
+    """How a batch is, in a word."""
+
+    WAITING = "waiting"
+    APPROVED = "approved"
+    CHANGING = "changing"
+    DONE = "done"
+    STOPPED = "stopped"
+    REJECTED = "rejected"
+    UNANSWERED = "no answer"
+    SUPERSEDED = "superseded"
+    NOT_ASKED = "not asked"
+
+
+class AnswerView(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer: by whom, to what, and until when it counts."""
+
+    decision: Decision
+    by: str | None
+    at: datetime
+    until: datetime | None
+    steps: int
+    comment: str
+    reason: str
+
+
+class Level(msgspec.Struct, frozen=True, kw_only=True):
+    """What a broker holds of what the batch evens out: now, and when all steps are done."""
+
+    broker: str
+    before: int
+    after: int
+
+
+class StepView(msgspec.Struct, frozen=True, kw_only=True):
+    """A step with what became of it.
+
+    Attributes:
+        subject: The bundle, or the setting and whose it is.
+        before: The present owner or value.
+        after: The new owner, value or halves.
+        loses: What its approver is warned of; None: nothing.
+        call: The exact call.
+        outcome: None: it did not come to an end.
+        under_way_since: Time of a call that has no outcome yet.
+        found: The live values that were replaced, as the ledger keeps them; None: nothing was called.
+    """
+
+    step_id: str
+    subject: str
+    words: str
+    before: str
+    after: str
+    why: str
+    effect: str
+    touched: Touched
+    guards: tuple[GuardResult, ...]
+    vetoes: tuple[GuardResult, ...]
+    loses: str | None
+    undo_note: str
+    undoable: bool
+    needs: tuple[str, ...]
+    call: str
+    approved: bool
+    outcome: Outcome | None
+    reason: str
+    ended_at: datetime | None
+    under_way_since: datetime | None
+    attempts: int
+    found: dict[str, Any] | None
+    undoes: str | None
+
+
+class BatchView(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch with its question, answers, steps and proof.
+
+    Attributes:
+        ended: Number of approved steps that came to an end.
+        proved: What the proof says; None: there is none yet.
+        can_go_back: True if a step is done that a call can undo.
+    """
+
+    batch_id: str
+    kind: str
+    title: str
+    state: BatchState
+    findings: tuple[Finding, ...]
+    question: WaitingQuestion | None
+    answers: tuple[AnswerView, ...]
+    steps: tuple[StepView, ...]
+    unit: str
+    levels: tuple[Level, ...]
+    clients: int
+    coordinators: int
+    approved: int
+    ended: int
+    proved: bool | None
+    proof: str
+    can_go_back: bool
+
+
+class PlanView(msgspec.Struct, frozen=True, kw_only=True):
+    """A recorded plan with everything that became of it."""
+
+    plan_id: str
+    cluster: str
+    snapshot_id: str
+    taken_at: datetime
+    recorded_at: datetime
+    digest: str
+    policy_digest: str
+    planned_for: str | None
+    superseded_by: str | None
+    superseded_at: datetime | None
+    batches: tuple[BatchView, ...]
+    notes: tuple[str, ...]
+
+
+class PlanLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan for a list."""
+
+    plan_id: str
+    recorded_at: datetime
+    superseded_by: str | None
+    titles: tuple[str, ...]
+    steps: int
+    waiting: int
+    outcomes: dict[str, int]
+
+
+def plan_view(sources: Sources, plan_id: str) -> PlanView:
+    """A recorded plan.
+
+    Raises:
+        NotKnown: If there is no such plan.
+        LedgerError: If the ledger cannot be read, or somebody changed the plan.
+    """
+    ledger = sources.ledger
+    try:
+        plan, row = ledger.plan(plan_id), ledger.plan_row(plan_id)
+    except NotInLedger as error:
+        raise NotKnown(str(error)) from error
+    with one_moment(sources.engine) as connection:
+        waiting = {
+            each.batch_id: each for each in waiting_questions(connection, sources.now()) if each.plan_id == plan_id
+        }
+    proofs = {proof.batch_id: proof for proof in ledger.proofs(plan_id)}
+    asked = ledger.asked_at(plan_id)
+    superseded = row.superseded_by is not None
+    return PlanView(
+        plan_id=plan_id,
+        cluster=plan.cluster,
+        snapshot_id=plan.snapshot_id,
+        taken_at=plan.taken_at,
+        recorded_at=row.created_at,
+        digest=plan.digest,
+        policy_digest=plan.policy_digest,
+        planned_for=str(plan.planned_for) if plan.planned_for else None,
+        superseded_by=row.superseded_by,
+        superseded_at=row.superseded_at,
+        batches=tuple(
+            _batch(
+                ledger,
+                plan,
+                batch,
+                _Known(
+                    waiting=waiting.get(batch.batch_id),
+                    asked=batch.batch_id in asked,
+                    superseded=superseded,
+                    proof=proofs.get(batch.batch_id),
+                    now=sources.now(),
+                ),
+            )
+            for batch in plan.batches
+        ),
+        notes=plan.notes,
+    )
+
+
+class _Known(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a batch beside its own rows."""
+
+    waiting: WaitingQuestion | None
+    asked: bool
+    superseded: bool
+    proof: Proof | None
+    now: datetime
+
+
+def _batch(ledger: LedgerReader, plan: Plan, batch: Batch, known: _Known) -> BatchView:
+    answers = ledger.answers(plan.plan_id, batch.batch_id)
+    intents = ledger.intents(plan.plan_id, batch.batch_id)
+    outcomes = ledger.outcomes(plan.plan_id, batch.batch_id)
+    last = {outcome.step_id: outcome for outcome in outcomes}
+    approved = next((each.step_ids for each in reversed(answers) if each.decision is Decision.APPROVED), ())
+    after = {place.broker: place.count for place in batch.after}
+    steps = tuple(
+        _step(step, step.step_id in approved, last.get(step.step_id), intents, outcomes) for step in batch.steps
+    )
+    return BatchView(
+        batch_id=batch.batch_id,
+        kind=batch.kind,
+        title=batch.title,
+        state=_state(known, answers, approved, last),
+        findings=batch.findings,
+        question=known.waiting,
+        answers=tuple(map(_answer, answers)),
+        steps=steps,
+        unit=batch.unit,
+        levels=tuple(
+            Level(broker=place.broker, before=place.count, after=after.get(place.broker, 0)) for place in batch.before
+        ),
+        clients=sum(step.touched.clients for step in batch.steps),
+        coordinators=sum(step.touched.coordinators for step in batch.steps),
+        approved=len(approved),
+        ended=len(set(approved) & set(last)),
+        proved=known.proof.proved if known.proof else None,
+        proof=known.proof.reason if known.proof else "",
+        can_go_back=not batch.is_rollback and any(s.outcome is Outcome.DONE and s.undoable for s in steps),
+    )
+
+
+def _state(
+    known: _Known, answers: Sequence[RecordedAnswer], approved: Sequence[str], last: Mapping[str, StepOutcome]
+) -> BatchState:
+    if known.waiting is not None:
+        return BatchState.WAITING
+    if set(approved) and set(approved) <= set(last):
+        done = all(last[step].outcome is Outcome.DONE for step in approved)
+        return BatchState.DONE if done else BatchState.STOPPED
+    if approved:
+        begun = any(step in last for step in approved)
+        valid = any(each.expires_at and each.expires_at > known.now for each in answers)
+        return BatchState.CHANGING if begun and valid else BatchState.APPROVED if valid else BatchState.STOPPED
+    if answers:
+        return BatchState.REJECTED if answers[-1].decision is Decision.REJECTED else BatchState.UNANSWERED
+    if known.superseded:
+        return BatchState.SUPERSEDED
+    return BatchState.UNANSWERED if known.asked else BatchState.NOT_ASKED
+
+
+def _answer(answer: RecordedAnswer) -> AnswerView:
+    return AnswerView(
+        decision=answer.decision,
+        by=answer.answered_by,
+        at=answer.answered_at,
+        until=answer.expires_at,
+        steps=len(answer.step_ids),
+        comment=answer.comment,
+        reason=answer.reason,
+    )
+
+
+def _step(
+    step: Step,
+    approved: bool,
+    outcome: StepOutcome | None,
+    intents: Sequence[Intent],
+    outcomes: Sequence[StepOutcome],
+) -> StepView:
+    kind, calls = kind_of(step.change), [each for each in intents if each.step_id == step.step_id]
+    open_calls = [each for each in interrupted(intents, outcomes) if each.step_id == step.step_id]
+    subject, before, after = _sides(step)
+    warning = kind.warning(step.loss if isinstance(step.loss, Loss) else None)
+    return StepView(
+        step_id=step.step_id,
+        subject=subject,
+        words=kind.describe(),
+        before=before,
+        after=after,
+        why=step.why,
+        effect=step.effect,
+        touched=step.touched,
+        guards=step.guards,
+        vetoes=tuple(each for each in step.guards if not each.passed),
+        loses=warning.headline if warning else None,
+        undo_note=step.undo_note,
+        undoable=step.undo is not None,
+        needs=step.after,
+        call=str(kind.call()),
+        approved=approved,
+        outcome=outcome.outcome if outcome else None,
+        reason=outcome.reason if outcome else "",
+        ended_at=outcome.at if outcome else None,
+        under_way_since=open_calls[0].at if open_calls else None,
+        attempts=len(calls),
+        found=calls[0].before if calls else None,
+        undoes=step.undoes,
+    )
+
+
+def _sides(step: Step) -> tuple[str, str, str]:
+    """What a step is about, and what it has before and after."""
+    match step.change:
+        case UnloadBundle() as move:
+            return f"{move.namespace}/{move.bundle}", move.source, move.target
+        case SplitBundle() as split:
+            return f"{split.namespace}/{split.bundle}", split.bundle, " + ".join(split.halves)
+        case ChangeSetting() as setting:
+            sides = (in_words(setting.name, each) for each in (setting.before, setting.after))
+            return f"{setting.name.value} of {setting.holder}", *sides  # type: ignore[return-value]  # two of them
+
+
+def plan_lines(sources: Sources, cluster: str, most: int = LISTED) -> tuple[PlanLine, ...]:
+    """A cluster's newest plans.
+
+    Raises:
+        LedgerError: If the ledger cannot be read.
+    """
+    rows = sources.ledger.plans(cluster, limit=most)
+    ids = [row.plan_id for row in rows]
+    batches, outcomes = tables.BATCHES, tables.OUTCOMES
+    with one_moment(sources.engine) as connection:
+        of_plans = rows_of(connection, select(batches).where(batches.c.plan_id.in_(ids)).order_by(batches.c.position))
+        ended = rows_of(connection, select(outcomes.c.plan_id, outcomes.c.outcome).where(outcomes.c.plan_id.in_(ids)))
+        waiting = [each.plan_id for each in waiting_questions(connection, sources.now())]
+    return tuple(
+        PlanLine(
+            plan_id=row.plan_id,
+            recorded_at=row.created_at,
+            superseded_by=row.superseded_by,
+            titles=tuple(each["title"] for each in of_plans if each["plan_id"] == row.plan_id),
+            steps=sum(each["steps"] for each in of_plans if each["plan_id"] == row.plan_id),
+            waiting=waiting.count(row.plan_id),
+            outcomes=_counts([each["outcome"] for each in ended if each["plan_id"] == row.plan_id]),
+        )
+        for row in rows
+    )
+
+
+def _counts(outcomes: Sequence[str]) -> dict[str, int]:
+    return {each.value: outcomes.count(each.value) for each in Outcome if each.value in outcomes}
+
+
+def plan_of_run(sources: Sources, run: str) -> tuple[str, str]:
+    """Plan and batch that a run asked about.
+
+    Args:
+        sources: What pages read.
+        run: ``dag/run/map index``.
+
+    Raises:
+        NotKnown: If the ledger holds no request of it.
+        LedgerError: If the ledger cannot be read.
+    """
+    asked = tables.REQUESTS
+    query = select(asked.c.plan_id, asked.c.batch_id).where(asked.c.run == run).order_by(asked.c.request_id.desc())
+    with one_moment(sources.engine) as connection:
+        row = connection.execute(query.limit(1)).first()
+    if row is None:
+        raise NotKnown(f"the ledger holds no question of {run}: it asks about no batch, or has not asked yet")
+    return row.plan_id, row.batch_id

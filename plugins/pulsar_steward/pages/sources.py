@@ -1,0 +1,121 @@
+"""What pages read: the ledger, and the newest snapshots, each opened when first asked for and kept."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pulsar_steward.errors import StewardError
+from pulsar_steward.ledger.read import LedgerReader
+from pulsar_steward.report.overview import SnapshotSummary, summary_of
+from pulsar_steward.snapshots.latest import SnapshotShelf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Hashable
+    from datetime import datetime
+
+    from sqlalchemy import Engine
+
+    from pulsar_steward.ledger.chain import Head
+    from pulsar_steward.snapshots.read import Snapshot
+
+T = TypeVar("T")
+
+MAX_KEPT = 400
+"""Things read of snapshots that are kept; a snapshot never changes, so that none of them grows old."""
+
+MAX_KEPT_LARGE = 4
+"""The same of things that grow with findings or bundles."""
+
+
+class NotKnown(StewardError):
+    """There is no cluster, plan, batch, step or question of that name."""
+
+
+class Kept:
+    """The things that were asked for last, by key.
+
+    Args:
+        most: Most things kept.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._things: OrderedDict[Hashable, Any] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: Hashable, read: Callable[[], T]) -> T:
+        """The thing of a key, read if it is not kept; an error is not kept."""
+        with self._lock:
+            if key in self._things:
+                self._things.move_to_end(key)
+                kept: T = self._things[key]
+                return kept
+        thing = read()
+        with self._lock:
+            self._things[key] = thing
+            while len(self._things) > self._most:
+                self._things.popitem(last=False)
+        return thing
+
+
+class Sources:
+    """Ledger and snapshots.
+
+    Args:
+        open_ledger: Opens the ledger to be read (`pulsar_steward.ledger.reading.open_to_read`).
+        snapshots: URI of the folder of snapshots.
+        clock: Current time, UTC.
+        noted: Ends of the ledger's chain that were noted elsewhere.
+    """
+
+    def __init__(
+        self,
+        open_ledger: Callable[[], Engine],
+        snapshots: str,
+        clock: Callable[[], datetime],
+        noted: Callable[[], Collection[Head]] = tuple,
+    ) -> None:
+        self._open_ledger = open_ledger
+        self._engine: Engine | None = None
+        self._lock = Lock()
+        self.shelf = SnapshotShelf(snapshots)
+        self.now = clock
+        self.noted = noted
+        self.kept = Kept(MAX_KEPT)
+        self.kept_large = Kept(MAX_KEPT_LARGE)
+
+    @property
+    def engine(self) -> Engine:
+        """The ledger, opened once.
+
+        Raises:
+            LedgerError: If it cannot be reached.
+            ConfigurationError: If there is none yet.
+        """
+        with self._lock:
+            if self._engine is None:
+                self._engine = self._open_ledger()
+            return self._engine
+
+    @property
+    def ledger(self) -> LedgerReader:
+        """Reader of the ledger."""
+        return LedgerReader(self.engine)
+
+    def newest(self, cluster: str) -> Snapshot | None:
+        """A cluster's newest diagnosed snapshot; None: there is none.
+
+        Raises:
+            SnapshotError: If the folder cannot be read.
+        """
+        return next(iter(self.shelf.diagnosed(cluster)), None)
+
+    def summary(self, snapshot: Snapshot) -> SnapshotSummary:
+        """A snapshot in short.
+
+        Raises:
+            SnapshotError: If it cannot be read.
+        """
+        return self.kept.get(("summary", snapshot.uri), lambda: summary_of(snapshot))

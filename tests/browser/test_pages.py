@@ -1,0 +1,154 @@
+"""Steward's pages in a real browser: light and dark, narrow, by keyboard, and names that would be more than text."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
+
+from lab.ports import LOOPBACK, Ports
+from lab.waiting import wait_until
+from pulsar_steward.pages.app import make_app
+from tests.unit.pages.scenes import observations, sources_of, told
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from selenium.webdriver import Chrome
+
+    from pulsar_steward.model.plan import Plan
+
+pytestmark = [pytest.mark.browser, pytest.mark.extended("tests/unit/pages/test_pages.py")]
+
+WIDE, NARROW = 1400, 420
+LEAST_CONTRAST = 4.5
+"""Of text and what is behind it, as WCAG asks for at level AA."""
+
+FAINT = """
+const channels = text => (text.match(/[\\d.]+/g) || []).map(Number);
+const light = ([r, g, b]) => [r, g, b].map(c => (c /= 255) <= .03928 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4)
+    .reduce((sum, c, place) => sum + c * [.2126, .7152, .0722][place], 0);
+const behind = element => { for (; element; element = element.parentElement) {
+    const found = channels(getComputedStyle(element).backgroundColor);
+    if (found.length === 3 || found[3] === 1) { return found; } } return [255, 255, 255]; };
+return [...document.querySelectorAll('body *')].filter(each => !each.closest('svg, dialog, option')
+        && [...each.childNodes].some(node => node.nodeType === 3 && node.data.trim()))
+    .map(each => { const [a, b] = [light(channels(getComputedStyle(each).color)), light(behind(each))];
+        return [(Math.max(a, b) + .05) / (Math.min(a, b) + .05), each.outerHTML.slice(0, 120)]; })
+    .filter(([ratio]) => ratio < arguments[0]);
+"""
+NAMELESS = """
+return [...document.querySelectorAll('a, button, input, select, svg[role=img]')]
+    .filter(each => !(each.textContent.trim() || each.ariaLabel || (each.labels && each.labels.length)))
+    .map(each => each.outerHTML.slice(0, 120));
+"""
+FETCHED = "return performance.getEntriesByType('resource').map(each => each.name)"
+
+
+class Shown(FastAPI):
+    """The pages on a port, with what they show.
+
+    Attributes:
+        url: Where they are.
+        plans: The plans in the ledger.
+    """
+
+    url: str
+    plans: dict[str, Plan]
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
+    """The pages, mounted as in Airflow; whoever asks may look."""
+    folder = tmp_path_factory.mktemp("shown")
+    observations(folder / "snapshots")
+    outer = Shown(openapi_url=None)
+    outer.plans = told(f"sqlite:///{folder / 'ledger.db'}")
+    outer.mount("/steward", make_app(sources_of(folder), lambda: None))
+    port = Ports().take(LOOPBACK, "Steward's pages")
+    outer.url = f"http://{LOOPBACK}:{port}/steward"
+    server = uvicorn.Server(uvicorn.Config(outer, host=LOOPBACK, port=port, log_level="warning", ws="none"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    wait_until(lambda: server.started, "the pages answer", 30)
+    yield outer
+    server.should_exit = True
+    thread.join()
+
+
+def opened(browser: Chrome, address: str, *, width: int = WIDE, scheme: str = "light") -> None:
+    """Opens a page in a window of this width, in a light or a dark browser."""
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get(address)
+
+
+def paths(shown: Shown) -> dict[str, str]:
+    """Every kind of page by the name of its picture."""
+    plan = shown.plans["east"].plan_id
+    return {
+        "clusters": "/",
+        "cluster": "/clusters/east",
+        "cluster-halted": "/clusters/north",
+        "plan": f"/plans/{plan}",
+        "step": f"/plans/{plan}/steps/b1.s01",
+        "history": "/history",
+        "chain": "/chain",
+        "not-there": "/plans/none",
+    }
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_can_be_read(browser: Chrome, shown: Shown, screenshots: Path, scheme: str) -> None:
+    """Nothing is fetched from elsewhere or faint, nothing lacks a name, no name is run, and the console stays empty."""
+    for name, path in paths(shown).items():
+        opened(browser, f"{shown.url}{path}", scheme=scheme)
+        browser.save_screenshot(str(screenshots / f"pages-{name}-{scheme}.png"))
+        assert [each for each in browser.execute_script(FETCHED) if "/steward/assets/" not in each] == [], path
+        assert browser.execute_script(FAINT, LEAST_CONTRAST) == [], path
+        assert browser.execute_script(NAMELESS) == [], path
+        assert browser.execute_script("return window.taken === undefined")
+        said = [each["message"] for each in browser.get_log("browser") if "favicon" not in each["message"]]
+        assert [each for each in said if name != "not-there"] == []
+
+
+def test_a_narrow_window_scrolls_down_only(browser: Chrome, shown: Shown, screenshots: Path) -> None:
+    """What is wide scrolls within itself."""
+    for name, path in paths(shown).items():
+        opened(browser, f"{shown.url}{path}", width=NARROW)
+        browser.save_screenshot(str(screenshots / f"pages-{name}-narrow.png"))
+        widths = browser.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
+        assert widths[0] <= widths[1], path
+
+
+def test_by_keyboard(browser: Chrome, shown: Shown) -> None:
+    """Down to the second row and into it; to the search field; to the list of keys; to history."""
+
+    def press(*keys: str) -> None:
+        for key in keys:
+            ActionChains(browser).send_keys(key).perform()
+
+    opened(browser, f"{shown.url}/")
+    press("j", "j", "k", "j")
+    href = browser.execute_script("return document.activeElement.getAttribute('href')")
+    press(Keys.ENTER)
+    wait_until(lambda: browser.current_url.endswith(href), "the row is opened", 10)
+    opened(browser, f"{shown.url}/clusters/east")
+    press("/")
+    assert browser.execute_script("return document.activeElement.name") == "text"
+    press("j")
+    assert browser.execute_script("return document.activeElement.value") == "j"
+    press(Keys.TAB, Keys.TAB, Keys.TAB, Keys.TAB, Keys.TAB)
+    press("?")
+    assert browser.execute_script("return document.getElementById('keys').open")
+    press(Keys.ESCAPE)
+    press("h")
+    wait_until(lambda: browser.current_url.endswith("/steward/history"), "history is opened", 10)

@@ -1,0 +1,90 @@
+"""Steward's pages in a real Airflow: behind its login, in its menu, beside a question, in its colours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
+
+from tests.browser.pages import PATIENCE_S, Pages
+from tests.unit.pages.scenes import observations, told
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from selenium.webdriver import Chrome
+
+    from lab.airflow.server import Airflow
+    from pulsar_steward.model.plan import Plan
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.airflow,
+    pytest.mark.extended("tests/unit/pages/test_login.py", "tests/unit/pages/test_pages.py"),
+]
+
+PATHS = (
+    "/",
+    "/clusters/east",
+    "/plans/p",
+    "/history",
+    "/history.csv",
+    "/chain",
+    "/metrics",
+    "/assets/steward.css",
+    "/api/openapi.json",
+    "/api/clusters",
+    "/question?dag_id=d&run_id=r",
+)
+
+
+@pytest.fixture(scope="module")
+def plans(airflow: Airflow) -> dict[str, Plan]:
+    """Something to show, in the places that this Airflow's tasks write to."""
+    observations(airflow.spec.steward_home / "snapshots")
+    return told(airflow.spec.ledger)
+
+
+def token(airflow: Airflow, user: str) -> str:
+    """The token of a user."""
+    login = {"username": user, "password": airflow.passwords[user]}
+    answer = httpx.post(f"{airflow.spec.url}/auth/token", json=login, timeout=30)
+    return str(answer.json()["access_token"])
+
+
+def test_only_who_is_logged_in_sees_anything(airflow: Airflow, plans: dict[str, Plan]) -> None:
+    """No path answers without a token or with a wrong one; each role may look, and none may send anything."""
+    base = f"{airflow.spec.url}/steward"
+    assert {path: httpx.get(f"{base}{path}", timeout=60).status_code for path in PATHS} == dict.fromkeys(PATHS, 401)
+    wrong = {"Authorization": "Bearer e30.e30.e30"}
+    assert {httpx.get(f"{base}{path}", headers=wrong, timeout=60).status_code for path in PATHS} <= {401, 403}
+    for user in airflow.spec.users:
+        with httpx.Client(headers={"Authorization": f"Bearer {token(airflow, user)}"}, timeout=60) as client:
+            cards = client.get(f"{base}/api/clusters").json()
+            assert {"east", "west", "north"} <= {card["cluster"] for card in cards}
+            assert client.get(f"{base}/plans/{plans['east'].plan_id}").status_code == 200
+            assert client.get(f"{base}/api/chain").json()["tampered"] == []
+            assert client.post(f"{base}/history").status_code == 405
+
+
+def test_the_pages_are_in_airflows_menu(
+    browser: Chrome, airflow: Airflow, plans: dict[str, Plan], screenshots: Path
+) -> None:
+    """In a frame of Airflow's, with its colours; a link to Airflow opens there and not in the frame."""
+    user = next(iter(airflow.spec.users))
+    Pages(browser, airflow.spec.url, screenshots).log_in(user, airflow.passwords[user])
+    waiting = WebDriverWait(browser, PATIENCE_S)
+    waiting.until(lambda each: "required_actions" in each.current_url)
+    browser.get(f"{airflow.spec.url}/plugin/steward")
+    waiting.until(lambda each: each.find_elements(By.TAG_NAME, "iframe"))
+    browser.switch_to.frame(browser.find_element(By.TAG_NAME, "iframe"))
+    waiting.until(lambda each: "Clusters" in each.find_element(By.TAG_NAME, "body").text)
+    assert "Stale: seen" in browser.find_element(By.TAG_NAME, "body").text
+    assert browser.execute_script("return document.documentElement.dataset.theme") in {"light", "dark"}
+    browser.save_screenshot(str(screenshots / "pages-in-airflow.png"))
+    browser.find_element(By.CSS_SELECTOR, ".top a[data-airflow]").click()
+    browser.switch_to.default_content()
+    waiting.until(lambda each: each.current_url.endswith("/required_actions"))

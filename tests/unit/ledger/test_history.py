@@ -1,0 +1,118 @@
+"""The ledger as a story, and that its readers cannot write, on both databases."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+
+from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.ledger import history as module
+from pulsar_steward.ledger.history import Filter, What, history, whole_story
+from pulsar_steward.ledger.read import LedgerReader
+from pulsar_steward.ledger.reading import open_to_read
+from tests.unit.ledger.test_records import NEWER, PLAN
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sqlalchemy import URL, Engine
+
+EVERYTHING = [
+    What.RESUMED,
+    What.SUPERSEDED,
+    What.PLANNED,
+    What.DRY_RUN,
+    What.PROVED,
+    What.ENDED,
+    What.CALLED,
+    What.TAKEN_UP,
+    What.ANSWERED,
+    What.ASKED,
+    What.PLANNED,
+]
+
+
+def told(engine: Engine, **chosen: str) -> list[What]:
+    """What happened, newest first."""
+    return [event.what for event in history(engine, Filter(**chosen)).events]
+
+
+def test_everything_is_told_in_the_chains_order(full: Engine) -> None:
+    """Every table but those that are parts of others."""
+    assert told(full) == EVERYTHING
+    page = history(full, Filter())
+    assert page.before is None
+    assert page.head.sequence >= page.events[0].sequence
+
+
+def test_filters(full: Engine) -> None:
+    """By cluster, plan, kind, person, namespace and step; a halt is no plan's."""
+    (_, answer) = [event for event in history(full, Filter(person="ALICE")).events if event.what is not What.RESUMED][
+        :2
+    ][::-1]
+    assert answer.person == "alice"
+    assert told(full, cluster=PLAN.cluster) == EVERYTHING
+    assert told(full, cluster="elsewhere") == []
+    assert told(full, plan_id=NEWER.plan_id) == [What.PLANNED]
+    assert told(full, person="bob") == [What.RESUMED]
+    kind = PLAN.batches[0].kind
+    assert What.ENDED in told(full, kind=kind)
+    assert told(full, kind="retention") == []
+    namespace = PLAN.batches[0].steps[0].change.namespace
+    assert What.CALLED in told(full, namespace=namespace)
+    assert told(full, namespace=f"{namespace}%") == []
+    step = told(full, plan_id=PLAN.plan_id, batch_id="b1", step_id="b1.s01")
+    assert (What.CALLED in step, What.ASKED in step) == (True, True)
+    other = told(full, plan_id=PLAN.plan_id, batch_id="b1", step_id="b1.s02")
+    assert (What.CALLED in other, What.ASKED in other) == (False, True)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 10, 11])
+def test_pages_follow_each_other(full: Engine, most: int) -> None:
+    """However large they are, and however much of the chain is looked at at once."""
+    found, before = [], None
+    for _ in range(20):
+        page = history(full, Filter(), before=before, most=most)
+        found += [event.what for event in page.events]
+        if (before := page.before) is None:
+            break
+    assert found == EVERYTHING
+
+
+def test_a_page_looks_at_a_bounded_part(full: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lies further back is on the next one, even if nothing was found yet."""
+    monkeypatch.setattr(module, "LINKS_AT_ONCE", 2)
+    monkeypatch.setattr(module, "MAX_LINKS", 2)
+    page = history(full, Filter(person="nobody"))
+    assert page.events == ()
+    assert page.before is not None
+    assert [event.what for event in whole_story(full, Filter(), 100)] == EVERYTHING
+    assert len(list(whole_story(full, Filter(), 3))) == 3
+
+
+def test_readers_cannot_write(full: Engine, url: URL) -> None:
+    """The database refuses, whatever they try."""
+    engine = open_to_read(url)
+    try:
+        assert LedgerReader(engine).plan(PLAN.plan_id) == PLAN
+        assert told(engine) == EVERYTHING
+        for words in ("DELETE FROM halts", "UPDATE chain_head SET sequence = 0", "CREATE TABLE other (x INTEGER)"):
+            with pytest.raises(DBAPIError, match=r"(?i)read-?only"), engine.begin() as connection:
+                connection.execute(text(words))
+    finally:
+        engine.dispose()
+
+
+def test_a_missing_ledger_is_not_made(tmp_path: Path) -> None:
+    """Nor is one without tables given any."""
+    from sqlalchemy import make_url  # noqa: PLC0415 - here alone
+
+    with pytest.raises(ConfigurationError, match="first run"):
+        open_to_read(make_url(f"sqlite:///{tmp_path / 'none.db'}"))
+    (tmp_path / "empty.db").touch()
+    with pytest.raises(ConfigurationError):
+        open_to_read(make_url(f"sqlite:///{tmp_path / 'empty.db'}"))
+    assert (tmp_path / "empty.db").stat().st_size == 0

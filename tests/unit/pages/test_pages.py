@@ -1,0 +1,224 @@
+"""The pages: what they say loudly, that names stay text, and where links lead."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from markupsafe import escape
+
+from pulsar_steward.outside_text import shown
+from pulsar_steward.pages.app import make_app
+from tests.unit.pages.conftest import Client
+from tests.unit.pages.scenes import EVERY, HOSTILE, sources_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pulsar_steward.model.plan import Plan
+
+    Plans = dict[str, Plan]
+
+LINK = re.compile(r'href="(/[^"#]*)')
+
+
+def words(client: Client, path: str) -> str:
+    """What a person reads on a page."""
+    answer = client.get(path)
+    assert answer.status_code == 200, answer.text
+    return " ".join(re.sub(r"<[^>]*>", " ", answer.text).split())
+
+
+def test_cards_say_what_matters(client: Client) -> None:
+    """The one that needs somebody first; partial, stale and halted in words; what runs and what waits."""
+    read = words(client, "/")
+    assert read.index("halted north") < read.index("changing east") < read.index("healthy west")
+    for said in (
+        "3 in care, 1 question waits",
+        "Stale: seen 10 h ago",
+        "Partial:",
+        "Unread: broker-02:8080",
+        "Halted for 15 min by bob: bookies are being moved",
+        "2 of 4 steps, for 1 min",
+        "acme/orders: a quota for its backlog 1 step; asked 15 min ago, ends in 23 h 45 min Answer",
+        "22 h 13 min ago: 4 done",
+    ):
+        assert said in read
+
+
+def test_a_cluster_shows_guide_findings_brokers_bundles_and_plans(client: Client) -> None:
+    """Findings by pages, the worst first."""
+    read = words(client, "/clusters/east")
+    for said in (
+        "Findings 50",
+        "page 1 of 2",
+        "holds 942 MiB of a quota of 1 GiB (94 %). 10 h 30 min 43",
+        "broker-00:8080 leader 4,000 8 16 900 1,900 42.5 121.5 88 % 61 % 74 % 31",
+        "60 with topics",
+        "Backlog 1,020.0 GiB",
+        "2026-03-01 11:45:00 Even out 16 transaction coordinators of east over 3 brokers; acme/orders",
+    ):
+        assert said in read
+
+
+def test_findings_are_filtered_and_the_form_remembers(client: Client) -> None:
+    """By severity, check and text; the filter is kept on the next page."""
+    page = client.get("/clusters/east?severity=critical&check=ack-holes&text=TOPIC-0&order=oldest")
+    read = " ".join(re.sub(r"<[^>]*>", " ", page.text).split())
+    assert "Findings 4 asked for" in read
+    assert read.index("topic-042") < read.index("topic-028") < read.index("topic-014")
+    assert 'value="TOPIC-0"' in page.text
+    assert "<option selected>oldest</option>" in page.text
+    assert "text=topic&amp;order=severity&amp;page=2" in client.get("/clusters/east?text=topic").text
+    assert "No finding is like that." in words(client, "/clusters/east?text=nowhere")
+    assert "page 2 of 2" in words(client, "/clusters/east?page=999")
+
+
+def test_a_plan_shows_each_step_before_and_after(client: Client, plans: Plans) -> None:
+    """Guards, whom it touches, who answered what, what came of it, and the way back."""
+    read = words(client, f"/plans/{plans['east'].plan_id}")
+    for said in (
+        "changing Even out 16 transaction coordinators of east over 3 brokers b1, tc_balance",
+        "4 steps; 32 clients reconnect; 8 transaction coordinators pause for a moment . Every step can be undone.",
+        "approved alice , 2026-03-01 11:58:00: 4 of 4 steps, good until 2026-03-01 12:58:00 go on",
+        "2 of 4 approved steps came to an end",
+        "broker-00:8080 16 8",
+        "b1.s01 pulsar/system/0x00000000_0x00000001 broker-00:8080 broker-01:8080 8 3 passed done",
+        "under way 20 s",
+        "LETS BROKERS DELETE MESSAGES",
+        "not set 40 GiB, then consumer_backlog_eviction",
+    ):
+        assert said.replace(" .", ".").replace(" ,", ",") in read.replace(" .", ".").replace(" ,", ",")
+    page = client.get(f"/plans/{plans['west'].plan_id}").text
+    assert f'"plan_id": "{plans["west"].plan_id}", "batch_id": "b1"'.replace('"', "&#34;") in page or (
+        f'"plan_id": "{plans["west"].plan_id}", "batch_id": "b1"' in page
+    )
+
+
+def test_a_superseded_plan_says_so(client: Client, plans: Plans) -> None:
+    """And leads to the newer one."""
+    page = client.get(f"/plans/{plans['older'].plan_id}").text
+    assert "an answer to this one changes nothing" in page
+    assert f'href="/steward/plans/{plans["east"].plan_id}"' in page
+
+
+def test_a_steps_whole_life(client: Client, plans: Plans) -> None:
+    """From the plan to what came of it, without other steps."""
+    read = words(client, f"/plans/{plans['east'].plan_id}/steps/b1.s01")
+    assert "3 producers, 5 consumers, 4 topics, 2 coordinators" in read
+    assert "PUT /admin/v2/namespaces/pulsar/system/" in read
+    life = read[read.index("Its whole life") :]
+    assert [
+        each in life for each in ("planned", "asked", "answered", "taken up", "about to call", "ended", "b1.s02")
+    ] == [
+        *[True] * 6,
+        False,
+    ]
+
+
+def test_history_tells_who_and_what(client: Client) -> None:
+    """By namespace and person; whether rows are as they were written is not claimed before it was looked at."""
+    assert "not compared Rows 33" in words(client, "/history")
+    read = words(client, "/history?namespace=acme/orders&person=ALI")
+    assert "rejected: rejected in the Airflow UI" in read
+    assert "halted" not in read
+    assert "as written The ledger's chain" in words(client, "/chain").replace("&#39;", "'")
+    assert "as written 33 rows compared" in words(client, "/history")
+
+
+def test_from_a_question_to_its_batch_and_back(client: Client, plans: Plans) -> None:
+    """The tab beside a question knows its run; the page leads to that very question."""
+    dag, run, index = EVERY.partition("/")[0], EVERY.partition("/")[2], 1
+    answer = client.get(f"/question?dag_id={dag}&run_id={run.replace('+', '%2B')}&map_index={index}")
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/steward/plans/{plans['east'].plan_id}#b2")
+    quoted = run.replace(":", "%3A").replace("+", "%2B")
+    there = f"/dags/{dag}/runs/{quoted}/tasks/approve/required_actions?map_index={index}"
+    assert f'href="{there}"' in client.get("/").text
+    assert client.get("/question?dag_id=other&run_id=x").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/clusters/east?severity=info", "/history", "/history?person=" + "%22%3E%3Cscript%3E"]
+)
+def test_names_stay_text(client: Client, path: str) -> None:
+    """Whatever they hold: no markup, no script, no character that turns the direction of letters."""
+    page = client.get(path).text
+    assert "<script>window" not in page
+    assert '"><script>' not in page
+    assert "\u202e" not in page
+    assert HOSTILE not in page
+    if path in {"/clusters/east?severity=info", "/history"}:
+        assert str(escape(shown(HOSTILE))) in page
+
+
+def test_every_page_forbids_what_is_not_its_own(client: Client, plans: Plans) -> None:
+    """Also where something is not there; the files it loads are the application's own."""
+    for path in ("/", f"/plans/{plans['east'].plan_id}", "/plans/none", "/api/clusters", "/assets/steward.js"):
+        headers = client.get(path).headers
+        assert headers["content-security-policy"].startswith("default-src 'none'")
+        assert "frame-ancestors 'self'" in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+    page = client.get("/clusters/east").text
+    assert " style=" not in page
+    assert "<script>" not in page
+    assert set(re.findall(r'src="([^"]*)"', page)) == {"/steward/assets/steward.js"}
+
+
+def test_every_link_leads_somewhere(client: Client, plans: Plans) -> None:
+    """Of those to the pages themselves."""
+    pages = (
+        "/",
+        "/clusters/east",
+        f"/plans/{plans['east'].plan_id}",
+        f"/plans/{plans['west'].plan_id}/steps/b1.s04",
+        "/history",
+    )
+    links = {link for page in pages for link in LINK.findall(client.get(page).text) if link.startswith("/steward/")}
+    assert len(links) > 25
+    asked = {link: client.get(link.removeprefix("/steward").replace("&amp;", "&")).status_code for link in links}
+    assert {link: status for link, status in asked.items() if status != 200} == {}
+
+
+def test_what_is_not_there_is_not_there(client: Client) -> None:
+    """A page and a document that say so."""
+    for path in ("/clusters/nowhere", "/plans/none", "/clusters/east/../..%2f", "/assets/app.py"):
+        assert client.get(path).status_code == 404
+    assert "no cluster &#39;nowhere&#39; is known" in client.get("/clusters/nowhere").text
+    answer = client.get("/api/plans/none")
+    assert (answer.status_code, answer.json()) == (404, {"detail": "the ledger holds no plan 'none'"})
+
+
+def test_a_ledger_that_is_not_there_is_said(tmp_path: Path) -> None:
+    """And not made: pages only read."""
+    client = Client(make_app(sources_of(tmp_path), lambda: None))
+    answer = client.get("/")
+    assert answer.status_code == 503
+    assert "the first run of a DAG makes it" in answer.text
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_broken_snapshot_hides_nothing_else(shown_folder: Path, plans: Plans, tmp_path: Path) -> None:
+    """The card says so, and what the ledger holds is shown all the same."""
+    (tmp_path / "ledger.db").write_bytes((shown_folder / "ledger.db").read_bytes())
+    broken = tmp_path / "snapshots" / "cluster=east" / "taken_at=20260301T120000Z"
+    for name in ("snapshot", "findings", "verdicts"):
+        (broken / name).mkdir(parents=True)
+        (broken / name / "part-0.parquet").write_bytes(b"no parquet")
+    (broken / "_SUCCESS").touch()
+    client = Client(make_app(sources_of(tmp_path), lambda: None))
+    for path in ("/", "/clusters/east"):
+        read = words(client, path)
+        assert "Not known." in read
+        assert "cannot be read" in read
+        assert "Even out 16 transaction coordinators of east" in read
+
+
+def test_before_anything_was_observed(tmp_path: Path, plans: Plans, shown_folder: Path) -> None:
+    """Empty pages say what to do."""
+    from pulsar_steward.ledger.store import open_ledger  # noqa: PLC0415 - here alone
+
+    open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}").dispose()
+    client = Client(make_app(sources_of(tmp_path), lambda: None))
+    assert "No cluster was observed yet." in words(client, "/")
+    assert "Nothing of that kind is in the ledger." in words(client, "/history")

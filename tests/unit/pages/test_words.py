@@ -1,0 +1,66 @@
+"""Times, figures and addresses as the pages write them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from pulsar_steward.pages.rendering import link_to, question_link
+from pulsar_steward.pages.sources import Kept
+from pulsar_steward.pages.words import MISSING, ago, duration, heat_step, number, percent, polyline, rate, size
+from tests.builders import NOW
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "0 s"), (59, "59 s"), (60, "1 min"), (3599, "59 min"), (3600, "1 h"), (3700, "1 h 1 min"), (90000, "1 d 1 h")],
+)
+def test_durations(seconds: int, words: str) -> None:
+    """In two units at most, and the same before and after now."""
+    assert duration(seconds) == words
+    assert ago(NOW)(NOW - timedelta(seconds=seconds)) == words
+    assert ago(NOW)(NOW + timedelta(seconds=seconds)) == words
+
+
+def test_figures_that_are_not_there() -> None:
+    """Have a dash, and are never 0."""
+    assert {number(None), percent(None), size(None), rate(None)} == {MISSING}
+    assert (number(1234), percent(12.4), size(3 << 30), rate(1_250_000)) == ("1,234", "12 %", "3.0 GiB", "1.2")
+
+
+def test_every_part_of_an_address_stays_a_part() -> None:
+    """Whatever a name holds; what was not asked for is left out."""
+    assert link_to("/steward", "clusters", "../x?y#z/é", text="a&b", page="", check=None) == (
+        "/steward/clusters/..%2Fx%3Fy%23z%2F%C3%A9?text=a%26b"
+    )
+    assert link_to("") == "/"
+    assert question_link("", "dag/run/with/3/7") == (
+        "/dags/dag/runs/run%2Fwith%2F3/tasks/approve/required_actions?map_index=7"
+    )
+
+
+def test_drawings_stay_within_their_frame() -> None:
+    """Also of nothing but zeros, and of one value."""
+    assert polyline([0.0, 0.0], 10, 10) == "0.0,9.0 10.0,9.0"
+    assert polyline([5.0], 10, 10) == "0.0,1.0"
+    assert [heat_step(heat) for heat in (0.0, 0.01, 0.2, 0.5, 1.0)] == [0, 0, 2, 3, 4]
+
+
+def test_what_is_kept_is_bounded() -> None:
+    """What was asked for last stays; an error is asked for again."""
+    kept, read = Kept(2), []
+
+    def reading(key: str) -> str:
+        read.append(key)
+        if key == "bad":
+            raise OSError
+        return key
+
+    for key in ("a", "b", "a", "c", "a", "b"):
+        assert kept.get(key, lambda key=key: reading(key)) == key  # type: ignore[misc]  # a lambda's default
+    assert read == ["a", "b", "c", "b"]
+    for _ in range(2):
+        with pytest.raises(OSError):  # noqa: PT011 - the one above
+            kept.get("bad", lambda: reading("bad"))
+    assert read[-2:] == ["bad", "bad"]
