@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.pages.sources import Sources
     from pulsar_steward.snapshots.read import Snapshot
+
+LISTED_BROKERS = 100
+"""Brokers that a page lists at first."""
 
 DRAWN_BROKERS = 40
 DRAWN_BUNDLES = 60
@@ -94,6 +97,14 @@ def broker_rows(sources: Sources, snapshot: Snapshot) -> tuple[Broker, ...]:
     return sources.kept_large.get(("brokers", snapshot.uri), lambda: _brokers(snapshot))
 
 
+def listed_brokers(brokers: tuple[Broker, ...], *, every: bool) -> tuple[Broker, ...]:
+    """Brokers for a page: all, or of very many those that were not read and the fullest; by name."""
+    if every or len(brokers) <= LISTED_BROKERS:
+        return brokers
+    first = sorted(brokers, key=lambda each: (each.read, -(each.topics or 0)))
+    return tuple(sorted(first[:LISTED_BROKERS], key=lambda each: each.broker))
+
+
 def _brokers(snapshot: Snapshot) -> tuple[Broker, ...]:
     held = Counter(snapshot.table(TRANSACTION_COORDINATORS, ["broker"])["broker"].to_pylist())
     shared = {field.name for field in msgspec.structs.fields(Broker)} & set(BrokerRow.__struct_fields__)
@@ -133,23 +144,22 @@ def _marked(cell: Cell, targets: Mapping[str, str]) -> Cell:
 
 def _map(snapshot: Snapshot) -> BundleMap:
     rows = _read(snapshot)
-    by_owner: defaultdict[str | None, list[Cell]] = defaultdict(list)
+    owners: list[str | None] = rows["owner"].to_pylist()
+    topics: list[int] = rows["topics"].to_pylist()
+    by_owner: Counter[str | None] = Counter()
+    for owner, count in zip(owners, topics, strict=True):
+        by_owner[owner] += count
+    fullest = by_owner.most_common(DRAWN_BROKERS)
+    places: dict[str | None, list[int]] = {owner: [] for owner, _ in fullest}
+    for place, owner in enumerate(owners):
+        if owner in places:
+            places[owner].append(place)
     busiest = max(pc.max(rows["rate"]).as_py() or 0.0, 1.0)
-    for row in rows.to_pylist():
-        cell = Cell(
-            name=f"{row['namespace']}/{row['bundle']}",
-            bundles=1,
-            topics=row["topics"],
-            bytes_per_second=row["rate"],
-            heat=row["rate"] / busiest,
-        )
-        by_owner[row["owner"]].append(cell)
-    shelves = sorted((_shelf(owner, cells) for owner, cells in by_owner.items()), key=lambda each: -each.topics)
     return BundleMap(
-        shelves=tuple(shelves[:DRAWN_BROKERS]),
-        most_topics=max((shelf.topics for shelf in shelves), default=0),
+        shelves=tuple(_shelf(owner, rows, places[owner], busiest) for owner, _ in fullest),
+        most_topics=max(by_owner.values(), default=0),
         bundles=rows.num_rows,
-        not_drawn=max(len(shelves) - DRAWN_BROKERS, 0),
+        not_drawn=len(by_owner) - len(fullest),
     )
 
 
@@ -164,16 +174,27 @@ def _read(snapshot: Snapshot) -> pa.Table:
     return rated.sort_by([("topics", "descending"), ("namespace", "ascending"), ("bundle", "ascending")])
 
 
-def _shelf(owner: str | None, cells: list[Cell]) -> Shelf:
-    drawn, rest = cells[:DRAWN_BUNDLES], cells[DRAWN_BUNDLES:]
-    if rest:
+def _shelf(owner: str | None, rows: pa.Table, places: list[int], busiest: float) -> Shelf:
+    """A broker's bundles, of which the rows at these places are, the fullest first."""
+    cells = [
+        Cell(
+            name=f"{row['namespace']}/{row['bundle']}",
+            bundles=1,
+            topics=row["topics"],
+            bytes_per_second=row["rate"],
+            heat=row["rate"] / busiest,
+        )
+        for row in rows.take(places[:DRAWN_BUNDLES]).to_pylist()
+    ]
+    if rest := places[DRAWN_BUNDLES:]:
+        others = rows.take(rest)
         together = Cell(
             name=f"{len(rest):,} smaller bundles",
             bundles=len(rest),
-            topics=sum(cell.topics for cell in rest),
-            bytes_per_second=sum(cell.bytes_per_second for cell in rest),
-            heat=max(cell.heat for cell in rest),
+            topics=pc.sum(others["topics"]).as_py(),
+            bytes_per_second=pc.sum(others["rate"]).as_py(),
+            heat=pc.max(others["rate"]).as_py() / busiest,
         )
-        drawn = [*drawn, together]
-    topics = sum(cell.topics for cell in drawn)
-    return Shelf(broker=owner, topics=topics, bundles=len(cells), cells=tuple(drawn))
+        cells = [*cells, together]
+    topics = sum(cell.topics for cell in cells)
+    return Shelf(broker=owner, topics=topics, bundles=len(places), cells=tuple(cells))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from fastapi import APIRouter, Query, Request
@@ -15,7 +15,7 @@ from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.plan import KINDS
 from pulsar_steward.outside_text import shown_json
 from pulsar_steward.pages.api import chosen_of, newest_of
-from pulsar_steward.pages.brokers import broker_rows, bundle_map
+from pulsar_steward.pages.brokers import broker_rows, bundle_map, listed_brokers
 from pulsar_steward.pages.clusters import cluster_cards
 from pulsar_steward.pages.findings import Asked, Order, findings_page, sections
 from pulsar_steward.pages.plans import plan_lines, plan_of_run, plan_view
@@ -26,13 +26,11 @@ from pulsar_steward.pages.trends import cluster_trends
 from pulsar_steward.report.metrics import OPENMETRICS_TYPE, PROMETHEUS_TYPE, exposition
 
 if TYPE_CHECKING:
-    from pulsar_steward.model.plan import Plan
     from pulsar_steward.pages.plans import StepView
     from pulsar_steward.pages.rendering import Renderer
     from pulsar_steward.pages.sources import Sources
     from pulsar_steward.pages.stories import Verification
     from pulsar_steward.report.overview import SnapshotSummary
-    from pulsar_steward.snapshots.read import Snapshot
 
 EVENTS = 100
 
@@ -83,11 +81,14 @@ class Pages:
         text: str = "",
         order: Order = Order.SEVERITY,
         page: Annotated[int, Query(ge=1)] = 1,
+        brokers: Literal["", "all"] = "",
     ) -> Response:
         """One cluster: the guide, findings, brokers, bundles, trends and plans."""
         (card,) = cluster_cards(self._sources, cluster)
         asked = Asked(severity=severity, check=check, text=text, order=order, page=page)
         values = _of_snapshot(self._sources, card.cluster, asked, [each.plan_id for each in card.waiting])
+        if "brokers" in values:
+            values["listed"] = listed_brokers(values["brokers"], every=brokers == "all")
         plans = plan_lines(self._sources, cluster)
         usual = {"asked": asked, "orders": list(Order), "severities": list(Severity)}
         return self._renderer.page(request, "cluster.html.j2", card=card, plans=plans, **usual, **values)
@@ -177,24 +178,20 @@ def _summary(sources: Sources, cluster: str) -> SnapshotSummary | None:
 
 
 def _of_snapshot(sources: Sources, cluster: str, asked: Asked, waiting: list[str]) -> dict[str, Any]:
-    """What the newest snapshot shows; nothing where there is none."""
+    """What the newest snapshot shows; nothing where there is none, and why."""
     plans = [sources.ledger.plan(plan_id) for plan_id in dict.fromkeys(waiting)]
     try:
         snapshot = newest_of(sources, cluster)
-        return _seen(sources, snapshot, asked, plans)
-    except (NotKnown, SnapshotError):  # the card says so, and what the ledger holds is shown all the same
-        return {"page": None, "sections": (), "brokers": (), "bundles": None, "trends": (), "summary": None}
-
-
-def _seen(sources: Sources, snapshot: Snapshot, asked: Asked, plans: list[Plan]) -> dict[str, Any]:
-    return {
-        "summary": sources.summary(snapshot),
-        "page": findings_page(sources, snapshot, asked),
-        "sections": sections(sources.summary(snapshot)),
-        "brokers": broker_rows(sources, snapshot),
-        "bundles": bundle_map(sources, snapshot, plans),
-        "trends": cluster_trends(sources, snapshot),
-    }
+        return {
+            "trouble": None,
+            "page": findings_page(sources, snapshot, asked),
+            "sections": sections(sources.summary(snapshot)),
+            "brokers": broker_rows(sources, snapshot),
+            "bundles": bundle_map(sources, snapshot, plans),
+            "trends": cluster_trends(sources, snapshot),
+        }
+    except (NotKnown, SnapshotError) as error:  # what the ledger holds is shown all the same
+        return {"trouble": str(error), "page": None}
 
 
 def _replaced(step: StepView) -> str:

@@ -10,8 +10,9 @@ from markupsafe import escape
 
 from pulsar_steward.outside_text import shown
 from pulsar_steward.pages.app import make_app
+from tests.builders import NOW
 from tests.unit.pages.conftest import Client
-from tests.unit.pages.scenes import EVERY, HOSTILE, sources_of
+from tests.unit.pages.scenes import EVERY, HOSTILE, observed, sources_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -212,6 +213,39 @@ def test_a_broken_snapshot_hides_nothing_else(shown_folder: Path, plans: Plans, 
         assert "Not known." in read
         assert "cannot be read" in read
         assert "Even out 16 transaction coordinators of east" in read
+
+
+def test_a_snapshot_that_is_broken_in_part(shown_folder: Path, plans: Plans, tmp_path: Path) -> None:
+    """What can be read is shown, and the reason for the rest."""
+    (tmp_path / "ledger.db").write_bytes((shown_folder / "ledger.db").read_bytes())
+    observed(tmp_path / "snapshots", "east", NOW)
+    (part,) = (tmp_path / "snapshots").glob("*/*/bundles/*.parquet")
+    part.write_bytes(b"no parquet")
+    read = words(Client(make_app(sources_of(tmp_path), lambda: None)), "/clusters/east")
+    assert "0 critical" in read
+    assert "Not shown:" in read
+    assert "Even out 16 transaction coordinators of east" in read
+
+
+def test_very_many_brokers_and_bundles(shown_folder: Path, plans: Plans, tmp_path: Path) -> None:
+    """The fullest are listed, and those that were not read; all where they are asked for; small bundles together."""
+    (tmp_path / "ledger.db").write_bytes((shown_folder / "ledger.db").read_bytes())
+    brokers = [
+        {"broker": f"b-{place:03d}:1", "read": place > 0, "leader": False, "topics": place, "read_milliseconds": 1}
+        for place in range(150)
+    ]
+    bundles = [
+        {"namespace": "a/b", "bundle": f"{place}", "owner": f"b-{place % 50:03d}:1", "owner_known": True, "topics": 3}
+        for place in range(50 * 70)
+    ]
+    observed(tmp_path / "snapshots", "east", NOW, brokers=brokers, bundles=bundles)
+    client = Client(make_app(sources_of(tmp_path), lambda: None))
+    read = words(client, "/clusters/east")
+    assert "The 100 with most topics, and those that were not read. All 150" in read
+    assert ("b-000:1 unread" in read, "b-149:1 149" in read, "b-003:1 3" in read) == (True, True, False)
+    assert "10 smaller bundles: 30 topics" in client.get("/clusters/east").text
+    assert "and 10 brokers with fewer topics" in read
+    assert "b-003:1 3" in words(client, "/clusters/east?brokers=all")
 
 
 def test_before_anything_was_observed(tmp_path: Path, plans: Plans, shown_folder: Path) -> None:
