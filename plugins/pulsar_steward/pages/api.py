@@ -20,6 +20,8 @@ from pulsar_steward.pages.sources import NotKnown
 from pulsar_steward.pages.trends import Trend, cluster_trends
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fastapi import FastAPI
 
     from pulsar_steward.pages.sources import Sources
@@ -76,7 +78,7 @@ class Api:
         """Routes of the API, its own document among them."""
         router = APIRouter(prefix="/api", tags=["Steward"])
         router.add_api_route("/openapi.json", lambda: as_json(_openapi(app)), include_in_schema=False)
-        for path, endpoint, kind in (
+        routes: tuple[tuple[str, Callable[..., Any], Any], ...] = (
             ("/clusters", self.clusters, tuple[ClusterCard, ...]),
             ("/clusters/{cluster}", self.cluster, ClusterCard),
             ("/clusters/{cluster}/findings", self.findings, FindingPage),
@@ -88,7 +90,8 @@ class Api:
             ("/plans/{plan_id}", self.plan, PlanView),
             ("/history", self.history, Page),
             ("/chain", self.chain, IntegrityReport),
-        ):
+        )
+        for path, endpoint, kind in routes:
             router.add_api_route(path, endpoint, **_gives(kind))
         return router
 

@@ -26,6 +26,8 @@ from pulsar_steward.pages.trends import cluster_trends
 from pulsar_steward.report.metrics import OPENMETRICS_TYPE, PROMETHEUS_TYPE, exposition
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pulsar_steward.pages.plans import StepView
     from pulsar_steward.pages.rendering import Renderer
     from pulsar_steward.pages.sources import Sources
@@ -52,7 +54,7 @@ class Pages:
     def router(self) -> APIRouter:
         """Routes of the pages; none of them is in the API's document."""
         router = APIRouter(include_in_schema=False)
-        for path, endpoint in (
+        routes: tuple[tuple[str, Callable[..., Any]], ...] = (
             ("/", self.clusters),
             ("/clusters/{cluster}", self.cluster),
             ("/plans/{plan_id}", self.plan),
@@ -64,7 +66,8 @@ class Pages:
             ("/chain", self.chain),
             ("/metrics", self.metrics),
             ("/assets/{name}", self.asset),
-        ):
+        )
+        for path, endpoint in routes:
             router.add_api_route(path, endpoint)
         return router
 
@@ -90,7 +93,7 @@ class Pages:
         if "brokers" in values:
             values["listed"] = listed_brokers(values["brokers"], every=brokers == "all")
         plans = plan_lines(self._sources, cluster)
-        usual = {"asked": asked, "orders": list(Order), "severities": list(Severity)}
+        usual: dict[str, Any] = {"asked": asked, "orders": list(Order), "severities": list(Severity)}
         return self._renderer.page(request, "cluster.html.j2", card=card, plans=plans, **usual, **values)
 
     def plan(self, request: Request, plan_id: str) -> Response:
@@ -108,7 +111,13 @@ class Pages:
             raise NotKnown(f"plan {plan_id} has no step {step_id!r}")
         chosen = Filter(plan_id=plan_id, batch_id=batch.batch_id, step_id=step_id)
         story = history(self._sources.engine, chosen, most=EVENTS)
-        values = {"plan": view, "batch": batch, "step": found, "replaced": _replaced(found), "story": story}
+        values: dict[str, Any] = {
+            "plan": view,
+            "batch": batch,
+            "step": found,
+            "replaced": _replaced(found),
+            "story": story,
+        }
         return self._renderer.page(request, "step.html.j2", **values)
 
     def question(self, request: Request, dag_id: str, run_id: str, map_index: str = "-1") -> Response:

@@ -332,8 +332,8 @@ def _sides(step: Step) -> tuple[str, str, str]:
         case SplitBundle() as split:
             return f"{split.namespace}/{split.bundle}", split.bundle, " + ".join(split.halves)
         case ChangeSetting() as setting:
-            sides = (in_words(setting.name, each) for each in (setting.before, setting.after))
-            return f"{setting.name.value} of {setting.holder}", *sides  # type: ignore[return-value]  # two of them
+            before, after = (in_words(setting.name, each) for each in (setting.before, setting.after))
+            return f"{setting.name.value} of {setting.holder}", before, after
 
 
 def plan_lines(sources: Sources, cluster: str, most: int = LISTED) -> tuple[PlanLine, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from sqlalchemy import make_url
 
+from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.ledger.halts import Halt, say
 from pulsar_steward.ledger.reading import open_to_read
 from pulsar_steward.ledger.rows import Answer, Decision, Outcome, Proof, StepOutcome
@@ -74,13 +75,11 @@ def troubled(number: int, at: datetime) -> dict[str, Any]:
         ),
         snapshots.a_finding("info", "producer-fanout", subject=HOSTILE, evidence=f"{HOSTILE} has 3 producers."),
     ]
+    found = {"tc-skew": 0, "backlog-near-quota": 12, "ack-holes": 0, "producer-fanout": 0}
     verdicts = [
-        a_verdict("tc-skew", "found", "uneven", 0),
-        a_verdict("backlog-near-quota", "found", "near", 12),
-        a_verdict("ack-holes", "found", "holes"),
-        a_verdict("producer-fanout", "found", "fanout"),
         a_verdict("gc-pressure", "unknown", "No broker told its metrics."),
-        *(a_verdict(check, "clear", "All is well.") for check in ("hot-bundle", "bundle-topic-skew", "clock-skew")),
+        *(a_verdict(check, "found", "There are some.", more) for check, more in found.items()),
+        *(a_verdict(check, "clear", "All is well.") for check in BY_ID if check not in {"gc-pressure", *found}),
     ]
     brokers = [
         {
@@ -135,7 +134,7 @@ def observations(root: Path) -> None:
     for number in range(8):
         at = NOW - (8 - number) * QUARTER + QUARTER
         observed(root, "east", at, whole=number != 3, **troubled(number, at))
-        observed(root, "west", at)
+        observed(root, "west", at, verdicts=[a_verdict(check, "clear", "All is well.") for check in BY_ID])
     observed(root, "north", NOW - 40 * QUARTER, whole=False)
 
 

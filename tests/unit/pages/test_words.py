@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -49,7 +50,8 @@ def test_drawings_stay_within_their_frame() -> None:
 
 def test_what_is_kept_is_bounded() -> None:
     """What was asked for last stays; an error is asked for again."""
-    kept, read = Kept(2), []
+    kept = Kept(2)
+    read: list[str] = []
 
     def reading(key: str) -> str:
         read.append(key)
@@ -58,7 +60,7 @@ def test_what_is_kept_is_bounded() -> None:
         return key
 
     for key in ("a", "b", "a", "c", "a", "b"):
-        assert kept.get(key, lambda key=key: reading(key)) == key  # type: ignore[misc]  # a lambda's default
+        assert kept.get(key, partial(reading, key)) == key
     assert read == ["a", "b", "c", "b"]
     for _ in range(2):
         with pytest.raises(OSError):  # noqa: PT011 - the one above
