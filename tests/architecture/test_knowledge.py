@@ -1,0 +1,91 @@
+"""Every reference to what operators learned (docs/knowledge.md) leads to a section; tables name what is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pulsar_steward.checks.registry import CHECKS
+from pulsar_steward.guard.evaluate import GUARDS
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "knowledge.md").read_text(encoding="utf-8")
+FOLDERS = ("plugins", "spark_apps", "dags", "lab", "docs", "tests", "benchmarks")
+SECTIONS = dict(
+    zip(
+        re.findall(r"^## ([A-Z])\. ", PAGE, re.MULTILINE),
+        re.split(r"^## [A-Z]\. ", PAGE, flags=re.MULTILINE)[1:],
+        strict=True,
+    )
+)
+_LETTERS = re.compile(r"knowledge\.md`? ([A-Z](?:(?:, | and )[A-Z])*)\b")
+_PAGE = re.compile(r"\bdocs/[a-z0-9/-]+\.md\b")
+_PART = re.compile(r"docs/knowledge\.md(?: [A-Z](?:, step \d)?(?: and [A-Z])?(?:: (?P<words>.*))?)?")
+_ROW = re.compile(r"^\| (?!claim |section |-)(.+) \|$", re.MULTILINE)
+
+
+def _texts() -> dict[str, str]:
+    files = [
+        path
+        for folder in FOLDERS
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in {".py", ".md", ".txt", ".yaml"}
+    ]
+    return {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in files if path != Path(__file__)}
+
+
+def test_every_letter_is_a_section() -> None:
+    """Wherever code, tests and documents name one."""
+    named = {
+        (letter, path)
+        for path, text in _texts().items()
+        for letters in _LETTERS.findall(text)
+        for letter in re.findall("[A-Z]", letters)
+    }
+
+    assert len(named) > len(SECTIONS)
+    assert sorted((letter, path) for letter, path in named if letter not in SECTIONS) == []
+
+
+def test_every_page_that_is_named_exists() -> None:
+    """Of the library's and the lab's code; recipes and their tests name pages that only they write."""
+    named = {
+        (page, path)
+        for path, text in _texts().items()
+        if path.startswith(("plugins", "spark_apps", "dags", "lab"))
+        for page in _PAGE.findall(text)
+    }
+
+    assert sorted((page, path) for page, path in named if not (ROOT / page).is_file()) == []
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.check_id)
+def test_the_source_of_a_check_is_found_there(check: object) -> None:
+    """The words behind a section's letter are that section's own."""
+    source = getattr(check, "source", "")
+    for part in (each.strip() for each in source.split(";")):
+        if part.startswith("docs/knowledge.md"):
+            found = _PART.fullmatch(part)
+            assert found, part
+            letter = part.removeprefix("docs/knowledge.md").strip()[:1]
+            assert (found["words"] or "").casefold() in SECTIONS.get(letter, PAGE).casefold()
+
+
+def test_tables_name_what_is_there() -> None:
+    """Three cells a claim, every check in one of them, and guards by their names."""
+    rows = _ROW.findall(PAGE)
+    claims = [row.split(" | ") for section in SECTIONS.values() for row in _ROW.findall(section)]
+
+    assert rows
+    assert [cells for cells in claims if len(cells) != 3 or not all(cells)] == []
+    linked = set(re.findall(r"\(checks/([a-z-]+)\.md\)", PAGE))
+    assert linked == {check.check_id for check in CHECKS}
+    guards = {
+        name
+        for names in re.findall(r"guards? (`[a-z_]+`(?:, `[a-z_]+`)*)", PAGE)
+        for name in re.findall(r"`([a-z_]+)`", names)
+    }
+    assert guards
+    assert guards <= {guard.name for guard in GUARDS}
