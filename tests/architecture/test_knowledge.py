@@ -9,6 +9,8 @@ import pytest
 
 from pulsar_steward.checks.registry import CHECKS
 from pulsar_steward.guard.evaluate import GUARDS
+from pulsar_steward.logs.patterns import LOG_CHECKS
+from pulsar_steward.logs.patterns import PAGE as PAGE_OF_LOGS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "knowledge.md").read_text(encoding="utf-8")
@@ -61,7 +63,7 @@ def test_every_page_that_is_named_exists() -> None:
     assert sorted((page, path) for page, path in named if not (ROOT / page).is_file()) == []
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.check_id)
+@pytest.mark.parametrize("check", [*CHECKS, *LOG_CHECKS.values()], ids=lambda check: check.check_id)
 def test_the_source_of_a_check_is_found_there(check: object) -> None:
     """The words behind a section's letter are that section's own."""
     source = getattr(check, "source", "")
@@ -81,7 +83,7 @@ def test_tables_name_what_is_there() -> None:
     assert rows
     assert [cells for cells in claims if len(cells) != 3 or not all(cells)] == []
     linked = set(re.findall(r"\(checks/([a-z-]+)\.md\)", PAGE))
-    assert linked == {check.check_id for check in CHECKS}
+    assert linked == {*(check.check_id for check in CHECKS), PAGE_OF_LOGS}
     guards = {
         name
         for names in re.findall(r"guards? (`[a-z_]+`(?:, `[a-z_]+`)*)", PAGE)

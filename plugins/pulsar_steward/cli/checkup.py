@@ -26,9 +26,11 @@ from pulsar_steward.cli.options import (
     policy_of,
     snapshot_of,
 )
-from pulsar_steward.cli.output import STANDARD_OUTPUT, print_lines, tell, width
-from pulsar_steward.cli.snapshot import Access
+from pulsar_steward.cli.output import STANDARD_OUTPUT, print_lines, progress, tell, width
+from pulsar_steward.cli.snapshot import Access, secrets_of
 from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.logs.entries import require_file
+from pulsar_steward.logs.reading import LogsRead, read_logs
 from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.report.checkup import terminal
@@ -42,10 +44,20 @@ HtmlFile = Annotated[
 JsonFile = Annotated[
     str | None, typer.Option("--json", metavar="OUT", help="Writes JSON; `-`: to standard output, in place of text.")
 ]
+Logs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--logs",
+        metavar="FILE...",
+        help="Logs and thread dumps of brokers, bookies, ZooKeeper, read as well; also .gz.",
+    ),
+]
+MoreLogs = Annotated[list[str] | None, typer.Argument(metavar="[FILE]...", help="Further files of --logs.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Tells every finding, and why each check is clear.")]
 
 
 def checkup(  # noqa: PLR0913 - one for each option of the command
+    more_logs: MoreLogs = None,
     *,
     admin_url: AdminUrls = None,
     snapshot: SnapshotUri = None,
@@ -63,6 +75,7 @@ def checkup(  # noqa: PLR0913 - one for each option of the command
     cluster: ClusterName = None,
     html: HtmlFile = None,
     json: JsonFile = None,
+    logs: Logs = None,
     keep: Keep = None,
     master: Master = None,
     verbose: Verbose = False,
@@ -90,9 +103,11 @@ def checkup(  # noqa: PLR0913 - one for each option of the command
     )
     written = policy_of(policy)
     _check_places({"--html": html, "--json": json})
+    files = _log_files(logs, more_logs)
     with snapshot_of(source, written) as seen:
         thresholds = written.for_cluster(seen.meta().cluster)
-        made = checkup_of(seen, make_plan(planning_facts_of(seen, thresholds, Moves())), thresholds)
+        plan = make_plan(planning_facts_of(seen, thresholds, Moves()))
+        made = checkup_of(seen, plan, thresholds, _read_logs(files, source.access))
     if html:
         _write(html, as_html(made))
     if json:
@@ -100,6 +115,23 @@ def checkup(  # noqa: PLR0913 - one for each option of the command
     if STANDARD_OUTPUT not in {html, json}:
         print_lines(terminal.lines(made, width(), verbose=verbose))
     raise typer.Exit(made.outcome.exit_code)
+
+
+def _log_files(first: list[str] | None, more: list[str] | None) -> list[Path]:
+    """Files with logs, checked before the cluster is read and not after it."""
+    if more and not first:
+        raise ConfigurationError(f"got unexpected extra argument ({more[0]}): files are given by --logs")
+    files = [Path(file) for file in (*(first or ()), *(more or ()))]
+    for file in files:
+        require_file(file)
+    return files
+
+
+def _read_logs(files: list[Path], access: Access) -> LogsRead | None:
+    if not files:
+        return None
+    with progress() as say:
+        return read_logs(files, secrets_of(access), say)
 
 
 def _check_places(places: dict[str, str | None]) -> None:

@@ -8,11 +8,13 @@ import typer
 from rich.markdown import Markdown
 from rich.text import Text
 
-from pulsar_steward.checks.check import Check
+from pulsar_steward.checks.check import CheckWords
 from pulsar_steward.checks.registry import BY_ID, GROUPS
 from pulsar_steward.cli.output import out, print_lines, width
 from pulsar_steward.cli.paths import page_of
 from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.logs.patterns import LOG_CHECKS, PAGE
+from pulsar_steward.logs.patterns import SECTION as LOGS
 from pulsar_steward.model.section import Section
 from pulsar_steward.policy.schema import Policy
 from pulsar_steward.report.checkup.sections import section_of
@@ -26,7 +28,7 @@ def explain(check_id: CheckId = None) -> None:
     if check_id is None:
         print_lines(_all(fitting(width())))
         return
-    info = BY_ID.get(check_id)
+    info = BY_ID.get(check_id) or LOG_CHECKS.get(check_id)
     if info is None:
         raise ConfigurationError(f"there is no check {check_id!r}{_near(check_id)}")
     print_lines(_lines(info, fitting(width())))
@@ -34,12 +36,12 @@ def explain(check_id: CheckId = None) -> None:
 
 
 def _near(check_id: str) -> str:
-    near = difflib.get_close_matches(check_id.lower().replace("_", "-"), BY_ID, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(check_id.lower().replace("_", "-"), [*BY_ID, *LOG_CHECKS], n=3, cutoff=0.5)
     return f": did you mean {' or '.join(near)}?" if near else ": `steward explain` lists them all"
 
 
 def _all(columns: int) -> Iterator[Text]:
-    for title, infos in GROUPS:
+    for title, infos in (*GROUPS, (LOGS, tuple(LOG_CHECKS.values()))):
         if infos:
             yield from heading(title)
         for info in infos:
@@ -47,7 +49,7 @@ def _all(columns: int) -> Iterator[Text]:
             yield from wrapped(info.title, columns, indent=4)
 
 
-def _lines(info: Check, columns: int) -> Iterator[Text]:
+def _lines(info: CheckWords, columns: int) -> Iterator[Text]:
     yield from wrapped(f"{info.title} [{info.check_id}]", columns, style="heading")
     yield from wrapped(section_of(info.check_id), columns, style="quiet")
     yield from heading("What to do")
@@ -70,8 +72,8 @@ def _thresholds(check_id: str) -> list[str]:
     return [f"{name}.{key}: {getattr(section, key)}: {field.description or ''}" for key, field in fields.items()]
 
 
-def _page(info: Check) -> None:
-    page = page_of(info.check_id)
+def _page(info: CheckWords) -> None:
+    page = page_of(PAGE if info.check_id in LOG_CHECKS else info.check_id)
     if page is None:
         print_lines([Text(), Text("The check's page is not at hand here: docs/checks of the project holds them.")])
         return

@@ -216,6 +216,16 @@ def settings_of(target: Target) -> AdminSettings:
     )
 
 
+def secrets_of(access: Access) -> tuple[str, ...]:
+    """Secrets among a cluster's credentials, to be masked wherever they come back.
+
+    Raises:
+        ConfigurationError: If they cannot be read.
+    """
+    token, login = _token(access), _login(access)
+    return (*((token,) if token is not None else ()), *(login.secrets if login is not None else ()))
+
+
 def _absolute(file: Path | None) -> str | None:
     return None if file is None else str(file.resolve())
 

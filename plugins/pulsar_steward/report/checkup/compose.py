@@ -6,6 +6,7 @@ from collections import Counter
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
+from pulsar_steward.logs.patterns import LOG_CHECKS
 from pulsar_steward.model.finding import Outlook, Severity
 from pulsar_steward.model.tables import BUNDLES
 from pulsar_steward.report.checkup.checks import check_reports
@@ -25,25 +26,29 @@ from pulsar_steward.report.checkup.planning import planning_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pulsar_steward.logs.reading import LogsRead
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.policy.schema import Policy
     from pulsar_steward.snapshots.read import Snapshot
     from pulsar_steward.snapshots.rows import BrokerRow, SnapshotMeta
 
 
-def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy) -> Checkup:
+def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy, logs: LogsRead | None = None) -> Checkup:
     """The check-up of a snapshot.
 
     Args:
         snapshot: A diagnosed snapshot.
         plan: The planners' result for it.
         policy: The cluster's thresholds and limits, as used for the plan.
+        logs: What the cluster's logs say, the last step of the guide; None: none were read.
 
     Raises:
         SnapshotError: If the snapshot cannot be read or was not diagnosed.
     """
     checks = check_reports(snapshot.findings(), snapshot.verdicts())
-    counts = counts_of(checks)
+    of_logs = check_reports(logs.findings, logs.verdicts, LOG_CHECKS) if logs is not None else ()
+    every = (*checks, *of_logs)
+    counts = counts_of(every)
     return Checkup(
         format=FORMAT,
         version=VERSION,
@@ -52,7 +57,7 @@ def checkup_of(snapshot: Snapshot, plan: Plan, policy: Policy) -> Checkup:
         outcome=outcome_of(counts),
         about=_about(snapshot),
         counts=counts,
-        checks=checks,
+        checks=every,
         planning=planning_of(plan, checks, policy),
         measures=measures_of(snapshot),
     )

@@ -1,0 +1,1 @@
+"""Logs and thread dumps of brokers, bookies and ZooKeeper, read for what operators search them for."""

@@ -1,0 +1,142 @@
+"""Lines of a log as entries: plain or compressed files, in the formats that Pulsar, BookKeeper and ZooKeeper write.
+
+A file is read once, line by line, and never held: whatever is longer than `MAX_LINE` is cut, and the rest skipped.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import stat
+import zlib
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from pulsar_steward.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+MAX_LINE = 8 << 10
+"""Most bytes of a line that are looked at."""
+
+MAX_BYTES = 64 << 30
+"""Most bytes of a file that are read, unpacked: an archive of a few megabytes may hold any number."""
+
+UNREADABLE = (OSError, EOFError, zlib.error)
+"""Errors raised for a file that cannot be read to its end, such as an archive that was cut off."""
+
+_GZIP = b"\x1f\x8b"
+_TIME = r"(?P<at>(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)"
+_LEVEL = r"(?P<level>TRACE|DEBUG|INFO|WARN|ERROR|FATAL)"
+_ENTRY = re.compile(
+    rf"{_TIME}\s+(?:\[[^\]]{{0,200}}\]\s+)?(?:-\s+)?{_LEVEL}\s+(?:-\s+)?"
+    r"(?:\[[^\]]{0,200}?:(?P<inner>[\w.$]{1,200})(?:@\d+)?\]|(?P<logger>[\w.$]{1,200}))\s+(?:-\s+)?(?P<message>.*)"
+)
+_CONTAINER = re.compile(r"\S{20,40} (?:stdout|stderr) [FP] ")
+_COLLECTION = re.compile(rf"\[?{_TIME}?\]?.{{0,80}}(?P<message>(?:GC\(\d+\) Pause|\[(?:Full )?GC) .*)")
+_KEYS = {
+    "at": ("timestamp", "@timestamp", "time"),
+    "level": ("level", "severity"),
+    "logger": ("logger", "loggerName", "logger_name"),
+    "message": ("message", "msg"),
+}
+_GARBAGE_COLLECTOR = "gc"
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One entry of a log, or a line behind one that belongs to it.
+
+    Attributes:
+        at: Its time as it is written; empty where there is none.
+        level: ``DEBUG``, ``INFO``, ``WARN``, ``ERROR`` and the like; empty for a line behind an entry.
+        logger: Name of the class that wrote it, without its package; ``gc`` for the garbage collector.
+        message: What it says.
+    """
+
+    at: str
+    level: str
+    logger: str
+    message: str
+
+
+def entry_of(line: str) -> Entry | None:
+    """Entry that begins with a line; None if none does, as in a stack trace or a format that is not known.
+
+    Known are the patterns of Pulsar's, BookKeeper's and ZooKeeper's logging configurations, JSON with an object a line,
+    logs of the garbage collector, and all of these behind what a container's runtime writes before each line.
+    """
+    if line.startswith("{"):
+        return _of_json(line)
+    if found := _ENTRY.match(line):
+        named = found["logger"] or found["inner"]
+        return Entry(found["at"], found["level"], named.rpartition(".")[2], found["message"])
+    if found := _COLLECTION.match(line):
+        return Entry(found["at"] or "", "INFO", _GARBAGE_COLLECTOR, found["message"])
+    return None
+
+
+def lines_of(path: Path) -> Iterator[str]:
+    """Yields the lines of a file without their ends, and without what a container's runtime wrote before them.
+
+    Raises:
+        Exception: One of `UNREADABLE`, where the file cannot be read to its end.
+    """
+    left = MAX_BYTES
+    with _opened(path) as file:
+        while left > 0 and (line := file.readline(MAX_LINE)):
+            left -= len(line)
+            rest = line
+            while not rest.endswith(b"\n") and left > 0 and (rest := file.readline(MAX_LINE)):
+                left -= len(rest)
+            text = line.decode("utf-8", "replace").rstrip("\r\n")
+            head = _CONTAINER.match(text)
+            yield text[head.end() :] if head else text
+    if left <= 0:
+        raise EOFError(f"it is longer than {MAX_BYTES >> 30} GiB")
+
+
+def require_file(path: Path) -> None:
+    """Checks that a file is there, is an ordinary one, and may be read.
+
+    Raises:
+        ConfigurationError: If it is not: a pipe or a device might have no end.
+    """
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise ConfigurationError(f"--logs {path}: name a file")
+        with path.open("rb"):
+            pass
+    except OSError as error:
+        raise ConfigurationError(f"--logs {path}: {error.strerror or error}") from error
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    with path.open("rb") as file:
+        packed = file.read(len(_GZIP)) == _GZIP
+        file.seek(0)
+        if not packed:
+            yield file
+            return
+        with gzip.GzipFile(fileobj=file) as unpacked:
+            yield cast("IO[bytes]", unpacked)
+
+
+def _of_json(line: str) -> Entry | None:
+    try:
+        told: Any = msgspec.json.decode(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(told, dict):
+        return None
+    if isinstance(wrapped := told.get("log"), str) and not wrapped.startswith("{"):
+        return entry_of(wrapped.rstrip("\n"))  # what a container runtime wraps each line in
+    found = {name: next((told[key] for key in keys if key in told), "") for name, keys in _KEYS.items()}
+    if not (found["level"] and found["message"]):
+        return None
+    at, level, logger, message = (str(found[name]) for name in ("at", "level", "logger", "message"))
+    return Entry(at, level.upper()[: len("ERROR")], logger.rpartition(".")[2], message.replace("\n", " "))

@@ -1,0 +1,298 @@
+"""Reading of logs: files once through, counts of what is looked for, and findings with an example line each."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from pulsar_steward.checks.check import MAX_FINDINGS
+from pulsar_steward.logs.entries import UNREADABLE, Entry, entry_of, lines_of
+from pulsar_steward.logs.patterns import CLIENTS, DEBUG, DUMPS, FILES, LOG_CHECKS, OTHERS
+from pulsar_steward.logs.secrets import hider_of
+from pulsar_steward.logs.thread_dumps import ThreadDumps
+from pulsar_steward.model.finding import Finding, Outlook, Severity, Verdict
+from pulsar_steward.model.units import counted, number_in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from pulsar_steward.logs.patterns import LogCheck, Pattern
+
+KEY = TypeVar("KEY")
+
+MAX_EXAMPLE = 300
+"""Most characters of an example line."""
+
+_MAX_LOOKED_AT = 2000
+_MAX_KINDS = 1000
+_MAX_TOLD_KINDS = 3
+_BEHIND = 3
+_MINUTE = len("2026-01-31T23:59")
+_CLOCK_MINUTE = len("23:59")
+
+MOST_PER_MINUTE = 60
+"""Connections or subscriptions of one host in a minute from which on that minute counts."""
+
+MINUTES = 3
+"""Such minutes that make a finding: a deployment is over sooner."""
+
+MAX_HOSTS = 10_000
+"""Most hosts (with topic and subscription) that are counted in one minute."""
+
+DEBUG_PERCENT = 10
+"""Entries at DEBUG or TRACE, of all, from which on a process is said to log at DEBUG."""
+
+DEBUG_ENTRIES = 1000
+"""As many of them at least: a command-line tool that was asked to be verbose is none."""
+
+_HOST = r"[0-9a-fA-F.:]{2,45}?"
+_CONNECTED = re.compile(
+    rf"^New connection from \[?(?:id: 0x[0-9a-f]+, L:\S+ - R:)?/(?P<host>{_HOST}):\d+"
+    rf"|^\[\[?(?:id: 0x[0-9a-f]+, L:\S+ - R:)?/(?P<also>{_HOST}):\d+.{{0,100}}\] connected with (?:role|clientVersion)="
+)
+_SUBSCRIBED = re.compile(
+    rf"^\[\[?(?:id: 0x[0-9a-f]+, L:\S+ - R:)?/(?P<host>{_HOST}):\d+.{{0,100}}\] Subscribing on topic"
+    r" (?P<topic>\S{1,500}) / (?P<subscription>\S{1,300})"
+)
+_VARIES = re.compile(r"\[[^\]]{0,300}\]|\S{0,100}\d\S{0,100}")
+
+
+class LogsRead(msgspec.Struct, frozen=True):
+    """What logs say.
+
+    Attributes:
+        findings: Findings of `LOG_CHECKS`; the subject of each is a file.
+        verdicts: Verdict of each of them.
+    """
+
+    findings: tuple[Finding, ...]
+    verdicts: tuple[Verdict, ...]
+
+
+class _Matches(msgspec.Struct):
+    """Messages of one pattern in one file."""
+
+    example: str
+    first: str
+    last: str
+    times: int = 0
+    longest: float = 0.0
+
+
+class _Clients(msgspec.Struct):
+    """Clients of one host that come anew: minutes in which they were too many, and the most in one of them."""
+
+    minutes: int = 0
+    most: int = 0
+
+
+class _File:
+    """Counts of one file.
+
+    Args:
+        name: Its name, as it was given.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.lines = self.entries = self.debug = 0
+        self.failure = ""
+        self.matches: dict[Pattern, _Matches] = {}
+        self.others: dict[str, _Matches] = {}
+        self.clients: dict[str, _Clients] = {}
+        self._entry: Entry | None = None
+        self._behind = 0
+        self._minute = ""
+        self._in_minute: defaultdict[str, int] = defaultdict(int)
+
+    def read(self, lines: Iterable[str], dumps: ThreadDumps) -> None:
+        """Reads the file; what cannot be read to its end is `failure`."""
+        dumps.begin(self.name)
+        before = dumps.dumps
+        try:
+            for line in lines:
+                self.lines += 1
+                if not dumps.takes(line):
+                    self._take(line)
+        except UNREADABLE as error:
+            self.failure = f"it could not be read to its end: {getattr(error, 'strerror', None) or error}"
+        self._end_minute()
+        if not (self.failure or self.entries or dumps.dumps > before):
+            self.failure = "no line is in a format that is known" if self.lines else "it is empty"
+
+    def _take(self, line: str) -> None:
+        if entry := entry_of(line):
+            self.entries += 1
+            self.debug += entry.level in {"DEBUG", "TRACE"}
+            self._entry, self._behind = entry, 0
+            self._count(entry, line)
+            self._count_client(entry)
+        elif self._entry is not None and self._behind < _BEHIND:
+            self._behind += 1  # the error that an entry tells of is on the next line, and its cause further down
+            self._count(Entry(self._entry.at, "", self._entry.logger, line.strip()), line)
+        elif line.startswith(("Caused by: java.lang.OutOfMemoryError", "java.lang.OutOfMemoryError")):
+            self._count(Entry("", "", "", line), line)
+
+    def _count(self, entry: Entry, line: str) -> None:
+        known = False
+        for pattern in (*_BY_LOGGER.get(entry.logger, ()), *_BY_LOGGER[""]):
+            if found := pattern.message.search(entry.message):
+                known = True
+                took = found.groupdict().get("took")
+                _add(self.matches, pattern, entry, line, float(took) * pattern.seconds if took else 0.0)
+        if not known and entry.level in {"ERROR", "FATAL"}:
+            kind = f"{entry.logger}: {_VARIES.sub('#', entry.message[:120])}"
+            if kind in self.others or len(self.others) < _MAX_KINDS:
+                _add(self.others, kind, entry, line)
+
+    def _count_client(self, entry: Entry) -> None:
+        if entry.logger != "ServerCnx":
+            return
+        if found := _SUBSCRIBED.match(entry.message):
+            who = f"{found['host']} subscribed to {found['topic']} / {found['subscription']}"
+        elif found := _CONNECTED.match(entry.message):
+            who = f"{found['host'] or found['also']} connected"
+        else:
+            return
+        minute = entry.at[: _MINUTE if entry.at[4:5] == "-" else _CLOCK_MINUTE]
+        if minute != self._minute:
+            self._end_minute()
+            self._minute = minute
+        if who in self._in_minute or len(self._in_minute) < MAX_HOSTS:
+            self._in_minute[who] += 1
+
+    def _end_minute(self) -> None:
+        for who, times in self._in_minute.items():
+            if times >= MOST_PER_MINUTE and (who in self.clients or len(self.clients) < MAX_HOSTS):
+                seen = self.clients.setdefault(who, _Clients())
+                seen.minutes += 1
+                seen.most = max(seen.most, times)
+        self._in_minute.clear()
+
+
+def _by_logger() -> dict[str, list[Pattern]]:
+    found: defaultdict[str, list[Pattern]] = defaultdict(list)
+    for check in LOG_CHECKS.values():
+        for pattern in check.patterns:
+            for logger in pattern.loggers or ("",):
+                found[logger].append(pattern)
+    return dict(found)
+
+
+_BY_LOGGER = _by_logger()
+
+
+def read_logs(paths: Sequence[Path], secrets: Iterable[str] = (), say: Callable[[str], object] = str) -> LogsRead:
+    """Reads files, each once, and says what is in them.
+
+    A file that cannot be read, or is in no format that is known, is named, and no check is clear then.
+
+    Args:
+        paths: The files; they have to be there (`pulsar_steward.logs.entries.require_file`).
+        secrets: Secrets that are known, to be masked in example lines beside what looks like one.
+        say: Called with the name of the file that is read.
+    """
+    dumps, files = ThreadDumps(), [_File(name) for name in dict.fromkeys(map(str, paths))]
+    for file, path in zip(files, dict.fromkeys(paths), strict=True):
+        say(f"reading {file.name}")
+        file.read(lines_of(path), dumps)
+    findings = [*_of_dumps(dumps), *(each for file in files for each in _findings(file, hider_of(secrets)))]
+    findings.sort(key=lambda finding: (-finding.severity.rank, -finding.figures.get("times", 0), finding.subject))
+    of_checks = {check_id: [each for each in findings if each.check_id == check_id] for check_id in LOG_CHECKS}
+    return LogsRead(
+        findings=tuple(each for found in of_checks.values() for each in found[:MAX_FINDINGS]),
+        verdicts=tuple(_verdict(check, of_checks[check.check_id], files, dumps) for check in LOG_CHECKS.values()),
+    )
+
+
+def _verdict(check: LogCheck, found: Sequence[Finding], files: Sequence[_File], dumps: ThreadDumps) -> Verdict:
+    entries = sum(file.entries for file in files)
+    failed = [file.name for file in files if file.failure]
+    looked_at = f"{counted(len(files), 'file')}, {counted(sum(file.lines for file in files), 'line')}"
+    if found:
+        more = max(0, len(found) - MAX_FINDINGS)
+        return Verdict(check_id=check.check_id, outlook=Outlook.FOUND, reason=found[0].evidence, more=more)
+    if check.of_dumps and not dumps.dumps:
+        unknown = "No thread dump is among the files."
+    elif not check.of_dumps and check is not FILES and not entries:
+        unknown = "No log is among the files."
+    elif failed:
+        unknown = f"Nothing of it was seen in {looked_at}; but not all of {failed[0]} could be read."
+    else:
+        quiet = f"Nothing of it is in {looked_at}, {counted(dumps.dumps, 'thread dump')} among them."
+        return Verdict(check_id=check.check_id, outlook=Outlook.CLEAR, reason=quiet)
+    return Verdict(check_id=check.check_id, outlook=Outlook.UNKNOWN, reason=unknown)
+
+
+def _add(matches: dict[KEY, _Matches], key: KEY, entry: Entry, line: str, took: float = 0.0) -> None:
+    seen = matches.get(key)
+    if seen is None:
+        seen = matches[key] = _Matches(line[:_MAX_LOOKED_AT], entry.at, entry.at)
+    seen.times += 1
+    seen.last = entry.at or seen.last
+    seen.longest = max(seen.longest, took)
+
+
+def _of_dumps(dumps: ThreadDumps) -> Iterator[Finding]:
+    for seen in dumps.seen():
+        yield _finding(DUMPS, seen.severity, seen.file, seen.evidence, {"threads": seen.threads})
+
+
+def _findings(file: _File, hide: Callable[[str], str]) -> Iterator[Finding]:
+    for check in LOG_CHECKS.values():
+        for pattern in check.patterns:
+            if seen := file.matches.get(pattern):
+                severity = pattern.severity if seen.times >= pattern.least else Severity.INFO
+                yield _of_matches(check, severity, pattern.words, file, seen, hide)
+    most = sorted(file.others.items(), key=lambda item: (-item[1].times, item[0]))
+    for _, seen in most[:_MAX_TOLD_KINDS]:
+        yield _of_matches(OTHERS, Severity.INFO, "errors of one kind", file, seen, hide)
+    yield from _of_clients(file)
+    if file.debug >= DEBUG_ENTRIES and file.debug * 100 >= file.entries * DEBUG_PERCENT:
+        evidence = (
+            f"{file.debug:,} of {counted(file.entries, 'entry', 'entries')} in {file.name} are at DEBUG or TRACE."
+        )
+        yield _finding(DEBUG, Severity.WARNING, file.name, evidence, {"times": file.debug, "entries": file.entries})
+    if file.failure:
+        evidence = f"{file.name}: {file.failure}, after {counted(file.lines, 'line')}."
+        yield _finding(FILES, Severity.INFO, file.name, evidence, {"lines": file.lines})
+
+
+def _of_clients(file: _File) -> Iterator[Finding]:
+    often = ((who, seen) for who, seen in file.clients.items() if seen.minutes >= MINUTES)
+    for who, seen in sorted(often, key=lambda item: (-item[1].most, item[0])):
+        evidence = (
+            f"Clients of {who} up to {seen.most:,} times a minute, in {seen.minutes:,} minutes of {file.name} at least"
+            f" {MOST_PER_MINUTE} times."
+        )
+        figures = {"times": seen.most, "minutes": seen.minutes}
+        yield _finding(CLIENTS, Severity.WARNING, file.name, evidence, figures)
+
+
+def _of_matches(
+    check: LogCheck, severity: Severity, words: str, file: _File, seen: _Matches, hide: Callable[[str], str]
+) -> Finding:
+    if not seen.first:
+        when = ""
+    elif seen.first == seen.last:
+        when = f", at {seen.first}"
+    else:
+        when = f", from {seen.first} to {seen.last}"
+    figures = {"times": seen.times}
+    longest = ""
+    if seen.longest:
+        longest = f"; the longest took {number_in_words(seen.longest)} s"
+        figures["longest_milliseconds"] = round(seen.longest * 1000)
+    example = hide(seen.example)
+    if len(example) > MAX_EXAMPLE:
+        example = f"{example[:MAX_EXAMPLE]} …"
+    evidence = f"{words}: {counted(seen.times, 'time')} in {file.name}{when}{longest}. For example: {example}"
+    return _finding(check, severity, file.name, evidence[:1].upper() + evidence[1:], figures)
+
+
+def _finding(check: LogCheck, severity: Severity, subject: str, evidence: str, figures: dict[str, int]) -> Finding:
+    return Finding(check_id=check.check_id, severity=severity, subject=subject, evidence=evidence, figures=figures)

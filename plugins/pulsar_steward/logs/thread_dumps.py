@@ -1,0 +1,245 @@
+"""Thread dumps, as ``jstack`` or ``kill -3`` write them: threads that serve clients and are stuck, and deadlocks."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.units import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BEGIN = "Full thread dump"
+END = "JNI global ref"
+
+POOLS = (
+    "pulsar-io",
+    "bookkeeper-io",
+    "bookkeeper-ml-workers",
+    "bookkeeper-ml-scheduler",
+    "BookKeeperClientWorker",
+    "BookieReadThreadPool",
+    "BookieWriteThreadPool",
+    "bookie-io",
+    "broker-topic-workers",
+    "metadata-store",
+    "pulsar-ordered",
+)
+"""Beginnings of the names of threads that many topics or connections share: none of them may ever wait for another."""
+
+MAX_THREADS = 50_000
+"""Most threads of these pools, over all dumps of a file, that are kept."""
+
+_DEEPEST = 200
+_COMPARED = 6
+_FEWEST_DUMPS = 2
+
+_THREAD = re.compile(r'"(?P<name>[^"]{1,300})" (?:.{0,300}\btid=(?P<tid>0x[0-9a-f]{1,16}))?')
+_STATE = re.compile(r"\s+java\.lang\.Thread\.State: (?P<state>[A-Z_]+)")
+_FRAME = re.compile(r"\s+at (?P<frame>[^\s(]{1,400})\(")
+_WANTED = re.compile(r"\s+- (?:waiting to lock|waiting to re-lock in wait\(\)) <(?P<lock>0x[0-9a-f]{1,16})>")
+_LOCKED = re.compile(r"\s+- locked <(?P<lock>0x[0-9a-f]{1,16})>")
+_DEADLOCK = re.compile(r"Found (?:one|\d+) Java-level deadlocks?:")
+_IDLE = re.compile(r"epollWait|EPoll\w*\.wait|KQueue\w*\.poll|\.keventWait|Unsafe\.park$|Object\.wait")
+_FUTURE = re.compile(r"CompletableFuture\.(?:get|join|waitingGet|timedGet)$|AbstractFuture\.get$|DefaultPromise\.await")
+_OWN = re.compile(r"(?:.*/)?(?:java|jdk|sun)\.")
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """A trouble of the threads in the dumps of a file.
+
+    Attributes:
+        file: The file.
+        severity: Its severity.
+        evidence: It in a sentence.
+        threads: Number of threads, or of deadlocks.
+    """
+
+    file: str
+    severity: Severity
+    evidence: str
+    threads: int
+
+
+class _Thread(msgspec.Struct):
+    """A thread of a dump that is being read; `identity` tells it from one of the same name in another process."""
+
+    name: str
+    identity: str
+    state: str = ""
+    frames: list[str] = []
+    wanted: str = ""
+
+    @property
+    def shared(self) -> bool:
+        """True if it is of a pool that many topics or connections share."""
+        return self.name.startswith(POOLS)
+
+    @property
+    def waits_for_future(self) -> bool:
+        """True if it stands until somebody completes a future, which may take a thread of its own pool."""
+        return self.state.endswith("WAITING") and any(map(_FUTURE.search, self.frames))
+
+    @property
+    def work(self) -> tuple[str, ...]:
+        """What it does, as the innermost calls outside of Java's own; none where it waits for work."""
+        if not self.frames or self.state != "RUNNABLE" or _IDLE.search(self.frames[0]):
+            return ()
+        return tuple(frame for frame in self.frames if not _OWN.match(frame))[:_COMPARED]
+
+    @property
+    def at(self) -> str:
+        """Innermost call outside of Java's own."""
+        return next((frame for frame in self.frames if not _OWN.match(frame)), self.frames[0] if self.frames else "?")
+
+
+class _Blocked(msgspec.Struct):
+    """A thread that waits for a lock, and who has the lock, as far as the dump tells."""
+
+    name: str
+    at: str
+    lock: str
+    holder: str = ""
+
+
+class _OfFile(msgspec.Struct):
+    """What the dumps of one file show, by the threads' names."""
+
+    deadlocks: int = 0
+    blocked: dict[str, _Blocked] = {}
+    waiting: dict[str, str] = {}
+
+
+class ThreadDumps:
+    """Reader of the thread dumps of some files, which may be of one process or of several.
+
+    Attributes:
+        dumps: Number of dumps so far.
+    """
+
+    def __init__(self) -> None:
+        self.dumps = 0
+        self._files: dict[str, _OfFile] = {}
+        self._file = _OfFile()
+        self._inside = False
+        self._kept = 0
+        self._thread: _Thread | None = None
+        self._holders: dict[str, str] = {}
+        self._blocked: list[_Blocked] = []
+        self._times: dict[str, int] = {}
+        self._works: dict[tuple[str, str, tuple[str, ...]], tuple[int, str]] = {}
+
+    def begin(self, file: str) -> None:
+        """Begins a file; a dump that goes on in it begins anew."""
+        self._end_dump()
+        self._file = self._files.setdefault(file, _OfFile())
+
+    def takes(self, line: str) -> bool:
+        """Reads a line, if it is one of a dump.
+
+        Returns:
+            True if it is; otherwise it belongs to the log.
+        """
+        if line.startswith(BEGIN):
+            self._end_dump()
+            self.dumps += 1
+            self._inside = True
+            return True
+        if _DEADLOCK.match(line):
+            self._end_thread()  # what follows repeats threads that the dump has told
+            self._file.deadlocks += 1
+            return True
+        if not self._inside:
+            return False
+        if line.startswith(END):
+            self._end_dump()
+        elif found := _THREAD.match(line):
+            self._end_thread()
+            self._thread = _Thread(found["name"], found["tid"] or "")
+        elif self._thread is not None:
+            self._read(self._thread, line)
+        return not line[:1].isdigit()  # such a line is the log's, which goes on
+
+    def seen(self) -> tuple[Seen, ...]:
+        """What is wrong, the worst first."""
+        self._end_dump()
+        found = [each for name, of_file in self._files.items() for each in _in_file(name, of_file)]
+        found.extend(self._busy())
+        return tuple(sorted(found, key=lambda each: (-each.severity.rank, each.file)))
+
+    def _busy(self) -> Iterator[Seen]:
+        """Threads that did the same in each dump of their process, of which there have to be two."""
+        busy = sorted(
+            (file, times, name, work[0])
+            for (identity, name, work), (times, file) in self._works.items()
+            if times == self._times[f"{name} {identity}"] and times >= _FEWEST_DUMPS
+        )
+        if busy:
+            file, times, name, at = busy[0]
+            yield Seen(
+                file,
+                Severity.WARNING,
+                f"{counted(len(busy), 'shared thread')} at the same work in all of {times:,} dumps: {name} in {at}.",
+                len(busy),
+            )
+
+    def _read(self, thread: _Thread, line: str) -> None:
+        """Reads a line of a thread."""
+        if found := _FRAME.match(line):
+            if len(thread.frames) < _DEEPEST:
+                thread.frames.append(found["frame"])
+        elif found := _STATE.match(line):
+            thread.state = found["state"]
+        elif found := _WANTED.match(line):
+            thread.wanted = thread.wanted or found["lock"]
+        elif (found := _LOCKED.match(line)) and len(self._holders) < MAX_THREADS:
+            self._holders.setdefault(found["lock"], thread.name)
+
+    def _end_thread(self) -> None:
+        thread, self._thread = self._thread, None
+        if thread is None or not thread.shared or self._kept >= MAX_THREADS:
+            return
+        self._kept += 1
+        seen = f"{thread.name} {thread.identity}"
+        self._times[seen] = self._times.get(seen, 0) + 1
+        if thread.state == "BLOCKED":
+            self._blocked.append(_Blocked(thread.name, thread.at, thread.wanted))
+        elif thread.waits_for_future:
+            self._file.waiting.setdefault(thread.name, thread.at)
+        elif thread.identity and (work := thread.work):
+            key = (thread.identity, thread.name, work)
+            times, file = self._works.get(key, (0, next(reversed(self._files), "")))
+            self._works[key] = (times + 1, file)
+
+    def _end_dump(self) -> None:
+        """Names holders of locks; a lock's address means something within one dump only."""
+        self._end_thread()
+        for blocked in self._blocked:
+            blocked.holder = self._holders.get(blocked.lock, "")
+            self._file.blocked.setdefault(blocked.name, blocked)
+        self._blocked.clear()
+        self._holders.clear()
+        self._inside = False
+
+
+def _in_file(name: str, of_file: _OfFile) -> Iterator[Seen]:
+    if of_file.deadlocks:
+        words = f"Java itself reports a deadlock, in {counted(of_file.deadlocks, 'dump')} of {name}."
+        yield Seen(name, Severity.CRITICAL, words, of_file.deadlocks)
+    if waiting := of_file.waiting:
+        first, at = min(waiting.items())
+        words = f"{counted(len(waiting), 'shared thread')} waiting for a future in {name}: {first} in {at}."
+        yield Seen(name, Severity.CRITICAL, words, len(waiting))
+    if of_file.blocked:
+        first = min(of_file.blocked)
+        blocked = of_file.blocked[first]
+        held = f"which {blocked.holder} holds" if blocked.holder else "whose holder is not in the dump"
+        words = (
+            f"{counted(len(of_file.blocked), 'shared thread')} blocked in {name}: {first} in {blocked.at}, by lock"
+            f" {blocked.lock or '?'}, {held}."
+        )
+        yield Seen(name, Severity.WARNING, words, len(of_file.blocked))

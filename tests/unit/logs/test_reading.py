@@ -1,0 +1,243 @@
+"""What is found in logs: messages by the class that writes them, how often and when, and an example without secrets."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tracemalloc
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.logs.entries import MAX_LINE, require_file
+from pulsar_steward.logs.patterns import LOG_CHECKS
+from pulsar_steward.logs.reading import MAX_EXAMPLE, MINUTES, MOST_PER_MINUTE, read_logs
+from pulsar_steward.model.finding import Outlook
+from tests.unit.logs.lines import SEEN, WRITTEN
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pulsar_steward.logs.reading import LogsRead
+    from pulsar_steward.model.finding import Finding
+
+QUIET = "12:00:00.000 INFO PulsarService messaging service is ready\n"
+TOKEN = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZG1pbiJ9.ipevRNuRP6HflG8cFKnmUPtypruRC4fb1DWtoLL62SY"
+
+
+JSON_OF_LOG4J = {"@timestamp": "2026-03-01T07:12:03Z", "severity": "ERROR", "loggerName": "o.a.p.m.i.ZKSessionWatcher"}
+JSON_OF_OTHERS = {"timestamp": 1767225600, "level": "error", "logger": "org.apache.pulsar.ZKSessionWatcher"}
+
+
+def read(folder: Path, *texts: str | bytes, secrets: tuple[str, ...] = ()) -> LogsRead:
+    """Writes files ``0.log``, ``1.log`` and reads them."""
+    paths = [folder / f"{number}.log" for number in range(len(texts))]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_logs(paths, secrets)
+
+
+def found(said: LogsRead, check_id: str) -> list[Finding]:
+    """Findings of one check."""
+    return [finding for finding in said.findings if finding.check_id == check_id]
+
+
+def outlook(said: LogsRead, check_id: str) -> Outlook:
+    """Verdict of one check."""
+    return next(verdict.outlook for verdict in said.verdicts if verdict.check_id == check_id)
+
+
+@pytest.mark.parametrize(("check_id", "line"), [*SEEN.items(), *WRITTEN])
+def test_a_message_is_found(tmp_path: Path, check_id: str, line: str) -> None:
+    """By one check only, with its file and an example."""
+    said = read(tmp_path, f"{QUIET}{line}\n{QUIET}")
+
+    assert {finding.check_id for finding in said.findings} - {check_id} <= {"log-errors"}
+    (finding,) = found(said, check_id)
+    assert finding.subject == str(tmp_path / "0.log")
+    assert finding.figures["times"] == 1
+    assert (
+        line.splitlines()[-1 if "\n" in line and "\tat" not in line else 0][:80] in finding.evidence or "\tat" in line
+    )
+
+
+@pytest.mark.parametrize(
+    ("check_id", "line"), [(name, line) for name, line in (*SEEN.items(), *WRITTEN) if name != "log-memory"]
+)
+def test_names_of_clients_find_nothing(tmp_path: Path, check_id: str, line: str) -> None:
+    """A consumer that is called like a message is told of by another class; errors of Java itself count from any."""
+    message = line.splitlines()[0].rpartition(" - ")[2]
+    said = read(
+        tmp_path, f"{QUIET}12:00:01.000 WARN PersistentDispatcherMultipleConsumers [t / s] consumer {message}\n"
+    )
+
+    assert said.findings == ()
+    assert outlook(said, check_id) is Outlook.CLEAR
+
+
+def test_it_is_told_how_often_when_and_how_long(tmp_path: Path) -> None:
+    """The first and the last time as the log writes them; the longest of all."""
+    line = (
+        "2026-03-01T07:{:02d}:00,000+0000 [SyncThread:0] WARN  org.apache.zookeeper.server.persistence.FileTxnLog -"
+        " fsync-ing the write ahead log in SyncThread:0 took {}ms which will adversely effect operation latency."
+    )
+    said = read(tmp_path, "\n".join(line.format(minute, 1000 + minute) for minute in range(30)))
+
+    (finding,) = said.findings
+    assert "30 times in" in finding.evidence
+    assert (
+        "from 2026-03-01T07:00:00,000+0000 to 2026-03-01T07:29:00,000+0000; the longest took 1.03 s" in finding.evidence
+    )
+    assert finding.figures == {"times": 30, "longest_milliseconds": 1029}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"2026-03-01T07:12:03.911460259Z stderr F {SEEN['log-metadata-store']}",
+        json.dumps({"log": f"{SEEN['log-metadata-store']}\n", "stream": "stdout", "time": "2026-03-01T07:12:03.9Z"}),
+        json.dumps(JSON_OF_LOG4J | {"msg": "ZooKeeper session expired"}),
+        json.dumps(JSON_OF_OTHERS | {"message": "ZooKeeper session expired"}),
+        "2026-03-01T07:12:03,943 - ERROR - [metadata-store-1:ZKSessionWatcher] - ZooKeeper session expired",
+        "2026-03-01 07:12:03.943 ERROR o.a.p.m.i.ZKSessionWatcher - ZooKeeper session expired\r",
+    ],
+)
+def test_other_layouts_are_known(tmp_path: Path, line: str) -> None:
+    """Those of containers, JSON, and older patterns."""
+    said = read(tmp_path, f"{line}\n")
+
+    assert [finding.check_id for finding in said.findings] == ["log-metadata-store"]
+
+
+def test_packed_files_are_read(tmp_path: Path) -> None:
+    """Also of several parts; one that was cut off is read as far as it goes, and said."""
+    lines = f"{QUIET * 2000}{SEEN['log-metadata-store']}\n".encode()
+    whole = gzip.compress(lines) + gzip.compress(lines)
+    said = read(tmp_path, whole, gzip.compress(lines * 50)[:-20])
+
+    times = {finding.subject[-5:]: finding.figures["times"] for finding in found(said, "log-metadata-store")}
+    assert times["0.log"] == 2
+    assert times["1.log"] > 0
+    (failed,) = found(said, "log-files")
+    assert failed.subject.endswith("1.log")
+    assert "could not be read to its end" in failed.evidence
+    assert outlook(said, "log-quota") is Outlook.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"", "it is empty"),
+        (b"to be or not to be\n" * 10, "no line is in a format that is known, after 10 lines"),
+        (bytes(range(256)) * 300, "no line is in a format that is known"),
+        ("\ufeff12:00 \u202e\u0000\n".encode("utf-16"), "no line is in a format that is known"),
+        (b"\x1f\x8bnot gzip at all", "could not be read to its end"),
+        (b"{" * 5000 + b"\n[[[[\n" + b'{"level": ["ERROR"], "message": {"a": 1}}\n', ""),
+    ],
+)
+def test_what_is_no_log_is_named(tmp_path: Path, text: bytes, words: str) -> None:
+    """Never an error, and never taken for health."""
+    said = read(tmp_path, text)
+
+    if words:
+        (failed,) = found(said, "log-files")
+        assert words in failed.evidence
+        assert Outlook.CLEAR not in {verdict.outlook for verdict in said.verdicts}
+    assert {verdict.check_id for verdict in said.verdicts} == set(LOG_CHECKS)
+
+
+def test_what_is_not_a_file_is_refused(tmp_path: Path) -> None:
+    """Before anything is read: a pipe or a device might never end."""
+    for path in (tmp_path, tmp_path / "missing", tmp_path.joinpath("/dev/zero")):
+        with pytest.raises(ConfigurationError, match="--logs"):
+            require_file(path)
+
+
+def test_memory_stays_small(tmp_path: Path) -> None:
+    """However long a line is, however much an archive holds, however many hosts and kinds of errors there are."""
+    hosts = "".join(
+        f"07:00:00.000 INFO ServerCnx [/10.{number >> 8 & 255}.{number & 255}.1:4] connected with clientVersion=x\n"
+        for number in range(30_000)
+    )
+    kinds = "".join(f"07:00:00.000 ERROR A{'abcdefgh'[n % 8]}{n} {'xyz'[n % 3]}\n" for n in range(30_000))
+    paths = [tmp_path / name for name in ("line", "bomb.gz", "hosts", "kinds")]
+    paths[0].write_bytes(b"07:00:00.000 ERROR A " + b"a" * 20_000_000)
+    paths[1].write_bytes(gzip.compress(bytes(200_000_000), compresslevel=1))
+    paths[2].write_text(hosts, encoding="utf-8")
+    paths[3].write_text(kinds, encoding="utf-8")
+    tracemalloc.start()
+    said = read_logs(paths)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert peak < 8 << 20
+    assert all(len(finding.evidence) < MAX_LINE for finding in said.findings)
+
+
+def test_secrets_are_masked(tmp_path: Path) -> None:
+    """Those of the command, and what looks like one."""
+    told = (
+        f'10:00:00.000 ERROR Broker failed Authorization: Bearer {TOKEN} password=hunter22 "tlsKeyPassword":"s3cr3t"'
+        f" brokerClientAuthenticationParameters=token:{TOKEN} at http://admin:pa55word@proxy:3128/x"
+        " client_secret: abc-def-1 my own words-as-a-token and K9xQ2mZ7pL4vR8tW1nB6cD3f\n"
+    )
+    said = read(tmp_path, told, secrets=("words-as-a-token",))
+
+    (finding,) = said.findings
+    for secret in (TOKEN[:20], "hunter22", "s3cr3t", "pa55word", "abc-def-1", "words-as-a-token", "K9xQ2mZ7pL4"):
+        assert secret not in finding.evidence
+    assert "Broker failed" in finding.evidence
+
+
+def test_an_example_is_short_and_cannot_hide_a_secret_at_its_end(tmp_path: Path) -> None:
+    """It is masked before it is cut."""
+    said = read(tmp_path, f"10:00:00.000 ERROR Broker {'x ' * 130}token={TOKEN} {'y ' * 3000}\n")
+
+    (finding,) = said.findings
+    assert TOKEN[:8] not in finding.evidence
+    assert len(finding.evidence) < MAX_EXAMPLE + 200
+
+
+def test_clients_that_come_again_and_again_are_found(tmp_path: Path) -> None:
+    """By host and subscription, over several minutes; a deployment in one minute is none."""
+    line = (
+        "2026-03-01T07:{:02d}:01,000+0000 [pulsar-io-4-1] INFO  org.apache.pulsar.broker.service.ServerCnx -"
+        " [[id: 0x150cf295, L:/10.0.0.1:6650 - R:/10.0.0.{}:43456] [SR:10.0.0.1, state:Connected]] Subscribing on topic"
+        " persistent://a/b/c / s. consumerId: 0\n"
+    )
+    often = "".join(line.format(minute, 7) * MOST_PER_MINUTE for minute in range(MINUTES))
+    once = line.format(0, 8) * 500
+    said = read(tmp_path, once + often, once)
+
+    (finding,) = said.findings
+    assert finding.check_id == "log-clients-reconnect"
+    assert "10.0.0.7 subscribed to persistent://a/b/c / s. up to 60 times a minute, in 3 minutes" in finding.evidence
+
+
+def test_a_process_that_logs_at_debug_is_found(tmp_path: Path) -> None:
+    """Where a tenth of very many entries is; not where they are few."""
+    line = "12:00:00.000 DEBUG ServerCnx [/10.0.0.1:4] Received CommandAck\n"
+    said = read(tmp_path, line * 1000 + QUIET * 9000, line * 999, line * 1000 + QUIET * 9001)
+
+    (finding,) = said.findings
+    assert (finding.check_id, finding.subject[-5:]) == ("log-debug", "0.log")
+    assert "1,000 of 10,000 entries" in finding.evidence
+
+
+def test_other_errors_are_counted_by_kind(tmp_path: Path) -> None:
+    """Alike but for numbers and what is in brackets; the most frequent first."""
+    errors = [f"12:00:00.000 ERROR Some [t{n}] failed after {n} ms\n" for n in range(5)]
+    said = read(tmp_path, "".join(errors) + "12:00:01.000 ERROR Other broke\n")
+
+    assert [(finding.check_id, finding.figures["times"]) for finding in said.findings] == [
+        ("log-errors", 5),
+        ("log-errors", 1),
+    ]
+
+
+def test_it_is_plain_data(tmp_path: Path) -> None:
+    """Whatever bytes were in a line, JSON can be made of it."""
+    said = read(tmp_path, b"12:00:00.000 ERROR Some \xff\xfe\xed\xa0\x80 \x1b[31m \x00\n")
+
+    assert json.dumps([finding.evidence for finding in said.findings])
