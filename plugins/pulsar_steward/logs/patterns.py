@@ -221,7 +221,12 @@ _BY_MESSAGE = (
             "A broker whose session expired gives all of its topics away: look at its own GC as well.",
             "CancelledKeyException in ZooKeeper 3.4: upgrade it (ZOOKEEPER-2044); 3.6.3 cured it for others.",
         ),
-        _pattern("sessions expired", "ZKSessionWatcher", r"^ZooKeeper session expired", Severity.CRITICAL),
+        _pattern(
+            "sessions expired",
+            "ZKSessionWatcher",
+            r"^ZooKeeper session (?:expired|reconnection timeout)",
+            Severity.CRITICAL,
+        ),
         _pattern("connections to ZooKeeper lost", "ZKSessionWatcher", r"ZooKeeper client is disconnected\. Waiting"),
         _pattern(
             "slow writes of ZooKeeper",

@@ -29,7 +29,12 @@ POOLS = (
     "metadata-store",
     "pulsar-ordered",
 )
-"""Beginnings of the names of threads that many topics or connections share: none of them may ever wait for another."""
+"""Pools of threads that many topics or connections share: none of them may ever wait for another.
+
+As real brokers and bookies of 4.0.7 name them, and older ones (`bookkeeper-ml-workers`). A name goes on with the kind
+of executor and numbers (``broker-topic-workers-OrderedExecutor-0-0``); others that begin alike, such as the session
+watcher of the metadata store, wait by design.
+"""
 
 MAX_THREADS = 50_000
 """Most threads of these pools, over all dumps of a file, that are kept."""
@@ -38,6 +43,7 @@ _DEEPEST = 200
 _COMPARED = 6
 _FEWEST_DUMPS = 2
 
+_SHARED = re.compile(rf"(?:{'|'.join(POOLS)})(?:-Ordered(?:Executor|Scheduler))?-\d")
 _THREAD = re.compile(r'"(?P<name>[^"]{1,300})" (?:.{0,300}\btid=(?P<tid>0x[0-9a-f]{1,16}))?')
 _STATE = re.compile(r"\s+java\.lang\.Thread\.State: (?P<state>[A-Z_]+)")
 _FRAME = re.compile(r"\s+at (?P<frame>[^\s(]{1,400})\(")
@@ -77,7 +83,7 @@ class _Thread(msgspec.Struct):
     @property
     def shared(self) -> bool:
         """True if it is of a pool that many topics or connections share."""
-        return self.name.startswith(POOLS)
+        return _SHARED.match(self.name) is not None
 
     @property
     def waits_for_future(self) -> bool:

@@ -10,7 +10,7 @@ import pytest
 
 from pulsar_steward.logs.patterns import LOG_CHECKS
 from pulsar_steward.report.checkup.schema import schema
-from tests.unit.logs.lines import SEEN, a_dump
+from tests.unit.logs.lines import EXPIRED, a_dump
 from tests.unit.report_checkup.snapshots import skewed, written
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def healthy(tmp_path: Path) -> str:
 def log(tmp_path: Path) -> Path:
     """A broker's log with one trouble."""
     path = tmp_path / "broker-1.log"
-    path.write_text(f"{SEEN['log-metadata-store']}\n", encoding="utf-8")
+    path.write_text(f"{EXPIRED}\n", encoding="utf-8")
     return path
 
 

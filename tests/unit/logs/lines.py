@@ -7,15 +7,42 @@ has shown them yet.
 
 # ruff: noqa: E501 - lines of logs are as long as they are
 
-SEEN = {
-    "log-slow-tasks": "14:10:59.242 WARN OrderedExecutor Runnable class java.util.concurrent.CompletableFuture$UniAccept took too"
-    " long 1534140 micros to execute.",
-    "log-bookies": "14:13:26.968 INFO BookieStateManager Transitioning Bookie to ReadOnly mode, and will serve only read requests"
-    " from clients!",
-    "log-metadata-store": "10:49:15.922 ERROR ZKSessionWatcher ZooKeeper session expired",
-    "log-quota": "11:22:26.164 INFO BacklogQuotaManager Backlog quota type destination_storage exceeded for topic"
-    " [persistent://public/full-producer-exception/t]. Applying [producer_exception] policy",
-}
+SEEN = [
+    (
+        "log-slow-tasks",
+        "14:10:59.242 WARN OrderedExecutor Runnable class java.util.concurrent.CompletableFuture$UniAccept took too long 1534140 micros to execute.",
+    ),
+    (
+        "log-bookies",
+        "14:13:26.968 INFO BookieStateManager Transitioning Bookie to ReadOnly mode, and will serve only read requests from clients!",
+    ),
+    (
+        "log-bookies",
+        "08:37:47.876 WARN PendingAddOp Failed to write entry (10, 230) to bookie (0, 127.0.0.1:21816): Bookie operation timeout",
+    ),
+    (
+        "log-bookies",
+        "08:37:47.950 ERROR LedgerCreateOp Not enough bookies to create ledger with ensembleSize=1, writeQuorumSize=1 and ackQuorumSize=1",
+    ),
+    (
+        "log-ledger-switch",
+        "08:37:47.950 ERROR ManagedLedgerImpl [public/default/persistent/versions] Error creating ledger rc=-6 Not enough non-faulty bookies available",
+    ),
+    ("log-metadata-store", "10:49:15.922 ERROR ZKSessionWatcher ZooKeeper session expired"),
+    (
+        "log-metadata-store",
+        "08:38:20.991 ERROR ZKSessionWatcher ZooKeeper session reconnection timeout. Notifying session is lost.",
+    ),
+    (
+        "log-metadata-store",
+        "08:38:14.771 WARN ZKSessionWatcher [72063060424851463] ZooKeeper client is disconnected. Waiting to reconnect, time remaining = 25.0 seconds",
+    ),
+    (
+        "log-quota",
+        "11:22:26.164 INFO BacklogQuotaManager Backlog quota type destination_storage exceeded for topic [persistent://public/full-producer-exception/t]. Applying [producer_exception] policy",
+    ),
+]
+EXPIRED = "10:49:15.922 ERROR ZKSessionWatcher ZooKeeper session expired"
 
 _HEAD = "2026-03-01T07:12:03,423+0000 [pulsar-io-4-1] WARN  "
 _BROKER = f"{_HEAD}org.apache.pulsar.broker.service."

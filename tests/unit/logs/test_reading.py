@@ -14,7 +14,7 @@ from pulsar_steward.logs.entries import MAX_LINE, require_file
 from pulsar_steward.logs.patterns import LOG_CHECKS
 from pulsar_steward.logs.reading import MAX_EXAMPLE, MINUTES, MOST_PER_MINUTE, read_logs
 from pulsar_steward.model.finding import Outlook
-from tests.unit.logs.lines import SEEN, WRITTEN
+from tests.unit.logs.lines import EXPIRED, SEEN, WRITTEN
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +48,7 @@ def outlook(said: LogsRead, check_id: str) -> Outlook:
     return next(verdict.outlook for verdict in said.verdicts if verdict.check_id == check_id)
 
 
-@pytest.mark.parametrize(("check_id", "line"), [*SEEN.items(), *WRITTEN])
+@pytest.mark.parametrize(("check_id", "line"), [*SEEN, *WRITTEN])
 def test_a_message_is_found(tmp_path: Path, check_id: str, line: str) -> None:
     """By one check only, with its file and an example."""
     said = read(tmp_path, f"{QUIET}{line}\n{QUIET}")
@@ -63,7 +63,7 @@ def test_a_message_is_found(tmp_path: Path, check_id: str, line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("check_id", "line"), [(name, line) for name, line in (*SEEN.items(), *WRITTEN) if name != "log-memory"]
+    ("check_id", "line"), [(name, line) for name, line in (*SEEN, *WRITTEN) if name != "log-memory"]
 )
 def test_names_of_clients_find_nothing(tmp_path: Path, check_id: str, line: str) -> None:
     """A consumer that is called like a message is told of by another class; errors of Java itself count from any."""
@@ -95,8 +95,8 @@ def test_it_is_told_how_often_when_and_how_long(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        f"2026-03-01T07:12:03.911460259Z stderr F {SEEN['log-metadata-store']}",
-        json.dumps({"log": f"{SEEN['log-metadata-store']}\n", "stream": "stdout", "time": "2026-03-01T07:12:03.9Z"}),
+        f"2026-03-01T07:12:03.911460259Z stderr F {EXPIRED}",
+        json.dumps({"log": f"{EXPIRED}\n", "stream": "stdout", "time": "2026-03-01T07:12:03.9Z"}),
         json.dumps(JSON_OF_LOG4J | {"msg": "ZooKeeper session expired"}),
         json.dumps(JSON_OF_OTHERS | {"message": "ZooKeeper session expired"}),
         "2026-03-01T07:12:03,943 - ERROR - [metadata-store-1:ZKSessionWatcher] - ZooKeeper session expired",
@@ -112,7 +112,7 @@ def test_other_layouts_are_known(tmp_path: Path, line: str) -> None:
 
 def test_packed_files_are_read(tmp_path: Path) -> None:
     """Also of several parts; one that was cut off is read as far as it goes, and said."""
-    lines = f"{QUIET * 2000}{SEEN['log-metadata-store']}\n".encode()
+    lines = f"{QUIET * 2000}{EXPIRED}\n".encode()
     whole = gzip.compress(lines) + gzip.compress(lines)
     said = read(tmp_path, whole, gzip.compress(lines * 50)[:-20])
 
