@@ -187,6 +187,9 @@ def _small(cluster: Cluster) -> dict[str, str]:
         "brokers": "from brokers",
         "transaction_coordinators": _numbered(16, coordinator),
         "namespaces": _namespaces(cluster),
+        "client_versions": """
+            select broker, 'acme/ns-0' as namespace, 'Pulsar-Java-v4.0.7' as client_version, 20000 as producers,
+                20000 as consumers, null as hosts, []::varchar[] as busiest_hosts from brokers""",
         "configuration": f"select broker, key, value from brokers, (values {settings}) as settings(key, value)",  # noqa: S608 - as above
     }
 

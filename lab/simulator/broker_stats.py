@@ -82,7 +82,7 @@ def _publisher(spec: TopicSpec, number: int, just_now: str) -> dict[str, Any]:
         "producerId": number,
         "producerName": f"producer-{number}",
         "connectedSince": stats.connected(number, spec.new_producers, just_now),
-        "clientVersion": stats.CLIENT,
+        **stats.version(spec.client_version),
         "metadata": {},
     }
 
@@ -130,7 +130,7 @@ def _consumer(spec: SubscriptionSpec, number: int, topic: TopicSpec, just_now: s
         "avgMessagesPerEntry": 1,
         "messageAckRate": rate,
         **(unacked if spec.is_shared else {}),
-        "clientVersion": stats.CLIENT,
+        **stats.version(spec.client_version),
         "metadata": {},
     }
 

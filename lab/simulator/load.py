@@ -43,6 +43,7 @@ class LoadSpec:
         connections: Open ones; None: five of the cluster's own, and one for each producer and consumer.
         connections_replaced: Those that were opened and closed again since the start.
         connections_failed: Handshakes that failed since the start.
+        debug_lines: Log lines at DEBUG since the start; None: no appender counts any, as in the lab.
     """
 
     cpu_percent: float = 20.0
@@ -73,3 +74,4 @@ class LoadSpec:
     connections: int | None = None
     connections_replaced: int = 0
     connections_failed: int = 0
+    debug_lines: int | None = None

@@ -8,6 +8,7 @@ from lab.simulator.load import LoadSpec
 Policies = dict[str, object]
 """Parts of a namespace's policies document, by their names there: ``retention_policies``, ``backlog_quota_map``."""
 
+CLIENT = "Pulsar-Java-v4.0.7"
 ACK_HOLE_BYTES = 12  # measured: 7 holes took 84 bytes
 INDEX_ENTRY_BYTES = 24  # three longs; the arrays grow in leaps, so that real brokers show up to 36 (measured: 35)
 SMALLEST_INDEX_BYTES = 768  # measured: 3 delayed messages take as much
@@ -31,6 +32,7 @@ class SubscriptionSpec:
         new_consumers: Of the consumers, those that connected within the last minute.
         spans: ``numberOfEntriesSinceFirstNotAckedMessage``; by default one more than the backlog and the holes are.
         ack_state_bytes: What was persisted of the holes; by default what they take.
+        client_version: What its consumers say; empty: brokers know none.
         delayed_buckets: Sealed buckets of the delayed index; the one that still fills is not among them.
     """
 
@@ -48,6 +50,7 @@ class SubscriptionSpec:
     spans: int | None = None
     ack_state_bytes: int | None = None
     delayed_buckets: int = 0
+    client_version: str = CLIENT
 
     @property
     def is_shared(self) -> bool:
@@ -96,6 +99,7 @@ class TopicSpec:
         backlog_age_s: ``oldestBacklogMessageAgeSeconds``; -1 where no age is looked at.
         rate_in: Messages a second on each partition.
         new_producers: Of the producers, those that connected within the last minute.
+        client_version: What the producers say; empty: brokers know none.
     """
 
     name: str
@@ -108,6 +112,7 @@ class TopicSpec:
     backlog_age_s: int = -1
     rate_in: float = 0.0
     new_producers: int = 0
+    client_version: str = CLIENT
 
     @property
     def backlog(self) -> int:

@@ -9,7 +9,6 @@ from lab.simulator.model import Topic
 from lab.simulator.spec import BUCKET_MESSAGES, SubscriptionSpec, TopicSpec
 
 CONNECTED = "2026-01-01T00:00:00Z"
-CLIENT = "Pulsar-Java-v4.0.7"
 MEMORY = (
     "nonContiguousDeletedMessagesRanges",
     "nonContiguousDeletedMessagesRangesSerializedSize",
@@ -150,7 +149,7 @@ def _publisher(spec: TopicSpec, number: int, just_now: str) -> Document:
         "producerName": f"producer-{number}",
         "address": address(number),
         "connectedSince": connected(number, spec.new_producers, just_now),
-        "clientVersion": CLIENT,
+        **version(spec.client_version),
         "metadata": {},
     }
 
@@ -202,7 +201,7 @@ def _consumer(spec: SubscriptionSpec, number: int, topic: TopicSpec, just_now: s
         "blockedConsumerOnUnackedMsgs": spec.blocked,
         "address": address(number),
         "connectedSince": connected(number, spec.new_consumers, just_now),
-        "clientVersion": CLIENT,
+        **version(spec.client_version),
         "lastAckedTimestamp": 0,
         "lastConsumedTimestamp": 0,
         "lastConsumedFlowTimestamp": 0,
@@ -218,6 +217,11 @@ def share(total: int, parts: int, number: int) -> int:
 def connected(number: int, new: int, just_now: str) -> str:
     """Time at which a client connected: the first ``new`` of them just now, the others long ago."""
     return just_now if number < new else CONNECTED
+
+
+def version(client_version: str) -> Document:
+    """What a broker tells of a client's version: nothing where it knows none."""
+    return {"clientVersion": client_version} if client_version else {}
 
 
 def address(number: int) -> str:

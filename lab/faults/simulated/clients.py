@@ -4,6 +4,7 @@ from lab.faults.fault import Expected, SimulatedFault
 from lab.faults.simulated._clusters import at, cluster, strained
 from lab.simulator import NamespaceSpec, SubscriptionSpec, TopicSpec
 
+NO_OLD_CLIENTS = "the lab has the newest client libraries only"
 ONE_CROWD = "all clients are those of one partition, which makes its bundle and broker stand out"
 
 
@@ -39,7 +40,58 @@ def _wide_cursor(spans: int = 40_000_000, ack_state_bytes: int = 6_900_000, back
     return NamespaceSpec("shop/money", topics=(topic,))
 
 
+def _of_version(version: str, consumers: int = 40, producers: int = 4) -> NamespaceSpec:
+    """Clients of one version on one topic."""
+    app = SubscriptionSpec("app", consumers=consumers, backlog=50, rate_out=100.0, client_version=version)
+    topic = TopicSpec("carts", producers=producers, subscriptions=(app,), rate_in=100.0, client_version=version)
+    return NamespaceSpec("shop/app", topics=(topic,))
+
+
 FAULTS = (
+    SimulatedFault(
+        name="clients-with-a-known-bug",
+        about="Forty-four clients of a namespace have Java 2.6.2, which makes consumers anew without end.",
+        expected=(Expected("client-versions", "^shop/app$"),),
+        specs=(cluster(_of_version("2.6.2")),),
+        why=NO_OLD_CLIENTS,
+        quick=True,
+    ),
+    SimulatedFault(
+        name="producers-with-a-known-bug",
+        about="Twenty producers of a namespace have Go 0.16.0; its consumers are new.",
+        expected=(Expected("client-versions", "^shop/app$"),),
+        specs=(
+            cluster(
+                NamespaceSpec(
+                    "shop/app",
+                    topics=(TopicSpec("carts", producers=20, rate_in=100.0, client_version="Pulsar-Go-v0.16.0"),),
+                )
+            ),
+        ),
+        why=NO_OLD_CLIENTS,
+    ),
+    SimulatedFault(
+        name="clients-of-the-version-after",
+        about="Healthy: forty-four clients of a namespace have Java 2.10.4, whose number looks much alike.",
+        specs=(cluster(_of_version("2.10.4")),),
+        why=NO_OLD_CLIENTS,
+        twin_of=("clients-with-a-known-bug",),
+    ),
+    SimulatedFault(
+        name="clients-without-a-version",
+        about="Healthy, as far as is known: brokers know no version of some clients, and Go ones are of 0.18.0.",
+        specs=(
+            cluster(
+                _of_version(""),
+                NamespaceSpec(
+                    "shop/go",
+                    topics=(TopicSpec("carts", producers=20, rate_in=100.0, client_version="Pulsar-Go-v0.18.0"),),
+                ),
+            ),
+        ),
+        why=NO_OLD_CLIENTS,
+        twin_of=("clients-with-a-known-bug", "producers-with-a-known-bug"),
+    ),
     SimulatedFault(
         name="ten-thousand-consumers",
         about="One partition has 10,000 consumers, all of them well.",

@@ -5,6 +5,7 @@ from lab.faults.simulated._clusters import DAY_S, at, cluster, strained
 from lab.simulator import LatencySpec
 
 NO_CHOKING = "a JVM of the lab cannot be made to collect for hours without stopping the machine's other work"
+NO_APPENDER = "the lab's brokers are put together without the appender that counts log lines"
 NO_SLOW_DISK = "the lab's bookie and ZooKeeper share a disk that nothing here can slow down for one of them"
 
 FAULTS = (
@@ -90,6 +91,21 @@ FAULTS = (
         expected=(Expected("io-threads-stuck", at(0)),),
         specs=(cluster(broker_0=strained(deadlocked_threads=2, blocked_threads=3)),),
         why="no deadlock of a broker can be had at will",
+    ),
+    SimulatedFault(
+        name="debug-logging",
+        about="A broker has logged a hundred lines a second at DEBUG since it started, a day ago.",
+        expected=(Expected("logging-debug", at(1)),),
+        specs=(cluster(usual=strained(debug_lines=0), broker_1=strained(debug_lines=100 * DAY_S)),),
+        why=NO_APPENDER,
+        quick=True,
+    ),
+    SimulatedFault(
+        name="a-little-debug-logging",
+        about="Healthy: somebody had a broker log at DEBUG for a few minutes today.",
+        specs=(cluster(usual=strained(debug_lines=0), broker_1=strained(debug_lines=60_000)),),
+        why=NO_APPENDER,
+        twin_of=("debug-logging",),
     ),
     SimulatedFault(
         name="collecting-now-and-then",

@@ -10,6 +10,7 @@ WAITING_THREADS = 35
 TIMED_WAITING_THREADS = 27
 RUNNABLE_THREADS = 10
 NO_LIMIT = -1.0
+LOG_LINES = {"trace": 0, "info": 20_000, "warn": 300, "error": 4, "fatal": 0}
 
 
 def lines(cluster: str, load: LoadSpec, started_s: float) -> Iterator[str]:
@@ -27,6 +28,8 @@ def lines(cluster: str, load: LoadSpec, started_s: float) -> Iterator[str]:
     yield from gauge("process_start_time_seconds", labels, started_s)
     yield from gauge("process_open_fds", labels, load.open_files)
     yield from gauge("process_max_fds", labels, load.most_files)
+    if load.debug_lines is not None:
+        yield from _log_lines(labels, load.debug_lines)
 
 
 def _memory(labels: dict[str, str], load: LoadSpec) -> Iterator[str]:
@@ -60,3 +63,10 @@ def _threads(labels: dict[str, str], load: LoadSpec) -> Iterator[str]:
     yield family("jvm_threads_state", "gauge")
     for state, threads in states.items():
         yield sample("jvm_threads_state", {**labels, "state": state}, threads)
+
+
+def _log_lines(labels: dict[str, str], debug: int) -> Iterator[str]:
+    """Log lines by level, as the Prometheus appender of Pulsar's own log configuration counts them."""
+    yield family("log4j2_appender_total", "counter")
+    for level, count in {"debug": debug, **LOG_LINES}.items():
+        yield sample("log4j2_appender_total", {**labels, "level": level}, count)

@@ -29,6 +29,9 @@ class PublisherStatistics(msgspec.Struct, frozen=True, gc=False, rename="camel")
     """One connected producer."""
 
     connected_since: str = ""
+    producer_name: str | None = None
+    address: str | None = None
+    client_version: str | None = None
 
 
 class ConsumerStatistics(msgspec.Struct, frozen=True, gc=False, rename="camel"):

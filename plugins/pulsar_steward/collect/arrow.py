@@ -9,6 +9,7 @@ import pyarrow as pa
 from pulsar_steward.model.tables import (
     BROKERS,
     BUNDLES,
+    CLIENT_VERSIONS,
     CONFIGURATION,
     DRILLED,
     NAMESPACES,
@@ -60,7 +61,7 @@ SUSPECTS = Table(
     ),
 )
 
-BROKER_TABLES = (BROKERS, BUNDLES, CONFIGURATION, SUSPECTS, *SHARDED)
+BROKER_TABLES = (BROKERS, BUNDLES, CLIENT_VERSIONS, CONFIGURATION, SUSPECTS, *SHARDED)
 """Tables read from each broker."""
 
 DRILL_TABLES = (DRILLED, OWN_POLICIES)

@@ -114,6 +114,7 @@ def _read(settings: AdminSettings, task: BrokerTask, scope: Scope, waiting: Pend
         # Made here, before any row is handed out: until then the broker may still turn out to be unreadable.
         others = [
             *_bundles(task, rows.sums, positions),
+            *rows.client_versions(),
             *_configuration(task, answers),
             *answers.metrics.rows(task.broker, "broker"),
             *_itself(task, answers, BundleSum.of(rows.sums.values()), len(rows.sums), began),
@@ -156,6 +157,10 @@ class _TopicRows:
                 self._topics.add(statistics.namespace, bundle, topics)
             self._held.add(self._topics.full())
         self._held.add(self._topics.rest())
+
+    def client_versions(self) -> Iterator[TableBatch]:
+        """Yields the rows of `client_versions`, once all topics were added."""
+        return self._topics.versions.rows()
 
     def taken(self) -> Iterator[TableBatch]:
         """Yields the rows and removes them."""

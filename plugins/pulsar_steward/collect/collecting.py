@@ -32,6 +32,7 @@ from pulsar_steward.model.series import DELAYED_BUCKETS
 from pulsar_steward.model.tables import (
     BROKERS,
     BUNDLES,
+    CLIENT_VERSIONS,
     CONFIGURATION,
     DRILLED,
     METRICS,
@@ -167,6 +168,9 @@ class Collecting:
             BUNDLES: with_positions(bundles, _computed(coordinators)),
             TRANSACTION_COORDINATORS: rows_of(TRANSACTION_COORDINATORS, coordinators),
             BROKERS: brokers,
+            CLIENT_VERSIONS: small[CLIENT_VERSIONS.name].sort_by(
+                [("namespace", "ascending"), ("client_version", "ascending"), ("broker", "ascending")]
+            ),
             CONFIGURATION: small[CONFIGURATION.name].sort_by([("broker", "ascending"), ("key", "ascending")]),
             SNAPSHOT: rows_of(SNAPSHOT, [self._meta(unread, asked[UNREAD.name]["name"].to_pylist())]),
         }

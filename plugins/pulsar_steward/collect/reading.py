@@ -14,7 +14,7 @@ from pulsar_steward.collect.broker import BrokerTask, Scope, read_brokers
 from pulsar_steward.collect.files import TableFiles
 from pulsar_steward.collect.suspects import SuspectCollector
 from pulsar_steward.errors import SnapshotError
-from pulsar_steward.model.tables import BROKERS, BUNDLES, CONFIGURATION, METRICS, SHARDED
+from pulsar_steward.model.tables import BROKERS, BUNDLES, CLIENT_VERSIONS, CONFIGURATION, METRICS, SHARDED
 from pulsar_steward.snapshots.arrow import schema_of
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pulsar_steward.parallel import MapOver
     from pulsar_steward.snapshots.folder import SnapshotFolder
 
-SMALL_OF_BROKERS = (BROKERS, BUNDLES, CONFIGURATION, SUSPECTS)
+SMALL_OF_BROKERS = (BROKERS, BUNDLES, CLIENT_VERSIONS, CONFIGURATION, SUSPECTS)
 """Tables that a `BrokerReading` returns; `bundles` are those that brokers own."""
 
 Tables = dict[str, pa.Table]

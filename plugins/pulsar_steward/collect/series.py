@@ -20,7 +20,12 @@ from pulsar_steward.model.series import AGE, AGE_LIMIT, DELAYED_BUCKETS, DELAYED
 
 Kind = Literal["broker", "bookie", "zookeeper"]
 
-_OF_PROCESS = ("jvm_gc_collection_seconds_count", "jvm_gc_collection_seconds_sum", "process_start_time_seconds")
+_OF_PROCESS = (
+    "jvm_gc_collection_seconds_count",
+    "jvm_gc_collection_seconds_sum",
+    "log4j2_appender_total",
+    "process_start_time_seconds",
+)
 
 _DIRECT_MEMORY = ("jvm_memory_direct_bytes_max", "jvm_memory_direct_bytes_used")
 

@@ -6,6 +6,7 @@ from heapq import nsmallest
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from pulsar_steward.collect.client_versions import ClientVersions
 from pulsar_steward.collect.rows import Rows
 from pulsar_steward.collect.sums import BundleSum
 from pulsar_steward.model.tables import CLIENTS, SUBSCRIPTIONS, TOPICS
@@ -34,6 +35,7 @@ class TopicRows:
         self._topics = Rows(TOPICS)
         self._subscriptions = Rows(SUBSCRIPTIONS)
         self._clients = Rows(CLIENTS)
+        self.versions = ClientVersions(broker)
         self.sums: dict[tuple[str, str], BundleSum] = {}
 
     def add(self, namespace: str, bundle: str, topics: dict[str, TopicStatistics]) -> None:
@@ -67,6 +69,7 @@ class TopicRows:
         )
         self.sums.setdefault((namespace, bundle), BundleSum()).add(count, producers, consumers, *rates, backlog)
         self._add_subscriptions(namespace, topics)
+        self.versions.add(namespace, topics)
 
     def full(self) -> Iterator[TableBatch]:
         """Yields and removes all full batches."""

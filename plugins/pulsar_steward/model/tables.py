@@ -212,6 +212,22 @@ CLIENTS = Table(
     ),
 )
 
+CLIENT_VERSIONS = Table(
+    "client_versions",
+    "one row a version of clients in a namespace, of a broker's loaded topics without a namespace's own (`__...`)",
+    (
+        Column("broker", Kind.STRING, "the owner of the topics, `host:webport`"),
+        Column("namespace", Kind.STRING, "`tenant/namespace`"),
+        Column("client_version", Kind.STRING, "as clients say it; empty where the broker knows none"),
+        Column("producers", Kind.LONG, "connected producers of that version"),
+        Column("consumers", Kind.LONG, "connected consumers of that version"),
+        Column("hosts", Kind.LONG, "their hosts, up to 1000; null where nothing is known against the version"),
+        Column("busiest_hosts", Kind.STRINGS, "those with most of them, the most first"),
+        Column("example_topic", Kind.STRING, "the first topic by name with such a client"),
+        Column("example_client", Kind.STRING, "the name of that producer or consumer"),
+    ),
+)
+
 CONFIGURATION = Table(
     "configuration",
     "one row a setting of a broker that a check looks at; settings that could hold a secret are never read",
@@ -308,11 +324,15 @@ COLLECTED = (
     TRANSACTION_COORDINATORS,
     NAMESPACES,
     CLIENTS,
+    CLIENT_VERSIONS,
     CONFIGURATION,
     METRICS,
     DRILLED,
 )
-"""Tables that `collect` writes; a snapshot without one of them does not count."""
+"""Tables that `collect` writes; a snapshot without one of them does not count, but for those of `SINCE`."""
+
+SINCE = (CLIENT_VERSIONS,)
+"""Tables that snapshots of older versions do not have."""
 
 SHARDED = (TOPICS, SUBSCRIPTIONS, CLIENTS, METRICS)
 """Tables of which each collecting task writes a part, a shard: the rows of some brokers, which belong together."""

@@ -19,6 +19,7 @@ from pulsar_steward.model.tables import (
     COLLECTED,
     FINDINGS,
     NAMESPACES,
+    SINCE,
     SNAPSHOT,
     TRANSACTION_COORDINATORS,
     TRENDS,
@@ -52,7 +53,7 @@ def open_snapshot(uri: str) -> Snapshot:
         raise SnapshotError(f"{uri}: there is no snapshot that can be read: {error}") from error
     if SUCCESS not in found:
         raise SnapshotError(f"{uri} is no finished snapshot, as it holds no {SUCCESS}: collect again")
-    missing = [table.name for table in COLLECTED if table.name not in found]
+    missing = [table.name for table in COLLECTED if table.name not in found and table not in SINCE]
     if missing:
         raise SnapshotError(f"{uri} lacks the tables {', '.join(missing)}: collect again")
     return Snapshot(uri, files, path)

@@ -12,7 +12,7 @@ import pytest
 
 from pulsar_steward.errors import SnapshotError
 from pulsar_steward.model.finding import Outlook, Severity
-from pulsar_steward.model.tables import BROKERS, COLLECTED, Table
+from pulsar_steward.model.tables import BROKERS, COLLECTED, SINCE, Table
 from pulsar_steward.snapshots.read import open_snapshot
 
 if TYPE_CHECKING:
@@ -90,13 +90,21 @@ def test_a_place_without_a_snapshot_is_refused(uri: str) -> None:
         open_snapshot(uri)
 
 
-@pytest.mark.parametrize("table", COLLECTED, ids=lambda table: table.name)
+@pytest.mark.parametrize("table", [each for each in COLLECTED if each not in SINCE], ids=lambda table: table.name)
 def test_a_snapshot_that_lacks_a_table_is_refused(folder: Path, table: Table) -> None:
     """The missing table is named."""
     shutil.rmtree(folder / table.name)
 
     with pytest.raises(SnapshotError, match=f"lacks the tables {table.name}"):
         open_snapshot(str(folder))
+
+
+@pytest.mark.parametrize("table", SINCE, ids=lambda table: table.name)
+def test_a_snapshot_of_an_older_version_is_read(folder: Path, table: Table) -> None:
+    """It lacks what that version did not collect."""
+    shutil.rmtree(folder / table.name)
+
+    assert open_snapshot(str(folder)).meta().cluster
 
 
 def test_findings_before_diagnosing_are_an_error(folder: Path) -> None:

@@ -1,0 +1,133 @@
+"""Clients of versions that are known for a bug, or that are old, or of which brokers know no version."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question, Scope
+from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
+from pulsar_steward.checks.words import named
+from pulsar_steward.model.client_versions import NONE, UNKNOWN, trouble_of
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import counted
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Answers, CheckContext, Row
+
+
+class ClientVersionsPolicy(Section):
+    """When clients of a version are told."""
+
+    minimum_clients: int = Field(
+        10, ge=1, description="producers and consumers of a version in a namespace; with fewer it is information"
+    )
+
+
+# Versions are judged by `trouble_of`, which the collector asked as well: only those have their hosts counted.
+SUSPICIOUS = """
+select namespace, client_version, sum(producers)::bigint as producers, sum(consumers)::bigint as consumers,
+    sum(hosts)::bigint as hosts, arg_max(busiest_hosts, (producers + consumers, broker)) as busiest_hosts,
+    min({'topic': example_topic, 'client': example_client}) as example
+from client_versions
+where hosts is not null and not starts_with(namespace, 'pulsar/') and not is_heartbeat(namespace)
+group by namespace, client_version
+"""
+
+SEEN = """
+select client_version, sum(producers + consumers)::bigint as clients from client_versions
+where not starts_with(namespace, 'pulsar/') and not is_heartbeat(namespace)
+group by client_version
+"""
+
+CONNECTED = "select coalesce(sum(producers + consumers), 0)::bigint as clients from user_topics"
+
+UNCOUNTED = """
+select coalesce(sum(clients), 0)::bigint as clients from connected
+where (select count(*) from client_versions) = 0
+"""
+
+
+def judge(answers: Answers, context: CheckContext[ClientVersionsPolicy]) -> Judgement:
+    """Known bugs are warnings, where enough clients of a namespace have them; all else is information."""
+    found = [_finding(row, context) for row in answers["suspicious"].rows]
+    found.sort(key=lambda each: (-each.severity.rank, -each.figures["clients"], each.subject, each.evidence))
+    more = max(0, len(found) - MAX_FINDINGS) + (answers["suspicious"].more if found else 0)
+    return Judgement(
+        findings=tuple(found[:MAX_FINDINGS]),
+        more=more,
+        quiet=_quiet(answers),
+        cannot_tell=None if found else nothing_read(answers["read"]) or _uncounted(answers),
+    )
+
+
+def _uncounted(answers: Answers) -> str | None:
+    if answers["uncounted"].one["clients"]:
+        return "The snapshot has no versions of clients: it was collected by an earlier version of Steward."
+    return None
+
+
+def _quiet(answers: Answers) -> str:
+    versions = [f"{row['client_version']} ({row['clients']:,})" for row in answers["seen"].rows]
+    return f"Nothing is known against the clients' versions: {named(versions)}." if versions else "There is no client."
+
+
+def _finding(row: Row, context: CheckContext[ClientVersionsPolicy]) -> Finding:
+    version, clients = row["client_version"], row["producers"] + row["consumers"]
+    trouble = trouble_of(version)
+    severity, words = Severity.INFO, UNKNOWN
+    if trouble is not None:
+        words = f"{trouble.words} ({trouble.source})"
+        if clients >= context.limits_of(row["namespace"]).minimum_clients:
+            severity = trouble.severity
+    who = f"with version {version}" if version != NONE else "of which their brokers know no version"
+    joint = ": " if version != NONE else ", "
+    example = row["example"]
+    evidence = (
+        f"{row['namespace']} has {counted(row['producers'], 'producer')} and {counted(row['consumers'], 'consumer')}"
+        f" {who}, on {counted(row['hosts'], 'host')} ({named(row['busiest_hosts'])}), such as {example['client']} of"
+        f" {example['topic']}{joint}{words}."
+    )
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=severity,
+        subject=row["namespace"],
+        evidence=evidence,
+        figures={
+            "clients": clients,
+            "consumers": row["consumers"],
+            "hosts": row["hosts"],
+            "producers": row["producers"],
+        },
+    )
+
+
+CHECK = Check(
+    check_id="client-versions",
+    order=80,
+    title="Clients of versions that are known for a bug, that are old, or that tell no version",
+    advice=(
+        (
+            "Find whose they are by host and name: `pulsar-admin topics stats TOPIC` tells both of each producer and"
+            " consumer."
+        ),
+        "Have them renew the library: to the newest of its line at least, which the brokers' version need not follow.",
+        "Begin with those that connection-churn names as well, and before you add partitions or move their topics.",
+    ),
+    source="docs/checks/client-versions.md; docs/knowledge.md C",
+    policy=ClientVersionsPolicy,
+    scope=Scope.NAMESPACE,
+    shards={"connected": Question(CONNECTED)},
+    cluster={
+        "read": BROKERS_READ,
+        # Of all that is suspicious the most numerous; how bad it is, the judge says.
+        "suspicious": Question(
+            SUSPICIOUS, worst_first="producers + consumers desc, namespace, client_version", most=10 * MAX_FINDINGS
+        ),
+        "seen": Question(SEEN, worst_first="clients desc, client_version"),
+        "uncounted": Question(UNCOUNTED),
+    },
+    judge=judge,
+)

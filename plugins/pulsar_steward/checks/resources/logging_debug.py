@@ -1,0 +1,129 @@
+"""Brokers, bookies and ZooKeeper that log at DEBUG, by what their log appenders count.
+
+Judged is the time since the snapshot before, or since the process's start if there is none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.earlier import WINDOW, WINDOW_MINUTES, growth, in_time, looking_back
+from pulsar_steward.checks.resources.silence import brokers_of, silent_in
+from pulsar_steward.checks.views import STARTED
+from pulsar_steward.checks.words import named
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import number_in_words
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Answers, CheckContext, Row
+
+LINES = "log4j2_appender_total"
+"""Log lines by level, counted by the Prometheus appender of Pulsar's ``conf/log4j2.yaml``."""
+
+
+class LoggingDebugPolicy(Section):
+    """When a process is said to log at DEBUG."""
+
+    window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
+    minimum_age_seconds: int = Field(60, ge=1, description="younger processes are not judged: a start logs much")
+    warning_per_second: int = Field(
+        10,
+        ge=1,
+        description="lines at DEBUG or TRACE; at INFO there is none, and one client or topic at DEBUG writes fewer",
+    )
+
+
+def lines_in(samples: str) -> str:
+    """SQL for the log lines of each process since it started.
+
+    Args:
+        samples: Table to read: `process_samples`, or `metrics`, which needs no preparation.
+    """
+    return f"""
+    with marked as (
+        select *, lower(coalesce(labels_json->>'level', '')) in ('debug', 'trace') as of_debug
+        from {samples} where series in ('{LINES}', '{STARTED}') and isfinite(value))
+    select source, source_kind, max(value) filter (series = '{STARTED}') as started,
+        coalesce(sum(value order by value) filter (series = '{LINES}' and of_debug), 0) as debug_lines,
+        coalesce(sum(value order by value) filter (series = '{LINES}'), 0) as lines
+    from marked group by source, source_kind having bool_or(series = '{LINES}')
+    """
+
+
+JUDGED = f"""
+with told as ({in_time("counts", "counts_before")}),
+spans as ({growth("told", ("source", "source_kind"), ("debug_lines", "lines"))})
+select source, source_kind, since, seconds, grown_debug_lines as debug_lines, grown_lines as lines,
+    $now - started as age_seconds, if(seconds > 0, grown_debug_lines / seconds, null) as per_second
+from spans where moment = $now::double
+"""
+
+FOUND = "select * from judged where age_seconds >= $minimum_age_seconds and per_second >= $warning_per_second"
+
+YOUNG = "select source from judged where not coalesce(age_seconds >= $minimum_age_seconds, false)"
+
+
+def judge(answers: Answers, _context: CheckContext[LoggingDebugPolicy]) -> Judgement:
+    """Every such process is a warning."""
+    found = answers["found"]
+    if found.rows:
+        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
+    return Judgement(quiet="No process logs at DEBUG, or hardly at all.", cannot_tell=_missing(answers))
+
+
+def _missing(answers: Answers) -> str | None:
+    if silent := brokers_of(answers["silent"]):
+        return f"The log lines of {named(silent)} are not counted: their log configuration has no Prometheus appender."
+    if young := [row["source"] for row in answers["young"].rows]:
+        return f"Rates say nothing of a process that has just started, or of unknown age: {named(young)}."
+    return None if answers["counts"].rows else "No process counts its log lines."
+
+
+def _finding(row: Row) -> Finding:
+    since = "its start" if row["since"] is None else "the snapshot before"
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=Severity.WARNING,
+        subject=row["source"],
+        evidence=(
+            f"{row['source']} ({row['source_kind']}) logged {row['debug_lines']:,.0f} lines at DEBUG or TRACE, of"
+            f" {row['lines']:,.0f} in all, in the {row['seconds'] / 60:,.0f} minutes since {since}:"
+            f" {number_in_words(row['per_second'])} a second."
+        ),
+        figures={
+            "debug_lines": int(row["debug_lines"]),
+            "lines": int(row["lines"]),
+            "seconds": int(row["seconds"]),
+            "debug_lines_per_second": int(row["per_second"]),
+        },
+    )
+
+
+CHECK = Check(
+    check_id="logging-debug",
+    order=70,
+    title="A process logs at DEBUG, which slows everything that it does",
+    advice=(
+        (
+            "Set its root logger and `org.apache.pulsar` to INFO: `PULSAR_LOG_ROOT_LEVEL`, `PULSAR_LOG_LEVEL`,"
+            " `conf/log4j2.yaml`."
+        ),
+        "Look whether somebody still needs it: what is on for one search stays on for months.",
+        "Look at the clients' loggers as well: their DEBUG made publishing take seconds in place of milliseconds.",
+    ),
+    source="docs/knowledge.md C: DEBUG logging",
+    policy=LoggingDebugPolicy,
+    shards={"counts": Question(lines_in("process_samples"))},
+    earlier={"counts_before": looking_back(lines_in("metrics"))},
+    cluster={
+        "judged": Question(JUDGED),
+        "found": Question(FOUND, worst_first="per_second desc, source, source_kind"),
+        "silent": silent_in("counts"),
+        "young": Question(YOUNG),
+    },
+    judge=judge,
+)

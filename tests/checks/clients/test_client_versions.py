@@ -1,0 +1,107 @@
+"""Clients of versions that something is known against."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from pulsar_steward.checks.clients.client_versions import CHECK
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.policy.schema import Policy
+
+if TYPE_CHECKING:
+    from tests.checks.conftest import JudgeRows
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def clients(version: str, consumers: int = 20, broker: str = "a:1", **more: Any) -> dict[str, Any]:
+    """Clients of one version of a broker's part of a namespace, with their hosts."""
+    row = {"broker": broker, "namespace": "acme/orders", "client_version": version, "producers": 1}
+    named = {"hosts": 2, "busiest_hosts": ["10.0.0.7", "10.0.0.8"]}
+    example = {"example_topic": f"persistent://acme/orders/{broker[0]}", "example_client": "billing-0"}
+    return row | {"consumers": consumers} | named | example | more
+
+
+def snapshot(*rows: dict[str, Any], connected: int = 20) -> dict[str, list[dict[str, Any]]]:
+    """A snapshot of two brokers."""
+    topics = [{"topic": "persistent://acme/orders/t", "broker": "a:1", "producers": 0, "consumers": connected}]
+    return {
+        "snapshot": [{"cluster": "east", "taken_at": NOW, "unread_brokers": [], "unread_namespaces": []}],
+        "brokers": [{"broker": broker, "read": True} for broker in ("a:1", "b:1")],
+        "topics": topics,
+        "client_versions": list(rows),
+    }
+
+
+def test_a_known_bug_is_a_warning(judge_rows: JudgeRows) -> None:
+    """With how many, on which hosts, an example, what is known, and who says so; summed over brokers."""
+    rows = snapshot(clients("2.6.2", 5, producers=7), clients("2.6.2", 30, "b:1", busiest_hosts=["10.0.0.9"]))
+
+    (finding,) = judge_rows(CHECK, rows).findings
+
+    assert (finding.severity, finding.subject) == (Severity.WARNING, "acme/orders")
+    assert finding.evidence == (
+        "acme/orders has 8 producers and 35 consumers with version 2.6.2, on 4 hosts (10.0.0.9), such as billing-0 of"
+        " persistent://acme/orders/a: Java 2.6.2 makes its consumers anew without end after partitions were added"
+        " (docs/knowledge.md C)."
+    )
+    assert finding.figures == {"clients": 43, "consumers": 35, "hosts": 4, "producers": 8}
+
+
+def test_few_or_unknown_or_old_ones_are_information(judge_rows: JudgeRows) -> None:
+    """The worst come first."""
+    rows = snapshot(
+        clients(""),
+        clients("2.6.2", 8),
+        clients("2.7.0", namespace="acme/old"),
+        clients("Pulsar-Go-v0.16.0", namespace="acme/go"),
+        clients("Pulsar-Java-v4.0.7", hosts=None),
+    )
+
+    found = judge_rows(CHECK, rows).findings
+
+    assert [(each.subject, each.severity) for each in found] == [
+        ("acme/go", Severity.WARNING),
+        ("acme/old", Severity.INFO),
+        ("acme/orders", Severity.INFO),
+        ("acme/orders", Severity.INFO),
+    ]
+    words = "of which their brokers know no version, on 2 hosts"
+    assert any(words in each.evidence and "apache/pulsar-client-go#650" in each.evidence for each in found)
+
+
+def test_a_namespace_may_have_its_own_threshold(judge_rows: JudgeRows) -> None:
+    """As every check of one namespace at a time."""
+    own = {"namespaces": {"acme/orders": {"client_versions": {"minimum_clients": 50}}}}
+
+    (finding,) = judge_rows(CHECK, snapshot(clients("2.6.2")), Policy.model_validate(own)).findings
+
+    assert finding.severity is Severity.INFO
+
+
+def test_others_are_told_where_all_is_well(judge_rows: JudgeRows) -> None:
+    """With their number; Pulsar's own and heartbeats aside."""
+    rows = snapshot(
+        clients("Pulsar-Java-v4.0.7", hosts=None),
+        clients("Pulsar-Go-v0.20.0", 5, hosts=None),
+        clients("2.6.2", namespace="pulsar/system"),
+        clients("2.6.2", namespace="pulsar/east/a:1"),
+    )
+
+    judgement = judge_rows(CHECK, rows)
+
+    assert judgement.findings == ()
+    assert judgement.quiet == (
+        "Nothing is known against the clients' versions: Pulsar-Java-v4.0.7 (21), Pulsar-Go-v0.20.0 (6)."
+    )
+    assert judgement.cannot_tell is None
+
+
+def test_a_snapshot_without_versions_tells_nothing(judge_rows: JudgeRows) -> None:
+    """Unless there is no client at all."""
+    assert judge_rows(CHECK, snapshot()).cannot_tell == (
+        "The snapshot has no versions of clients: it was collected by an earlier version of Steward."
+    )
+    assert judge_rows(CHECK, snapshot(connected=0)).cannot_tell is None
+    assert judge_rows(CHECK, snapshot(connected=0)).quiet == "There is no client."

@@ -1,0 +1,124 @@
+"""Versions of clients, as they are counted while a broker's statistics are read."""
+
+from __future__ import annotations
+
+import pytest
+
+from pulsar_steward.admin.statistics import (
+    ConsumerStatistics,
+    PublisherStatistics,
+    SubscriptionStatistics,
+    TopicStatistics,
+)
+from pulsar_steward.collect.client_versions import MAX_HOSTS, MAX_VERSIONS, OTHER, ClientVersions
+from pulsar_steward.model.client_versions import TROUBLES, is_suspicious, trouble_of
+from pulsar_steward.model.finding import Severity
+
+OLD, NEW = "2.6.2", "Pulsar-Java-v4.0.7"
+
+
+def consumer(version: str | None, host: str = "10.0.0.1", name: str = "c") -> ConsumerStatistics:
+    """A consumer; without a version it is left out, as brokers do."""
+    if version is None:
+        return ConsumerStatistics(address=f"/{host}:4000", consumer_name=name)
+    return ConsumerStatistics(address=f"/{host}:4000", consumer_name=name, client_version=version)
+
+
+def producer(version: str | None, host: str = "10.0.0.1") -> PublisherStatistics:
+    """A producer."""
+    return PublisherStatistics(address=f"/{host}:4001", producer_name="p", client_version=version)
+
+
+def rows_of(topics: dict[str, TopicStatistics], namespace: str = "a/b") -> list[dict[str, object]]:
+    """The rows of one namespace."""
+    versions = ClientVersions("x:8080")
+    versions.add(namespace, topics)
+    return [row for piece in versions.rows() for row in piece.rows.to_pylist()]
+
+
+def topic(*consumers: ConsumerStatistics, publishers: tuple[PublisherStatistics, ...] = ()) -> TopicStatistics:
+    """A topic with one subscription."""
+    return TopicStatistics(
+        publishers=list(publishers), subscriptions={"s": SubscriptionStatistics(consumers=list(consumers))}
+    )
+
+
+def test_clients_are_counted_by_version() -> None:
+    """Hosts and an example only of those that something is known against."""
+    found = rows_of(
+        {
+            "persistent://a/b/z": topic(consumer(OLD, "10.0.0.2", "z"), consumer(NEW), publishers=(producer(NEW),)),
+            "persistent://a/b/c": topic(consumer(OLD), consumer(OLD, "10.0.0.2"), publishers=(producer(OLD, "::1"),)),
+            "persistent://a/b/__change_events": topic(consumer(OLD)),
+        }
+    )
+
+    new = {"client_version": NEW, "producers": 1, "consumers": 1, "hosts": None, "busiest_hosts": []}
+    old = {"client_version": OLD, "producers": 1, "consumers": 3, "hosts": 3}
+    old |= {"busiest_hosts": ["10.0.0.2", "10.0.0.1", "::1"], "example_topic": "persistent://a/b/c"}
+    assert [{name: row[name] for name in (old if row["client_version"] == OLD else new)} for row in found] == [old, new]
+    assert {(row["broker"], row["namespace"]) for row in found} == {("x:8080", "a/b")}
+
+
+def test_clients_without_a_version_are_counted_too() -> None:
+    """However brokers leave it out."""
+    (row,) = rows_of({"persistent://a/b/c": topic(consumer(None), publishers=(producer(None), producer("")))})
+
+    assert (row["client_version"], row["producers"], row["consumers"], row["hosts"]) == ("", 2, 1, 1)
+
+
+def test_what_clients_say_is_bounded() -> None:
+    """Versions, their length, and hosts: a client may say anything."""
+    many = [consumer(f"x{number}" + "y" * 1000) for number in range(MAX_VERSIONS * 3)]
+    hosts = [consumer(OLD, f"10.0.{number >> 8}.{number & 255}") for number in range(MAX_HOSTS + 500)]
+    found = rows_of({"persistent://a/b/c": topic(*hosts, *many)})
+
+    assert len(found) == MAX_VERSIONS + 1
+    assert sum(row["consumers"] for row in found) == len(many) + len(hosts)  # type: ignore[misc]
+    by_version = {row["client_version"]: row for row in found}
+    assert by_version[OLD]["hosts"] == MAX_HOSTS
+    assert OTHER in by_version
+    assert max(map(len, by_version)) <= 100  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("version", "severity"),
+    [
+        ("2.6.2", Severity.WARNING),
+        ("2.6.3", Severity.INFO),
+        ("2.7.2", Severity.WARNING),
+        ("2.7", Severity.INFO),
+        ("2.8.0", None),
+        ("2.10.4", None),
+        ("Pulsar-Java-v2.6.2", None),
+        ("Pulsar-Java-v4.0.7-billing", None),
+        ("Pulsar-CPP-v4.2.0", None),
+        ("Pulsar-Go-v0.17.0", Severity.WARNING),
+        ("Pulsar-Go-v0.18.0", Severity.INFO),
+        ("Pulsar-Go-v0.19.0-0.20260101", Severity.INFO),
+        ("Pulsar-Go-v0.20.0", None),
+        ("Pulsar-Rust-v6.3.0", None),
+        ("", None),
+        ("2.6.2.1x", Severity.WARNING),
+        ("9" * 400, None),
+        ("\u0662.6.2", None),
+        ("none", None),
+    ],
+)
+def test_what_is_known_of_a_version(version: str, severity: Severity | None) -> None:
+    """By its number, not by its letters; of no version at all something is known as well."""
+    known = trouble_of(version)
+
+    assert (known.severity if known else None) == severity
+    assert is_suspicious(version) is (severity is not None or not version)
+
+
+def test_every_trouble_can_be_met() -> None:
+    """None is hidden behind another, and each has a source."""
+    for known in TROUBLES:
+        last = known.cured - 1
+        major, rest = divmod(last, 1_000_000)
+        minor, patch = divmod(rest, 1000)
+        number = f"{major}.{minor}.{patch}"
+        assert trouble_of(f"Pulsar-{known.language}-v{number}" if known.language else number) == known
+        assert known.source
