@@ -13,12 +13,21 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pulsar_steward.facts.backlogs import BacklogAges
+from pulsar_steward.facts.load_manager import (
+    MANAGER_UNKNOWN,
+    THROUGHPUT_UNKNOWN,
+    USAGES_UNKNOWN,
+    AntiAffinity,
+    BrokerUsage,
+    LoadManager,
+)
 from pulsar_steward.facts.protocol import (
     CLOCKS_UNKNOWN,
     QUOTA_CHECKS_UNKNOWN,
     Unknown,
     ages_unknown,
     backlogs_unknown,
+    clusters_unknown,
     delayed_unknown,
     loss_unknown,
 )
@@ -48,6 +57,9 @@ SNAPSHOT = "east-20260301T120000Z"
 BUNDLE = "0x00000000_0x10000000"
 TOUCHED = Touched(producers=1, consumers=2, topics=3, coordinators=3)
 
+
+CALM = LoadManager(name="ModularLoadManagerImpl")
+"""A load manager whose own shedding is off."""
 
 IDENTITY = ClusterIdentity(name="local", metadata_id="0123456789abcdef")
 """Which Pulsar cluster a made-up snapshot is of."""
@@ -141,6 +153,7 @@ def planning_facts_with(
         "snapshot_id": SNAPSHOT,
         "taken_at": NOW,
         "pulsar_cluster": IDENTITY,
+        "load_manager": CALM,
         "findings": (a_finding(),),
         "policy": Policy(),
     }
@@ -242,12 +255,17 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     silent_brokers: tuple[str, ...] = ()
     read_only_bookies: tuple[str, ...] = ()
     allowed_brokers: frozenset[str] | None = None
+    anti_affinity: AntiAffinity | Unknown | None = None
+    load_manager: LoadManager | None = CALM
+    usages: tuple[BrokerUsage, ...] | None = None
+    throughput: float | None = None
+    other_clusters: tuple[str, ...] | None = ()
     unproved_batch: str | None = None
     changes_in_the_last_hour: int = 0
     moved_at: datetime | None = None
     circling: tuple[str, ...] = ()
     has_bundle: bool = True
-    owner: str | None = broker(0)
+    owner: str | Unknown | None = broker(0)
     clients: int = 3
     move_risks: MoveRisks = MoveRisks()
     setting: Setting | None = None
@@ -291,6 +309,23 @@ class MadeUpFacts:
         """As told."""
         return self._told.allowed_brokers
 
+    def anti_affinity(self, namespace: str) -> AntiAffinity | Unknown | None:  # noqa: ARG002
+        """As told."""
+        return self._told.anti_affinity
+
+    def load_manager(self) -> LoadManager | Unknown:
+        """As told."""
+        return self._told.load_manager or MANAGER_UNKNOWN
+
+    def usages(self) -> tuple[BrokerUsage, ...] | Unknown:
+        """As told."""
+        return self._told.usages or USAGES_UNKNOWN
+
+    def other_clusters(self, namespace: str) -> tuple[str, ...] | Unknown:
+        """As told."""
+        told = self._told.other_clusters
+        return clusters_unknown(namespace) if told is None else told
+
     def unproved_batch(self) -> str | None:
         """As told."""
         return self._told.unproved_batch
@@ -311,9 +346,14 @@ class MadeUpFacts:
         """As told."""
         return self._told.has_bundle
 
-    def owner(self, change: BundleChange) -> str | None:  # noqa: ARG002
+    def owner(self, change: BundleChange) -> str | Unknown | None:  # noqa: ARG002
         """As told."""
         return self._told.owner
+
+    def throughput(self, change: BundleChange) -> float | Unknown:  # noqa: ARG002
+        """As told."""
+        told = self._told.throughput
+        return THROUGHPUT_UNKNOWN if told is None else told
 
     def clients(self, change: BundleChange) -> int:  # noqa: ARG002
         """As told."""

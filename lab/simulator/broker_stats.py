@@ -136,8 +136,10 @@ def _consumer(spec: SubscriptionSpec, number: int, topic: TopicSpec, just_now: s
 
 
 async def load_report(request: Request) -> Response:
-    """Load report of the broker, as it sends it to the leader."""
+    """Load report of the broker, as it sends it to the leader; ``extensible`` ones have none."""
     me = here(request)
+    if me.state.spec.is_extensible:
+        raise replies.crashed("java.lang.UnsupportedOperationException", "null")
     text = me.kept("load-report", lambda: json.dumps(_load_report(me), separators=(",", ":")).encode())
     return Response(text, media_type=replies.JSON_TYPE)
 

@@ -9,7 +9,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from lab.simulator import isolation, replies
-from lab.simulator.model import HEARTBEAT_RANGE
 from lab.simulator.replies import Elsewhere, Refusal
 from lab.simulator.routing import here, path_as_sent
 from lab.simulator.state import ClusterState
@@ -37,15 +36,14 @@ async def version(request: Request) -> Response:
 
 
 async def owned_namespaces(request: Request) -> Response:
-    """The bundles of one broker and its two heartbeat namespaces; loads nothing."""
+    """The bundles of one broker and those in which it watches itself; loads nothing."""
     me = here(request)
     asked = request.path_params["broker"]
     if asked not in {broker.broker_id for broker in me.state.listed}:
         raise Refusal(404, f"Broker id '{asked}' not found in available brokers.")
     if asked != me.broker_id:
         raise Elsewhere(f"{me.state.brokers[asked].admin_url}{path_as_sent(request)}")
-    heartbeats = [f"{namespace}/{HEARTBEAT_RANGE}" for namespace in me.broker.heartbeat_namespaces]
-    bundles = [*heartbeats, *me.state.owned_by(asked)]
+    bundles = [*me.state.watched_by(asked), *me.state.owned_by(asked)]
     return replies.document({bundle: _assignment(request, bundle) for bundle in bundles})
 
 
@@ -66,10 +64,14 @@ def configuration_of(state: ClusterState) -> dict[str, str]:
     """All settings of every broker."""
     return {
         **default_configuration(),
+        **(EXTENSIBLE if state.spec.is_extensible else {}),
         "clusterName": state.spec.cluster,
         "metadataStoreUrl": f"zk:{state.spec.cluster}-metadata:2181",
         **state.configuration,
     }
+
+
+EXTENSIBLE = {"loadManagerClassName": "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"}
 
 
 @cache

@@ -30,6 +30,8 @@ def add_namespace(state: ClusterState, spec: NamespaceSpec) -> None:
     state.tenants.add(spec.name.split("/")[0])
     state.namespaces[spec.name] = Namespace(name=spec.name, boundaries=boundaries, policies=dict(spec.policies))
     state.topics[spec.name] = TopicIndex()
+    if spec.anti_affinity_group is not None:
+        state.anti_affinity_groups[spec.name] = spec.anti_affinity_group
 
 
 def add_topic(state: ClusterState, namespace: str, spec: TopicSpec) -> None:

@@ -23,10 +23,10 @@ async def unload(request: Request) -> Response:
         must_lead(request)
     namespace = known_namespace(request, NOT_FOUND)
     bundle = f"{namespace.name}/{known_bundle(request, namespace, rubbish_is_412=False)}"
-    if destination is not None:
+    if destination is not None and not state.spec.is_extensible:
         state.affinities[bundle] = destination
     if must_own(request, bundle, loads=False):
-        state.unload(bundle)
+        state.unload(bundle, destination)
     return replies.done()
 
 

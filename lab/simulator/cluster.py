@@ -8,7 +8,7 @@ from lab.simulator import builder
 from lab.simulator.application import application
 from lab.simulator.faults import Faults
 from lab.simulator.front import RequestLog, Shared
-from lab.simulator.model import HEARTBEAT_RANGE, Broker, Health
+from lab.simulator.model import Broker, Health
 from lab.simulator.routing import Here
 from lab.simulator.server import Listener, LoopThread, bound, listen
 from lab.simulator.spec import ClusterSpec
@@ -219,8 +219,7 @@ class Simulator:
         owned = {}
         for broker_id in self._started:
             if broker_id in self._listeners:
-                beats = (f"{name}/{HEARTBEAT_RANGE}" for name in self._state.brokers[broker_id].heartbeat_namespaces)
-                owned[broker_id] = tuple(sorted((*beats, *self._state.owned_by(broker_id))))
+                owned[broker_id] = tuple(sorted((*self._state.watched_by(broker_id), *self._state.owned_by(broker_id))))
         return owned
 
     def _tc_placement(self) -> dict[str, int]:

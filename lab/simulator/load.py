@@ -23,6 +23,8 @@ class LoadSpec:
     """One broker's process: limits as on the lab's two cores, 512 MB heap and 256 MB direct memory.
 
     Attributes:
+        network_percent: Of the network's bandwidth, each way.
+        usage_ratio: What `ExtensibleLoadManagerImpl` compares, averaged over time; None: as its resources are.
         uptime_s: Since its start, when the cluster was made; a broker that comes later has only just started.
         clock_ahead_s: By how much its clock, and so the ``Date`` of its answers, is ahead of this machine's.
         gc_seconds: Spent in collections of the young generation since the start, in ``gc_count`` of them.
@@ -52,6 +54,8 @@ class LoadSpec:
     heap_limit_mb: float = 512.0
     direct_mb: float = 16.0
     direct_limit_mb: float = 256.0
+    network_percent: float = 0.0
+    usage_ratio: float | None = None
     uptime_s: float = 86_400.0
     clock_ahead_s: float = 0.0
     gc_seconds: float = 30.0

@@ -8,6 +8,15 @@ from lab.simulator.spec import TopicSpec
 
 HEARTBEAT_RANGE = "0x00000000_0xffffffff"
 TC_TOPIC = "persistent://pulsar/system/transaction_coordinator_assign"
+LOAD_BALANCER_TOPICS = (
+    "persistent://pulsar/system/loadbalancer-service-unit-state",
+    "non-persistent://pulsar/system/loadbalancer-broker-load-data",
+    "non-persistent://pulsar/system/loadbalancer-top-bundles-load-data",
+)
+"""Where ``extensible`` brokers keep who owns what, and how busy they are.
+
+The leader serves them, whoever owns their bundle.
+"""
 
 
 class Health(Enum):

@@ -36,7 +36,7 @@ def _lines(me: Here) -> Iterator[str]:
     load, by_namespace = spec.load_of(me.broker.number), _shown(me)
     shown = [topic for topics in by_namespace.values() for topic in topics]
     yield from process.lines(spec.cluster, load, me.broker.started_ms / 1000)
-    yield from broker.lines(spec.cluster, me.broker.host, load, _totals(shown))
+    yield from broker.lines(spec.cluster, me.broker.host, load, _totals(shown), extensible=spec.is_extensible)
     rates = {namespace: sum(topic.spec.rate_in for topic in topics) for namespace, topics in by_namespace.items()}
     yield from ledgers.lines(spec.cluster, load, rates)
     if configuration[TOPICS_TOO] == "true":
@@ -67,6 +67,8 @@ def _totals(shown: list[Shown]) -> Totals:
         producers=sum(spec.producers for spec in specs),
         consumers=sum(spec.consumers for spec in specs),
         rate_in=sum(spec.rate_in for spec in specs),
+        bytes_in=sum(spec.rate_in * spec.message_bytes for spec in specs),
+        bytes_out=sum(each.rate_out * spec.message_bytes for spec in specs for each in spec.subscriptions),
     )
 
 

@@ -115,7 +115,7 @@ def must_own(request: Request, bundle: str, *, loads: bool) -> bool:
     owner = me.state.owner(bundle)
     if owner is None and loads:
         owner = candidate(request, bundle)
-        if owner.broker_id == me.broker_id:
+        if owner.broker_id == me.broker_id or me.state.spec.is_extensible:
             me.state.ownership.give(bundle, owner.broker_id)
     if owner is None:
         return False
@@ -125,17 +125,17 @@ def must_own(request: Request, bundle: str, *, loads: bool) -> bool:
 
 
 def must_lead(request: Request) -> None:
-    """Sends the caller to the leader, with the whole query, unless this broker is it."""
+    """Sends the caller to the leader, with the whole query, unless this broker is it; ``extensible`` ones need none."""
     me = here(request)
-    if not me.leads:
+    if not me.leads and not me.state.spec.is_extensible:
         query = [(key, value) for key, value in request.query_params.multi_items() if key != "authoritative"]
         url = f"{me.state.leader.admin_url}{path_as_sent(request)}"
         raise Elsewhere(f"{url}?{urlencode([*query, ('authoritative', 'false')])}")
 
 
 def redirected(request: Request, broker: Broker, *, authoritative: bool) -> str:
-    """The same request at another broker; ``destinationBroker`` is dropped, as the leader has stored it."""
-    dropped = {"authoritative", "destinationBroker"}
+    """The same request at another broker; ``destinationBroker`` is dropped where the leader has stored it."""
+    dropped = {"authoritative"} if here(request).state.spec.is_extensible else {"authoritative", "destinationBroker"}
     query = [(key, value) for key, value in request.query_params.multi_items() if key not in dropped]
     first = ("authoritative", "true" if authoritative else "false")
     return f"{broker.admin_url}{path_as_sent(request)}?{urlencode([first, *query])}"
@@ -156,6 +156,6 @@ def candidate(request: Request, bundle: str) -> Broker:
     me = here(request)
     if request.query_params.get("authoritative") == "true":
         return me.broker
-    if me.leads:
+    if me.leads or me.state.spec.is_extensible:
         return me.state.choose_broker(bundle)
     raise Elsewhere(redirected(request, me.state.leader, authoritative=False))

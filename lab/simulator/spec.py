@@ -145,6 +145,7 @@ class NamespaceSpec:
         owner: The number of the broker (0 for the first) that owns every loaded bundle; None spreads them.
         owners: The number of the broker of each bundle, in their order; where given, ``owner`` does not count.
         loaded: Whether bundles with topics are owned from the start, as they are with clients connected.
+        anti_affinity_group: The group that it is in.
     """
 
     name: str
@@ -155,6 +156,7 @@ class NamespaceSpec:
     owner: int | None = None
     owners: tuple[int, ...] = ()
     loaded: bool = True
+    anti_affinity_group: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +170,7 @@ class ClusterSpec:
         namespaces: ``pulsar/system`` and ``public/default`` are added when they are not given.
         configuration: Overrides of ``/admin/v2/brokers/configuration/runtime``; every value is a string there.
         isolation_policies: By name, the documents that ``namespaceIsolationPolicies`` answers; None: never set.
+        load_manager: ``extensible`` hands bundles over by itself, and keeps no load reports.
         hosts: ``distinct`` puts broker N on 127.0.0.N, as isolation policies match hosts; Linux only.
         compress: Whether clients that accept gzip get it, as from a real broker.
         now_ms: A fixed clock for byte-identical documents; None follows the machine's.
@@ -187,11 +190,17 @@ class ClusterSpec:
     version: str = "4.0.7"
     configuration: dict[str, str] = field(default_factory=dict)
     isolation_policies: dict[str, dict[str, object]] | None = None
+    load_manager: Literal["modular", "extensible"] = "modular"
     hosts: Literal["same", "distinct"] = "same"
     compress: bool = True
     now_ms: int | None = None
     loads: tuple[LoadSpec, ...] = ()
     steady: bool = False
+
+    @property
+    def is_extensible(self) -> bool:
+        """True if the brokers run `ExtensibleLoadManagerImpl`."""
+        return self.load_manager == "extensible"
 
     def load_of(self, number: int) -> LoadSpec:
         """Load of the broker with a number."""

@@ -1,6 +1,7 @@
 """State of a made-up cluster: brokers, namespaces, topics, ownership, affinities.
 
-Every rule here was measured on Pulsar 4.0.7 with ModularLoadManagerImpl. Only the server's event loop may call it.
+Every rule here was measured on Pulsar 4.0.7, with ModularLoadManagerImpl unless it says otherwise. Only the server's
+event loop may call it.
 """
 
 import time
@@ -8,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lab.simulator import isolation, quotas, ranges
-from lab.simulator.model import TC_TOPIC, Broker, Health, Namespace, Topic
+from lab.simulator.model import HEARTBEAT_RANGE, LOAD_BALANCER_TOPICS, TC_TOPIC, Broker, Health, Namespace, Topic
 from lab.simulator.ownership import Ownership
 from lab.simulator.spec import ClusterSpec
 from lab.simulator.steady import SteadyDocuments
@@ -33,6 +34,7 @@ class ClusterState:
         self.topic_policies: dict[str, dict[str, Any]] = {}
         self.ownership = Ownership()
         self.affinities: dict[str, str] = {}
+        self.anti_affinity_groups: dict[str, str] = {}
         self.isolation_policies: Policies | None = spec.isolation_policies
         self.configuration = dict(spec.configuration)
         self.steady_documents = SteadyDocuments() if spec.steady else None
@@ -103,6 +105,13 @@ class ClusterState:
         """The bundles of a broker, sorted, heartbeats not included."""
         return self.ownership.owned_by(broker_id)
 
+    def watched_by(self, broker_id: str) -> tuple[str, ...]:
+        """The bundles in which a broker watches itself; ``extensible`` ones tell of a third."""
+        namespaces = [*self.brokers[broker_id].heartbeat_namespaces]
+        if self.spec.is_extensible:
+            namespaces.append(f"sla-monitor/{self.spec.cluster}/{broker_id}")
+        return tuple(f"{namespace}/{HEARTBEAT_RANGE}" for namespace in namespaces)
+
     def choose_broker(self, bundle: str) -> Broker:
         """Broker to which the leader gives an unowned bundle: once the one an unload named, else the least laden."""
         wanted = self.affinities.pop(bundle, None)
@@ -121,9 +130,10 @@ class ClusterState:
             self.ownership.give(bundle, owner.broker_id)
         return owner
 
-    def unload(self, bundle: str) -> None:
-        """Nobody owns the bundle any more."""
-        self.ownership.release(bundle)
+    def unload(self, bundle: str, destination: str | None = None) -> None:
+        """Nobody owns the bundle any more; ``extensible`` brokers hand it over to a destination at once."""
+        if self.ownership.release(bundle) is not None and destination is not None and self.spec.is_extensible:
+            self.ownership.give(bundle, destination)
 
     # -- namespaces and topics
 
@@ -150,6 +160,8 @@ class ClusterState:
         if namespace == "pulsar/system":
             boundaries = self.namespaces[namespace].boundaries
             places = {name: ranges.position(name) for name in tc_topics(self.spec.coordinators)}
+            if self.spec.is_extensible:
+                places |= {name: ranges.position(name) for name in LOAD_BALANCER_TOPICS}
             found |= {name: place for name, place in places.items() if ranges.bundle_at(boundaries, place) == bundle}
         return found
 

@@ -112,7 +112,7 @@ def overview(known: Recorded) -> Read:
     with Reader(known.settings) as reader:
         found = look_over(reader)
     placement(found.coordinators, [SystemBundle("0x00000000_0xffffffff", None, owner_known=True)])
-    namespaces(known, Placement(found.brokers, found.policies), found.namespaces)
+    namespaces(known, Placement(found.brokers, found.policies, found.pulsar_cluster), found.namespaces)
     figures = {name: [value] for name, value in msgspec.structs.asdict(found).items() if name != "unread"}
     return Read(figures, set(found.unread))
 
@@ -143,7 +143,7 @@ def whose(row: dict[str, Any], known: Recorded) -> str:
 def namespaces(known: Recorded, where: Placement | None = None, names: Iterable[str] = NAMESPACES) -> Read:
     """Namespaces by name; what plans are made of later has to be readable then."""
     rows, unread = dict[str, list[Any]](), set[str]()
-    for piece in read_namespaces(known.settings, where or Placement(known.brokers, ()), names):
+    for piece in read_namespaces(known.settings, where or Placement(known.brokers, (), known.cluster), names):
         for row in checked(piece, NAMESPACE_TABLES):
             if piece.table == UNREAD:
                 unread.add(row["name"])

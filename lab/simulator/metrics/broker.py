@@ -21,14 +21,19 @@ class Totals:
     producers: int
     consumers: int
     rate_in: float
+    bytes_in: float
+    bytes_out: float
 
 
-def lines(cluster: str, host: str, load: LoadSpec, totals: Totals) -> Iterator[str]:
+def lines(cluster: str, host: str, load: LoadSpec, totals: Totals, *, extensible: bool) -> Iterator[str]:
     """Yields the broker's own series."""
     labels = {"cluster": cluster}
     yield from _connections({**labels, "broker": host}, load, totals)
     yield from gauge("pulsar_broker_lookup_pending_requests", labels, load.pending_lookups)
     yield from gauge("pulsar_broker_topic_load_pending_requests", labels, load.pending_topic_loads)
+    yield from gauge("pulsar_broker_throughput_in", labels, totals.bytes_in)
+    yield from gauge("pulsar_broker_throughput_out", labels, totals.bytes_out)
+    yield from _usage({**labels, "broker": host, "metric": "loadBalancing"}, load, extensible=extensible)
     yield from _publishing(labels, totals.rate_in * load.uptime_s)
     yield from _metadata(labels, load)
 
@@ -45,6 +50,27 @@ def _connections(labels: dict[str, str], load: LoadSpec, totals: Totals) -> Iter
     for series, value in figures.items():
         yield family(series, "gauge")
         yield sample(series, {**labels, "metric": "broker_connection"}, value, ", ")
+
+
+def _usage(labels: dict[str, str], load: LoadSpec, *, extensible: bool) -> Iterator[str]:
+    """Yields what the load manager knows of the broker's resources, in percent; ``extensible``: the worst too."""
+    cpu = 100 * load.cpu_percent / load.cpu_limit_percent
+    figures = {
+        "pulsar_lb_cpu_usage": cpu,
+        "pulsar_lb_memory_usage": 100 * load.heap_mb / load.heap_limit_mb,
+        "pulsar_lb_directMemory_usage": 100 * load.direct_mb / load.direct_limit_mb,
+        "pulsar_lb_bandwidth_in_usage": load.network_percent,
+        "pulsar_lb_bandwidth_out_usage": load.network_percent,
+    }
+    for series, value in figures.items():
+        yield family(series, "gauge")
+        yield sample(series, labels, value, ", ")
+    if extensible:
+        worst = max(cpu, load.network_percent) / 100
+        averages = {"max_ema": worst if load.usage_ratio is None else load.usage_ratio, "max": worst}
+        yield family("pulsar_lb_resource_usage", "gauge")
+        for feature, value in averages.items():
+            yield sample("pulsar_lb_resource_usage", {**labels, "feature": feature}, value, ", ")
 
 
 def _publishing(labels: dict[str, str], messages: float) -> Iterator[str]:

@@ -54,11 +54,18 @@ class RetentionDocument(msgspec.Struct, frozen=True):
 
 
 class NamespaceDocument(msgspec.Struct, frozen=True):
-    """Namespace policies, limited to those that Steward may change."""
+    """Namespace policies, limited to those that Steward may change, and the clusters that share them."""
 
     backlog_quota_map: dict[str, QuotaDocument] | None = None
     retention_policies: RetentionDocument | None = None
     message_ttl_in_seconds: Long | None = None
+    replication_clusters: list[str] | None = None
+    allowed_clusters: list[str] | None = None
+
+    @property
+    def clusters(self) -> frozenset[str]:
+        """Clusters that serve the namespace, or may."""
+        return frozenset([*(self.replication_clusters or ()), *(self.allowed_clusters or ())])
 
     @property
     def settings(self) -> dict[SettingName, Setting]:

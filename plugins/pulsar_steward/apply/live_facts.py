@@ -11,6 +11,7 @@ from pulsar_steward.apply import live_topics
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.kind import Drifted
 from pulsar_steward.facts.backlogs import loss_of, retained_seconds
+from pulsar_steward.facts.load_manager import THROUGHPUT_UNKNOWN
 from pulsar_steward.facts.protocol import (
     CLOCKS_UNKNOWN,
     QUOTA_CHECKS_UNKNOWN,
@@ -18,6 +19,7 @@ from pulsar_steward.facts.protocol import (
     Unknown,
     delayed_unknown,
     loss_unknown,
+    owner_unknown,
 )
 from pulsar_steward.facts.risks import MoveRisks
 from pulsar_steward.ledger.moves import circling_lately, moved_lately
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from pulsar_steward.apply.live_reader import LiveReader
     from pulsar_steward.apply.whole_look import WholeLook
     from pulsar_steward.facts.backlogs import BacklogAges
+    from pulsar_steward.facts.load_manager import AntiAffinity, BrokerUsage, LoadManager
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.model.loss import Loss
@@ -145,6 +148,24 @@ class LiveFacts(ClusterFacts):
         """Listed brokers that isolation policies leave to a namespace."""
         return self._whole.allowed(namespace)
 
+    def anti_affinity(self, namespace: str) -> AntiAffinity | None:
+        """Anti-affinity group of a namespace, as brokers tell it."""
+        return self._whole.anti_affinity(namespace)
+
+    def load_manager(self) -> LoadManager | Unknown:
+        """Load manager, by the configuration of the broker that answers."""
+        return self._whole.load_manager()
+
+    def usages(self) -> tuple[BrokerUsage, ...] | Unknown:
+        """Usages by the metrics of all brokers that answer."""
+        manager = self.load_manager()
+        return manager if isinstance(manager, Unknown) else self._whole.usages(manager)
+
+    @once
+    def other_clusters(self, namespace: str) -> tuple[str, ...]:
+        """Other clusters in the namespace's policies."""
+        return self._reader.other_clusters(namespace)
+
     # -- what Steward did before
 
     @once
@@ -180,8 +201,13 @@ class LiveFacts(ClusterFacts):
         """True if the metadata store has a bundle of these boundaries."""
         return change.bundle in (self._bundles.bundles(change.namespace) or ())
 
+    def owner(self, change: BundleChange) -> str | Unknown | None:
+        """Owner of the bundle; where nobody says so, it may be handed over at this instant."""
+        owner = self._owner(change)
+        return owner_unknown(change) if owner is None and self._reader.hands_over else owner
+
     @once
-    def owner(self, change: BundleChange) -> str | None:
+    def _owner(self, change: BundleChange) -> str | None:
         """Owner of the bundle; the broker that the step was planned for is asked first."""
         return self._reader.owner(
             change.namespace,
@@ -194,13 +220,22 @@ class LiveFacts(ClusterFacts):
     @once
     def clients(self, change: BundleChange) -> int:
         """Clients that have to reconnect, by the owner's statistics (up to a minute old)."""
-        owner = self.owner(change)
+        owner = self._owner(change)
         return kind_of(change).clients(self._reader, owner) if owner else 0
+
+    @once
+    def throughput(self, change: BundleChange) -> float | Unknown:
+        """Throughput of the bundle by its owner's statistics (up to a minute old)."""
+        owner = self._owner(change)
+        if owner is None:
+            return THROUGHPUT_UNKNOWN
+        topics = self._reader.topics(owner, change.namespace, change.bundle).values()
+        return sum(each.msg_throughput_in + each.msg_throughput_out for each in topics)
 
     @once
     def move_risks(self, change: BundleChange) -> MoveRisks:
         """Risks of a bundle that is still there and owned; where it is not, other guards refuse the step."""
-        owner = self.owner(change)
+        owner = self._owner(change)
         if owner is None or not self.has_bundle(change):
             return MoveRisks()
         return live_topics.move_risks(

@@ -18,7 +18,15 @@ from pulsar_steward.admin.owner import OwnerReader
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.admin.statistics import clients_by_bundle, topics_in
 from pulsar_steward.errors import AdminError, InvalidName, NotFound, Refused
-from pulsar_steward.model.bundles import TC_TOPIC, BundleRange, position_of, range_holding, ranges_of
+from pulsar_steward.facts.load_manager import EXTENSIBLE, MANAGER_UNKNOWN, SERIES, load_manager_of, usage_of
+from pulsar_steward.model.bundles import (
+    LOAD_BALANCER_TOPICS,
+    TC_TOPIC,
+    BundleRange,
+    position_of,
+    range_holding,
+    ranges_of,
+)
 from pulsar_steward.model.cluster import identity_of
 
 if TYPE_CHECKING:
@@ -30,6 +38,8 @@ if TYPE_CHECKING:
     from pulsar_steward.admin.owner import TopicDetail
     from pulsar_steward.admin.settings import AdminSettings
     from pulsar_steward.admin.statistics import TopicStatistics
+    from pulsar_steward.facts.load_manager import BrokerUsage, LoadManager
+    from pulsar_steward.facts.protocol import Unknown
     from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.model.setting import Setting, SettingName
     from pulsar_steward.model.step import ChangeSetting
@@ -48,6 +58,8 @@ class LiveReader(Closing):
         self._settings = settings
         self._reader = Reader(settings)
         self._pulsar_cluster: str | None = None
+        self._load_manager: LoadManager | Unknown = MANAGER_UNKNOWN
+        self._hands_over = False
         self._last_owners: dict[str, str] = {}
         self._readers: dict[str, Reader] = {}
         self._statistics: dict[str, tuple[float, Body]] = {}
@@ -66,9 +78,25 @@ class LiveReader(Closing):
 
     def identity(self) -> ClusterIdentity:
         """Identity of the cluster that answers now, read anew each time: an address may lead elsewhere meanwhile."""
-        identity = identity_of(self._reader.runtime_configuration())
+        told = self._reader.runtime_configuration()
+        identity, self._load_manager = identity_of(told), load_manager_of(told)
+        self._hands_over = told.get("loadManagerClassName", "").endswith(f".{EXTENSIBLE}")
         self._pulsar_cluster = self._pulsar_cluster or identity.name
         return identity
+
+    def load_manager(self) -> LoadManager | Unknown:
+        """Load manager of the broker that told its cluster's identity last."""
+        return self._load_manager
+
+    @property
+    def hands_over(self) -> bool:
+        """True if nobody owns a bundle while it goes from one broker to another (`ExtensibleLoadManagerImpl`)."""
+        return self._hands_over
+
+    def usage(self, broker: str, manager: LoadManager) -> BrokerUsage | None:
+        """What the load manager's shedding compares of a broker; None: it does not tell."""
+        told = self.samples(broker, dict.fromkeys(SERIES))
+        return usage_of(broker, [(each.series, each.labels.get("feature", ""), each.value) for each in told], manager)
 
     def require_single_brokers(self) -> None:
         """Requires that each broker can be asked by itself, as every proof of a change needs.
@@ -160,10 +188,12 @@ class LiveReader(Closing):
     def topic_in(self, namespace: str, bundle: str) -> str | None:
         """The name of a topic in an owned bundle that can be looked up; None where it holds none, or nobody owns it.
 
-        Topics of Pulsar's own (``__change_events``) come last: brokers read these by themselves.
+        Topics of Pulsar's own (``__change_events``) come last: brokers read these by themselves. Those of the load
+        balancer are none of them: a lookup of one loads no bundle.
         """
         positions = self._reader.topic_positions(namespace, bundle) or ()
-        names = [name for name in positions if _can_be_looked_up(name, namespace, bundle)]
+        named = (name for name in positions if LOAD_BALANCER_TOPICS not in name)
+        names = [name for name in named if _can_be_looked_up(name, namespace, bundle)]
         return min(names, key=lambda name: (name.rpartition("/")[2].startswith("__"), name), default=None)
 
     def positions(self, namespace: str, bundle: str) -> tuple[int, ...]:
@@ -222,8 +252,8 @@ class LiveReader(Closing):
         """Milliseconds that a broker's clock is ahead of this machine's, to a second; None: not known."""
         return self._at(broker).clock_skew_milliseconds()
 
-    def samples(self, broker: str, resting: Mapping[str, float]) -> list[Sample]:
-        """Samples of a broker's metrics: of each series the first, and all that do not have the resting value."""
+    def samples(self, broker: str, resting: Mapping[str, float | None]) -> list[Sample]:
+        """Samples of a broker's metrics: of each series the first, and all that do not rest."""
         with closing(self._at(broker).metrics()) as pieces:
             return list(Exposition(pieces, MAX_METRICS_BYTES).samples(resting))
 
@@ -238,6 +268,18 @@ class LiveReader(Closing):
     def isolation_policies(self) -> tuple[IsolationPolicy, ...]:
         """The cluster's namespace isolation policies."""
         return isolation_policies(self._reader.isolation_policies(self.pulsar_cluster))
+
+    def anti_affinity_group(self, namespace: str) -> str | None:
+        """The anti-affinity group that a namespace is in; None: it is in none."""
+        return self._reader.anti_affinity_group(namespace)
+
+    def anti_affinity_namespaces(self, group: str, namespace: str) -> tuple[str, ...]:
+        """All namespaces of the group that a namespace is in."""
+        return self._reader.anti_affinity_namespaces(self.pulsar_cluster, group, namespace.partition("/")[0])
+
+    def other_clusters(self, namespace: str) -> tuple[str, ...]:
+        """Clusters besides this one that serve a namespace, sorted."""
+        return tuple(sorted(self._reader.clusters_of(namespace) - {self.pulsar_cluster}))
 
     def details(self, broker: str, topic: str) -> TopicDetail:
         """A topic's own statistics, read from a broker that owns it: asking another one would load it."""

@@ -14,6 +14,8 @@ import msgspec
 
 from pulsar_steward.admin.isolation import IsolationPolicy, allowed_brokers
 from pulsar_steward.errors import AdminError
+from pulsar_steward.facts.load_manager import USAGES_UNKNOWN, AntiAffinity, BrokerUsage, LoadManager
+from pulsar_steward.facts.protocol import Unknown
 from pulsar_steward.model.cluster import ClusterIdentity
 
 if TYPE_CHECKING:
@@ -53,6 +55,8 @@ class _BrokerAnswers(msgspec.Struct, kw_only=True):
         owned: Bundles that each of them owns, or the error of reading them.
         bundles: Bundles of namespaces, by namespace.
         isolation: The cluster's isolation policies; None: not read yet.
+        anti_affinity: Anti-affinity groups of namespaces, by namespace.
+        usages: What the load manager's shedding compares; None: not read yet.
         read_only: Bookies that take no writes; None: not read yet.
         clocks: Milliseconds that each broker's clock is ahead; None: not read yet.
     """
@@ -62,6 +66,8 @@ class _BrokerAnswers(msgspec.Struct, kw_only=True):
     owned: dict[str, tuple[str, ...] | AdminError]
     bundles: dict[str, tuple[str, ...] | None] = {}
     isolation: tuple[IsolationPolicy, ...] | None = None
+    anti_affinity: dict[str, AntiAffinity | None] = {}
+    usages: tuple[BrokerUsage, ...] | Unknown | None = None
     read_only: tuple[str, ...] | None = None
     clocks: dict[str, int | None] | None = None
 
@@ -143,6 +149,33 @@ class WholeLook:
             answers.isolation = self.reader.isolation_policies()
         allowed = allowed_brokers(answers.isolation, namespace, answers.cluster.listed)
         return None if allowed is None else frozenset(allowed)
+
+    def anti_affinity(self, namespace: str) -> AntiAffinity | None:
+        """The anti-affinity group of a namespace, with its other namespaces on each broker; None: it is in none."""
+        groups = self._whole().anti_affinity
+        if namespace not in groups:
+            group = self.reader.anti_affinity_group(namespace)
+            groups[namespace] = None if group is None else self._apart(group, namespace)
+        return groups[namespace]
+
+    def _apart(self, group: str, namespace: str) -> AntiAffinity:
+        others = set(self.reader.anti_affinity_namespaces(group, namespace)) - {namespace}
+        owned = {broker: {bundle.rpartition("/")[0] for bundle in self.owned_by(broker)} for broker in self.active()}
+        return AntiAffinity(group=group, others={broker: len(others & there) for broker, there in owned.items()})
+
+    def load_manager(self) -> LoadManager | Unknown:
+        """The load manager of the broker that told which cluster answers."""
+        self._now()
+        return self.reader.load_manager()
+
+    def usages(self, manager: LoadManager) -> tuple[BrokerUsage, ...] | Unknown:
+        """What the load manager's shedding compares, of every broker that answers."""
+        answers = self._whole()
+        if answers.usages is None:
+            found = [self.reader.usage(broker, manager) for broker in self.active()]
+            known = tuple(each for each in found if each is not None)
+            answers.usages = known if known and len(known) == len(found) else USAGES_UNKNOWN
+        return answers.usages
 
     def read_only_bookies(self) -> tuple[str, ...]:
         """Bookies that take no writes, of those that the policy names."""

@@ -202,9 +202,9 @@ def _itself(task: BrokerTask, answers: Answers, total: BundleSum, bundles: int, 
         "topics": total.topics,
         "producers": total.producers,
         "consumers": total.consumers,
-        "cpu_percent": _percent(answers.load.get("cpu")),
-        "memory_percent": _percent(answers.load.get("memory")),
-        "direct_memory_percent": _percent(answers.load.get("directMemory")),
+        "cpu_percent": _resource(answers, "cpu"),
+        "memory_percent": _resource(answers, "memory"),
+        "direct_memory_percent": _resource(answers, "directMemory"),
         **dict(zip(_RATES, total.rates, strict=True)),
         "metrics_read": answers.metrics.whole,
         "clock_skew_milliseconds": answers.clock_skew_milliseconds,
@@ -223,6 +223,14 @@ def _row(task: BrokerTask, values: Mapping[str, object], began: float) -> Iterat
     rows = Rows(BROKERS)
     rows.add(*([row.get(name)] for name in BROKERS.names))
     return rows.rest()
+
+
+def _resource(answers: Answers, name: str) -> float | None:
+    """Use of a resource by the load report, or by the same figure in the metrics where there is no such report."""
+    if answers.load:
+        return _percent(answers.load.get(name))
+    series = f"pulsar_lb_{name}_usage"
+    return next((each.value for each in answers.metrics.samples if each.series == series), None)
 
 
 def _percent(resource: Any) -> float | None:

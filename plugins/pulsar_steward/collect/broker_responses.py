@@ -12,6 +12,7 @@ from pulsar_steward.collect.ownership import owned_by_namespace
 from pulsar_steward.collect.positions import tc_positions
 from pulsar_steward.collect.rows import UNFIT
 from pulsar_steward.errors import AdminError, StatusError
+from pulsar_steward.facts.load_manager import EXTENSIBLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,12 +65,13 @@ def asked(settings: AdminSettings, broker: str, pulsar_cluster: str, policy: Col
         # Statistics first: the bundles read afterwards are newer, and show which statistics still apply.
         document = reader.topic_statistics()
         owned = owned_by_namespace(reader.owned_bundles(pulsar_cluster, broker))
+        configuration = _or_none(reader.runtime_configuration) or {}
         return document, Answers(
             owned=owned,
-            load=_load_report(reader),
+            load=_load_report(reader, configuration),
             positions=tc_positions(reader, owned),
             clock_skew_milliseconds=_or_none(reader.clock_skew_milliseconds),
-            configuration=_or_none(reader.runtime_configuration) or {},
+            configuration=configuration,
             metrics=read_metrics(reader.metrics, "broker", policy.metrics_megabytes),
         )
 
@@ -83,8 +85,10 @@ def _or_none(ask: Callable[[], T]) -> T | None:
         return None
 
 
-def _load_report(reader: Reader) -> dict[str, Any]:
-    """Load report of the broker; empty where its load manager keeps none."""
+def _load_report(reader: Reader, configuration: dict[str, str]) -> dict[str, Any]:
+    """Load report of the broker; empty where its load manager keeps none: `ExtensibleLoadManagerImpl` answers 500."""
+    if configuration.get("loadManagerClassName", "").endswith(f".{EXTENSIBLE}"):
+        return {}
     try:
         return reader.load_report()
     except StatusError:

@@ -180,7 +180,7 @@ class Collecting:
 
     def _namespaces_and_endpoints(self) -> Tables:
         overview, policy = self._overview, self._order.policy
-        asker = _Asker(self._settings, Placement(overview.brokers, overview.policies), policy)
+        asker = _Asker(self._settings, Placement(overview.brokers, overview.policies, overview.pulsar_cluster), policy)
         names = overview.namespaces
         groups = [names[first : first + NAMESPACES_A_TASK] for first in range(0, len(names), NAMESPACES_A_TASK)]
         things = [*(_Asked(namespaces=group) for group in groups), *(_Asked(url=url) for url in policy.metrics_urls)]

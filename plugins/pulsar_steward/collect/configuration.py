@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pulsar_steward.facts.load_manager import SETTINGS as OF_LOAD_MANAGER
 from pulsar_steward.model.broker_defaults import KEYS as DEFAULTS_KEYS
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 KEPT = frozenset(
     {
         *DEFAULTS_KEYS,
+        *OF_LOAD_MANAGER,
         "acknowledgmentAtBatchIndexLevelEnabled",
         "backlogQuotaCheckEnabled",
         "backlogQuotaCheckIntervalInSeconds",
@@ -27,11 +29,9 @@ KEPT = frozenset(
         "delayedDeliveryMaxNumBuckets",
         "delayedDeliveryTrackerFactoryClassName",
         "loadBalancerBrokerMaxTopics",
-        "loadBalancerLoadSheddingStrategy",
         "loadBalancerNamespaceBundleMaxBandwidthMbytes",
         "loadBalancerNamespaceBundleMaxMsgRate",
         "loadBalancerNamespaceBundleMaxSessions",
-        "loadBalancerSheddingEnabled",
         "managedLedgerMaxLedgerRolloverTimeMinutes",
         "managedLedgerMaxBatchDeletedIndexToPersist",
         "managedLedgerMaxUnackedRangesToPersist",

@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """Input for the placement of namespaces: the listed brokers and the isolation policies."""
+    """Input for the placement of namespaces: the listed brokers, the isolation policies, and the cluster's own name."""
 
     brokers: tuple[str, ...]
     policies: tuple[IsolationPolicy, ...]
+    pulsar_cluster: str
 
 
 class _Policies(NamespaceDocument, frozen=True, kw_only=True):
@@ -37,7 +38,8 @@ class _Policies(NamespaceDocument, frozen=True, kw_only=True):
 def read_namespaces(settings: AdminSettings, placement: Placement, namespaces: Iterable[str]) -> Iterator[TableBatch]:
     """Reads each namespace (``tenant/name``), and yields rows of `NAMESPACE_TABLES`.
 
-    A namespace that was deleted since it was listed yields no row; one that cannot be read yields one that names it.
+    A namespace that was deleted since it was listed yields no row, nor does one that only other clusters of the same
+    configuration store serve; one that cannot be read yields one that names it.
     """
     rows, unread = Rows(NAMESPACES), Rows(UNREAD)
     with Reader(settings) as reader:
@@ -56,20 +58,28 @@ def read_namespaces(settings: AdminSettings, placement: Placement, namespaces: I
 
 
 def _row(reader: Reader, placement: Placement, namespace: str) -> tuple[object, ...] | None:
-    """Row of a namespace, or None if it no longer exists."""
+    """Row of a namespace, or None if it no longer exists, or is of other clusters only."""
     try:
         document = reader.namespace_policies(namespace)
     except NotFound:
         if namespace in reader.namespaces(namespace.partition("/")[0]):
             raise  # it is still listed, so it must not be taken for deleted
         return None
-    boundaries = _boundaries(document, namespace)
+    policies = _policies(document, namespace)
+    if not _is_served(policies, namespace, placement.pulsar_cluster):
+        return None
+    boundaries = policies.bundles.boundaries
     allowed = allowed_brokers(placement.policies, namespace, placement.brokers)
     return namespace, len(boundaries) - 1, boundaries, document.decode(), allowed
 
 
-def _boundaries(document: bytes, namespace: str) -> list[str]:
+def _is_served(policies: _Policies, namespace: str, pulsar_cluster: str) -> bool:
+    """True if this cluster serves the namespace: its policies name it, or nobody; Pulsar's own are everywhere."""
+    return not policies.clusters or pulsar_cluster in policies.clusters or namespace.startswith("pulsar/")
+
+
+def _policies(document: bytes, namespace: str) -> _Policies:
     try:
-        return msgspec.json.decode(document, type=_Policies).bundles.boundaries
+        return msgspec.json.decode(document, type=_Policies)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise BrokenAnswer("GET", namespace, "any broker", f"its policies cannot be read: {error}") from error

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pulsar_steward.facts.load_manager import SERIES as OF_LOAD_MANAGER
 from pulsar_steward.model.series import AGE, AGE_LIMIT, DELAYED_BUCKETS, DELAYED_INDEX, DELAYED_SERIES, SIZE_LIMIT
 
 Kind = Literal["broker", "bookie", "zookeeper"]
@@ -70,7 +71,7 @@ _OF_ZOOKEEPER = ("znode_count",)
 
 SERIES: dict[Kind, dict[str, float | None]] = {
     "broker": {
-        **dict.fromkeys((*_OF_PROCESS, *_DIRECT_MEMORY, *_OF_BROKER)),
+        **dict.fromkeys((*_OF_PROCESS, *_DIRECT_MEMORY, *_OF_BROKER, *OF_LOAD_MANAGER)),
         **dict.fromkeys(_OF_NAMESPACE, 0.0),
         **_OF_TOPIC,
     },

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from pulsar_steward.facts.backlogs import BacklogAges
+    from pulsar_steward.facts.load_manager import AntiAffinity, BrokerUsage, LoadManager
     from pulsar_steward.facts.risks import MoveRisks
     from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.model.loss import Loss
@@ -29,6 +30,19 @@ class Unknown(msgspec.Struct, frozen=True):
 
 CLOCKS_UNKNOWN = Unknown("how far brokers' clocks are apart is not known")
 QUOTA_CHECKS_UNKNOWN = Unknown("whether brokers check backlog quotas is not known")
+
+
+def owner_unknown(change: BundleChange) -> Unknown:
+    """Nobody says to own the bundle, under a load manager that has nobody own it while it hands it over."""
+    return Unknown(
+        f"no broker says that it owns {change.namespace}/{change.bundle}: nobody does, or it is on its way from one to"
+        " another, which ExtensibleLoadManagerImpl does not tell apart"
+    )
+
+
+def clusters_unknown(namespace: str) -> Unknown:
+    """Nobody tells of a namespace's clusters."""
+    return Unknown(f"which clusters serve {namespace} is not known")
 
 
 def delayed_unknown(change: ChangeSetting) -> Unknown:
@@ -96,6 +110,18 @@ class ClusterFacts(Protocol):
     def allowed_brokers(self, namespace: str) -> frozenset[str] | None:
         """Brokers that isolation policies leave to a namespace; None: every broker."""
 
+    def anti_affinity(self, namespace: str) -> AntiAffinity | Unknown | None:
+        """The anti-affinity group of a namespace; None: it is in none."""
+
+    def load_manager(self) -> LoadManager | Unknown:
+        """The brokers' own load manager, and whether it sheds."""
+
+    def usages(self) -> tuple[BrokerUsage, ...] | Unknown:
+        """What its shedding compares, of every active broker; asked only where it sheds."""
+
+    def other_clusters(self, namespace: str) -> tuple[str, ...] | Unknown:
+        """Clusters besides this one that serve a namespace, whose policies are common to all of them."""
+
     # -- what Steward did before
 
     def unproved_batch(self) -> str | None:
@@ -115,11 +141,14 @@ class ClusterFacts(Protocol):
     def has_bundle(self, change: BundleChange) -> bool:
         """True if the namespace still has a bundle of exactly these boundaries."""
 
-    def owner(self, change: BundleChange) -> str | None:
-        """Owner of the bundle, ``host:webport``; None: nobody."""
+    def owner(self, change: BundleChange) -> str | Unknown | None:
+        """Owner of the bundle, ``host:webport``; None: nobody; `Unknown`: it may be on its way from one to another."""
 
     def clients(self, change: BundleChange) -> int:
         """Producers and consumers that have to reconnect; 0 where nobody owns the bundle."""
+
+    def throughput(self, change: BundleChange) -> float | Unknown:
+        """Bytes a second in and out of the bundle; asked only where the load manager sheds."""
 
     def move_risks(self, change: BundleChange) -> MoveRisks:
         """Risks of the change beyond reconnecting clients."""

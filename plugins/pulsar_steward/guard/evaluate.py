@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.guard.ack_holes import AckHoles
 from pulsar_steward.guard.age_room import AgeRoom
+from pulsar_steward.guard.anti_affinity import AntiAffinity
 from pulsar_steward.guard.boundaries import Boundaries
 from pulsar_steward.guard.circles import Circles
 from pulsar_steward.guard.clients import Clients
@@ -17,6 +18,7 @@ from pulsar_steward.guard.fresh_snapshot import FreshSnapshot
 from pulsar_steward.guard.kinds import Objection
 from pulsar_steward.guard.limits import Limits
 from pulsar_steward.guard.loss_as_approved import LossAsApproved
+from pulsar_steward.guard.one_cluster import OneCluster
 from pulsar_steward.guard.owner import Owner
 from pulsar_steward.guard.producers_return import ProducersReturn
 from pulsar_steward.guard.protected import Protected
@@ -25,6 +27,7 @@ from pulsar_steward.guard.quota_room import QuotaRoom
 from pulsar_steward.guard.quotas_checked import QuotasChecked
 from pulsar_steward.guard.same_cluster import SameCluster
 from pulsar_steward.guard.setting_as_planned import SettingAsPlanned
+from pulsar_steward.guard.shedding import Shedding
 from pulsar_steward.guard.target_active import TargetActive
 from pulsar_steward.guard.target_allowed import TargetAllowed
 from pulsar_steward.guard.whole_cluster import WholeCluster
@@ -45,6 +48,8 @@ GUARDS: tuple[Guard, ...] = (
     Owner(),
     TargetActive(),
     TargetAllowed(),
+    AntiAffinity(),
+    Shedding(),
     Cooldown(),
     Circles(),
     Clients(),
@@ -52,6 +57,7 @@ GUARDS: tuple[Guard, ...] = (
     AckHoles(),
     DelayedIndex(),
     SettingAsPlanned(),
+    OneCluster(),
     QuotaRoom(),
     AgeRoom(),
     LossAsApproved(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pulsar_steward.facts.protocol import Unknown
 from pulsar_steward.guard.kinds import BundleGuard, Objection
 from pulsar_steward.model.step import present_owner
 
@@ -24,6 +25,8 @@ class Owner(BundleGuard):
         expected, owner = present_owner(change), facts.owner(change)
         if owner == expected:
             reason = f"{expected} owns it"
+        elif isinstance(owner, Unknown):
+            reason = owner.reason
         elif owner is None:
             reason = f"nobody owns it, not {expected}: the call would be answered and do nothing"
         else:

@@ -25,6 +25,18 @@ CALM_LOAD_MANAGER = "ModularLoadManager"
 Others were not tried.
 """
 
+HEARTBEAT = r"^(pulsar|sla-monitor)/([^/]+/)?[^/]+:\d+$"
+"""Pattern of the namespaces in which brokers watch themselves: each broker has its own, by name.
+
+``sla-monitor/<cluster>/host:port`` is among the owned ones under `ExtensibleLoadManagerImpl` only.
+"""
+
+LOAD_BALANCER_TOPICS = "://pulsar/system/loadbalancer-"
+"""In the names of the topics in which `ExtensibleLoadManagerImpl` keeps its state.
+
+Its leader serves them, whoever owns their bundle: a lookup of one loads nothing.
+"""
+
 TC_NAMESPACE = "pulsar/system"
 TC_TOPIC = "persistent://pulsar/system/transaction_coordinator_assign"
 

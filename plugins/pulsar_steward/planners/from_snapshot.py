@@ -8,8 +8,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.facts.load_manager import (
+    SERIES,
+    SETTINGS,
+    USAGES_UNKNOWN,
+    BrokerUsage,
+    LoadManager,
+    one_load_manager,
+    usage_of,
+)
+from pulsar_steward.facts.protocol import Unknown
 from pulsar_steward.ledger.moves import circling_lately, moved_lately
 from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.tables import CONFIGURATION, METRICS
 from pulsar_steward.planners.bundles.from_snapshot import bundle_facts
 from pulsar_steward.planners.planning_facts import BrokerFact, PlanningFacts, TcBundle
 from pulsar_steward.planners.settings.from_snapshot import (
@@ -60,7 +71,7 @@ def planning_facts_of(snapshot: Snapshot, policy: Policy, moves: Moves) -> Plann
     Raises:
         SnapshotError: If the snapshot cannot be read or was not diagnosed.
     """
-    meta = snapshot.meta()
+    meta, manager = snapshot.meta(), load_manager_in(snapshot)
     system, findings, defaults = snapshot.namespace(TC_NAMESPACE), snapshot.findings(), defaults_of(snapshot)
     return PlanningFacts(
         cluster=meta.cluster,
@@ -75,6 +86,8 @@ def planning_facts_of(snapshot: Snapshot, policy: Policy, moves: Moves) -> Plann
         namespaces=namespace_facts(snapshot, findings),
         topics=topic_facts(snapshot, findings),
         defaults=defaults,
+        load_manager=manager,
+        usages=_usages(snapshot, manager),
         bundles=bundle_facts(snapshot, findings, defaults, policy),
         quotas_are_checked=quotas_are_checked(snapshot),
         clocks_differ_milliseconds=clocks_differ_milliseconds(snapshot),
@@ -83,6 +96,33 @@ def planning_facts_of(snapshot: Snapshot, policy: Policy, moves: Moves) -> Plann
         circling=moves.circling,
         policy=policy,
     )
+
+
+def load_manager_in(snapshot: Snapshot) -> LoadManager | Unknown:
+    """The brokers' own load manager, as all that were read tell it.
+
+    Raises:
+        SnapshotError: If a table cannot be read.
+    """
+    told: dict[str, dict[str, str]] = {row.broker: {} for row in snapshot.brokers() if row.read}
+    for row in snapshot.table(CONFIGURATION, filters=[("key", "in", list(SETTINGS))]).to_pylist():
+        if row["value"] is not None:
+            told.setdefault(row["broker"], {})[row["key"]] = row["value"]
+    return one_load_manager(told.values())
+
+
+def _usages(snapshot: Snapshot, manager: LoadManager | Unknown) -> tuple[BrokerUsage, ...] | Unknown:
+    """What shedding compares of each broker that was read; not read where it is off."""
+    if isinstance(manager, Unknown) or not manager.sheds:
+        return USAGES_UNKNOWN
+    samples: dict[str, list[tuple[str, str, float]]] = defaultdict(list)
+    kept = [("series", "in", list(SERIES)), ("source_kind", "=", "broker")]
+    for row in snapshot.table(METRICS, ["source", "series", "labels_json", "value"], kept).to_pylist():
+        feature = msgspec.json.decode(row["labels_json"], type=dict[str, str]).get("feature", "")
+        samples[row["source"]].append((row["series"], feature, row["value"]))
+    found = [usage_of(row.broker, samples[row.broker], manager) for row in snapshot.brokers() if row.read]
+    known = tuple(each for each in found if each is not None)
+    return known if known and len(known) == len(found) else USAGES_UNKNOWN
 
 
 def _tc_bundles(snapshot: Snapshot) -> tuple[TcBundle, ...]:

@@ -9,6 +9,8 @@ from datetime import datetime
 
 import msgspec
 
+from pulsar_steward.facts.load_manager import MANAGER_UNKNOWN, USAGES_UNKNOWN, BrokerUsage, LoadManager
+from pulsar_steward.facts.protocol import Unknown
 from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.finding import Finding
 from pulsar_steward.model.setting import Setting, SettingName
@@ -67,6 +69,8 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
         defaults: Brokers' values where a namespace sets nothing, as far as they are known.
         quotas_are_checked: True if all brokers check backlog quotas; None: not known.
         clocks_differ_milliseconds: Largest difference between brokers' clocks, to a second; None: not known.
+        load_manager: The brokers' own load manager.
+        usages: What its shedding compares, of every broker that was read.
         bundles: Business bundles that findings are about, and the load over time.
         findings: All findings of the snapshot.
         moved_at: Time of Steward's last move of a bundle (``tenant/ns/range``), as far as the cooldowns reach.
@@ -90,6 +94,8 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
     defaults: dict[SettingName, Setting] = {}
     quotas_are_checked: bool | None = None
     clocks_differ_milliseconds: int | None = None
+    load_manager: LoadManager | Unknown = MANAGER_UNKNOWN
+    usages: tuple[BrokerUsage, ...] | Unknown = USAGES_UNKNOWN
     bundles: BundleFacts = BundleFacts()
     findings: tuple[Finding, ...] = ()
     moved_at: dict[str, datetime] = {}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.facts.backlogs import Backlog, loss_of, retained_seconds
+from pulsar_steward.facts.load_manager import THROUGHPUT_UNKNOWN, BundleMove, after_move
 from pulsar_steward.facts.protocol import (
     CLOCKS_UNKNOWN,
     QUOTA_CHECKS_UNKNOWN,
@@ -14,6 +15,7 @@ from pulsar_steward.facts.protocol import (
     Unknown,
     ages_unknown,
     backlogs_unknown,
+    clusters_unknown,
     delayed_unknown,
     loss_unknown,
 )
@@ -21,14 +23,16 @@ from pulsar_steward.facts.risks import Surroundings, move_risks_of
 from pulsar_steward.guard.evaluate import evaluate
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of
 from pulsar_steward.model.setting import BacklogQuota
-from pulsar_steward.model.step import ChangeSetting, present_owner
+from pulsar_steward.model.step import ChangeSetting, UnloadBundle, present_owner
 from pulsar_steward.planners.settings.effects import loss
 from pulsar_steward.planners.settings.facts import NamespaceFact, TopicFact
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from pulsar_steward.facts.backlogs import BacklogAges
+    from pulsar_steward.facts.load_manager import AntiAffinity, BrokerUsage, LoadManager
     from pulsar_steward.facts.risks import MoveRisks
     from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.model.loss import Loss
@@ -45,6 +49,7 @@ def guarded(
     whole: str | None = None,
     holder: NamespaceFact | TopicFact | None = None,
     retention: Setting | None = None,
+    earlier: Sequence[Step] = (),
 ) -> Step:
     """The step with the results of all guards, as far as the snapshot shows.
 
@@ -55,8 +60,11 @@ def guarded(
         whole: The range, in the snapshot, of the bundle that it changes, where that is only a part of it by then.
         holder: Facts of the namespace or topic whose setting it changes.
         retention: The retention there by then.
+        earlier: Steps of the same batch that are done by then.
     """
-    facts = SnapshotFacts(planning, step, place_in_run=place_in_run, whole=whole, holder=holder, retention=retention)
+    facts = SnapshotFacts(
+        planning, step, place_in_run=place_in_run, whole=whole, holder=holder, retention=retention, earlier=earlier
+    )
     return msgspec.structs.replace(step, guards=evaluate(step, facts, planning.policy))
 
 
@@ -81,6 +89,7 @@ class SnapshotFacts(ClusterFacts):
         whole: str | None = None,
         holder: NamespaceFact | TopicFact | None = None,
         retention: Setting | None = None,
+        earlier: Sequence[Step] = (),
     ) -> None:
         self._planning = planning
         self._clients = step.touched.clients
@@ -88,6 +97,7 @@ class SnapshotFacts(ClusterFacts):
         self._whole = whole
         self._holder = holder
         self._retention = retention
+        self._earlier = earlier
 
     @property
     def now(self) -> datetime:
@@ -141,6 +151,34 @@ class SnapshotFacts(ClusterFacts):
             allowed = load.allowed.get(namespace) if load else None
         return None if allowed is None else frozenset(allowed)
 
+    def anti_affinity(self, namespace: str) -> AntiAffinity | Unknown | None:
+        """Not known: no document of a snapshot has it; brokers are asked right before the call."""
+        return Unknown(
+            f"the anti-affinity group of {namespace} is not in a snapshot; brokers are asked before the call"
+        )
+
+    def load_manager(self) -> LoadManager | Unknown:
+        """The load manager, as all brokers that were read tell it."""
+        return self._planning.load_manager
+
+    def usages(self) -> tuple[BrokerUsage, ...] | Unknown:
+        """Usages in the snapshot, as the earlier steps of the batch leave them."""
+        usages = self._planning.usages
+        for step in self._earlier:
+            if isinstance(usages, Unknown) or not isinstance(step.change, UnloadBundle):
+                break
+            if isinstance(flow := self.throughput(step.change), Unknown):
+                return flow
+            move = BundleMove(source=step.change.source, target=step.change.target, bytes=flow)
+            usages = after_move(usages, move)
+        return usages
+
+    def other_clusters(self, namespace: str) -> tuple[str, ...] | Unknown:
+        """Other clusters in the namespace's policies."""
+        if not isinstance(self._holder, NamespaceFact):
+            return clusters_unknown(namespace)
+        return tuple(each for each in self._holder.clusters if each != self._planning.pulsar_cluster.name)
+
     # -- what Steward did before
 
     def unproved_batch(self) -> str | None:
@@ -172,6 +210,13 @@ class SnapshotFacts(ClusterFacts):
     def clients(self, change: BundleChange) -> int:  # noqa: ARG002 - part of the protocol
         """The clients that the step disturbs."""
         return self._clients
+
+    def throughput(self, change: BundleChange) -> float | Unknown:
+        """Throughput of the bundle in the snapshot, of those that may move."""
+        load, named = self._planning.bundles.load, (change.namespace, change.bundle)
+        stays = load.stays if load else ()
+        found = next((stay for stay in stays if (stay.namespace, stay.bundle) == named), None)
+        return THROUGHPUT_UNKNOWN if found is None else float(found.now.bytes)
 
     def move_risks(self, change: BundleChange) -> MoveRisks:
         """Risks of the topics of the bundle, or of the part of it."""

@@ -26,6 +26,7 @@ BUNDLE = "0x00000000_0x80000000"
 POSITIONS = f"/admin/v2/namespaces/pulsar/system/{BUNDLE}/topicHashPositions"
 TC = "persistent://pulsar/system/transaction_coordinator_assign-partition-0"
 VERSION = "/admin/v2/brokers/version"
+GROUP = "/admin/v2/namespaces/a/x/antiAffinity"
 ISOLATION = "/admin/v2/clusters/local/namespaceIsolationPolicies"
 POLICIES = b'{"bundles":{"boundaries":["0x00000000","0xffffffff"],"numBundles":1},"deleted":false}'
 ISOLATED = {"gold": {"namespaces": ["t/.*"], "primary": ["broker-1.*"], "secondary": []}}
@@ -129,6 +130,31 @@ ANSWERS: list[tuple[Callable[[Reader], Any], str, Reply, Any]] = [
     (lambda reader: reader.clock_skew_milliseconds(), VERSION, raw(b"HTTP/1.1 200 OK\r\n\r\n4.0.7"), None),
     (lambda reader: reader.isolation_policies("local"), ISOLATION, answer(ISOLATED), ISOLATED),
     (lambda reader: reader.isolation_policies("local"), ISOLATION, answer(), {}),
+    (
+        lambda reader: reader.anti_affinity_group("a/x"),
+        GROUP,
+        answer(b"apart"),
+        "apart",
+    ),
+    (
+        lambda reader: reader.anti_affinity_group("a/x"),
+        GROUP,
+        answer(status=204),
+        None,
+    ),
+    (
+        lambda reader: reader.anti_affinity_namespaces("local", "apart", "a"),
+        "/admin/v2/namespaces/local/antiAffinity/apart",
+        answer(["b/y", "a/x"]),
+        ("a/x", "b/y"),
+    ),
+    (
+        lambda reader: reader.clusters_of("a/x"),
+        "/admin/v2/namespaces/a/x",
+        answer({"replication_clusters": ["local", "west"], "allowed_clusters": ["east"]}),
+        frozenset({"local", "west", "east"}),
+    ),
+    (lambda reader: reader.clusters_of("a/x"), "/admin/v2/namespaces/a/x", answer({}), frozenset()),
     (lambda reader: reader.isolation_policies("local"), ISOLATION, answer({"reason": "none"}, status=404), {}),
 ]
 

@@ -186,12 +186,21 @@ def test_the_versions_that_were_tried_are_those_of_the_lab() -> None:
 
 def test_another_load_manager(steward: Steward) -> None:
     """Moves were never tried with it."""
-    name = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
+    name = "org.apache.pulsar.broker.loadbalance.impl.SimpleLoadManagerImpl"
     with running_simulator(ClusterSpec(brokers=1, configuration={"loadManagerClassName": name})) as cluster:
         ended = steward("doctor", "--admin-url", cluster.admin_urls[0], "--json")
     line = lines(ended)["load manager"]
     assert (ended.code, line["state"]) == (1, "problem")
-    assert "ExtensibleLoadManagerImpl" in line["words"]
+    assert "SimpleLoadManagerImpl" in line["words"]
+
+
+def test_the_extensible_load_manager(steward: Steward) -> None:
+    """Whether it sheds is told, and by which strategy."""
+    spec = ClusterSpec(brokers=1, load_manager="extensible", configuration={"loadBalancerSheddingEnabled": "true"})
+    with running_simulator(spec) as cluster:
+        line = lines(steward("doctor", "--admin-url", cluster.admin_urls[0], "--json"))["load manager"]
+    assert line["state"] == "ok"
+    assert line["words"] == "ExtensibleLoadManagerImpl, its own shedding is on (TransferShedder)"
 
 
 def test_a_clock_that_is_wrong(steward: Steward) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from pulsar_steward.collect.configuration import KEPT
 from pulsar_steward.collect.namespace import Placement, read_namespaces
 from pulsar_steward.collect.overview import look_over
 from pulsar_steward.collect.series import SERIES
+from pulsar_steward.model.bundles import HEARTBEAT
 from pulsar_steward.policy.schema import AdminPolicy, CollectPolicy
 
 if TYPE_CHECKING:
@@ -126,7 +128,7 @@ def test_settings_of_a_broker_are_kept_that_somebody_reads(cluster: Simulator) -
     """Every value is text."""
     found = {row["key"]: row["value"] for row in read_first(cluster)["configuration"]}
 
-    assert found.keys() == KEPT
+    assert found.keys() == KEPT - {"loadBalancerSheddingExcludedNamespaces"}  # which later versions have
     assert found["maxMessageSize"] == "5242880"
 
 
@@ -214,13 +216,29 @@ def test_a_broker_that_cannot_be_read_yields_nothing_but_its_failure(
 
 
 def test_a_broker_without_a_load_report_is_read_all_the_same(cluster: Simulator) -> None:
-    """What is not reported is null."""
+    """Its metrics tell the same of its resources; what nothing tells is null."""
     cluster.faults.add(Fault(Answer(404), path="load-report", times=None))
 
     (broker,) = read_first(cluster)["brokers"]
 
-    assert broker["read"]
-    assert broker["cpu_percent"] is None
+    assert (broker["read"], broker["cpu_percent"]) == (True, 10.0)
+    cluster.faults.add(Fault(Answer(500), path="/metrics/", times=None))
+
+    (broker,) = read_first(cluster)["brokers"]
+
+    assert (broker["read"], broker["cpu_percent"]) == (True, None)
+
+
+def test_the_extensible_load_manager_is_not_asked_for_a_load_report() -> None:
+    """It answers 500 to that; and the namespaces by which its brokers watch themselves are theirs."""
+    with running(ClusterSpec(brokers=1, load_manager="extensible")) as cluster:
+        found = read_first(cluster)
+        assert not [each for each in cluster.requests.all() if each.path.endswith("load-report")]
+
+    (broker,) = found["brokers"]
+    assert (broker["read"], broker["cpu_percent"]) == (True, 10.0)
+    watched = {row["namespace"] for row in found["bundles"] if re.match(HEARTBEAT, row["namespace"])}
+    assert watched == {f"{kind}{broker['broker']}" for kind in ("pulsar/", "pulsar/local/", "sla-monitor/local/")}
 
 
 def test_namespaces_yield_boundaries_policies_and_brokers(cluster: Simulator) -> None:
@@ -229,13 +247,34 @@ def test_namespaces_yield_boundaries_policies_and_brokers(cluster: Simulator) ->
     policies = isolation_policies({"p": {"namespaces": ["acme/.*"], "primary": ["a"], "secondary": []}})
     names = ["acme/orders", "acme/gone", "public/default"]
 
-    found = rows(read_namespaces(settings_of(cluster), Placement(("a:1", "b:1"), policies), names))
+    found = rows(read_namespaces(settings_of(cluster), Placement(("a:1", "b:1"), policies, "local"), names))
 
     (namespace,) = found["namespaces"]
     assert (namespace["namespace"], namespace["bundles"], namespace["allowed_brokers"]) == ("acme/orders", 4, ["a:1"])
     assert namespace["boundaries"] == ["0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"]
     assert [row["name"] for row in found["unread"]] == ["public/default"]
     assert "500" in found["unread"][0]["failure"]
+
+
+def test_namespaces_of_other_clusters_are_no_part_of_this_one() -> None:
+    """Clusters behind one configuration store list each other's namespaces; Pulsar's own belong to every one."""
+    clusters = {
+        "acme/here": ["local"],
+        "acme/both": ["west", "local"],
+        "acme/there": ["west"],
+        "acme/anywhere": [],
+        "pulsar/odd": ["west"],
+    }
+    spec = ClusterSpec(
+        namespaces=tuple(
+            NamespaceSpec(name, policies={"replication_clusters": each}) for name, each in clusters.items()
+        )
+    )
+    with running(spec) as cluster:
+        found = rows(read_namespaces(settings_of(cluster), Placement((), (), "local"), clusters))
+
+    assert [row["namespace"] for row in found["namespaces"]] == [name for name in clusters if name != "acme/there"]
+    assert not found["unread"]
 
 
 def test_the_overview_names_what_there_is(cluster: Simulator) -> None:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from pulsar_steward.model.step import Change
 
 OF_ANY = ["same_cluster", "fresh_snapshot", "whole_cluster", "proved_first"]
-OF_BUNDLES = ["boundaries", "owner", "target_active", "target_allowed", "cooldown", "circles", "clients"]
+OF_TARGETS = ["target_active", "target_allowed", "anti_affinity", "shedding"]
+OF_BUNDLES = ["boundaries", "owner", *OF_TARGETS, "cooldown", "circles", "clients"]
 RISKS = ["producers_return", "ack_holes", "delayed_index"]
 IN_ORDER = [*OF_ANY, *OF_BUNDLES, *RISKS, "window", "limits", "protected"]
 STRICT = a_policy(

@@ -37,6 +37,7 @@ def test_guards_of_settings_only_look_at_settings() -> None:
         "whole_cluster",
         "proved_first",
         "setting_as_planned",
+        "one_cluster",
         "quota_room",
         "age_room",
         "loss_as_approved",

@@ -12,6 +12,8 @@ from pulsar_steward.admin.reader import Reader
 from pulsar_steward.cli.doctor.line import State, fine, of_error, problem, unknown
 from pulsar_steward.cli.doctor.rights import change_lines, expiry_lines, rights, role_of
 from pulsar_steward.errors import AdminError
+from pulsar_steward.facts.load_manager import EXTENSIBLE, load_manager_of
+from pulsar_steward.facts.protocol import Unknown
 from pulsar_steward.model.bundles import CALM_LOAD_MANAGER
 from pulsar_steward.model.units import counted
 from pulsar_steward.parallel import OnThreads
@@ -111,14 +113,18 @@ def _tried(ask: Callable[[], T]) -> T | AdminError:
 
 
 def _load_manager(configuration: dict[str, str]) -> Line:
-    name = configuration.get("loadManagerClassName", "").rpartition(".")[2]
-    sheds = "on" if configuration.get("loadBalancerSheddingEnabled") == "true" else "off"
-    words = f"{name or 'not told'}, its own shedding is {sheds}"
-    if CALM_LOAD_MANAGER in name:
+    name, manager = configuration.get("loadManagerClassName", "").rpartition(".")[2], load_manager_of(configuration)
+    if isinstance(manager, Unknown):
+        words = f"{name or 'not told'}; {manager.reason}"
+    elif manager.sheds:
+        words = f"{name or 'not told'}, its own shedding is on ({manager.strategy.rpartition('.')[2]})"
+    else:
+        words = f"{name or 'not told'}, its own shedding is off"
+    if CALM_LOAD_MANAGER in name or name == EXTENSIBLE:
         return fine("load manager", words)
     return problem(
         "load manager",
-        f"{words}: Steward was tried with ModularLoadManagerImpl only",
+        f"{words}: Steward was tried with ModularLoadManagerImpl and {EXTENSIBLE} only",
         "a check-up is safe, as it only reads; approve no moves before you tried them on a cluster that may break",
     )
 

@@ -93,7 +93,8 @@ class Search:
 
     def _guarded(self, move: Move) -> Step:
         number = len(self.steps) + 1
-        return guarded(self._step(move, step_id(self._batch, number)), self._planning, place_in_run=number)
+        step = self._step(move, step_id(self._batch, number))
+        return guarded(step, self._planning, place_in_run=number, earlier=self.steps)
 
     def _step(self, move: Move, name: str) -> Step:
         stay, source, target = move.stay, move.stay.owner, move.target

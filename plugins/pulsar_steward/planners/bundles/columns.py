@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pulsar_steward.planners.bundles.facts import HEARTBEAT
+from pulsar_steward.model.bundles import HEARTBEAT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,11 +7,8 @@ import re
 import msgspec
 
 from pulsar_steward.facts.risks import Surroundings, TopicFigures
-from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.bundles import HEARTBEAT, TC_NAMESPACE
 from pulsar_steward.model.units import counted, throughput_in_words
-
-HEARTBEAT = r"^pulsar/([^/]+/)?[^/]+:\d+$"
-"""Namespaces in which brokers watch themselves: ``pulsar/host:port`` and ``pulsar/<cluster>/host:port``."""
 
 _HEARTBEAT = re.compile(HEARTBEAT)
 

@@ -90,6 +90,7 @@ class NamespaceFact(msgspec.Struct, frozen=True, kw_only=True):
         delayed_messages: Delayed messages of all its subscriptions; None: brokers' metrics hold nothing of topics.
         topic_quotas: The largest limits in bytes and in seconds that its topics set themselves, as far as they were
             drilled; 0: none.
+        clusters: Clusters that serve it, by its policies, in order.
     """
 
     namespace: str
@@ -104,6 +105,7 @@ class NamespaceFact(msgspec.Struct, frozen=True, kw_only=True):
     age_quota_delay_seconds: int = 0
     delayed_messages: int | None = None
     topic_quotas: tuple[int, int] = (0, 0)
+    clusters: tuple[str, ...] = ()
 
     @property
     def peak(self) -> int:

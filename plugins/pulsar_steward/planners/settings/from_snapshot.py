@@ -70,7 +70,7 @@ def namespace_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[Na
     names = sorted({namespace_of(finding) for finding in findings})
     if not names:
         return ()
-    known = own_settings(snapshot, names)
+    known = _documents(snapshot, names)
     looked = [(each.meta().taken_at, _topics(each, names)) for each in (snapshot, *snapshot.earlier(LOOK_BACK))]
     now = looked[0][1]
     delayed = snapshot.table(METRICS, ["topic", "value"], [("series", "=", DELAYED_SERIES)])
@@ -79,7 +79,7 @@ def namespace_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[Na
     return tuple(
         NamespaceFact(
             namespace=name,
-            own=known[name],
+            own=known[name].settings,
             looks=tuple(_look(taken_at, _of(topics, name)) for taken_at, topics in looked),
             busiest_bytes_per_second=_most(_of(now, name)["throughput_in_bytes"]),
             stored_bytes=int(pc.sum(_of(now, name)["storage_bytes"]).as_py() or 0),
@@ -90,6 +90,7 @@ def namespace_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[Na
             age_quota_delay_seconds=_delay(findings, name),
             delayed_messages=_delayed(delayed, name),
             topic_quotas=own_quotas.get(name, (0, 0)),
+            clusters=tuple(sorted(known[name].clusters)),
         )
         for name in names
         if name in known
@@ -218,10 +219,14 @@ def own_settings(snapshot: Snapshot, names: Sequence[str]) -> dict[str, dict[Set
     Raises:
         SnapshotError: If the table cannot be read, or holds policies of another shape.
     """
+    return {name: document.settings for name, document in _documents(snapshot, names).items()}
+
+
+def _documents(snapshot: Snapshot, names: Sequence[str]) -> dict[str, NamespaceDocument]:
     rows = snapshot.table(NAMESPACES, ["namespace", "policies_json"], [("namespace", "in", names)]).to_pylist()
     try:
         return {
-            row["namespace"]: msgspec.json.decode(row["policies_json"], type=NamespaceDocument).settings
+            row["namespace"]: msgspec.json.decode(row["policies_json"], type=NamespaceDocument)
             for row in rows
             if row["policies_json"] is not None
         }

@@ -1,0 +1,308 @@
+"""The brokers' own load manager: what its shedding looks at, and whether it would take a bundle away again.
+
+Read in apache/pulsar (4.0, 4.2) and tried on real brokers (docs/pulsar-behaviour.md, Load managers). A shedding
+strategy compares one figure of each broker, its *usage*: the most used of its resources in percent, each times its
+weight. Bundles of ``pulsar/system`` and of brokers' heartbeats are shed by none of Pulsar's strategies.
+
+A move is taken to carry as much of its source's usage along as the bundle has of the source's throughput: strategies
+reckon in the same way. They compare averages over some minutes, so that they act later than these rules, not otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.facts.protocol import Unknown
+from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.units import MIB, throughput_in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+EXTENSIBLE = "ExtensibleLoadManagerImpl"
+PULSARS_OWN = "org.apache.pulsar."
+HISTORY = "pulsar_lb_resource_usage"
+"""What `ExtensibleLoadManagerImpl` compares, as a ratio: with the label ``feature="max_ema"``, averaged over time."""
+
+RESOURCES = {
+    "pulsar_lb_cpu_usage": "loadBalancerCPUResourceWeight",
+    "pulsar_lb_memory_usage": "loadBalancerMemoryResourceWeight",
+    "pulsar_lb_directMemory_usage": "loadBalancerDirectMemoryResourceWeight",
+    "pulsar_lb_bandwidth_in_usage": "loadBalancerBandwidthInResourceWeight",
+    "pulsar_lb_bandwidth_out_usage": "loadBalancerBandwidthOutResourceWeight",
+}
+"""Series of a broker's resources, in percent, and the settings of their weights."""
+
+THROUGHPUT = ("pulsar_broker_throughput_in", "pulsar_broker_throughput_out")
+
+SERIES = (*RESOURCES, HISTORY, *THROUGHPUT)
+"""Series of a broker from which its usage is read."""
+
+_WEIGHTS = {
+    "loadBalancerCPUResourceWeight": 1.0,
+    "loadBalancerMemoryResourceWeight": 0.0,
+    "loadBalancerDirectMemoryResourceWeight": 0.0,
+    "loadBalancerBandwidthInResourceWeight": 1.0,
+    "loadBalancerBandwidthOutResourceWeight": 1.0,
+}
+_LIMITS = {
+    "loadBalancerBrokerThresholdShedderPercentage": 10.0,
+    "loadBalancerBundleUnloadMinThroughputThreshold": 10.0,
+    "loadBalancerBrokerOverloadedThresholdPercentage": 85.0,
+    "loadBalancerBrokerLoadTargetStd": 0.25,
+}
+SETTINGS = (
+    "loadManagerClassName",
+    "loadBalancerEnabled",
+    "loadBalancerSheddingEnabled",
+    "loadBalancerLoadSheddingStrategy",
+    "loadBalancerSheddingExcludedNamespaces",
+    *_WEIGHTS,
+    *_LIMITS,
+)
+"""Settings of brokers from which the load manager is read."""
+
+_MARGIN_PERCENT = 5.0
+"""What `ThresholdShedder` takes away beyond what is too much."""
+
+MANAGER_UNKNOWN = Unknown("whether the brokers' own shedding is on is not known (loadBalancerSheddingEnabled)")
+USAGES_UNKNOWN = Unknown("the usage that the brokers' own shedding compares is not known of every broker")
+THROUGHPUT_UNKNOWN = Unknown("the bundle's throughput is not known, by which the brokers' own shedding goes")
+
+
+class LoadManager(msgspec.Struct, frozen=True, kw_only=True):
+    """The load manager as the brokers' configuration tells it.
+
+    Attributes:
+        name: Its class, without the package.
+        strategy: Class of its shedding strategy; empty: shedding is off.
+        excluded: Namespaces whose bundles it never sheds, beside Pulsar's own.
+        weights: Weights of resources, by series.
+        limits: The strategy's thresholds, by setting.
+    """
+
+    name: str
+    strategy: str = ""
+    excluded: frozenset[str] = frozenset()
+    weights: dict[str, float] = {}
+    limits: dict[str, float] = {}
+
+    @property
+    def sheds(self) -> bool:
+        """True if its shedding is on."""
+        return bool(self.strategy)
+
+    def sheds_from(self, namespace: str) -> bool:
+        """True if it may unload bundles of a namespace; a strategy of somebody else's may unload any."""
+        own = namespace == TC_NAMESPACE or namespace in self.excluded
+        return self.sheds and not (own and self.strategy.startswith(PULSARS_OWN))
+
+
+class BrokerUsage(msgspec.Struct, frozen=True, kw_only=True):
+    """What shedding compares of one broker.
+
+    Attributes:
+        broker: ``host:webport``.
+        percent: Of its most used resource, times that one's weight.
+        bytes: Throughput in and out, a second.
+    """
+
+    broker: str
+    percent: float
+    bytes: float
+
+
+class BundleMove(msgspec.Struct, frozen=True, kw_only=True):
+    """A move as far as shedding goes: brokers, and the bundle's bytes a second in and out."""
+
+    source: str
+    target: str
+    bytes: float
+
+
+def load_manager_of(settings: Mapping[str, str]) -> LoadManager | Unknown:
+    """The load manager of a broker with these settings; `Unknown` where it does not tell whether it sheds."""
+    shedding = settings.get("loadBalancerSheddingEnabled")
+    if shedding not in {"true", "false"}:
+        return MANAGER_UNKNOWN
+    name = settings.get("loadManagerClassName", "").rpartition(".")[2]
+    if shedding == "false" or settings.get("loadBalancerEnabled", "true") == "false":
+        return LoadManager(name=name)
+    try:
+        weights = {series: float(settings.get(key, _WEIGHTS[key])) for series, key in RESOURCES.items()}
+        limits = {key: float(settings.get(key, usual)) for key, usual in _LIMITS.items()}
+    except ValueError as error:
+        return Unknown(f"by which thresholds the brokers' own shedding goes is not known: {error}")
+    excluded = settings.get("loadBalancerSheddingExcludedNamespaces", "").strip("[] ") if name == EXTENSIBLE else ""
+    return LoadManager(
+        name=name,
+        strategy=_strategy(name, settings.get("loadBalancerLoadSheddingStrategy", "")),
+        excluded=frozenset(each.strip() for each in excluded.split(",") if each.strip()),
+        weights=weights,
+        limits=limits,
+    )
+
+
+def _strategy(manager: str, configured: str) -> str:
+    """The strategy that runs: the extensible manager takes its own in place of one that is made for the modular one."""
+    if manager == EXTENSIBLE and configured.startswith(f"{PULSARS_OWN}broker.loadbalance.impl."):
+        return f"{PULSARS_OWN}broker.loadbalance.extensions.scheduler.TransferShedder"
+    return configured or "a strategy that is not told"
+
+
+def one_load_manager(told: Iterable[Mapping[str, str]]) -> LoadManager | Unknown:
+    """The load manager of several brokers; `Unknown` where theirs differ: whichever leads decides.
+
+    Args:
+        told: Settings of each broker.
+    """
+    found = [load_manager_of(settings) for settings in told]
+    if not found:
+        return MANAGER_UNKNOWN
+    first, *others = found
+    for each in (first, *others):
+        if isinstance(each, Unknown):
+            return each
+    if any(other != first for other in others):
+        return Unknown("brokers' load managers are set differently, and whichever leads decides about shedding")
+    return first
+
+
+def usage_of(broker: str, samples: Iterable[tuple[str, str, float]], manager: LoadManager) -> BrokerUsage | None:
+    """A broker's usage by its own metrics; None: it does not tell all that is needed.
+
+    Args:
+        broker: ``host:webport``.
+        samples: Series of `SERIES`, the label ``feature`` (empty: none), and the value.
+        manager: The brokers' load manager.
+    """
+    resources: dict[str, float] = {}
+    history: float | None = None
+    throughput: dict[str, float] = {}
+    for series, feature, value in samples:
+        if series in RESOURCES:
+            resources[series] = max(value, 0.0)
+        elif series in THROUGHPUT:
+            throughput[series] = throughput.get(series, 0.0) + value
+        elif series == HISTORY and feature == "max_ema":
+            history = 100 * value
+    if len(throughput) < len(THROUGHPUT):
+        return None
+    flow = sum(throughput.values())
+    if manager.name == EXTENSIBLE:
+        return None if history is None else BrokerUsage(broker=broker, percent=history, bytes=flow)
+    if len(resources) < len(RESOURCES):
+        return None
+    weights = _weights(manager)
+    percent = max(resources[series] * weights[series] for series in RESOURCES)
+    return BrokerUsage(broker=broker, percent=percent, bytes=flow)
+
+
+def _weights(manager: LoadManager) -> Mapping[str, float]:
+    """`OverloadShedder` looks at every resource but the heap, whatever the weights."""
+    if manager.strategy.endswith(".OverloadShedder"):
+        return {series: 0.0 if series == "pulsar_lb_memory_usage" else 1.0 for series in RESOURCES}
+    return manager.weights
+
+
+def after_move(usages: Collection[BrokerUsage], move: BundleMove) -> tuple[BrokerUsage, ...]:
+    """Usages once a bundle has moved."""
+    source = next((each for each in usages if each.broker == move.source), None)
+    share = min(1.0, move.bytes / source.bytes) if source is not None and source.bytes > 0 else 0.0
+    carried = source.percent * share if source is not None else 0.0
+
+    def moved(each: BrokerUsage) -> BrokerUsage:
+        sign = {move.source: -1, move.target: 1}.get(each.broker, 0)
+        return BrokerUsage(
+            broker=each.broker,
+            percent=each.percent + sign * carried,
+            bytes=max(0.0, each.bytes + sign * move.bytes),
+        )
+
+    return tuple(moved(each) for each in usages)
+
+
+def why_shed(manager: LoadManager, usages: Collection[BrokerUsage], target: str) -> str | Unknown | None:
+    """Reason for which a strategy would take bundles from a broker, with its figures; None: it would not.
+
+    Args:
+        manager: Its shedding is on.
+        usages: Of all brokers, once the bundle has moved.
+        target: The broker that the bundle is on by then.
+    """
+    there = next((each for each in usages if each.broker == target), None)
+    if there is None:
+        return USAGES_UNKNOWN
+    mean = sum(each.percent for each in usages) / len(usages)
+    name = manager.strategy.rpartition(".")[2]
+    match name if manager.strategy.startswith(PULSARS_OWN) else "":
+        case "ThresholdShedder":
+            return _by_threshold(manager, there, mean)
+        case "OverloadShedder":
+            return _by_overload(manager, there)
+        case "TransferShedder":
+            return _by_deviation(manager, usages, there, mean)
+    return Unknown(f"by which rule the brokers' own shedding ({manager.strategy}) goes is not known")
+
+
+def _by_threshold(manager: LoadManager, there: BrokerUsage, mean: float) -> str | None:
+    key = "loadBalancerBrokerThresholdShedderPercentage"
+    threshold, least = manager.limits[key], manager.limits["loadBalancerBundleUnloadMinThroughputThreshold"] * MIB
+    over = there.percent - mean - threshold
+    if over < 0 or there.bytes * (over + _MARGIN_PERCENT) / 100 < least:
+        return None
+    return (
+        f"ThresholdShedder takes from a broker whose usage is {threshold:,.1f} points or more above the mean ({key}),"
+        f" and {there.broker} would be at {there.percent:,.1f} %, the mean {mean:,.1f} %"
+    )
+
+
+def _by_overload(manager: LoadManager, there: BrokerUsage) -> str | None:
+    key = "loadBalancerBrokerOverloadedThresholdPercentage"
+    if there.percent < manager.limits[key]:
+        return None
+    return (
+        f"OverloadShedder takes from a broker whose usage is {manager.limits[key]:,.1f} % or more ({key}), and"
+        f" {there.broker} would be at {there.percent:,.1f} %"
+    )
+
+
+def _by_deviation(manager: LoadManager, usages: Collection[BrokerUsage], there: BrokerUsage, mean: float) -> str | None:
+    """A broker above the mean is taken from while usages are apart, one is overloaded, or another has hardly any."""
+    key = "loadBalancerBrokerLoadTargetStd"
+    target, overloaded = 100 * manager.limits[key], manager.limits["loadBalancerBrokerOverloadedThresholdPercentage"]
+    deviation = (sum((each.percent - mean) ** 2 for each in usages) / len(usages)) ** 0.5
+    least, most = min(usages, key=lambda each: each.percent), max(usages, key=lambda each: each.percent)
+    little = min(0.5, max(0.0, manager.limits[key] / 2))
+    apart = deviation > target
+    hot = most.percent > overloaded and most.percent > mean + target
+    idle = least.percent < mean * little or least.bytes < most.bytes * little
+    if there.percent <= mean or not (apart or hot or idle):
+        return None
+    if apart:
+        why = f"usages would deviate by {deviation:,.1f} points, more than {target:,.1f} ({key})"
+    elif hot:
+        why = f"{most.broker} would be at {most.percent:,.1f} %, more than {overloaded:,.1f} %"
+    else:
+        why = (
+            f"{least.broker} would have {least.percent:,.1f} % and {throughput_in_words(int(least.bytes))}, hardly"
+            f" anything beside {most.broker} with {throughput_in_words(int(most.bytes))}"
+        )
+    return (
+        f"TransferShedder takes from brokers above the mean, as {why}, and {there.broker} would be at"
+        f" {there.percent:,.1f} %, the mean {mean:,.1f} %"
+    )
+
+
+class AntiAffinity(msgspec.Struct, frozen=True, kw_only=True):
+    """The anti-affinity group of a namespace: brokers place its namespaces apart.
+
+    Attributes:
+        group: Its name.
+        others: Number of the group's other namespaces with a bundle on each active broker, by broker.
+    """
+
+    group: str
+    others: dict[str, int]

@@ -1,0 +1,50 @@
+"""Guard: a bundle does not join another namespace of its anti-affinity group while a broker has fewer of them.
+
+Brokers place the namespaces of such a group apart, so that the loss of one broker takes as few of them as possible; an
+unload towards a broker passes that by.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from pulsar_steward.facts.protocol import Unknown
+from pulsar_steward.guard.kinds import BundleGuard, Objection
+from pulsar_steward.model.step import SplitBundle, UnloadBundle
+
+if TYPE_CHECKING:
+    from pulsar_steward.facts.protocol import ClusterFacts
+    from pulsar_steward.model.step import BundleChange, GuardResult
+    from pulsar_steward.policy.schema import Policy
+
+
+class AntiAffinity(BundleGuard):
+    """Counts the group's other namespaces on the target and on every broker that may have the bundle."""
+
+    name = "anti_affinity"
+    objection = Objection.REFUSED
+
+    def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+        """Vetoes a move to a broker with more of them than another one has; a split has no target."""
+        match change:
+            case SplitBundle():
+                return self.result("a split has no target", passed=True)
+            case UnloadBundle():
+                return self._check_target(change, facts)
+            case _:
+                assert_never(change)
+
+    def _check_target(self, change: UnloadBundle, facts: ClusterFacts) -> GuardResult:
+        found = facts.anti_affinity(change.namespace)
+        if isinstance(found, Unknown):
+            return self.result(found.reason, passed=facts.planning)
+        if found is None:
+            return self.result(f"{change.namespace} is in no anti-affinity group", passed=True)
+        allowed = facts.allowed_brokers(change.namespace)
+        others = {broker: count for broker, count in found.others.items() if allowed is None or broker in allowed}
+        there, least = found.others.get(change.target, 0), min(others.values(), default=0)
+        reason = (
+            f"{change.target} has bundles of {there:,} other namespaces of the anti-affinity group {found.group}, the"
+            f" broker with fewest {least:,}"
+        )
+        return self.result(reason, passed=there <= least)

@@ -1,0 +1,65 @@
+"""Guard: the brokers' own shedding would not move the bundle away again.
+
+Two balancers that want different things move the same bundle to and fro, and its clients reconnect each time
+(apache/pulsar#21722, #20822, #16059).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from pulsar_steward.facts.load_manager import BundleMove, after_move, why_shed
+from pulsar_steward.facts.protocol import Unknown
+from pulsar_steward.guard.kinds import BundleGuard, Objection
+from pulsar_steward.model.step import SplitBundle, UnloadBundle
+
+if TYPE_CHECKING:
+    from pulsar_steward.facts.load_manager import LoadManager
+    from pulsar_steward.facts.protocol import ClusterFacts
+    from pulsar_steward.model.step import BundleChange, GuardResult
+    from pulsar_steward.policy.schema import Policy
+
+
+class Shedding(BundleGuard):
+    """Compares brokers' usages, as they would be, with the thresholds of the load manager's own strategy."""
+
+    name = "shedding"
+    objection = Objection.REFUSED
+    applies_to_rollbacks = False
+
+    def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+        """Vetoes a move that shedding would undo, or might, where that is not known; a split has no target."""
+        match change:
+            case SplitBundle():
+                return self.result("a split moves nothing", passed=True)
+            case UnloadBundle():
+                return self._check_move(change, facts)
+            case _:
+                assert_never(change)
+
+    def _check_move(self, change: UnloadBundle, facts: ClusterFacts) -> GuardResult:
+        manager = facts.load_manager()
+        if isinstance(manager, Unknown):
+            return self.result(manager.reason, passed=False)
+        if not manager.sheds:
+            return self.result("the brokers' own shedding is off", passed=True)
+        strategy = manager.strategy.rpartition(".")[2]
+        if not manager.sheds_from(change.namespace):
+            return self.result(f"the brokers' own shedding ({strategy}) leaves {change.namespace} alone", passed=True)
+        why = _why_undone(change, manager, facts)
+        if isinstance(why, Unknown):
+            return self.result(why.reason, passed=False)
+        if why:
+            return self.result(f"the brokers' own shedding would undo it: {why}", passed=False)
+        return self.result(f"the brokers' own shedding ({strategy}) would leave it on {change.target}", passed=True)
+
+
+def _why_undone(change: UnloadBundle, manager: LoadManager, facts: ClusterFacts) -> str | Unknown | None:
+    """Reason for which shedding would take from the target once the bundle is there; None: it would not."""
+    usages, flow = facts.usages(), facts.throughput(change)
+    if isinstance(usages, Unknown):
+        return usages
+    if isinstance(flow, Unknown):
+        return flow
+    move = BundleMove(source=change.source, target=change.target, bytes=flow)
+    return why_shed(manager, after_move(usages, move), change.target)

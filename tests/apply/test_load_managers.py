@@ -1,0 +1,133 @@
+"""Changes on brokers with another load manager, with shedding of their own, in groups, and of several clusters."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lab.simulator import Answer, ClusterSpec, Fault, LoadSpec, NamespaceSpec, TopicSpec, running_simulator
+from pulsar_steward.admin import calls
+from pulsar_steward.admin.writer import Writer
+from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.setting import Retention, SettingName
+from pulsar_steward.model.step import ChangeSetting
+from tests.apply.worksite import SKEWED, Worksite, permitted, said
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SHEDDING = {"loadBalancerSheddingEnabled": "true", "loadBalancerBundleUnloadMinThroughputThreshold": "0"}
+MANAGERS = ("modular", "extensible")
+ALL = "0x00000000_0xffffffff"
+BUSY = (TopicSpec("t", producers=1, rate_in=1000.0),)
+ORDERS = NamespaceSpec("shop/orders", bundles=1, owner=0, topics=BUSY)
+USUAL = replace(SKEWED, namespaces=(ORDERS,))
+
+
+@contextmanager
+def a_site(folder: Path, spec: ClusterSpec = USUAL, **fields: Any) -> Iterator[Worksite]:
+    """A skewed cluster, with other fields of `ClusterSpec`."""
+    with running_simulator(replace(spec, **fields)) as simulator:
+        engine = open_ledger(f"sqlite:///{folder / 'ledger.db'}")
+        yield Worksite(simulator, engine)
+        engine.dispose()
+
+
+def loads(*percents: float) -> tuple[LoadSpec, ...]:
+    """How busy the processors of the brokers are."""
+    return tuple(LoadSpec(cpu_percent=2 * percent, usage_ratio=percent / 100) for percent in percents)
+
+
+@pytest.mark.parametrize("shedding", [{}, SHEDDING], ids=["calm", "shedding"])
+@pytest.mark.parametrize("load_manager", MANAGERS)
+def test_coordinators_move_whatever_the_load_manager_does(
+    tmp_path: Path, load_manager: str, shedding: dict[str, str]
+) -> None:
+    """It never sheds them: nobody's usage is asked for."""
+    with a_site(tmp_path, load_manager=load_manager, configuration=shedding) as site:
+        plan = site.approved(site.move(0, 1), site.move(1, 2))
+        assert said(site.carry_out(plan)) == ["done", "done"]
+        assert site.proved(plan)
+        assert [site.owner(bundle) for bundle in site.tc_bundles[:2]] == list(site.brokers[1:])
+
+
+@pytest.mark.parametrize(
+    ("load_manager", "strategy"), [("modular", "ThresholdShedder"), ("extensible", "TransferShedder")]
+)
+def test_a_move_that_shedding_would_undo_is_refused(tmp_path: Path, load_manager: str, strategy: str) -> None:
+    """The target has much more to do than the others already, which brokers' metrics tell."""
+    with a_site(tmp_path, load_manager=load_manager, configuration=SHEDDING, loads=loads(10, 80, 10)) as site:
+        (outcome,) = site.carry_out(site.approved(site.move(ALL, 1, namespace="shop/orders")))
+        assert outcome.outcome == "refused"
+        assert f"shedding: the brokers' own shedding would undo it: {strategy} takes from" in outcome.reason
+        assert site.untouched()
+
+
+@pytest.mark.parametrize("load_manager", MANAGERS)
+def test_a_move_that_shedding_would_leave_is_made(tmp_path: Path, load_manager: str) -> None:
+    """From a broker that has more to do to one that has less, a tenth of it."""
+    others = replace(ORDERS, name="shop/bills", topics=(TopicSpec("t", producers=1, rate_in=9000.0),))
+    spec = replace(SKEWED, configuration=SHEDDING, loads=loads(30, 20, 25), namespaces=(ORDERS, others))
+    with a_site(tmp_path, spec, load_manager=load_manager) as site:
+        assert said(site.carry_out(site.approved(site.move(ALL, 1, namespace="shop/orders")))) == ["done"]
+
+
+def test_a_broker_that_tells_no_usage_may_have_any(tmp_path: Path) -> None:
+    """So a move is refused, while brokers shed by themselves."""
+    with a_site(tmp_path, configuration=SHEDDING) as site:
+        site.simulator.faults.add(Fault(Answer(500), path="/metrics/", broker_id=site.brokers[2], times=None))
+        assert said(site.carry_out(site.approved(site.move(ALL, 1, namespace="shop/orders")))) == ["refused"]
+        assert site.untouched()
+
+
+def test_a_bundle_that_may_be_on_its_way_is_left_alone(tmp_path: Path) -> None:
+    """Where brokers hand bundles over, one that nobody owns at this instant may be somebody's in the next."""
+    with a_site(tmp_path, load_manager="extensible") as site:
+        plan = site.approved(site.move(0, 1))
+        with Writer(site.settings) as writer:
+            writer.send(calls.unload(TC_NAMESPACE, site.tc_bundles[0], site.brokers[2]), permitted)
+        assert site.owner(site.tc_bundles[0]) == site.brokers[2]
+        assert said(site.carry_out(plan)) == ["drifted"]
+        site.simulator.stop_broker(site.brokers[2])
+        (outcome,) = site.carry_out(site.approved(site.move(0, 1)))
+        assert outcome.outcome == "drifted"
+        assert (
+            "owner: no broker says that it owns pulsar/system/0x00000000_0x40000000: nobody does, or" in outcome.reason
+        )
+
+
+def test_topics_of_the_load_balancer_are_no_way_to_load_a_bundle(tmp_path: Path) -> None:
+    """Its leader serves them, whoever owns the bundle: what is looked up is a coordinator's."""
+    with a_site(tmp_path, load_manager="extensible", system_bundles=1) as site:
+        assert said(site.carry_out(site.approved(site.move(ALL, 1)))) == ["done"]
+        assert all("transaction_coordinator_assign" in path for path in site.lookups())
+
+
+def test_a_group_is_kept_apart(tmp_path: Path) -> None:
+    """The target has another namespace of the group, and the third broker none."""
+    orders = replace(ORDERS, anti_affinity_group="apart")
+    namespaces = (orders, replace(orders, name="shop/bills", owner=1))
+    with a_site(tmp_path, namespaces=namespaces) as site:
+        (outcome,) = site.carry_out(site.approved(site.move(ALL, 1, namespace="shop/orders")))
+        assert outcome.outcome == "refused"
+        assert f"anti_affinity: {site.brokers[1]} has bundles of 1 other namespaces of the" in outcome.reason
+        assert site.untouched()
+        assert said(site.carry_out(site.approved(site.move(ALL, 2, namespace="shop/orders")))) == ["done"]
+
+
+def test_a_setting_of_several_clusters_is_left_alone(tmp_path: Path) -> None:
+    """It would hold in the other ones as well, of which nothing is known here."""
+    shared = replace(ORDERS, policies={"replication_clusters": ["local", "west"]})
+    change = ChangeSetting(
+        namespace="shop/orders", name=SettingName.RETENTION, before=None, after=Retention(minutes=60, megabytes=-1)
+    )
+    with a_site(tmp_path, namespaces=(shared,)) as site:
+        (outcome,) = site.carry_out(site.approved(change))
+        assert outcome.outcome == "refused"
+        assert "one_cluster: west would get it as well, as shop/orders is served there too" in outcome.reason
+        assert site.untouched()
