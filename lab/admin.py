@@ -108,14 +108,16 @@ class Admin:
         """Has the bundle's owner give it up; the next lookup finds it on the destination."""
         self._call("PUT", f"/admin/v2/namespaces/{namespace}/{bundle}/unload", destinationBroker=destination)
 
-    def _call(self, method: str, path: str, document: object = None, **parameters: str) -> httpx.Response:
+    def _call(
+        self, method: str, path: str, document: object = None, text: str | None = None, **parameters: str
+    ) -> httpx.Response:
         url = str(httpx.URL(self._url + path, params=parameters))
         # A proxy from the environment has no way to this machine's loopback interface.
         with httpx.Client(
             headers=self._headers, timeout=self._timeout_s, trust_env=False, verify=self._context
         ) as client:
             for _ in range(HOPS):
-                answer = self._ask(client, method, url, document)
+                answer = self._ask(client, method, url, document, text)
                 if not answer.is_redirect:
                     break
                 url = self._reached(urljoin(url, answer.headers["Location"]))
@@ -128,8 +130,10 @@ class Admin:
         return str(target.copy_with(host=self._names.get(target.host, target.host)))
 
     @staticmethod
-    def _ask(client: httpx.Client, method: str, url: str, document: object) -> httpx.Response:
+    def _ask(client: httpx.Client, method: str, url: str, document: object, text: str | None) -> httpx.Response:
         try:
+            if text is not None:  # which brokers call JSON, too
+                return client.request(method, url, content=text, headers={"Content-Type": "application/json"})
             return client.request(method, url, json=document)
         except httpx.HTTPError as error:
             raise AdminCallError(f"{method} {url}: no answer ({type(error).__name__}: {error})") from error

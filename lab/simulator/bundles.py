@@ -26,6 +26,9 @@ async def unload(request: Request) -> Response:
     if destination is not None and not state.spec.is_extensible:
         state.affinities[bundle] = destination
     if must_own(request, bundle, loads=False):
+        if state.spec.is_extensible and destination == here(request).broker_id:
+            words = f"Namespace bundle: {bundle} own by {destination}, cannot be transfer to same broker."
+            raise replies.crashed("java.lang.IllegalArgumentException", words)
         state.unload(bundle, destination)
     return replies.done()
 

@@ -98,11 +98,11 @@ def policies_document(of: Namespace, cluster: str) -> dict[str, object]:
 
 
 async def anti_affinity_group(request: Request) -> Response:
-    """The anti-affinity group of a namespace: its bare name, or nothing; set, delete."""
+    """The anti-affinity group of a namespace: its name as it was sent, quotes included, or nothing; set, delete."""
     state, name = here(request).state, known_namespace(request, "Namespace local-policies does not exist").name
     match request.method:
         case "POST":
-            state.anti_affinity_groups[name] = json.loads(await request.body())
+            state.anti_affinity_groups[name] = (await request.body()).decode()
             return replies.done()
         case "DELETE":
             state.anti_affinity_groups.pop(name, None)
@@ -111,14 +111,7 @@ async def anti_affinity_group(request: Request) -> Response:
     return replies.done() if group is None else replies.bare(group)
 
 
-async def anti_affinity_namespaces(request: Request) -> Response:
-    """All namespaces of an anti-affinity group, of whatever tenant."""
-    groups, wanted = here(request).state.anti_affinity_groups, request.path_params["group"]
-    return replies.document(sorted(name for name, group in groups.items() if group.lower() == wanted.lower()))
-
-
 ROUTES = [
-    Route("/admin/v2/namespaces/{cluster}/antiAffinity/{group}", anti_affinity_namespaces),
     Route(
         "/admin/v2/namespaces/{tenant}/{namespace}/antiAffinity", anti_affinity_group, methods=["GET", "POST", "DELETE"]
     ),

@@ -87,12 +87,19 @@ class ClusterState:
         self.brokers[broker_id] = replace(broker, health=Health.UP, started_ms=self.now_ms)
 
     def session_expired(self, broker_id: str) -> None:
-        """Nobody owns its bundles any more; where it led, the affinities, which are in its memory only, go too."""
+        """Nobody owns its bundles any more; where it led, the affinities, which are in its memory only, go too.
+
+        ``extensible`` brokers share its bundles among them at once.
+        """
         led = self.leader.broker_id == broker_id
         self.brokers[broker_id] = replace(self.brokers[broker_id], health=Health.GONE)
+        orphans = self.owned_by(broker_id)
         self.ownership.release_all(broker_id)
         if led:
             self.affinities.clear()
+        if self.spec.is_extensible and any(broker.health is Health.UP for broker in self.listed):
+            for bundle in orphans:
+                self.load(bundle)
 
     # -- ownership
 

@@ -40,6 +40,7 @@ READERS = (
     "diagnose",
     "facts",
     "model/broker_defaults.py",
+    "model/load_manager.py",
     "planners",
     "report",
 )

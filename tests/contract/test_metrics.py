@@ -19,11 +19,12 @@ READ = {*SERIES["broker"], LATENCY}
 CLUSTER, TOPIC = frozenset({"cluster"}), frozenset({"cluster", "namespace", "topic"})
 SUBSCRIPTION, NAMESPACE = TOPIC | {"subscription"}, frozenset({"cluster", "namespace"})
 BATCHES, OPERATIONS = CLUSTER | {"name"}, CLUSTER | {"name", "type", "status"}
-CONNECTIONS = CLUSTER | {"broker", "metric"}
+CONNECTIONS = LOAD = CLUSTER | {"broker", "metric"}
 
 ABSENT = {
     "log4j2_appender_total",  # told where the log configuration has an appender that the lab's brokers lack
     "jvm_memory_max_bytes",  # so a later Java library of Prometheus calls what 4.0.7 calls `jvm_memory_bytes_max`
+    "pulsar_lb_resource_usage",  # of ExtensibleLoadManagerImpl
     "pulsar_delayed_message_index_bucket_total",  # told once a message is delayed; the API of these tests sends none
 }
 """What is read, and neither told by idle real brokers nor by the simulator."""
@@ -39,6 +40,7 @@ LABELS = {
     LATENCY: CLUSTER | {"quantile"},
     "pulsar_active_connections": CONNECTIONS,
     **{name: CONNECTIONS for name in READ if name.startswith("pulsar_connection_")},
+    **{name: LOAD for name in READ if name.startswith("pulsar_lb_")},
     **{name: NAMESPACE for name in READ if name.startswith("pulsar_ml_")},
     **{name: NAMESPACE | {"quantile"} for name in READ if name.endswith("LatencyBuckets")},
     "pulsar_delayed_message_index_size_bytes": TOPIC,

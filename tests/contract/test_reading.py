@@ -1,6 +1,7 @@
 """What a cluster tells when asked: paths, status codes, wordings and shapes of documents."""
 
 import zlib
+from typing import Any
 
 import pytest
 
@@ -206,6 +207,30 @@ def test_isolation_policies_are_missing_then_empty(api: Api, namespace: str) -> 
     assert api.call("DELETE", f"{ISOLATION}/group").status_code == 204
     assert api.get(ISOLATION) == {}
     assert api.call("GET", f"{ISOLATION}/group").status_code == 404
+
+
+def test_an_anti_affinity_group_is_told_by_its_bare_name(api: Api, reader: Reader, namespace: str) -> None:
+    """Without one there is an empty answer; asking loads nothing."""
+    path = f"{NAMESPACES}/{namespace}/antiAffinity"
+    never = api.call("GET", path)
+    assert (never.status_code, never.content) == (204, b"")
+    assert reader.anti_affinity_group(namespace) is None
+    bare: dict[str, Any] = {
+        "content": b"apart",
+        "headers": {"Content-Type": "application/json"},
+    }  # as Pulsar itself does
+    assert api.call("POST", path, **bare).status_code == 204
+    told = api.call("GET", path)
+    assert (told.status_code, told.text) == (200, "apart")
+    assert reader.anti_affinity_group(namespace) == "apart"
+    assert all(api.owner(f"{namespace}/{bundle}") is None for bundle in api.bundles(namespace))
+    assert api.call("DELETE", path).status_code == 204
+    assert reader.anti_affinity_group(namespace) is None
+
+
+def test_a_namespace_tells_the_clusters_that_serve_it(reader: Reader, namespace: str) -> None:
+    """Here it is this one alone."""
+    assert reader.clusters_of(namespace) == frozenset({"local"})
 
 
 @pytest.mark.parametrize("header", [None, "Bearer rubbish", "Basic YTpi"])

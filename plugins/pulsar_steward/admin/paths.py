@@ -8,7 +8,6 @@ from pulsar_steward.errors import InvalidName
 
 BROKERS = "/admin/v2/brokers"
 CLUSTERS = "/admin/v2/clusters"
-NAMESPACES = "/admin/v2/namespaces"
 TENANTS = "/admin/v2/tenants"
 
 
@@ -29,12 +28,12 @@ def segment(name: str) -> str:
 def namespace(name: str, *below: str) -> str:
     """Path of a namespace (``tenant/ns``), or of something below it."""
     tenant, _, local = name.partition("/")
-    return "/".join([NAMESPACES, segment(tenant), segment(local), *below])
+    return "/".join(["/admin/v2/namespaces", segment(tenant), segment(local), *below])
 
 
 def tenant_namespaces(tenant: str) -> str:
     """Path that lists a tenant's namespaces."""
-    return f"{NAMESPACES}/{segment(tenant)}"
+    return f"/admin/v2/namespaces/{segment(tenant)}"
 
 
 def topic(full_name: str, prefix: str = "/admin/v2") -> str:

@@ -140,18 +140,7 @@ class Reader(Closing):
     def anti_affinity_group(self, namespace: str) -> str | None:
         """Name of the anti-affinity group that a namespace is in; None: it is in none."""
         answer = self._transport.get(paths.namespace(namespace, "antiAffinity"))
-        return bytes(answer.body).decode(errors="replace").strip().strip('"') or None
-
-    def anti_affinity_namespaces(self, pulsar_cluster: str, group: str, tenant: str) -> tuple[str, ...]:
-        """Names (``tenant/namespace``) of all namespaces of an anti-affinity group, sorted; of any tenant.
-
-        Args:
-            pulsar_cluster: The cluster's own name.
-            group: The group.
-            tenant: A tenant that the asking role may administer.
-        """
-        parts = (paths.NAMESPACES, paths.segment(pulsar_cluster), "antiAffinity", paths.segment(group))
-        return tuple(sorted(self._transport.read("/".join(parts), list[str], {"tenant": tenant})))
+        return bytes(answer.body).decode(errors="replace") or None
 
     def boundaries(self, namespace: str) -> tuple[str, ...]:
         """Boundaries of a namespace's bundles, hexadecimal, in ascending order."""

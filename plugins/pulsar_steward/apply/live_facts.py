@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from pulsar_steward.apply import live_topics
+from pulsar_steward.apply.once import once
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.kind import Drifted
 from pulsar_steward.facts.backlogs import loss_of, retained_seconds
@@ -27,7 +28,7 @@ from pulsar_steward.model.setting import BacklogQuota, SettingName
 from pulsar_steward.model.step import present_owner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from datetime import datetime
 
     from pulsar_steward.apply.live_reader import LiveReader
@@ -42,23 +43,6 @@ if TYPE_CHECKING:
     from pulsar_steward.model.step import BundleChange, ChangeSetting, Step
 
 HOUR = timedelta(hours=1)
-
-Params = ParamSpec("Params")
-Answer = TypeVar("Answer")
-
-
-def once(
-    read: Callable[Concatenate[LiveFacts, Params], Answer],
-) -> Callable[Concatenate[LiveFacts, Params], Answer]:
-    """Decorator of a question that is answered once per look, however many guards ask."""
-
-    def answered(facts: LiveFacts, /, *args: Params.args, **kwargs: Params.kwargs) -> Answer:
-        question = (read.__name__, args, *kwargs.items())
-        if question not in facts.known:
-            facts.known[question] = read(facts, *args, **kwargs)
-        return cast("Answer", facts.known[question])
-
-    return answered
 
 
 class LiveFacts(ClusterFacts):
@@ -148,7 +132,7 @@ class LiveFacts(ClusterFacts):
         """Listed brokers that isolation policies leave to a namespace."""
         return self._whole.allowed(namespace)
 
-    def anti_affinity(self, namespace: str) -> AntiAffinity | None:
+    def anti_affinity(self, namespace: str) -> AntiAffinity | Unknown | None:
         """Anti-affinity group of a namespace, as brokers tell it."""
         return self._whole.anti_affinity(namespace)
 

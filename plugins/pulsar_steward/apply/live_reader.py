@@ -18,7 +18,7 @@ from pulsar_steward.admin.owner import OwnerReader
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.admin.statistics import clients_by_bundle, topics_in
 from pulsar_steward.errors import AdminError, InvalidName, NotFound, Refused
-from pulsar_steward.facts.load_manager import EXTENSIBLE, MANAGER_UNKNOWN, SERIES, load_manager_of, usage_of
+from pulsar_steward.facts.load_manager import MANAGER_UNKNOWN, load_manager_of, usage_of
 from pulsar_steward.model.bundles import (
     LOAD_BALANCER_TOPICS,
     TC_TOPIC,
@@ -28,6 +28,7 @@ from pulsar_steward.model.bundles import (
     ranges_of,
 )
 from pulsar_steward.model.cluster import identity_of
+from pulsar_steward.model.load_manager import EXTENSIBLE, SERIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -272,10 +273,6 @@ class LiveReader(Closing):
     def anti_affinity_group(self, namespace: str) -> str | None:
         """The anti-affinity group that a namespace is in; None: it is in none."""
         return self._reader.anti_affinity_group(namespace)
-
-    def anti_affinity_namespaces(self, group: str, namespace: str) -> tuple[str, ...]:
-        """All namespaces of the group that a namespace is in."""
-        return self._reader.anti_affinity_namespaces(self.pulsar_cluster, group, namespace.partition("/")[0])
 
     def other_clusters(self, namespace: str) -> tuple[str, ...]:
         """Clusters besides this one that serve a namespace, sorted."""

@@ -7,6 +7,7 @@ once; before each change it is asked anew which cluster answers, which brokers i
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from pulsar_steward.admin.isolation import IsolationPolicy, allowed_brokers
 from pulsar_steward.errors import AdminError
 from pulsar_steward.facts.load_manager import USAGES_UNKNOWN, AntiAffinity, BrokerUsage, LoadManager
 from pulsar_steward.facts.protocol import Unknown
+from pulsar_steward.model.bundles import HEARTBEAT
 from pulsar_steward.model.cluster import ClusterIdentity
 
 if TYPE_CHECKING:
@@ -33,6 +35,9 @@ As long as their own statistics, by which clients and backlogs are judged. A bro
 
 INSTANT_SECONDS = 5.0
 """Time within which two looks with no call between them are one: looking at one bundle alone may take as long."""
+
+MAX_NAMESPACES_ASKED = 2_000
+"""Number of namespaces that are asked for their anti-affinity group, where the one of a move is in one."""
 
 BOOKIE_STATUS = "bookie_SERVER_STATUS"
 """1: writable; 0: read-only, as its own metrics tell."""
@@ -55,7 +60,7 @@ class _BrokerAnswers(msgspec.Struct, kw_only=True):
         owned: Bundles that each of them owns, or the error of reading them.
         bundles: Bundles of namespaces, by namespace.
         isolation: The cluster's isolation policies; None: not read yet.
-        anti_affinity: Anti-affinity groups of namespaces, by namespace.
+        groups: Anti-affinity groups of the namespaces that were asked; None: in none.
         usages: What the load manager's shedding compares; None: not read yet.
         read_only: Bookies that take no writes; None: not read yet.
         clocks: Milliseconds that each broker's clock is ahead; None: not read yet.
@@ -66,7 +71,7 @@ class _BrokerAnswers(msgspec.Struct, kw_only=True):
     owned: dict[str, tuple[str, ...] | AdminError]
     bundles: dict[str, tuple[str, ...] | None] = {}
     isolation: tuple[IsolationPolicy, ...] | None = None
-    anti_affinity: dict[str, AntiAffinity | None] = {}
+    groups: dict[str, str | None] = {}
     usages: tuple[BrokerUsage, ...] | Unknown | None = None
     read_only: tuple[str, ...] | None = None
     clocks: dict[str, int | None] | None = None
@@ -150,18 +155,31 @@ class WholeLook:
         allowed = allowed_brokers(answers.isolation, namespace, answers.cluster.listed)
         return None if allowed is None else frozenset(allowed)
 
-    def anti_affinity(self, namespace: str) -> AntiAffinity | None:
-        """The anti-affinity group of a namespace, with its other namespaces on each broker; None: it is in none."""
-        groups = self._whole().anti_affinity
-        if namespace not in groups:
-            group = self.reader.anti_affinity_group(namespace)
-            groups[namespace] = None if group is None else self._apart(group, namespace)
-        return groups[namespace]
+    def anti_affinity(self, namespace: str) -> AntiAffinity | Unknown | None:
+        """The anti-affinity group of a namespace, with its other namespaces on each broker; None: it is in none.
 
-    def _apart(self, group: str, namespace: str) -> AntiAffinity:
-        others = set(self.reader.anti_affinity_namespaces(group, namespace)) - {namespace}
-        owned = {broker: {bundle.rpartition("/")[0] for bundle in self.owned_by(broker)} for broker in self.active()}
-        return AntiAffinity(group=group, others={broker: len(others & there) for broker, there in owned.items()})
+        Where there is a group, every namespace with a bundle is asked for its own: brokers list a group's namespaces of
+        one tenant only, and answered 500 to that at times (docs/pulsar-behaviour.md).
+        """
+        group = self._group(namespace)
+        if group is None:
+            return None
+        placed = {broker: {bundle.rpartition("/")[0] for bundle in self.owned_by(broker)} for broker in self.active()}
+        everyone = set[str]().union(*placed.values()) - {namespace}
+        others = {each for each in everyone if not re.match(HEARTBEAT, each)}
+        if len(others) > MAX_NAMESPACES_ASKED:
+            return Unknown(
+                f"{namespace} is in the anti-affinity group {group}, and {len(others):,} namespaces may be in it, too,"
+                f" more than the {MAX_NAMESPACES_ASKED:,} that are asked"
+            )
+        same = {each for each in others if (self._group(each) or "").lower() == group.lower()}
+        return AntiAffinity(group=group, others={broker: len(same & there) for broker, there in placed.items()})
+
+    def _group(self, namespace: str) -> str | None:
+        groups = self._whole().groups
+        if namespace not in groups:
+            groups[namespace] = self.reader.anti_affinity_group(namespace)
+        return groups[namespace]
 
     def load_manager(self) -> LoadManager | Unknown:
         """The load manager of the broker that told which cluster answers."""

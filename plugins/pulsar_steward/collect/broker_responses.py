@@ -12,7 +12,7 @@ from pulsar_steward.collect.ownership import owned_by_namespace
 from pulsar_steward.collect.positions import tc_positions
 from pulsar_steward.collect.rows import UNFIT
 from pulsar_steward.errors import AdminError, StatusError
-from pulsar_steward.facts.load_manager import EXTENSIBLE
+from pulsar_steward.model.load_manager import EXTENSIBLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

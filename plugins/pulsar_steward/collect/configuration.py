@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.facts.load_manager import SETTINGS as OF_LOAD_MANAGER
 from pulsar_steward.model.broker_defaults import KEYS as DEFAULTS_KEYS
+from pulsar_steward.model.load_manager import SETTINGS as OF_LOAD_MANAGER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pulsar_steward.facts.load_manager import SERIES as OF_LOAD_MANAGER
+from pulsar_steward.model.load_manager import SERIES as OF_LOAD_MANAGER
 from pulsar_steward.model.series import AGE, AGE_LIMIT, DELAYED_BUCKETS, DELAYED_INDEX, DELAYED_SERIES, SIZE_LIMIT
 
 Kind = Literal["broker", "bookie", "zookeeper"]

@@ -16,53 +16,13 @@ import msgspec
 
 from pulsar_steward.facts.protocol import Unknown
 from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.load_manager import EXTENSIBLE, HISTORY, LIMITS, RESOURCES, THROUGHPUT, WEIGHTS
 from pulsar_steward.model.units import MIB, throughput_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-EXTENSIBLE = "ExtensibleLoadManagerImpl"
 PULSARS_OWN = "org.apache.pulsar."
-HISTORY = "pulsar_lb_resource_usage"
-"""What `ExtensibleLoadManagerImpl` compares, as a ratio: with the label ``feature="max_ema"``, averaged over time."""
-
-RESOURCES = {
-    "pulsar_lb_cpu_usage": "loadBalancerCPUResourceWeight",
-    "pulsar_lb_memory_usage": "loadBalancerMemoryResourceWeight",
-    "pulsar_lb_directMemory_usage": "loadBalancerDirectMemoryResourceWeight",
-    "pulsar_lb_bandwidth_in_usage": "loadBalancerBandwidthInResourceWeight",
-    "pulsar_lb_bandwidth_out_usage": "loadBalancerBandwidthOutResourceWeight",
-}
-"""Series of a broker's resources, in percent, and the settings of their weights."""
-
-THROUGHPUT = ("pulsar_broker_throughput_in", "pulsar_broker_throughput_out")
-
-SERIES = (*RESOURCES, HISTORY, *THROUGHPUT)
-"""Series of a broker from which its usage is read."""
-
-_WEIGHTS = {
-    "loadBalancerCPUResourceWeight": 1.0,
-    "loadBalancerMemoryResourceWeight": 0.0,
-    "loadBalancerDirectMemoryResourceWeight": 0.0,
-    "loadBalancerBandwidthInResourceWeight": 1.0,
-    "loadBalancerBandwidthOutResourceWeight": 1.0,
-}
-_LIMITS = {
-    "loadBalancerBrokerThresholdShedderPercentage": 10.0,
-    "loadBalancerBundleUnloadMinThroughputThreshold": 10.0,
-    "loadBalancerBrokerOverloadedThresholdPercentage": 85.0,
-    "loadBalancerBrokerLoadTargetStd": 0.25,
-}
-SETTINGS = (
-    "loadManagerClassName",
-    "loadBalancerEnabled",
-    "loadBalancerSheddingEnabled",
-    "loadBalancerLoadSheddingStrategy",
-    "loadBalancerSheddingExcludedNamespaces",
-    *_WEIGHTS,
-    *_LIMITS,
-)
-"""Settings of brokers from which the load manager is read."""
 
 _MARGIN_PERCENT = 5.0
 """What `ThresholdShedder` takes away beyond what is too much."""
@@ -131,8 +91,8 @@ def load_manager_of(settings: Mapping[str, str]) -> LoadManager | Unknown:
     if shedding == "false" or settings.get("loadBalancerEnabled", "true") == "false":
         return LoadManager(name=name)
     try:
-        weights = {series: float(settings.get(key, _WEIGHTS[key])) for series, key in RESOURCES.items()}
-        limits = {key: float(settings.get(key, usual)) for key, usual in _LIMITS.items()}
+        weights = {series: float(settings.get(key, WEIGHTS[key])) for series, key in RESOURCES.items()}
+        limits = {key: float(settings.get(key, usual)) for key, usual in LIMITS.items()}
     except ValueError as error:
         return Unknown(f"by which thresholds the brokers' own shedding goes is not known: {error}")
     excluded = settings.get("loadBalancerSheddingExcludedNamespaces", "").strip("[] ") if name == EXTENSIBLE else ""

@@ -8,18 +8,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.facts.load_manager import (
-    SERIES,
-    SETTINGS,
-    USAGES_UNKNOWN,
-    BrokerUsage,
-    LoadManager,
-    one_load_manager,
-    usage_of,
-)
+from pulsar_steward.facts.load_manager import USAGES_UNKNOWN, BrokerUsage, LoadManager, one_load_manager, usage_of
 from pulsar_steward.facts.protocol import Unknown
 from pulsar_steward.ledger.moves import circling_lately, moved_lately
 from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.load_manager import SERIES, SETTINGS
 from pulsar_steward.model.tables import CONFIGURATION, METRICS
 from pulsar_steward.planners.bundles.from_snapshot import bundle_facts
 from pulsar_steward.planners.planning_facts import BrokerFact, PlanningFacts, TcBundle

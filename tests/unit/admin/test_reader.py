@@ -143,12 +143,6 @@ ANSWERS: list[tuple[Callable[[Reader], Any], str, Reply, Any]] = [
         None,
     ),
     (
-        lambda reader: reader.anti_affinity_namespaces("local", "apart", "a"),
-        "/admin/v2/namespaces/local/antiAffinity/apart",
-        answer(["b/y", "a/x"]),
-        ("a/x", "b/y"),
-    ),
-    (
         lambda reader: reader.clusters_of("a/x"),
         "/admin/v2/namespaces/a/x",
         answer({"replication_clusters": ["local", "west"], "allowed_clusters": ["east"]}),

@@ -12,9 +12,10 @@ from pulsar_steward.admin.reader import Reader
 from pulsar_steward.cli.doctor.line import State, fine, of_error, problem, unknown
 from pulsar_steward.cli.doctor.rights import change_lines, expiry_lines, rights, role_of
 from pulsar_steward.errors import AdminError
-from pulsar_steward.facts.load_manager import EXTENSIBLE, load_manager_of
+from pulsar_steward.facts.load_manager import load_manager_of
 from pulsar_steward.facts.protocol import Unknown
 from pulsar_steward.model.bundles import CALM_LOAD_MANAGER
+from pulsar_steward.model.load_manager import EXTENSIBLE
 from pulsar_steward.model.units import counted
 from pulsar_steward.parallel import OnThreads
 

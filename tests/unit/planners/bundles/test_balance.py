@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pulsar_steward.facts.load_manager import BrokerUsage, load_manager_of
 from pulsar_steward.facts.risks import Surroundings, TopicFigures
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.finding import Severity
@@ -23,6 +24,7 @@ from pulsar_steward.planners.bundles.facts import Load, PlacedBundle, RiskFigure
 from pulsar_steward.policy.schema import Policy
 from tests.beside import yardstick
 from tests.builders import NOW, a_policy, broker
+from tests.unit.facts.test_load_manager import MODULAR
 from tests.unit.planners.bundles.scenes import NAMESPACE, a_stay, finding, load_of_stays, uneven_scene, ways
 
 if TYPE_CHECKING:
@@ -167,6 +169,23 @@ def test_a_bundle_with_a_hazard_stays_and_others_go() -> None:
     assert moved
     assert held.bundle not in moved
     assert any("Guard producers_return" in note and held.name in note for note in proposal.notes)
+
+
+def test_no_broker_gets_what_its_own_shedding_would_take_away() -> None:
+    """A move carries usage along, and each is looked at with those before it: a fifth one would be a move too many."""
+    usages = tuple(BrokerUsage(broker=broker(n), percent=60.0 if n == 0 else 20.0, bytes=20e6) for n in range(3))
+    strict = {
+        "loadBalancerBrokerThresholdShedderPercentage": "0",
+        "loadBalancerBundleUnloadMinThroughputThreshold": "0",
+    }
+    manager = load_manager_of(MODULAR | strict)
+    proposal = PLANNER.proposal(uneven_scene(3, ON_ONE, load_manager=manager, usages=usages))
+
+    targets = [target for _, _, target in ways(proposal)]
+    assert sorted(targets) == [broker(1)] * 4 + [broker(2)] * 4
+    assert "shedding: the brokers' own shedding would undo it: ThresholdShedder takes from" in " ".join(proposal.notes)
+    unknown = PLANNER.proposal(uneven_scene(3, ON_ONE, load_manager=manager))
+    assert (unknown.batches, "the usage that the brokers' own shedding" in " ".join(unknown.notes)) == ((), True)
 
 
 def test_a_bundle_that_was_moved_lately_rests() -> None:

@@ -1,0 +1,186 @@
+"""Real brokers with either load manager, with its own shedding off and on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lab import placement
+from lab.faults.real.ground import COMMON_SETTINGS
+from lab.faults.real.operator import operator_of, shown_topics
+from lab.waiting import wait_until
+from pulsar_steward.ledger.rows import Outcome
+from pulsar_steward.model.setting import Retention, SettingName
+from pulsar_steward.model.step import ChangeSetting, UnloadBundle
+from pulsar_steward.model.tables import NAMESPACES
+from tests.live.healing import Healer, found
+from tests.live.plots import plot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from lab.cluster import Lab
+    from lab.faults.real.ground import Ground
+    from lab.pool import LabPool
+
+pytestmark = [pytest.mark.live, pytest.mark.extended("tests/apply/test_load_managers.py")]
+
+IMPL = "org.apache.pulsar.broker.loadbalance.impl."
+EXTENSIBLE = {"loadManagerClassName": "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"}
+SHEDDING = {
+    "loadBalancerSheddingEnabled": "true",
+    "loadBalancerSheddingIntervalMinutes": "600",  # it is asked what it would do; nothing else moves a bundle meanwhile
+    "loadBalancerReportUpdateMinIntervalMillis": "1000",
+}
+OVERLOADED = {
+    "loadBalancerLoadSheddingStrategy": f"{IMPL}OverloadShedder",
+    "loadBalancerBrokerOverloadedThresholdPercentage": "1",
+}
+NEVER_EVEN = {"loadBalancerBrokerLoadTargetStd": "0.0"}
+MODES = {
+    "modular": {},
+    "modular, shedding": SHEDDING | OVERLOADED,
+    "extensible": EXTENSIBLE,
+    "extensible, shedding": EXTENSIBLE | SHEDDING | NEVER_EVEN,
+}
+SHOWN_WITHIN_S = 60.0
+BUNDLES, TOPICS = 3, 30
+
+
+@pytest.fixture(scope="module", params=MODES)
+def mode(request: pytest.FixtureRequest) -> str:
+    """The load manager, and whether it sheds."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def lab(labs: LabPool, mode: str) -> Iterator[Lab]:
+    """Three brokers with that load manager."""
+    lab = labs.lab(broker_settings=dict(COMMON_SETTINGS) | MODES[mode])
+    yield lab
+    labs.discard(lab)
+
+
+def test_piled_up_coordinators_are_found_and_spread(lab: Lab, tmp_path: Path) -> None:
+    """Whatever the load manager, and though it sheds: coordinators it leaves alone. The way back is open."""
+    full = lab.pile_up_tcs()
+    with Healer.on(lab, tmp_path, checks=("tc-skew",)) as healer:
+        snapshot = healer.observe()
+        assert not snapshot.meta().unread
+        assert ("tc-skew", healer.cluster) in found(snapshot)
+        assert all(row.cpu_percent is not None for row in snapshot.brokers())
+        plan = healer.plan(snapshot)
+        (batch,) = plan.batches
+
+        healer.heal(plan)
+        counts = lab.tc_placement()
+        assert max(counts.values()) - min(counts.values()) <= 2, counts
+        healer.until_gone(("tc-skew", healer.cluster))
+
+        healer.heal(healer.rollback_plan(plan, batch))
+        assert lab.tc_placement()[full] == sum(counts.values())
+
+
+def test_a_move_is_proposed_where_shedding_would_leave_it(lab: Lab, mode: str, tmp_path: Path) -> None:
+    """A broker with all topics gives some away, unless the load manager would take them from whoever gets them."""
+    policy = {"broker_load_skew": {"minimum_topics": TOPICS // 2}, "bundle_balance_remedy": {"least_snapshots": 1}}
+    with (
+        plot(lab, "one-full-broker", BUNDLES) as here,
+        Healer.on(lab, tmp_path, policy, checks=("broker-load-skew",)) as healer,
+    ):
+        full = lab.brokers[0].broker_id
+        fill(here, full)
+        snapshot = healer.observe()
+        assert ("broker-load-skew", full) in found(snapshot)
+        plan = healer.plan(snapshot)
+        if "shedding" not in mode:
+            healer.heal(plan)
+            assert full in (owned := set(owners(here).values()))
+            assert len(owned) > 1
+            return
+        assert plan.batches == ()
+        strategy = "TransferShedder" if "extensible" in mode else "OverloadShedder"
+        assert f"the brokers' own shedding would undo it: {strategy} takes from" in " ".join(plan.notes)
+        bundle, other = next(iter(owners(here))), lab.brokers[1].broker_id
+        move = UnloadBundle(namespace=here.namespace, bundle=bundle, source=full, target=other)
+        outcome, reason = healer.refusal_of(move)
+        assert (outcome, reason.partition(":")[0]) == (Outcome.REFUSED, "shedding"), reason
+        assert set(owners(here).values()) == {full}
+
+
+def fill(here: Ground, broker: str) -> None:
+    """Has all topics of a ground on one broker, with something going in and out of each."""
+    topics = [here.topic(f"t{number}") for number in range(TOPICS)]
+    for bundle in here.admin.bundles(here.namespace):
+        put(here, bundle, next(topic for topic in topics if placement.holds(bundle, topic)), broker)
+    for topic in topics:
+        here.shared(topic, receiver_queue_size=100)
+        here.flow(topic, 20, 1000)
+    wait_until(lambda: set(topics) <= shown_topics(here.lab).keys(), "all topics are shown", SHOWN_WITHIN_S, 0.5)
+    here.until(topics[0], lambda shown: shown["msgThroughputIn"] > 0, "something goes in")
+    assert set(owners(here).values()) == {broker}
+
+
+def put(here: Ground, bundle: str, topic: str, broker: str) -> None:
+    """Has a bundle on a broker, by a topic in it; the extensible load manager refuses what is there already."""
+
+    def there() -> bool:
+        here.admin.look_up(topic)
+        if owners(here).get(bundle) == broker:
+            return True
+        here.admin.unload(here.namespace, bundle, broker)
+        return False
+
+    wait_until(there, f"{here.namespace}/{bundle} is on {broker}", SHOWN_WITHIN_S, 0.5)
+
+
+def owners(here: Ground) -> dict[str, str]:
+    """The namespace's bundles and who owns each, by the brokers' own word."""
+    prefix = f"{here.namespace}/"
+    owned = here.lab.owned_bundles().items()
+    return {each.removeprefix(prefix): broker for broker, names in owned for each in names if each.startswith(prefix)}
+
+
+def test_namespaces_of_a_group_are_kept_apart(lab: Lab, tmp_path: Path) -> None:
+    """Two on two brokers do not join on one, while the third has none; to that one either may go."""
+    policy = {"tc_skew": {"cooldown_minutes": 0}}
+    with (
+        plot(lab, "apart-1", 1) as one,
+        plot(lab, "apart-2", 1) as two,
+        Healer.on(lab, tmp_path, policy, checks=()) as healer,
+    ):
+        first, second, _ = (broker.broker_id for broker in lab.brokers)
+        for here, broker in ((one, first), (two, second)):
+            here.shared(here.topic()).close()
+            here.admin.set_anti_affinity(here.namespace, "apart")
+            (bundle,) = here.admin.bundles(here.namespace)
+            put(here, bundle, here.topic(), broker)
+        (bundle,) = owners(one)
+        move = UnloadBundle(namespace=one.namespace, bundle=bundle, source=first, target=second)
+        outcome, reason = healer.refusal_of(move)
+        assert outcome is Outcome.REFUSED
+        assert "anti_affinity: " in reason
+        assert owners(one) == {bundle: first}
+
+
+def test_namespaces_of_other_clusters(lab: Lab, mode: str, tmp_path: Path) -> None:
+    """One of another cluster's is no part of a snapshot; one of both keeps its settings."""
+    if mode != "modular":
+        pytest.skip("no load manager has a part in it")
+    admin = operator_of(lab)
+    admin.create_cluster("west")
+    admin.create_tenant("shared", "local", "west")
+    for name, clusters in {"there": ["west"], "both": ["local", "west"]}.items():
+        admin.create_namespace(f"shared/{name}", 4, replication_clusters=clusters)
+    with Healer.on(lab, tmp_path, checks=("tc-skew",)) as healer:
+        snapshot = healer.observe()
+        assert not snapshot.meta().unread
+        names = snapshot.table(NAMESPACES, ["namespace"])["namespace"].to_pylist()
+        assert [name for name in names if name.startswith("shared/")] == ["shared/both"]
+        before, kept = admin.policies("shared/both"), Retention(minutes=60, megabytes=-1)
+        change = ChangeSetting(namespace="shared/both", name=SettingName.RETENTION, before=None, after=kept)
+        outcome, reason = healer.refusal_of(change)
+        assert (outcome, reason.partition(":")[0]) == (Outcome.REFUSED, "one_cluster"), reason
+        assert admin.policies("shared/both") == before
