@@ -30,7 +30,7 @@ class LazyPages:
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
         """Answers a request, as ASGI has it."""
-        app = self._app or await asyncio.to_thread(lambda: self.app)
+        app = self._app if self._app is not None else await asyncio.to_thread(lambda: self.app)
         await app(scope, receive, send)
 
     @property

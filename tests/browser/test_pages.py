@@ -71,7 +71,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     outer = Shown(openapi_url=None)
     outer.plans = told(f"sqlite:///{folder / 'ledger.db'}")
     outer.mount("/steward", make_app(sources_of(folder), lambda: None))
-    port = Ports().take(LOOPBACK, "Steward's pages")
+    port = Ports(None).take(LOOPBACK, "Steward's pages")
     outer.url = f"http://{LOOPBACK}:{port}/steward"
     server = uvicorn.Server(uvicorn.Config(outer, host=LOOPBACK, port=port, log_level="warning", ws="none"))
     thread = threading.Thread(target=server.run)
@@ -116,7 +116,8 @@ def test_every_page_can_be_read(browser: Chrome, shown: Shown, screenshots: Path
         assert browser.execute_script(FAINT, LEAST_CONTRAST) == [], path
         assert browser.execute_script(NAMELESS) == [], path
         assert browser.execute_script("return window.taken === undefined")
-        said = [each["message"] for each in browser.get_log("browser") if "favicon" not in each["message"]]
+        log: list[dict[str, str]] = browser.get_log("browser")  # type: ignore[no-untyped-call]  # the driver has no types
+        said = [each["message"] for each in log if "favicon" not in each["message"]]
         assert [each for each in said if name != "not-there"] == []
 
 
