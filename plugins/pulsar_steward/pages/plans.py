@@ -74,7 +74,8 @@ class StepView(msgspec.Struct, frozen=True, kw_only=True):
         subject: The bundle, or the setting and whose it is.
         before: The present owner or value.
         after: The new owner, value or halves.
-        loses: What its approver is warned of; None: nothing.
+        warning: What its approver is warned of; None: nothing.
+        deletes_messages: True if brokers may delete messages by it, which do not come back.
         call: The exact call.
         outcome: None: it did not come to an end.
         under_way_since: Time of a call that has no outcome yet.
@@ -91,7 +92,8 @@ class StepView(msgspec.Struct, frozen=True, kw_only=True):
     touched: Touched
     guards: tuple[GuardResult, ...]
     vetoes: tuple[GuardResult, ...]
-    loses: str | None
+    warning: str | None
+    deletes_messages: bool
     undo_note: str
     undoable: bool
     needs: tuple[str, ...]
@@ -308,7 +310,8 @@ def _step(
         touched=step.touched,
         guards=step.guards,
         vetoes=tuple(each for each in step.guards if not each.passed),
-        loses=warning.headline if warning else None,
+        warning=warning.headline if warning else None,
+        deletes_messages=kind.loses_messages,
         undo_note=step.undo_note,
         undoable=step.undo is not None,
         needs=step.after,

@@ -88,6 +88,7 @@ def test_a_plan_shows_each_step_before_and_after(client: Client, plans: Plans) -
         "b1.s01 pulsar/system/0x00000000_0x00000001 broker-00:8080 broker-01:8080 8 3 passed done",
         "under way 20 s",
         "LETS BROKERS DELETE MESSAGES",
+        "What brokers have deleted by then does not come back.",
         "not set 40 GiB, then consumer_backlog_eviction",
     ):
         assert said.replace(" .", ".").replace(" ,", ",") in read.replace(" .", ".").replace(" ,", ",")
