@@ -30,7 +30,9 @@ class LazyPages:
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
         """Answers a request, as ASGI has it."""
-        app = self._app if self._app is not None else await asyncio.to_thread(lambda: self.app)
+        app = self._app
+        if app is None:
+            app = await asyncio.to_thread(self._once)
         await app(scope, receive, send)
 
     @property
@@ -38,9 +40,7 @@ class LazyPages:
         """True once the application was made."""
         return self._app is not None
 
-    @property
-    def app(self) -> FastAPI:
-        """The application."""
+    def _once(self) -> FastAPI:
         with self._lock:
             if self._app is None:
                 self._app = self._make()
