@@ -213,7 +213,8 @@ def test_an_anti_affinity_group_is_told_by_its_bare_name(api: Api, reader: Reade
     """Without one there is an empty answer; asking loads nothing."""
     path = f"{NAMESPACES}/{namespace}/antiAffinity"
     never = api.call("GET", path)
-    assert (never.status_code, never.content) == (204, b"")
+    assert never.status_code in {200, 204}  # 200 from 4.2 on
+    assert never.content == b""
     assert reader.anti_affinity_group(namespace) is None
     bare: dict[str, Any] = {
         "content": b"apart",

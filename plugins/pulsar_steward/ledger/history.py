@@ -7,21 +7,16 @@ out there: rows of other clusters, plans, batches and people.
 from __future__ import annotations
 
 from collections import defaultdict
-from datetime import datetime
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from sqlalchemy import and_, or_, select
 
-from pulsar_steward.changes import kind_of
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.chain import HEAD_NAME, Head, row_key
-from pulsar_steward.ledger.rows import Decision, Outcome
+from pulsar_steward.ledger.events import TELLERS, Event
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.model.plan import Plan
-from pulsar_steward.model.step import Change
-from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -34,46 +29,6 @@ MAX_LINKS = 20_000
 
 PLANS_SEARCHED = 500
 """Newest plans that are searched for a namespace."""
-
-
-class What(StrEnum):
-    """Kind of an event."""
-
-    PLANNED = "planned"
-    SUPERSEDED = "superseded"
-    ASKED = "asked"
-    ANSWERED = "answered"
-    TAKEN_UP = "taken up"
-    CALLED = "about to call"
-    ENDED = "ended"
-    PROVED = "proved"
-    DRY_RUN = "dry run"
-    HALTED = "halted"
-    RESUMED = "resumed"
-
-
-class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of the ledger as a sentence.
-
-    Attributes:
-        sequence: The row's place in the chain.
-        tone: How it is to be taken: ``good``, ``bad``, ``open`` or ``quiet``.
-        person: Who said or did it; None: no person did.
-        words: The event in a sentence, with names unescaped.
-    """
-
-    sequence: int
-    at: datetime
-    what: What
-    tone: str
-    cluster: str
-    words: str
-    plan_id: str | None = None
-    batch_id: str | None = None
-    step_id: str | None = None
-    kind: str | None = None
-    person: str | None = None
-    run: str | None = None
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -248,7 +203,7 @@ class _Reader:
             if row is not None:
                 of_plan = [each for each in batches.values() if each["plan_id"] == row.get("plan_id")]
                 batch = batches.get((row.get("plan_id"), row.get("batch_id")))
-                at, what, tone, words, person = _TELLERS[link["table_name"]](row, batch, of_plan)
+                at, what, tone, words, person = TELLERS[link["table_name"]](row, batch, of_plan)
                 yield Event(
                     sequence=link["sequence"],
                     cluster=str(row.get("cluster") or clusters.get(row.get("plan_id"), "")),
@@ -283,90 +238,6 @@ class _Reader:
 
 _BY_NAME = {table.name: table for table in _TOLD}
 _KEYS = {table.name: [column.name for column in table.primary_key.columns] for table in _TOLD}
-_CHANGE: msgspec.json.Decoder[Change] = msgspec.json.Decoder(Change)
-
-_TONES = {
-    Decision.APPROVED.value: "good",
-    Decision.REJECTED.value: "quiet",
-    Decision.NO_ANSWER.value: "quiet",
-    Decision.MALFORMED.value: "bad",
-    Outcome.DONE.value: "good",
-    Outcome.REFUSED.value: "open",
-    Outcome.DRIFTED.value: "open",
-    Outcome.FAILED.value: "bad",
-    Outcome.UNKNOWN.value: "bad",
-}
-
-
-Told = tuple[datetime, What, str, str, str | None]
-"""When, what, its tone, its words, and who."""
-
-
-def _plan(row: RowMapping, _: RowMapping | None, of_plan: Sequence[RowMapping]) -> Told:
-    said = "; ".join(each["title"] for each in of_plan) or "nothing is to be done"
-    return row["created_at"], What.PLANNED, "open" if of_plan else "quiet", said, None
-
-
-def _supersession(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> Told:
-    return row["at"], What.SUPERSEDED, "quiet", f"by the newer plan {row['by_plan_id']}", None
-
-
-def _request(row: RowMapping, batch: RowMapping | None, _: Sequence[RowMapping]) -> Told:
-    voice = "a second person is asked" if (row["voice"] or 1) > 1 else "a person is asked"
-    by = f"; started by {row['requested_by']}" if row["requested_by"] else ""
-    title = f"{batch['title']}: " if batch else ""
-    return row["at"], What.ASKED, "open", f"{title}{voice}{by}", row["requested_by"]
-
-
-def _answer(row: RowMapping, batch: RowMapping | None, _: Sequence[RowMapping]) -> Told:
-    steps = msgspec.json.decode(row["step_ids"], type=tuple[str, ...])
-    of_steps = f", {counted(len(steps), 'step')}" if steps else ""
-    comment = f' "{row["comment"]}"' if row["comment"] else ""
-    words = f"{row['decision']}{of_steps}: {row['reason'] or (batch['title'] if batch else '')}{comment}"
-    return row["answered_at"], What.ANSWERED, _TONES.get(row["decision"], "bad"), words, row["answered_by"]
-
-
-def _use(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> Told:
-    return row["at"], What.TAKEN_UP, "quiet", f"the approval is used by run {row['run']}", None
-
-
-def _intent(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> Told:
-    again = f" (attempt {row['attempt']})" if row["attempt"] > 1 else ""
-    return row["at"], What.CALLED, "open", f"{kind_of(_CHANGE.decode(row['change'])).describe()}{again}", None
-
-
-def _outcome(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> Told:
-    tone = _TONES.get(row["outcome"], "bad")
-    return row["at"], What.ENDED, tone, f"{row['outcome']}: {row['reason']}", None
-
-
-def _proof(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> Told:
-    said = "proved" if row["proved"] else "not proved"
-    return row["at"], What.PROVED, "good" if row["proved"] else "bad", f"{said}: {row['reason']}", None
-
-
-def _dry_run(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> Told:
-    lines = counted(len(row["text"].splitlines()), "line")
-    return row["at"], What.DRY_RUN, "quiet", f"a dry run by {row['run']} printed {lines}", None
-
-
-def _halt(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> Told:
-    what, tone = (What.HALTED, "bad") if row["halted"] else (What.RESUMED, "good")
-    return row["at"], what, tone, f"{row['said_by']}: {row['reason']}", row["said_by"]
-
-
-_TELLERS = {
-    tables.PLANS.name: _plan,
-    tables.SUPERSESSIONS.name: _supersession,
-    tables.REQUESTS.name: _request,
-    tables.ANSWERS.name: _answer,
-    tables.ANSWER_USES.name: _use,
-    tables.INTENTS.name: _intent,
-    tables.OUTCOMES.name: _outcome,
-    tables.PROOFS.name: _proof,
-    tables.DRY_RUNS.name: _dry_run,
-    tables.HALTS.name: _halt,
-}
 
 
 def whole_story(engine: Engine, chosen: Filter, most: int) -> Iterable[Event]:

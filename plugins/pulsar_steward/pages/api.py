@@ -9,13 +9,15 @@ from fastapi import APIRouter, Query
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import Response
 
-from pulsar_steward.ledger.history import Event, Filter, Page, history
+from pulsar_steward.ledger.events import Event
+from pulsar_steward.ledger.history import Filter, Page, history
 from pulsar_steward.ledger.verify import IntegrityReport
 from pulsar_steward.outside_text import shown_json
 from pulsar_steward.pages.brokers import Broker, BundleMap, broker_rows, bundle_map
 from pulsar_steward.pages.clusters import ClusterCard, cluster_cards
 from pulsar_steward.pages.findings import MAX_PAGE, PAGE, Asked, FindingPage, Order, Section, findings_page, sections
-from pulsar_steward.pages.plans import PlanLine, PlanView, plan_lines, plan_view
+from pulsar_steward.pages.plan_data import PlanLine, PlanView
+from pulsar_steward.pages.plans import plan_lines, plan_view
 from pulsar_steward.pages.sources import NotKnown
 from pulsar_steward.pages.trends import Trend, cluster_trends
 

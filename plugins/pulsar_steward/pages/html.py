@@ -28,7 +28,7 @@ from pulsar_steward.report.metrics import OPENMETRICS_TYPE, PROMETHEUS_TYPE, exp
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pulsar_steward.pages.plans import StepView
+    from pulsar_steward.pages.plan_data import StepView
     from pulsar_steward.pages.rendering import Renderer
     from pulsar_steward.pages.sources import Sources
     from pulsar_steward.pages.stories import Verification

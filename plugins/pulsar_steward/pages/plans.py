@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from sqlalchemy import select
@@ -15,10 +14,10 @@ from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.rows import Decision, Outcome, Proof, interrupted
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.ledger.waiting import WaitingQuestion, rows_of, waiting_questions
-from pulsar_steward.model.finding import Finding
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import in_words
-from pulsar_steward.model.step import ChangeSetting, GuardResult, SplitBundle, Step, Touched, UnloadBundle
+from pulsar_steward.model.step import ChangeSetting, SplitBundle, Step, UnloadBundle
+from pulsar_steward.pages.plan_data import AnswerView, BatchState, BatchView, Level, PlanLine, PlanView, StepView
 from pulsar_steward.pages.sources import NotKnown
 
 if TYPE_CHECKING:
@@ -31,138 +30,6 @@ if TYPE_CHECKING:
 
 LISTED = 25
 """Newest plans of a cluster that a page lists."""
-
-
-class BatchState(StrEnum):
-    """How a batch is, in a word."""
-
-    WAITING = "waiting"
-    APPROVED = "approved"
-    CHANGING = "changing"
-    DONE = "done"
-    STOPPED = "stopped"
-    REJECTED = "rejected"
-    UNANSWERED = "no answer"
-    SUPERSEDED = "superseded"
-    NOT_ASKED = "not asked"
-
-
-class AnswerView(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer: by whom, to what, and until when it counts."""
-
-    decision: Decision
-    by: str | None
-    at: datetime
-    until: datetime | None
-    steps: int
-    comment: str
-    reason: str
-
-
-class Level(msgspec.Struct, frozen=True, kw_only=True):
-    """What a broker holds of what the batch evens out: now, and when all steps are done."""
-
-    broker: str
-    before: int
-    after: int
-
-
-class StepView(msgspec.Struct, frozen=True, kw_only=True):
-    """A step with what became of it.
-
-    Attributes:
-        subject: The bundle, or the setting and whose it is.
-        before: The present owner or value.
-        after: The new owner, value or halves.
-        warning: What its approver is warned of; None: nothing.
-        deletes_messages: True if brokers may delete messages by it, which do not come back.
-        call: The exact call.
-        outcome: None: it did not come to an end.
-        under_way_since: Time of a call that has no outcome yet.
-        found: The live values that were replaced, as the ledger keeps them; None: nothing was called.
-    """
-
-    step_id: str
-    subject: str
-    words: str
-    before: str
-    after: str
-    why: str
-    effect: str
-    touched: Touched
-    guards: tuple[GuardResult, ...]
-    vetoes: tuple[GuardResult, ...]
-    warning: str | None
-    deletes_messages: bool
-    undo_note: str
-    undoable: bool
-    needs: tuple[str, ...]
-    call: str
-    approved: bool
-    outcome: Outcome | None
-    reason: str
-    ended_at: datetime | None
-    under_way_since: datetime | None
-    attempts: int
-    found: dict[str, Any] | None
-    undoes: str | None
-
-
-class BatchView(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch with its question, answers, steps and proof.
-
-    Attributes:
-        ended: Number of approved steps that came to an end.
-        proved: What the proof says; None: there is none yet.
-        can_go_back: True if a step is done that a call can undo.
-    """
-
-    batch_id: str
-    kind: str
-    title: str
-    state: BatchState
-    findings: tuple[Finding, ...]
-    question: WaitingQuestion | None
-    answers: tuple[AnswerView, ...]
-    steps: tuple[StepView, ...]
-    unit: str
-    levels: tuple[Level, ...]
-    clients: int
-    coordinators: int
-    approved: int
-    ended: int
-    proved: bool | None
-    proof: str
-    can_go_back: bool
-
-
-class PlanView(msgspec.Struct, frozen=True, kw_only=True):
-    """A recorded plan with everything that became of it."""
-
-    plan_id: str
-    cluster: str
-    snapshot_id: str
-    taken_at: datetime
-    recorded_at: datetime
-    digest: str
-    policy_digest: str
-    planned_for: str | None
-    superseded_by: str | None
-    superseded_at: datetime | None
-    batches: tuple[BatchView, ...]
-    notes: tuple[str, ...]
-
-
-class PlanLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan for a list."""
-
-    plan_id: str
-    recorded_at: datetime
-    superseded_by: str | None
-    titles: tuple[str, ...]
-    steps: int
-    waiting: int
-    outcomes: dict[str, int]
 
 
 def plan_view(sources: Sources, plan_id: str) -> PlanView:

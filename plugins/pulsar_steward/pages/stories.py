@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.ledger.history import Event, whole_story
+from pulsar_steward.ledger.history import whole_story
 from pulsar_steward.ledger.verify import IntegrityReport, verify_ledger
 from pulsar_steward.outside_text import shown
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pulsar_steward.ledger.chain import Head
+    from pulsar_steward.ledger.events import Event
     from pulsar_steward.ledger.history import Filter
     from pulsar_steward.pages.sources import Sources
 

@@ -78,6 +78,7 @@ def test_wrong_arguments_end_with_2(steward: Steward, arguments: list[str], word
         "ledger export",
         "ledger dry-runs",
         "ledger upgrade",
+        "metrics",
         "policy",
         "airflow",
         "airflow install",

@@ -10,7 +10,8 @@ from sqlalchemy.exc import DBAPIError
 
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.ledger import history as module
-from pulsar_steward.ledger.history import Filter, What, history, whole_story
+from pulsar_steward.ledger.events import What
+from pulsar_steward.ledger.history import Filter, history, whole_story
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.reading import open_to_read
 from tests.unit.ledger.test_records import NEWER, PLAN
