@@ -60,7 +60,8 @@ class Admin:
 
     def leader(self) -> str:
         """Id of the broker that decides on placement; one that was killed stays it until its session ends."""
-        return str(self._call("GET", "/admin/v2/brokers/leaderBroker").json()["brokerId"])
+        told = self._call("GET", "/admin/v2/brokers/leaderBroker").json()  # of old brokers the address alone
+        return str(told["serviceUrl"]).partition("://")[2]
 
     def owned(self, broker_id: str) -> tuple[str, ...]:
         """The bundles that the broker owns, sorted; loads nothing."""

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from lab.errors import LabError
 
 CLUSTER = "local"
-VERSIONS = ("4.0.7", "4.2.4")
+VERSIONS = ("4.0.7", "4.2.4", "3.3.2", "3.0.7", "2.10.4")
 
 Auth = Literal["none", "token", "tls", "oauth2"]
 WITH_TOKEN = ("token", "oauth2")

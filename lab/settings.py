@@ -10,6 +10,8 @@ from lab.model import CLUSTER, Broker, LabState
 from lab.ports import LOOPBACK
 
 TEMPLATES = Path(__file__).with_name("config")
+NIC_SPEED = "loadBalancerOverrideBrokerNicSpeedGbps"
+DELAYED_TRACKER = "delayedDeliveryTrackerFactoryClassName"
 
 
 def zookeeper(state: LabState, data: Path) -> str:
@@ -39,7 +41,12 @@ def broker(state: LabState, broker: Broker, extra: Mapping[str, str]) -> str:
         web_port=broker.web_port,
         host=broker.host,
     )
-    settings = parsed(text) | _names(broker) | dict(extra) | dict(state.spec.broker_settings)
+    template = parsed(text)
+    if state.spec.pulsar_version.startswith("2."):
+        del template[DELAYED_TRACKER]  # indexes in buckets came with 3.0 (PIP-195)
+    if state.spec.pulsar_version.startswith("3.0."):
+        template[NIC_SPEED] = "1"  # it does not start where the network card tells no speed, as virtual ones do not
+    settings = template | _names(broker) | dict(extra) | dict(state.spec.broker_settings)
     return _written(settings)
 
 

@@ -173,7 +173,7 @@ def _load_report(me: Here) -> dict[str, Any]:
         "bundles": list(bundles),
         "lastBundleGains": [],
         "lastBundleLosses": [],
-        "brokerVersionString": me.state.spec.version,
+        "brokerVersionString": me.state.spec.version_of(me.broker.number),
         "protocols": {},
         "advertisedListeners": {},
         "loadManagerClassName": "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl",

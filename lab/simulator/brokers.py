@@ -32,7 +32,8 @@ async def health(_: Request) -> Response:
 
 async def version(request: Request) -> Response:
     """Pulsar's version."""
-    return replies.bare(here(request).state.spec.version)
+    me = here(request)
+    return replies.bare(me.state.spec.version_of(me.broker.number))
 
 
 async def owned_namespaces(request: Request) -> Response:

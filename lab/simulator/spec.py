@@ -168,6 +168,8 @@ class ClusterSpec:
         tc_owner: The number of the broker that owns all of them; None spreads them.
         tc_loaded: False leaves every bundle of ``pulsar/system`` unowned, as on a cluster that no client has used.
         namespaces: ``pulsar/system`` and ``public/default`` are added when they are not given.
+        version: Pulsar version of all brokers beyond `versions`.
+        versions: Pulsar versions of the first brokers, as while a cluster is being upgraded.
         configuration: Overrides of ``/admin/v2/brokers/configuration/runtime``; every value is a string there.
         isolation_policies: By name, the documents that ``namespaceIsolationPolicies`` answers; None: never set.
         load_manager: ``extensible`` hands bundles over by itself, and keeps no load reports.
@@ -188,6 +190,7 @@ class ClusterSpec:
     namespaces: tuple[NamespaceSpec, ...] = ()
     cluster: str = "local"
     version: str = "4.0.7"
+    versions: tuple[str, ...] = ()
     configuration: dict[str, str] = field(default_factory=dict)
     isolation_policies: dict[str, dict[str, object]] | None = None
     load_manager: Literal["modular", "extensible"] = "modular"
@@ -201,6 +204,10 @@ class ClusterSpec:
     def is_extensible(self) -> bool:
         """True if the brokers run `ExtensibleLoadManagerImpl`."""
         return self.load_manager == "extensible"
+
+    def version_of(self, number: int) -> str:
+        """Version of the broker with a number."""
+        return self.versions[number] if number < len(self.versions) else self.version
 
     def load_of(self, number: int) -> LoadSpec:
         """Load of the broker with a number."""

@@ -82,7 +82,8 @@ class Api:
 
     def leader(self) -> int:
         """The index of the leader."""
-        return self.ids.index(self.get("/admin/v2/brokers/leaderBroker")["brokerId"])
+        told = self.get("/admin/v2/brokers/leaderBroker")  # before 4.0 without `brokerId`
+        return self.ids.index(told["serviceUrl"].removeprefix("http://"))
 
     def followers(self) -> list[int]:
         """The indexes of the others."""

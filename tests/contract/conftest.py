@@ -13,6 +13,7 @@ from lab.simulator import running_simulator
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.policy.schema import Policy
 from tests.contract.api import Api, BreakableTarget
+from tests.contract.differences import mark_differences
 
 if TYPE_CHECKING:
     from lab.pool import LabPool
@@ -29,12 +30,17 @@ LAB_SETTINGS = {
 SIMULATOR = "simulator"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Says of each version where it is known to differ."""
+    mark_differences(items)
+
+
 def real(version: str) -> object:
     """Three real brokers of a version, with a token; of every version but the first in `make test-all` only."""
-    if version == VERSIONS[0]:
-        return pytest.param(version, id="real", marks=[pytest.mark.live])
-    again = pytest.mark.extended("tests/contract/test_ownership.py", "tests/contract/test_reading.py")
-    return pytest.param(version, id=f"real {version}", marks=[pytest.mark.live, again])
+    marks = [pytest.mark.live]
+    if version != VERSIONS[0]:
+        marks.append(pytest.mark.extended("tests/contract/test_ownership.py", "tests/contract/test_reading.py"))
+    return pytest.param(version, id=f"real {version}", marks=marks)
 
 
 @pytest.fixture(scope="package", params=[SIMULATOR, *map(real, VERSIONS)])

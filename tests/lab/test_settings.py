@@ -31,6 +31,15 @@ def test_what_was_asked_for_wins(state: LabState) -> None:
     assert (conf["numIOThreads"], conf["numHttpServerThreads"]) == ("4", "3")
 
 
+@pytest.mark.parametrize(("version", "has_buckets"), [("4.0.7", True), ("3.0.7", True), ("2.10.4", False)])
+def test_a_broker_is_set_to_what_its_version_has(version: str, *, has_buckets: bool) -> None:
+    """Indexes of delayed messages in buckets came with 3.0, and 3.0 itself asks the network card for its speed."""
+    state = plan.new_state(LabSpec(name="a", pulsar_version=version))
+    conf = settings.parsed(settings.broker(state, state.brokers[0], {}))
+    assert (settings.DELAYED_TRACKER in conf) is has_buckets
+    assert (settings.NIC_SPEED in conf) is (version == "3.0.7")
+
+
 def test_a_broker_listens_where_the_plan_says(state: LabState) -> None:
     """Host and ports of the second broker are its own."""
     broker = state.brokers[1]

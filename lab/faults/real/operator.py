@@ -112,6 +112,10 @@ class Operator(Admin):
         """Makes a partitioned topic, by its full name; loads nothing."""
         self._call("PUT", f"{_path(topic)}/partitions", document=count)
 
+    def create_subscription(self, topic: str, name: str) -> None:
+        """Makes a subscription of a topic, without a consumer."""
+        self._call("PUT", f"{_path(topic)}/subscription/{name}")
+
     def split(self, namespace: str, bundle: str) -> None:
         """Cuts a bundle in two in the middle of its range."""
         path = f"/admin/v2/namespaces/{namespace}/{bundle}/split"

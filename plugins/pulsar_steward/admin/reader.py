@@ -7,6 +7,7 @@ Which calls have no such effect was measured on a real cluster (docs/reading.md)
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -18,7 +19,8 @@ from pulsar_steward.admin.closing import Closing
 from pulsar_steward.admin.figures import Boundary, Broker, Count, Position
 from pulsar_steward.admin.own_settings import NamespaceDocument
 from pulsar_steward.admin.transport import Transport
-from pulsar_steward.errors import NotFound, Precondition
+from pulsar_steward.errors import AdminError, ConfigurationError, InvalidName, NotFound, Precondition
+from pulsar_steward.model.cluster import identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -57,6 +59,7 @@ class Reader(Closing):
         self._settings = settings
         methods: frozenset[Literal["GET"]] = frozenset({"GET"})
         self._transport = Transport.of(settings, methods, broker) if broker else Transport(settings, methods)
+        self._list_of_brokers = paths.BROKERS
 
     def close(self) -> None:
         """Closes the connections."""
@@ -81,7 +84,19 @@ class Reader(Closing):
 
         A broker that was killed stays listed until its metadata session ends (30 s by default).
         """
-        return tuple(sorted(self._transport.read(paths.BROKERS, list[Broker])))
+        try:
+            return tuple(sorted(self._transport.read(self._list_of_brokers, list[Broker])))
+        except NotFound:
+            if self._list_of_brokers != paths.BROKERS or not self._names_cluster():
+                raise
+            return self.brokers()
+
+    def _names_cluster(self) -> bool:
+        """Has the cluster be named where brokers are listed, as before Pulsar 2.11; False if it tells no name."""
+        with suppress(AdminError, ConfigurationError, InvalidName):
+            name = identity_of(self.runtime_configuration()).name
+            self._list_of_brokers = f"{paths.BROKERS}/{paths.segment(name)}"
+        return self._list_of_brokers != paths.BROKERS
 
     def leader(self) -> str | None:
         """Id of the broker that leads the load manager, or None while there is none."""
@@ -96,7 +111,7 @@ class Reader(Closing):
 
     def version(self) -> str:
         """Pulsar version of the responding broker."""
-        return bytes(self._transport.get(f"{paths.BROKERS}/version").body).decode(errors="replace").strip().strip('"')
+        return _version_in(self._transport.get(f"{paths.BROKERS}/version").body)
 
     def runtime_configuration(self) -> dict[str, str]:
         """Runtime configuration of the responding broker; every value is a string."""
@@ -104,14 +119,20 @@ class Reader(Closing):
 
     def clock_skew_milliseconds(self) -> int | None:
         """Milliseconds that the responding broker's clock is ahead of this machine's, to a second; None: unknown."""
+        return self.version_and_clock()[1]
+
+    def version_and_clock(self) -> tuple[str, int | None]:
+        """Version of this very broker and `clock_skew_milliseconds`, from one response."""
         asked_at = time.time()
-        written = self._transport.get_here(f"{paths.BROKERS}/version").date
+        response = self._transport.get_here(f"{paths.BROKERS}/version")
         middle = (asked_at + time.time()) / 2
+        version = _version_in(response.body)
         try:
-            shown = parsedate_to_datetime(written or "").timestamp()
+            shown = parsedate_to_datetime(response.date or "").timestamp()
         except (ValueError, OverflowError):
-            return None
-        return round((shown + 0.5 - middle) * 1000)  # the header has whole seconds: half of one is lost on average
+            return version, None
+        # The header has whole seconds: half of one is lost on average.
+        return version, round((shown + 0.5 - middle) * 1000)
 
     def metrics(self) -> Generator[bytes]:
         """Prometheus text of the responding broker, in pieces; close the generator where it is not used up."""
@@ -187,3 +208,7 @@ class Reader(Closing):
         except NotFound:
             return {}
         return answer.decoded(dict[str, Any]) if answer.body else {}
+
+
+def _version_in(body: Body) -> str:
+    return bytes(body).decode(errors="replace").strip().strip('"')

@@ -128,6 +128,7 @@ ANSWERS: list[tuple[Callable[[Reader], Any], str, Reply, Any]] = [
     (lambda reader: b"".join(reader.metrics()), "/metrics/", answer(b"up 1\n"), b"up 1\n"),
     (lambda reader: abs(reader.clock_skew_milliseconds() or 0) <= 2000, VERSION, answer(b"4.0.7"), True),
     (lambda reader: reader.clock_skew_milliseconds(), VERSION, raw(b"HTTP/1.1 200 OK\r\n\r\n4.0.7"), None),
+    (lambda reader: reader.version_and_clock(), VERSION, raw(b"HTTP/1.1 200 OK\r\n\r\n4.0.7"), ("4.0.7", None)),
     (lambda reader: reader.isolation_policies("local"), ISOLATION, answer(ISOLATED), ISOLATED),
     (lambda reader: reader.isolation_policies("local"), ISOLATION, answer(), {}),
     (
@@ -248,3 +249,21 @@ def test_one_broker_can_be_asked(
     with Reader(settings(first.url)) as reader, reader.at(second.id) as other:
         assert other.version() == "4.2.4"
     assert first.asked == []
+
+
+def test_a_cluster_is_named_where_brokers_are_listed_by_name_only(reader: Reader, broker: ScriptedBroker) -> None:
+    """As before Pulsar 2.11, whose brokers do not know the shorter path; the name is asked for once."""
+    broker.on(MEMBERS, answer(status=404))
+    broker.on(f"{MEMBERS}/configuration/runtime", answer({"clusterName": "a b"}))
+    broker.on(f"{MEMBERS}/a%20b", answer(["b:2", "a:1"]))
+    assert [reader.brokers() for _ in range(2)] == [("a:1", "b:2")] * 2
+    assert len(broker.asked_for(f"{MEMBERS}/configuration/runtime")) == 1
+
+
+@pytest.mark.parametrize("configuration", [answer(status=404), answer({}), answer({"clusterName": ".."})])
+def test_who_tells_no_name_lists_no_brokers(reader: Reader, broker: ScriptedBroker, configuration: Reply) -> None:
+    """It is no broker, and its first answer is what is said of it."""
+    broker.on(MEMBERS, answer(status=404))
+    broker.on(f"{MEMBERS}/configuration/runtime", configuration)
+    with pytest.raises(NotFound, match=rf"GET {MEMBERS} at"):
+        reader.brokers()

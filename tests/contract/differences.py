@@ -1,0 +1,129 @@
+"""Where brokers of other versions answer otherwise than those of 4.0.7: the tests that do not hold there, and why.
+
+Such a test has to fail there, so that this list stays true; docs/contract.md says what Steward makes of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Difference(NamedTuple):
+    """Tests that do not hold on a version.
+
+    Attributes:
+        test: Name of the function.
+        reason: What brokers of the version answer in its place.
+        parameters: Part of the ids of those of its parameters that do not hold; empty: none holds.
+        always: False if it holds now and then, as it depends on who is quicker.
+        hangs: Whether it would wait for something that never comes, so that it is not run.
+    """
+
+    test: str
+    reason: str
+    parameters: str = ""
+    always: bool = True
+    hangs: bool = False
+
+
+WORDS = "412 as well, without the bundle's name"
+ANY_VALUE = "204: the value is kept as it is"
+LATER = "a topic's setting shows a moment after the 204; until then the next write of the same topic may undo it"
+TOPIC = "/admin/v2/persistent/"
+BEFORE_4 = (
+    Difference("test_bounds_that_have_changed_are_refused", WORDS),
+    Difference("test_values_out_of_range_are_refused", ANY_VALUE, "backlogQuota-body2"),
+    Difference("test_a_topic_refuses_values_out_of_range_as_a_namespace_does", ANY_VALUE, "retention-params0"),
+    Difference("test_a_topic_refuses_values_out_of_range_as_a_namespace_does", ANY_VALUE, "backlogQuota-params1"),
+    Difference("test_retention_is_kept_and_deleted", LATER, TOPIC, always=False),
+    Difference("test_what_a_quota_leaves_out_is_zero", LATER, TOPIC, always=False),
+    Difference("test_a_topic_quota_stays_under_the_topic_retention", LATER, always=False),
+    Difference("test_the_two_quotas_are_set_and_removed_apart", LATER, TOPIC, always=False),
+    Difference("test_a_topic_gets_its_ttl_by_the_query", LATER, always=False),
+    Difference("test_metrics_are_open_to_all_and_want_a_slash", "the text is sent without the format's version"),
+)
+
+INDEX_OF_SUBSCRIPTIONS = "the size of the delayed index is told of each subscription besides"
+OF_3 = (*BEFORE_4, Difference("test_every_sample_has_the_labels_of_its_series", INDEX_OF_SUBSCRIPTIONS))
+
+MOVED = "the test begins by a move, and an unload's `destinationBroker` is ignored"
+NO_POSITIONS = "404, in HTML: there is no `topicHashPositions`, and no `specified_positions_divide`"
+NO_DELETED = "without `deleted` among the figures of a partitioned topic"
+NO_BROKER_ID = "the cluster has to be named where brokers are listed, and the leader is told by its address alone"
+NO_TOPIC = "404 as well, without the topic's name"
+OTHER_WORDS = "404 as well, in other words"
+OTHER_SERIES = "metadata operations and states of threads have no series"
+OF_FIRST = "412 now and then, which names the topic's first partition"
+BEFORE_3 = (
+    Difference("test_an_unload_goes_by_the_leader_which_keeps_the_destination", MOVED, hangs=True),
+    Difference("test_an_unload_without_destination_goes_straight_to_the_owner", MOVED, hangs=True),
+    Difference("test_the_present_owner_may_be_the_destination", MOVED, hangs=True),
+    Difference("test_the_halves_stay_with_the_owner_unless_unloaded", MOVED, hangs=True),
+    Difference("test_coordinators_move_with_their_bundles", MOVED, hangs=True),
+    Difference("test_a_killed_broker_is_believed_in_until_its_session_ends", MOVED, hangs=True),
+    Difference("test_the_last_destination_named_wins", "whoever the leader likes", always=False),
+    Difference("test_writes_that_make_no_sense_are_refused", "204: it is ignored", "destinationBroker"),
+    Difference("test_writes_that_make_no_sense_are_refused", OTHER_WORDS, "public/nothing"),
+    Difference("test_writes_that_make_no_sense_are_refused", "500, in HTML", "rubbish/unload"),
+    Difference("test_writes_that_make_no_sense_are_refused", NO_POSITIONS, "splitAlgorithmName"),
+    Difference("test_splitting_at_given_positions_cuts_there", NO_POSITIONS),
+    Difference(
+        "test_splitting_hardly_anything_by_topics_succeeds_and_does_nothing",
+        "204, and an empty half is cut off",
+        "topic_count_equally_divide",
+    ),
+    Difference(
+        "test_splitting_hardly_anything_by_topics_succeeds_and_does_nothing", NO_POSITIONS, "specified_positions"
+    ),
+    Difference("test_an_unowned_bundle_has_no_positions_to_tell", NO_POSITIONS),
+    Difference("test_a_system_bundle_tells_its_coordinators_and_can_be_split", NO_POSITIONS),
+    Difference("test_positions_in_a_namespace_that_is_not_there_are_refused", NO_POSITIONS),
+    Difference("test_hash_positions_are_the_crc32_of_the_full_names", NO_POSITIONS),
+    Difference("test_what_is_not_there_is_refused_in_words", NO_POSITIONS, "topicHashPositions"),
+    Difference("test_what_is_not_there_is_refused_in_words", "404, in HTML", "ownedNamespaces"),
+    Difference("test_asking_where_the_coordinators_are_loads_them_all", "there is no list of coordinators", hangs=True),
+    Difference("test_partitioned_stats_hold_every_partition_unless_told_not_to", NO_DELETED),
+    Difference("test_a_topic_without_partitions_has_none", NO_DELETED),
+    Difference("test_topics_are_listed_by_full_name", NO_DELETED),
+    Difference("test_facts_that_every_fresh_cluster_states", NO_DELETED, "transaction_coordinator_assign"),
+    Difference("test_facts_that_every_fresh_cluster_states", "topics of Pulsar's own are listed", "pulsar/system-"),
+    Difference(
+        "test_facts_that_every_fresh_cluster_states", "topics of Pulsar's own are listed", "pulsar/system/partitioned"
+    ),
+    Difference("test_every_broker_lists_all_brokers", NO_BROKER_ID, "2.10.4-]"),
+    Difference("test_all_brokers_name_the_same_leader", NO_BROKER_ID),
+    Difference("test_unknown_paths_get_the_web_servers_page", NO_BROKER_ID, "POST"),
+    Difference("test_isolation_policies_are_missing_then_empty", "brokers are told without the policy's name"),
+    Difference("test_the_load_report_has_its_figures_in_their_places", "without `startTimestamp` and load manager"),
+    Difference("test_topic_stats_hold_what_broker_stats_leave_out", "without quotas in force and the owner"),
+    Difference("test_every_series_that_is_read_is_told_but_for_known_ones", OTHER_SERIES),
+    Difference("test_labels_that_checks_look_into_have_these_values", OTHER_SERIES, "jvm_threads_state"),
+    Difference("test_labels_that_checks_look_into_have_these_values", OTHER_SERIES, "pulsar_metadata_store_ops"),
+    Difference("test_a_topic_that_is_not_there_is_not_found_at_its_owner", NO_TOPIC),
+    Difference("test_a_topic_that_is_not_there_takes_no_setting", NO_TOPIC),
+    Difference("test_an_unset_policy_is_an_empty_answer", "204 and nothing"),
+    Difference("test_a_topic_does_not_tell_its_namespaces_settings_as_its_own", OF_FIRST, always=False),
+    Difference("test_a_topic_refuses_values_out_of_range_as_a_namespace_does", OF_FIRST, "params2", always=False),
+    Difference("test_a_topic_refuses_values_out_of_range_as_a_namespace_does", OF_FIRST, "params3", always=False),
+)
+
+DIFFERENCES: dict[str, tuple[Difference, ...]] = {
+    "3.3.2": OF_3,
+    "3.0.7": OF_3,
+    "2.10.4": (*BEFORE_4, *BEFORE_3),
+}
+
+
+def mark_differences(items: Iterable[pytest.Item]) -> None:
+    """Marks what has to fail on the version that a test is run against."""
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        version = callspec.params.get("target") if callspec else None
+        for each in DIFFERENCES.get(version or "", ()):
+            if item.name.startswith(f"{each.test}[") and each.parameters in item.name:
+                item.add_marker(pytest.mark.xfail(reason=each.reason, strict=each.always, run=not each.hangs))
