@@ -64,6 +64,9 @@ CALM = LoadManager(name="ModularLoadManagerImpl")
 IDENTITY = ClusterIdentity(name="local", metadata_id="0123456789abcdef")
 """Which Pulsar cluster a made-up snapshot is of."""
 
+PULSAR = "4.0.7"
+"""The version of a made-up broker."""
+
 
 def broker(number: int) -> str:
     """The name of a made-up broker; names sort as the numbers do, up to 99."""
@@ -147,17 +150,19 @@ def planning_facts_with(
         tc_bundles: The bundles that place coordinators.
         fields: What else is other than usual.
     """
-    facts = [BrokerFact(broker=broker(n), read=True) for n in range(brokers)] if isinstance(brokers, int) else brokers
+    if isinstance(brokers, int):
+        brokers = [BrokerFact(broker=broker(n), read=True) for n in range(brokers)]
     usual: dict[str, Any] = {
         "cluster": CLUSTER,
         "snapshot_id": SNAPSHOT,
         "taken_at": NOW,
         "pulsar_cluster": IDENTITY,
         "load_manager": CALM,
+        "versions": (PULSAR,),
         "findings": (a_finding(),),
         "policy": Policy(),
     }
-    return PlanningFacts(brokers=tuple(facts), tc_bundles=tuple(tc_bundles), **{**usual, **fields})
+    return PlanningFacts(brokers=tuple(brokers), tc_bundles=tuple(tc_bundles), **{**usual, **fields})
 
 
 def a_move(**fields: Any) -> UnloadBundle:
@@ -253,6 +258,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     identity: ClusterIdentity = IDENTITY
     active: frozenset[str] = frozenset(broker(number) for number in range(3))
     silent_brokers: tuple[str, ...] = ()
+    versions: tuple[str, ...] | Unknown = (PULSAR,)
     read_only_bookies: tuple[str, ...] = ()
     allowed_brokers: frozenset[str] | None = None
     anti_affinity: AntiAffinity | Unknown | None = None
@@ -300,6 +306,10 @@ class MadeUpFacts:
     def is_active(self, broker: str) -> bool:
         """As told."""
         return broker in self._told.active
+
+    def versions(self) -> tuple[str, ...] | Unknown:
+        """As told."""
+        return self._told.versions
 
     def read_only_bookies(self) -> tuple[str, ...]:
         """As told."""

@@ -97,6 +97,10 @@ class Ground:
                     self.lab.resume_broker(broker.broker_id)
                 case _:
                     pass
+        self.settle()
+
+    def settle(self) -> None:
+        """Has every bundle loaded, and waits until all of them stay where they are."""
         wait_until(self._settled, "every broker runs, and bundles stay where they are", 120, every_s=0.2)
 
     def _settled(self) -> bool:
@@ -147,12 +151,13 @@ class Ground:
         namespaces = random.sample(NAMESPACES, 3)
         for namespace in namespaces[: random.choice((1, 1, 2, 3))]:
             kind = random.choices(("move", "setting", "coordinators", "split"), (5, 4, 2, 1))[0]
-            change = self._change(kind, namespace, random, state)
+            change = self.change(kind, namespace, random, state)
             if change is not None and str(change) not in {str(other) for other in made}:
                 made.append(change)
         return made or [self._setting(namespaces[0], random, state)]
 
-    def _change(self, kind: str, namespace: str, random: Random, state: State) -> Change | None:
+    def change(self, kind: str, namespace: str, random: Random, state: State) -> Change | None:
+        """A change of that kind; None where there is nothing to change in that way."""
         match kind:
             case "move":
                 return self._move(namespace, random, state)

@@ -38,6 +38,7 @@ LOOSER = [
     ("apply", {"intent_valid_seconds": 5}, {}),
     ("guards", {"windows": [DAY]}, {"windows": []}),
     ("guards", {"windows": [DAY]}, {"windows": [DAY, NIGHT]}),
+    ("guards", {"versions_tried_here": ["4.3"]}, {"versions_tried_here": ["4.3", "5.0"]}),
     ("guards", {"quota_margin_percent": 50}, {}),
     ("guards", {"most_changes_per_hour": 10}, {}),
     ("brokers", {"draining": ["broker:8080"]}, {}),

@@ -21,6 +21,7 @@ from pulsar_steward.facts.protocol import (
     delayed_unknown,
     loss_unknown,
     owner_unknown,
+    versions_in,
 )
 from pulsar_steward.facts.risks import MoveRisks
 from pulsar_steward.ledger.moves import circling_lately, moved_lately
@@ -123,6 +124,10 @@ class LiveFacts(ClusterFacts):
     def is_active(self, broker: str) -> bool:
         """True if the cluster lists the broker, and it answers itself."""
         return self._whole.answers(broker)
+
+    def versions(self) -> tuple[str, ...] | Unknown:
+        """Versions of all brokers that answer, not older than the rest of the look at the whole cluster."""
+        return versions_in(self._whole.versions())
 
     def read_only_bookies(self) -> tuple[str, ...]:
         """Bookies whose own metrics report that they take no writes."""

@@ -253,6 +253,12 @@ class LiveReader(Closing):
         """Milliseconds that a broker's clock is ahead of this machine's, to a second; None: not known."""
         return self._at(broker).clock_skew_milliseconds()
 
+    def versions_and_clocks(self, brokers: Collection[str]) -> dict[str, tuple[str, int | None]]:
+        """Pulsar versions of brokers, each with `clock_milliseconds`; all are asked at once, each by one call."""
+        with ThreadPoolExecutor(max_workers=MAX_CONCURRENT_BROKERS) as pool:
+            told = pool.map(lambda broker: self._at(broker).version_and_clock(), brokers)
+            return dict(zip(brokers, told, strict=True))
+
     def samples(self, broker: str, resting: Mapping[str, float | None]) -> list[Sample]:
         """Samples of a broker's metrics: of each series the first, and all that do not rest."""
         with closing(self._at(broker).metrics()) as pieces:

@@ -1,8 +1,9 @@
 """Facts of the whole cluster, which the steps of a batch share in the look before each of them.
 
 Looking before and between the N changes of a batch on B brokers costs at most B + 3N calls, beside what each change
-itself needs (its bundle's owner and boundaries, statistics, metrics, positions, its setting). All brokers are asked
-once; before each change it is asked anew which cluster answers, which brokers it lists, and whether the target answers.
+itself needs (its bundle's owner and boundaries, statistics, metrics, positions, its setting) and one more call a broker
+for its version and clock. All brokers are asked once; before each change it is asked anew which cluster answers, which
+brokers it lists, and whether the target answers.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class _BrokerAnswers(msgspec.Struct, kw_only=True):
         groups: Anti-affinity groups of the namespaces that were asked; None: in none.
         usages: What the load manager's shedding compares; None: not read yet.
         read_only: Bookies that take no writes; None: not read yet.
-        clocks: Milliseconds that each broker's clock is ahead; None: not read yet.
+        told: Version of each broker that answers, and the milliseconds that its clock is ahead; None: not read yet.
     """
 
     at: float
@@ -74,7 +75,7 @@ class _BrokerAnswers(msgspec.Struct, kw_only=True):
     groups: dict[str, str | None] = {}
     usages: tuple[BrokerUsage, ...] | Unknown | None = None
     read_only: tuple[str, ...] | None = None
-    clocks: dict[str, int | None] | None = None
+    told: dict[str, tuple[str, int | None]] | None = None
 
 
 class WholeLook:
@@ -206,10 +207,17 @@ class WholeLook:
 
     def clocks(self) -> dict[str, int | None]:
         """Milliseconds that the clock of each broker that answers is ahead of this machine's; None: not known."""
+        return {broker: ahead for broker, (_, ahead) in self._told().items()}
+
+    def versions(self) -> dict[str, str]:
+        """Pulsar version of each broker that answers."""
+        return {broker: version for broker, (version, _) in self._told().items()}
+
+    def _told(self) -> dict[str, tuple[str, int | None]]:
         answers = self._whole()
-        if answers.clocks is None:
-            answers.clocks = {broker: self.reader.clock_milliseconds(broker) for broker in self.active()}
-        return answers.clocks
+        if answers.told is None:
+            answers.told = self.reader.versions_and_clocks(self.active())
+        return answers.told
 
     def _takes_no_writes(self, url: str) -> bool:
         return any(sample.value == 0 for sample in self.reader.bookie_samples(url, BOOKIE_STATUS))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pulsar_steward.admin.statistics import TopicStatistics
     from pulsar_steward.errors import AdminError
     from pulsar_steward.model.loss import Loss
+    from pulsar_steward.model.pulsar_versions import Operation
     from pulsar_steward.model.setting import Setting
     from pulsar_steward.model.step import ChangeSetting
 
@@ -200,6 +201,11 @@ class ChangeKind(ABC, Generic[ChangeT, BeforeT]):
         """
 
     # -- how it is made
+
+    @property
+    @abstractmethod
+    def operation(self) -> Operation | None:
+        """What it asks of brokers, which has to have been tried on their version; None: what every Pulsar has."""
 
     @property
     @abstractmethod

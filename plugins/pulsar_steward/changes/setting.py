@@ -10,6 +10,7 @@ from pulsar_steward.admin import calls
 from pulsar_steward.changes.kind import ApprovalWarning, Before, ChangeKind, Drifted, Inverse, Observation
 from pulsar_steward.errors import Refused
 from pulsar_steward.model.loss import Loss
+from pulsar_steward.model.pulsar_versions import OF_NAMESPACES, OF_TOPICS, Operation
 from pulsar_steward.model.setting import BacklogQuota, Setting, SettingName, in_words
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.model.units import bytes_in_words, counted
@@ -37,6 +38,11 @@ class SettingChange(ChangeKind[ChangeSetting, BeforeSetting]):
     def subject(self) -> Subject:
         """The setting and whose it is."""
         return self.change.holder, self.change.name.value
+
+    @property
+    def operation(self) -> Operation:
+        """Its own kind of setting, of a namespace or of a topic."""
+        return (OF_NAMESPACES if self.change.topic is None else OF_TOPICS)[self.change.name]
 
     @property
     def loses_messages(self) -> bool:

@@ -14,6 +14,7 @@ from pulsar_steward.model.bundles import (
     bundle_in_words,
     halves_by_topic_count,
 )
+from pulsar_steward.model.pulsar_versions import Operation
 from pulsar_steward.model.step import SplitBundle
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Split(ChangeKind[SplitBundle, BeforeSplit]):
     undoable = False
     loses_messages = False
     sets_value = False
+    operation = Operation.SPLIT_BUNDLE
     before_type = BeforeSplit
 
     @property

@@ -10,6 +10,7 @@ from pulsar_steward.admin import calls
 from pulsar_steward.changes.kind import Before, ChangeKind, DisturbedBundle, Inverse, Observation
 from pulsar_steward.errors import AdminError, Refused
 from pulsar_steward.model.bundles import TC_NAMESPACE, bundle_in_words, coordinators_in
+from pulsar_steward.model.pulsar_versions import Operation
 from pulsar_steward.model.step import Touched, UnloadBundle
 
 if TYPE_CHECKING:
@@ -37,6 +38,12 @@ class Unload(ChangeKind[UnloadBundle, BeforeUnload]):
     def subject(self) -> Subject:
         """The bundle."""
         return self.change.namespace, self.change.bundle
+
+    @property
+    def operation(self) -> Operation:
+        """A move; of coordinators one of its own, as they are placed by the bundle alone."""
+        of_system = self.change.namespace == TC_NAMESPACE
+        return Operation.MOVE_COORDINATORS if of_system else Operation.MOVE_BUNDLE
 
     @property
     def disturbs(self) -> DisturbedBundle:

@@ -198,6 +198,7 @@ def _itself(task: BrokerTask, answers: Answers, total: BundleSum, bundles: int, 
     """Row of a broker that was read, with its load report."""
     values = {
         "read": True,
+        "pulsar_version": answers.version,
         "bundles": bundles,
         "topics": total.topics,
         "producers": total.producers,

@@ -13,6 +13,7 @@ from pulsar_steward.collect.positions import tc_positions
 from pulsar_steward.collect.rows import UNFIT
 from pulsar_steward.errors import AdminError, StatusError
 from pulsar_steward.model.load_manager import EXTENSIBLE
+from pulsar_steward.model.pulsar_versions import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +37,7 @@ class Answers:
         owned: The bundles that it owns.
         load: Its load report; empty if it has none.
         positions: Hash positions of the topics in the coordinators' bundles that it owns.
+        version: Its Pulsar version; None: not reported.
         clock_skew_milliseconds: By how much its clock is ahead; None: not reported.
         configuration: Its runtime configuration; empty if it could not be read.
         metrics: Its Prometheus series.
@@ -44,6 +46,7 @@ class Answers:
     owned: Owned
     load: dict[str, Any]
     positions: Positions
+    version: str | None
     clock_skew_milliseconds: int | None
     configuration: dict[str, str]
     metrics: Metrics
@@ -66,11 +69,13 @@ def asked(settings: AdminSettings, broker: str, pulsar_cluster: str, policy: Col
         document = reader.topic_statistics()
         owned = owned_by_namespace(reader.owned_bundles(pulsar_cluster, broker))
         configuration = _or_none(reader.runtime_configuration) or {}
+        version, ahead = _or_none(reader.version_and_clock) or ("", None)
         return document, Answers(
             owned=owned,
             load=_load_report(reader, configuration),
             positions=tc_positions(reader, owned),
-            clock_skew_milliseconds=_or_none(reader.clock_skew_milliseconds),
+            version=version if VERSION.fullmatch(version) else None,
+            clock_skew_milliseconds=ahead,
             configuration=configuration,
             metrics=read_metrics(reader.metrics, "broker", policy.metrics_megabytes),
         )

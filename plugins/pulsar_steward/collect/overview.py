@@ -15,6 +15,7 @@ from pulsar_steward.collect.rows import UNFIT
 from pulsar_steward.errors import AdminError, BrokenAnswer, ConfigurationError, NotFound
 from pulsar_steward.model.bundles import TC_TOPIC
 from pulsar_steward.model.cluster import ClusterIdentity, identity_of
+from pulsar_steward.model.pulsar_versions import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,7 +116,7 @@ class _Asked:
 
 def _version(reader: Reader) -> str:
     version = reader.version()
-    if not re.fullmatch(r"[!-~]{1,100}", version):
+    if not VERSION.fullmatch(version):
         raise ValueError(f"{version[:20]!r} is no version")
     return version
 

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from pulsar_steward.model.pulsar_versions import VERSION
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     from pulsar_steward.facts.backlogs import BacklogAges
@@ -28,6 +31,7 @@ class Unknown(msgspec.Struct, frozen=True):
     reason: str
 
 
+VERSIONS_UNKNOWN = Unknown("which version of Pulsar brokers run is not known")
 CLOCKS_UNKNOWN = Unknown("how far brokers' clocks are apart is not known")
 QUOTA_CHECKS_UNKNOWN = Unknown("whether brokers check backlog quotas is not known")
 
@@ -43,6 +47,16 @@ def owner_unknown(change: BundleChange) -> Unknown:
 def clusters_unknown(namespace: str) -> Unknown:
     """Nobody tells of a namespace's clusters."""
     return Unknown(f"which clusters serve {namespace} is not known")
+
+
+def versions_in(told: Mapping[str, str | None]) -> tuple[str, ...] | Unknown:
+    """The versions that brokers told, each once, sorted; not known where one told none, or there is no broker."""
+    strange = sorted(broker for broker, version in told.items() if version is None or not VERSION.fullmatch(version))
+    if strange:
+        return Unknown(f"which version of Pulsar {strange[0]} runs is not known")
+    if not told:
+        return VERSIONS_UNKNOWN
+    return tuple(sorted({version for version in told.values() if version is not None}))
 
 
 def delayed_unknown(change: ChangeSetting) -> Unknown:
@@ -103,6 +117,9 @@ class ClusterFacts(Protocol):
 
     def is_active(self, broker: str) -> bool:
         """True if the cluster lists the broker, and it answers."""
+
+    def versions(self) -> tuple[str, ...] | Unknown:
+        """Pulsar versions of the brokers that answered, each once: several while a cluster is being upgraded."""
 
     def read_only_bookies(self) -> tuple[str, ...]:
         """Bookies that take no writes, of those that the policy names."""

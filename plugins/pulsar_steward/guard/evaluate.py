@@ -30,6 +30,7 @@ from pulsar_steward.guard.setting_as_planned import SettingAsPlanned
 from pulsar_steward.guard.shedding import Shedding
 from pulsar_steward.guard.target_active import TargetActive
 from pulsar_steward.guard.target_allowed import TargetAllowed
+from pulsar_steward.guard.version_tried import VersionTried
 from pulsar_steward.guard.whole_cluster import WholeCluster
 from pulsar_steward.guard.window import Window
 
@@ -43,6 +44,7 @@ GUARDS: tuple[Guard, ...] = (
     SameCluster(),
     FreshSnapshot(),
     WholeCluster(),
+    VersionTried(),
     ProvedFirst(),
     Boundaries(),
     Owner(),

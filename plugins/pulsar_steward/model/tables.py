@@ -78,6 +78,7 @@ BROKERS = Table(
         Column("read", Kind.BOOLEAN, "false: it is listed but did not answer, and nothing of it is in this snapshot"),
         Column("failure", Kind.STRING, "why it could not be read; null where it was"),
         Column("leader", Kind.BOOLEAN, "whether it leads the load manager"),
+        Column("pulsar_version", Kind.STRING, "as it says itself; null where not read, or it says none"),
         Column("bundles", Kind.INT, "bundles that it owns; null where not read"),
         Column("topics", Kind.LONG, "topics that are loaded on it; null where not read"),
         Column("producers", Kind.LONG, "connected producers; null where not read"),

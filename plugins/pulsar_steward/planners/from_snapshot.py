@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.facts.load_manager import USAGES_UNKNOWN, BrokerUsage, LoadManager, one_load_manager, usage_of
-from pulsar_steward.facts.protocol import Unknown
+from pulsar_steward.facts.protocol import Unknown, versions_in
 from pulsar_steward.ledger.moves import circling_lately, moved_lately
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.load_manager import SERIES, SETTINGS
@@ -66,13 +66,15 @@ def planning_facts_of(snapshot: Snapshot, policy: Policy, moves: Moves) -> Plann
     """
     meta, manager = snapshot.meta(), load_manager_in(snapshot)
     system, findings, defaults = snapshot.namespace(TC_NAMESPACE), snapshot.findings(), defaults_of(snapshot)
+    brokers = snapshot.brokers()
     return PlanningFacts(
         cluster=meta.cluster,
         snapshot_id=meta.snapshot_id,
         taken_at=meta.taken_at,
         pulsar_cluster=meta.identity,
         unread=meta.unread,
-        brokers=tuple(BrokerFact(broker=row.broker, read=row.read) for row in snapshot.brokers()),
+        brokers=tuple(BrokerFact(broker=row.broker, read=row.read) for row in brokers),
+        versions=versions_in({row.broker: row.pulsar_version for row in brokers if row.read}),
         tcs_by_bundle=meta.tcs_by_bundle,
         tc_bundles=_tc_bundles(snapshot),
         tc_allowed=system.allowed_brokers if system else None,

@@ -10,7 +10,7 @@ from datetime import datetime
 import msgspec
 
 from pulsar_steward.facts.load_manager import MANAGER_UNKNOWN, USAGES_UNKNOWN, BrokerUsage, LoadManager
-from pulsar_steward.facts.protocol import Unknown
+from pulsar_steward.facts.protocol import VERSIONS_UNKNOWN, Unknown
 from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.finding import Finding
 from pulsar_steward.model.setting import Setting, SettingName
@@ -61,6 +61,7 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
         pulsar_cluster: The Pulsar cluster that was seen.
         unread: Brokers and namespaces that could not be read; not empty means partial.
         brokers: Every broker that the cluster lists, in order of id.
+        versions: Pulsar versions of the brokers that were read, each once, sorted; or that one is not known.
         tcs_by_bundle: True if bundles place the coordinators; not so from Pulsar 5 on (PIP-473).
         tc_bundles: The bundles of ``pulsar/system`` that place coordinators, in order of range.
         tc_allowed: Brokers that isolation policies leave to ``pulsar/system``; None: every broker.
@@ -86,6 +87,7 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
     pulsar_cluster: ClusterIdentity
     unread: tuple[str, ...] = ()
     brokers: tuple[BrokerFact, ...]
+    versions: tuple[str, ...] | Unknown = VERSIONS_UNKNOWN
     tcs_by_bundle: bool = True
     tc_bundles: tuple[TcBundle, ...] = ()
     tc_allowed: tuple[str, ...] | None = None

@@ -138,6 +138,10 @@ class SnapshotFacts(ClusterFacts):
         """True if the broker was read."""
         return any(fact.broker == broker and fact.read for fact in self._planning.brokers)
 
+    def versions(self) -> tuple[str, ...] | Unknown:
+        """Versions of the brokers that were read."""
+        return self._planning.versions
+
     def read_only_bookies(self) -> tuple[str, ...]:
         """Nothing: a snapshot does not stop a plan for it, the look right before the call does."""
         return ()

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from croniter import croniter
 from pydantic import AfterValidator, Field
 
+from pulsar_steward.model.pulsar_versions import VERSION
 from pulsar_steward.model.section import Section
 
 
@@ -20,6 +21,12 @@ def _cron(text: str) -> str:
 def _zone(text: str) -> str:
     if text not in available_timezones():
         raise ValueError(f"{text!r} is no time zone, such as `Europe/Berlin` or `UTC`")
+    return text
+
+
+def _version(text: str) -> str:
+    if not VERSION.fullmatch(text):
+        raise ValueError(f"{text!r} is no version of Pulsar, such as `4.3` or `4.0.7-acme`")
     return text
 
 
@@ -61,4 +68,9 @@ class GuardsPolicy(Section):
     )
     most_changes_per_run: int = Field(1000, ge=1, description="changes of one batch; what is more waits for the next")
     most_changes_per_hour: int = Field(2000, ge=1, description="changes in this cluster, all batches together")
+    versions_tried_here: tuple[Annotated[str, AfterValidator(_version)], ...] = Field(
+        (),
+        description="versions of Pulsar that you tried changes on: a line (4.3), or as brokers tell it (4.0.7-acme);"
+        " they add to docs/versions.md",
+    )
     windows: tuple[Window, ...] = Field((), description="when changes may be made; none: at any time")

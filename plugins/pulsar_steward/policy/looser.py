@@ -35,6 +35,11 @@ def _wider(now: Any, then: Any) -> bool:
     return bool(then) and (not now or any(each not in then for each in now))
 
 
+def _more(now: Any, then: Any) -> bool:
+    """True if an item is new on a list of what is permitted."""
+    return not set(now) <= set(then)
+
+
 LOOSER: Mapping[str, Callable[[Any, Any], bool]] = {
     "approval.valid_minutes": _higher,
     "approval.two_people_for": _fewer,
@@ -53,6 +58,7 @@ LOOSER: Mapping[str, Callable[[Any, Any], bool]] = {
     "guards.circle_minutes": _lower,
     "guards.most_changes_per_run": _higher,
     "guards.most_changes_per_hour": _higher,
+    "guards.versions_tried_here": _more,
     "guards.windows": _wider,
     "health.watched_topics": _lower,
     "health.return_seconds": _higher,

@@ -42,6 +42,7 @@ class BrokerRow(msgspec.Struct, frozen=True, kw_only=True):
     read: bool
     failure: str | None
     leader: bool
+    pulsar_version: str | None = None
     bundles: int | None
     topics: int | None
     producers: int | None

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lab.model import VERSIONS
 from lab.simulator import Answer, ClusterSpec, Fault, LoadSpec, running_simulator
-from pulsar_steward.cli.doctor.cluster import TRIED_VERSIONS
 from pulsar_steward.cli.doctor.spark import package_lines, spark_lines
 from pulsar_steward.installed_airflow import InstalledAirflow
 from pulsar_steward.installed_spark import InstalledSpark
@@ -168,20 +166,35 @@ def test_half_of_the_brokers(steward: Steward) -> None:
     assert told["version"]["words"] == "4.0.7 on 2 brokers"
 
 
-@pytest.mark.parametrize("version", ["9.1.0", "4.1.2", "a fork", ""])
+@pytest.mark.parametrize("version", ["9.1.0", "4.1.2", "4.0.7-acme", "a fork", ""])
 def test_an_unknown_version(steward: Steward, version: str) -> None:
     """What was never tried is said, and what is safe all the same."""
     with running_simulator(ClusterSpec(brokers=1, version=version)) as cluster:
         ended = steward("doctor", "--admin-url", cluster.admin_urls[0], "--json")
     line = lines(ended)["version"]
     assert (ended.code, line["state"]) == (1, "problem")
-    assert "4.0.7 and 4.2.4" in line["words"]
-    assert "before approving anything" in line["remedy"]
+    assert f"Refused there: every change: Pulsar {version}" in line["words"]
+    assert "guards.versions_tried_here" in line["remedy"]
 
 
-def test_the_versions_that_were_tried_are_those_of_the_lab() -> None:
-    """What the tests start is what the line says."""
-    assert set(TRIED_VERSIONS) == set(VERSIONS)
+def test_what_is_refused_on_a_version_is_named(steward: Steward) -> None:
+    """By operation, with the release that brought what it needs; while a cluster is being upgraded as well."""
+    with running_simulator(ClusterSpec(brokers=2, versions=("2.10.6",), version="3.0.7")) as cluster:
+        ended = steward("doctor", "--admin-url", cluster.admin_urls[0], "--json")
+    line = lines(ended)["version"]
+    assert (ended.code, line["state"]) == (1, "problem")
+    assert line["words"].startswith("2.10.6 on 1 broker, 3.0.7 on 1 broker. Refused there: move a bundle to a broker, ")
+    assert "destinationBroker" in line["words"]
+    assert "that came with 3.0 (apache/pulsar#18663)" in line["words"]
+    assert "retention" not in line["words"]
+
+
+def test_a_version_that_the_operator_vouches_for(steward: Steward, tmp_path: Path) -> None:
+    """As nothing is refused there."""
+    (tmp_path / "p.yaml").write_text('guards: {versions_tried_here: ["4.3"]}\n', encoding="utf-8")
+    with running_simulator(ClusterSpec(brokers=1, version="4.3.1")) as cluster:
+        ended = steward("doctor", "--admin-url", cluster.admin_urls[0], "--policy", tmp_path / "p.yaml", "--json")
+    assert lines(ended)["version"]["state"] == "ok"
 
 
 def test_another_load_manager(steward: Steward) -> None:

@@ -176,6 +176,15 @@ def test_a_broker_is_read_though_it_tells_no_metrics_or_settings(cluster: Simula
     assert bool(found.get("configuration")) is ("metrics" in path)
 
 
+def test_each_broker_tells_its_version_and_its_clock_in_one_answer(cluster: Simulator) -> None:
+    """While a cluster is being upgraded brokers differ, and what the least of them can do counts."""
+    (broker,) = read_first(cluster)["brokers"]
+
+    assert broker["pulsar_version"] == "4.0.7"
+    paths = [record.path for record in cluster.requests.all()]
+    assert paths.count("/admin/v2/brokers/version") == 1
+
+
 def test_the_brokers_clock_is_compared(cluster: Simulator) -> None:
     """It is this machine's, so that it is the same but for the second that HTTP tells it by."""
     (broker,) = read_first(cluster)["brokers"]

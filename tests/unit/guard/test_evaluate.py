@@ -13,7 +13,7 @@ from tests.builders import Seen, a_look, a_move, a_policy, a_split, a_step, brok
 if TYPE_CHECKING:
     from pulsar_steward.model.step import Change
 
-OF_ANY = ["same_cluster", "fresh_snapshot", "whole_cluster", "proved_first"]
+OF_ANY = ["same_cluster", "fresh_snapshot", "whole_cluster", "version_tried", "proved_first"]
 OF_TARGETS = ["target_active", "target_allowed", "anti_affinity", "shedding"]
 OF_BUNDLES = ["boundaries", "owner", *OF_TARGETS, "cooldown", "circles", "clients"]
 RISKS = ["producers_return", "ack_holes", "delayed_index"]

@@ -35,6 +35,7 @@ def test_guards_of_settings_only_look_at_settings() -> None:
         "same_cluster",
         "fresh_snapshot",
         "whole_cluster",
+        "version_tried",
         "proved_first",
         "setting_as_planned",
         "one_cluster",

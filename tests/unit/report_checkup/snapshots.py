@@ -80,7 +80,7 @@ def _usual() -> dict[str, Rows]:
         "snapshot": meta(),
         "brokers": [
             {"broker": broker(number), "read": True, "leader": number == 0, "topics": 10 * number}
-            | {"read_milliseconds": 3}
+            | {"pulsar_version": "4.0.7", "read_milliseconds": 3}
             for number in range(3)
         ],
         "bundles": [

@@ -32,7 +32,7 @@ ROWS: dict[str, list[dict[str, Any]]] = {
     "snapshot": [META],
     "brokers": [
         {"broker": "b:1", "read": True, "leader": False, "topics": 4, "read_milliseconds": 3},
-        {"broker": "a:1", "read": True, "leader": True, "topics": 5, "read_milliseconds": 3},
+        {"broker": "a:1", "read": True, "leader": True, "pulsar_version": "4.0.7", "topics": 5, "read_milliseconds": 3},
         {"broker": "c:1", "read": False, "leader": False, "failure": "refused", "read_milliseconds": 3},
     ],
     "bundles": [

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pulsar_steward.errors import SnapshotError
+from pulsar_steward.facts.protocol import Unknown
 from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.planners.planning_facts import BrokerFact, TcBundle
 from pulsar_steward.policy.schema import Policy
@@ -36,6 +37,7 @@ def test_the_scene_holds_the_bundles_that_place_coordinators(folder: Path) -> No
         TcBundle(bundle="0x80000000_0xffffffff", owner=None, coordinators=(1,), positions=(0x90000000,)),
     )
     assert planning.brokers[2] == BrokerFact(broker="c:1", read=False)
+    assert planning.versions == Unknown("which version of Pulsar b:1 runs is not known")
     assert (planning.tc_allowed, planning.unread, planning.moved_at) == (("a:1", "b:1"), ("c:1",), moved)
     assert (planning.snapshot_id, planning.taken_at) == ("lab-20260101T000000Z", datetime(2026, 1, 1, tzinfo=UTC))
     assert len(planning.findings) == 3

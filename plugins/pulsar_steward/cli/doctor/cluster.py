@@ -16,19 +16,17 @@ from pulsar_steward.facts.load_manager import load_manager_of
 from pulsar_steward.facts.protocol import Unknown
 from pulsar_steward.model.bundles import CALM_LOAD_MANAGER
 from pulsar_steward.model.load_manager import EXTENSIBLE
+from pulsar_steward.model.pulsar_versions import Operation, objection_to
 from pulsar_steward.model.units import counted
 from pulsar_steward.parallel import OnThreads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from pulsar_steward.admin.settings import AdminSettings
     from pulsar_steward.cli.doctor.line import Line
 
 T = TypeVar("T")
-
-TRIED_VERSIONS = ("4.0.7", "4.2.4")
-"""Versions of real brokers with which the contracts of the admin API are tested (tests/contract)."""
 
 APART_MILLISECONDS = 5_000
 """Difference between a broker's clock and this machine's that is a problem; reading alone may add one second."""
@@ -46,6 +44,11 @@ FRONT_DOOR_REMEDY = (
     " place of --front-door, one by one or with * for all hosts"
 )
 
+VERSION_REMEDY = (
+    "a check-up is safe, as it only reads: compare what it says with what you know; docs/versions.md has what works"
+    " where, and a version that you tried yourself may be named in the policy's guards.versions_tried_here"
+)
+
 
 class BrokerSeen(NamedTuple):
     """A broker's response, or the error instead of one."""
@@ -56,12 +59,15 @@ class BrokerSeen(NamedTuple):
     error: AdminError | None = None
 
 
-def cluster_lines(settings: AdminSettings, change: AdminSettings | None = None) -> Iterator[Line]:
+def cluster_lines(
+    settings: AdminSettings, change: AdminSettings | None = None, *, tried_here: Collection[str] = ()
+) -> Iterator[Line]:
     """Checks the cluster, with calls that change nothing; each is tried once.
 
     Args:
         settings: How it is looked at.
         change: How it is changed, where that is by other credentials.
+        tried_here: Versions of Pulsar that the operator vouches for (`guards.versions_tried_here`).
     """
     yield from expiry_lines(settings, "--token-file")
     once = replace(settings, limits=settings.limits.model_copy(update={"read_attempts": 1}))
@@ -76,7 +82,7 @@ def cluster_lines(settings: AdminSettings, change: AdminSettings | None = None) 
     if not answering:
         return
     with Reader(replace(once, urls=answering)) as reader:
-        yield from _of_cluster(reader, settings, change)
+        yield from _of_cluster(reader, settings, change, tried_here)
 
 
 def _version_at(settings: AdminSettings) -> str:
@@ -84,7 +90,9 @@ def _version_at(settings: AdminSettings) -> str:
         return reader.version()
 
 
-def _of_cluster(reader: Reader, settings: AdminSettings, change: AdminSettings | None) -> Iterator[Line]:
+def _of_cluster(
+    reader: Reader, settings: AdminSettings, change: AdminSettings | None, tried_here: Collection[str]
+) -> Iterator[Line]:
     configuration = _tried(reader.runtime_configuration)
     yield rights(reader, configuration, role_of(settings))
     yield from change_lines(reader, configuration, settings, change)
@@ -102,7 +110,7 @@ def _of_cluster(reader: Reader, settings: AdminSettings, change: AdminSettings |
         return
     seen = OnThreads(MAX_CONCURRENT_BROKERS)(lambda broker: _asked(reader, broker), listed)
     yield _brokers(seen)
-    yield from _versions(seen)
+    yield from _versions(seen, tried_here)
     yield from _clocks(seen)
 
 
@@ -133,7 +141,7 @@ def _load_manager(configuration: dict[str, str]) -> Line:
 def _asked(reader: Reader, broker: str) -> BrokerSeen:
     try:
         with reader.at(broker) as one:
-            return BrokerSeen(broker, one.version(), one.clock_skew_milliseconds())
+            return BrokerSeen(broker, *one.version_and_clock())
     except AdminError as error:
         return BrokerSeen(broker, error=error)
 
@@ -150,24 +158,25 @@ def _brokers(seen: Sequence[BrokerSeen]) -> Line:
     return problem("brokers", words, f"{EACH_BROKER}; without them a snapshot is partial, and nothing is changed")
 
 
-def _versions(seen: Sequence[BrokerSeen]) -> Iterator[Line]:
+def _versions(seen: Sequence[BrokerSeen], tried_here: Collection[str]) -> Iterator[Line]:
     versions = Counter(each.version for each in seen if each.error is None)
-    strange = [version for version in versions if _series(version) not in set(map(_series, TRIED_VERSIONS))]
     words = ", ".join(f"{version} on {counted(number, 'broker')}" for version, number in sorted(versions.items()))
-    if strange:
-        yield problem(
-            "version",
-            f"{words}: Steward was tried with {' and '.join(TRIED_VERSIONS)}",
-            "a check-up is safe, as it only reads: compare what it says with what you know, before approving anything",
-        )
+    refused: dict[str, list[Operation]] = {}
+    for version in sorted(versions):
+        for operation in Operation:
+            if reason := objection_to(operation, version, tried_here):
+                refused.setdefault(reason, []).append(operation)
+    if refused:
+        told = "; ".join(f"{_enumerated(operations)}: {reason}" for reason, operations in refused.items())
+        yield problem("version", f"{words}. Refused there: {told}", VERSION_REMEDY)
     elif len(versions) > 1:
         yield problem("version", words, "finish the upgrade before anything is approved")
     elif versions:
         yield fine("version", words)
 
 
-def _series(version: str) -> str:
-    return ".".join(version.split(".")[:2])
+def _enumerated(operations: Sequence[Operation]) -> str:
+    return "every change" if len(operations) == len(Operation) else ", ".join(operations)
 
 
 def _clocks(seen: Sequence[BrokerSeen]) -> Iterator[Line]:

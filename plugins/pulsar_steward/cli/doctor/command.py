@@ -148,7 +148,8 @@ def doctor(  # noqa: PLR0913 - one for each option of the command
 def _cluster(target: Target, changed: Target | None) -> Iterator[Line]:
     """Lines about a cluster; invalid settings are a line too."""
     try:
-        yield from cluster_lines(settings_of(target), settings_of(changed) if changed else None)
+        change = settings_of(changed) if changed else None
+        yield from cluster_lines(settings_of(target), change, tried_here=target.policy.guards.versions_tried_here)
     except ConfigurationError as error:
         yield of_error("how to reach it", error)
 

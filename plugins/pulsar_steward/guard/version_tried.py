@@ -1,0 +1,39 @@
+"""Guard: a step is made only where its call was tried on the brokers' version of Pulsar, or the operator says so.
+
+A call that a broker does not know may be answered like any other: before 3.0 the destination of an unload is ignored.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.changes import kind_of
+from pulsar_steward.facts.protocol import Unknown
+from pulsar_steward.guard.kinds import Guard, Objection
+from pulsar_steward.model.pulsar_versions import objection_to, tried_as
+
+if TYPE_CHECKING:
+    from pulsar_steward.facts.protocol import ClusterFacts
+    from pulsar_steward.model.step import GuardResult, Step
+    from pulsar_steward.policy.schema import Policy
+
+
+class VersionTried(Guard):
+    """Looks the step's operation up in the table of docs/versions.md; the broker that can do least counts."""
+
+    name = "version_tried"
+    objection = Objection.REFUSED
+
+    def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:
+        """Vetoes what a broker's version lacks, what did not work there, and what was never tried."""
+        operation = kind_of(step.change).operation
+        if operation is None:
+            return self.result("it asks for nothing that a version of Pulsar might lack", passed=True)
+        versions = facts.versions()
+        if isinstance(versions, Unknown):
+            return self.result(versions.reason, passed=False)
+        here = policy.guards.versions_tried_here
+        against = [reason for version in versions if (reason := objection_to(operation, version, here))]
+        if against:
+            return self.result("; ".join(against), passed=False)
+        return self.result(f"{operation}: tried on {' and '.join(map(tried_as, versions))}", passed=True)

@@ -1,0 +1,152 @@
+"""Pulsar's versions: what steps ask of brokers, since which release brokers can do it, and where it was tried.
+
+`TRIED` is the table of docs/versions.md, which `python -m benchmarks.versions` writes once it tried all of it on real
+brokers of each release; a test compares the two. What was never tried is refused (`guard.version_tried`).
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.model.setting import SettingName
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+VERSION = re.compile(r"[!-~]{1,100}")
+"""What a broker may say of its version to be taken for one."""
+
+POLICY_KEY = "guards.versions_tried_here"
+
+_RELEASE = re.compile(r"(\d{1,4})\.(\d{1,4})\.\d{1,4}", re.ASCII)
+_BEGINNING = re.compile(r"(\d{1,4})\.(\d{1,4})(?!\d)", re.ASCII)
+
+
+class Operation(StrEnum):
+    """What a step asks of brokers: a row of docs/versions.md."""
+
+    MOVE_BUNDLE = "move a bundle to a broker"
+    MOVE_COORDINATORS = "move transaction coordinators to a broker"
+    SPLIT_BUNDLE = "split a bundle by topic count"
+    NAMESPACE_SIZE_QUOTA = "size quota of a namespace"
+    NAMESPACE_AGE_QUOTA = "age quota of a namespace"
+    NAMESPACE_RETENTION = "retention of a namespace"
+    NAMESPACE_TTL = "time to live of a namespace"
+    TOPIC_SIZE_QUOTA = "size quota of a topic"
+    TOPIC_AGE_QUOTA = "age quota of a topic"
+    TOPIC_RETENTION = "retention of a topic"
+    TOPIC_TTL = "time to live of a topic"
+
+
+OF_NAMESPACES: Mapping[SettingName, Operation] = {
+    SettingName.SIZE_QUOTA: Operation.NAMESPACE_SIZE_QUOTA,
+    SettingName.AGE_QUOTA: Operation.NAMESPACE_AGE_QUOTA,
+    SettingName.RETENTION: Operation.NAMESPACE_RETENTION,
+    SettingName.TTL: Operation.NAMESPACE_TTL,
+}
+OF_TOPICS: Mapping[SettingName, Operation] = {
+    SettingName.SIZE_QUOTA: Operation.TOPIC_SIZE_QUOTA,
+    SettingName.AGE_QUOTA: Operation.TOPIC_AGE_QUOTA,
+    SettingName.RETENTION: Operation.TOPIC_RETENTION,
+    SettingName.TTL: Operation.TOPIC_TTL,
+}
+
+
+class Introduced(msgspec.Struct, frozen=True, kw_only=True):
+    """The release that brought brokers what an operation needs.
+
+    Attributes:
+        release: Major and minor version.
+        what: What brokers lack before it.
+        source: Pulsar's own proposal or change, and what the brokers' classes of the releases tried here have.
+    """
+
+    release: tuple[int, int]
+    what: str
+    source: str
+
+
+_DESTINATION = Introduced(
+    release=(3, 0), what="`destinationBroker` at an unload, and would ignore it", source="apache/pulsar#18663"
+)
+INTRODUCED: Mapping[Operation, Introduced] = {
+    Operation.MOVE_BUNDLE: _DESTINATION,
+    Operation.MOVE_COORDINATORS: _DESTINATION,
+    Operation.SPLIT_BUNDLE: Introduced(
+        release=(2, 11),
+        what="`topicHashPositions`, by which the halves of a split are foretold",
+        source="PIP-143, apache/pulsar#13796",
+    ),
+}
+"""Of operations that brokers of a release tried here, or of one shortly before, do not have."""
+
+EVERY = frozenset(Operation)
+TRIED: Mapping[str, frozenset[Operation]] = {
+    "2.10.4": EVERY - INTRODUCED.keys(),
+    "3.0.7": EVERY,
+    "3.3.2": EVERY,
+    "4.0.7": EVERY,
+    "4.2.4": EVERY,
+}
+"""Releases to the operations that worked on real brokers of them; another patch release of a line counts as the same.
+
+Tried by `python -m benchmarks.versions`, on the date in docs/versions.md.
+"""
+
+_BY_LINE = {release.rpartition(".")[0]: release for release in TRIED}
+
+
+def tried_release(version: str) -> str | None:
+    """The tried release of a version's minor line; None: none, or it is no release of Apache's (``4.0.7-acme``)."""
+    release = _RELEASE.fullmatch(version)
+    return _BY_LINE.get(f"{release[1]}.{release[2]}") if release else None
+
+
+def objection_to(operation: Operation, version: str, tried_here: Collection[str] = ()) -> str | None:
+    """Why an operation is not done on brokers of a version; None: it was tried there.
+
+    Args:
+        operation: The operation.
+        version: As a broker tells it.
+        tried_here: Versions that the operator vouches for: lines (``4.3``), or versions as brokers tell them.
+    """
+    begins, introduced = _BEGINNING.match(version), INTRODUCED.get(operation)
+    if introduced and begins and (int(begins[1]), int(begins[2])) < introduced.release:
+        since = ".".join(map(str, introduced.release))
+        return f"Pulsar {version} has no {introduced.what}: that came with {since} ({introduced.source})"
+    tried = tried_release(version)
+    if tried:
+        return None if operation in TRIED[tried] else f"it did not work on Pulsar {tried} when it was tried"
+    return None if is_vouched_for(version, tried_here) else never_tried(version)
+
+
+def is_vouched_for(version: str, tried_here: Collection[str]) -> bool:
+    """True if the operator named a version, or the minor line that it is a release of."""
+    release = _RELEASE.fullmatch(version)
+    return version in tried_here or (release is not None and f"{release[1]}.{release[2]}" in tried_here)
+
+
+def tried_as(version: str) -> str:
+    """A version on which nothing is objected to, with the release of its line that was tried, or who says so."""
+    tried = tried_release(version)
+    if tried is None:
+        return f"Pulsar {version}, as the policy says (policy key {POLICY_KEY})"
+    return f"Pulsar {version}" if version == tried else f"Pulsar {tried}, of the same line as {version}"
+
+
+def never_tried(version: str) -> str:
+    """That nothing was tried on a version, with the policy key that says otherwise."""
+    newest, why = max(TRIED, key=_numbers), ""
+    if not _RELEASE.fullmatch(version):
+        why = ": it is no release of Apache Pulsar"
+    elif _numbers(version) > _numbers(newest):
+        why = f": it is newer than {newest}, the newest that was"
+    return f"Pulsar {version} was never tried{why} (docs/versions.md; policy key {POLICY_KEY})"
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(map(int, release.split(".")))

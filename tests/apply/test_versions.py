@@ -1,0 +1,70 @@
+"""What was not tried on the brokers' version is not called, whatever was approved; each version is asked for once."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lab.simulator import Answer, Fault, running_simulator
+from pulsar_steward.ledger.store import open_ledger
+from tests.apply.worksite import SKEWED, Worksite, quick_policy, said
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@contextmanager
+def a_site(folder: Path, *versions: str, **guards: Any) -> Iterator[Worksite]:
+    """Three brokers, the first of which run these versions, and the others 4.0.7."""
+    with running_simulator(replace(SKEWED, versions=versions), session_s=3600) as simulator:
+        engine = open_ledger(f"sqlite:///{folder / 'ledger.db'}")
+        yield Worksite(simulator, engine, policy=quick_policy(guards=guards))
+        engine.dispose()
+
+
+@pytest.mark.parametrize(
+    ("versions", "reason"),
+    [
+        (("2.10.4",) * 3, "version_tried: Pulsar 2.10.4 has no `destinationBroker`"),
+        (("4.0.7", "4.0.7", "2.10.6"), "Pulsar 2.10.6 has no `destinationBroker`"),
+        (("4.0.7", "4.0.7", "4.3.0"), "Pulsar 4.3.0 was never tried: it is newer than 4.2.4"),
+        (("4.0.7", "no version"), "which version of Pulsar"),
+    ],
+)
+def test_nothing_is_called_where_a_broker_lacks_it(tmp_path: Path, versions: tuple[str, ...], reason: str) -> None:
+    """One broker is enough, as any of them may be asked: some were upgraded, or put back, since the approval."""
+    with a_site(tmp_path, *versions) as site:
+        outcomes = site.carry_out(site.approved(site.move(0), site.move(1)))
+        assert said(outcomes) == ["refused", "refused"]
+        assert reason in outcomes[0].reason
+        assert site.untouched()
+
+
+def test_a_broker_that_does_not_answer_for_its_version(tmp_path: Path) -> None:
+    """It cannot be known what it can do."""
+    with a_site(tmp_path) as site:
+        plan = site.approved(site.move(0))
+        site.simulator.faults.add(Fault(Answer(500), path="/brokers/version", broker_id=site.brokers[2], times=None))
+        outcomes = site.carry_out(plan)
+        assert said(outcomes) == ["refused"]
+        assert site.untouched()
+
+
+def test_what_the_operator_vouches_for_is_done(tmp_path: Path) -> None:
+    """On a line that is newer than all that were tried."""
+    with a_site(tmp_path, "4.3.0", "4.3.0", "4.3.1", versions_tried_here=["4.3"]) as site:
+        assert said(site.carry_out(site.approved(site.move(0)))) == ["done"]
+
+
+def test_each_broker_is_asked_once_for_a_batch(tmp_path: Path) -> None:
+    """Not before every step anew: a broker of another version is one that was away."""
+    with a_site(tmp_path) as site:
+        plan = site.approved(site.move(0), site.move(1, 2))
+        site.simulator.requests.clear()
+        assert said(site.carry_out(plan)) == ["done", "done"]
+        asked = [record.broker_id for record in site.simulator.requests.all() if record.path.endswith("/version")]
+        assert sorted(asked) == sorted(site.brokers)
