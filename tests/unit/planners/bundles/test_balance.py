@@ -183,7 +183,7 @@ def test_no_broker_gets_what_its_own_shedding_would_take_away() -> None:
 
     targets = [target for _, _, target in ways(proposal)]
     assert sorted(targets) == [broker(1)] * 4 + [broker(2)] * 4
-    assert "shedding: the brokers' own shedding would undo it: ThresholdShedder takes from" in " ".join(proposal.notes)
+    assert "own shedding would undo it: ThresholdShedder takes from" in " ".join(proposal.notes)
     unknown = PLANNER.proposal(uneven_scene(3, ON_ONE, load_manager=manager))
     assert (unknown.batches, "the usage that the brokers' own shedding" in " ".join(unknown.notes)) == ((), True)
 
