@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 MOUNTED_AT = "/steward"
 """Where the application is within Airflow's API server."""
 
-ASSETS = {"steward.css": "text/css; charset=utf-8", "steward.js": "text/javascript; charset=utf-8"}
+ASSETS = {
+    "steward.css": "text/css; charset=utf-8",
+    "steward.js": "text/javascript; charset=utf-8",
+    "steward.svg": "image/svg+xml",
+}
 """Files that pages load, with their types."""
 
 
