@@ -13,7 +13,7 @@ from lab.simulator import running_simulator
 from pulsar_steward.admin.reader import Reader
 from pulsar_steward.policy.schema import Policy
 from tests.contract.api import Api, BreakableTarget
-from tests.contract.differences import mark_differences
+from tests.contract.differences import DIFFERENCES, mark_differences, version_of
 
 if TYPE_CHECKING:
     from lab.pool import LabPool
@@ -30,9 +30,14 @@ LAB_SETTINGS = {
 SIMULATOR = "simulator"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Says of each version where it is known to differ."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Says of each version where it is known to differ; those that differ are a lab each, and for `make test-all`."""
     mark_differences(items)
+    if config.getoption("--tier") == "all":
+        return
+    left_out = {item for item in items if version_of(item) in DIFFERENCES}
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
 
 
 def real(version: str) -> object:

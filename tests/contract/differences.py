@@ -122,8 +122,12 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
 def mark_differences(items: Iterable[pytest.Item]) -> None:
     """Marks what has to fail on the version that a test is run against."""
     for item in items:
-        callspec = getattr(item, "callspec", None)
-        version = callspec.params.get("target") if callspec else None
-        for each in DIFFERENCES.get(version or "", ()):
+        for each in DIFFERENCES.get(version_of(item), ()):
             if item.name.startswith(f"{each.test}[") and each.parameters in item.name:
                 item.add_marker(pytest.mark.xfail(reason=each.reason, strict=each.always, run=not each.hangs))
+
+
+def version_of(item: pytest.Item) -> str:
+    """Version of the brokers that a test is run against, ``simulator``, or nothing where it is run against neither."""
+    callspec = getattr(item, "callspec", None)
+    return str(callspec.params.get("target", "")) if callspec else ""
