@@ -100,6 +100,19 @@ def test_a_broker_without_a_memory_limit_cannot_be_judged(
     golden(judgement.cannot_tell)
 
 
+def test_memory_of_less_than_a_byte_is_not_told(
+    cluster: Callable[..., Cluster], delayed: Callable[..., dict[str, Any]]
+) -> None:
+    """A figure that no broker means is no limit to divide by."""
+    zeros = [delayed("", 0, source=broker) | {"topic": None} for broker in ("a:8080", "b:8080", "c:8080")]
+    odd = {"source": "a:8080", "source_kind": "broker", "series": "jvm_memory_direct_bytes_max", "value": 0.5}
+    lab = cluster(topics=placed(), instead={"metrics": [*zeros, odd, delayed(TOPIC, 20_000_000)]})
+
+    (finding,) = lab.judged(delayed_index_memory.CHECK).findings
+
+    assert "memory_limit_bytes" not in finding.figures
+
+
 MULTIPLIED_CASES: dict[str, tuple[list[int], Severity | None]] = {
     "one subscription multiplies nothing": ([90_000_000], None),
     "a small copy is fine": ([90_000_000, 999_999], None),

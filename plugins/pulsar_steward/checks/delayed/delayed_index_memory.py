@@ -47,7 +47,7 @@ group by source
 MEMORY = """
 select source as broker, min(try_cast(trunc(value) as bigint)) as bytes from metrics
 where series in ('jvm_memory_bytes_max', 'jvm_memory_max_bytes', 'jvm_memory_direct_bytes_max')
-    and source_kind = 'broker' and value > 0
+    and source_kind = 'broker' and value >= 1
     and (series = 'jvm_memory_direct_bytes_max' or labels_json->>'area' = 'heap')
 group by source
 """
