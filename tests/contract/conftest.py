@@ -33,7 +33,7 @@ SIMULATOR = "simulator"
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Says of each version where it is known to differ; those that differ are a lab each, and for `make test-all`."""
     mark_differences(items)
-    if config.getoption("--tier") == "all":
+    if config.getoption("--tier", "all") == "all":
         return
     left_out = {item for item in items if version_of(item) in DIFFERENCES}
     config.hook.pytest_deselected(items=list(left_out))

@@ -17,6 +17,7 @@ from pulsar_steward.admin.settings import AdminSettings
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.model.event import Event
 from pulsar_steward.orchestration.events import publisher
+from pulsar_steward.policy.place import SECRETS_FOLDERS
 from pulsar_steward.policy.schema import Policy
 from tests.builders import NOW
 from tests.command import steward
@@ -86,6 +87,7 @@ def events_connection(lab: Lab, cluster: str, file: Path, monkeypatch: pytest.Mo
     """The Airflow connection of a cluster's events, by TLS and the same credentials."""
     extra = {"service_url": lab.service_url_tls, "ca_file": str(lab.ca_file), "oauth2_file": str(file)}
     given = json.dumps({"conn_type": "generic", "extra": extra})
+    monkeypatch.setenv(SECRETS_FOLDERS, str(file.parent))
     monkeypatch.setenv(f"AIRFLOW_CONN_PULSAR_EVENTS_{cluster.upper()}", given)
 
 

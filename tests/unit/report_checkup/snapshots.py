@@ -33,6 +33,9 @@ META: dict[str, Any] = {
     "tcs_by_bundle": True,
 }
 
+CALM = {"loadManagerClassName": META["load_manager"], "loadBalancerSheddingEnabled": "false"}
+"""Settings of brokers that move nothing by themselves."""
+
 
 def a_finding(severity: str = "critical", check_id: str = "tc-skew", **fields: Any) -> dict[str, Any]:
     """A row of the findings; `fields` are its columns."""
@@ -82,6 +85,14 @@ def _usual() -> dict[str, Rows]:
             {"broker": broker(number), "read": True, "leader": number == 0, "topics": 10 * number}
             | {"pulsar_version": "4.0.7", "read_milliseconds": 3}
             for number in range(3)
+        ],
+        "configuration": [
+            {"broker": broker(number), "key": key, "value": value}
+            for number in range(3)
+            for key, value in {
+                "loadManagerClassName": META["load_manager"],
+                "loadBalancerSheddingEnabled": "false",
+            }.items()
         ],
         "bundles": [
             *(
