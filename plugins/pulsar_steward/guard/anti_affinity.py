@@ -6,35 +6,25 @@ unload towards a broker passes that by.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from pulsar_steward.facts.protocol import Unknown
-from pulsar_steward.guard.kinds import BundleGuard, Objection
-from pulsar_steward.model.step import SplitBundle, UnloadBundle
+from pulsar_steward.guard.kinds import Objection, TargetGuard
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
-    from pulsar_steward.model.step import BundleChange, GuardResult
+    from pulsar_steward.model.step import GuardResult, UnloadBundle
     from pulsar_steward.policy.schema import Policy
 
 
-class AntiAffinity(BundleGuard):
+class AntiAffinity(TargetGuard):
     """Counts the group's other namespaces on the target and on every broker that may have the bundle."""
 
     name = "anti_affinity"
     objection = Objection.REFUSED
 
-    def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
-        """Vetoes a move to a broker with more of them than another one has; a split has no target."""
-        match change:
-            case SplitBundle():
-                return self.result("a split has no target", passed=True)
-            case UnloadBundle():
-                return self._check_target(change, facts)
-            case _:
-                assert_never(change)
-
-    def _check_target(self, change: UnloadBundle, facts: ClusterFacts) -> GuardResult:
+    def check_target(self, change: UnloadBundle, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+        """Vetoes a move to a broker with more of them than another one has."""
         found = facts.anti_affinity(change.namespace)
         if isinstance(found, Unknown):
             return self.result(found.reason, passed=facts.planning)

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, get_args
+from typing import TYPE_CHECKING, ClassVar, assert_never, get_args
 
-from pulsar_steward.model.step import BundleChange, Change, ChangeSetting, GuardResult, Step
+from pulsar_steward.model.step import (
+    BundleChange,
+    Change,
+    ChangeSetting,
+    GuardResult,
+    SplitBundle,
+    Step,
+    UnloadBundle,
+)
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
@@ -68,6 +76,30 @@ class BundleGuard(Guard):
     @abstractmethod
     def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Lets the change pass or vetoes it."""
+
+
+class TargetGuard(BundleGuard):
+    """A guard of a move's target; it has nothing against splits.
+
+    Attributes:
+        of_splits: Why it lets a split pass.
+    """
+
+    of_splits: ClassVar[str] = "a split has no target"
+
+    def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
+        """Asks `check_target` about a move."""
+        match change:
+            case SplitBundle():
+                return self.result(self.of_splits, passed=True)
+            case UnloadBundle():
+                return self.check_target(change, facts, policy)
+            case _:
+                assert_never(change)
+
+    @abstractmethod
+    def check_target(self, change: UnloadBundle, facts: ClusterFacts, policy: Policy) -> GuardResult:
+        """Lets the move pass or vetoes it."""
 
 
 class SettingGuard(Guard):

@@ -6,38 +6,29 @@ Two balancers that want different things move the same bundle to and fro, and it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from pulsar_steward.facts.load_manager import BundleMove, after_move, why_shed
 from pulsar_steward.facts.protocol import Unknown
-from pulsar_steward.guard.kinds import BundleGuard, Objection
-from pulsar_steward.model.step import SplitBundle, UnloadBundle
+from pulsar_steward.guard.kinds import Objection, TargetGuard
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.load_manager import LoadManager
     from pulsar_steward.facts.protocol import ClusterFacts
-    from pulsar_steward.model.step import BundleChange, GuardResult
+    from pulsar_steward.model.step import GuardResult, UnloadBundle
     from pulsar_steward.policy.schema import Policy
 
 
-class Shedding(BundleGuard):
+class Shedding(TargetGuard):
     """Compares brokers' usages, as they would be, with the thresholds of the load manager's own strategy."""
 
     name = "shedding"
     objection = Objection.REFUSED
     applies_to_rollbacks = False
+    of_splits = "a split moves nothing"
 
-    def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
-        """Vetoes a move that shedding would undo, or might, where that is not known; a split has no target."""
-        match change:
-            case SplitBundle():
-                return self.result("a split moves nothing", passed=True)
-            case UnloadBundle():
-                return self._check_move(change, facts)
-            case _:
-                assert_never(change)
-
-    def _check_move(self, change: UnloadBundle, facts: ClusterFacts) -> GuardResult:
+    def check_target(self, change: UnloadBundle, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+        """Vetoes a move that shedding would undo, or might, where that is not known."""
         manager = facts.load_manager()
         if isinstance(manager, Unknown):
             return self.result(manager.reason, passed=False)

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
-from pulsar_steward.guard.kinds import BundleGuard, Objection
-from pulsar_steward.model.step import SplitBundle, UnloadBundle
+from pulsar_steward.guard.kinds import Objection, TargetGuard
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
-    from pulsar_steward.model.step import BundleChange, GuardResult
+    from pulsar_steward.model.step import GuardResult, UnloadBundle
     from pulsar_steward.policy.schema import Policy
 
 
-class TargetAllowed(BundleGuard):
+class TargetAllowed(TargetGuard):
     """Looks at the target: a draining broker stops soon, and an excluded one gives the bundle away at once."""
 
     name = "target_allowed"
     objection = Objection.REFUSED
 
-    def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
-        """Vetoes a move to a draining or excluded broker; a split has no target."""
-        match change:
-            case SplitBundle():
-                return self.result("a split has no target", passed=True)
-            case UnloadBundle():
-                return self._check_target(change, facts, policy)
-            case _:
-                assert_never(change)
-
-    def _check_target(self, change: UnloadBundle, facts: ClusterFacts, policy: Policy) -> GuardResult:
+    def check_target(self, change: UnloadBundle, facts: ClusterFacts, policy: Policy) -> GuardResult:
+        """Vetoes a move to a draining or excluded broker."""
         if change.target in policy.brokers.draining:
             reason = f"{change.target} is draining (policy key brokers.draining)"
             return self.result(reason, passed=False)
