@@ -28,7 +28,7 @@ from pulsar_steward.model.bundles import (
     ranges_of,
 )
 from pulsar_steward.model.cluster import identity_of
-from pulsar_steward.model.load_manager import EXTENSIBLE, SERIES
+from pulsar_steward.model.load_manager import SERIES, is_extensible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -81,7 +81,7 @@ class LiveReader(Closing):
         """Identity of the cluster that answers now, read anew each time: an address may lead elsewhere meanwhile."""
         told = self._reader.runtime_configuration()
         identity, self._load_manager = identity_of(told), load_manager_of(told)
-        self._hands_over = told.get("loadManagerClassName", "").endswith(f".{EXTENSIBLE}")
+        self._hands_over = is_extensible(told)
         self._pulsar_cluster = self._pulsar_cluster or identity.name
         return identity
 
@@ -95,7 +95,7 @@ class LiveReader(Closing):
         return self._hands_over
 
     def usage(self, broker: str, manager: LoadManager) -> BrokerUsage | None:
-        """What the load manager's shedding compares of a broker; None: it does not tell."""
+        """Usage of a broker, as the load manager's shedding compares it; None: it does not tell."""
         told = self.samples(broker, dict.fromkeys(SERIES))
         return usage_of(broker, [(each.series, each.labels.get("feature", ""), each.value) for each in told], manager)
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class KeepsAnswers(Protocol):
-    """Whoever keeps what was answered.
+    """An object that keeps answers.
 
     Attributes:
         known: Answers by question and arguments.

@@ -188,7 +188,7 @@ class WholeLook:
         return self.reader.load_manager()
 
     def usages(self, manager: LoadManager) -> tuple[BrokerUsage, ...] | Unknown:
-        """What the load manager's shedding compares, of every broker that answers."""
+        """Usage of every broker that answers, as the load manager's shedding compares it."""
         answers = self._whole()
         if answers.usages is None:
             found = [self.reader.usage(broker, manager) for broker in self.active()]

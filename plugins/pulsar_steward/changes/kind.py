@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pulsar_steward.model.step import ChangeSetting
 
 Subject = tuple[str, str]
-"""What a change is about, whatever its value or target: a namespace's bundle, or a setting of a namespace or topic."""
+"""Subject of a change, whatever its value or target: a namespace's bundle, or a setting of a namespace or topic."""
 
 
 class Drifted(Refused):
@@ -205,7 +205,7 @@ class ChangeKind(ABC, Generic[ChangeT, BeforeT]):
     @property
     @abstractmethod
     def operation(self) -> Operation | None:
-        """What it asks of brokers, which has to have been tried on their version; None: what every Pulsar has."""
+        """Operation that has to have been tried on the brokers' version; None: it needs what every Pulsar has."""
 
     @property
     @abstractmethod

@@ -65,7 +65,7 @@ REMEDIES: dict[type[StewardError], str] = {
     NobodyAnswered: "every listed broker has to be reachable from here: check names, firewalls and the token",
     OnlyFrontDoor: ADDRESSES_REMEDY,
 }
-"""What to do about an error, by its class, or else by the nearest one that it is derived from."""
+"""Remedies of errors, by class, or else by the nearest one that it is derived from."""
 
 
 class JobFailed(StewardError):

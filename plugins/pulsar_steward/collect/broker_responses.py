@@ -12,7 +12,7 @@ from pulsar_steward.collect.ownership import owned_by_namespace
 from pulsar_steward.collect.positions import tc_positions
 from pulsar_steward.collect.rows import UNFIT
 from pulsar_steward.errors import AdminError, StatusError
-from pulsar_steward.model.load_manager import EXTENSIBLE
+from pulsar_steward.model.load_manager import is_extensible
 from pulsar_steward.model.pulsar_versions import VERSION
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _or_none(ask: Callable[[], T]) -> T | None:
 
 def _load_report(reader: Reader, configuration: dict[str, str]) -> dict[str, Any]:
     """Load report of the broker; empty where its load manager keeps none: `ExtensibleLoadManagerImpl` answers 500."""
-    if configuration.get("loadManagerClassName", "").endswith(f".{EXTENSIBLE}"):
+    if is_extensible(configuration):
         return {}
     try:
         return reader.load_report()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PULSARS_OWN = "org.apache.pulsar."
 
 _MARGIN_PERCENT = 5.0
-"""What `ThresholdShedder` takes away beyond what is too much."""
+"""Percent that `ThresholdShedder` takes away beyond what is too much."""
 
 MANAGER_UNKNOWN = Unknown("whether the brokers' own shedding is on is not known (loadBalancerSheddingEnabled)")
 USAGES_UNKNOWN = Unknown("the usage that the brokers' own shedding compares is not known of every broker")
@@ -61,7 +61,7 @@ class LoadManager(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrokerUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """What shedding compares of one broker.
+    """Usage of one broker, as shedding compares it.
 
     Attributes:
         broker: ``host:webport``.

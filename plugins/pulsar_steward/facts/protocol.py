@@ -134,7 +134,7 @@ class ClusterFacts(Protocol):
         """The brokers' own load manager, and whether it sheds."""
 
     def usages(self) -> tuple[BrokerUsage, ...] | Unknown:
-        """What its shedding compares, of every active broker; asked only where it sheds."""
+        """Usage of every active broker, as its shedding compares it; asked only where it sheds."""
 
     def other_clusters(self, namespace: str) -> tuple[str, ...] | Unknown:
         """Clusters besides this one that serve a namespace, whose policies are common to all of them."""

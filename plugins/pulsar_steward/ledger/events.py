@@ -144,4 +144,4 @@ TELLERS = {
     tables.DRY_RUNS.name: _dry_run,
     tables.HALTS.name: _halt,
 }
-"""What makes the event of a row, by its table: from the row, its batch if it has one, and all batches of its plan."""
+"""Functions that make the event of a row, by its table: from the row, its batch if any, and all batches of its plan."""

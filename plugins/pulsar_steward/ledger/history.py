@@ -32,7 +32,7 @@ PLANS_SEARCHED = 500
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """What a page of the story is about; None: all.
+    """Selection of events on a page of the story; None: all.
 
     Attributes:
         namespace: Plans with a change in it, and of these the batches that have one.

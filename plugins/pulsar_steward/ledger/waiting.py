@@ -1,4 +1,4 @@
-"""What waits for an answer, and what is being carried out: read from the ledger's rows. Cannot write."""
+"""Questions that wait for an answer, and batches that are being carried out, by the ledger's rows. Cannot write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is looked for in logs: messages by which operators recognise a trouble, each of the class that writes it.
+"""Patterns of log messages: those by which operators recognise a trouble, each of the class that writes it.
 
 The messages are those of Pulsar 4.0, BookKeeper 4.17 and ZooKeeper 3.9. A message counts only from the class that
 writes it, as names that clients choose occur in messages of other classes.
@@ -44,7 +44,7 @@ class Pattern:
 
 @dataclass(frozen=True, kw_only=True)
 class LogCheck(CheckWords):
-    """What is told together, with one advice.
+    """A check of logs: patterns that have one advice.
 
     Attributes:
         patterns: Messages that it looks for; empty where it takes more than a message.

@@ -62,7 +62,7 @@ _VARIES = re.compile(r"\[[^\]]{0,300}\]|\S{0,100}\d\S{0,100}")
 
 
 class LogsRead(msgspec.Struct, frozen=True):
-    """What logs say.
+    """Result of reading logs.
 
     Attributes:
         findings: Findings of `LOG_CHECKS`; the subject of each is a file.

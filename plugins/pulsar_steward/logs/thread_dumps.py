@@ -92,7 +92,7 @@ class _Thread(msgspec.Struct):
 
     @property
     def work(self) -> tuple[str, ...]:
-        """What it does, as the innermost calls outside of Java's own; none where it waits for work."""
+        """Place of the thread, as the innermost calls outside of Java's own; none where it waits for work."""
         if not self.frames or self.state != "RUNNABLE" or _IDLE.search(self.frames[0]):
             return ()
         return tuple(frame for frame in self.frames if not _OWN.match(frame))[:_COMPARED]
@@ -113,7 +113,7 @@ class _Blocked(msgspec.Struct):
 
 
 class _OfFile(msgspec.Struct):
-    """What the dumps of one file show, by the threads' names."""
+    """Findings of the dumps of one file, by the threads' names."""
 
     deadlocks: int = 0
     blocked: dict[str, _Blocked] = {}
@@ -171,7 +171,7 @@ class ThreadDumps:
         return not line[:1].isdigit()  # such a line is the log's, which goes on
 
     def seen(self) -> tuple[Seen, ...]:
-        """What is wrong, the worst first."""
+        """Troubles, the worst first."""
         self._end_dump()
         found = [each for name, of_file in self._files.items() for each in _in_file(name, of_file)]
         found.extend(self._busy())

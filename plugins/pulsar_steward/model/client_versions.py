@@ -88,7 +88,7 @@ UNKNOWN = (
     "which is so of Go clients before 0.16.0; those before 0.11.0 drop connections needlessly and may reconnect for"
     " ever (apache/pulsar-client-go#650, #1027)"
 )
-"""What is known of clients whose version brokers do not know."""
+"""Known troubles of clients whose version brokers do not tell."""
 
 
 def trouble_of(version: str) -> KnownTrouble | None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 EXTENSIBLE = "ExtensibleLoadManagerImpl"
 HISTORY = "pulsar_lb_resource_usage"
-"""What `ExtensibleLoadManagerImpl` compares, as a ratio: with the label ``feature="max_ema"``, averaged over time."""
+"""The ratio that `ExtensibleLoadManagerImpl` compares: with the label ``feature="max_ema"``, averaged over time."""
 
 RESOURCES = {
     "pulsar_lb_cpu_usage": "loadBalancerCPUResourceWeight",
@@ -43,3 +48,8 @@ SETTINGS = (
     *LIMITS,
 )
 """Settings of brokers from which the load manager is read."""
+
+
+def is_extensible(settings: Mapping[str, str]) -> bool:
+    """True if a broker with these settings runs `ExtensibleLoadManagerImpl`."""
+    return settings.get("loadManagerClassName", "").endswith(f".{EXTENSIBLE}")

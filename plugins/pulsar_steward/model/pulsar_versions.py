@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 VERSION = re.compile(r"[!-~]{1,100}")
-"""What a broker may say of its version to be taken for one."""
+"""Form of an answer that is taken for a version."""
 
 POLICY_KEY = "guards.versions_tried_here"
 
@@ -27,7 +27,7 @@ _BEGINNING = re.compile(r"(\d{1,4})\.(\d{1,4})(?!\d)", re.ASCII)
 
 
 class Operation(StrEnum):
-    """What a step asks of brokers: a row of docs/versions.md."""
+    """An operation of brokers that a step needs: a row of docs/versions.md."""
 
     MOVE_BUNDLE = "move a bundle to a broker"
     MOVE_COORDINATORS = "move transaction coordinators to a broker"
@@ -139,7 +139,7 @@ def tried_as(version: str) -> str:
 
 
 def never_tried(version: str) -> str:
-    """That nothing was tried on a version, with the policy key that says otherwise."""
+    """Objection to a version on which nothing was tried, with the policy key that lifts it."""
     newest, why = max(TRIED, key=_numbers), ""
     if not _RELEASE.fullmatch(version):
         why = ": it is no release of Apache Pulsar"

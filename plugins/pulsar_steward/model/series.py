@@ -13,7 +13,7 @@ DELAYED_SERIES = "pulsar_subscription_delayed"
 """Messages of a subscription that wait for their time."""
 
 DELAYED_INDEX = "pulsar_delayed_message_index_size_bytes"
-"""What the index of a topic's or subscription's delayed messages takes of the broker's memory."""
+"""Bytes of the broker's memory that the index of a topic's or subscription's delayed messages takes."""
 
 DELAYED_BUCKETS = "pulsar_delayed_message_index_bucket_total"
 """Buckets of a subscription's delayed index, of which the one that is being filled is one."""

@@ -13,7 +13,7 @@ MIB = 1 << 20
 GIB = 1 << 30
 
 MEGABYTE = 1_000_000
-"""What throughput is counted in, as Pulsar and networks do; what is stored is counted in powers of 1024."""
+"""Unit of throughput, as Pulsar and networks do; what is stored is counted in powers of 1024."""
 
 MINUTE = 60
 HOUR = 3_600

@@ -120,7 +120,7 @@ class Api:
         return as_json(findings_page(self._sources, self._newest(cluster), asked))
 
     def checks(self, cluster: str) -> Response:
-        """What every check says of the newest snapshot, in the order of the guide."""
+        """Verdicts of all checks on the newest snapshot, in the order of the guide."""
         return as_json(sections(self._sources.summary(self._newest(cluster))))
 
     def brokers(self, cluster: str) -> Response:

@@ -63,7 +63,7 @@ class Worst(msgspec.Struct, frozen=True, kw_only=True):
     since: datetime
 
 
-class Past(msgspec.Struct, frozen=True, kw_only=True):
+class TrendPoint(msgspec.Struct, frozen=True, kw_only=True):
     """One earlier snapshot, for a trend."""
 
     taken_at: datetime
@@ -80,8 +80,8 @@ class LastChange(msgspec.Struct, frozen=True, kw_only=True):
     outcomes: dict[str, int]
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """What the newest diagnosed snapshot shows.
+class LastSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest diagnosed snapshot in short.
 
     Attributes:
         stale: True: observations have stopped coming, so that this may no longer be so.
@@ -118,17 +118,17 @@ class ClusterCard(msgspec.Struct, frozen=True, kw_only=True):
 
     cluster: str
     state: State
-    seen: Seen | None
+    seen: LastSnapshot | None
     trouble: str | None
     halt: Halt | None
     waiting: tuple[WaitingQuestion, ...]
     running: RunningBatch | None
-    trend: tuple[Past, ...]
+    trend: tuple[TrendPoint, ...]
     last_change: LastChange | None
 
 
 class _Ledger(msgspec.Struct, frozen=True, kw_only=True):
-    """What the ledger says of all clusters now."""
+    """State of all clusters by the ledger."""
 
     clusters: frozenset[str]
     halts: Mapping[str, Halt | None]
@@ -175,7 +175,7 @@ def _card(sources: Sources, ledger: _Ledger, cluster: str) -> ClusterCard:
     )
 
 
-def _state(seen: Seen | None, halt: Halt | None, running: RunningBatch | None) -> State:
+def _state(seen: LastSnapshot | None, halt: Halt | None, running: RunningBatch | None) -> State:
     if halt is not None:
         return State.HALTED
     if running is not None:
@@ -187,12 +187,12 @@ def _state(seen: Seen | None, halt: Halt | None, running: RunningBatch | None) -
     return State.WARNING if seen.warning else State.HEALTHY
 
 
-def _seen(sources: Sources, cluster: str) -> tuple[Seen | None, tuple[Past, ...]]:
+def _seen(sources: Sources, cluster: str) -> tuple[LastSnapshot | None, tuple[TrendPoint, ...]]:
     newest = sources.newest(cluster)
     if newest is None:
         return None, ()
     summaries = [sources.summary(each) for each in reversed(sources.shelf.diagnosed(cluster, TREND, whole=False))]
-    return seen_of(sources.summary(newest), sources.now(), _gap(summaries)), tuple(map(_past, summaries))
+    return seen_of(sources.summary(newest), sources.now(), _gap(summaries)), tuple(map(_trend_point, summaries))
 
 
 def _gap(summaries: Sequence[SnapshotSummary]) -> timedelta:
@@ -202,11 +202,11 @@ def _gap(summaries: Sequence[SnapshotSummary]) -> timedelta:
     return timedelta(seconds=median(gaps)) if gaps else USUAL_GAP
 
 
-def seen_of(summary: SnapshotSummary, now: datetime, gap: timedelta) -> Seen:
-    """What a snapshot shows, and how old it is."""
+def seen_of(summary: SnapshotSummary, now: datetime, gap: timedelta) -> LastSnapshot:
+    """A snapshot in short, with its age."""
     meta, severities = summary.meta, summary.severities
     age = now - meta.taken_at
-    return Seen(
+    return LastSnapshot(
         snapshot_id=meta.snapshot_id,
         taken_at=meta.taken_at,
         age_seconds=max(age.total_seconds(), 0.0),
@@ -235,9 +235,9 @@ def title_of(check_id: str) -> str:
     return BY_ID[check_id].title if check_id in BY_ID else check_id
 
 
-def _past(summary: SnapshotSummary) -> Past:
+def _trend_point(summary: SnapshotSummary) -> TrendPoint:
     severities = summary.severities
-    return Past(
+    return TrendPoint(
         taken_at=summary.meta.taken_at,
         critical=severities[Severity.CRITICAL],
         warning=severities[Severity.WARNING],

@@ -27,7 +27,7 @@ MAX_PAGE = 500
 
 
 class Order(StrEnum):
-    """What findings are sorted by; each has its own direction."""
+    """Order of findings; each has its own direction."""
 
     SEVERITY = "severity"
     OLDEST = "oldest"
@@ -91,7 +91,7 @@ class FindingPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CheckState(msgspec.Struct, frozen=True, kw_only=True):
-    """What one check says: found, clear or unknown, and why."""
+    """Verdict of one check: found, clear or unknown, and why."""
 
     check_id: str
     title: str

@@ -187,7 +187,7 @@ def _summary(sources: Sources, cluster: str) -> SnapshotSummary | None:
 
 
 def _of_snapshot(sources: Sources, cluster: str, asked: Asked, waiting: list[str]) -> dict[str, Any]:
-    """What the newest snapshot shows; nothing where there is none, and why."""
+    """Parts of a page that the newest snapshot fills; `trouble` says why, where there is none."""
     plans = [sources.ledger.plan(plan_id) for plan_id in dict.fromkeys(waiting)]
     try:
         snapshot = newest_of(sources, cluster)

@@ -41,7 +41,7 @@ class AnswerView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Level(msgspec.Struct, frozen=True, kw_only=True):
-    """What a broker holds of what the batch evens out: now, and when all steps are done."""
+    """A broker's share of what the batch evens out: now, and when all steps are done."""
 
     broker: str
     before: int

@@ -82,7 +82,7 @@ def plan_view(sources: Sources, plan_id: str) -> PlanView:
 
 
 class _Known(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a batch beside its own rows."""
+    """State of a batch beside its own rows."""
 
     waiting: WaitingQuestion | None
     asked: bool
@@ -195,7 +195,7 @@ def _step(
 
 
 def _sides(step: Step) -> tuple[str, str, str]:
-    """What a step is about, and what it has before and after."""
+    """Subject of a step, and its sides before and after."""
     match step.change:
         case UnloadBundle() as move:
             return f"{move.namespace}/{move.bundle}", move.source, move.target

@@ -1,4 +1,4 @@
-"""What pages read: the ledger, and the newest snapshots, each opened when first asked for and kept."""
+"""Sources of the pages: the ledger, and the newest snapshots, each opened when first asked for and kept."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class NotKnown(StewardError):
     """There is no cluster, plan, batch, step or question of that name."""
 
 
-class Kept:
+class SnapshotCache:
     """The things that were asked for last, by key.
 
     Args:
@@ -83,8 +83,8 @@ class Sources:
         self.shelf = SnapshotShelf(snapshots)
         self.now = clock
         self.noted = noted
-        self.kept = Kept(MAX_KEPT)
-        self.kept_large = Kept(MAX_KEPT_LARGE)
+        self.kept = SnapshotCache(MAX_KEPT)
+        self.kept_large = SnapshotCache(MAX_KEPT_LARGE)
 
     @property
     def engine(self) -> Engine:

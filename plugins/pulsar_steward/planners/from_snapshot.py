@@ -107,7 +107,7 @@ def load_manager_in(snapshot: Snapshot) -> LoadManager | Unknown:
 
 
 def _usages(snapshot: Snapshot, manager: LoadManager | Unknown) -> tuple[BrokerUsage, ...] | Unknown:
-    """What shedding compares of each broker that was read; not read where it is off."""
+    """Usage of each broker that was read, as shedding compares it; not read where it is off."""
     if isinstance(manager, Unknown) or not manager.sheds:
         return USAGES_UNKNOWN
     samples: dict[str, list[tuple[str, str, float]]] = defaultdict(list)

@@ -143,7 +143,7 @@ class SnapshotFacts(ClusterFacts):
         return self._planning.versions
 
     def read_only_bookies(self) -> tuple[str, ...]:
-        """Nothing: a snapshot does not stop a plan for it, the look right before the call does."""
+        """Always empty: only the look right before the call stops a step for one."""
         return ()
 
     def allowed_brokers(self, namespace: str) -> frozenset[str] | None:

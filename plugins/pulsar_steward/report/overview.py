@@ -25,7 +25,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SnapshotSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """What a diagnosed snapshot says in short.
+    """Summary of a diagnosed snapshot.
 
     Attributes:
         brokers: Number of brokers that the cluster lists.

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from pulsar_steward.pages.rendering import link_to, question_link
-from pulsar_steward.pages.sources import Kept
+from pulsar_steward.pages.sources import SnapshotCache
 from pulsar_steward.pages.words import MISSING, ago, duration, heat_step, number, percent, polyline, rate, size
 from tests.builders import NOW
 
@@ -50,7 +50,7 @@ def test_drawings_stay_within_their_frame() -> None:
 
 def test_what_is_kept_is_bounded() -> None:
     """What was asked for last stays; an error is asked for again."""
-    kept = Kept(2)
+    kept = SnapshotCache(2)
     read: list[str] = []
 
     def reading(key: str) -> str:

@@ -146,7 +146,7 @@ def _by_one(reader: Reader, configuration: Mapping[str, str] | AdminError) -> Li
 
 
 def _needed(reader: Reader, configuration: Mapping[str, str] | AdminError) -> dict[str, Callable[[], object]]:
-    """What a check-up reads: a call for each permission that Pulsar checks."""
+    """Calls of a check-up, one for each permission that Pulsar checks."""
     needed: dict[str, Callable[[], object]] = {
         "the list of brokers": reader.brokers,
         "the leader": reader.leader,
@@ -170,7 +170,7 @@ def asks_nobody(configuration: Mapping[str, str]) -> bool:
 
 
 def _answer(ask: Callable[[], object]) -> object:
-    """What a call gives, or its error; a broker that is not there any more is no matter of rights."""
+    """Answer of a call, or its error; a broker that is not there any more is no matter of rights."""
     try:
         return ask()
     except (AdminError, IndexError) as error:
