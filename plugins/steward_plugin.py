@@ -50,13 +50,13 @@ class LazyPages:
 def pages() -> FastAPI:
     """The pages, with the ledger, the snapshots and the permissions of this Airflow."""
     from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity  # noqa: PLC0415 - see LazyPages
-    from airflow.api_fastapi.core_api.security import requires_access_dag  # noqa: PLC0415
+    from airflow.api_fastapi.core_api.security import requires_access_dag  # noqa: PLC0415 - see LazyPages
 
-    from pulsar_steward.ledger.reading import open_to_read  # noqa: PLC0415
-    from pulsar_steward.orchestration import connections, home  # noqa: PLC0415
-    from pulsar_steward.orchestration.ledger_heads import LedgerHeads  # noqa: PLC0415
-    from pulsar_steward.pages.app import make_app  # noqa: PLC0415
-    from pulsar_steward.pages.sources import Sources  # noqa: PLC0415
+    from pulsar_steward.ledger.reading import open_to_read  # noqa: PLC0415 - see LazyPages
+    from pulsar_steward.orchestration import connections, home  # noqa: PLC0415 - see LazyPages
+    from pulsar_steward.orchestration.ledger_heads import LedgerHeads  # noqa: PLC0415 - see LazyPages
+    from pulsar_steward.pages.app import make_app  # noqa: PLC0415 - see LazyPages
+    from pulsar_steward.pages.sources import Sources  # noqa: PLC0415 - see LazyPages
 
     sources = Sources(
         open_ledger=lambda: open_to_read(connections.ledger_url()),

@@ -319,7 +319,7 @@ class MadeUpFacts:
         """As told."""
         return self._told.allowed_brokers
 
-    def anti_affinity(self, namespace: str) -> AntiAffinity | Unknown | None:  # noqa: ARG002
+    def anti_affinity(self, namespace: str) -> AntiAffinity | Unknown | None:  # noqa: ARG002 - the protocol
         """As told."""
         return self._told.anti_affinity
 
@@ -344,36 +344,36 @@ class MadeUpFacts:
         """As told."""
         return self._told.changes_in_the_last_hour
 
-    def moved_at(self, change: BundleChange) -> datetime | None:  # noqa: ARG002
+    def moved_at(self, change: BundleChange) -> datetime | None:  # noqa: ARG002 - the protocol
         """As told."""
         return self._told.moved_at
 
-    def circling(self, namespace: str) -> tuple[str, ...]:  # noqa: ARG002
+    def circling(self, namespace: str) -> tuple[str, ...]:  # noqa: ARG002 - the protocol
         """As told."""
         return self._told.circling
 
-    def has_bundle(self, change: BundleChange) -> bool:  # noqa: ARG002
+    def has_bundle(self, change: BundleChange) -> bool:  # noqa: ARG002 - the protocol
         """As told."""
         return self._told.has_bundle
 
-    def owner(self, change: BundleChange) -> str | Unknown | None:  # noqa: ARG002
+    def owner(self, change: BundleChange) -> str | Unknown | None:  # noqa: ARG002 - the protocol
         """As told."""
         return self._told.owner
 
-    def throughput(self, change: BundleChange) -> float | Unknown:  # noqa: ARG002
+    def throughput(self, change: BundleChange) -> float | Unknown:  # noqa: ARG002 - the protocol
         """As told."""
         told = self._told.throughput
         return THROUGHPUT_UNKNOWN if told is None else told
 
-    def clients(self, change: BundleChange) -> int:  # noqa: ARG002
+    def clients(self, change: BundleChange) -> int:  # noqa: ARG002 - the protocol
         """As told."""
         return self._told.clients
 
-    def move_risks(self, change: BundleChange) -> MoveRisks:  # noqa: ARG002
+    def move_risks(self, change: BundleChange) -> MoveRisks:  # noqa: ARG002 - the protocol
         """As told."""
         return self._told.move_risks
 
-    def setting(self, change: ChangeSetting) -> Setting | None:  # noqa: ARG002
+    def setting(self, change: ChangeSetting) -> Setting | None:  # noqa: ARG002 - the protocol
         """As told."""
         return self._told.setting
 
@@ -390,7 +390,7 @@ class MadeUpFacts:
         """As told."""
         return self._told.backlog_ages or ages_unknown(change)
 
-    def retained_seconds(self, change: ChangeSetting) -> int | None:  # noqa: ARG002
+    def retained_seconds(self, change: ChangeSetting) -> int | None:  # noqa: ARG002 - the protocol
         """As told."""
         return self._told.retained_seconds
 

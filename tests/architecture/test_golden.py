@@ -26,7 +26,7 @@ def test_every_golden_text_is_of_a_test() -> None:
             for node in ast.walk(ast.parse(modules[file].read_text(encoding="utf-8")))
             if isinstance(node, ast.FunctionDef) and any(each.arg == "golden" for each in node.args.args)
         }
-        assert {TEST.match(name)[0] for name in read(file)} == tests, file  # type: ignore[index]
+        assert {TEST.match(name)[0] for name in read(file)} == tests, file  # type: ignore[index]  # every name matches
         assert all(BEHIND_NAME.fullmatch(TEST.sub("", name, count=1)) for name in read(file)), file
 
 

@@ -74,11 +74,11 @@ def test_what_clients_say_is_bounded() -> None:
     found = rows_of({"persistent://a/b/c": topic(*hosts, *many)})
 
     assert len(found) == MAX_VERSIONS + 1
-    assert sum(row["consumers"] for row in found) == len(many) + len(hosts)  # type: ignore[misc]
+    assert sum(row["consumers"] for row in found) == len(many) + len(hosts)  # type: ignore[misc]  # rows have values of any type
     by_version = {row["client_version"]: row for row in found}
     assert by_version[OLD]["hosts"] == MAX_HOSTS
     assert OTHER in by_version
-    assert max(map(len, by_version)) <= 100  # type: ignore[arg-type]
+    assert max(map(len, by_version)) <= 100  # type: ignore[arg-type]  # rows have values of any type
 
 
 @pytest.mark.parametrize(
