@@ -49,7 +49,7 @@ test: lint ## Check, and prove every contract once; a part that cannot run says 
 test-all: lint ## The same with all samples and variants, as a release needs it; green, it is noted in .ci/tested-in-full
 	@$(BIN)/python -m tests.tested_in_full begin
 	@$(JAVA) $(PYTEST) --tier all $(PYTEST_ARGS)
-	@$(BIN)/python -m tests.tested_in_full end
+	@$(BIN)/python -m tests.tested_in_full end 'make test-all'
 
 .PHONY: test-for
 test-for: $(STAMP) ## The samples and variants that a change calls for (CHANGED="lab/ dags/observe.py", or SINCE=COMMIT)

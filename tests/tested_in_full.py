@@ -1,7 +1,8 @@
-"""Which commit `make test-all` last passed on: what changed since then is what `.ci/run` looks at.
+"""Which commit last passed all tests that could tell it from one that did: `.ci/run` looks at what changed since.
 
-``begin`` before the tests and ``end`` after they passed; the commit, the day and the minutes go into
-``.ci/tested-in-full``, to be committed.
+That is a commit on which `make test-all` passed, or one on which `.ci/run` passed with every sample and variant that
+changes since the commit noted before call for. ``begin`` before the tests and ``end`` after they passed; the commit,
+the day, the minutes and what ran go into ``.ci/tested-in-full``, to be committed.
 """
 
 from __future__ import annotations
@@ -28,8 +29,12 @@ def begin() -> None:
     BEGUN.write_text(f"{_said('rev-parse', 'HEAD')} {time.time():.0f}\n", encoding="utf-8")
 
 
-def end() -> None:
-    """Writes the note, unless the files are not those of the commit: then it says so."""
+def end(what: str) -> None:
+    """Writes the note, unless the files are not those of the commit: then it says so.
+
+    Args:
+        what: What passed, such as ``make test-all``.
+    """
     commit, began = BEGUN.read_text(encoding="utf-8").split()
     BEGUN.unlink()
     if _said("status", "--porcelain") or _said("rev-parse", "HEAD") != commit:
@@ -37,9 +42,9 @@ def end() -> None:
         print(words)  # noqa: T201 - for who ran it
         return
     minutes = (time.time() - float(began)) / 60
-    NOTE.write_text(f"{commit} {datetime.now(UTC):%Y-%m-%d} {minutes:.0f} minutes\n", encoding="utf-8")
+    NOTE.write_text(f"{commit} {datetime.now(UTC):%Y-%m-%d} {minutes:.0f} minutes, {what}\n", encoding="utf-8")
     print(f"all tests passed in {minutes:.0f} minutes: commit {NOTE.relative_to(ROOT)}")  # noqa: T201 - for who ran it
 
 
 if __name__ == "__main__":
-    {"begin": begin, "end": end}[sys.argv[1]]()
+    begin() if sys.argv[1] == "begin" else end(sys.argv[2])

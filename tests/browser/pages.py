@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from selenium.common.exceptions import (
     ElementClickInterceptedException,
@@ -39,11 +40,15 @@ class Pages:
         self._folder = folder
 
     def log_in(self, user: str, password: str) -> None:
-        """Opens *Required Actions*, by way of the login."""
+        """Opens *Required Actions*, by way of the login, and waits until it is there.
+
+        The login's own address names the page that comes after it; leaving it before its cookie has come is no login.
+        """
         self._browser.get(f"{self._url}/required_actions")
         self._fill_in("username", user)
         self._fill_in("password", password)
         self._click(By.CSS_SELECTOR, "button[type=submit]")
+        self._until(lambda: urlsplit(self._browser.current_url).path == "/required_actions")
 
     def open_required_action(self, subject: str) -> None:
         """Opens what waits under this subject."""
