@@ -312,12 +312,12 @@ class Worksite:
 
 
 @contextmanager
-def a_worksite(folder: Path) -> Iterator[Worksite]:
-    """Three made-up brokers, all coordinators on the first, and an empty ledger in a folder.
+def a_worksite(folder: Path, spec: ClusterSpec = SKEWED) -> Iterator[Worksite]:
+    """Made-up brokers, by default three with all coordinators on the first, and an empty ledger in a folder.
 
     A killed broker stays listed for an hour: a busy machine may take longer to ask than a session lasts.
     """
-    with running_simulator(SKEWED, session_s=3600) as simulator:
+    with running_simulator(spec, session_s=3600) as simulator:
         engine = open_ledger(f"sqlite:///{folder / 'ledger.db'}")
         try:
             yield Worksite(simulator, engine)

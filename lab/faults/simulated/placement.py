@@ -69,6 +69,14 @@ FAULTS = (
         why="a broker's own shedder takes hours to go in circles",
     ),
     SimulatedFault(
+        name="drain-of-a-broker-that-is-not-there",
+        about="A broker is marked as draining by a name that no broker has.",
+        expected=(Expected("broker-draining", "^broker-7:8080$"),),
+        specs=(cluster(),),
+        policy={"brokers": {"draining": ["broker-7:8080"]}},
+        why="the policy alone makes it, whatever the brokers are",
+    ),
+    SimulatedFault(
         name="equally-full-brokers",
         about="Healthy: four brokers hold 500 topics each, give or take some.",
         specs=(
@@ -80,7 +88,7 @@ FAULTS = (
             ),
         ),
         why=NO_ROOM,
-        twin_of=("one-full-broker", "new-broker-stays-empty"),
+        twin_of=("one-full-broker", "new-broker-stays-empty", "drain-of-a-broker-that-is-not-there"),
     ),
     SimulatedFault(
         name="busy-bundles",

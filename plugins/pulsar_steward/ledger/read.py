@@ -6,7 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from sqlalchemy import func, select
+from sqlalchemy import exists, func, select
 
 from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import LedgerError, LedgerTampered, NotInLedger, OutdatedPlan
@@ -29,7 +29,7 @@ from pulsar_steward.ledger.rows import (
 from pulsar_steward.ledger.standing import newest_row_in, require_lease, require_standing
 from pulsar_steward.ledger.store import transaction
 from pulsar_steward.ledger.verify import require_still_untampered, require_untampered
-from pulsar_steward.model.plan import ROLLBACK, Plan
+from pulsar_steward.model.plan import BROKER_DRAIN, ROLLBACK, Plan
 from pulsar_steward.model.step import Change
 
 if TYPE_CHECKING:
@@ -168,9 +168,14 @@ class LedgerReader:
         return moved
 
     def moved_in_circles(self, cluster: str, since: datetime) -> dict[str, tuple[str, ...]]:
-        """Bundles that were moved away and back since then: namespace to their ranges, in ascending order."""
-        table = tables.INTENTS
-        query = select(table.c.change).where(table.c.cluster == cluster, table.c.at >= since)
+        """Bundles that were moved away and back since then: namespace to their ranges, in ascending order.
+
+        Moves that emptied a broker do not count: somebody marked it, so that the way back is no circle of balancers.
+        """
+        table, batches = tables.INTENTS, tables.BATCHES
+        same_batch = (batches.c.plan_id == table.c.plan_id, batches.c.batch_id == table.c.batch_id)
+        drained = exists().where(*same_batch, batches.c.kind == BROKER_DRAIN)
+        query = select(table.c.change).where(table.c.cluster == cluster, table.c.at >= since, ~drained)
         rows = self._all(query.order_by(table.c.intent_id))
         bundles = (kind_of(_change(row["change"])).disturbs for row in rows)
         moves = [bundle for bundle in bundles if bundle is not None and bundle.moves]

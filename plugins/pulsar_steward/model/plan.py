@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 ROLLBACK = "rollback"
 """Kind of a batch that rolls back another one."""
 
-KINDS = ("tc_balance", "bundle_split", "bundle_balance", "backlog_quota", "retention", ROLLBACK)
+BROKER_DRAIN = "broker_drain"
+"""Kind of a batch that empties a broker, as somebody marked it."""
+
+KINDS = ("tc_balance", "bundle_split", "bundle_balance", BROKER_DRAIN, "backlog_quota", "retention", ROLLBACK)
 """Every kind of batch; policies name them."""
 
 

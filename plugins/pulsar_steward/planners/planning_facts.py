@@ -78,6 +78,7 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
         circling: Namespaces of which Steward moved bundles away and back within the policy's time, with their ranges.
         claimed: Namespaces of which earlier planners of the same plan move or split bundles: leave theirs alone.
         claimed_settings: Namespaces of which earlier planners of the same plan change settings.
+        proposed: Kinds of the batches that earlier planners of the same plan propose.
         policy: Thresholds and limits.
     """
 
@@ -104,4 +105,5 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
     circling: dict[str, tuple[str, ...]] = {}
     claimed: frozenset[str] = frozenset()
     claimed_settings: frozenset[str] = frozenset()
+    proposed: frozenset[str] = frozenset()
     policy: Policy

@@ -12,6 +12,7 @@ from pulsar_steward.model.numbering import batch_id, renumbered
 from pulsar_steward.model.plan import Plan
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.planners.bundles.balance import PLANNER as BUNDLE_BALANCE
+from pulsar_steward.planners.bundles.drain import PLANNER as BROKER_DRAIN
 from pulsar_steward.planners.bundles.split import PLANNER as BUNDLE_SPLIT
 from pulsar_steward.planners.settings.namespaces import PLANNER as NAMESPACE_SETTINGS
 from pulsar_steward.planners.settings.own_quota import PLANNER as OWN_QUOTAS
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pulsar_steward.planners.planning_facts import PlanningFacts
 
 PLANNERS: tuple[Planner, ...] = (
+    BROKER_DRAIN,
     TC_BALANCE,
     BUNDLE_SPLIT,
     BUNDLE_BALANCE,
@@ -43,12 +45,15 @@ def make_plan(planning: PlanningFacts) -> Plan:
 
 
 def proposals_of(planners: Iterable[Planner], planning: PlanningFacts) -> list[Proposal]:
-    """The proposals of some planners, each told which namespaces those before it change."""
+    """The proposals of some planners, each told what those before it propose, and which namespaces they change."""
     proposals: list[Proposal] = []
     for planner in planners:
         bundles, settings = claimed_by(proposals)
         told = msgspec.structs.replace(
-            planning, claimed=planning.claimed | bundles, claimed_settings=planning.claimed_settings | settings
+            planning,
+            claimed=planning.claimed | bundles,
+            claimed_settings=planning.claimed_settings | settings,
+            proposed=planning.proposed | {batch.kind for each in proposals for batch in each.batches},
         )
         proposals.append(planner.proposal(told))
     return proposals

@@ -148,11 +148,8 @@ class SnapshotFacts(ClusterFacts):
 
     def allowed_brokers(self, namespace: str) -> frozenset[str] | None:
         """Brokers that isolation policies left to a namespace."""
-        if namespace == TC_NAMESPACE:
-            allowed = self._planning.tc_allowed
-        else:
-            load = self._planning.bundles.load
-            allowed = load.allowed.get(namespace) if load else None
+        planning = self._planning
+        allowed = planning.tc_allowed if namespace == TC_NAMESPACE else planning.bundles.allowed(namespace)
         return None if allowed is None else frozenset(allowed)
 
     def anti_affinity(self, namespace: str) -> AntiAffinity | Unknown | None:
@@ -217,9 +214,7 @@ class SnapshotFacts(ClusterFacts):
 
     def throughput(self, change: BundleChange) -> float | Unknown:
         """Throughput of the bundle in the snapshot, of those that may move."""
-        load, named = self._planning.bundles.load, (change.namespace, change.bundle)
-        stays = load.stays if load else ()
-        found = next((stay for stay in stays if (stay.namespace, stay.bundle) == named), None)
+        found = self._planning.bundles.placed(change.namespace, change.bundle)
         return THROUGHPUT_UNKNOWN if found is None else float(found.now.bytes)
 
     def move_risks(self, change: BundleChange) -> MoveRisks:

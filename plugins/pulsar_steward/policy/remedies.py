@@ -90,6 +90,25 @@ class BundleBalanceRemedy(Section):
     )
 
 
+class BrokerDrainRemedy(Section):
+    """Limits of moves that empty the brokers of `brokers.draining`."""
+
+    most_moves: int = Field(50, ge=1, le=10_000, description="moves of one batch, each of which a person approves")
+    most_batches: int = Field(10, ge=1, le=1000, description="batches of one plan; the rest comes with later plans")
+    most_brokers_percent: int = Field(
+        50, ge=1, le=99, description="of all listed brokers that may drain at once; of more, nothing is proposed"
+    )
+    most_usage_percent: int = Field(
+        80,
+        ge=1,
+        le=1000,
+        description="CPU, and direct memory, that a broker may come to; brokers on one machine each report all its CPU",
+    )
+    most_topics: int = Field(
+        50_000, ge=1, description="topics that a broker may come to, as `loadBalancerBrokerMaxTopics`"
+    )
+
+
 class Remedies(Section):
     """Sections of the planners that propose a remedy."""
 
@@ -97,3 +116,4 @@ class Remedies(Section):
     retention_remedy: RetentionRemedy = RetentionRemedy()
     bundle_split_remedy: BundleSplitRemedy = BundleSplitRemedy()
     bundle_balance_remedy: BundleBalanceRemedy = BundleBalanceRemedy()
+    broker_drain_remedy: BrokerDrainRemedy = BrokerDrainRemedy()

@@ -52,7 +52,7 @@ class BrokersPolicy(Section):
     """Brokers that are treated differently."""
 
     draining: tuple[str, ...] = Field(
-        (), description="brokers (`host:webport`) about to be shut down: never the target of a move"
+        (), description="brokers (`host:webport`) about to be shut down: emptied, and never the target of a move"
     )
 
 

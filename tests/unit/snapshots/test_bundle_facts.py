@@ -13,7 +13,7 @@ import pytest
 from pulsar_steward.model import tables
 from pulsar_steward.model.bundles import position_of
 from pulsar_steward.model.setting import SettingName
-from pulsar_steward.planners.bundles.facts import BrokerLimits, BundleFacts, Busy, Load
+from pulsar_steward.planners.bundles.facts import BrokerLimits, BundleFacts, Busy, Load, Usage
 from pulsar_steward.planners.from_snapshot import Moves, planning_facts_of
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import a_policy, equal_ranges
@@ -196,6 +196,45 @@ def test_brokers_that_take_part(folder: Path) -> None:
     assert load is not None
     assert [each.broker for each in load.brokers] == ["a:1", "c:1"]
     assert load.allowed == {NAMESPACE: ("a:1", "c:1")}
+
+
+def test_what_drains(folder: Path) -> None:
+    """Of one snapshot already: bundles with a topic, Pulsar's own among them, brokers' resources, and isolation."""
+    rows = [
+        *USUAL["bundles"],
+        a_row("0x00000000_0xffffffff", namespace="pulsar/system", producers=None, consumers=None, topics=3),
+        a_row("0x00000000_0xffffffff", namespace="shop/idle", topics=0),
+    ]
+    brokers = [row | {"cpu_percent": 12.5, "direct_memory_percent": 3.0} for row in USUAL["brokers"]]
+    namespaces = [USUAL["namespaces"][0] | {"allowed_brokers": ["a:1", "c:1"]}]
+    place = put(
+        folder,
+        findings=[found("broker-draining", "a:1")],
+        bundles=rows,
+        brokers=brokers,
+        namespaces=namespaces,
+    )
+    policy = a_policy(brokers={"draining": ["a:1"]})
+    facts = planning(place, policy).bundles
+    drain = facts.drain
+
+    assert drain is not None
+    assert list(drain.leaving) == ["pulsar/system/0x00000000_0xffffffff", f"{NAMESPACE}/{LOWER}"]
+    assert drain.leaving[f"{NAMESPACE}/{LOWER}"].now.topics == 4
+    assert drain.idle == {"a:1": 1}
+    assert [(each.broker, each.now.topics) for each in drain.brokers] == [("a:1", 7), ("b:1", 1), ("c:1", 0)]
+    assert drain.resources["b:1"] == Usage(cpu=12.5, direct_memory=3.0)
+    assert drain.allowed == {NAMESPACE: ("a:1", "c:1")}
+    assert (facts.allowed(NAMESPACE), facts.allowed("shop/idle")) == (("a:1", "c:1"), None)
+
+
+def test_the_risks_of_what_drains_are_known(folder: Path) -> None:
+    """Guards look at them as they do at any other move."""
+    told = [USUAL["namespaces"][0] | {"policies_json": msgspec.json.encode(QUOTA).decode()}]
+    topics = [a_topic(TOPICS[0], backlog_bytes=900)]
+    place = put(folder, findings=[found("broker-draining", "a:1")], namespaces=told, topics=topics)
+    facts = planning(place, a_policy(brokers={"draining": ["a:1"]})).bundles
+    assert [each.topic for each in facts.risks.figures[f"{NAMESPACE}/{LOWER}"]] == [TOPICS[0]]
 
 
 QUOTA = {

@@ -10,7 +10,7 @@ from pulsar_steward.checks.placement.broker_load_skew import CHECK as BROKER_LOA
 from pulsar_steward.checks.placement.bundle_flapping import CHECK as BUNDLE_FLAPPING
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.numbering import batch_id
-from pulsar_steward.model.plan import Batch
+from pulsar_steward.model.plan import BROKER_DRAIN, Batch
 from pulsar_steward.model.units import counted
 from pulsar_steward.planners.base import Planner, Proposal, enumerated, placements
 from pulsar_steward.planners.bundles.assignment import LoadAssignment
@@ -30,6 +30,11 @@ GOAL = "Business bundles"
 AFTER_COORDINATORS = (
     f"{GOAL}: no move is proposed in this plan, as it moves transaction coordinators; moves come with a later plan,"
     " once that batch is proved."
+)
+
+AFTER_DRAINING = (
+    f"{GOAL}: no move is proposed in this plan to even out the load, as it drains a broker; such moves come with a"
+    " later plan, once that broker is empty."
 )
 
 
@@ -65,6 +70,8 @@ def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> P
 def _why_not(planning: PlanningFacts) -> str | None:
     """A note on why no move can be worked out at all."""
     remedy, facts = planning.policy.bundle_balance_remedy, planning.bundles.load
+    if BROKER_DRAIN in planning.proposed:
+        return AFTER_DRAINING
     if TC_NAMESPACE in planning.claimed:
         return AFTER_COORDINATORS
     if facts is None or facts.snapshots < remedy.least_snapshots:

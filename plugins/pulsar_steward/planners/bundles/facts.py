@@ -142,7 +142,7 @@ class BrokerLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlacedBundle(msgspec.Struct, frozen=True, kw_only=True):
-    """A bundle that had the same owner in all the snapshots that were looked at.
+    """A bundle on its owner, with its load over the snapshots that were looked at.
 
     Attributes:
         namespace: ``tenant/namespace``.
@@ -181,7 +181,8 @@ class LoadFacts(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         snapshots: Number of whole snapshots that it is taken from, the latest included.
         brokers: Those that answered and are not draining, by id; empty where there are too few snapshots.
-        stays: The heaviest bundles that may move, of brokers that carry more than the mean of anything.
+        stays: The heaviest bundles that had one owner all the time, of brokers that carry more than the mean of
+            anything.
         moved: Business bundles that had another owner, or did not exist, in one of the snapshots.
         allowed: Brokers that isolation policies leave to a namespace of `stays`, where they do not leave all of them.
     """
@@ -190,6 +191,32 @@ class LoadFacts(msgspec.Struct, frozen=True, kw_only=True):
     brokers: tuple[BrokerLoad, ...] = ()
     stays: tuple[PlacedBundle, ...] = ()
     moved: int = 0
+    allowed: dict[str, tuple[str, ...]] = {}
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """Resources of a broker in use, in percent; None: it does not report that."""
+
+    cpu: float | None = None
+    direct_memory: float | None = None
+
+
+class DrainFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The load of brokers that are to be emptied, and of those that are to take it over.
+
+    Attributes:
+        brokers: All brokers that were read, draining ones as well, by id.
+        resources: What each of them uses of its own.
+        leaving: Bundles of the draining ones with a loaded topic or a coordinator, heartbeats aside, by name
+            (``tenant/namespace/range``).
+        idle: Number of their bundles without any, by broker; those of no such bundle are absent.
+        allowed: Brokers that isolation policies leave to a namespace of `leaving`, where they do not leave all of them.
+    """
+
+    brokers: tuple[BrokerLoad, ...] = ()
+    resources: dict[str, Usage] = {}
+    leaving: dict[str, PlacedBundle] = {}
+    idle: dict[str, int] = {}
     allowed: dict[str, tuple[str, ...]] = {}
 
 
@@ -213,7 +240,8 @@ class BundleFacts(msgspec.Struct, frozen=True, kw_only=True):
         busy: The load that hot bundles are compared with.
         limits: Brokers' own limits on a bundle, by broker.
         load: The load over time; None: no finding asks for it.
-        risks: Risks of changing the bundles in `crowds` and `load`.
+        drain: What drains; None: no finding asks for it.
+        risks: Risks of changing the bundles in `crowds`, `load` and `drain`.
         splits_keep_clients: True if clients are known to stay connected while their bundle is split.
     """
 
@@ -221,5 +249,18 @@ class BundleFacts(msgspec.Struct, frozen=True, kw_only=True):
     busy: Busy = Busy()
     limits: dict[str, BrokerLimits] = {}
     load: LoadFacts | None = None
+    drain: DrainFacts | None = None
     risks: RiskFigures = RiskFigures()
     splits_keep_clients: bool = False
+
+    def allowed(self, namespace: str) -> tuple[str, ...] | None:
+        """Brokers that isolation policies leave to a namespace; None: every broker, or the namespace is not known."""
+        told = [each.allowed for each in (self.drain, self.load) if each is not None]
+        return next((allowed[namespace] for allowed in told if namespace in allowed), None)
+
+    def placed(self, namespace: str, bundle: str) -> PlacedBundle | None:
+        """A bundle that may move; None: it is not known."""
+        if self.drain and (found := self.drain.leaving.get(f"{namespace}/{bundle}")):
+            return found
+        stays = self.load.stays if self.load else ()
+        return next((stay for stay in stays if (stay.namespace, stay.bundle) == (namespace, bundle)), None)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.model.bundles import CALM_LOAD_MANAGER
 from pulsar_steward.planners.bundles.crowds_from_snapshot import broker_limits, busy_bundles, crowds_of
+from pulsar_steward.planners.bundles.drain_from_snapshot import drain_facts
 from pulsar_steward.planners.bundles.facts import BundleFacts
 from pulsar_steward.planners.bundles.loads_from_snapshot import load_facts
 from pulsar_steward.planners.bundles.risks_from_snapshot import risk_figures
@@ -38,15 +39,18 @@ def bundle_facts(
     found = troubles(findings)
     crowds = crowds_of(snapshot, found, policy)
     load = load_facts(snapshot, findings, policy)
+    drain = drain_facts(snapshot, findings, policy)
     owners = {suspect.owner for crowd in crowds for suspect in crowd.suspects if suspect.owner}
     named = {(crowd.namespace, suspect.bundle) for crowd in crowds for suspect in crowd.suspects}
-    named |= {(stay.namespace, stay.bundle) for stay in (load.stays if load else ())}
+    moving = (*(load.stays if load else ()), *(drain.leaving.values() if drain else ()))
+    named |= {(stay.namespace, stay.bundle) for stay in moving}
     hot = any(trouble.hot for trouble in found.values())
     return BundleFacts(
         crowds=crowds,
         busy=busy_bundles(snapshot) if hot else BundleFacts().busy,
         limits=broker_limits(snapshot, owners) if hot else {},
         load=load,
+        drain=drain,
         splits_keep_clients=bool(crowds) and CALM_LOAD_MANAGER in snapshot.meta().load_manager,
         risks=risk_figures(snapshot, named, defaults, policy.guards),
     )

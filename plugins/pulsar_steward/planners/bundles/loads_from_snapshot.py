@@ -39,12 +39,12 @@ def load_facts(snapshot: Snapshot, findings: Iterable[Finding], policy: Policy) 
     if not BUNDLE_BALANCE.answered(findings) or snapshot.meta().unread:
         return None
     remedy = policy.bundle_balance_remedy
-    looked = _looked_at(snapshot, remedy.window_minutes, remedy.snapshots)
+    looked = snapshots_looked_at(snapshot, remedy.window_minutes, remedy.snapshots)
     if len(looked) < remedy.least_snapshots:
         return LoadFacts(snapshots=len(looked))
-    bundles = _over_time([_bundles(each) for each in looked])
+    bundles = bundles_over_time(looked)
     listed = sorted(row.broker for row in snapshot.brokers() if row.read and row.broker not in policy.brokers.draining)
-    brokers = tuple(_broker_loads(bundles, listed))
+    brokers = tuple(broker_loads(bundles, listed))
     business = bundles.filter(pc.not_equal(bundles["namespace"], TC_NAMESPACE))
     stays = tuple(_stays(business, brokers, policy))
     return LoadFacts(
@@ -52,12 +52,16 @@ def load_facts(snapshot: Snapshot, findings: Iterable[Finding], policy: Policy) 
         brokers=brokers,
         stays=stays,
         moved=int(pc.sum(pc.and_(pc.invert(business["stayed"]), pc.is_valid(business["owner"]))).as_py() or 0),
-        allowed=_allowed(snapshot, {stay.namespace for stay in stays}),
+        allowed=allowed_by_namespace(snapshot, {stay.namespace for stay in stays}),
     )
 
 
-def _looked_at(snapshot: Snapshot, window_minutes: int, most: int) -> list[Snapshot]:
-    """This snapshot and the whole ones before it within the window, the newest first."""
+def snapshots_looked_at(snapshot: Snapshot, window_minutes: int, most: int) -> list[Snapshot]:
+    """This snapshot and the whole ones before it within the window, the newest first.
+
+    Raises:
+        SnapshotError: If one cannot be read.
+    """
     since = snapshot.meta().taken_at - timedelta(minutes=window_minutes)
     looked = [snapshot]
     for each in snapshot.earlier(4 * most):
@@ -76,14 +80,18 @@ def _bundles(snapshot: Snapshot) -> pa.Table:
     return pa.table({**columns, **loads(table)})
 
 
-def _over_time(tables: Sequence[pa.Table]) -> pa.Table:
-    """The bundles of the first table, with means, peaks and whether their owner was the same in all tables."""
-    now = tables[0]
+def bundles_over_time(looked: Sequence[Snapshot]) -> pa.Table:
+    """The bundles of the first snapshot, with means, peaks and whether their owner was the same in all of them.
+
+    Raises:
+        SnapshotError: If a table cannot be read.
+    """
+    now, *before = (_bundles(each) for each in looked)
     columns = {name: now[name] for name in ("name", "namespace", "bundle", "owner")}
     stayed = pc.is_valid(now["owner"])
     seen = pc.cast(pc.is_valid(now["name"]), pa.int64())
     sums, peaks = {field: now[field] for field in FIELDS}, {field: now[field] for field in FIELDS}
-    for earlier in tables[1:]:
+    for earlier in before:
         index = pc.index_in(now["name"], value_set=earlier["name"])
         owners = pc.take(earlier["owner"], index)
         stayed = pc.and_(stayed, pc.fill_null(pc.equal(owners, now["owner"]), fill_value=False))
@@ -101,7 +109,8 @@ def _over_time(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.table({**columns, "stayed": stayed})
 
 
-def _broker_loads(bundles: pa.Table, brokers: Sequence[str]) -> Iterator[BrokerLoad]:
+def broker_loads(bundles: pa.Table, brokers: Sequence[str]) -> Iterator[BrokerLoad]:
+    """The load of each of these brokers, by what it owns now."""
     names = [f"{view}_{field}" for view in VIEWS for field in FIELDS]
     summed = bundles.group_by("owner").aggregate([(name, "sum") for name in names])
     known = {row["owner"]: row for row in summed.to_pylist()}
@@ -120,17 +129,23 @@ def _stays(bundles: pa.Table, brokers: Sequence[BrokerLoad], policy: Policy) -> 
     for broker in sorted(assignment.mean):
         if assignment.above_mean(broker):
             rows = free.filter(pc.field("owner") == broker).to_pylist()
-            stays = (_stay(row) for row in rows)
+            stays = (placed_bundle(row) for row in rows)
             yield from sorted(stays, key=lambda stay: (-assignment.weight(stay), stay.name))[:CANDIDATES_A_BROKER]
 
 
-def _stay(row: dict[str, object]) -> PlacedBundle:
+def placed_bundle(row: dict[str, object]) -> PlacedBundle:
+    """A row of `bundles_over_time`."""
     views = {view: {field: row[f"{view}_{field}"] for field in FIELDS} for view in VIEWS}
     named = {name: row[name] for name in ("namespace", "bundle", "owner")}
     return msgspec.convert({**named, **views}, PlacedBundle)
 
 
-def _allowed(snapshot: Snapshot, namespaces: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def allowed_by_namespace(snapshot: Snapshot, namespaces: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Brokers that isolation policies leave to each of these namespaces, where they do not leave all of them.
+
+    Raises:
+        SnapshotError: If the table cannot be read.
+    """
     names = sorted(namespaces)
     if not names:
         return {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.checks.placement.tc_skew import CHECK as TC_SKEW
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.numbering import batch_id
-from pulsar_steward.model.plan import Batch
+from pulsar_steward.model.plan import BROKER_DRAIN, Batch
 from pulsar_steward.planners.base import Planner, Proposal, placements
 from pulsar_steward.planners.tc.assignment import CoordinatorAssignment
 from pulsar_steward.planners.tc.search import WORTH_A_MOVE, even_out
@@ -27,9 +27,16 @@ BY_METADATA_STORE = (
     " their leaders are in the metadata store (PIP-473), and unloading bundles would move none."
 )
 
+AFTER_DRAINING = (
+    f"{GOAL}: nothing is proposed in this plan, as it drains a broker; they are evened out by a later plan, once that"
+    " broker is empty."
+)
+
 
 def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> Proposal:
     """One batch that evens out the coordinators, as far as guards and bundles allow."""
+    if BROKER_DRAIN in planning.proposed:
+        return Proposal(notes=(AFTER_DRAINING,))
     before = survey(planning)
     if not before.targets:
         none_may = (

@@ -1,0 +1,278 @@
+"""A broker is emptied and filled again, and what comes in between: a part alone is approved, a broker fails."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
+from pulsar_steward.collect.collecting import Order, collect
+from pulsar_steward.collect.reading import Division, WrittenByTasks
+from pulsar_steward.diagnose.diagnosing import diagnose
+from pulsar_steward.errors import Refused
+from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of, tc_topic
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.step import UnloadBundle
+from pulsar_steward.parallel import OnThreads
+from pulsar_steward.planners.from_snapshot import moves_before, planning_facts_of
+from pulsar_steward.planners.registry import make_plan
+from pulsar_steward.snapshots.files import LocalFiles
+from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
+from pulsar_steward.snapshots.read import open_snapshot
+from tests.apply.worksite import Worksite, a_worksite, quick_policy, said
+from tests.builders import CLUSTER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import Any
+
+    from pulsar_steward.admin.calls import Call
+    from pulsar_steward.model.finding import Finding
+    from pulsar_steward.model.plan import Plan
+
+SUBSCRIPTION = SubscriptionSpec("s", consumers=1)
+SPEC = ClusterSpec(
+    brokers=4,
+    system_bundles=16,
+    namespaces=tuple(
+        NamespaceSpec(
+            name, bundles=8, topics=(TopicSpec("t", partitions=60, producers=1, subscriptions=(SUBSCRIPTION,)),)
+        )
+        for name in ("shop/orders", "shop/carts")
+    ),
+)
+"""Four brokers that share coordinators and 120 topics evenly."""
+
+FAR_APART = {"broker_load_skew": {"minimum_topics": 20}, "bundle_balance_remedy": {"least_snapshots": 2}}
+
+
+@dataclass
+class Drain:
+    """A worksite with eyes: snapshots a quarter of an hour apart, and plans made of them."""
+
+    site: Worksite
+    home: Path
+    runs: int = 0
+
+    @property
+    def source(self) -> str:
+        """The broker that drains: neither the first, which leads, nor the last."""
+        return self.site.brokers[1]
+
+    def mark(self, *brokers: str, **sections: Any) -> None:
+        """Writes brokers into the policy."""
+        self.site.policy = quick_policy(brokers={"draining": list(brokers)}, **FAR_APART, **sections)
+
+    def observe(self) -> tuple[Plan, dict[str, Finding]]:
+        """A recorded plan, and what is found of draining brokers and skews, by subject."""
+        site, threads = self.site, OnThreads(2)
+        site.clock.advance(minutes=15)
+        order = Order(cluster=CLUSTER, taken_at=site.clock().replace(microsecond=0), policy=site.policy.collect)
+        folder = SnapshotFolder(LocalFiles(), snapshot_uri(str(self.home), CLUSTER, order.taken_at))
+        collect(site.settings, order, folder, WrittenByTasks(site.settings, folder, threads, Division(2, 1)), threads)
+        diagnose(folder, site.policy, threads)
+        moves = moves_before(site.ledger, CLUSTER, order.taken_at, site.policy)
+        planning = planning_facts_of(open_snapshot(folder.uri), site.policy, moves)
+        checks = {"broker-draining", "broker-load-skew", "tc-skew"}
+        return site.record(make_plan(planning)), {
+            each.subject: each for each in planning.findings if each.check_id in checks
+        }
+
+    def carry_out(self, plan: Plan, *step_ids: str, **around: Any) -> list[str]:
+        """Approves some steps of the first batch, or all, and carries them out; what each came to."""
+        self.runs += 1
+        run = f"pulsar_remediate/manual/{self.runs}"
+        self.site.approve(plan, *step_ids, run=run)
+        outcomes = said(self.site.carry_out(plan, run, **around))
+        if set(outcomes) == {"done"}:
+            self.site.proved(plan, run)
+        return outcomes
+
+    def owned(self, broker: str) -> set[str]:
+        """Bundles of a broker that hold a topic or a coordinator, heartbeats aside, asked behind the API's back."""
+        owned = self.site.simulator.owned_bundles()[broker]
+        return {name for name in owned if name.startswith("shop/") or _holds_coordinators(name)}
+
+
+def _holds_coordinators(name: str) -> bool:
+    namespace, _, bundle = name.rpartition("/")
+    return namespace == TC_NAMESPACE and any(position_of(tc_topic(n)) in BundleRange.parse(bundle) for n in range(16))
+
+
+@pytest.fixture
+def drain(tmp_path: Path) -> Iterator[Drain]:
+    """Four brokers, of which the second drains."""
+    with a_worksite(tmp_path, SPEC) as site:
+        found = Drain(site, tmp_path / "snapshots")
+        found.mark(found.source)
+        yield found
+
+
+def moves(plan: Plan) -> list[UnloadBundle]:
+    """The moves of a plan's first batch."""
+    return [step.change for step in plan.batches[0].steps if isinstance(step.change, UnloadBundle)]
+
+
+def test_a_broker_is_emptied_stopped_and_filled_again(drain: Drain) -> None:
+    """Its shutdown finds nothing owned; back again, it gets its share of coordinators and bundles."""
+    site, source = drain.site, drain.source
+    whole, coordinators = drain.owned(source), site.simulator.tc_placement()
+    assert coordinators[source]
+    plan, found = drain.observe()
+    assert found[source].severity is Severity.WARNING
+    (batch,) = plan.batches
+    assert batch.kind == "broker_drain"
+    assert {f"{move.namespace}/{move.bundle}" for move in moves(plan)} == whole
+    assert [bool(step.touched.coordinators) for step in batch.steps] == sorted(
+        (bool(step.touched.coordinators) for step in batch.steps), reverse=True
+    )
+    assert set(drain.carry_out(plan)) == {"done"}
+    assert drain.owned(source) == set()
+    assert site.simulator.tc_placement()[source] == 0
+
+    plan, found = drain.observe()
+    assert (found[source].severity, plan.batches) == (Severity.INFO, ())
+    site.simulator.stop_broker(source)
+    plan, found = drain.observe()
+    assert (found[source].severity, plan.batches) == (Severity.INFO, ())
+
+    site.simulator.start_broker(source)
+    drain.mark()
+    site.clock.advance(minutes=60)
+    kinds = []
+    for _ in range(4):
+        plan, found = drain.observe()
+        if plan.batches:
+            kinds.append(plan.batches[0].kind)
+            assert set(drain.carry_out(plan)) == {"done"}
+    assert kinds == ["tc_balance", "bundle_balance"]
+    assert not found
+    counts = site.simulator.tc_placement().values()
+    assert max(counts) - min(counts) <= 1
+    assert all(
+        2 <= len([name for name in drain.owned(broker) if name.startswith("shop/")]) <= 6 for broker in site.brokers
+    )
+
+
+def test_a_new_broker_gets_its_share(drain: Drain) -> None:
+    """Coordinators first, bundles once these are proved."""
+    site = drain.site
+    drain.mark()
+    new = site.simulator.add_broker().broker_id
+    kinds = []
+    for _ in range(3):
+        plan, _ = drain.observe()
+        if plan.batches:
+            kinds.append(plan.batches[0].kind)
+            assert set(drain.carry_out(plan)) == {"done"}
+    assert kinds == ["tc_balance", "bundle_balance"]
+    assert site.simulator.tc_placement()[new]
+    assert any(name.startswith("shop/") for name in drain.owned(new))
+
+
+def test_a_part_is_approved_and_the_rest_comes_with_the_next_plan(drain: Drain) -> None:
+    """Nothing else is moved, nothing is moved twice, and it is drained only once all of it is gone."""
+    source = drain.source
+    plan, _ = drain.observe()
+    whole, steps = drain.owned(source), plan.batches[0].steps
+    assert drain.carry_out(plan, steps[0].step_id, steps[2].step_id) == ["done", "done"]
+    left = whole - {f"{move.namespace}/{move.bundle}" for move in (moves(plan)[0], moves(plan)[2])}
+    assert drain.owned(source) == left
+    plan, found = drain.observe()
+    assert found[source].severity is Severity.WARNING
+    assert {f"{move.namespace}/{move.bundle}" for move in moves(plan)} == left
+    assert set(drain.carry_out(plan)) == {"done"}
+    assert drain.owned(source) == set()
+
+
+def test_batches_are_approved_one_after_the_other(drain: Drain) -> None:
+    """Each plan's first batch is small, and coordinators are gone after the first ones."""
+    source = drain.source
+    drain.mark(source, broker_drain_remedy={"most_moves": 2, "most_batches": 1})
+    holds = []
+    while drain.owned(source):
+        plan, _ = drain.observe()
+        assert len(plan.batches) == 1
+        assert len(plan.batches[0].steps) <= 2
+        assert set(drain.carry_out(plan)) == {"done"}
+        holds.append(drain.site.simulator.tc_placement()[source])
+    assert len(holds) > 2
+    assert holds == sorted(holds, reverse=True)
+    assert holds[-2] == 0
+
+
+def dying(drain: Drain, broker: str, after: int) -> Any:
+    """Kills a broker right before a change, once so many were sent."""
+    sent: list[Call] = []
+
+    def before(call: Call) -> None:
+        if call.method != "PUT":
+            return
+        if len(sent) == after:
+            drain.site.simulator.kill_broker(broker)
+        sent.append(call)
+
+    return before
+
+
+def test_the_draining_broker_fails_in_the_middle(drain: Drain) -> None:
+    """The batch stops and says so; once the cluster gave its bundles up, it is gone, and nothing is left to plan."""
+    site, source = drain.site, drain.source
+    plan, _ = drain.observe()
+    outcomes = drain.carry_out(plan, before=dying(drain, source, after=2))
+    assert outcomes[:2] == ["done", "done"]
+    assert outcomes[2] in {"failed", "unknown"}
+    assert set(outcomes[3:]) == {"refused"}
+    site.simulator.expire_session(source)
+    plan, found = drain.observe()
+    assert found[source].severity is Severity.INFO
+    assert not [batch for batch in plan.batches if batch.kind == "broker_drain"]
+
+
+def test_a_target_goes_away(drain: Drain) -> None:
+    """Nothing more is moved while a broker is silent; the next plan gives the rest to those that are left."""
+    site, source = drain.site, drain.source
+    plan, _ = drain.observe()
+    gone = next(move.target for move in moves(plan)[3:] if move.target != site.brokers[0])
+    outcomes = drain.carry_out(plan, before=dying(drain, gone, after=2))
+    assert outcomes[:2] == ["done", "done"]
+    assert "done" not in outcomes[3:]
+    plan, _ = drain.observe()
+    assert not plan.batches
+    assert any(f"partial without {gone}" in note for note in plan.notes)
+
+    site.simulator.expire_session(gone)
+    site.clock.advance(minutes=60)
+    left = drain.owned(source)
+    plan, _ = drain.observe()
+    assert {move.target for move in moves(plan)} <= set(site.brokers) - {source, gone}
+    assert {f"{move.namespace}/{move.bundle}" for move in moves(plan)} == left
+    assert set(drain.carry_out(plan)) == {"done"}
+    assert drain.owned(source) == set()
+
+
+def test_under_a_policy_without_the_mark_nothing_is_moved(drain: Drain) -> None:
+    """Somebody took it back after the approval."""
+    plan, _ = drain.observe()
+    drain.site.approve(plan)
+    drain.site.policy = quick_policy(**FAR_APART)
+    with pytest.raises(Refused, match=r"brokers\.draining is none"):
+        drain.site.carry_out(plan)
+    assert drain.site.untouched()
+
+
+def test_no_move_back_while_it_drains(drain: Drain) -> None:
+    """The guard of targets refuses it; without the mark the way back is open."""
+    site, source = drain.site, drain.source
+    plan, _ = drain.observe()
+    assert set(drain.carry_out(plan)) == {"done"}
+    move = moves(plan)[0]
+    back = UnloadBundle(namespace=move.namespace, bundle=move.bundle, source=move.target, target=source)
+    site.clock.advance(minutes=60)
+    (refused,) = site.carry_out(site.approved(back))
+    assert "is draining" in refused.reason
+    drain.mark()
+    assert said(site.carry_out(site.approved(back))) == ["done"]

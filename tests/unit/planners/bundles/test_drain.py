@@ -1,0 +1,315 @@
+"""Draining brokers are emptied: what moves where, in which order, in which batches, and what stays with its reason."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pulsar_steward.facts.load_manager import BrokerUsage, load_manager_of
+from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.plan import Placement
+from pulsar_steward.model.step import UnloadBundle
+from pulsar_steward.model.units import MEGABYTE
+from pulsar_steward.planners.bundles.drain import PLANNER
+from pulsar_steward.planners.bundles.facts import BundleFacts, DrainFacts, Load, PlacedBundle, Usage
+from pulsar_steward.planners.registry import make_plan
+from tests.builders import (
+    NOW,
+    a_policy,
+    broker,
+    hashed_tc_bundles,
+    planning_facts_with,
+)
+from tests.unit.facts.test_load_manager import MODULAR
+from tests.unit.planners.bundles.scenes import NAMESPACE, a_stay, finding, load_of_stays, ways
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pulsar_steward.planners.base import Proposal
+    from pulsar_steward.planners.planning_facts import PlanningFacts
+    from pulsar_steward.policy.schema import Policy
+    from tests.golden import Golden
+
+CALM = Usage(cpu=10.0, direct_memory=5.0)
+IDLE = Load(topics=1)
+TEN = [a_stay(0, number) for number in range(10)]
+"""Ten bundles of 100 topics each, on the broker that drains."""
+
+
+def draining(*numbers: int, **sections: Any) -> Policy:
+    """A policy that marks these brokers."""
+    return a_policy(brokers={"draining": [broker(number) for number in numbers]}, **sections)
+
+
+def drain_scene(
+    brokers: int, stays: Sequence[PlacedBundle], sources: Sequence[int] = (0,), **fields: Any
+) -> PlanningFacts:
+    """A planning with draining brokers that own these bundles; `fields` are those of `DrainFacts` and the planning."""
+    names = [broker(number) for number in sources]
+    of_drain = {name: fields.pop(name) for name in DrainFacts.__struct_fields__ if name in fields}
+    usual: dict[str, Any] = {
+        "brokers": load_of_stays(brokers, stays).brokers,
+        "resources": {broker(number): CALM for number in range(brokers)},
+        "leaving": {stay.name: stay for stay in stays if stay.owner in names},
+    }
+    facts = DrainFacts(**{**usual, **of_drain})
+    found = tuple(finding("broker-draining", name) for name in names)
+    told: dict[str, Any] = {
+        "findings": found, "bundles": BundleFacts(drain=facts), "policy": draining(*sources)
+    }  # fmt: skip
+    tc_bundles = fields.pop("tc_bundles", ())
+    return planning_facts_with(brokers, tc_bundles, **{**told, **fields})
+
+
+def of_coordinators(planning: PlanningFacts) -> list[PlacedBundle]:
+    """The bundles of coordinators as the load of brokers knows them."""
+    load = Load(topics=2)
+    return [
+        PlacedBundle(namespace=TC_NAMESPACE, bundle=each.bundle, owner=each.owner or "", mean=load, peak=load, now=load)
+        for each in planning.tc_bundles
+    ]
+
+
+def targets(proposal: Proposal) -> dict[str, list[str]]:
+    """The bundles that each broker is given."""
+    given_to: dict[str, list[str]] = {}
+    for bundle, _, target in ways(proposal):
+        given_to.setdefault(target, []).append(bundle)
+    return given_to
+
+
+def test_all_bundles_go_to_the_brokers_that_stay() -> None:
+    """In equal shares where these are equal; the batch shows the topics of each broker before and after."""
+    proposal = PLANNER.proposal(drain_scene(3, TEN))
+    (batch,) = proposal.batches
+    assert (batch.kind, batch.unit, batch.findings[0].subject) == ("broker_drain", "topics", broker(0))
+    assert batch.before == (Placement(broker(0), 1000), Placement(broker(1), 0), Placement(broker(2), 0))
+    assert batch.after == (Placement(broker(0), 0), Placement(broker(1), 500), Placement(broker(2), 500))
+    assert len({bundle for bundle, *_ in ways(proposal)}) == 10
+    assert proposal.notes == ()
+
+
+def test_a_move_is_described_and_can_be_undone(golden: Golden) -> None:
+    """The way back is told with what it takes."""
+    step = PLANNER.proposal(drain_scene(3, TEN)).batches[0].steps[0]
+    assert isinstance(step.change, UnloadBundle)
+    assert isinstance(step.undo, UnloadBundle)
+    assert (step.undo.source, step.undo.target) == (step.change.target, step.change.source)
+    assert (step.touched.producers, step.touched.consumers, step.touched.topics) == (5, 5, 100)
+    for text in (step.why, step.effect, step.undo_note):
+        golden(text)
+    assert all(result.passed for result in step.guards)
+
+
+def test_the_fuller_of_those_that_stay_gets_less() -> None:
+    """By what each carries already."""
+    stays = [*TEN, *(a_stay(1, 20 + number) for number in range(6))]
+    given_to = targets(PLANNER.proposal(drain_scene(3, stays)))
+    assert {target: len(bundles) for target, bundles in given_to.items()} == {broker(1): 2, broker(2): 8}
+
+
+def test_coordinators_come_first_and_pulsars_own_last() -> None:
+    """The most coordinators first, to whoever has fewest; then the heaviest business bundles."""
+    ranges = hashed_tc_bundles([broker(0)] * 4 + [broker(1)] * 4, 16)
+    scene = planning_facts_with(4, ranges)
+    heavy = a_stay(0, 90, Load(topics=400, bytes=9 * MEGABYTE))
+    own = a_stay(0, 0, IDLE, namespace="pulsar/functions")
+    stays = [own, *TEN, heavy, *of_coordinators(scene)]
+    (batch,) = PLANNER.proposal(drain_scene(4, stays, tc_bundles=ranges)).batches
+    counts = [step.touched.coordinators for step in batch.steps]
+    moving = [len(each.coordinators) for each in ranges if each.owner == broker(0)]
+    assert counts == sorted(moving, reverse=True) + [0] * 12
+    namespaces = [step.change.namespace for step in batch.steps]
+    assert namespaces == [TC_NAMESPACE] * len(moving) + [NAMESPACE] * 11 + ["pulsar/functions"]
+    assert batch.steps[len(moving)].touched.topics == 400
+    to = {step.change.target for step in batch.steps[: len(moving)] if isinstance(step.change, UnloadBundle)}
+    assert to == {broker(2), broker(3)}
+
+
+def test_a_batch_is_no_larger_than_people_can_approve(golden: Golden) -> None:
+    """Its steps are judged one by one; batches beyond the most of a plan come later, and a note says so."""
+    sections = {"broker_drain_remedy": {"most_moves": 4, "most_batches": 2}}
+    planning = drain_scene(3, TEN, policy=draining(0, **sections))
+    plan = make_plan(planning)
+    assert [len(batch.steps) for batch in plan.batches] == [4, 4]
+    assert plan.batches[0].after == plan.batches[1].before
+    for batch in plan.batches:
+        golden(batch.title)
+    assert any("2 bundles of broker-00:8080 come with later plans" in note for note in plan.notes)
+
+
+def test_titles_sort_as_batches_are_carried_out() -> None:
+    """Also where there are ten and more of them."""
+    sections = {"broker_drain_remedy": {"most_moves": 1, "most_batches": 12}}
+    stays = [a_stay(0, number, Load(topics=100 - number)) for number in range(12)]
+    plan = make_plan(drain_scene(3, stays, policy=draining(0, **sections)))
+    assert [step.change.namespace for batch in plan.batches for step in batch.steps] == [NAMESPACE] * 12
+    assert [batch.steps[0].touched.topics for batch in plan.batches] == [100 - number for number in range(12)]
+
+
+def test_two_brokers_share_the_room_that_there_is() -> None:
+    """The second one's bundles go to where the first one's are not."""
+    one, other = a_stay(0, 1, Load(topics=600)), a_stay(1, 2, Load(topics=600))
+    proposal = PLANNER.proposal(drain_scene(4, [one, other], (0, 1)))
+    assert [batch.findings[0].subject for batch in proposal.batches] == [broker(0), broker(1)]
+    assert targets(proposal) == {broker(2): [one.bundle], broker(3): [other.bundle]}
+
+
+REFUSED: dict[str, dict[str, Any]] = {
+    "most brokers": {"sources": (0, 1)},
+    "the last broker": {"brokers": 1, "policy": draining(0, broker_drain_remedy={"most_brokers_percent": 99})},
+    "no CPU left": {"resources": {broker(number): Usage(cpu=60.0, direct_memory=1.0) for number in range(3)}},
+    "no direct memory left": {"resources": {broker(number): Usage(cpu=1.0, direct_memory=60.0) for number in range(3)}},
+    "a broker that does not tell": {"resources": {broker(0): CALM, broker(1): CALM}},
+    "too many topics": {"policy": draining(0, broker_drain_remedy={"most_topics": 499})},
+    "a partial snapshot": {"unread": (broker(2),)},
+    "not for long enough": {"policy": draining(0, plan={"standing_snapshots": 3})},
+}
+
+
+@pytest.mark.parametrize("fields", REFUSED.values(), ids=REFUSED)
+def test_nothing_is_moved_where_the_rest_could_not_take_it(golden: Golden, fields: dict[str, Any]) -> None:
+    """Refused whole, with the figures: a cluster that is drained by half and overloaded is worse than before."""
+    proposal = PLANNER.proposal(drain_scene(**{"brokers": 3, "stays": TEN, **fields}))
+    assert proposal.batches == ()
+    (note,) = proposal.notes
+    golden(note)
+
+
+def test_a_bundle_that_fits_nowhere_stays_with_its_reason(golden: Golden) -> None:
+    """The others move."""
+    stays = [a_stay(0, 1, Load(topics=300)), a_stay(0, 2, Load(topics=2000), peak=Load(topics=40_001))]
+    others = [a_stay(number, 10 + number, Load(topics=10_000)) for number in (1, 2)]
+    proposal = PLANNER.proposal(drain_scene(3, [*stays, *others]))
+    assert [bundle for bundle, *_ in ways(proposal)] == [stays[0].bundle]
+    (note,) = proposal.notes
+    golden(note)
+
+
+def test_room_is_used_up_as_bundles_come() -> None:
+    """What a bundle brings along counts against the next one."""
+    resources = {broker(0): Usage(cpu=60.0, direct_memory=0.0), broker(1): Usage(cpu=70.0, direct_memory=0.0)}
+    resources[broker(2)] = Usage(cpu=20.0, direct_memory=0.0)
+    given_to = targets(PLANNER.proposal(drain_scene(3, TEN, resources=resources)))
+    assert {target: len(bundles) for target, bundles in given_to.items()} == {broker(1): 1, broker(2): 9}
+
+
+@pytest.mark.parametrize(
+    ("fields", "moved", "words"),
+    [
+        ({"allowed": {NAMESPACE: (broker(0), broker(2))}}, {broker(2): 10}, ""),
+        ({"allowed": {NAMESPACE: (broker(0),)}}, {}, "isolation policies leave it to draining brokers alone"),
+        ({"moved_at": {TEN[3].name: NOW}}, {broker(1): 5, broker(2): 4}, "Guard cooldown keeps bundles"),
+        ({"circling": {NAMESPACE: ("0x0_0x1",)}}, {}, "Guard circles keeps bundles"),
+        ({"idle": {broker(0): 2}}, {broker(1): 5, broker(2): 5}, "2 bundles of broker-00:8080 without a loaded topic"),
+        (
+            {"policy": draining(0, apply={"protected_namespaces": [NAMESPACE]})},
+            {},
+            "Guard protected keeps bundles on a draining broker",
+        ),
+        ({"policy": draining(0, apply={"most_clients_per_step": 3})}, {}, "Guard clients keeps bundles"),
+    ],
+    ids=["isolated", "isolated there", "resting", "circling", "idle", "protected", "crowded"],
+)
+def test_what_stays_is_said_with_its_reason(fields: dict[str, Any], moved: dict[str, int], words: str) -> None:
+    """Guards and isolation hold for a draining broker as well."""
+    proposal = PLANNER.proposal(drain_scene(3, TEN, **fields))
+    assert {target: len(bundles) for target, bundles in targets(proposal).items()} == moved
+    assert words in " ".join(proposal.notes)
+
+
+def test_a_target_that_would_shed_it_is_passed_over() -> None:
+    """Another one gets it; and a drained broker is one that shedding would fill again."""
+    usages = tuple(
+        BrokerUsage(broker=broker(number), percent=percent, bytes=50.0 * MEGABYTE)
+        for number, percent in enumerate((20.0, 84.9, 20.0))
+    )
+    strategy = "org.apache.pulsar.broker.loadbalance.impl.OverloadShedder"
+    manager = load_manager_of(MODULAR | {"loadBalancerLoadSheddingStrategy": strategy})
+    proposal = PLANNER.proposal(drain_scene(3, TEN, load_manager=manager, usages=usages))
+    assert set(targets(proposal)) == {broker(2)}
+    assert any("shut a drained broker down soon" in note for note in proposal.notes)
+
+
+def test_where_every_target_would_shed_it_it_stays() -> None:
+    """Also where what the brokers' own shedding would do is not known."""
+    proposal = PLANNER.proposal(drain_scene(3, TEN, load_manager=load_manager_of(MODULAR)))
+    assert proposal.batches == ()
+    assert "Guard shedding keeps bundles on a draining broker" in proposal.notes[0]
+
+
+def test_a_name_that_no_broker_has_is_said(golden: Golden) -> None:
+    """Beside the moves of brokers that there are, and where there are none."""
+    unknown = finding("broker-draining", "broker-0:8080")
+    scene = drain_scene(3, TEN)
+    policy = a_policy(brokers={"draining": ["broker-0:8080", broker(0)]})
+    both = PLANNER.proposal(msgspec.structs.replace(scene, policy=policy, findings=(*scene.findings, unknown)))
+    assert len(both.batches) == 1
+    golden(both.notes[0])
+    alone = drain_scene(3, (), (), findings=(unknown,), policy=a_policy(brokers={"draining": ["broker-0:8080"]}))
+    assert PLANNER.proposal(alone).notes == both.notes
+
+
+def test_an_empty_broker_asks_for_nothing() -> None:
+    """That it is drained is news, and no trouble."""
+    news = finding("broker-draining", broker(0), Severity.INFO)
+    proposal = PLANNER.proposal(drain_scene(3, (), findings=(news,)))
+    assert (proposal.batches, proposal.notes) == ((), ())
+
+
+def test_a_plan_that_drains_balances_nothing_else() -> None:
+    """Coordinators and bundles are evened out afterwards, and notes say so."""
+    ranges = hashed_tc_bundles([broker(0)] * 16, 16)
+    scene = drain_scene(3, [*TEN, *of_coordinators(planning_facts_with(3, ranges))], tc_bundles=ranges)
+    skews = (finding("tc-skew", "east"), finding("broker-load-skew", broker(0)))
+    bundles = msgspec.structs.replace(scene.bundles, load=load_of_stays(3, TEN))
+    plan = make_plan(msgspec.structs.replace(scene, findings=(*scene.findings, *skews), bundles=bundles))
+    assert {batch.kind for batch in plan.batches} == {"broker_drain"}
+    assert sum("drains a broker" in note for note in plan.notes) == 2
+
+
+LOADS = st.builds(
+    Load,
+    topics=st.integers(1, 3000),
+    bytes=st.integers(0, 50 * MEGABYTE),
+    producers=st.integers(0, 500),
+    consumers=st.integers(0, 500),
+)
+PERCENT = st.floats(0, 90, allow_nan=False)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    brokers=st.integers(2, 6),
+    loads=st.lists(st.tuples(st.integers(0, 5), LOADS), max_size=25),
+    sources=st.sets(st.integers(0, 5), min_size=1, max_size=3),
+    used=st.lists(st.tuples(PERCENT, PERCENT), min_size=6, max_size=6),
+)
+def test_no_bundle_goes_to_a_broker_that_drains_or_is_full(
+    brokers: int, loads: list[tuple[int, Load]], sources: set[int], used: list[tuple[float, float]]
+) -> None:
+    """For any cluster: each bundle moves once at most, from a draining broker to one that stays within its limits."""
+    stays = [a_stay(owner % brokers, number, load) for number, (owner, load) in enumerate(loads)]
+    marked = sorted({number % brokers for number in sources})
+    resources = {broker(number): Usage(cpu=used[number][0], direct_memory=used[number][1]) for number in range(brokers)}
+    limits = {"broker_drain_remedy": {"most_topics": 9000, "most_moves": 3}}
+    planning = drain_scene(brokers, stays, marked, resources=resources, policy=draining(*marked, **limits))
+    proposal = PLANNER.proposal(planning)
+    moved = ways(proposal)
+    assert len({bundle for bundle, *_ in moved}) == len(moved)
+    assert {source for _, source, _ in moved} <= {broker(number) for number in marked}
+    assert not {target for *_, target in moved} & {broker(number) for number in marked}
+    before = {stay.owner: 0 for stay in stays}
+    for batch in proposal.batches:
+        assert len(batch.steps) <= 3
+        for place in batch.after:
+            assert place.count <= max(9000, before.get(place.broker, 0), *(each.count for each in batch.before))
+    if moved:
+        assert len(marked) * 2 <= brokers
+    assert msgspec.json.encode(proposal) == msgspec.json.encode(PLANNER.proposal(planning))
