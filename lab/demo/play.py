@@ -67,9 +67,9 @@ def _healed(target: PulsarTarget, airflow: Airflow, scenario: Scenario, answer: 
     before, owned = scenario.shown(target), target.owned_bundles()
     stages.counts(f"{scenario.counted}, as the brokers show it:", before)
     with stages.stage("starting Airflow"):
-        if scenario.policy:
+        if policy := scenario.policy_on(target):
             airflow.spec.steward_home.mkdir(parents=True, exist_ok=True)
-            (airflow.spec.steward_home / "policy.yaml").write_text(json.dumps(scenario.policy), encoding="utf-8")
+            (airflow.spec.steward_home / "policy.yaml").write_text(json.dumps(policy), encoding="utf-8")
         airflow.start({"STEWARD_CLUSTER": "local", **connection_to(target)})
         for dag_id in ("pulsar_remediate", "pulsar_rollback", "pulsar_observe"):
             airflow.api.unpause(dag_id)

@@ -18,6 +18,11 @@ def _as_described(_target: PulsarTarget) -> AbstractContextManager[None]:
     return nullcontext()
 
 
+def _nothing_more(_target: PulsarTarget) -> dict[str, Any]:
+    """No section depends on the cluster."""
+    return {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
     """One trouble, on a real cluster and on a simulated one.
@@ -33,6 +38,7 @@ class Scenario:
         healed: Whether it is well now, from what was shown before and after.
         observations: Snapshots until something is proposed.
         policy: Sections of the cluster's policy that are not the default, as a lab is small.
+        marked: Sections that name something of the cluster, such as a broker.
     """
 
     name: str
@@ -45,7 +51,12 @@ class Scenario:
     healed: Callable[[Mapping[str, int], Mapping[str, int]], bool]
     observations: int = 1
     policy: dict[str, Any] = field(default_factory=dict)
+    marked: Callable[[PulsarTarget], dict[str, Any]] = _nothing_more
 
     def broken(self, target: PulsarTarget) -> AbstractContextManager[None]:
         """Makes the trouble for a ``with`` block."""
         return self.made(target) if isinstance(target, Lab) else self.made_up(target)
+
+    def policy_on(self, target: PulsarTarget) -> dict[str, Any]:
+        """All sections of the policy that are not the default."""
+        return self.policy | self.marked(target)
