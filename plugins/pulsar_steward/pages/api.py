@@ -13,6 +13,7 @@ from pulsar_steward.ledger.events import Event
 from pulsar_steward.ledger.history import Filter, Page, history
 from pulsar_steward.ledger.verify import IntegrityReport
 from pulsar_steward.outside_text import shown_json
+from pulsar_steward.pages.backlogs import Backlogs, backlogs
 from pulsar_steward.pages.brokers import Broker, BundleMap, broker_rows, bundle_map
 from pulsar_steward.pages.clusters import ClusterCard, cluster_cards
 from pulsar_steward.pages.findings import MAX_PAGE, PAGE, Asked, FindingPage, Order, Section, findings_page, sections
@@ -38,6 +39,7 @@ _DOCUMENTED = (
     tuple[Section, ...],
     tuple[Broker, ...],
     BundleMap,
+    Backlogs,
     tuple[Trend, ...],
     tuple[PlanLine, ...],
     PlanView,
@@ -87,6 +89,7 @@ class Api:
             ("/clusters/{cluster}/checks", self.checks, tuple[Section, ...]),
             ("/clusters/{cluster}/brokers", self.brokers, tuple[Broker, ...]),
             ("/clusters/{cluster}/bundles", self.bundles, BundleMap),
+            ("/clusters/{cluster}/backlogs", self.backlogs, Backlogs),
             ("/clusters/{cluster}/trends", self.trends, tuple[Trend, ...]),
             ("/clusters/{cluster}/plans", self.plans, tuple[PlanLine, ...]),
             ("/plans/{plan_id}", self.plan, PlanView),
@@ -130,6 +133,10 @@ class Api:
     def bundles(self, cluster: str) -> Response:
         """The largest bundles by broker."""
         return as_json(bundle_map(self._sources, self._newest(cluster), ()))
+
+    def backlogs(self, cluster: str) -> Response:
+        """Backlogs of the namespaces nearest to their quota, and delayed messages."""
+        return as_json(backlogs(self._sources, self._newest(cluster)))
 
     def trends(self, cluster: str) -> Response:
         """Figures of the cluster over time."""

@@ -123,26 +123,47 @@ def findings_page(sources: Sources, snapshot: Snapshot, asked: Asked) -> Finding
     Raises:
         SnapshotError: If the snapshot cannot be read.
     """
-    table = sources.kept_large.get(("findings", snapshot.uri), lambda: _read(snapshot))
-    rows = table.filter(_condition(table, asked))
+    listed = sources.kept_large.get(("findings", snapshot.uri), lambda: _Listed(_read(snapshot)))
+    places = listed.asked_for(asked)
     size = min(max(asked.size, 1), MAX_PAGE)
-    pages = max(-(-rows.num_rows // size), 1)
+    pages = max(-(-len(places) // size), 1)
     page = min(max(asked.page, 1), pages)
-    order = pc.sort_indices(rows, sort_keys=_SORTED_BY[asked.order])
-    some = rows.take(order.slice((page - 1) * size, size))
+    some = listed.table.take(places.slice((page - 1) * size, size))
     meta = sources.summary(snapshot).meta
     found = tuple(_row(each, meta.taken_at) for each in some.to_pylist())
-    return FindingPage(snapshot_id=meta.snapshot_id, findings=found, page=page, pages=pages, total=rows.num_rows)
+    return FindingPage(snapshot_id=meta.snapshot_id, findings=found, page=page, pages=pages, total=len(places))
+
+
+class _Listed:
+    """Findings of a snapshot, and their places in each order, sorted when they are first asked for in it.
+
+    Args:
+        table: The findings.
+    """
+
+    def __init__(self, table: pa.Table) -> None:
+        self.table = table
+        self._orders: dict[Order, pa.Array] = {}
+
+    def asked_for(self, asked: Asked) -> pa.Array:
+        """Places of the findings that are asked for, in their order."""
+        if asked.order not in self._orders:
+            self._orders[asked.order] = pc.sort_indices(self.table, sort_keys=_SORTED_BY[asked.order])
+        order = self._orders[asked.order]
+        if not (asked.severity or asked.check or asked.text):
+            return order
+        return order.filter(pc.take(_condition(self.table, asked), order))
 
 
 def _read(snapshot: Snapshot) -> pa.Table:
     columns = ["check_id", "severity", "subject", "evidence", "first_seen", "snapshots_in_a_row"]
     table = snapshot.table(FINDINGS, columns)
     ranks = pc.index_in(table["severity"], value_set=pa.array([each.value for each in Severity]))
-    return table.append_column("rank", ranks)
+    return table.append_column("rank", ranks).combine_chunks()
 
 
 def _condition(table: pa.Table, asked: Asked) -> Any:
+    """Which findings are asked for, one truth value each."""
     condition = pc.is_valid(table["check_id"])
     if asked.severity:
         condition = pc.and_(condition, pc.equal(table["severity"], asked.severity))

@@ -15,6 +15,7 @@ from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.plan import KINDS
 from pulsar_steward.outside_text import shown_json
 from pulsar_steward.pages.api import chosen_of, newest_of
+from pulsar_steward.pages.backlogs import backlogs
 from pulsar_steward.pages.brokers import broker_rows, bundle_map, listed_brokers
 from pulsar_steward.pages.clusters import cluster_cards
 from pulsar_steward.pages.findings import Asked, Order, findings_page, sections
@@ -86,7 +87,7 @@ class Pages:
         page: Annotated[int, Query(ge=1)] = 1,
         brokers: Literal["", "all"] = "",
     ) -> Response:
-        """One cluster: the guide, findings, brokers, bundles, trends and plans."""
+        """One cluster: the guide, findings, brokers, bundles, backlogs, trends and plans."""
         (card,) = cluster_cards(self._sources, cluster)
         asked = Asked(severity=severity, check=check, text=text, order=order, page=page)
         values = _of_snapshot(self._sources, card.cluster, asked, [each.plan_id for each in card.waiting])
@@ -197,6 +198,7 @@ def _of_snapshot(sources: Sources, cluster: str, asked: Asked, waiting: list[str
             "sections": sections(sources.summary(snapshot)),
             "brokers": broker_rows(sources, snapshot),
             "bundles": bundle_map(sources, snapshot, plans),
+            "backlogs": backlogs(sources, snapshot),
             "trends": cluster_trends(sources, snapshot),
         }
     except (NotKnown, SnapshotError) as error:  # what the ledger holds is shown all the same

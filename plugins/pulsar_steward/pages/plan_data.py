@@ -12,6 +12,8 @@ from pulsar_steward.ledger.rows import Decision, Outcome
 from pulsar_steward.ledger.waiting import WaitingQuestion
 from pulsar_steward.model.finding import Finding
 from pulsar_steward.model.step import GuardResult, Touched
+from pulsar_steward.pages.forecast import Remaining
+from pulsar_steward.pages.placement import PredictedPlacement
 
 
 class BatchState(StrEnum):
@@ -94,6 +96,7 @@ class BatchView(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         ended: Number of approved steps that came to an end.
+        remaining: What is left, and until when; None: it is not being carried out.
         proved: What the proof says; None: there is none yet.
         can_go_back: True if a step is done that a call can undo.
     """
@@ -112,13 +115,18 @@ class BatchView(msgspec.Struct, frozen=True, kw_only=True):
     coordinators: int
     approved: int
     ended: int
+    remaining: Remaining | None
     proved: bool | None
     proof: str
     can_go_back: bool
 
 
 class PlanView(msgspec.Struct, frozen=True, kw_only=True):
-    """A recorded plan with everything that became of it."""
+    """A recorded plan with everything that became of it.
+
+    Attributes:
+        placement: Brokers today, and when the moves that are left are done; None: none is left, or nothing is known.
+    """
 
     plan_id: str
     cluster: str
@@ -131,6 +139,7 @@ class PlanView(msgspec.Struct, frozen=True, kw_only=True):
     superseded_by: str | None
     superseded_at: datetime | None
     batches: tuple[BatchView, ...]
+    placement: PredictedPlacement | None
     notes: tuple[str, ...]
 
 

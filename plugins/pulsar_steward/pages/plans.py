@@ -9,7 +9,7 @@ import msgspec
 from sqlalchemy import select
 
 from pulsar_steward.changes import kind_of
-from pulsar_steward.errors import NotInLedger
+from pulsar_steward.errors import LedgerTampered, NotInLedger, SnapshotError
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.rows import Decision, Outcome, Proof, interrupted
 from pulsar_steward.ledger.store import one_moment
@@ -17,6 +17,8 @@ from pulsar_steward.ledger.waiting import WaitingQuestion, rows_of, waiting_ques
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import in_words
 from pulsar_steward.model.step import ChangeSetting, SplitBundle, Step, UnloadBundle
+from pulsar_steward.pages.forecast import Pace, remaining
+from pulsar_steward.pages.placement import predicted_placement
 from pulsar_steward.pages.plan_data import AnswerView, BatchState, BatchView, Level, PlanLine, PlanView, StepView
 from pulsar_steward.pages.sources import NotKnown
 
@@ -26,10 +28,14 @@ if TYPE_CHECKING:
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.ledger.rows import Intent, RecordedAnswer, StepOutcome
     from pulsar_steward.model.plan import Batch, Plan
+    from pulsar_steward.pages.placement import PredictedPlacement
     from pulsar_steward.pages.sources import Sources
 
 LISTED = 25
 """Newest plans of a cluster that a page lists."""
+
+AHEAD = frozenset({BatchState.WAITING, BatchState.APPROVED, BatchState.CHANGING, BatchState.NOT_ASKED})
+"""States of batches of which steps are still to come."""
 
 
 def plan_view(sources: Sources, plan_id: str) -> PlanView:
@@ -51,6 +57,23 @@ def plan_view(sources: Sources, plan_id: str) -> PlanView:
     proofs = {proof.batch_id: proof for proof in ledger.proofs(plan_id)}
     asked = ledger.asked_at(plan_id)
     superseded = row.superseded_by is not None
+    pace = _pace(ledger, plan)
+    batches = tuple(
+        _batch(
+            ledger,
+            plan,
+            batch,
+            _Known(
+                waiting=waiting.get(batch.batch_id),
+                asked=batch.batch_id in asked,
+                superseded=superseded,
+                proof=proofs.get(batch.batch_id),
+                pace=pace,
+                now=sources.now(),
+            ),
+        )
+        for batch in plan.batches
+    )
     return PlanView(
         plan_id=plan_id,
         cluster=plan.cluster,
@@ -62,23 +85,36 @@ def plan_view(sources: Sources, plan_id: str) -> PlanView:
         planned_for=str(plan.planned_for) if plan.planned_for else None,
         superseded_by=row.superseded_by,
         superseded_at=row.superseded_at,
-        batches=tuple(
-            _batch(
-                ledger,
-                plan,
-                batch,
-                _Known(
-                    waiting=waiting.get(batch.batch_id),
-                    asked=batch.batch_id in asked,
-                    superseded=superseded,
-                    proof=proofs.get(batch.batch_id),
-                    now=sources.now(),
-                ),
-            )
-            for batch in plan.batches
-        ),
+        batches=batches,
+        placement=_placement(sources, plan, batches),
         notes=plan.notes,
     )
+
+
+def _pace(ledger: LedgerReader, plan: Plan) -> Pace:
+    """The pace of the policy under which it was planned."""
+    try:
+        return Pace.of(ledger.policy(plan.policy_digest))
+    except (NotInLedger, LedgerTampered):  # a forecast is no reason to show nothing
+        return Pace()
+
+
+def _placement(sources: Sources, plan: Plan, batches: Sequence[BatchView]) -> PredictedPlacement | None:
+    """Today's placement, and the one that moves predict that are still to come."""
+    left = {
+        (view.batch_id, step.step_id)
+        for view in batches
+        if view.state in AHEAD
+        for step in view.steps
+        if step.outcome is None and (step.approved or not view.approved)
+    }
+    changes = [step.change for batch in plan.batches for step in batch.steps if (batch.batch_id, step.step_id) in left]
+    try:
+        snapshot = sources.newest(plan.cluster)
+        moves = [change for change in changes if isinstance(change, UnloadBundle)]
+        return None if snapshot is None else predicted_placement(sources, snapshot, moves)
+    except SnapshotError:  # what the ledger holds is shown all the same
+        return None
 
 
 class _Known(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +124,7 @@ class _Known(msgspec.Struct, frozen=True, kw_only=True):
     asked: bool
     superseded: bool
     proof: Proof | None
+    pace: Pace
     now: datetime
 
 
@@ -101,11 +138,13 @@ def _batch(ledger: LedgerReader, plan: Plan, batch: Batch, known: _Known) -> Bat
     steps = tuple(
         _step(step, step.step_id in approved, last.get(step.step_id), intents, outcomes) for step in batch.steps
     )
+    state = _state(known, answers, approved, last)
+    left = [step for step in batch.steps if step.step_id in approved and step.step_id not in last]
     return BatchView(
         batch_id=batch.batch_id,
         kind=batch.kind,
         title=batch.title,
-        state=_state(known, answers, approved, last),
+        state=state,
         findings=batch.findings,
         question=known.waiting,
         answers=tuple(map(_answer, answers)),
@@ -118,6 +157,7 @@ def _batch(ledger: LedgerReader, plan: Plan, batch: Batch, known: _Known) -> Bat
         coordinators=sum(step.touched.coordinators for step in batch.steps),
         approved=len(approved),
         ended=len(set(approved) & set(last)),
+        remaining=remaining(left, intents, last, known.pace, known.now) if state is BatchState.CHANGING else None,
         proved=known.proof.proved if known.proof else None,
         proof=known.proof.reason if known.proof else "",
         can_go_back=not batch.is_rollback and any(s.outcome is Outcome.DONE and s.undoable for s in steps),

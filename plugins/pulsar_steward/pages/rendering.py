@@ -110,7 +110,8 @@ def _templates() -> Environment:
     )
     for each in (in_words.number, in_words.percent, in_words.size, in_words.rate, in_words.moment, in_words.duration):
         environment.filters[each.__name__] = each
-    environment.globals.update(heat_step=in_words.heat_step, polyline=in_words.polyline)
+    for helper in (in_words.heat_step, in_words.polyline, in_words.number, in_words.rate):
+        environment.globals[helper.__name__] = helper
     return environment
 
 

@@ -25,8 +25,8 @@ T = TypeVar("T")
 MAX_KEPT = 400
 """Things read of snapshots that are kept; a snapshot never changes, so that none of them grows old."""
 
-MAX_KEPT_LARGE = 4
-"""The same of things that grow with findings or bundles."""
+MAX_KEPT_LARGE = 32
+"""The same of things that grow with findings or bundles: five a snapshot, so that of six clusters all are there."""
 
 
 class NotKnown(StewardError):

@@ -65,9 +65,10 @@ def troubled(number: int, at: datetime) -> dict[str, Any]:
         *(
             snapshots.a_finding(
                 "critical" if place % 7 == 0 else "warning",
-                "backlog-near-quota" if place % 2 else "ack-holes",
+                "backlog-growing" if place == 1 else "backlog-near-quota" if place % 2 else "ack-holes",
                 subject=name,
                 evidence=f"{name} holds {900 + place:,} MiB of a quota of 1 GiB ({88 + place % 12} %).",
+                figures_json=figures_of_backlog(place),
                 first_seen=at - place * QUARTER,
                 snapshots_in_a_row=place + 1,
             )
@@ -75,7 +76,7 @@ def troubled(number: int, at: datetime) -> dict[str, Any]:
         ),
         snapshots.a_finding("info", "producer-fanout", subject=HOSTILE, evidence=f"{HOSTILE} has 3 producers."),
     ]
-    found = {"tc-skew": 0, "backlog-near-quota": 12, "ack-holes": 0, "producer-fanout": 0}
+    found = {"tc-skew": 0, "backlog-growing": 0, "backlog-near-quota": 12, "ack-holes": 0, "producer-fanout": 0}
     verdicts = [
         a_verdict("gc-pressure", "unknown", "No broker told its metrics."),
         *(a_verdict(check, "found", "There are some.", more) for check, more in found.items()),
@@ -108,6 +109,7 @@ def troubled(number: int, at: datetime) -> dict[str, Any]:
             "topics": (4000 >> (place % 6)) // (2 + place // 6),
             "throughput_in_bytes": 1e6 * (place * 7919 % 31),
             "throughput_out_bytes": 2e6 * (place * 104729 % 37),
+            "backlog_bytes": (900 << 20) + place,
         }
         for place in range(60)
     ]
@@ -126,7 +128,69 @@ def troubled(number: int, at: datetime) -> dict[str, Any]:
         )
         for back in range(12)
     ]
-    return {"findings": findings, "verdicts": verdicts, "brokers": brokers, "bundles": bundles, "trends": trends}
+    return {
+        "findings": findings,
+        "verdicts": verdicts,
+        "brokers": brokers,
+        "bundles": [*bundles, *quiet_bundles(), *system_bundles()],
+        "transaction_coordinators": [
+            {"coordinator": number, "bundle": each["bundle"], "broker": each["owner"], "broker_known": True}
+            for place, each in enumerate(system_bundles())
+            for number in range(4 * place, 4 * place + 4)
+        ],
+        "trends": trends,
+        "namespaces": [{"namespace": name, "policies_json": policies} for name, policies in POLICIES.items()],
+        "configuration": [
+            {"broker": broker(place), "key": key, "value": value} for place in range(3) for key, value in USUAL.items()
+        ],
+        "drilled": [
+            {
+                "topic": "persistent://acme/reminders/due-partition-0",
+                "namespace": "acme/reminders",
+                "subscription": f"sender-{place}",
+                "delayed_messages": 40_000 >> place,
+            }
+            for place in range(3)
+        ],
+    }
+
+
+def figures_of_backlog(place: int) -> str:
+    """Figures of a backlog that is nearly full; of the second one, that fills up."""
+    figures = {"backlog_bytes": (900 + place) << 20, "limit_bytes": 1 << 30}
+    if place == 1:
+        return msgspec.json.encode(figures | {"seconds_to_quota": 5400, "growth_bytes_per_second": 23_000}).decode()
+    return msgspec.json.encode(figures | {"bytes_percent": (900 + place) * 100 // 1024}).decode()
+
+
+def system_bundles() -> list[dict[str, Any]]:
+    """Bundles that `tc_batch` moves, of which the first two have moved already."""
+    return [
+        {
+            "namespace": "pulsar/system",
+            "bundle": f"0x{place:08x}_0x{place + 1:08x}",
+            "owner": broker(owner),
+            "owner_known": True,
+            "topics": 4,
+            "throughput_in_bytes": 5e5,
+        }
+        for place, owner in enumerate((1, 2, 0, 0))
+    ]
+
+
+def quiet_bundles() -> list[dict[str, Any]]:
+    """Bundles of namespaces whose backlogs no check found."""
+    return [
+        {
+            "namespace": name,
+            "bundle": f"0x{place:08x}_0x{place + 1:08x}",
+            "owner": broker(place),
+            "owner_known": True,
+            "topics": 5,
+            "backlog_bytes": held,
+        }
+        for place, (name, held) in enumerate({"acme/reminders": 3 << 30, "acme/logs": 700 << 20, HOSTILE: 1}.items())
+    ]
 
 
 def observations(root: Path) -> None:
@@ -180,6 +244,30 @@ def quota_batch(namespace: str = "acme/orders") -> Batch:
         findings=(found,),
         unit="",
     )
+
+
+POLICIES = {
+    "acme/orders": (
+        '{"backlog_quota_map":{"destination_storage":{"limitSize":1073741824,"policy":"producer_request_hold"}},'
+        '"retention_policies":{"retentionTimeInMinutes":1440,"retentionSizeInMB":2048}}'
+    ),
+    "acme/reminders": (
+        '{"backlog_quota_map":{"message_age":{"limitTime":86400,"policy":"consumer_backlog_eviction"}},'
+        '"retention_policies":{"retentionTimeInMinutes":-1,"retentionSizeInMB":-1},"message_ttl_in_seconds":604800}'
+    ),
+    "acme/logs": "{}",
+}
+"""Policies of namespaces, as brokers give them; of the one with the hostile name they were not read."""
+
+USUAL = {
+    "backlogQuotaDefaultLimitBytes": "10737418240",
+    "backlogQuotaDefaultLimitSecond": "-1",
+    "backlogQuotaDefaultRetentionPolicy": "producer_exception",
+    "defaultRetentionTimeInMinutes": "0",
+    "defaultRetentionSizeInMB": "0",
+    "ttlDurationDefaultInSeconds": "0",
+}
+"""What brokers do where a namespace sets nothing."""
 
 
 class Telling:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -55,8 +56,8 @@ def test_a_cluster_shows_guide_findings_brokers_bundles_and_plans(client: Client
         "Findings 50",
         "page 1 of 2",
         "holds 942 MiB of a quota of 1 GiB (94 %). 10 h 30 min 43",
-        "broker-00:8080 leader 4,000 8 16 900 1,900 42.5 121.5 88 % 61 % 74 % 31",
-        "60 with topics",
+        "broker-00:8080 leader 4,000 8 8 900 1,900 42.5 121.5 88 % 61 % 74 % 31",
+        "67 with topics",
         "Backlog 1,020.0 GiB",
         "2026-03-01 11:45:00 Even out 16 transaction coordinators of east over 3 brokers; acme/orders",
     ):
@@ -141,7 +142,8 @@ def test_from_a_question_to_its_batch_and_back(client: Client, plans: Plans) -> 
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/clusters/east?severity=info", "/history", "/history?person=" + "%22%3E%3Cscript%3E"]
+    "path",
+    ["/", "/clusters/east", "/clusters/east?severity=info", "/history", "/history?person=" + "%22%3E%3Cscript%3E"],
 )
 def test_names_stay_text(client: Client, path: str) -> None:
     """Whatever they hold: no markup, no script, no character that turns the direction of letters."""
@@ -150,7 +152,7 @@ def test_names_stay_text(client: Client, path: str) -> None:
     assert '"><script>' not in page
     assert "\u202e" not in page
     assert HOSTILE not in page
-    if path in {"/clusters/east?severity=info", "/history"}:
+    if path in {"/clusters/east", "/clusters/east?severity=info", "/history"}:
         assert str(escape(shown(HOSTILE))) in page
 
 
@@ -247,6 +249,37 @@ def test_very_many_brokers_and_bundles(shown_folder: Path, plans: Plans, tmp_pat
     assert "10 smaller bundles: 30 topics" in client.get("/clusters/east").text
     assert "and 10 brokers with fewer topics" in read
     assert "b-003:1 3" in words(client, "/clusters/east?brokers=all")
+
+
+def test_a_partial_and_stale_cluster_says_so_on_its_own_page(client: Client) -> None:
+    """Before anything else; and that nothing was found there proves nothing."""
+    read = words(client, "/clusters/north")
+    for said in ("Stale: seen 10 h ago", "Partial: 3 of 3 brokers read.", "Unread: broker-02:8080"):
+        assert read.index(said) < read.index("Guide five sections")
+    assert "Nothing was found. But the snapshot is partial." in read
+
+
+def test_a_cluster_that_was_planned_for_and_never_observed(shown_folder: Path, plans: Plans, tmp_path: Path) -> None:
+    """Its snapshots were removed: what the ledger holds is shown, and that nothing else is known."""
+    (tmp_path / "ledger.db").write_bytes((shown_folder / "ledger.db").read_bytes())
+    client = Client(make_app(sources_of(tmp_path), lambda: None))
+    read = words(client, "/clusters/east")
+    assert "Not known. It was never observed, or its snapshots were removed." in read
+    assert "Even out 16 transaction coordinators of east" in read
+    assert "2 of 4 approved steps" in words(client, f"/plans/{plans['east'].plan_id}")
+    assert client.get("/api/clusters/east/backlogs").status_code == 404
+
+
+def test_every_table_that_scrolls_can_be_reached_by_keyboard(client: Client, plans: Plans) -> None:
+    """It takes the focus and has a name, as nothing within it may; headings go down by one."""
+    plan = f"/plans/{plans['east'].plan_id}"
+    for path in ("/", "/clusters/east", plan, f"{plan}/steps/b1.s01", "/history"):
+        page = client.get(path).text
+        scrolling = re.findall(r'<div class="scroll[^>]*>', page)
+        assert all('role="region"' in each and 'aria-label="' in each and 'tabindex="0"' in each for each in scrolling)
+        levels = [int(level) for level in re.findall(r"<h([1-6])[ >]", page[: page.index("<dialog")])]
+        assert levels[0] == 1
+        assert all(deeper - level <= 1 for level, deeper in pairwise(levels)), path
 
 
 def test_before_anything_was_observed(tmp_path: Path, plans: Plans, shown_folder: Path) -> None:

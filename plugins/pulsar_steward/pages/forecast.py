@@ -1,0 +1,74 @@
+"""How long a batch that is being carried out still takes: by what its steps took so far, and by the policy's pace."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.policy.schema import ApplyPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pulsar_steward.ledger.rows import Intent, StepOutcome
+    from pulsar_steward.model.step import Step
+
+MINUTE = timedelta(minutes=1)
+
+
+class Pace(msgspec.Struct, frozen=True, kw_only=True):
+    """Most changes, and most clients that reconnect, per minute."""
+
+    changes: int = ApplyPolicy().bundle_moves_per_minute
+    clients: int = ApplyPolicy().reconnecting_clients_per_minute
+
+    @classmethod
+    def of(cls, policy: Mapping[str, Mapping[str, int]]) -> Pace:
+        """The pace of a recorded policy, which may be of another version; the default for what it does not name."""
+        usual, named = ApplyPolicy(), policy.get("apply", {})
+        changes = named.get("bundle_moves_per_minute", usual.bundle_moves_per_minute)
+        clients = named.get("reconnecting_clients_per_minute", usual.reconnecting_clients_per_minute)
+        return cls(changes=max(changes, 1), clients=max(clients, 1))
+
+    def least(self, clients: Sequence[int]) -> timedelta:
+        """Shortest time for changes that each touch so many clients; those of the first minute may go at once."""
+        minutes = max(len(clients) / self.changes, sum(clients) / self.clients) - 1
+        return MINUTE * max(minutes, 0.0)
+
+
+class Remaining(msgspec.Struct, frozen=True, kw_only=True):
+    """What is left of a batch.
+
+    Attributes:
+        steps: Approved steps that have not come to an end.
+        ends_at: When they will have, if the others take as long as those so far.
+        at_least: True: no step has come to an end yet, so that only the pace is known.
+    """
+
+    steps: int
+    ends_at: datetime
+    at_least: bool
+
+
+def remaining(
+    left: Sequence[Step], intents: Sequence[Intent], last: Mapping[str, StepOutcome], pace: Pace, now: datetime
+) -> Remaining:
+    """Forecast of a batch that is being carried out.
+
+    Args:
+        left: Steps that have not come to an end.
+        intents: Calls so far, oldest first.
+        last: Last outcome of each step, by its id.
+        pace: The limits.
+        now: Current time.
+    """
+    by_pace = now + pace.least([step.touched.clients for step in left])
+    # Of an approval that was asked for again, what went before does not count.
+    began = min((call.at for call in intents if call.answer_id == intents[-1].answer_id), default=now)
+    ended = [outcome.at for outcome in last.values() if outcome.at >= began]
+    if not ended or not intents:
+        return Remaining(steps=len(left), ends_at=by_pace, at_least=True)
+    each = (max(ended) - began) / len(ended)
+    return Remaining(steps=len(left), ends_at=max(max(ended) + each * len(left), by_pace), at_least=False)
