@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,7 @@ from selenium.webdriver.common.keys import Keys
 
 from lab.ports import LOOPBACK, Ports
 from lab.waiting import wait_until
+from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.pages.app import make_app
 from tests.unit.pages.scenes import observations, sources_of, told
 
@@ -48,6 +50,12 @@ return [...document.querySelectorAll('a, button, input, select, svg[role=img]')]
     .filter(each => !(each.textContent.trim() || each.ariaLabel || (each.labels && each.labels.length)))
     .map(each => each.outerHTML.slice(0, 120));
 """
+AXE = """
+const done = arguments[0];
+axe.run(document, {resultTypes: ['violations']}).then(result => done(result.violations
+    .filter(each => ['serious', 'critical'].includes(each.impact))
+    .flatMap(each => each.nodes.map(node => `${each.id}: ${node.html.slice(0, 120)}`))));
+"""
 FETCHED = "return performance.getEntriesByType('resource').map(each => each.name)"
 
 
@@ -55,7 +63,7 @@ class Shown(FastAPI):
     """The pages on a port, with what they show.
 
     Attributes:
-        url: Where they are.
+        url: Where Airflow would be; pages are below ``/steward``, and with nothing to show below ``/nothing/steward``.
         plans: The plans in the ledger.
     """
 
@@ -71,8 +79,11 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     outer = Shown(openapi_url=None)
     outer.plans = told(f"sqlite:///{folder / 'ledger.db'}")
     outer.mount("/steward", make_app(sources_of(folder), lambda: None))
+    nothing = tmp_path_factory.mktemp("nothing")
+    open_ledger(f"sqlite:///{nothing / 'ledger.db'}").dispose()
+    outer.mount("/nothing/steward", make_app(sources_of(nothing), lambda: None))
     port = Ports(None).take(LOOPBACK, "Steward's pages")
-    outer.url = f"http://{LOOPBACK}:{port}/steward"
+    outer.url = f"http://{LOOPBACK}:{port}"
     server = uvicorn.Server(uvicorn.Config(outer, host=LOOPBACK, port=port, log_level="warning", ws="none"))
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -92,17 +103,23 @@ def opened(browser: Chrome, address: str, *, width: int = WIDE, scheme: str = "l
 
 
 def paths(shown: Shown) -> dict[str, str]:
-    """Every kind of page by the name of its picture."""
+    """Every kind of page by the name of its picture: full, with nothing to show, and of a partial, stale snapshot."""
     plan = shown.plans["east"].plan_id
     return {
-        "clusters": "/",
-        "cluster": "/clusters/east",
-        "cluster-halted": "/clusters/north",
-        "plan": f"/plans/{plan}",
-        "step": f"/plans/{plan}/steps/b1.s01",
-        "history": "/history",
-        "chain": "/chain",
-        "not-there": "/plans/none",
+        "clusters": "/steward/",
+        "clusters-none": "/nothing/steward/",
+        "cluster": "/steward/clusters/east",
+        "cluster-well": "/steward/clusters/west",
+        "cluster-halted": "/steward/clusters/north",
+        "cluster-hostile": "/steward/clusters/east?severity=info",
+        "cluster-nothing-found": "/steward/clusters/east?text=nowhere",
+        "plan": f"/steward/plans/{plan}",
+        "plan-done": f"/steward/plans/{shown.plans['west'].plan_id}",
+        "step": f"/steward/plans/{plan}/steps/b1.s01",
+        "history": "/steward/history",
+        "history-none": "/nothing/steward/history",
+        "chain": "/steward/chain",
+        "not-there": "/steward/plans/none",
     }
 
 
@@ -121,6 +138,19 @@ def test_every_page_can_be_read(browser: Chrome, shown: Shown, screenshots: Path
         assert [each for each in said if name != "not-there"] == []
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_axe_finds_nothing_serious(browser: Chrome, shown: Shown, scheme: str, width: int) -> None:
+    """On any page; what it calls serious or critical keeps people out who do not see, or use no mouse."""
+    axe = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+    found: dict[str, list[str]] = {}
+    for name, path in paths(shown).items():
+        opened(browser, f"{shown.url}{path}", scheme=scheme, width=width)
+        browser.execute_script(axe)
+        found[name] = browser.execute_async_script(AXE)
+    assert {name: each for name, each in found.items() if each} == {}
+
+
 def test_a_narrow_window_scrolls_down_only(browser: Chrome, shown: Shown, screenshots: Path) -> None:
     """What is wide scrolls within itself."""
     for name, path in paths(shown).items():
@@ -137,12 +167,12 @@ def test_by_keyboard(browser: Chrome, shown: Shown) -> None:
         for key in keys:
             ActionChains(browser).send_keys(key).perform()
 
-    opened(browser, f"{shown.url}/")
+    opened(browser, f"{shown.url}/steward/")
     press("j", "j", "k", "j")
     href = browser.execute_script("return document.activeElement.getAttribute('href')")
     press(Keys.ENTER)
     wait_until(lambda: browser.current_url.endswith(href), "the row is opened", 10)
-    opened(browser, f"{shown.url}/clusters/east")
+    opened(browser, f"{shown.url}/steward/clusters/east")
     press("/")
     assert browser.execute_script("return document.activeElement.name") == "text"
     press("j")
