@@ -181,7 +181,9 @@ def _small(cluster: Cluster) -> dict[str, str]:
     coordinator = {"coordinator": "i", "broker": _broker(f"i % {cluster.brokers}"), "broker_known": "true"}
     return {
         "snapshot": """
-            select 'large' as cluster, timestamptz '2026-01-31 12:00:00+00' as taken_at, '4.0.7' as pulsar_version,
+            select 'large-20260131T120000Z' as snapshot_id, 'large' as cluster, 'large' as pulsar_cluster,
+                timestamptz '2026-01-31 12:00:00+00' as taken_at, '4.0.7' as pulsar_version,
+                'org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl' as load_manager,
                 []::varchar[] as unread_brokers, []::varchar[] as unread_namespaces, 16 as coordinators,
                 true as tcs_by_bundle""",
         "brokers": "from brokers",
@@ -290,6 +292,7 @@ def _brokers(cluster: Cluster) -> str:
         "direct_memory_percent": "40.0",
         "metrics_read": "true",
         "clock_skew_milliseconds": "i % 3 * 100",
+        "read_milliseconds": "20 + i % 30",
     }
     return _numbered(cluster.brokers, columns)
 

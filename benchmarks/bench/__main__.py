@@ -23,6 +23,7 @@ from rich.console import Console
 from benchmarks.bench.document import Bench, Size, markdown
 from benchmarks.bench.figures import Figures
 from benchmarks.bench.median import median
+from benchmarks.bench.pages import PageFigures
 from benchmarks.bench.profile import profiled
 from benchmarks.bench.real import compared
 from benchmarks.diagnose import TIMES, measure
@@ -101,12 +102,19 @@ def measured(partitions: int, home: Path, times: int, say: Callable[[str], None]
         one_by_one = _median(times, "benchmarks.bench.one_by_one", str(SAMPLE), *urls)
         say(f"  one by one {1000 * one_by_one.seconds / one_by_one.count:.2f} ms a topic")
     # The simulated brokers stand by no longer: a diagnosis asks nobody.
-    diagnose = measure(partitions, environment=MEMORY, on_workers=partitions >= max(SIZES), times=times)
+    large = partitions >= max(SIZES)
+    diagnose = measure(partitions, home / "diagnosed", environment=MEMORY, on_workers=large, times=times)
+    pages = median(
+        lambda: told_by(PageFigures, "benchmarks.bench.pages", home / "diagnosed" / str(partitions)),
+        lambda each: each.figures,
+        times,
+    )
+    say(f"  slowest page {1000 * pages.later[pages.slowest]:.0f} ms after its first request: {pages.slowest}")
     ways = {"diagnose by Spark": diagnose.spark, "embedded": diagnose.embedded, "checks alone": diagnose.direct}
     ways |= {f"on {count} workers": each for count, each in enumerate(diagnose.workers, start=1)}
     for what, each in ways.items():
         say(f"  {what} {_took(each, floor)}")
-    return Size(partitions, brokers, by_spark, embedded, floor, one_by_one, checkup, diagnose)
+    return Size(partitions, brokers, by_spark, embedded, floor, one_by_one, checkup, diagnose, pages)
 
 
 def _median(times: int, module: str, *arguments: Path | str, environment: Mapping[str, str] | None = None) -> Figures:

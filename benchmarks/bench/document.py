@@ -6,17 +6,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from benchmarks.bench.targets import lines, targets
-from pulsar_steward.model.units import MIB
+from pulsar_steward.model.units import KIB, MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from benchmarks.bench.figures import Figures
+    from benchmarks.bench.pages import PageFigures
     from benchmarks.bench.real import Cluster, Truth
     from benchmarks.diagnose import DiagnoseFigures
 
 LONGEST = 12
 """Checks of which the document says how long they take."""
+
+SLOWEST = 8
+"""Routes of the pages of which it does."""
+
+FILE_ROUTE = "/assets/{name}"
+"""Route that reads neither ledger nor snapshot: what any request costs."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +39,7 @@ class Size:
         one_by_one: A sample of topics asked for one by one.
         checkup: `steward checkup`, from its start to its end.
         diagnose: All checks on a snapshot of that size, which has trouble of many kinds.
+        pages: Every route of the pages on that snapshot.
     """
 
     partitions: int
@@ -42,6 +50,7 @@ class Size:
     one_by_one: Figures
     checkup: Figures
     diagnose: DiagnoseFigures
+    pages: PageFigures
 
     @property
     def against_one_by_one(self) -> float:
@@ -120,6 +129,7 @@ def markdown(bench: Bench) -> str:
             for each in bench.planning
         ),
     ]
+    text += ["", "## Pages", "", *_pages(bench.sizes[-1])]
     if workers := bench.sizes[-1].diagnose.workers:
         text += ["", "## Spark's workers", "", *_workers(bench.sizes[-1].partitions, workers)]
     if bench.truth is not None:
@@ -132,6 +142,23 @@ def markdown(bench: Bench) -> str:
 def _reached(bench: Bench) -> Iterator[str]:
     if found := targets(bench.sizes, bench.planning, bench.asking):
         yield from ("## Targets", "", *lines(found), "")
+
+
+def _pages(size: Size) -> Iterator[str]:
+    """The slowest routes at the largest size."""
+    pages = size.pages
+    file = pages.later[FILE_ROUTE]
+    yield f"Of {size.partitions:,} partitions, every route of the pages asked in a process of its own, without a login:"
+    yield f"the {SLOWEST} slowest after their first request, of {len(pages.later)}. The first one is that of a process"
+    yield "that has read nothing yet. Beside them a file that is only handed over."
+    yield ""
+    yield "| route | first | after it | times that file | KiB |"
+    yield "|---|---|---|---|---|"
+    slowest = sorted(pages.later, key=lambda route: -pages.later[route])[:SLOWEST]
+    for route in dict.fromkeys([*slowest, FILE_ROUTE]):
+        first, later = 1000 * pages.first[route], 1000 * pages.later[route]
+        times = pages.later[route] / file
+        yield f"| `{route}` | {first:,.0f} ms | {later:,.1f} ms | {times:,.0f} | {pages.sizes[route] / KIB:,.0f} |"
 
 
 def _workers(partitions: int, workers: Sequence[Figures]) -> Iterator[str]:

@@ -72,6 +72,8 @@ def _of_large(size: Size, small: Size | None) -> Iterator[Target]:
     yield Target(f"collect {where}", 2.5, size.collect.seconds / size.floor.seconds, "floors", why_collect)
     yield Target(f"diagnose {where}", 8, diagnose.seconds, "s", "")
     yield Target(f"diagnose {where}", 3, size.diagnose.times_direct, "times all its checks on one thread", "")
+    pages = size.pages
+    yield Target(f"slowest page {where}, after its first request", 0.3, pages.later[pages.slowest], "s", "")
     yield Target(f"checkup {where}", 25, checkup.seconds, "s", why_collect)
     yield Target(f"checkup {where}, its process", 2, checkup.peak_bytes / GIB, "GiB", "")
 
