@@ -70,7 +70,7 @@ attacks: $(STAMP) ## Attack every promise, and write what held into docs/securit
 	@$(BIN)/python -m benchmarks.attacks
 
 .PHONY: bench
-bench: $(STAMP) ## Seconds and memory to collect, diagnose and plan at two sizes, and docs/performance.md (ARGS="--sizes 10000")
+bench: $(STAMP) ## Seconds and memory to collect, diagnose, plan and show pages at two sizes, and docs/performance.md (ARGS="--sizes 10000")
 	@$(JAVA) $(BIN)/python -m benchmarks.bench $(ARGS)
 
 .PHONY: lint

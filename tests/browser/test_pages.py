@@ -56,6 +56,9 @@ axe.run(document, {resultTypes: ['violations']}).then(result => done(result.viol
     .filter(each => ['serious', 'critical'].includes(each.impact))
     .flatMap(each => each.nodes.map(node => `${each.id}: ${node.html.slice(0, 120)}`))));
 """
+AXE_WITHIN_S = 300
+"""For one page, on a machine that is busy."""
+
 FETCHED = "return performance.getEntriesByType('resource').map(each => each.name)"
 
 
@@ -144,6 +147,7 @@ def test_axe_finds_nothing_serious(browser: Chrome, shown: Shown, scheme: str, w
     """On any page; what it calls serious or critical keeps people out who do not see, or use no mouse."""
     axe = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
     found: dict[str, list[str]] = {}
+    browser.set_script_timeout(AXE_WITHIN_S)
     for name, path in paths(shown).items():
         opened(browser, f"{shown.url}{path}", scheme=scheme, width=width)
         browser.execute_script(axe)

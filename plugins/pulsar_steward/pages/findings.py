@@ -152,7 +152,7 @@ class _Listed:
         order = self._orders[asked.order]
         if not (asked.severity or asked.check or asked.text):
             return order
-        return order.filter(pc.take(_condition(self.table, asked), order))
+        return order.filter(_condition(self.table, asked).combine_chunks().take(order))
 
 
 def _read(snapshot: Snapshot) -> pa.Table:
