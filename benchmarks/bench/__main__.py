@@ -1,4 +1,4 @@
-"""``python -m benchmarks.bench``: collects, diagnoses, plans and shows pages at two sizes, and writes `docs/performance.md`."""
+"""``python -m benchmarks.bench``: collects, diagnoses, plans, shows pages, at two sizes, into `docs/performance.md`."""
 
 from __future__ import annotations
 
