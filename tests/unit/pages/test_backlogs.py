@@ -66,13 +66,13 @@ def test_what_the_cluster_page_says(client: Client, golden: Golden) -> None:
 
 def test_hours_are_left_where_a_backlog_grows(tmp_path: Path) -> None:
     """Of the topic that reaches its quota next, not of the fullest one; and until it outgrows what is retained."""
-    growing = {"backlog_bytes": GIB // 2, "limit_bytes": GIB, "growth_bytes_per_second": MIB}
+    half = GIB // 2
     found = only(
         tmp_path,
         bundles=[a_bundle(backlog=GIB)],
         findings=[
             full("backlog-near-quota", "critical", f"{TOPIC}-full", bytes_percent=97, limit_bytes=GIB),
-            full("backlog-growing", seconds_to_quota=512, **growing),
+            full("backlog-growing", seconds_to_quota=512, backlog_bytes=half, growth_bytes_per_second=MIB),
         ],
     )
     assert (found.seconds_left, found.topic, found.percent, found.severity) == (512, TOPIC, 97, Severity.CRITICAL)
