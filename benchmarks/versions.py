@@ -44,7 +44,7 @@ from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.bundles import BY_TOPIC_COUNT, BundleRange
 from pulsar_steward.model.finding import Outlook
 from pulsar_steward.model.pulsar_versions import Operation
-from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
+from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, QuotaPolicy, Retention, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, SplitBundle, UnloadBundle
 from pulsar_steward.model.units import DAY, GIB
 from pulsar_steward.orchestration.approval_response import APPROVE, COMMENT, LOSS, STEPS, Question, interpret
@@ -79,6 +79,7 @@ VALUES: dict[SettingName, Setting] = {
     SettingName.SIZE_QUOTA: BacklogQuota(limit_bytes=10 * GIB, policy=QuotaPolicy.HOLD),
     SettingName.AGE_QUOTA: BacklogQuota(limit_seconds=DAY, policy=QuotaPolicy.HOLD),
     SettingName.TTL: TimeToLive(seconds=2 * DAY),
+    SettingName.DELAYED_DELIVERY: DelayedDelivery(active=True, tick_milliseconds=1000, longest_milliseconds=DAY * 1000),
 }
 """In an order in which brokers take them: a quota has to be below the retention."""
 

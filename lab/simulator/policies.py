@@ -1,4 +1,4 @@
-"""Backlog quota, retention and message TTL: get, set, delete, of a namespace and of a topic; the rest is never set."""
+"""Backlog quota, retention, message TTL, delayed delivery: get, set, delete, of namespaces and topics. No more."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -15,10 +15,10 @@ from lab.simulator.replies import Refusal
 from lab.simulator.routing import here, known_namespace, must_own, namespace_of, topic_of
 
 RETENTION, TTL = "retention_policies", "message_ttl_in_seconds"
+DELAYED = "delayed_delivery_policies"
 NOT_SET_HERE = (
     "compactionThreshold",
     "deduplication",
-    "delayedDelivery",
     "dispatchRate",
     "inactiveTopicPolicies",
     "maxConsumersPerSubscription",
@@ -165,6 +165,20 @@ def message_ttl(of: Callable[[Request], Holder]) -> Callable[[Request], Awaitabl
     return change
 
 
+def delayed_delivery(of: Callable[[Request], Holder]) -> Callable[[Request], Awaitable[Response]]:
+    """``delayedDelivery``: get, set whole, delete; nothing in it is out of range."""
+
+    async def change(request: Request) -> Response:
+        given = await _json(request) if request.method == "POST" else None
+        holder = of(request)
+        if request.method == "GET":
+            return _shown(holder.get(DELAYED))
+        holder.set(DELAYED, None if given is None else quotas.delays_stored(given))
+        return replies.done()
+
+    return change
+
+
 def never_set(of: Callable[[Request], Holder]) -> Callable[[Request], Awaitable[Response]]:
     """A policy that the simulator has not got: as one that nobody has set."""
 
@@ -197,6 +211,7 @@ def _routes(path: str, of: Callable[[Request], Holder]) -> list[Route]:
         Route(f"{path}/backlogQuota", quota(of), methods=["POST", "DELETE"]),
         Route(f"{path}/retention", retention(of), methods=all_methods),
         Route(f"{path}/messageTTL", message_ttl(of), methods=all_methods),
+        Route(f"{path}/delayedDelivery", delayed_delivery(of), methods=all_methods),
         *(Route(f"{path}/{name}", never_set(of)) for name in NOT_SET_HERE),
     ]
 

@@ -90,3 +90,12 @@ def ttl_stored(seconds: int) -> int:
     if seconds < 0:
         raise Refusal(412, "Invalid value for message TTL, message TTL must >= 0")
     return seconds
+
+
+def delays_stored(given: dict[str, Any]) -> dict[str, Any]:
+    """Delayed delivery as the broker keeps it: what was left out is off, and 0."""
+    return {
+        "tickTime": int(given.get("tickTime", 0)),
+        "active": bool(given.get("active", False)),
+        "maxDeliveryDelayInMillis": int(given.get("maxDeliveryDelayInMillis", 0)),
+    }

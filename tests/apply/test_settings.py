@@ -11,7 +11,15 @@ from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpe
 from pulsar_steward.apply.verify import verify
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.model.loss import Loss
-from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
+from pulsar_steward.model.setting import (
+    BacklogQuota,
+    DelayedDelivery,
+    QuotaPolicy,
+    Retention,
+    Setting,
+    SettingName,
+    TimeToLive,
+)
 from pulsar_steward.model.step import ChangeSetting
 from tests.apply.worksite import Worksite, quick_policy, said
 from tests.builders import a_step
@@ -29,7 +37,10 @@ VALUES: list[tuple[SettingName, Setting]] = [
     (SettingName.AGE_QUOTA, AGE),
     (SettingName.RETENTION, KEPT),
     (SettingName.TTL, TimeToLive(seconds=600)),
+    (SettingName.DELAYED_DELIVERY, DelayedDelivery(active=True, tick_milliseconds=1000, longest_milliseconds=60_000)),
 ]
+APART = {SettingName.RETENTION, SettingName.TTL, SettingName.DELAYED_DELIVERY}
+"""Settings that are compared with no other."""
 
 
 def setting(name: SettingName, after: Setting | None, before: Setting | None = None) -> ChangeSetting:
@@ -50,7 +61,7 @@ def test_a_setting_is_set_proved_and_taken_back(
 ) -> None:
     """What was not set is set, and its inverse removes it again, so that the former state is back exactly."""
     change = ChangeSetting(namespace=NAMESPACE, topic=topic, name=name, before=None, after=value)
-    if not (topic is None or name in {SettingName.RETENTION, SettingName.TTL}):
+    if not (topic is None or name in APART):
         keep = ChangeSetting(namespace=NAMESPACE, topic=topic, name=SettingName.RETENTION, before=None, after=KEPT)
         assert said(site.carry_out(site.approved(keep))) == ["done"]
     elif name in {SettingName.SIZE_QUOTA, SettingName.AGE_QUOTA}:
@@ -188,3 +199,18 @@ def test_no_more_is_evicted_than_was_approved(tmp_path: Path, agreed: Loss | msg
 
     assert (came_to.outcome, site.untouched()) == (outcome, outcome == "refused")
     assert outcome == "done" or "loss_as_approved: 12 messages (1.1 GiB)" in came_to.reason
+
+
+def test_a_quota_is_raised_with_its_retention_and_both_go_back(site: Worksite) -> None:
+    """In the order of the plan, which brokers accept; the other way round they refuse the quota, and that is all."""
+    own_before = [setting(SettingName.RETENTION, KEPT), setting(SettingName.SIZE_QUOTA, QUOTA)]
+    assert said(site.carry_out(site.approved(*own_before))) == ["done", "done"]
+    wide = msgspec.structs.replace(KEPT, megabytes=40_960)
+    more = msgspec.structs.replace(QUOTA, limit_bytes=30 * GIB)
+    retention, quota = setting(SettingName.RETENTION, wide, KEPT), setting(SettingName.SIZE_QUOTA, more, QUOTA)
+
+    assert said(site.carry_out(site.approved(quota))) == ["drifted"]
+    assert said(site.carry_out(site.approved(retention, quota))) == ["done", "done"]
+    assert [own(site, change) for change in (retention, quota)] == [wide, more]
+    assert said(site.carry_out(site.approved(quota.inverse, retention.inverse))) == ["done", "done"]
+    assert [own(site, change) for change in (retention, quota)] == [KEPT, QUOTA]

@@ -4,12 +4,16 @@ from typing import Any
 
 import pytest
 
+from pulsar_steward.admin.calls import set_to
+from pulsar_steward.admin.reader import Reader
+from pulsar_steward.model.setting import DelayedDelivery, SettingName
 from tests.contract.api import Api
 
 MB = 1024 * 1024
 NAMESPACE, TOPIC = "/admin/v2/namespaces/{0}", "/admin/v2/persistent/{0}/topic"
 SIZE, AGE = ({"backlogQuotaType": kind} for kind in ("destination_storage", "message_age"))
 KEPT = {"retentionTimeInMinutes": 60, "retentionSizeInMB": 10}
+DELAYS = {"active": True, "tickTime": 2000, "maxDeliveryDelayInMillis": 3_600_000}
 BY_SIZE = {"limitSize": 9 * MB, "limitTime": -1, "policy": "producer_request_hold"}
 BY_AGE = {"limitSize": -1, "limitTime": 3600, "policy": "producer_exception"}
 
@@ -43,7 +47,12 @@ def test_a_topic_gets_its_ttl_by_the_query(api: Api, namespace: str) -> None:
 
 @pytest.mark.parametrize(
     ("policy", "body", "empty"),
-    [("retention", KEPT, b""), ("messageTTL", 600, b""), ("backlogQuota", BY_SIZE, b"{}")],
+    [
+        ("retention", KEPT, b""),
+        ("messageTTL", 600, b""),
+        ("backlogQuota", BY_SIZE, b"{}"),
+        ("delayedDelivery", DELAYS, b""),
+    ],
 )
 def test_a_topic_does_not_tell_its_namespaces_settings_as_its_own(
     api: Api, namespace: str, policy: str, body: object, empty: bytes
@@ -56,11 +65,44 @@ def test_a_topic_does_not_tell_its_namespaces_settings_as_its_own(
     assert (answer.status_code, answer.content) == (200, empty)
 
 
+@pytest.mark.parametrize("holder", [NAMESPACE, TOPIC])
+def test_delayed_delivery_is_set_and_removed_whole(api: Api, namespace: str, holder: str) -> None:
+    """What was posted comes back, every time whole; a second delete succeeds as well."""
+    api.new_partitioned(namespace, 1)
+    path = f"{holder.format(namespace)}/delayedDelivery"
+    for posted in (DELAYS, {"active": False, "tickTime": 1, "maxDeliveryDelayInMillis": 0}):
+        assert api.final("POST", path, json=posted).status_code == 204
+        assert api.final("GET", f"{path}?applied=false").json() == posted
+    assert [api.final("DELETE", path).status_code for _ in range(2)] == [204, 204]
+    assert api.final("GET", f"{path}?applied=false").content == b""
+
+
+def test_what_steward_sends_is_what_it_reads(api: Api, reader: Reader, namespace: str) -> None:
+    """A bound of delays comes with the rest of its policy, and goes with it."""
+    bounded = DelayedDelivery(active=True, tick_milliseconds=2000, longest_milliseconds=3_600_000)
+    for value in (bounded, None):
+        call = set_to(namespace, SettingName.DELAYED_DELIVERY, value)
+        assert api.call(call.method, call.path, json=call.body).status_code == 204
+        assert reader.own_settings(namespace).get(SettingName.DELAYED_DELIVERY) == value
+
+
+def test_what_delayed_delivery_leaves_out_is_off(api: Api, namespace: str) -> None:
+    """A bound of delays that is posted alone turns them off, and is in the namespace's document so."""
+    path = NAMESPACE.format(namespace)
+    assert api.call("POST", f"{path}/delayedDelivery", json={"maxDeliveryDelayInMillis": 5000}).status_code == 204
+    kept = {"active": False, "tickTime": 0, "maxDeliveryDelayInMillis": 5000}
+    assert api.get(path)["delayed_delivery_policies"] == kept
+    assert api.call("DELETE", f"{path}/delayedDelivery").status_code == 204
+    assert "delayed_delivery_policies" not in api.get(path)
+
+
 WRITES: list[tuple[str, str, dict[str, Any]]] = [
     ("POST", "retention", {"json": KEPT}),
     ("DELETE", "retention", {}),
     ("POST", "backlogQuota", {"params": SIZE, "json": BY_SIZE}),
     ("DELETE", "backlogQuota", {"params": SIZE}),
+    ("POST", "delayedDelivery", {"json": DELAYS}),
+    ("DELETE", "delayedDelivery", {}),
 ]
 
 

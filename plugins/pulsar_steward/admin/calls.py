@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from pulsar_steward.admin import paths
-from pulsar_steward.model.setting import BacklogQuota, Retention, Setting, SettingName, TimeToLive
+from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, Retention, Setting, SettingName, TimeToLive
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +45,8 @@ def look_up(topic: str) -> Call:
 def set_to(holder: str, name: SettingName, value: Setting | None) -> Call:
     """Sets a setting of a namespace (``tenant/ns``) or topic (full name); None as its value removes it there.
 
-    Every field of a quota is sent: a field that is left out is stored as 0 at topic level, as seen on 4.0.7.
+    Every field is sent: one of a quota that is left out is stored as 0 at topic level, and delayed delivery without
+    `active` is off, as seen on 4.0.7.
     """
     path = f"{_path_of(holder)}/{_LAST[name]}"
     query = {"backlogQuotaType": name.quota_type} if _LAST[name] == _QUOTA else {}
@@ -62,6 +63,13 @@ def set_to(holder: str, name: SettingName, value: Setting | None) -> Call:
             return Call(method="POST", path=path, query={"messageTTL": str(value.seconds)})
         case TimeToLive():
             return Call(method="POST", path=path, body=value.seconds)
+        case DelayedDelivery():
+            delayed = {
+                "active": value.active,
+                "tickTime": value.tick_milliseconds,
+                "maxDeliveryDelayInMillis": value.longest_milliseconds,
+            }
+            return Call(method="POST", path=path, body=delayed)
 
 
 _QUOTA = "backlogQuota"
@@ -70,6 +78,7 @@ _LAST = {
     SettingName.AGE_QUOTA: _QUOTA,
     SettingName.RETENTION: "retention",
     SettingName.TTL: "messageTTL",
+    SettingName.DELAYED_DELIVERY: "delayedDelivery",
 }
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from pulsar_steward.admin.figures import Long
 from pulsar_steward.model.broker_defaults import broker_defaults
-from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
+from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, QuotaPolicy, Retention, SettingName, TimeToLive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -53,12 +53,26 @@ class RetentionDocument(msgspec.Struct, frozen=True):
         return Retention(minutes=self.minutes, megabytes=self.megabytes)
 
 
+class DelayedDeliveryDocument(msgspec.Struct, frozen=True):
+    """Delayed delivery as a broker writes it; before 3.3 without a longest delay."""
+
+    active: bool
+    tick: Long = msgspec.field(name="tickTime")
+    longest: Long = msgspec.field(name="maxDeliveryDelayInMillis", default=0)
+
+    @property
+    def value(self) -> DelayedDelivery:
+        """The policy as a model value."""
+        return DelayedDelivery(active=self.active, tick_milliseconds=self.tick, longest_milliseconds=self.longest)
+
+
 class NamespaceDocument(msgspec.Struct, frozen=True):
     """Namespace policies, limited to those that Steward may change, and the clusters that share them."""
 
     backlog_quota_map: dict[str, QuotaDocument] | None = None
     retention_policies: RetentionDocument | None = None
     message_ttl_in_seconds: Long | None = None
+    delayed_delivery_policies: DelayedDeliveryDocument | None = None
     replication_clusters: list[str] | None = None
     allowed_clusters: list[str] | None = None
 
@@ -75,6 +89,8 @@ class NamespaceDocument(msgspec.Struct, frozen=True):
             found[SettingName.RETENTION] = self.retention_policies.value
         if self.message_ttl_in_seconds is not None:
             found[SettingName.TTL] = TimeToLive(seconds=self.message_ttl_in_seconds)
+        if self.delayed_delivery_policies is not None:
+            found[SettingName.DELAYED_DELIVERY] = self.delayed_delivery_policies.value
         return found
 
 
@@ -111,3 +127,12 @@ def _defaults(told: BrokerDefaults) -> Iterator[tuple[SettingName, Setting]]:
         yield SettingName.RETENTION, Retention(minutes=minutes, megabytes=megabytes)
     if ttl > 0:
         yield SettingName.TTL, TimeToLive(seconds=ttl)
+    if told.delays_messages is not None and told.delay_tick_milliseconds:
+        yield (
+            SettingName.DELAYED_DELIVERY,
+            DelayedDelivery(
+                active=told.delays_messages,
+                tick_milliseconds=told.delay_tick_milliseconds,
+                longest_milliseconds=max(told.longest_delay_milliseconds or 0, 0),
+            ),
+        )

@@ -13,7 +13,7 @@ import msgspec
 from pulsar_steward.admin import paths
 from pulsar_steward.admin.closing import Closing
 from pulsar_steward.admin.figures import Figure, Long
-from pulsar_steward.admin.own_settings import QuotaDocument, RetentionDocument, quotas_in
+from pulsar_steward.admin.own_settings import DelayedDeliveryDocument, QuotaDocument, RetentionDocument, quotas_in
 from pulsar_steward.admin.transport import Transport
 from pulsar_steward.errors import NotFound
 from pulsar_steward.model.setting import SettingName, TimeToLive
@@ -125,14 +125,20 @@ class OwnerReader(Closing):
         """Retention set on the topic itself; empty if there is none."""
         return self._set_on(topic, "retention", dict[str, Any]) or {}
 
-    def own_settings(self, topic: str) -> dict[SettingName, Setting]:
-        """Settings of the topic itself that Steward may change, by name; takes a partitioned topic's own name."""
-        found = quotas_in(self._set_on(topic, "backlogQuotaMap", dict[str, QuotaDocument]) or {})
-        if retention := self._set_on(topic, "retention", RetentionDocument):
-            found[SettingName.RETENTION] = retention.value
-        if (seconds := self._set_on(topic, "messageTTL", int)) is not None:
-            found[SettingName.TTL] = TimeToLive(seconds=seconds)
-        return found
+    def own_setting(self, topic: str, name: SettingName) -> Setting | None:
+        """A setting of the topic itself; None: not set there. Takes a partitioned topic's own name, as above."""
+        match name:
+            case SettingName.SIZE_QUOTA | SettingName.AGE_QUOTA:
+                return quotas_in(self._set_on(topic, "backlogQuotaMap", dict[str, QuotaDocument]) or {}).get(name)
+            case SettingName.RETENTION:
+                retention = self._set_on(topic, "retention", RetentionDocument)
+                return retention.value if retention else None
+            case SettingName.TTL:
+                seconds = self._set_on(topic, "messageTTL", int)
+                return None if seconds is None else TimeToLive(seconds=seconds)
+            case SettingName.DELAYED_DELIVERY:
+                delayed = self._set_on(topic, "delayedDelivery", DelayedDeliveryDocument)
+                return delayed.value if delayed else None
 
     def _set_on(self, topic: str, policy: str, kind: type[T]) -> T | None:
         """A policy set on the topic itself; None if it is not set, as the body is empty then."""

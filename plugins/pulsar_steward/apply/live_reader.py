@@ -184,7 +184,7 @@ class LiveReader(Closing):
         if owner is None:
             raise Refused(f"nobody owns the bundle of {change.topic}: what is set on it cannot be read without loading")
         with OwnerReader(self._settings, owner) as topics:
-            return topics.own_settings(change.topic).get(change.name)
+            return topics.own_setting(change.topic, change.name)
 
     def topic_in(self, namespace: str, bundle: str) -> str | None:
         """The name of a topic in an owned bundle that can be looked up; None where it holds none, or nobody owns it.

@@ -11,9 +11,9 @@ from pulsar_steward.changes.kind import ApprovalWarning, Before, ChangeKind, Dri
 from pulsar_steward.errors import Refused
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.pulsar_versions import OF_NAMESPACES, OF_TOPICS, Operation
-from pulsar_steward.model.setting import BacklogQuota, Setting, SettingName, in_words
+from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, Setting, SettingName, in_words
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.model.units import bytes_in_words, counted
+from pulsar_steward.model.units import bytes_in_words, counted, milliseconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.admin.calls import Call
@@ -113,6 +113,8 @@ class SettingChange(ChangeKind[ChangeSetting, BeforeSetting]):
     def warning(self, loss: Loss | None) -> ApprovalWarning | None:
         """Messages that are deleted, or producers that are stopped."""
         change = self.change
+        if change.refuses_delays:
+            return _refused_delays(change)
         if self.loses_messages or loss is not None:
             headline = "LETS BROKERS DELETE MESSAGES"
         elif isinstance(change.after, BacklogQuota):
@@ -134,6 +136,20 @@ class SettingChange(ChangeKind[ChangeSetting, BeforeSetting]):
             many = f"up to {bytes_in_words(loss.bytes)}, as of the snapshot," if loss else "what is kept beyond it"
             return f"of what is stored and consumed {many} is deleted, and cannot be read again"
         return _evicted(loss or Loss(messages=0)) if self.change.evicts_by_size else None
+
+
+def _refused_delays(change: ChangeSetting) -> ApprovalWarning:
+    longest = change.after.longest_milliseconds if isinstance(change.after, DelayedDelivery) else 0
+    return ApprovalWarning(
+        headline="REFUSES MESSAGES that are to be delayed for longer",
+        subject=f"{change.name} of {change.holder}",
+        words=(
+            f"from then on a producer that asks for more than {milliseconds_in_words(longest)} gets an error for each"
+            " such message; those that are stored already stay, whatever their delay. Ask who produces there first"
+        ),
+        guard="longest_delay",
+        otherwise="how long messages are delayed now, brokers do not tell",
+    )
 
 
 def _evicted(loss: Loss) -> str:

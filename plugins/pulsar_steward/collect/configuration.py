@@ -25,7 +25,6 @@ KEPT = frozenset(
         "acknowledgmentAtBatchIndexLevelEnabled",
         "backlogQuotaCheckEnabled",
         "backlogQuotaCheckIntervalInSeconds",
-        "delayedDeliveryMaxDelayInMillis",
         "delayedDeliveryMaxNumBuckets",
         "delayedDeliveryTrackerFactoryClassName",
         "loadBalancerBrokerMaxTopics",

@@ -17,6 +17,7 @@ from pulsar_steward.guard.delayed_kept import DelayedKept
 from pulsar_steward.guard.fresh_snapshot import FreshSnapshot
 from pulsar_steward.guard.kinds import Objection
 from pulsar_steward.guard.limits import Limits
+from pulsar_steward.guard.longest_delay import LongestDelay
 from pulsar_steward.guard.loss_as_approved import LossAsApproved
 from pulsar_steward.guard.one_cluster import OneCluster
 from pulsar_steward.guard.owner import Owner
@@ -66,6 +67,7 @@ GUARDS: tuple[Guard, ...] = (
     QuotasChecked(),
     Clocks(),
     DelayedKept(),
+    LongestDelay(),
     Window(),
     Limits(),
     Protected(),

@@ -1,4 +1,4 @@
-"""Defaults of brokers for quota, retention and expiry, read from the keys of their configuration.
+"""Defaults of brokers for quota, retention, expiry and delays, read from the keys of their configuration.
 
 The checks read the same keys in SQL (`pulsar_steward.checks.backlog.defaults`), by the constants here.
 """
@@ -23,6 +23,9 @@ QUOTA_POLICY = "backlogQuotaDefaultRetentionPolicy"
 RETENTION_MINUTES = "defaultRetentionTimeInMinutes"
 RETENTION_MEGABYTES = "defaultRetentionSizeInMB"
 TTL_SECONDS = "ttlDurationDefaultInSeconds"
+DELAYS_MESSAGES = "delayedDeliveryEnabled"
+DELAY_TICK = "delayedDeliveryTickTimeMillis"
+LONGEST_DELAY = "delayedDeliveryMaxDelayInMillis"
 
 KEYS = (
     QUOTA_GIGABYTES,
@@ -32,8 +35,12 @@ KEYS = (
     RETENTION_MINUTES,
     RETENTION_MEGABYTES,
     TTL_SECONDS,
+    DELAYS_MESSAGES,
+    DELAY_TICK,
+    LONGEST_DELAY,
 )
 
+_TRUTHS = {"true": True, "false": False}
 _MOST = 1 << 62
 """What Pulsar keeps in a long; a larger number is nothing that it could go by."""
 
@@ -48,6 +55,9 @@ class BrokerDefaults(msgspec.Struct, frozen=True, kw_only=True):
         retention_minutes: Retention in time; -1: unlimited.
         retention_megabytes: Retention in size; -1: unlimited. Both 0: nothing is retained.
         ttl_seconds: Time to live; 0: none.
+        delays_messages: Whether a delayed message waits for its time.
+        delay_tick_milliseconds: How precisely it is delivered at that time.
+        longest_delay_milliseconds: Longest delay that is taken; 0: any.
     """
 
     limit_bytes: int | None = None
@@ -56,6 +66,9 @@ class BrokerDefaults(msgspec.Struct, frozen=True, kw_only=True):
     retention_minutes: int | None = None
     retention_megabytes: int | None = None
     ttl_seconds: int | None = None
+    delays_messages: bool | None = None
+    delay_tick_milliseconds: int | None = None
+    longest_delay_milliseconds: int | None = None
 
 
 def broker_defaults(configuration: Mapping[str, str]) -> BrokerDefaults:
@@ -67,6 +80,9 @@ def broker_defaults(configuration: Mapping[str, str]) -> BrokerDefaults:
         retention_minutes=_whole(_number(configuration, RETENTION_MINUTES)),
         retention_megabytes=_whole(_number(configuration, RETENTION_MEGABYTES)),
         ttl_seconds=_whole(_number(configuration, TTL_SECONDS)),
+        delays_messages=_TRUTHS.get(configuration.get(DELAYS_MESSAGES, "")),
+        delay_tick_milliseconds=_whole(_number(configuration, DELAY_TICK)),
+        longest_delay_milliseconds=_whole(_number(configuration, LONGEST_DELAY)),
     )
 
 

@@ -36,10 +36,12 @@ class Operation(StrEnum):
     NAMESPACE_AGE_QUOTA = "age quota of a namespace"
     NAMESPACE_RETENTION = "retention of a namespace"
     NAMESPACE_TTL = "time to live of a namespace"
+    NAMESPACE_DELAYED_DELIVERY = "longest delay of a namespace"
     TOPIC_SIZE_QUOTA = "size quota of a topic"
     TOPIC_AGE_QUOTA = "age quota of a topic"
     TOPIC_RETENTION = "retention of a topic"
     TOPIC_TTL = "time to live of a topic"
+    TOPIC_DELAYED_DELIVERY = "longest delay of a topic"
 
 
 OF_NAMESPACES: Mapping[SettingName, Operation] = {
@@ -47,12 +49,14 @@ OF_NAMESPACES: Mapping[SettingName, Operation] = {
     SettingName.AGE_QUOTA: Operation.NAMESPACE_AGE_QUOTA,
     SettingName.RETENTION: Operation.NAMESPACE_RETENTION,
     SettingName.TTL: Operation.NAMESPACE_TTL,
+    SettingName.DELAYED_DELIVERY: Operation.NAMESPACE_DELAYED_DELIVERY,
 }
 OF_TOPICS: Mapping[SettingName, Operation] = {
     SettingName.SIZE_QUOTA: Operation.TOPIC_SIZE_QUOTA,
     SettingName.AGE_QUOTA: Operation.TOPIC_AGE_QUOTA,
     SettingName.RETENTION: Operation.TOPIC_RETENTION,
     SettingName.TTL: Operation.TOPIC_TTL,
+    SettingName.DELAYED_DELIVERY: Operation.TOPIC_DELAYED_DELIVERY,
 }
 
 
@@ -73,6 +77,11 @@ class Introduced(msgspec.Struct, frozen=True, kw_only=True):
 _DESTINATION = Introduced(
     release=(3, 0), what="`destinationBroker` at an unload, and would ignore it", source="apache/pulsar#18663"
 )
+_LONGEST_DELAY = Introduced(
+    release=(3, 3),
+    what="`maxDeliveryDelayInMillis` in its delayed delivery, and would take any delay all the same",
+    source="PIP-315, apache/pulsar#21798",
+)
 INTRODUCED: Mapping[Operation, Introduced] = {
     Operation.MOVE_BUNDLE: _DESTINATION,
     Operation.MOVE_COORDINATORS: _DESTINATION,
@@ -81,16 +90,19 @@ INTRODUCED: Mapping[Operation, Introduced] = {
         what="`topicHashPositions`, by which the halves of a split are foretold",
         source="PIP-143, apache/pulsar#13796",
     ),
+    Operation.NAMESPACE_DELAYED_DELIVERY: _LONGEST_DELAY,
+    Operation.TOPIC_DELAYED_DELIVERY: _LONGEST_DELAY,
 }
 """Of operations that brokers of a release tried here, or of one shortly before, do not have."""
 
 EVERY = frozenset(Operation)
+_DELAYED_DELIVERY = frozenset({Operation.NAMESPACE_DELAYED_DELIVERY, Operation.TOPIC_DELAYED_DELIVERY})
 TRIED: Mapping[str, frozenset[Operation]] = {
     "2.10.4": EVERY - INTRODUCED.keys(),
-    "3.0.7": EVERY,
-    "3.3.2": EVERY,
+    "3.0.7": EVERY - _DELAYED_DELIVERY,
+    "3.3.2": EVERY - _DELAYED_DELIVERY,
     "4.0.7": EVERY,
-    "4.2.4": EVERY,
+    "4.2.4": EVERY - _DELAYED_DELIVERY,
 }
 """Releases to the operations that worked on real brokers of them; another patch release of a line counts as the same.
 
@@ -120,7 +132,11 @@ def objection_to(operation: Operation, version: str, tried_here: Collection[str]
         return f"Pulsar {version} has no {introduced.what}: that came with {since} ({introduced.source})"
     tried = tried_release(version)
     if tried:
-        return None if operation in TRIED[tried] else f"it did not work on Pulsar {tried} when it was tried"
+        return (
+            None
+            if operation in TRIED[tried]
+            else f"no way to do it was seen to work on Pulsar {tried} (docs/versions.md)"
+        )
     return None if is_vouched_for(version, tried_here) else never_tried(version)
 
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import msgspec
 
-from pulsar_steward.model.units import MIB, MINUTE, bytes_in_words, seconds_in_words
+from pulsar_steward.model.units import MIB, MINUTE, bytes_in_words, milliseconds_in_words, seconds_in_words
 
 
 class SettingName(StrEnum):
@@ -19,6 +19,7 @@ class SettingName(StrEnum):
     AGE_QUOTA = "age quota"
     RETENTION = "retention"
     TTL = "time to live"
+    DELAYED_DELIVERY = "delayed delivery"
 
     @property
     def quota_type(self) -> str:
@@ -68,7 +69,22 @@ class TimeToLive(msgspec.Struct, frozen=True, kw_only=True, tag="ttl", tag_field
     seconds: int
 
 
-Setting = BacklogQuota | Retention | TimeToLive
+class DelayedDelivery(msgspec.Struct, frozen=True, kw_only=True, tag="delayed_delivery", tag_field="is"):
+    """Delayed delivery, which Pulsar keeps as one policy: a bound of delays cannot be set without the rest of it.
+
+    Attributes:
+        active: False: messages are delivered at once, whatever their delay.
+        tick_milliseconds: How precisely messages are delivered at their time.
+        longest_milliseconds: `maxDeliveryDelayInMillis`, beyond which a message is refused when it is published;
+            0: any delay is taken.
+    """
+
+    active: bool
+    tick_milliseconds: int
+    longest_milliseconds: int = 0
+
+
+Setting = BacklogQuota | Retention | TimeToLive | DelayedDelivery
 
 
 def in_words(name: SettingName, value: Setting | None) -> str:
@@ -86,3 +102,13 @@ def in_words(name: SettingName, value: Setting | None) -> str:
             return f"{time} and {size}"
         case TimeToLive():
             return seconds_in_words(value.seconds) if value.seconds else "never"
+        case DelayedDelivery():
+            return _delays_in_words(value)
+
+
+def _delays_in_words(value: DelayedDelivery) -> str:
+    if not value.active:
+        return "off: messages are delivered at once"
+    longest = value.longest_milliseconds
+    delays = f"up to {milliseconds_in_words(longest)}" if longest else "of any length"
+    return f"on, with delays {delays}, in ticks of {milliseconds_in_words(value.tick_milliseconds)}"

@@ -7,7 +7,15 @@ from typing import assert_never
 import msgspec
 
 from pulsar_steward.model.loss import Loss
-from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
+from pulsar_steward.model.setting import (
+    BacklogQuota,
+    DelayedDelivery,
+    QuotaPolicy,
+    Retention,
+    Setting,
+    SettingName,
+    TimeToLive,
+)
 
 
 class UnloadBundle(msgspec.Struct, frozen=True, kw_only=True, tag="unload_bundle", tag_field="change"):
@@ -108,6 +116,15 @@ class ChangeSetting(msgspec.Struct, frozen=True, kw_only=True, tag="change_setti
         return _keeps_less(after.minutes, before.minutes) or _keeps_less(after.megabytes, before.megabytes)
 
     @property
+    def refuses_delays(self) -> bool:
+        """True if brokers will refuse delays that they would have taken; where nothing is set, any is taken to be."""
+        before, after = self.before, self.after
+        if not isinstance(after, DelayedDelivery):
+            return False
+        taken = before.longest_milliseconds if isinstance(before, DelayedDelivery) else 0
+        return _tighter(after.longest_milliseconds, taken)
+
+    @property
     def loses_messages(self) -> bool:
         """True if messages, consumed or not, are deleted for it that would have been kept otherwise."""
         return self.takes_messages or self.deletes_stored
@@ -179,6 +196,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
         undoes: The step that it rolls back, ``<plan id>/<step id>``; None: it is no rollback.
         loss: Data that brokers delete for it at once; unset where that is nothing, so that plans without it have no
             such key, and those that were recorded before there was one keep their digests.
+        averts: Data that nobody has read, and that brokers may delete if the step is not done; unset as `loss` is.
     """
 
     step_id: str
@@ -192,3 +210,4 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     after: tuple[str, ...] = ()
     undoes: str | None = None
     loss: Loss | msgspec.UnsetType = msgspec.UNSET
+    averts: Loss | msgspec.UnsetType = msgspec.UNSET

@@ -60,6 +60,11 @@ def seconds_in_words(count: float, *, rounded: bool = False) -> str:
     return f"{int(count) // length:,} {unit}"
 
 
+def milliseconds_in_words(count: int) -> str:
+    """Milliseconds that somebody set, in a larger unit that divides them (``3 d``, ``1 s``, ``1,500 ms``)."""
+    return f"{count:,} ms" if count % 1000 else seconds_in_words(count // 1000)
+
+
 def time_in_words(moment: datetime, *, date: bool = True, seconds: bool = False) -> str:
     """A time, such as ``2026-01-31 12:00 UTC``; without its date ``12:00 UTC``, with seconds ``12:00:00 UTC``."""
     clock = "%H:%M:%S" if seconds else "%H:%M"

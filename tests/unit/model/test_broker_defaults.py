@@ -6,7 +6,7 @@ import pytest
 
 from pulsar_steward.admin.own_settings import defaults_in
 from pulsar_steward.model.broker_defaults import KEYS, BrokerDefaults, broker_defaults, most_frequent
-from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
+from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, QuotaPolicy, Retention, SettingName, TimeToLive
 
 TOLD = {
     "backlogQuotaDefaultLimitGB": "2.5",
@@ -16,6 +16,9 @@ TOLD = {
     "defaultRetentionTimeInMinutes": "-1",
     "defaultRetentionSizeInMB": "10",
     "ttlDurationDefaultInSeconds": " 3600 ",
+    "delayedDeliveryEnabled": "true",
+    "delayedDeliveryTickTimeMillis": "1000",
+    "delayedDeliveryMaxDelayInMillis": "60000",
 }
 
 
@@ -29,6 +32,9 @@ def test_what_is_told() -> None:
         retention_minutes=-1,
         retention_megabytes=10,
         ttl_seconds=3600,
+        delays_messages=True,
+        delay_tick_milliseconds=1000,
+        longest_delay_milliseconds=60_000,
     )
     assert broker_defaults({**TOLD, "backlogQuotaDefaultLimitGB": "0"}).limit_bytes == 700
 
@@ -48,6 +54,7 @@ def test_as_settings() -> None:
         SettingName.AGE_QUOTA: BacklogQuota(limit_seconds=60, policy=policy),
         SettingName.RETENTION: Retention(minutes=-1, megabytes=10),
         SettingName.TTL: TimeToLive(seconds=3600),
+        SettingName.DELAYED_DELIVERY: DelayedDelivery(active=True, tick_milliseconds=1000, longest_milliseconds=60_000),
     }
     assert defaults_in({**dict.fromkeys(KEYS, "0"), "backlogQuotaDefaultRetentionPolicy": policy}) == {}
 

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 ENDLESS = float("inf")
 
+_LAST = {SettingName.TTL: 3, SettingName.DELAYED_DELIVERY: 4}
+"""Places of what brokers compare with nothing: what is delayed for long lives for long first."""
+
 
 def in_order(changes: Iterable[ChangeSetting]) -> tuple[ChangeSetting, ...]:
     """The changes of one namespace in an order that the broker accepts: the retention first where it is raised.
@@ -33,8 +36,8 @@ def raises(change: ChangeSetting) -> bool:
 
 
 def _place(change: ChangeSetting) -> int:
-    if change.name is SettingName.TTL:
-        return 3
+    if change.name in _LAST:
+        return _LAST[change.name]
     if change.name is not SettingName.RETENTION:
         return 1
     return 0 if raises(change) else 2

@@ -1,0 +1,43 @@
+"""Guard: no bound of delays is below what messages wait for already.
+
+Brokers tell of no message how long it is delayed. One that has waited for longer than a bound may be one that the bound
+would refuse; or its subscription is slow, which looks the same (docs/knowledge.md D and F).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.facts.protocol import Unknown
+from pulsar_steward.guard.kinds import Objection, SettingGuard
+from pulsar_steward.model.setting import DelayedDelivery
+from pulsar_steward.model.units import milliseconds_in_words, seconds_in_words
+
+if TYPE_CHECKING:
+    from pulsar_steward.facts.protocol import ClusterFacts
+    from pulsar_steward.model.step import ChangeSetting, GuardResult
+    from pulsar_steward.policy.schema import Policy
+
+
+class LongestDelay(SettingGuard):
+    """Compares the oldest message that a subscription has not consumed with the bound."""
+
+    name = "longest_delay"
+    objection = Objection.REFUSED
+    applies_to_rollbacks = False
+
+    def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+        """Vetoes a tighter bound that a waiting message is older than, or, right before the call, may be."""
+        if not change.refuses_delays or not isinstance(change.after, DelayedDelivery):
+            return self.result("no delay is refused that was taken before", passed=True)
+        ages = facts.backlog_ages(change)
+        if isinstance(ages, Unknown):
+            return self.result(ages.reason, passed=False)
+        bound = milliseconds_in_words(change.after.longest_milliseconds)
+        if ages.oldest_seconds * 1000 > change.after.longest_milliseconds:
+            waits = f"a message of {ages.topic} waits for {seconds_in_words(ages.oldest_seconds)} already"
+            return self.result(f"{waits}: longer delays than {bound} may be in use", passed=False)
+        if ages.unknown and not facts.planning:
+            words = f"of {ages.unknown:,} topics with a backlog its age is not known: {ages.why_unknown}"
+            return self.result(words, passed=False)
+        return self.result(f"no message is known to wait for longer than {bound}", passed=True)
