@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "plugins" / "pulsar_steward"
 RECIPES = {
     "plugins/pulsar_steward/guard/idle_bundle.py",
-    "plugins/pulsar_steward/planners/settings/longer_ttl.py",
+    "plugins/pulsar_steward/planners/settings/shorter_delays.py",
     "plugins/pulsar_steward/changes/load.py",
 }
 """Files that only recipes write."""

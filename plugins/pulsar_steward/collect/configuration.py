@@ -27,6 +27,7 @@ KEPT = frozenset(
         "backlogQuotaCheckIntervalInSeconds",
         "delayedDeliveryMaxNumBuckets",
         "delayedDeliveryTrackerFactoryClassName",
+        "entryFilterNames",
         "loadBalancerBrokerMaxTopics",
         "loadBalancerNamespaceBundleMaxBandwidthMbytes",
         "loadBalancerNamespaceBundleMaxMsgRate",

@@ -17,6 +17,7 @@ from pulsar_steward.model.tables import CONFIGURATION, METRICS
 from pulsar_steward.planners.bundles.from_snapshot import bundle_facts
 from pulsar_steward.planners.planning_facts import BrokerFact, PlanningFacts, TcBundle
 from pulsar_steward.planners.settings.from_snapshot import (
+    backlog_caveats,
     clocks_differ_milliseconds,
     defaults_of,
     namespace_facts,
@@ -85,6 +86,7 @@ def planning_facts_of(snapshot: Snapshot, policy: Policy, moves: Moves) -> Plann
         usages=_usages(snapshot, manager),
         bundles=bundle_facts(snapshot, findings, defaults, policy),
         quotas_are_checked=quotas_are_checked(snapshot),
+        backlog_caveats=backlog_caveats(snapshot),
         clocks_differ_milliseconds=clocks_differ_milliseconds(snapshot),
         findings=findings,
         moved_at=moves.moved_at,

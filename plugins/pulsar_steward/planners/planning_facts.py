@@ -69,6 +69,7 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
         topics: Topics with settings of their own that such findings are about, by name.
         defaults: Brokers' values where a namespace sets nothing, as far as they are known.
         quotas_are_checked: True if all brokers check backlog quotas; None: not known.
+        backlog_caveats: How exact the figures of backlogs are, in sentences without their full stops.
         clocks_differ_milliseconds: Largest difference between brokers' clocks, to a second; None: not known.
         load_manager: The brokers' own load manager.
         usages: What its shedding compares, of every broker that was read.
@@ -96,6 +97,7 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
     topics: tuple[TopicFact, ...] = ()
     defaults: dict[SettingName, Setting] = {}
     quotas_are_checked: bool | None = None
+    backlog_caveats: tuple[str, ...] = ()
     clocks_differ_milliseconds: int | None = None
     load_manager: LoadManager | Unknown = MANAGER_UNKNOWN
     usages: tuple[BrokerUsage, ...] | Unknown = USAGES_UNKNOWN

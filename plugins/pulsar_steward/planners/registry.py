@@ -14,7 +14,9 @@ from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.planners.bundles.balance import PLANNER as BUNDLE_BALANCE
 from pulsar_steward.planners.bundles.drain import PLANNER as BROKER_DRAIN
 from pulsar_steward.planners.bundles.split import PLANNER as BUNDLE_SPLIT
+from pulsar_steward.planners.settings.delays import PLANNER as DELAYS
 from pulsar_steward.planners.settings.namespaces import PLANNER as NAMESPACE_SETTINGS
+from pulsar_steward.planners.settings.nearly_full import PLANNER as NEARLY_FULL
 from pulsar_steward.planners.settings.own_quota import PLANNER as OWN_QUOTAS
 from pulsar_steward.planners.settings.topics import PLANNER as TOPIC_QUOTAS
 from pulsar_steward.planners.tc.balance import KIND as FIRST_KIND
@@ -35,6 +37,8 @@ PLANNERS: tuple[Planner, ...] = (
     NAMESPACE_SETTINGS,
     TOPIC_QUOTAS,
     OWN_QUOTAS,
+    NEARLY_FULL,
+    DELAYS,
 )
 """All planners, in the order in which they are asked: each is told what those before it change."""
 

@@ -46,6 +46,22 @@ class BacklogQuotaRemedy(Section):
         ge=0,
         description="of a new quota that evicts, even if it does so at once; 0: it is never below what is there",
     )
+    raise_headroom_hours: int = Field(
+        24, ge=1, description="of growth as it is now, for which a quota that is nearly full is raised"
+    )
+    raise_most_megabytes: int = Field(
+        102_400, ge=1, description="of a topic, that a quota is raised to: no forecast asks for more than that"
+    )
+    raise_namespace_megabytes: int = Field(
+        1_048_576,
+        ge=0,
+        description="that the nearly full topics of a namespace may store more by one plan, before copies",
+    )
+    raise_cluster_megabytes: int = Field(
+        4_194_304,
+        ge=0,
+        description="the same of all namespaces together: brokers do not tell how much disk bookies have left",
+    )
     minimum_megabytes: int = Field(1024, ge=1, description="below this a quota acts on an ordinary burst")
     policy: QuotaPolicy = Field(
         QuotaPolicy.HOLD, description="where none is in force: producers wait, and nothing is lost"
@@ -56,6 +72,29 @@ class RetentionRemedy(Section):
     """Assumptions and limits of a proposed retention."""
 
     keep_hours: int = Field(72, ge=1, description="of what is consumed, where it is kept for ever or far too long now")
+
+
+class DelayedDeliveryRemedy(Section):
+    """Assumptions and limits of a longer time to live, and of a bound of delays, where messages are delayed."""
+
+    longest_delay_hours: int = Field(
+        168,
+        ge=0,
+        description="that producers may ask for, where nothing bounds it; 0: no bound is proposed, as longer delays are"
+        " refused then",
+    )
+    age_headroom_percent: int = Field(
+        50, ge=0, description="over the oldest message that waits, which a bound of delays has to leave room for"
+    )
+    ttl_margin_percent: int = Field(
+        10,
+        ge=1,
+        le=90,
+        description="of a time to live, that is left after the longest delay for messages to be consumed",
+    )
+    most_ttl_hours: int = Field(
+        720, ge=1, description="that a time to live is raised to: what nobody consumes is stored for so long"
+    )
 
 
 class BundleSplitRemedy(Section):
@@ -114,6 +153,7 @@ class Remedies(Section):
 
     backlog_quota_remedy: BacklogQuotaRemedy = BacklogQuotaRemedy()
     retention_remedy: RetentionRemedy = RetentionRemedy()
+    delayed_delivery_remedy: DelayedDeliveryRemedy = DelayedDeliveryRemedy()
     bundle_split_remedy: BundleSplitRemedy = BundleSplitRemedy()
     bundle_balance_remedy: BundleBalanceRemedy = BundleBalanceRemedy()
     broker_drain_remedy: BrokerDrainRemedy = BrokerDrainRemedy()

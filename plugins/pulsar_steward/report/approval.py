@@ -47,6 +47,7 @@ def body(plan: Plan, batch: Batch, policy: Policy, *, first: RecordedAnswer | No
         f"### The {counted(len(batch.steps), 'step')}",
         _steps(batch.steps),
         *_sums(batch),
+        *_if_rejected(batch.steps),
         "### What was looked at",
         _guards(batch.steps),
         "### What approving means",
@@ -171,6 +172,20 @@ def _sums(batch: Batch) -> Iterator[str]:
     if sums and not batch.is_rollback:
         yield "### How the values come about"
         yield bullets(sums)
+
+
+def _if_rejected(steps: Sequence[Step]) -> Iterator[str]:
+    """What brokers may delete unread if nothing is changed, by topic."""
+    for step in steps:
+        if not isinstance(step.averts, Loss):
+            continue
+        averts, topics = step.averts, counted(len(step.averts.topics) + step.averts.more, "topic")
+        words = (
+            f"{step.step_id}: what gets older than the time to live is deleted unread, of {averts.messages or 0:,}"
+            f" messages that wait in {topics} now, as brokers count them ({bytes_in_words(averts.bytes)} at most)"
+        )
+        yield "### What rejecting means"
+        yield bullets([words, *_lost_by_topic(averts)])
 
 
 def _guards(steps: Sequence[Step]) -> str:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pulsar_steward.facts.backlogs import Backlog, BacklogAges
 from pulsar_steward.model.setting import Retention, SettingName
-from pulsar_steward.planners.settings.from_snapshot import namespace_facts, topic_facts
+from pulsar_steward.planners.settings.facts import FullTopic
+from pulsar_steward.planners.settings.from_snapshot import backlog_caveats, namespace_facts, topic_facts
 from pulsar_steward.snapshots.read import open_snapshot
-from tests.unit.report_checkup.snapshots import Rows, a_finding, written
+from tests.builders import broker
+from tests.unit.report_checkup.snapshots import META, Rows, a_finding, written
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,3 +92,54 @@ def test_only_topics_that_retain_themselves_are_looked_at_for_a_quota_of_their_o
     assert (fact.subject, fact.topic) == (named("big-partition-1")["topic"], named("big")["topic"])
     assert fact.own == {SettingName.RETENTION: Retention(minutes=60, megabytes=500)}
     assert (fact.peak, fact.busiest_bytes_per_second, fact.snapshots) == (9, 3.0, 1)
+
+
+def a_folder(folder: Path, taken_at: datetime, **tables: Rows) -> Snapshot:
+    """A snapshot of a home with others, taken at a time; `t` is near a quota in it, and messages of `u` are delayed."""
+    name = taken_at.strftime("taken_at=%Y%m%dT%H%M%SZ")
+    delayed = {"series": "pulsar_subscription_delayed", "source_kind": "broker", "source": "broker-00:8080"}
+    samples = [named("u") | delayed | {"subscription": each, "value": 4.0} for each in ("s1", "s2")]
+    found = [a_finding("critical", check, subject=subject) for check, subject in FULL]
+    meta = [META | {"taken_at": taken_at}]
+    rows = TABLES | {"metrics": samples, "findings": found, "snapshot": meta} | tables
+    return open_snapshot(written(folder / "snapshots" / "cluster=east" / name, **rows))
+
+
+FULL = [("backlog-near-quota", named("t")["topic"]), ("delayed-past-ttl", SHOP)]
+
+
+def test_growth_is_read_from_earlier_snapshots(tmp_path: Path) -> None:
+    """From the lowest point on; where there is no earlier one, what comes in is all that is known."""
+    then, first = datetime(2026, 3, 1, 11, tzinfo=UTC), datetime(2026, 3, 1, 10, tzinfo=UTC)
+    a_folder(tmp_path, first, topics=[a_topic("t", 80)])
+    a_folder(tmp_path, then, topics=[a_topic("t", 40)])
+    snapshot = a_folder(tmp_path, datetime(2026, 3, 1, 12, tzinfo=UTC), topics=[a_topic("t", 3640, rate=9.0)])
+
+    (fact,) = namespace_facts(snapshot, snapshot.findings())
+    assert fact.full == (FullTopic(topic=named("t")["topic"], backlog_bytes=3640, bytes_per_second=1.0, seconds=3600),)
+    assert (fact.delayed_messages, fact.delayed_topics) == (8, {named("u")["topic"]: 8})
+
+    alone = a_folder(tmp_path / "other", then, topics=[a_topic("t", 40, rate=9.0)])
+    (fact,) = namespace_facts(alone, alone.findings())
+    assert fact.full == (FullTopic(topic=named("t")["topic"], backlog_bytes=40, bytes_per_second=9.0, seconds=0),)
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ([], ""),
+        ([("backlogQuotaCheckIntervalInSeconds", "60"), ("entryFilterNames", "[]")], ". Brokers compare every 60 s"),
+        (
+            [("entryFilterNames", "[b]"), ("entryFilterNames", "[a]")],
+            ". Entry filters are loaded ([a], [b]): what they filter counts as backlog",
+        ),
+    ],
+    ids=["nothing", "none", "filters"],
+)
+def test_how_exact_backlogs_are(tmp_path: Path, told: list[tuple[str, str]], said: str) -> None:
+    """By the settings of brokers that matter, after what always holds."""
+    rows = [{"broker": broker(at), "key": key, "value": value} for at, (key, value) in enumerate(told)]
+    words = ". ".join(backlog_caveats(open_snapshot(written(tmp_path / "snapshot", configuration=rows))))
+
+    assert words.startswith("Figures run from the oldest message that is not acknowledged")
+    assert words.partition("up to a minute old")[2] == said

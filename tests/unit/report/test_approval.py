@@ -11,7 +11,7 @@ from pulsar_steward.changes import kind_of
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.loss import Loss, TopicLoss
 from pulsar_steward.model.plan import ROLLBACK, Placement
-from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
+from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, QuotaPolicy, Retention, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, GuardResult, Touched
 from pulsar_steward.policy.approval import ApprovalPolicy
 from pulsar_steward.policy.schema import Policy
@@ -194,3 +194,19 @@ def test_the_cluster_is_named_as_pulsar_names_it(golden: Golden) -> None:
     assert str(IDENTITY.metadata_id) in line
     golden(without_digest(named, line))
     assert "Only in Pulsar cluster" not in body(PLAN, BATCH, POLICY)
+
+
+def test_what_rejecting_means_is_said_by_topic(golden: Golden) -> None:
+    """Messages that nobody has read, and that a longer time to live would keep."""
+    words = asked(SettingName.TTL, TimeToLive(seconds=7200), TimeToLive(seconds=3600), averts=EVICTED)
+    golden(words)
+
+
+def test_a_bound_of_delays_says_whom_it_refuses() -> None:
+    """In the largest letters; a looser one does not."""
+    any_delay = DelayedDelivery(active=True, tick_milliseconds=1000)
+    bounded = DelayedDelivery(active=True, tick_milliseconds=1000, longest_milliseconds=3_600_000)
+    words = asked(SettingName.DELAYED_DELIVERY, bounded)
+    assert "# b1.s01 REFUSES MESSAGES that are to be delayed for longer" in words
+    assert "more than 1 h gets an error" in words
+    assert "REFUSES" not in asked(SettingName.DELAYED_DELIVERY, any_delay, bounded)

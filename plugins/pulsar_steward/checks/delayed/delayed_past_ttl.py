@@ -213,6 +213,7 @@ CHECK = Check(
     ),
     source="docs/checks/delayed-past-ttl.md; apache/pulsar#21898, apache/pulsar#25010",
     scope=Scope.NAMESPACE,
+    remedied_by="retention",
     policy=DelayedPastTtlPolicy,
     shards={
         "endangered": Question(ENDANGERED),

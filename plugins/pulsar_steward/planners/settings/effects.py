@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_steward.facts.backlogs import loss_of
-from pulsar_steward.model.loss import Loss
+from pulsar_steward.facts.backlogs import MAX_NAMED, loss_of
+from pulsar_steward.model.loss import Loss, TopicLoss
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, in_words
 from pulsar_steward.model.units import bytes_in_words, counted, seconds_in_words
 from pulsar_steward.planners.settings.facts import MAX_BACKLOGS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pulsar_steward.model.step import ChangeSetting
     from pulsar_steward.planners.settings.facts import NamespaceFact
 
@@ -41,6 +43,25 @@ def loss(fact: NamespaceFact, change: ChangeSetting) -> Loss | None:
     if len(fact.backlogs) == MAX_BACKLOGS and fact.backlogs[-1].bytes >= limit:
         return None
     return loss_of(fact.backlogs, limit)
+
+
+def unread_loss(fact: NamespaceFact, delayed: Mapping[str, int] | None = None) -> Loss:
+    """Data that nobody has read, by topic: all that expires where messages come to be older than their time to live.
+
+    Args:
+        fact: The namespace.
+        delayed: Delayed messages by topic, to count these alone; None: whatever waits.
+    """
+    bytes_of = {each.topic: each.bytes for each in fact.backlogs}
+    messages = {each.topic: sum(each.messages) for each in fact.backlogs} if delayed is None else delayed
+    losses = [TopicLoss(topic=name, messages=many, bytes=bytes_of.get(name, 0)) for name, many in messages.items()]
+    losses.sort(key=lambda each: (-(each.messages or 0), -each.bytes, each.topic))
+    return Loss(
+        topics=tuple(losses[:MAX_NAMED]),
+        more=max(len(losses) - MAX_NAMED, 0),
+        messages=sum(messages.values()),
+        bytes=sum(each.bytes for each in losses),
+    )
 
 
 def _over(fact: NamespaceFact, quota: BacklogQuota) -> str:

@@ -69,6 +69,26 @@ class TopicFact(msgspec.Struct, frozen=True, kw_only=True):
     delayed_messages: int | None = None
 
 
+class FullTopic(msgspec.Struct, frozen=True, kw_only=True):
+    """A topic that is near its size quota, or grows towards it.
+
+    Attributes:
+        topic: Full name.
+        backlog_bytes: Its backlog.
+        bytes_per_second: Mean growth since the lowest point of the last snapshots; what comes in, where there are none.
+        seconds: Time since that point; 0: no earlier snapshot has the topic.
+    """
+
+    topic: str
+    backlog_bytes: int
+    bytes_per_second: float = 0.0
+    seconds: int = 0
+
+    def after(self, seconds: int) -> int:
+        """Bytes of its backlog in so many seconds, if it goes on like this."""
+        return self.backlog_bytes + int(self.bytes_per_second * seconds)
+
+
 MAX_BACKLOGS = 1_000
 """Number of backlogs that a sample of a namespace holds."""
 
@@ -88,8 +108,10 @@ class NamespaceFact(msgspec.Struct, frozen=True, kw_only=True):
         outgrown: Bytes and seconds of the worst backlogs that are larger or older than the namespace retains.
         age_quota_delay_seconds: Time by which an age quota may act late, as the oldest ledger closes late.
         delayed_messages: Delayed messages of all its subscriptions; None: brokers' metrics hold nothing of topics.
+        delayed_topics: Those messages by topic, where there are any.
         topic_quotas: The largest limits in bytes and in seconds that its topics set themselves, as far as they were
             drilled; 0: none.
+        full: Topics that are near a size quota or grow towards it, by name.
         clusters: Clusters that serve it, by its policies, in order.
     """
 
@@ -104,7 +126,9 @@ class NamespaceFact(msgspec.Struct, frozen=True, kw_only=True):
     outgrown: tuple[int, int] = (0, 0)
     age_quota_delay_seconds: int = 0
     delayed_messages: int | None = None
+    delayed_topics: dict[str, int] = {}
     topic_quotas: tuple[int, int] = (0, 0)
+    full: tuple[FullTopic, ...] = ()
     clusters: tuple[str, ...] = ()
 
     @property

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pulsar_steward.admin.own_settings import NamespaceDocument, defaults_in, own_settings_in
+from pulsar_steward.checks.backlog.growth import Rise
 from pulsar_steward.checks.backlog.retention_too_short import CHECK as RETENTION_TOO_SHORT
 from pulsar_steward.checks.backlog.ttl_before_quota import CHECK as TTL_BEFORE_QUOTA
 from pulsar_steward.errors import SnapshotError
@@ -24,7 +25,9 @@ from pulsar_steward.planners.settings.backlogs import (
     topic_quotas,
     waiting_subscriptions,
 )
-from pulsar_steward.planners.settings.facts import MAX_BACKLOGS, BacklogSample, NamespaceFact, TopicFact
+from pulsar_steward.planners.settings.delays import PLANNER as DELAYS
+from pulsar_steward.planners.settings.facts import MAX_BACKLOGS, BacklogSample, FullTopic, NamespaceFact, TopicFact
+from pulsar_steward.planners.settings.nearly_full import PLANNER as NEARLY_FULL
 from pulsar_steward.planners.settings.targets import ANSWERED, is_of_topic, may_need_more, namespace_of
 
 if TYPE_CHECKING:
@@ -39,8 +42,11 @@ if TYPE_CHECKING:
 
 _PARTITION = re.compile(r"-partition-\d+$")
 
-CHECKS_OF_SETTINGS = ANSWERED
+CHECKS_OF_SETTINGS = ANSWERED | NEARLY_FULL.answers | DELAYS.answers
 """Checks whose findings call for the settings of their namespace to be read."""
+
+INTERVAL, FILTERS = "backlogQuotaCheckIntervalInSeconds", "entryFilterNames"
+NO_FILTERS = frozenset({"", "[]"})
 
 LOOK_BACK = 12
 """Number of earlier snapshots that backlogs are read from."""
@@ -89,11 +95,45 @@ def namespace_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[Na
             outgrown=_outgrown(findings, name),
             age_quota_delay_seconds=_delay(findings, name),
             delayed_messages=_delayed(delayed, name),
+            delayed_topics=_delayed_topics(delayed, name),
             topic_quotas=own_quotas.get(name, (0, 0)),
+            full=_full(findings, name, looked),
             clusters=tuple(sorted(known[name].clusters)),
         )
         for name in names
         if name in known
+    )
+
+
+def _full(findings: Iterable[Finding], name: str, looked: Sequence[tuple[datetime, pa.Table]]) -> tuple[FullTopic, ...]:
+    """The topics of a namespace that findings of full topics name, with their growth."""
+    named = {each.subject for each in findings if each.check_id in NEARLY_FULL.answers and namespace_of(each) == name}
+    if not named:
+        return ()
+    wanted = pa.array(sorted(named), pa.string())
+    points: dict[str, dict[datetime, int]] = {}
+    incoming: dict[str, float] = {}
+    for taken_at, topics in reversed(looked):
+        ours = topics.filter(pc.and_(pc.is_in(topics["topic"], wanted), pc.is_valid(topics["backlog_bytes"])))
+        for row in ours.select(["topic", "backlog_bytes", "throughput_in_bytes"]).to_pylist():
+            points.setdefault(row["topic"], {})[taken_at] = row["backlog_bytes"]
+            incoming[row["topic"]] = row["throughput_in_bytes"] or 0.0
+    now = looked[0][0]
+    return tuple(
+        _growing(topic, Rise.of(seen), incoming[topic] if len(seen) == 1 else 0.0)
+        for topic, seen in sorted(points.items())
+        if now in seen
+    )
+
+
+def _growing(topic: str, rise: Rise, incoming: float) -> FullTopic:
+    """A topic with its mean growth since the lowest point: none where it is lowest now, and what comes in if first."""
+    seconds = int((rise.now_at - rise.low_at).total_seconds())
+    return FullTopic(
+        topic=topic,
+        backlog_bytes=rise.now_bytes,
+        bytes_per_second=(rise.now_bytes - rise.low_bytes) / seconds if seconds else incoming,
+        seconds=seconds,
     )
 
 
@@ -194,6 +234,29 @@ def quotas_are_checked(snapshot: Snapshot) -> bool | None:
     return all(value == "true" for value in told)
 
 
+def backlog_caveats(snapshot: Snapshot) -> tuple[str, ...]:
+    """How exact the figures of backlogs are by the brokers' settings, in sentences without their full stops.
+
+    Raises:
+        SnapshotError: If the table cannot be read.
+    """
+    told: dict[str, set[str]] = {}
+    for row in snapshot.table(CONFIGURATION, ["key", "value"], [("key", "in", [INTERVAL, FILTERS])]).to_pylist():
+        if row["value"] is not None:
+            told.setdefault(row["key"], set()).add(row["value"])
+    said = [
+        (
+            "Figures run from the oldest message that is not acknowledged, what is acknowledged behind it included, and"
+            " are up to a minute old"
+        )
+    ]
+    if intervals := told.get(INTERVAL):
+        said.append(f"Brokers compare every {' or '.join(sorted(intervals, key=lambda each: (len(each), each)))} s")
+    if filters := sorted(told.get(FILTERS, set()) - NO_FILTERS):
+        said.append(f"Entry filters are loaded ({', '.join(filters)}): what they filter counts as backlog")
+    return tuple(said)
+
+
 def clocks_differ_milliseconds(snapshot: Snapshot) -> int | None:
     """Difference between the broker's clock that is furthest ahead and the one furthest behind; None: not known of all.
 
@@ -211,6 +274,17 @@ def _delayed(samples: pa.Table, name: str) -> int | None:
         return None
     ours = samples.filter(pc.starts_with(samples["topic"], f"persistent://{name}/"))
     return int(pc.sum(ours["value"]).as_py() or 0)
+
+
+def _delayed_topics(samples: pa.Table, name: str) -> dict[str, int]:
+    """Delayed messages of all subscriptions together, by topic."""
+    ours = samples.filter(
+        pc.and_(pc.starts_with(samples["topic"], f"persistent://{name}/"), pc.greater(samples["value"], 0))
+    )
+    counts: Counter[str] = Counter()
+    for row in ours.select(["topic", "value"]).to_pylist():
+        counts[row["topic"]] += int(row["value"])
+    return dict(sorted(counts.items()))
 
 
 def own_settings(snapshot: Snapshot, names: Sequence[str]) -> dict[str, dict[SettingName, Setting]]:

@@ -42,6 +42,18 @@ def propose(planning: PlanningFacts, goal: str, findings: tuple[Finding, ...]) -
     checks = frozenset(finding.check_id for finding in findings)
     decided = target_settings(fact, checks, planning.defaults, planning.policy)
     notes = tuple(f"{goal}: {note}." for note in decided.notes)
+    made = batches_of(planning, fact, decided, findings)
+    notes = (*notes, *made.notes)
+    if not made.batches and not notes:
+        notes = (f"{goal}: nothing is proposed, as no setting would be better.",)
+    return Proposal(batches=made.batches, notes=notes)
+
+
+def batches_of(
+    planning: PlanningFacts, fact: NamespaceFact, decided: TargetSettings, findings: tuple[Finding, ...]
+) -> Proposal:
+    """Batches that bring a namespace to the settings that were decided, or a note on which guard is against it."""
+    goal = fact.namespace
     batches: list[Batch] = []
     for names in (_TOGETHER, _APART):
         changes = _changes(fact, decided, names)
@@ -49,12 +61,10 @@ def propose(planning: PlanningFacts, goal: str, findings: tuple[Finding, ...]) -
         # What is left of a batch without one of its steps is not what was worked out: none of it is proposed then.
         if against := reasons_against(*steps):
             none = "no age quota" if names == _APART else "nothing"
-            return Proposal(batches=tuple(batches), notes=(*notes, f"{goal}: {none} is proposed: {against}."))
+            return Proposal(batches=tuple(batches), notes=(f"{goal}: {none} is proposed: {against}.",))
         if steps:
             batches.append(_batch(goal, changes, steps, findings))
-    if not batches and not notes:
-        notes = (f"{goal}: nothing is proposed, as no setting would be better.",)
-    return Proposal(batches=tuple(batches), notes=notes)
+    return Proposal(batches=tuple(batches))
 
 
 def facts_by_name(planning: PlanningFacts) -> dict[str, NamespaceFact]:
@@ -77,7 +87,11 @@ def _goal(finding: Finding) -> str | None:
 def _batch(
     name: str, changes: Sequence[ChangeSetting], steps: tuple[Step, ...], findings: tuple[Finding, ...]
 ) -> Batch:
-    retains = {change.name for change in changes} & {SettingName.RETENTION, SettingName.TTL}
+    retains = {change.name for change in changes} & {
+        SettingName.RETENTION,
+        SettingName.TTL,
+        SettingName.DELAYED_DELIVERY,
+    }
     return Batch(
         batch_id=batch_id(1),
         kind=RETENTION_KIND if retains else QUOTA_KIND,
@@ -99,11 +113,14 @@ def _changes(fact: NamespaceFact, decided: TargetSettings, names: frozenset[Sett
 def _steps(
     planning: PlanningFacts, fact: NamespaceFact, decided: TargetSettings, changes: Sequence[ChangeSetting]
 ) -> Iterator[Step]:
-    """A step for each change, each after those before it but a time to live, with the results of all guards."""
+    """A step for each change, with the results of all guards.
+
+    Each comes after those before it; after a time to live only a bound of delays, which is to be below it.
+    """
     earlier: tuple[str, ...] = ()
     for number, change in enumerate(changes, start=1):
         name = step_id(batch_id(1), number)
-        lost = loss(fact, change)
+        lost, averts = loss(fact, change), decided.averted
         step = Step(
             step_id=name,
             change=change,
@@ -114,10 +131,11 @@ def _steps(
             undo_note=undo_note(change),
             after=earlier,
             loss=lost if lost is not None and lost.bytes else msgspec.UNSET,
+            averts=(averts if change.name is SettingName.TTL and averts and averts.topics else msgspec.UNSET),
         )
         kept = decided.target.get(SettingName.RETENTION)
         yield guarded(step, planning, place_in_run=number, holder=fact, retention=kept)
-        if change.name is not SettingName.TTL:
+        if change.name is not SettingName.TTL or SettingName.DELAYED_DELIVERY in decided.why:
             earlier = (*earlier, name)
 
 

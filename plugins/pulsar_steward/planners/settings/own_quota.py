@@ -67,7 +67,7 @@ def _answer(fact: TopicFact, remedy: BacklogQuotaRemedy) -> ProposedQuota | None
     if SettingName.SIZE_QUOTA in fact.own or not isinstance(common, BacklogQuota) or not isinstance(kept, Retention):
         return None
     need = needed(fact, remedy)
-    if common.limit_bytes < 0 or need.bytes <= common.limit_bytes or not _retains_more(fact, kept):
+    if common.limit_bytes < 0 or need.bytes <= common.limit_bytes or not retains_more(fact, kept):
         return None
     words = f"it needs {need.words}; its namespace's quota is {bytes_in_words(common.limit_bytes)}"
     limit, room = need.bytes, kept.megabytes * MIB
@@ -82,7 +82,7 @@ def _answer(fact: TopicFact, remedy: BacklogQuotaRemedy) -> ProposedQuota | None
     return ProposedQuota(msgspec.structs.replace(common, limit_bytes=limit), words)
 
 
-def _retains_more(fact: TopicFact, own: Retention) -> bool:
+def retains_more(fact: TopicFact, own: Retention) -> bool:
     """True if a topic retains more than its namespace in size, which is what bounds a size quota."""
     common = fact.inherited.get(SettingName.RETENTION)
     if not isinstance(common, Retention):

@@ -16,6 +16,7 @@ from pulsar_steward.checks.backlog.retention_too_short import CHECK as RETENTION
 from pulsar_steward.checks.backlog.retention_unbounded import CHECK as RETENTION_UNBOUNDED
 from pulsar_steward.checks.backlog.ttl_before_quota import CHECK as TTL_BEFORE_QUOTA
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import (
     BacklogQuota,
     QuotaPolicy,
@@ -27,6 +28,7 @@ from pulsar_steward.model.setting import (
 )
 from pulsar_steward.model.units import HOUR, MIB, bytes_in_words, seconds_in_words
 from pulsar_steward.planners.settings.age_quota import age_quota
+from pulsar_steward.planners.settings.effects import unread_loss
 from pulsar_steward.planners.settings.shorter import shorter_retention
 from pulsar_steward.planners.settings.sizes import above, below, needed
 
@@ -80,11 +82,13 @@ class TargetSettings(msgspec.Struct):
         target: The settings that should be in force, by name.
         why: Reasons of changes with their sums, by name.
         notes: Reasons for everything that is not proposed.
+        averted: Data that brokers may delete unread if a longer time to live is not set; None: it is not raised.
     """
 
     target: dict[SettingName, Setting]
     why: dict[SettingName, str] = {}
     notes: list[str] = []
+    averted: Loss | None = None
 
     def put(self, name: SettingName, value: Setting, why: str) -> None:
         """Decides a setting."""
@@ -116,7 +120,7 @@ def target_settings(
     if RETENTION_TOO_LONG.check_id in checks:
         _shorten_retention(decided, fact, policy)
     if TTL_BEFORE_QUOTA.check_id in checks:
-        _raise_ttl(decided, fact.age_quota_delay_seconds, policy)
+        _raise_ttl(decided, fact, policy)
     if BACKLOG_QUOTA_MISSING.check_id in checks:
         _add_age_quota(decided, fact, {**defaults, **fact.own}, policy)
     return decided
@@ -163,7 +167,7 @@ def _add_size_quota(decided: TargetSettings, fact: NamespaceFact, policy: Policy
         words = f"; but {remedy.policy} is to leave no more than {bytes_in_words(evicted)}"
         why += f"{words} (backlog_quota_remedy.eviction_most_megabytes)"
         limit = evicted
-    retained = _retained_bytes(decided)
+    retained = retained_bytes(decided)
     if retained is not None and limit > (most := below(retained, remedy.retention_margin_percent)):
         seen = min(fact.peak * (100 + remedy.peak_headroom_percent) // 100, limit)  # less where it is to evict
         if most >= max(seen, remedy.minimum_megabytes * MIB):
@@ -173,7 +177,7 @@ def _add_size_quota(decided: TargetSettings, fact: NamespaceFact, policy: Policy
                 f" {bytes_in_words(most)}"
             )
         else:
-            _raise_retained(decided, limit, policy)
+            raise_retained(decided, limit, policy)
     decided.put(SettingName.SIZE_QUOTA, BacklogQuota(limit_bytes=limit, policy=remedy.policy), why)
 
 
@@ -190,12 +194,12 @@ def _add_age_quota(
 
 def _part_size_quota_and_retention(decided: TargetSettings, fact: NamespaceFact, policy: Policy) -> None:
     remedy, quota = policy.backlog_quota_remedy, decided.target.get(SettingName.SIZE_QUOTA)
-    retained = _retained_bytes(decided)
+    retained = retained_bytes(decided)
     if not isinstance(quota, BacklogQuota) or retained is None or quota.limit_bytes < retained:
         return
     most = below(retained, remedy.retention_margin_percent)
     if fact.peak * (100 + remedy.peak_headroom_percent) // 100 > most:
-        _raise_retained(decided, quota.limit_bytes, policy)
+        raise_retained(decided, quota.limit_bytes, policy)
         return
     why = (
         f"{bytes_in_words(quota.limit_bytes)} is not below the retention of {bytes_in_words(retained)}; less"
@@ -214,7 +218,8 @@ def _shorten_retention(decided: TargetSettings, fact: NamespaceFact, policy: Pol
         decided.put(SettingName.RETENTION, *shorter)
 
 
-def _raise_retained(decided: TargetSettings, quota_bytes: int, policy: Policy) -> None:
+def raise_retained(decided: TargetSettings, quota_bytes: int, policy: Policy) -> None:
+    """Raises a retention as far as a size quota needs it."""
     now = decided.target[SettingName.RETENTION]
     if isinstance(now, Retention):
         margin = policy.backlog_quota_remedy.retention_margin_percent
@@ -239,11 +244,13 @@ def _note_on_age_quota(decided: TargetSettings) -> None:
     )
 
 
-def _raise_ttl(decided: TargetSettings, delay_seconds: int, policy: Policy) -> None:
+def _raise_ttl(decided: TargetSettings, fact: NamespaceFact, policy: Policy) -> None:
+    """Raises it above the age quota, and above the oldest message that a slow subscription has not read."""
     quota, ttl = decided.target.get(SettingName.AGE_QUOTA), decided.target.get(SettingName.TTL)
     if not isinstance(quota, BacklogQuota) or not isinstance(ttl, TimeToLive):
         return
-    acts_after = quota.limit_seconds + delay_seconds
+    delay_seconds, oldest = fact.age_quota_delay_seconds, fact.ages.oldest_seconds
+    acts_after = max(quota.limit_seconds + delay_seconds, oldest)
     seconds = -(-above(acts_after, policy.backlog_quota_remedy.retention_margin_percent) // HOUR) * HOUR
     why = (
         f"messages expire after {in_words(SettingName.TTL, ttl)}, before the age quota of"
@@ -251,6 +258,10 @@ def _raise_ttl(decided: TargetSettings, delay_seconds: int, policy: Policy) -> N
     )
     if delay_seconds:
         why += f", up to {seconds_in_words(delay_seconds)} later where little is produced (a ledger has to close first)"
+    if acts_after == oldest:
+        known = "is estimated, from its size and what comes in, to be" if fact.ages.estimated else "is"
+        why += f"; the oldest backlog, of {fact.ages.topic}, {known} {seconds_in_words(oldest, rounded=True)} old"
+    decided.averted = unread_loss(fact)
     decided.put(SettingName.TTL, TimeToLive(seconds=seconds), why)
 
 
@@ -260,7 +271,7 @@ def _evict_above(remedy: BacklogQuotaRemedy) -> int | None:
     return remedy.eviction_most_megabytes * MIB if evicts else None
 
 
-def _retained_bytes(decided: TargetSettings) -> int | None:
+def retained_bytes(decided: TargetSettings) -> int | None:
     """Bytes of a retention that the broker compares with a size quota; None: it compares none."""
     kept = decided.target.get(SettingName.RETENTION)
     return kept.megabytes * MIB if isinstance(kept, Retention) and kept.megabytes > 0 else None

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 NOTHING_LOOKED_AT = "No check said anything of this snapshot: diagnose it again."
 
 _OWN_QUOTAS = (
-    "a size quota of its own is proposed only for a topic that itself retains more than its namespace, and needs more"
-    " than that one's quota; for any other the advice says what a person can do."
+    "a size quota of its own is proposed only for a topic that itself retains more than its namespace, and a larger"
+    " one of the namespace only where topics under it are near it; for any other the advice says what a person can do."
 )
 
 _THRESHOLDS = ("minimum_", "warning_", "critical_")

@@ -1,0 +1,206 @@
+"""Planner: raises a namespace's size quota that topics are near, or grow towards, as far as a forecast needs it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.checks.backlog.backlog_growing import CHECK as BACKLOG_GROWING
+from pulsar_steward.checks.backlog.backlog_near_quota import CHECK as BACKLOG_NEAR_QUOTA
+from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName
+from pulsar_steward.model.units import HOUR, MIB, bytes_in_words, counted, seconds_in_words
+from pulsar_steward.planners.base import Planner, Proposal, enumerated, joined
+from pulsar_steward.planners.settings.namespaces import (
+    PARTIAL,
+    QUOTA_KIND,
+    RETENTION_KIND,
+    batches_of,
+    facts_by_name,
+    obstacle,
+)
+from pulsar_steward.planners.settings.own_quota import retains_more
+from pulsar_steward.planners.settings.sizes import ProposedQuota, above, below
+from pulsar_steward.planners.settings.targets import TargetSettings, namespace_of, raise_retained, retained_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pulsar_steward.model.finding import Finding
+    from pulsar_steward.planners.planning_facts import PlanningFacts
+    from pulsar_steward.planners.settings.facts import FullTopic, NamespaceFact
+    from pulsar_steward.policy.remedies import BacklogQuotaRemedy
+
+
+class QuotaFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """Figures of a finding that tell which quota its topic is near; a key that it has not means that there is none.
+
+    Attributes:
+        limit_bytes: The size quota in force for the topic.
+        bytes_percent: Usage of that quota.
+        seconds_percent: Usage of the age quota.
+    """
+
+    limit_bytes: int = -1
+    bytes_percent: int = 0
+    seconds_percent: int = 0
+
+
+def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> Proposal:
+    """A batch for each namespace, the most urgent first, as they share what the cluster may store more."""
+    by_namespace: defaultdict[str, list[Finding]] = defaultdict(list)
+    for finding in findings:
+        by_namespace[namespace_of(finding)].append(finding)
+    left = planning.policy.backlog_quota_remedy.raise_cluster_megabytes * MIB
+    proposals = []
+    for name in sorted(by_namespace, key=lambda each: (_urgency(by_namespace[each]), each)):
+        proposal, taken = _of_namespace(planning, name, tuple(by_namespace[name]), left)
+        proposals.append(proposal)
+        left -= taken
+    return joined(proposals)
+
+
+def _urgency(findings: Iterable[Finding]) -> int:
+    return -max(finding.severity.rank for finding in findings)
+
+
+def _of_namespace(planning: PlanningFacts, name: str, findings: tuple[Finding, ...], left: int) -> tuple[Proposal, int]:
+    """The proposal for a namespace, and how many bytes more its topics may store by it."""
+    findings = tuple(each for each in findings if _figures(each).limit_bytes >= 0)
+    if not findings:  # without a size quota `backlog-quota-missing` has an answer
+        return Proposal(), 0
+    if note := obstacle(planning, name):
+        return Proposal(notes=(note,)), 0
+    if name in planning.claimed_settings:
+        note = f"{name}: its size quota is not raised yet, as this plan changes other settings of it first."
+        return Proposal(notes=(note,)), 0
+    fact = facts_by_name(planning)[name]
+    quota = {**planning.defaults, **fact.own}.get(SettingName.SIZE_QUOTA)
+    limit = quota.limit_bytes if isinstance(quota, BacklogQuota) else -1
+    ours, notes = _under(planning, findings, limit)
+    full = [topic for topic in fact.full if topic.topic in {finding.subject for finding in ours}]
+    if not isinstance(quota, BacklogQuota) or not full:
+        return Proposal(notes=notes), 0
+    answer = raised_quota(fact, quota, full, planning.policy.backlog_quota_remedy, left)
+    if answer.quota is None:
+        return Proposal(notes=(*notes, f"{name}: its size quota is not raised: {answer.words}.")), 0
+    decided = TargetSettings({**planning.defaults, **fact.own})
+    decided.put(SettingName.SIZE_QUOTA, answer.quota, answer.words + _caveats(planning, fact, answer.quota))
+    retained = retained_bytes(decided)
+    margin = planning.policy.backlog_quota_remedy.retention_margin_percent
+    if retained is not None and answer.quota.limit_bytes > below(retained, margin):
+        raise_retained(decided, answer.quota.limit_bytes, planning.policy)
+    made = batches_of(planning, fact, decided, ours)
+    taken = (answer.quota.limit_bytes - limit) * len(full) if made.batches else 0
+    return Proposal(batches=made.batches, notes=(*notes, *made.notes)), taken
+
+
+def _figures(finding: Finding) -> QuotaFigures:
+    return msgspec.convert(finding.figures, QuotaFigures)
+
+
+def _under(
+    planning: PlanningFacts, findings: tuple[Finding, ...], limit: int
+) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+    """The findings about topics that are under a namespace's size quota and near it; notes on the others."""
+    retaining = {fact.subject: fact for fact in planning.topics if SettingName.RETENTION in fact.own}
+    ours: list[Finding] = []
+    by_age: list[str] = []
+    apart: list[str] = []
+    short: list[str] = []
+    for finding in findings:
+        figures, own = _figures(finding), retaining.get(finding.subject)
+        if figures.seconds_percent > figures.bytes_percent:
+            by_age.append(finding.subject)
+        elif figures.limit_bytes != limit:
+            apart.append(finding.subject)
+        elif own is None:
+            ours.append(finding)
+        elif not isinstance(kept := own.own[SettingName.RETENTION], Retention) or not retains_more(own, kept):
+            short.append(finding.subject)
+    told = (
+        (by_age, "the quota that is nearly full is one of age, and such a one is never changed once it is there"),
+        (apart, "the size quota that is nearly full is the topic's own, and is to be raised by hand, if at all"),
+        (short, "its own retention leaves no room for a larger size quota: raise that by hand first"),
+    )
+    return tuple(ours), tuple(f"{enumerated(sorted(set(names)))}: {words}." for names, words in told if names)
+
+
+def raised_quota(
+    fact: NamespaceFact, quota: BacklogQuota, full: Sequence[FullTopic], remedy: BacklogQuotaRemedy, left: int
+) -> ProposedQuota:
+    """A larger size quota, with its sum as text; without one the reason why it stays.
+
+    Args:
+        fact: The namespace.
+        quota: The quota in force.
+        full: Topics that are near it or grow towards it.
+        remedy: The policy.
+        left: Bytes that the cluster's topics may still store more by this plan.
+    """
+    hours = remedy.raise_headroom_hours
+    fastest = max(full, key=lambda each: (each.after(hours * HOUR), each.topic))
+    forecast, peak = fastest.after(hours * HOUR), fact.peak * (100 + remedy.peak_headroom_percent) // 100
+    need = -(-max(above(forecast, remedy.room_percent), peak) // MIB) * MIB
+    words = (
+        f"{counted(len(full), 'topic')} {'is' if len(full) == 1 else 'are'} near the size quota of"
+        f" {bytes_in_words(quota.limit_bytes)}, or will be soon; {_forecast(fastest, hours)}; with"
+        f" {remedy.room_percent} % free, and at least the largest backlog seen of {bytes_in_words(fact.peak)} +"
+        f" {remedy.peak_headroom_percent} %, that is {bytes_in_words(need)}"
+    )
+    if need <= quota.limit_bytes:
+        return ProposedQuota(None, f"it is large enough; {words}")
+    key, bound = min(_bounds(quota, len(full), remedy, left), key=lambda each: (each[1], each[0]))
+    if need > bound:
+        words += f"; but {key} leaves {bytes_in_words(max(bound, 0))}"
+        if max(fact.looks[0].peak, quota.limit_bytes) >= below(bound, remedy.room_percent):
+            return ProposedQuota(None, f"{words}, which would be full at once, or no more than it is")
+        need = bound
+    return ProposedQuota(msgspec.structs.replace(quota, limit_bytes=need), words)
+
+
+def _bounds(quota: BacklogQuota, topics: int, remedy: BacklogQuotaRemedy, left: int) -> tuple[tuple[str, int], ...]:
+    """Bytes that a quota may have at most, by the key of the policy that says so."""
+    of_namespace = remedy.raise_namespace_megabytes * MIB
+    return (
+        ("backlog_quota_remedy.raise_most_megabytes", remedy.raise_most_megabytes * MIB),
+        ("backlog_quota_remedy.raise_namespace_megabytes", quota.limit_bytes + of_namespace // topics),
+        ("backlog_quota_remedy.raise_cluster_megabytes", quota.limit_bytes + max(left, 0) // topics),
+    )
+
+
+def _forecast(topic: FullTopic, hours: int) -> str:
+    now, then = bytes_in_words(topic.backlog_bytes), bytes_in_words(topic.after(hours * HOUR))
+    if topic.seconds:
+        grown = seconds_in_words(topic.seconds, rounded=True)
+        rate = f"as it grew by {bytes_in_words(int(topic.bytes_per_second))}/s for {grown}"
+    else:
+        rate = f"as {bytes_in_words(int(topic.bytes_per_second))}/s come in, and what is consumed is not known yet"
+    return f"{topic.topic} has a backlog of {now}, and in {hours} h, {rate}, of {then}"
+
+
+def _caveats(planning: PlanningFacts, fact: NamespaceFact, raised: BacklogQuota) -> str:
+    """Further sentences about what the new quota does not do, and how exact its figures are."""
+    topics = fact.looks[0].topics
+    full = (
+        f"If all of its {counted(topics, 'loaded topic')} came to fill it, they would store"
+        f" {bytes_in_words(topics * raised.limit_bytes)}, before copies"
+    )
+    said = [full]
+    age = {**planning.defaults, **fact.own}.get(SettingName.AGE_QUOTA)
+    if isinstance(age, BacklogQuota) and age.limit_seconds > 0:
+        said.append(f"Its age quota of {seconds_in_words(age.limit_seconds)} stays as it is, and may act first")
+    if any(fact.topic_quotas):
+        said.append("Topics that set a quota themselves keep it")
+    return "".join(f". {each}" for each in (*said, *planning.backlog_caveats))
+
+
+PLANNER = Planner(
+    kinds=(QUOTA_KIND, RETENTION_KIND),
+    answers=frozenset({BACKLOG_NEAR_QUOTA.check_id, BACKLOG_GROWING.check_id}),
+    goal=lambda _: "namespaces",
+    propose=propose,
+    partial_note=PARTIAL,
+    young_note="",  # its topics are told by their own checks, and their consumers may only be late
+)

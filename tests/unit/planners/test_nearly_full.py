@@ -1,0 +1,251 @@
+"""A namespace's size quota that is nearly full: raised by forecast, within bounds, its retention first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, Setting, SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.planners.settings.facts import BacklogSample, FullTopic, NamespaceFact, TopicFact
+from pulsar_steward.planners.settings.nearly_full import PLANNER
+from tests.builders import NOW, a_policy, planning_facts_with
+
+if TYPE_CHECKING:
+    from pulsar_steward.planners.base import Proposal
+    from tests.golden import Golden
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+HOUR, DAY = 3600, 24 * 60
+ORDERS, CARTS = "shop/orders", "shop/carts"
+HOLD = BacklogQuota(limit_bytes=10 * GIB, policy=QuotaPolicy.HOLD)
+KEPT = Retention(minutes=DAY, megabytes=12 * 1024)
+SIZE, RETENTION, AGE = SettingName.SIZE_QUOTA, SettingName.RETENTION, SettingName.AGE_QUOTA
+
+
+def topic_of(namespace: str, number: int = 0) -> str:
+    """A topic of a namespace."""
+    return f"persistent://{namespace}/t-{number}"
+
+
+def found(
+    namespace: str = ORDERS, number: int = 0, check: str = "backlog-near-quota", *, warns: bool = False, **figures: int
+) -> Finding:
+    """A topic that uses 90 % of a size quota of 10 GiB, unless its figures say otherwise."""
+    usual = {"backlog_bytes": 9 * GIB, "bytes_percent": 90, "limit_bytes": 10 * GIB}
+    severity = Severity.WARNING if warns else Severity.CRITICAL
+    subject = topic_of(namespace, number)
+    return Finding(check_id=check, severity=severity, subject=subject, evidence="made up", figures=usual | figures)
+
+
+def a_namespace(name: str = ORDERS, *, peak: int = 9 * GIB, topics: int = 3, **fields: Any) -> NamespaceFact:
+    """A namespace under a quota of 10 GiB with a topic that has 9 GiB, and grew by 100 KiB/s for two hours."""
+    grows = FullTopic(topic=topic_of(name), backlog_bytes=9 * GIB, bytes_per_second=100.0 * KIB, seconds=2 * HOUR)
+    usual: dict[str, Any] = {"own": {SIZE: HOLD}, "full": (grows,), "delayed_messages": 0}
+    return NamespaceFact(
+        namespace=name,
+        looks=(BacklogSample(taken_at=NOW, topics=topics, backlogs=(min(peak, 9 * GIB),)), a_sample(peak)),
+        busiest_bytes_per_second=float(MIB),
+        stored_bytes=20 * GIB,
+        **{**usual, **fields},
+    )
+
+
+def a_sample(peak: int) -> BacklogSample:
+    """An earlier snapshot."""
+    return BacklogSample(taken_at=NOW, topics=3, backlogs=(peak,))
+
+
+def proposed(*namespaces: NamespaceFact, findings: tuple[Finding, ...] = (found(),), **fields: Any) -> Proposal:
+    """What the planner proposes; `fields` are those of `PlanningFacts`."""
+    known = {"quotas_are_checked": True, "clocks_differ_milliseconds": 0}
+    return PLANNER.proposal(
+        planning_facts_with(3, **{"findings": findings, "namespaces": namespaces, **known, **fields})
+    )
+
+
+def changes(proposal: Proposal) -> list[tuple[str, SettingName, Setting | None]]:
+    """What is set where, in order."""
+    steps = [step.change for batch in proposal.batches for step in batch.steps]
+    return [(change.holder, change.name, change.after) for change in steps if isinstance(change, ChangeSetting)]
+
+
+def raised(megabytes: int, policy: QuotaPolicy = QuotaPolicy.HOLD) -> BacklogQuota:
+    """A quota of so many megabytes."""
+    return BacklogQuota(limit_bytes=megabytes * MIB, policy=policy)
+
+
+def grown(rate: float, seconds: int = 2 * HOUR) -> dict[str, Any]:
+    """A topic of 9 GiB that grows by so many bytes a second."""
+    topic = FullTopic(topic=topic_of(ORDERS), backlog_bytes=9 * GIB, bytes_per_second=rate, seconds=seconds)
+    return {"full": (topic,)}
+
+
+@pytest.mark.parametrize(
+    ("fields", "megabytes"),
+    [
+        ({}, 19_615),  # (9 GiB + 24 h of 100 KiB/s) / 0.9
+        (grown(0.0), 13_824),  # a peak and a half
+        ({"peak": 20 * GIB}, 30_720),  # the same, of an earlier snapshot
+        (grown(200.0 * KIB, seconds=0), 28_990),  # nothing but what comes in is known
+    ],
+    ids=["growth", "it stands still", "it was larger", "the first snapshot"],
+)
+def test_it_is_raised_as_far_as_the_forecast_needs(fields: dict[str, Any], megabytes: int) -> None:
+    """With room left at the end of it; the policy stays, and the way back is the former value."""
+    proposal = proposed(a_namespace(**fields))
+
+    assert changes(proposal) == [(ORDERS, SIZE, raised(megabytes))]
+    (step,) = proposal.batches[0].steps
+    assert isinstance(step.undo, ChangeSetting)
+    assert step.undo.after == HOLD
+    assert proposal.batches[0].kind == "backlog_quota"
+    assert all(result.passed for result in step.guards)
+
+
+def test_the_retention_is_raised_first() -> None:
+    """Brokers take no quota that is not below it, so that each step waits for the one before."""
+    proposal = proposed(a_namespace(own={SIZE: HOLD, RETENTION: KEPT}))
+
+    assert changes(proposal) == [
+        (ORDERS, RETENTION, Retention(minutes=DAY, megabytes=21_795)),
+        (ORDERS, SIZE, raised(19_615)),
+    ]
+    first, second = proposal.batches[0].steps
+    assert second.after == (first.step_id,)
+    assert proposal.batches[0].kind == "retention"
+
+
+def test_a_retention_with_room_stays() -> None:
+    """Nothing is changed that need not be."""
+    large = Retention(minutes=DAY, megabytes=30_000)
+    assert [name for _, name, _ in changes(proposed(a_namespace(own={SIZE: HOLD, RETENTION: large})))] == [SIZE]
+
+
+def test_the_brokers_default_is_raised_for_the_namespace_alone() -> None:
+    """What was not set there is removed again on the way back."""
+    proposal = proposed(a_namespace(own={}), defaults={SIZE: HOLD})
+
+    assert changes(proposal) == [(ORDERS, SIZE, raised(19_615))]
+    (step,) = proposal.batches[0].steps
+    assert isinstance(step.undo, ChangeSetting)
+    assert step.undo.after is None
+
+
+@pytest.mark.parametrize(
+    ("remedy", "megabytes"),
+    [
+        ({"raise_most_megabytes": 15_000}, 15_000),
+        ({"raise_namespace_megabytes": 4096}, 14_336),
+        ({"raise_cluster_megabytes": 2048}, 12_288),
+        ({"raise_headroom_hours": 1}, 13_824),
+    ],
+)
+def test_the_policy_bounds_it(remedy: dict[str, int], megabytes: int) -> None:
+    """By topic, by namespace and by cluster; which of them it was is in the sum."""
+    proposal = proposed(a_namespace(), policy=a_policy(backlog_quota_remedy=remedy))
+
+    assert changes(proposal) == [(ORDERS, SIZE, raised(megabytes))]
+    bounds = [key for key in remedy if "headroom" not in key]
+    assert all(f"but backlog_quota_remedy.{key} leaves" in proposal.batches[0].steps[0].why for key in bounds)
+
+
+def test_what_a_namespace_may_store_more_is_shared_by_its_full_topics() -> None:
+    """Each of them may fill the quota, as it holds for every topic by itself."""
+    second = FullTopic(topic=topic_of(ORDERS, 1), backlog_bytes=8 * GIB, bytes_per_second=1.0, seconds=60)
+    fact = a_namespace(full=(*a_namespace().full, second))
+    policy = a_policy(backlog_quota_remedy={"raise_namespace_megabytes": 8192})
+    proposal = proposed(fact, findings=(found(), found(number=1)), policy=policy)
+
+    assert changes(proposal) == [(ORDERS, SIZE, raised(14_336))]
+
+
+def test_the_most_urgent_namespace_takes_first_from_what_the_cluster_may_store() -> None:
+    """What it leaves is for the next, whichever name comes first."""
+    policy = a_policy(backlog_quota_remedy={"raise_cluster_megabytes": 13_312})
+    findings = (found(CARTS, warns=True), found(ORDERS))
+    proposal = proposed(a_namespace(CARTS), a_namespace(), findings=findings, policy=policy)
+
+    assert changes(proposal) == [(ORDERS, SIZE, raised(19_615)), (CARTS, SIZE, raised(10_240 + 3937))]
+
+
+@pytest.mark.parametrize(
+    ("fact", "fields", "words"),
+    [
+        (a_namespace(peak=GIB, full=(FullTopic(topic=topic_of(ORDERS), backlog_bytes=GIB),)), {}, "it is large enough"),
+        (
+            a_namespace(),
+            {"policy": a_policy(backlog_quota_remedy={"raise_most_megabytes": 5000})},
+            "no more than it is",
+        ),
+        (
+            a_namespace(),
+            {"policy": a_policy(backlog_quota_remedy={"raise_cluster_megabytes": 0})},
+            "no more than it is",
+        ),
+        (a_namespace(), {"findings": (found(seconds_percent=95),)}, "one of age"),
+        (a_namespace(), {"findings": (found(limit_bytes=5),)}, "the topic's own"),
+        (a_namespace(), {"quotas_are_checked": None}, "quotas_checked"),
+        (a_namespace(), {"claimed_settings": frozenset({ORDERS})}, "changes other settings of it first"),
+        (a_namespace(), {"unread": ("broker-1:8080",)}, "partial"),
+        (a_namespace(CARTS), {}, "settings are not in the snapshot"),
+    ],
+    ids=["enough", "topic", "cluster", "age", "own", "guard", "other changes", "partial", "unknown"],
+)
+def test_why_it_stays(fact: NamespaceFact, fields: dict[str, Any], words: str) -> None:
+    """It is never lowered, and nothing is done that would not help; the note says why."""
+    proposal = proposed(fact, **fields)
+
+    assert not proposal.batches
+    assert words in " ".join(proposal.notes)
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"),
+    [(Retention(minutes=DAY, megabytes=200_000), ""), (Retention(minutes=DAY, megabytes=9000), "leaves no room")],
+    ids=["it gets a quota of its own", "it cannot"],
+)
+def test_a_topic_with_a_retention_of_its_own_is_no_reason(kept: Retention, said: str) -> None:
+    """Its namespace's quota need not grow for it."""
+    topic = TopicFact(
+        subject=topic_of(ORDERS),
+        topic=topic_of(ORDERS),
+        namespace=ORDERS,
+        own={RETENTION: kept},
+        inherited={SIZE: HOLD, RETENTION: KEPT},
+        peak=9 * GIB,
+    )
+    proposal = proposed(a_namespace(), topics=(topic,))
+
+    assert not proposal.batches
+    assert said in " ".join(proposal.notes)
+
+
+def test_what_is_said_of_it(golden: Golden) -> None:
+    """The sum, what it comes to, what else acts there, and how exact all of it is."""
+    age = BacklogQuota(limit_seconds=DAY * 60, policy=QuotaPolicy.EVICT)
+    own: dict[SettingName, Setting] = {SIZE: HOLD, AGE: age, RETENTION: KEPT, SettingName.TTL: TimeToLive(seconds=9)}
+    caveats = ("Brokers compare every 60 s", "Entry filters are loaded (x)")
+    proposal = proposed(a_namespace(own=own, topic_quotas=(GIB, 0)), backlog_caveats=caveats)
+
+    golden(proposal.batches[0].title)
+    for step in proposal.batches[0].steps:
+        golden(step.why)
+        golden(step.effect)
+    first = proposed(a_namespace(**grown(200.0 * KIB, seconds=0)))
+    golden(first.batches[0].steps[0].why)
+    notes = proposed(a_namespace(), findings=(found(limit_bytes=5), found(number=1, seconds_percent=99))).notes
+    golden(" ".join(notes))
+
+
+def test_the_same_facts_give_the_same_bytes() -> None:
+    """Whatever the order in which findings come."""
+    findings = (found(CARTS), found(ORDERS), found(ORDERS, check="backlog-growing", bytes_percent=0))
+    facts = (a_namespace(CARTS), a_namespace())
+    one, other = proposed(*facts, findings=findings), proposed(*facts, findings=findings[::-1])
+    assert [msgspec.structs.replace(batch, findings=()) for batch in one.batches] == [
+        msgspec.structs.replace(batch, findings=()) for batch in other.batches
+    ]
