@@ -131,13 +131,11 @@ def objection_to(operation: Operation, version: str, tried_here: Collection[str]
         since = ".".join(map(str, introduced.release))
         return f"Pulsar {version} has no {introduced.what}: that came with {since} ({introduced.source})"
     tried = tried_release(version)
+    if (tried and operation in TRIED[tried]) or is_vouched_for(version, tried_here):
+        return None
     if tried:
-        return (
-            None
-            if operation in TRIED[tried]
-            else f"no way to do it was seen to work on Pulsar {tried} (docs/versions.md)"
-        )
-    return None if is_vouched_for(version, tried_here) else never_tried(version)
+        return f"{operation}: it was never tried on Pulsar {tried} (docs/versions.md; policy key {POLICY_KEY})"
+    return never_tried(version)
 
 
 def is_vouched_for(version: str, tried_here: Collection[str]) -> bool:

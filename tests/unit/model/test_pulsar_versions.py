@@ -117,3 +117,13 @@ def test_the_operator_vouches_for_a_line_or_for_a_version(version: str, vouched:
 def test_the_policy_takes_nothing_away() -> None:
     """What was tried stays so, whatever it names."""
     assert objection_to(MOVE, "4.0.7", ("4.3",)) is None
+
+
+def test_one_operation_may_be_untried_on_a_release() -> None:
+    """It is refused there by its name until somebody vouches for it; all others are not."""
+    operation = Operation.NAMESPACE_DELAYED_DELIVERY
+    reason = objection_to(operation, "4.2.4")
+    assert reason is not None
+    assert reason.startswith("longest delay of a namespace: it was never tried on Pulsar 4.2.4 (docs/versions.md;")
+    assert objection_to(operation, "4.2.4", ("4.2",)) is objection_to(TTL, "4.2.4") is None
+    assert "came with 3.3" in (objection_to(operation, "3.0.7", ("3.0",)) or "")
