@@ -13,6 +13,7 @@
     ├── InvalidName              a name from outside that cannot be a part of a path of the admin API
     ├── NobodyAnswered           no broker that the cluster lists could be read
     │   └── OnlyFrontDoor        ... as only a balancer or proxy in front of them is reached
+    ├── NotDelivered             a message that its recipient did not take, or perhaps did
     ├── LeaseLost                another writer holds the cluster, or this one's lease ran out
     ├── Refused                  the gate stays shut: what was asked for was not approved, or is no longer
     │   └── Halted               ... or a person stopped all changes of the cluster
@@ -106,6 +107,10 @@ class NobodyAnswered(StewardError):
 
 class OnlyFrontDoor(NobodyAnswered):
     """No broker could be read, as only a balancer or a proxy in front of all brokers is reached."""
+
+
+class NotDelivered(StewardError):
+    """A message that its recipient did not take; it may have come all the same."""
 
 
 class LeaseLost(StewardError):

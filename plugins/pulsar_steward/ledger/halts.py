@@ -85,3 +85,17 @@ def halts_in_force(engine: Engine) -> tuple[Halt, ...]:
     with transaction(engine) as connection:
         halts = [from_row(row, Halt) for row in connection.execute(query).mappings()]
     return tuple(sorted(halts, key=lambda halt: (halt.cluster != EVERY_CLUSTER, halt.cluster)))
+
+
+class HaltRow(Halt, frozen=True, kw_only=True):
+    """A halt or resumption with its number in the ledger."""
+
+    halt_id: int
+
+
+def halts_since(connection: Connection, since: datetime) -> tuple[HaltRow, ...]:
+    """Halts and resumptions since then, and halts in force from before, oldest first."""
+    newest = select(func.max(HALTS.c.halt_id)).group_by(HALTS.c.cluster)
+    query = select(HALTS).where((HALTS.c.at >= since) | (HALTS.c.halt_id.in_(newest) & HALTS.c.halted))
+    rows = connection.execute(query.order_by(HALTS.c.halt_id)).mappings()
+    return tuple(from_row(row, HaltRow) for row in rows)

@@ -11,6 +11,7 @@
            └─ dry_runs                calls that would have been made
     policies                          thresholds and limits in force for plans and requests
     halts                             halts of all changes in a cluster, and their ends
+    messages ── deliveries            what people are told, by recipient; each try to send it
     chain ── chain_head               every row above, in the order in which it was added, chained by hash
     leases                            the present writer of each cluster
 
@@ -233,6 +234,31 @@ HALTS = Table(
     sqlite_autoincrement=True,
 )
 
+MESSAGES = Table(
+    "messages",
+    metadata,
+    Column("notice_id", Integer, primary_key=True, autoincrement=True),
+    Column("notice_key", String(64), nullable=False),
+    Column("recipient", String(100), nullable=False),
+    Column("message_id", String(64), nullable=False, index=True),
+    Column("cluster", String(200), nullable=False),
+    Column("at", Utc, nullable=False),
+    Column("document", Text, nullable=False),
+    UniqueConstraint("notice_key", "recipient"),
+)
+
+DELIVERIES = Table(
+    "deliveries",
+    metadata,
+    Column("delivery_id", Integer, primary_key=True, autoincrement=True),
+    Column("message_id", String(64), nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("state", String(20), nullable=False),
+    Column("at", Utc, nullable=False),
+    Column("reason", Text, nullable=False),
+    UniqueConstraint("message_id", "attempt", "state"),
+)
+
 CHAIN = Table(
     "chain",
     metadata,
@@ -266,8 +292,13 @@ CHAINED = (
     PROOFS,
     DRY_RUNS,
     HALTS,
+    MESSAGES,
+    DELIVERIES,
 )
 """Tables whose rows the chain covers, each as soon as it is added."""
+
+TOLD = (MESSAGES, DELIVERIES)
+"""Tables of what people were told. No permit rests on them, so that they are not compared again before each call."""
 
 LEASES = Table(
     "leases",

@@ -29,6 +29,7 @@ from pulsar_steward.policy.layers import (
     merged,
     stack,
 )
+from pulsar_steward.policy.notify import NotifyPolicy
 from pulsar_steward.policy.remedies import Remedies
 from pulsar_steward.policy.trouble import models_in
 
@@ -141,6 +142,7 @@ class Policy(CheckSections, Remedies):
     guards: GuardsPolicy = GuardsPolicy()
     health: HealthPolicy = HealthPolicy()
     events: EventsPolicy = EventsPolicy()
+    notify: NotifyPolicy = NotifyPolicy()
     housekeeping: HousekeepingPolicy = HousekeepingPolicy()
     clusters: Layers = Field({}, description="any sections, for one cluster")
     tenants: Layers = Field({}, description="sections of checks that look at one namespace at a time, for a tenant")

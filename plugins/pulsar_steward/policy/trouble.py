@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -80,6 +80,18 @@ def _in_words(model: type[BaseModel], detail: ErrorDetails, section: str) -> Tro
 
 
 def _keys_of(model: type[BaseModel], place: list[int | str]) -> list[str]:
+    """Keys that may stand at a place; a part that is no field is an index, or a name that somebody chose."""
     for part in place:
-        model = models_in(model)[str(part)]
+        if str(part) in model.model_fields:
+            found = _model_in(model.model_fields[str(part)].annotation)
+            if found is None:
+                return []
+            model = found
     return list(model.model_fields)
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """Model that a field holds, be it one or a collection of them."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for each in get_args(annotation) if (found := _model_in(each))), None)

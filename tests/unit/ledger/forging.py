@@ -10,8 +10,12 @@ from sqlalchemy import create_engine, select, text, update
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.chain import GENESIS, link_hash, row_digest, row_key
 from pulsar_steward.ledger.halts import Halt, say
+from pulsar_steward.ledger.messages import Queued
+from pulsar_steward.ledger.outbox import Outbox
 from pulsar_steward.ledger.rows import Outcome, Proof, StepOutcome
 from pulsar_steward.ledger.write import LedgerWriter
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.notice import Notice, Occasion
 from pulsar_steward.policy.schema import Policy
 from tests.builders import an_intended_call
 from tests.unit.ledger.test_records import APPROVED, AT, LATER, NEWER, PLAN, RUN
@@ -22,6 +26,21 @@ if TYPE_CHECKING:
     from sqlalchemy import Column, Connection, Engine, RowMapping, Table
 
 CHAIN = tables.CHAIN
+
+
+def a_message(cluster: str) -> Queued:
+    """A message of one notice, to be sent."""
+    notice = Notice(
+        key="0" * 64,
+        occasion=Occasion.HALTED,
+        cluster=cluster,
+        severity=Severity.WARNING,
+        at=AT,
+        subject="halted",
+        text="by bob",
+        path="/steward/",
+    )
+    return Queued(message_id="1" * 32, recipient="ops", at=AT, notices=(notice,))
 
 
 def filled(engine: Engine) -> Engine:
@@ -41,6 +60,9 @@ def filled(engine: Engine) -> Engine:
     write.record_proof(Proof(**common, proved=True, shown={}))
     write.record_dry_run(PLAN.plan_id, RUN, "PUT ...", AT)
     write.record_plan(NEWER, AT, supersede=[PLAN.plan_id])
+    outbox, message = Outbox(engine), a_message(PLAN.cluster)
+    outbox.queue([message])
+    outbox.claim(message, AT)
     say(engine, Halt(cluster=PLAN.cluster, at=AT, halted=False, said_by="bob", reason="all is well"))
     return engine
 

@@ -1,0 +1,75 @@
+"""Section of messages: who is told of what, by which of Airflow's connections."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.notice import Occasion  # noqa: TC001 - pydantic reads it
+from pulsar_steward.model.section import Section
+
+CONNECTIONS = "steward_notify_"
+"""Beginning of the names of connections that messages may go to.
+
+Who edits a policy cannot have the ledger's content sent to another connection of Airflow, as to one that somebody made
+for another purpose: making one of this name is for those who may make connections.
+"""
+
+_CONNECTION = re.compile(rf"{CONNECTIONS}[A-Za-z0-9_.-]{{1,150}}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+
+
+class RecipientKind(StrEnum):
+    """How a message travels."""
+
+    WEBHOOK = "webhook"
+    SMTP = "smtp"
+    SLACK = "slack"
+    PAGERDUTY = "pagerduty"
+    APPRISE = "apprise"
+
+
+def _connection(text: str) -> str:
+    if not _CONNECTION.fullmatch(text):
+        raise ValueError(
+            f"{text!r} is no connection for messages: its name begins with {CONNECTIONS}, and goes on with letters,"
+            " digits, `_`, `.` or `-`; its address and secrets are in Airflow alone"
+        )
+    return text
+
+
+def _name(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise ValueError(f"{text!r} is no recipient's name: letters, digits, `_`, `.` and `-`, 100 at most")
+    return text
+
+
+class Recipient(Section):
+    """Somebody who is told; addresses and secrets are in the connection."""
+
+    connection: Annotated[str, AfterValidator(_connection)] = Field(
+        description=f"Airflow's connection, {CONNECTIONS}...; it holds address and secrets"
+    )
+    kind: RecipientKind = Field(description="how messages travel: webhook, smtp, slack, pagerduty or apprise")
+    events: tuple[Occasion, ...] = Field((), description="what is told; empty: everything")
+    min_severity: Severity = Field(Severity.INFO, description="what is told at least: info, warning or critical")
+
+    def wants(self, occasion: Occasion, severity: Severity) -> bool:
+        """True if this recipient is to be told."""
+        return (not self.events or occasion in self.events) and severity.rank >= self.min_severity.rank
+
+
+RecipientName = Annotated[str, AfterValidator(_name)]
+
+
+class NotifyPolicy(Section):
+    """People and systems that are told what happens; without a recipient nothing is sent."""
+
+    recipients: dict[RecipientName, Recipient] = Field({}, description="who is told, by name; none: nothing is sent")
+    expiring_minutes: int = Field(
+        60, ge=1, description="before a question ends unanswered, when that is told; half of its time at most"
+    )

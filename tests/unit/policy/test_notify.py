@@ -1,0 +1,78 @@
+"""Recipients of messages in a policy: where they may be sent to, and errors that name the place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pulsar_steward.errors import PolicyError
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.notice import Occasion
+from pulsar_steward.policy.load import parse_policy
+from pulsar_steward.policy.schema import Policy
+
+OPS = {"connection": "steward_notify_ops", "kind": "webhook"}
+
+
+def a_document(**recipient: Any) -> dict[str, Any]:
+    """A policy with one recipient."""
+    return {"notify": {"recipients": {"ops": {**OPS, **recipient}}}}
+
+
+def test_by_default_nobody_is_told() -> None:
+    """Somebody has to be named."""
+    assert Policy().notify.recipients == {}
+
+
+def test_a_recipient_wants_what_it_names() -> None:
+    """All kinds where it names none, from its severity on."""
+    everything = parse_policy(a_document(), name="x").notify.recipients["ops"]
+    assert all(everything.wants(occasion, Severity.INFO) for occasion in Occasion)
+    some = parse_policy(a_document(events=["waiting", "failed"], min_severity="critical"), name="x")
+    wants = some.notify.recipients["ops"].wants
+    assert wants(Occasion.FAILED, Severity.CRITICAL)
+    assert not wants(Occasion.WAITING, Severity.INFO)
+    assert not wants(Occasion.UNKNOWN, Severity.CRITICAL)
+
+
+@pytest.mark.parametrize(
+    "connection",
+    ["pulsar_admin_east", "smtp_default", "steward_notify_", "https://evil.example", "steward_notify_a/b", " ", ""],
+)
+def test_only_connections_made_for_messages_are_sent_to(connection: str) -> None:
+    """Who edits a policy sends the ledger's content nowhere else."""
+    with pytest.raises(PolicyError, match=r"notify\.recipients\.ops\.connection.*steward_notify_"):
+        parse_policy(a_document(connection=connection), name="x")
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        (a_document(url="https://evil.example"), r"notify\.recipients\.ops\.url: no such key$"),
+        (a_document(event=["waiting"]), r"notify\.recipients\.ops\.event: no such key; did you mean events\?"),
+        (a_document(events=["wating"]), r"notify\.recipients\.ops\.events\.0"),
+        (a_document(kind="carrier pigeon"), r"notify\.recipients\.ops\.kind"),
+        ({"notify": {"recipients": {"<b>": OPS}}}, "is no recipient's name"),
+        ({"notify": {"recipient": {}}}, r"notify\.recipient: no such key; did you mean recipients\?"),
+        ({"guards": {"windows": [{"opnes": "0 1 * * *"}]}}, r"guards\.windows\.0\.opnes: no such key; did you mean opens"),
+    ],
+)
+def test_what_does_not_hold_up_is_named(document: dict[str, Any], words: str) -> None:
+    """With its place, also below a name or a number that somebody chose."""
+    with pytest.raises(PolicyError, match=words):
+        parse_policy(document, name="x")
+
+
+def test_a_cluster_has_recipients_of_its_own() -> None:
+    """They take the place of the file's."""
+    document = {**a_document(), "clusters": {"east": {"notify": {"recipients": {"east": OPS}}}}}
+    policy = parse_policy(document, name="x")
+    assert list(policy.for_cluster("east").notify.recipients) == ["east"]
+    assert list(policy.for_cluster("west").notify.recipients) == ["ops"]
+
+
+def test_what_is_stored_is_what_was_loaded() -> None:
+    """The ledger keeps the policy: names of connections, and nothing that is secret."""
+    policy = parse_policy(a_document(events=["waiting"]), name="x")
+    assert Policy.model_validate_json(policy.document()) == policy
