@@ -91,6 +91,7 @@ def environment(spec: AirflowSpec) -> dict[str, str]:
         "STEWARD_HOME": str(spec.steward_home),
         "STEWARD_SCHEDULE": "",
         "STEWARD_HOUSEKEEPING_SCHEDULE": "",
+        "STEWARD_NOTIFY_SCHEDULE": "",
         "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
     }
 

@@ -76,6 +76,7 @@ def test_the_ids_and_parameters_are_those_that_others_rely_on(bag: dict[str, Any
         "pulsar_remediate": ["cluster", "dry_run", "kinds", "plan_id"],
         "pulsar_rollback": ["batch_id", "cluster", "dry_run", "plan_id"],
         "pulsar_housekeeping": ["cluster"],
+        "pulsar_notify": [],
     }
 
 
@@ -122,6 +123,7 @@ def test_nothing_is_taken_back_by_itself(bag: dict[str, Any]) -> None:
         "pulsar_remediate": True,
         "pulsar_rollback": False,
         "pulsar_housekeeping": True,
+        "pulsar_notify": True,
     }
 
 

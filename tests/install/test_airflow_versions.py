@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tests.install.built import Environment
 
-DAGS = ("pulsar_observe", "pulsar_remediate", "pulsar_rollback", "pulsar_housekeeping")
+DAGS = ("pulsar_observe", "pulsar_remediate", "pulsar_rollback", "pulsar_housekeeping", "pulsar_notify")
 TODAY = "2026-11-23"
 """Day of the lock: what is released later fails no test."""
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 DOCUMENT = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
-DAGS = {"pulsar_observe", "pulsar_remediate", "pulsar_rollback", "pulsar_housekeeping"}
+DAGS = {"pulsar_observe", "pulsar_remediate", "pulsar_rollback", "pulsar_housekeeping", "pulsar_notify"}
 
 
 class Ended(NamedTuple):

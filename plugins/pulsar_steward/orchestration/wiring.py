@@ -20,6 +20,9 @@ It also limits each of the two parts of an approval, before and after the answer
 `approval.response_timeout_minutes`.
 """
 
+TELLING = timedelta(minutes=5)
+"""Time limit of a task that sends messages; `pulsar_steward.notify.retries.CLAIM_VALID` is longer."""
+
 LOOKING = timedelta(hours=2)
 """Time limit of a task that reads a whole cluster, snapshot or ledger.
 

@@ -1,0 +1,132 @@
+"""Messages of one or several notices, and their text, as every recipient gets it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.model.canonical import digest
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.notice import Occasion
+from pulsar_steward.notify.links import PAGES, REQUIRED_ACTIONS, link
+from pulsar_steward.outside_text import shown_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pulsar_steward.model.notice import Notice
+
+MAX_LISTED = 200
+"""Notices that one message lists; of the others their number is told."""
+
+MANY = {
+    Occasion.WAITING: "questions wait for an answer",
+    Occasion.EXPIRING: "questions are about to end unanswered",
+    Occasion.DONE: "batches are done and proved",
+    Occasion.REFUSED: "batches were approved, and refused all the same",
+    Occasion.STOPPED: "batches stopped themselves, as they did harm",
+    Occasion.FAILED: "batches failed",
+    Occasion.UNKNOWN: "batches have a call of which nobody knows what came",
+    Occasion.HALTED: "halts of all changes",
+    Occasion.RESUMED: "times changes may be made again",
+    Occasion.FINDING_NEW: "critical findings are new",
+    Occasion.FINDING_GONE: "findings are no longer critical",
+}
+"""What several notices of an occasion have in common, behind their number."""
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """One notice as a message lists it."""
+
+    cluster: str
+    at: datetime
+    severity: Severity
+    subject: str
+    text: str
+    link: str
+    plan_id: str | None
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """A message, as a webhook gets it.
+
+    Attributes:
+        version: Version of this document's format; incremented when a field is removed or changes its meaning.
+        id: The same in every try, by which a receiver knows a message that comes twice.
+        event: What it tells of.
+        severity: The worst of its notices.
+        clusters: Clusters that it is about.
+        subject: One line.
+        text: Lines, the link left out.
+        link: Address of the question or page.
+        notices: Its notices, all of them.
+    """
+
+    version: int = 1
+    id: str
+    event: Occasion
+    severity: Severity
+    clusters: tuple[str, ...]
+    subject: str
+    text: str
+    link: str
+    notices: tuple[Told, ...]
+
+    def encoded(self) -> bytes:
+        """JSON in which nothing is hidden."""
+        return shown_json(msgspec.json.encode(self))
+
+
+def message_id(recipient: str, notices: Sequence[Notice]) -> str:
+    """Id of the message that tells a recipient of these notices."""
+    return digest([recipient, *(notice.key for notice in notices)])[:32]
+
+
+def composed(name: str, notices: Sequence[Notice], airflow: str) -> Message:
+    """Message of notices of one occasion.
+
+    Args:
+        name: The message's id.
+        notices: At least one.
+        airflow: Airflow's base URL; empty: not known.
+    """
+    first = notices[0]
+    alone = len(notices) == 1
+    clusters = tuple(sorted({notice.cluster for notice in notices}))
+    return Message(
+        id=name,
+        event=first.occasion,
+        severity=max((notice.severity for notice in notices), key=lambda severity: severity.rank),
+        clusters=clusters,
+        subject=first.subject if alone else f"[{', '.join(clusters)}] {len(notices)} {MANY[first.occasion]}",
+        text=first.text if alone else "\n".join(_listed(notices, airflow)),
+        link=link(airflow, first.path if alone else _common_path(notices)),
+        notices=tuple(
+            Told(
+                cluster=notice.cluster,
+                at=notice.at,
+                severity=notice.severity,
+                subject=notice.subject,
+                text=notice.text,
+                link=link(airflow, notice.path),
+                plan_id=notice.plan_id,
+            )
+            for notice in notices
+        ),
+    )
+
+
+def _listed(notices: Sequence[Notice], airflow: str) -> list[str]:
+    lines = [f"- {notice.subject} {link(airflow, notice.path)}" for notice in notices[:MAX_LISTED]]
+    rest = len(notices) - MAX_LISTED
+    return [*lines, f"... and {rest} more"] if rest > 0 else lines
+
+
+def _common_path(notices: Sequence[Notice]) -> str:
+    paths = {notice.path for notice in notices}
+    if len(paths) == 1:
+        return paths.pop()
+    waits = {Occasion.WAITING, Occasion.EXPIRING}
+    return REQUIRED_ACTIONS if notices[0].occasion in waits else f"{PAGES}/"

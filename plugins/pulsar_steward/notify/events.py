@@ -1,0 +1,241 @@
+"""Events that people are told of, derived from rows of the ledger and from snapshots' findings; pure functions.
+
+Deriving twice gives the same notices with the same keys, so that whoever queues them knows which are new. Names and
+reasons come from outside: each is shown on one line, and shortened where it is very long.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.apply.health import Level
+from pulsar_steward.ledger.halts import EVERY_CLUSTER
+from pulsar_steward.ledger.rows import Outcome
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.notice import Notice, Occasion, notice_key
+from pulsar_steward.model.units import counted, time_in_words
+from pulsar_steward.notify.links import cluster_path, history_path, plan_path, question_path
+from pulsar_steward.outside_text import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import timedelta
+
+    from pulsar_steward.ledger.ended import BatchEnd, StepEnd
+    from pulsar_steward.ledger.halts import HaltRow
+    from pulsar_steward.ledger.waiting import WaitingQuestion
+
+MAX_NAME = 200
+"""Characters of a title or subject from outside in a line."""
+
+MAX_REASON = 600
+
+MAX_STEPS = 5
+"""Steps of a batch whose ends are told one by one."""
+
+OF_OUTCOME = {
+    Occasion.DONE: (Severity.INFO, "done and proved"),
+    Occasion.REFUSED: (Severity.WARNING, "approved, and refused all the same"),
+    Occasion.STOPPED: (Severity.CRITICAL, "stopped itself, as it did harm"),
+    Occasion.FAILED: (Severity.CRITICAL, "failed"),
+    Occasion.UNKNOWN: (Severity.CRITICAL, "nobody knows what came of a call"),
+}
+"""Severity and words of each way in which a batch ends."""
+
+
+class CriticalFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """A critical finding of one snapshot."""
+
+    check_id: str
+    subject: str
+    evidence: str
+
+
+class CriticalFindings(msgspec.Struct, frozen=True, kw_only=True):
+    """Critical findings of one snapshot, and what their absence proves.
+
+    Attributes:
+        judged: Checks of which the snapshot shows that what is not listed is not there: those that judged it, all of
+            whose findings are listed, where it is complete.
+    """
+
+    snapshot_id: str
+    taken_at: datetime
+    findings: tuple[CriticalFinding, ...]
+    judged: frozenset[str]
+
+
+def question_notices(questions: Iterable[WaitingQuestion], now: datetime, expiring: timedelta) -> Iterator[Notice]:
+    """Notices of questions that wait, and of those that are about to end unanswered.
+
+    Args:
+        questions: Questions that wait.
+        now: Current time, UTC.
+        expiring: Time before a question's end in which that is told; half of its whole time at most.
+    """
+    for each in questions:
+        ids = (each.plan_id, each.batch_id, each.run, str(each.voice))
+        who = "a second person is asked" if each.voice > 1 else "a person is asked"
+        until = time_in_words(each.ends_at)
+        text = (
+            f"{_name(each.title)}: {counted(each.steps, 'step')}, plan {_name(each.plan_id)}, batch"
+            f" {_name(each.batch_id)}\nAsked at {time_in_words(each.asked_at)}. Nothing is changed before somebody"
+            f" approves; no answer by {until} is a rejection."
+        )
+        common = {
+            "cluster": each.cluster,
+            "text": text,
+            "path": question_path(each.run, each.voice),
+            "plan_id": each.plan_id,
+        }
+        yield Notice(
+            **common,
+            key=notice_key(Occasion.WAITING, each.cluster, *ids),
+            occasion=Occasion.WAITING,
+            severity=Severity.INFO,
+            at=each.asked_at,
+            subject=f"[{each.cluster}] {who}: {_name(each.title)}",
+        )
+        begins = each.ends_at - min(expiring, (each.ends_at - each.asked_at) / 2)
+        if now >= begins:
+            yield Notice(
+                **common,
+                key=notice_key(Occasion.EXPIRING, each.cluster, *ids, each.asked_at.isoformat()),
+                occasion=Occasion.EXPIRING,
+                severity=Severity.WARNING,
+                at=begins,
+                subject=f"[{each.cluster}] no answer yet, and none counts after {until}: {_name(each.title)}",
+            )
+
+
+def batch_notices(ends: Iterable[BatchEnd]) -> Iterator[Notice]:
+    """Notices of batches that came to an end; a batch whose steps are not all over yet is left out."""
+    for each in ends:
+        occasion = _occasion(each)
+        if occasion is None:
+            continue
+        severity, words = OF_OUTCOME[occasion]
+        yield Notice(
+            key=notice_key(occasion, each.cluster, each.plan_id, each.batch_id, each.run),
+            occasion=occasion,
+            cluster=each.cluster,
+            severity=severity,
+            at=max(step.at for step in each.steps),
+            subject=f"[{each.cluster}] {words}: {_name(each.title)}",
+            text="\n".join(_batch_lines(each)),
+            path=plan_path(each.plan_id, each.batch_id),
+            plan_id=each.plan_id,
+        )
+
+
+def halt_notices(halts: Iterable[HaltRow], clusters: Sequence[str]) -> Iterator[Notice]:
+    """Notices of halts and resumptions; one of every cluster is told for each."""
+    for each in halts:
+        for cluster in clusters if each.cluster == EVERY_CLUSTER else [each.cluster]:
+            occasion = Occasion.HALTED if each.halted else Occasion.RESUMED
+            which = "every cluster" if each.cluster == EVERY_CLUSTER else "this cluster"
+            words = "all changes are halted" if each.halted else "changes may be made again"
+            ends = " `steward resume` ends it." if each.halted else ""
+            yield Notice(
+                key=notice_key(occasion, cluster, str(each.halt_id)),
+                occasion=occasion,
+                cluster=cluster,
+                severity=Severity.WARNING if each.halted else Severity.INFO,
+                at=each.at,
+                subject=f"[{cluster}] {words}, by {_name(each.said_by)}",
+                text=f"{_reason(each.reason)}\nOf {which}, since {time_in_words(each.at, seconds=True)}.{ends}",
+                path=history_path(cluster),
+            )
+
+
+def finding_notices(cluster: str, snapshots: Sequence[CriticalFindings]) -> Iterator[Notice]:
+    """Notices of critical findings that are new, or gone.
+
+    What the first snapshot has was told before, or is older than anybody wants to be told. A finding is gone where a
+    snapshot proves that it is not there: not where its check could not judge, or the snapshot is partial.
+
+    Args:
+        cluster: The cluster.
+        snapshots: Its last snapshots, oldest first.
+    """
+    if not snapshots:
+        return
+    standing = {(each.check_id, each.subject): each for each in snapshots[0].findings}
+    for snapshot in snapshots[1:]:
+        found = {(each.check_id, each.subject): each for each in snapshot.findings}
+        for name, finding in found.items():
+            if name not in standing:
+                yield _finding_notice(cluster, Occasion.FINDING_NEW, snapshot, finding)
+        for name, finding in standing.items():
+            if name not in found and finding.check_id in snapshot.judged:
+                yield _finding_notice(cluster, Occasion.FINDING_GONE, snapshot, finding)
+        kept = {name: each for name, each in standing.items() if each.check_id not in snapshot.judged}
+        standing = kept | found
+
+
+def _finding_notice(cluster: str, occasion: Occasion, snapshot: CriticalFindings, finding: CriticalFinding) -> Notice:
+    new = occasion is Occasion.FINDING_NEW
+    taken = time_in_words(snapshot.taken_at)
+    said = f"{'' if new else 'It was: '}{_reason(finding.evidence)}"
+    words = "critical, and new" if new else "no longer critical"
+    return Notice(
+        key=notice_key(occasion, cluster, finding.check_id, finding.subject, snapshot.snapshot_id),
+        occasion=occasion,
+        cluster=cluster,
+        severity=Severity.CRITICAL if new else Severity.INFO,
+        at=snapshot.taken_at,
+        subject=f"[{cluster}] {words}: {_name(finding.check_id)} of {_name(finding.subject)}",
+        text=f"{said}\nSeen at {taken}; `steward explain {_name(finding.check_id)}` says more.",
+        path=cluster_path(cluster),
+    )
+
+
+def _occasion(end: BatchEnd) -> Occasion | None:
+    """Way in which a batch ended; None: it goes on, its proof is still to come, or nothing was approved."""
+    if not end.steps or (end.proved is None and len(end.steps) < end.approved):
+        return None
+    seen = {step.outcome for step in end.steps}
+    harmed = any(step.level == Level.WORSE.value for step in end.steps)
+    worst_first = (
+        (Outcome.UNKNOWN in seen, Occasion.UNKNOWN),
+        (Outcome.FAILED in seen, Occasion.FAILED),
+        (harmed, Occasion.STOPPED),
+        (not seen.isdisjoint({Outcome.REFUSED, Outcome.DRIFTED}), Occasion.REFUSED),
+        (end.proved is False, Occasion.FAILED),
+        (end.proved is True, Occasion.DONE),
+    )
+    return next((occasion for holds, occasion in worst_first if holds), None)
+
+
+def _batch_lines(end: BatchEnd) -> Iterator[str]:
+    outcomes = Counter(step.outcome for step in end.steps)
+    sums = ", ".join(f"{outcomes[outcome]} {outcome}" for outcome in Outcome if outcomes[outcome])
+    yield f"Plan {_name(end.plan_id)}, batch {_name(end.batch_id)}: {counted(len(end.steps), 'step')}: {sums}."
+    wrong = [step for step in end.steps if step.outcome is not Outcome.DONE or step.level == Level.WORSE.value]
+    for step in wrong[:MAX_STEPS]:
+        yield _step_line(step)
+    if len(wrong) > MAX_STEPS:
+        yield f"... and {counted(len(wrong) - MAX_STEPS, 'more step')}"
+    if end.proved is not None:
+        yield f"{'Proved' if end.proved else 'Not proved'}: {_reason(end.proof_reason)}"
+
+
+def _step_line(step: StepEnd) -> str:
+    return f"{_name(step.step_id)} {step.outcome}: {_reason(step.reason)}"
+
+
+def _name(words: str) -> str:
+    return _shortened(words, MAX_NAME)
+
+
+def _reason(words: str) -> str:
+    return _shortened(words, MAX_REASON)
+
+
+def _shortened(words: str, most: int) -> str:
+    line = shown(words)
+    return line if len(line) <= most else f"{line[: most - 1]}…"

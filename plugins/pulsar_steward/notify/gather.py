@@ -1,0 +1,165 @@
+"""Everything that people are to be told now, from the ledger and the newest snapshots. Cannot write."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from datetime import timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from pulsar_steward.errors import SnapshotError
+from pulsar_steward.ledger.ended import ended_batches
+from pulsar_steward.ledger.halts import halts_since
+from pulsar_steward.ledger.messages import Queued, known_keys
+from pulsar_steward.ledger.store import one_moment
+from pulsar_steward.ledger.waiting import waiting_questions
+from pulsar_steward.model.finding import Outlook, Severity
+from pulsar_steward.model.notice import STATES
+from pulsar_steward.model.tables import FINDINGS
+from pulsar_steward.notify.compose import message_id
+from pulsar_steward.notify.events import (
+    CriticalFinding,
+    CriticalFindings,
+    batch_notices,
+    finding_notices,
+    halt_notices,
+    question_notices,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Engine
+
+    from pulsar_steward.model.notice import Notice
+    from pulsar_steward.policy.notify import NotifyPolicy, RecipientKind
+    from pulsar_steward.snapshots.latest import SnapshotShelf
+    from pulsar_steward.snapshots.read import Snapshot
+
+log = logging.getLogger(__name__)
+
+LOOKED_BACK = timedelta(days=1)
+"""Age of an event from which on nobody is told of it any more, as after Airflow stood still for days."""
+
+SNAPSHOTS = 4
+"""Newest snapshots of a cluster that are compared, each with those before it."""
+
+
+class Route(NamedTuple):
+    """Way to a recipient."""
+
+    recipient: str
+    connection: str
+    kind: RecipientKind
+
+
+def notices_now(
+    engine: Engine, shelf: SnapshotShelf, policies: Mapping[str, NotifyPolicy], now: datetime
+) -> tuple[Notice, ...]:
+    """Notices of all that happened lately, or waits, in clusters in which somebody is to be told, oldest first.
+
+    A cluster whose snapshots cannot be read is told of by the ledger alone.
+
+    Args:
+        engine: An open ledger.
+        shelf: The snapshots.
+        policies: Section of messages by cluster.
+        now: Current time, UTC.
+
+    Raises:
+        LedgerError: If the ledger cannot be read.
+    """
+    clusters = sorted(name for name, policy in policies.items() if policy.recipients)
+    since = now - LOOKED_BACK
+    with one_moment(engine) as connection:
+        questions = waiting_questions(connection, now)
+        ends = ended_batches(connection, since)
+        halts = halts_since(connection, since)
+    found: list[Notice] = [*batch_notices(ends), *halt_notices(halts, clusters)]
+    for cluster in clusters:
+        expiring = timedelta(minutes=policies[cluster].expiring_minutes)
+        found += question_notices((each for each in questions if each.cluster == cluster), now, expiring)
+        found += (each for each in finding_notices(cluster, _snapshots(shelf, cluster)) if each.at >= since)
+    return tuple(sorted((each for each in found if each.cluster in clusters), key=lambda each: (each.at, each.key)))
+
+
+def messages_for(
+    notices: Sequence[Notice], policies: Mapping[str, NotifyPolicy], known: Collection[tuple[str, str]], now: datetime
+) -> tuple[Queued, ...]:
+    """Messages to be queued: of each recipient one for each occasion, of what it wants and was not told yet.
+
+    Args:
+        notices: All notices.
+        policies: Section of messages by cluster.
+        known: Pairs of a notice's key and a recipient that are queued or told already.
+        now: Current time, UTC.
+    """
+    groups: defaultdict[tuple[Route, str], list[Notice]] = defaultdict(list)
+    for notice in notices:
+        for name, recipient in policies[notice.cluster].recipients.items():
+            if recipient.wants(notice.occasion, notice.severity) and (notice.key, name) not in known:
+                groups[Route(name, recipient.connection, recipient.kind), notice.occasion].append(notice)
+    return tuple(
+        Queued(message_id=message_id(route.recipient, some), recipient=route.recipient, at=now, notices=tuple(some))
+        for (route, _), some in groups.items()
+    )
+
+
+def new_messages(
+    engine: Engine, notices: Sequence[Notice], policies: Mapping[str, NotifyPolicy], now: datetime
+) -> tuple[Queued, ...]:
+    """Messages that are not queued yet; see `messages_for`.
+
+    Raises:
+        LedgerError: If the ledger cannot be read.
+    """
+    with one_moment(engine) as connection:
+        known = known_keys(connection, [notice.key for notice in notices])
+    return messages_for(notices, policies, known, now)
+
+
+def route_of(message: Queued, policies: Mapping[str, NotifyPolicy]) -> Route | None:
+    """Way to a message's recipient, by the policy as it is now; None: it names no such recipient any more."""
+    for notice in message.notices:
+        policy = policies.get(notice.cluster)
+        if policy and (found := policy.recipients.get(message.recipient)):
+            return Route(message.recipient, found.connection, found.kind)
+    return None
+
+
+def is_outdated(message: Queued, standing: Collection[str]) -> bool:
+    """True if all that a message says waits, or is about to end, does not any more.
+
+    Args:
+        message: The message.
+        standing: Keys of all notices now.
+    """
+    return all(notice.occasion in STATES and notice.key not in standing for notice in message.notices)
+
+
+def _snapshots(shelf: SnapshotShelf, cluster: str) -> list[CriticalFindings]:
+    """Critical findings of a cluster's newest snapshots, oldest first; none if one of them cannot be read."""
+    try:
+        return [_critical(snapshot) for snapshot in reversed(shelf.diagnosed(cluster, SNAPSHOTS))]
+    except SnapshotError as error:
+        log.warning("findings of %s are not told: %s", cluster, error)
+        return []
+
+
+def _critical(snapshot: Snapshot) -> CriticalFindings:
+    meta = snapshot.meta()
+    rows = snapshot.table(
+        FINDINGS, ["check_id", "subject", "evidence"], [("severity", "=", Severity.CRITICAL.value)]
+    ).to_pylist()
+    judged = {
+        verdict.check_id
+        for verdict in snapshot.verdicts()
+        if not meta.unread and verdict.outlook is not Outlook.UNKNOWN and not verdict.more
+    }
+    return CriticalFindings(
+        snapshot_id=meta.snapshot_id,
+        taken_at=meta.taken_at,
+        findings=tuple(CriticalFinding(**row) for row in rows),
+        judged=frozenset(judged),
+    )

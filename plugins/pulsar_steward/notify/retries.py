@@ -1,0 +1,53 @@
+"""When a message is tried, tried again, and given up; pure functions of its tries and the time."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from pulsar_steward.ledger.messages import OVER, State
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from pulsar_steward.ledger.messages import Queued
+
+CLAIM_VALID = timedelta(minutes=10)
+"""Time after which a claim without a result is taken for one of a worker that was killed.
+
+It is longer than the time limit of the task that sends, so that no two workers send one message at once.
+"""
+
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=1), timedelta(hours=1)
+
+GIVEN_UP_AFTER = timedelta(days=1)
+"""Time from the queueing of a message after which it is not tried any more."""
+
+
+class Turn(Enum):
+    """What is to be done with a message now."""
+
+    SEND = "send"
+    WAIT = "wait"
+    GIVE_UP = "give up"
+    OVER = "over"
+
+
+def turn(message: Queued, now: datetime) -> Turn:
+    """What is to be done with a message now; pauses double from a minute to an hour."""
+    if any(each.state in OVER for each in message.tries):
+        return Turn.OVER
+    last = message.tries[-1] if message.tries else None
+    if last is not None and last.state is State.CLAIMED and now - last.at < CLAIM_VALID:
+        return Turn.WAIT  # another worker may be sending it
+    if now - message.at >= GIVEN_UP_AFTER:
+        return Turn.GIVE_UP
+    if last is not None and last.state is State.FAILED and now - last.at < pause_after(last.attempt):
+        return Turn.WAIT
+    return Turn.SEND
+
+
+def pause_after(attempt: int) -> timedelta:
+    """Pause after a try that failed."""
+    return min(FIRST_PAUSE * 2 ** min(attempt - 1, 10), LONGEST_PAUSE)

@@ -1,0 +1,190 @@
+"""The task of ``pulsar_notify``: queues what people are to be told, and sends what is due."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+from airflow.providers.common.compat.sdk import conf
+
+from pulsar_steward.errors import PolicyError, StewardError
+from pulsar_steward.ledger.clock import LedgerClock
+from pulsar_steward.ledger.messages import Queued, State, Try, open_messages
+from pulsar_steward.ledger.outbox import Outbox
+from pulsar_steward.ledger.read import LedgerReader
+from pulsar_steward.ledger.store import one_moment
+from pulsar_steward.notify.compose import composed
+from pulsar_steward.notify.gather import is_outdated, new_messages, notices_now, route_of
+from pulsar_steward.notify.policies import policies_of
+from pulsar_steward.notify.retries import Turn, turn
+from pulsar_steward.orchestration import connections, home, recipients
+from pulsar_steward.orchestration.ledger_heads import LedgerHeads
+from pulsar_steward.snapshots.latest import SnapshotShelf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+
+    from sqlalchemy import Engine
+
+    from pulsar_steward.notify.compose import Message
+    from pulsar_steward.notify.gather import Route
+    from pulsar_steward.policy.notify import NotifyPolicy
+
+log = logging.getLogger(__name__)
+
+BEGIN_WITHIN_SECONDS = 120
+"""Time of one run in which sending another message begins; what is left is sent by the next run."""
+
+
+class Round(msgspec.Struct, kw_only=True):
+    """What one run did, by numbers of messages."""
+
+    queued: int = 0
+    sent: int = 0
+    failed: int = 0
+    outdated: int = 0
+    given_up: int = 0
+
+    @property
+    def words(self) -> str:
+        """The numbers in a sentence."""
+        named = msgspec.structs.asdict(self)
+        return ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in named.items())
+
+
+def notify() -> str | None:
+    """Queues and sends messages; returns what was done, or None if no policy names a recipient.
+
+    Raises:
+        LedgerError: If the ledger cannot be used.
+        PolicyError: If a cluster's policy is not valid; the others' recipients were told by then.
+    """
+    found = policies_of(SnapshotShelf(home.snapshots_uri()).clusters(), home.default_cluster())
+    done = None
+    if any(policy.recipients for policy in found.policies.values()):
+        engine = connections.ledger()
+        try:
+            done = _round(engine, found.policies)
+        finally:
+            engine.dispose()
+    if found.troubles:
+        raise PolicyError(*found.troubles)
+    return done.words if done else None
+
+
+def _round(engine: Engine, policies: Mapping[str, NotifyPolicy]) -> Round:
+    outbox = Outbox(engine)
+    try:
+        teller = Teller(
+            engine,
+            outbox,
+            policies,
+            clock=LedgerClock(LedgerReader(engine), home.now),
+            send=recipients.send,
+            airflow=conf.get("api", "base_url", fallback="") or "",
+        )
+        return teller.round(SnapshotShelf(home.snapshots_uri()))
+    finally:
+        LedgerHeads(engine.url).note(outbox.head)
+
+
+class Teller:
+    """Queues messages, and sends those that are due, each claimed before and its result recorded after.
+
+    Args:
+        engine: An open ledger.
+        outbox: Adds to it.
+        policies: Section of messages by cluster.
+        clock: Current time, UTC.
+        send: Sends a message; raises `StewardError` where its recipient did not take it.
+        airflow: Airflow's base URL; empty: not known.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        outbox: Outbox,
+        policies: Mapping[str, NotifyPolicy],
+        *,
+        clock: Callable[[], datetime],
+        send: Callable[[Route, Message], None],
+        airflow: str,
+    ) -> None:
+        self._engine = engine
+        self._outbox = outbox
+        self._policies = policies
+        self._clock = clock
+        self._send = send
+        self._airflow = airflow
+
+    def round(self, shelf: SnapshotShelf) -> Round:
+        """Queues what is new, then sends what is due; a recipient that failed is not tried again in this round.
+
+        Raises:
+            LedgerError: If the ledger cannot be used.
+        """
+        began, done = time.monotonic(), Round()
+        failed: set[Route] = set()
+        now = self._clock()
+        notices = notices_now(self._engine, shelf, self._policies, now)
+        new = new_messages(self._engine, notices, self._policies, now)
+        self._outbox.queue(new)
+        done.queued = len(new)
+        standing = frozenset(notice.key for notice in notices)
+        with one_moment(self._engine) as connection:
+            waiting = open_messages(connection)
+        for message in waiting:
+            if time.monotonic() - began > BEGIN_WITHIN_SECONDS:
+                log.warning("the rest of %d messages is left for the next run", len(waiting))
+                break
+            route = route_of(message, self._policies)
+            if route not in failed and not self._one(message, route, standing, done) and route is not None:
+                failed.add(route)
+        return done
+
+    def _one(self, message: Queued, route: Route | None, standing: frozenset[str], done: Round) -> bool:
+        """Deals with one message; False if its recipient did not take it."""
+        what = turn(message, self._clock())
+        if what in {Turn.WAIT, Turn.OVER}:
+            return True
+        if what is Turn.GIVE_UP:
+            self._end(message, State.GIVEN_UP, message.tries[-1].reason if message.tries else "its turn never came")
+            done.given_up += 1
+            return True
+        if reason := _obsolete(message, route, standing):
+            self._end(message, State.OUTDATED, reason)
+            done.outdated += 1
+            return True
+        if route is None or (attempt := self._outbox.claim(message, self._clock())) is None:
+            return True
+        return self._sent(message, route, attempt, done)
+
+    def _sent(self, message: Queued, route: Route, attempt: int, done: Round) -> bool:
+        try:
+            self._send(route, composed(message.message_id, message.notices, self._airflow))
+        except StewardError as error:
+            log.warning("%s was not told (try %d): %s", route.recipient, attempt, error)
+            result = Try(attempt=attempt, state=State.FAILED, at=self._clock(), reason=str(error))
+            done.failed += 1
+        else:
+            result = Try(attempt=attempt, state=State.SENT, at=self._clock(), reason="")
+            done.sent += 1
+        self._outbox.record(message.message_id, result)
+        return result.state is State.SENT
+
+    def _end(self, message: Queued, state: State, reason: str) -> None:
+        attempt = message.tries[-1].attempt if message.tries else 0
+        log.warning("a message to %s is not sent (%s): %s", message.recipient, state, reason)
+        self._outbox.record(message.message_id, Try(attempt=attempt, state=state, at=self._clock(), reason=reason))
+
+
+def _obsolete(message: Queued, route: Route | None, standing: frozenset[str]) -> str | None:
+    """Reason why nobody is to get a message any more, or None."""
+    if route is None:
+        return "the policy names no such recipient any more"
+    if is_outdated(message, standing):
+        return "nothing of it waits any more"
+    return None

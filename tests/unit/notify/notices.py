@@ -1,0 +1,106 @@
+"""Rows of the ledger and snapshots' findings to make notices of, each with a harmless default."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from pulsar_steward.ledger.ended import BatchEnd, StepEnd
+from pulsar_steward.ledger.halts import HaltRow
+from pulsar_steward.ledger.rows import Outcome
+from pulsar_steward.ledger.waiting import WaitingQuestion
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.notice import Notice, Occasion, notice_key
+from pulsar_steward.notify.events import CriticalFinding, CriticalFindings
+from pulsar_steward.policy.notify import NotifyPolicy
+from tests.builders import CLUSTER, NOW
+
+RUN = "pulsar_remediate/manual__1/0"
+AIRFLOW = "https://airflow.example.org"
+NASTY = 'a/<b>&"x"\n\u202e[evil](http://evil.example)'
+"""A name that nobody may take for markup, a line of its own or a link."""
+
+
+def a_question(**fields: Any) -> WaitingQuestion:
+    """A question that waits until tomorrow."""
+    usual = {
+        "cluster": CLUSTER,
+        "plan_id": "plan-1",
+        "batch_id": "b1",
+        "kind": "tc_balance",
+        "title": "move 3 bundles of transaction coordinators",
+        "steps": 3,
+        "run": RUN,
+        "voice": 1,
+        "asked_at": NOW,
+        "ends_at": NOW + timedelta(days=1),
+    }
+    return WaitingQuestion(**{**usual, **fields})
+
+
+def a_step(outcome: Outcome = Outcome.DONE, number: int = 1, **fields: Any) -> StepEnd:
+    """The end of a step."""
+    said = {"outcome": outcome, "reason": "as the brokers show", "level": None}
+    usual = {"step_id": f"b1.s{number:02d}", "at": NOW, **said}
+    return StepEnd(**{**usual, **fields})
+
+
+def an_end(*steps: StepEnd, **fields: Any) -> BatchEnd:
+    """The end of a batch, all of whose steps were approved."""
+    usual = {
+        "cluster": CLUSTER,
+        "plan_id": "plan-1",
+        "batch_id": "b1",
+        "kind": "tc_balance",
+        "title": "move 3 bundles of transaction coordinators",
+        "run": RUN,
+        "approved": len(steps),
+        "steps": steps,
+        "proved": True,
+        "proof_reason": "the brokers show it",
+        "proof_at": NOW,
+    }
+    return BatchEnd(**{**usual, **fields})
+
+
+def a_halt(**fields: Any) -> HaltRow:
+    """A halt of the cluster, by Bob."""
+    usual = {"cluster": CLUSTER, "at": NOW, "halted": True, "said_by": "bob", "reason": "an upgrade", "halt_id": 7}
+    return HaltRow(**{**usual, **fields})
+
+
+def a_snapshot(number: int, *subjects: str, judged: tuple[str, ...] = ("quota-stuck",)) -> CriticalFindings:
+    """The critical findings of a snapshot, a quarter of an hour after the one before."""
+    return CriticalFindings(
+        snapshot_id=f"{CLUSTER}-{number}",
+        taken_at=NOW + number * timedelta(minutes=15),
+        findings=tuple(
+            CriticalFinding(check_id="quota-stuck", subject=subject, evidence=f"{subject} is stuck.")
+            for subject in subjects
+        ),
+        judged=frozenset(judged),
+    )
+
+
+def a_notice(occasion: Occasion = Occasion.WAITING, name: str = "1", **fields: Any) -> Notice:
+    """A notice; `name` tells it from others."""
+    usual = Notice(
+        key=notice_key(occasion, CLUSTER, name),
+        occasion=occasion,
+        cluster=CLUSTER,
+        severity=Severity.INFO,
+        at=NOW,
+        subject=f"[{CLUSTER}] made up {name}",
+        text=f"text of {name}",
+        path=f"/steward/plans/{name}",
+        plan_id=None,
+    )
+    return msgspec.structs.replace(usual, **fields)
+
+
+def a_notify_policy(**recipients: dict[str, Any]) -> NotifyPolicy:
+    """Section with recipients; each is a webhook with a connection of its name unless it says otherwise."""
+    usual = {name: {"connection": f"steward_notify_{name}", "kind": "webhook"} for name in recipients}
+    return NotifyPolicy.model_validate({"recipients": {name: usual[name] | recipients[name] for name in recipients}})

@@ -1,0 +1,164 @@
+"""What people are told of, word by word, and that the same event has the same key however often it is looked for."""
+
+from __future__ import annotations
+
+import sys
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pulsar_steward.ledger.halts import EVERY_CLUSTER
+from pulsar_steward.ledger.rows import Outcome
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.notice import Occasion
+from pulsar_steward.notify.events import batch_notices, finding_notices, halt_notices, question_notices
+from pulsar_steward.notify.links import question_path
+from tests.builders import CLUSTER, NOW
+from tests.unit.notify.notices import NASTY, a_halt, a_question, a_snapshot, a_step, an_end
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pulsar_steward.model.notice import Notice
+    from tests.golden import Golden
+
+HOUR = timedelta(hours=1)
+WORSE = {"level": "worse", "reason": "12 of 40 consumers did not come back"}
+
+
+def texts(notices: Iterable[Notice]) -> str:
+    """Notices as people read them."""
+    return "\n\n".join(
+        f"{each.occasion} ({each.severity}) at {each.at:%H:%M}\n{each.subject}\n{each.text}\n{each.path}"
+        for each in notices
+    )
+
+
+def occasions(notices: Iterable[Notice]) -> list[str]:
+    """What notices are about."""
+    return [each.occasion.value for each in notices]
+
+
+def test_a_question_that_waits(golden: Golden) -> None:
+    """It says what is asked, until when, and leads to the very question; the second person's to the second one."""
+    questions = [a_question(), a_question(batch_id="b2", voice=2, steps=1)]
+    golden(texts(question_notices(questions, NOW, HOUR)))
+
+
+def test_a_question_that_is_about_to_end(golden: Golden) -> None:
+    """It is told once more, and not before its time."""
+    question = a_question()
+    late = question.ends_at - HOUR
+    assert occasions(question_notices([question], late - timedelta(seconds=1), HOUR)) == ["waiting"]
+    golden(texts(list(question_notices([question], late, HOUR))[1:]))
+
+
+def test_a_short_question_is_not_about_to_end_when_it_begins() -> None:
+    """Half of its time is left to it."""
+    question = a_question(ends_at=NOW + timedelta(minutes=10))
+    assert occasions(question_notices([question], NOW + timedelta(minutes=4), HOUR)) == ["waiting"]
+    assert occasions(question_notices([question], NOW + timedelta(minutes=5), HOUR)) == ["waiting", "expiring"]
+
+
+def test_a_question_that_is_asked_again_is_the_same() -> None:
+    """Airflow tries a task again; another plan's, run's or person's question is another one."""
+    [first] = question_notices([a_question()], NOW, HOUR)
+    [again] = question_notices([a_question(asked_at=NOW + HOUR, ends_at=NOW + timedelta(days=2))], NOW, HOUR)
+    assert again.key == first.key
+    others = [a_question(plan_id="p2"), a_question(batch_id="b2"), a_question(run="r/r/1"), a_question(voice=2)]
+    assert len({first.key, *(each.key for each in question_notices(others, NOW, HOUR))}) == 5
+
+
+def test_how_a_batch_ends(golden: Golden) -> None:
+    """Each way has its words and its severity, and says of which steps."""
+    refused, failed = a_step(Outcome.REFUSED, 2, reason="halted"), a_step(Outcome.FAILED, 2, reason="409 busy")
+    ends = [
+        an_end(a_step(), a_step(number=2)),
+        an_end(a_step(Outcome.DRIFTED), refused, proved=None, proof_reason="", proof_at=None),
+        an_end(a_step(**WORSE), refused, proved=False, proof_reason="b1.s01 did harm"),
+        an_end(a_step(), failed, proved=False, proof_reason="b1.s02 failed"),
+        an_end(a_step(), proved=False, proof_reason="b1.s01 was done, but now broker-00 owns it"),
+        an_end(a_step(Outcome.UNKNOWN, reason="no answer"), failed, proved=False, proof_reason="b1.s01 unknown"),
+        an_end(*(a_step(Outcome.REFUSED, number) for number in range(1, 9)), proved=False, proof_reason="refused"),
+    ]
+    golden(texts(batch_notices(ends)))
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        an_end(a_step(), proved=None, approved=1),
+        an_end(a_step(Outcome.FAILED), proved=None, approved=2),
+        an_end(approved=0, proved=False),
+    ],
+    ids=["not proved yet", "steps are missing", "nothing approved"],
+)
+def test_a_batch_that_goes_on_is_not_told(end: object) -> None:
+    """Nor one that nobody approved."""
+    assert occasions(batch_notices([end])) == []  # type: ignore[list-item]  # parameters are objects
+
+
+def test_a_halt_and_its_end(golden: Golden) -> None:
+    """One of every cluster is told for each."""
+    halts = [a_halt(), a_halt(halted=False, halt_id=8, reason="done"), a_halt(cluster=EVERY_CLUSTER, halt_id=9)]
+    golden(texts(halt_notices(halts, [CLUSTER, "west"])))
+
+
+def test_findings_come_and_go(golden: Golden) -> None:
+    """What the first snapshot has is no news; what comes again is."""
+    looks = [a_snapshot(0, "a/b"), a_snapshot(1, "a/b", "c/d"), a_snapshot(2, "c/d"), a_snapshot(3, "a/b", "c/d")]
+    golden(texts(finding_notices(CLUSTER, looks)))
+    assert occasions(finding_notices(CLUSTER, looks[:1])) == []
+    assert occasions(finding_notices(CLUSTER, [])) == []
+
+
+def test_what_nobody_could_judge_is_not_gone() -> None:
+    """It is gone when a later snapshot shows that it is."""
+    looks = [a_snapshot(0, "a/b"), a_snapshot(1, judged=()), a_snapshot(2)]
+    assert occasions(finding_notices(CLUSTER, looks[:2])) == []
+    [gone] = finding_notices(CLUSTER, looks)
+    assert (gone.occasion, gone.at) == (Occasion.FINDING_GONE, looks[2].taken_at)
+
+
+def test_the_same_snapshots_give_the_same_keys() -> None:
+    """Also where older ones are not there any more."""
+    looks = [a_snapshot(0), a_snapshot(1, "a/b"), a_snapshot(2, "a/b"), a_snapshot(3)]
+    [new, gone] = finding_notices(CLUSTER, looks)
+    [later] = finding_notices(CLUSTER, looks[1:])
+    assert later == gone
+    assert new.key != gone.key
+    assert new.severity is Severity.CRITICAL
+
+
+def test_hostile_names_are_text(golden: Golden) -> None:
+    """Each is on one line, with nothing hidden, and one part of a path."""
+    question = a_question(title=NASTY, plan_id=NASTY, run=f"dag/{NASTY}/3")
+    end = an_end(a_step(Outcome.FAILED, reason=NASTY * 100), title=NASTY * 20, plan_id=NASTY, proof_reason=NASTY)
+    halt = a_halt(said_by=NASTY, reason=NASTY)
+    finding = a_snapshot(1, NASTY)
+    notices = [
+        *question_notices([question], NOW, HOUR),
+        *batch_notices([end]),
+        *halt_notices([halt], [CLUSTER]),
+        *finding_notices(CLUSTER, [a_snapshot(0), finding]),
+    ]
+    for each in notices:
+        assert "\n" not in each.subject
+        assert each.path.isascii()
+        assert "<" not in each.path
+        assert "\u202e" not in f"{each.subject}{each.text}"
+    golden(texts(notices))
+
+
+def test_questions_are_where_airflow_has_them() -> None:
+    """Names of runs may hold slashes."""
+    assert question_path("dag/run/with/3/7", 2) == (
+        "/dags/dag/runs/run%2Fwith%2F3/tasks/batch.confirm/mapped/7/required_actions"
+    )
+
+
+def test_nothing_here_needs_airflow() -> None:
+    """The library derives events; only the shell sends them."""
+    module = sys.modules["pulsar_steward.notify.events"]
+    assert not any(name.startswith("airflow") for name in vars(module))

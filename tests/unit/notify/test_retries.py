@@ -1,0 +1,55 @@
+"""When a message is tried again, and when it is given up."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from pulsar_steward.ledger.messages import Queued, State, Try
+from pulsar_steward.notify.retries import CLAIM_VALID, GIVEN_UP_AFTER, Turn, pause_after, turn
+from pulsar_steward.orchestration.wiring import TELLING
+from tests.builders import NOW
+from tests.unit.notify.notices import a_notice
+
+MINUTE = timedelta(minutes=1)
+
+
+def tried(*states: State) -> Queued:
+    """A message with tries, the last of which is of `NOW`."""
+    tries = tuple(Try(attempt=number, state=state, at=NOW, reason="") for number, state in enumerate(states, start=1))
+    return Queued(message_id="m", recipient="ops", at=NOW, notices=(a_notice(),), tries=tries)
+
+
+@pytest.mark.parametrize(
+    ("message", "after", "expected"),
+    [
+        (tried(), 0 * MINUTE, Turn.SEND),
+        (tried(State.CLAIMED), CLAIM_VALID - MINUTE, Turn.WAIT),
+        (tried(State.CLAIMED), CLAIM_VALID, Turn.SEND),
+        (tried(State.FAILED), 0 * MINUTE, Turn.WAIT),
+        (tried(State.FAILED), MINUTE, Turn.SEND),
+        (tried(State.FAILED, State.FAILED), MINUTE, Turn.WAIT),
+        (tried(State.FAILED, State.FAILED), 2 * MINUTE, Turn.SEND),
+        (tried(State.FAILED), GIVEN_UP_AFTER, Turn.GIVE_UP),
+        (tried(), GIVEN_UP_AFTER, Turn.GIVE_UP),
+        (tried(State.SENT), MINUTE, Turn.OVER),
+        (tried(State.SENT, State.CLAIMED), 2 * CLAIM_VALID, Turn.OVER),
+        (tried(State.GIVEN_UP), 2 * GIVEN_UP_AFTER, Turn.OVER),
+        (tried(State.OUTDATED), GIVEN_UP_AFTER, Turn.OVER),
+    ],
+)
+def test_the_turn_of_a_message(message: Queued, after: timedelta, expected: Turn) -> None:
+    """By its tries and the time alone."""
+    assert turn(message, NOW + after) is expected
+
+
+def test_pauses_grow_to_an_hour() -> None:
+    """And no further, however often it was tried."""
+    pauses = [pause_after(attempt) for attempt in (1, 2, 3, 4, 7, 8, 1000)]
+    assert pauses == [MINUTE, 2 * MINUTE, 4 * MINUTE, 8 * MINUTE, 60 * MINUTE, 60 * MINUTE, 60 * MINUTE]
+
+
+def test_no_two_workers_send_one_message_at_once() -> None:
+    """A claim counts for longer than the task that made it may run."""
+    assert CLAIM_VALID > TELLING

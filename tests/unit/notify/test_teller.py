@@ -1,0 +1,291 @@
+"""Each event is told once, also where a worker is killed in between, and a recipient that fails stops nothing."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pulsar_steward.errors import NotDelivered
+from pulsar_steward.ledger.halts import Halt, say
+from pulsar_steward.ledger.messages import GivenUp, State, given_up_since, message_counts, open_messages
+from pulsar_steward.ledger.outbox import Outbox
+from pulsar_steward.ledger.rows import Answer, Decision
+from pulsar_steward.ledger.store import one_moment
+from pulsar_steward.ledger.verify import verify_ledger
+from pulsar_steward.ledger.write import LedgerWriter
+from pulsar_steward.model.notice import Occasion
+from pulsar_steward.notify.retries import CLAIM_VALID, GIVEN_UP_AFTER
+from pulsar_steward.orchestration.notifying import Round, Teller
+from pulsar_steward.snapshots.latest import SnapshotShelf
+from tests.builders import CLUSTER, NOW, a_batch, a_plan, a_policy, a_step
+from tests.unit.notify.notices import AIRFLOW, RUN, a_notify_policy
+from tests.unit.report_checkup.snapshots import a_finding, a_verdict, meta, written
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from pathlib import Path
+    from typing import Any
+
+    from sqlalchemy import Engine
+
+    from pulsar_steward.notify.compose import Message
+    from pulsar_steward.notify.gather import Route
+
+MINUTE = timedelta(minutes=1)
+PLAN = a_plan(a_batch(a_step()))
+
+
+class Killed(BaseException):
+    """The worker's end: nothing that catches errors catches it."""
+
+
+class Office:
+    """A ledger with recipients, and a worker that may be killed.
+
+    Attributes:
+        got: Messages that each recipient got, as often as it got them.
+        down: Recipients that do not take anything.
+        killed_before: True: the worker ends before it sends.
+        killed_after: True: it ends after it sent, before it says so.
+    """
+
+    def __init__(self, engine: Engine, shelf: SnapshotShelf, **recipients: dict[str, Any]) -> None:
+        self.engine = engine
+        self.shelf = shelf
+        self.policies = {CLUSTER: a_notify_policy(**recipients)}
+        self.now = NOW
+        self.got: list[tuple[str, Message]] = []
+        self.down: set[str] = set()
+        self.killed_before = self.killed_after = False
+
+    def round(self, later: timedelta = timedelta()) -> Round:
+        """One run of the task, some time later."""
+        self.now += later
+        outbox = Outbox(self.engine)
+        teller = Teller(self.engine, outbox, self.policies, clock=lambda: self.now, send=self._send, airflow=AIRFLOW)
+        return teller.round(self.shelf)
+
+    def told(self, recipient: str = "ops") -> list[str]:
+        """Subjects of what a recipient got."""
+        return [message.subject for name, message in self.got if name == recipient]
+
+    def _send(self, route: Route, message: Message) -> None:
+        if self.killed_before:
+            raise Killed
+        if route.recipient in self.down:
+            raise NotDelivered(f"{route.recipient} is down")
+        self.got.append((route.recipient, message))
+        if self.killed_after:
+            raise Killed
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> SnapshotShelf:
+    """A folder of snapshots, empty at first."""
+    return SnapshotShelf(str(tmp_path / "snapshots"))
+
+
+@pytest.fixture
+def office(engine: Engine, shelf: SnapshotShelf) -> Office:
+    """One recipient who wants everything."""
+    return Office(engine, shelf, ops={})
+
+
+def halt(engine: Engine, at: datetime = NOW, *, halted: bool = True) -> None:
+    """Somebody says stop, or go on."""
+    say(engine, Halt(cluster=CLUSTER, at=at, halted=halted, said_by="bob", reason="an upgrade"))
+
+
+def ask(engine: Engine, number: int = 0, at: datetime = NOW) -> None:
+    """A question, in a run of its own."""
+    write = LedgerWriter(engine)
+    policy = a_policy(approval={"response_timeout_minutes": 60})
+    write.record_plan(PLAN, at, policy=policy)
+    write.record_request(PLAN, "b1", f"{RUN}{number}", at, policy=policy)
+
+
+def test_an_event_is_told_once(office: Office) -> None:
+    """However often the task runs; the next event is another one."""
+    halt(office.engine)
+    assert office.round() == Round(queued=1, sent=1)
+    assert office.round(MINUTE) == Round()
+    halt(office.engine, office.now, halted=False)
+    office.round(MINUTE)
+    assert office.told() == [
+        "[east] all changes are halted, by bob",
+        "[east] changes may be made again, by bob",
+    ]
+    assert verify_ledger(office.engine).tampered == ()
+
+
+def test_a_worker_that_is_killed_before_it_sends_is_taken_over(office: Office) -> None:
+    """Once its claim is over, and by the same message."""
+    halt(office.engine)
+    office.killed_before = True
+    with pytest.raises(Killed):
+        office.round()
+    office.killed_before = False
+    assert office.round(CLAIM_VALID - MINUTE) == Round()
+    assert office.round(MINUTE) == Round(sent=1)
+    assert office.round(2 * CLAIM_VALID) == Round()
+    assert len(office.told()) == 1
+
+
+def test_a_worker_that_is_killed_after_it_sent_sends_the_same_id_again(office: Office) -> None:
+    """More is not to be had over HTTP: who receives it tells doubles by the id."""
+    halt(office.engine)
+    office.killed_after = True
+    with pytest.raises(Killed):
+        office.round()
+    office.killed_after = False
+    office.round(CLAIM_VALID)
+    office.round(CLAIM_VALID)
+    [first, second] = [message for _, message in office.got]
+    assert first == second
+
+
+def test_a_worker_that_is_killed_before_it_claims_leaves_it_to_the_next(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is queued is not lost, though nobody derives it any more."""
+    halt(office.engine)
+    with monkeypatch.context() as patched:
+        patched.setattr(Outbox, "claim", _killed)
+        with pytest.raises(Killed):
+            office.round()
+    assert office.round() == Round(sent=1)
+
+
+def _killed(*_: object) -> None:
+    raise Killed
+
+
+def test_of_two_workers_one_sends(office: Office) -> None:
+    """The claim is compared with what the other one saw, in the ledger's own transaction."""
+    halt(office.engine)
+    office.down = {"ops"}
+    office.round()
+    with one_moment(office.engine) as connection:
+        [message] = open_messages(connection)
+    first, second = Outbox(office.engine), Outbox(office.engine)
+    assert first.claim(message, office.now) == 2
+    assert second.claim(message, office.now) is None
+    assert second.queue([message]) == 0
+
+
+def test_a_recipient_that_fails_stops_nobody(engine: Engine, shelf: SnapshotShelf) -> None:
+    """It is tried again after growing pauses, and told when it is back."""
+    office = Office(engine, shelf, ops={}, dev={})
+    office.down = {"ops"}
+    halt(engine)
+    ask(engine)
+    assert office.round() == Round(queued=4, sent=2, failed=1)
+    assert len(office.told("dev")) == 2
+    assert office.round(MINUTE / 2) == Round(failed=1)  # the other message's first try
+    assert office.round(MINUTE / 2) == Round(failed=1)
+    office.down = set()
+    assert office.round(2 * MINUTE) == Round(sent=2)
+    assert len(office.told()) == 2
+
+
+def test_after_a_day_it_is_given_up(office: Office) -> None:
+    """That is counted, with the reason."""
+    office.down = {"ops"}
+    halt(office.engine)
+    office.round()
+    assert office.round(GIVEN_UP_AFTER) == Round(given_up=1)
+    office.down = set()
+    assert office.round(MINUTE) == Round()
+    with one_moment(office.engine) as connection:
+        counts = message_counts(connection)[CLUSTER]
+        lately = given_up_since(connection, office.now - 2 * MINUTE)
+    assert (counts.ended, counts.pending) == ({State.GIVEN_UP: 1}, 0)
+    assert lately == (GivenUp(recipient="ops", number=1, reason="ops is down"),)
+
+
+def test_two_hundred_questions_are_one_message(office: Office) -> None:
+    """To each recipient."""
+    for number in range(200):
+        ask(office.engine, number)
+    assert office.round() == Round(queued=1, sent=1)
+    [(_, message)] = office.got
+    assert message.subject == "[east] 200 questions wait for an answer"
+    assert len(message.notices) == 200
+
+
+def test_an_answered_question_is_not_told_late(office: Office) -> None:
+    """Nobody is sent to where nothing waits."""
+    ask(office.engine)
+    office.down = {"ops"}
+    office.round()
+    LedgerWriter(office.engine).record_answer(
+        Answer(
+            plan_id=PLAN.plan_id,
+            batch_id="b1",
+            run=f"{RUN}0",
+            decision=Decision.REJECTED,
+            answered_by="alice",
+            answered_at=NOW + MINUTE,
+            reason="no",
+        )
+    )
+    office.down = set()
+    assert office.round(5 * MINUTE) == Round(outdated=1)
+    assert office.got == []
+
+
+def test_who_is_no_recipient_any_more_gets_nothing(office: Office) -> None:
+    """Not even what was queued for it."""
+    halt(office.engine)
+    office.down = {"ops"}
+    office.round()
+    office.policies = {CLUSTER: a_notify_policy(dev={"events": ["done"]})}
+    office.down = set()
+    assert office.round(5 * MINUTE) == Round(outdated=1)
+    assert office.got == []
+
+
+def test_a_recipient_gets_what_it_wants(engine: Engine, shelf: SnapshotShelf) -> None:
+    """By occasion and by severity."""
+    office = Office(engine, shelf, asked={"events": ["waiting"]}, duty={"min_severity": "critical"}, all={})
+    halt(engine)
+    ask(engine)
+    office.round()
+    assert office.told("asked") == ["[east] a person is asked: made up"]
+    assert office.told("duty") == []
+    assert len(office.told("all")) == 2
+
+
+def test_without_recipients_nothing_is_queued(engine: Engine, shelf: SnapshotShelf) -> None:
+    """Nor for clusters without any."""
+    office = Office(engine, shelf)
+    halt(engine)
+    assert office.round() == Round()
+    with one_moment(engine) as connection:
+        assert message_counts(connection) == {}
+
+
+def test_what_is_long_past_is_not_told(office: Office) -> None:
+    """Such as after Airflow stood still for days; a halt in force is."""
+    halt(office.engine, NOW - timedelta(days=3))
+    halt(office.engine, NOW - timedelta(days=2), halted=False)
+    assert office.round() == Round()
+    halt(office.engine, NOW - timedelta(days=2))
+    assert office.round() == Round(queued=1, sent=1)
+
+
+def test_critical_findings_of_snapshots_are_told(office: Office, tmp_path: Path) -> None:
+    """From the files as they are: new ones, and those that are gone."""
+    looks: list[list[dict[str, Any]]] = [[], [a_finding()], []]
+    for number, findings in enumerate(looks):
+        at = NOW + number * MINUTE
+        folder = tmp_path / "snapshots" / f"cluster={CLUSTER}" / f"taken_at={at:%Y%m%dT%H%M%SZ}"
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        verdicts = [a_verdict("tc-skew", "found" if findings else "clear")]
+        about = meta(snapshot_id=f"{CLUSTER}-{number}", taken_at=at)
+        written(folder, findings=findings, verdicts=verdicts, snapshot=about)
+        office.round(MINUTE)
+    events = [message.event for _, message in office.got]
+    assert events == [Occasion.FINDING_NEW, Occasion.FINDING_GONE]
