@@ -34,6 +34,7 @@ COMMANDS = {
     "schema": "schema:schema",
     "ledger": "ledger:app",
     "metrics": "metrics:metrics",
+    "notify": "notify:notify",
     "policy": "policy:app",
     "airflow": "airflow_setup:app",
     "doctor": "doctor.command:doctor",

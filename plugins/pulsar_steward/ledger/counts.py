@@ -13,6 +13,7 @@ from sqlalchemy import JSON, and_, cast, exists, func, select, type_coerce, unio
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.chain import HEAD_NAME
 from pulsar_steward.ledger.halts import Halt, halt_in
+from pulsar_steward.ledger.messages import MessageCounts, message_counts
 from pulsar_steward.ledger.rows import Decision, Lease, from_row
 from pulsar_steward.ledger.standing import newest_row_in
 from pulsar_steward.ledger.store import one_moment
@@ -50,6 +51,7 @@ class ClusterCounts(msgspec.Struct, frozen=True, kw_only=True):
         oldest_without_outcome: Time of the first of these, or None.
         answer_seconds: Seconds from each question to the person's answer.
         batch_seconds: Seconds from the first call of each batch to its last outcome.
+        messages: Messages to people about the cluster.
     """
 
     cluster: str
@@ -65,6 +67,7 @@ class ClusterCounts(msgspec.Struct, frozen=True, kw_only=True):
     oldest_without_outcome: datetime | None
     answer_seconds: tuple[float, ...]
     batch_seconds: tuple[float, ...]
+    messages: MessageCounts = MessageCounts()
 
 
 class LedgerCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,6 +102,7 @@ def _counts(connection: Connection, now: datetime) -> LedgerCounts:
     calls = {row["cluster"]: row for row in rows_of(connection, _without_outcome())}
     answering = _durations(connection, _answer_times())
     carrying_out = _durations(connection, _batch_times())
+    messages = message_counts(connection)
     named = union(select(tables.PLANS.c.cluster), select(tables.LEASES.c.cluster), select(tables.HALTS.c.cluster))
     known = sorted(set(connection.execute(named).scalars()) - {"*"})
     found = {
@@ -116,6 +120,7 @@ def _counts(connection: Connection, now: datetime) -> LedgerCounts:
             oldest_without_outcome=calls[cluster]["oldest"] if cluster in calls else None,
             answer_seconds=tuple(answering.get(cluster, ())),
             batch_seconds=tuple(carrying_out.get(cluster, ())),
+            messages=messages.get(cluster, MessageCounts()),
         )
         for cluster in known
     }

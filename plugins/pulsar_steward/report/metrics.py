@@ -19,6 +19,7 @@ from prometheus_client.openmetrics import exposition as openmetrics_exposition
 
 from pulsar_steward.apply.health import Level
 from pulsar_steward.checks.registry import BY_ID
+from pulsar_steward.ledger.messages import OVER
 from pulsar_steward.ledger.rows import Decision, Outcome
 from pulsar_steward.model.finding import Outlook, Severity
 from pulsar_steward.model.plan import KINDS
@@ -92,6 +93,11 @@ METRICS = {
     ),
     "steward_halted": Metric(_GAUGE, "1: somebody halted all changes of the cluster."),
     "steward_halted_timestamp_seconds": Metric(_GAUGE, "Since when; absent where it is not halted."),
+    "steward_messages": Metric(_COUNTER, "Messages to people that ended, by result.", ("cluster", "result")),
+    "steward_messages_pending": Metric(_GAUGE, "Messages that are to be sent yet, as their recipients fail."),
+    "steward_message_oldest_timestamp_seconds": Metric(
+        _GAUGE, "When the oldest of them was queued; absent where there is none."
+    ),
     "steward_ledger_rows": Metric(_COUNTER, "Rows of the ledger.", ()),
     "steward_ledger_newest_row_timestamp_seconds": Metric(_GAUGE, "When Steward last wrote into the ledger.", ()),
     "steward_metrics_timestamp_seconds": Metric(_GAUGE, "When these metrics were made.", ()),
@@ -190,6 +196,11 @@ class _Collected:
             self._add("steward_health_after_steps", counts.health.get(level.value, 0), cluster, level.value)
         self._add("steward_halted", counts.halt is not None, cluster)
         self._time("steward_halted_timestamp_seconds", counts.halt.at if counts.halt else None, cluster)
+
+        for state in OVER:
+            self._add("steward_messages", counts.messages.ended.get(state.value, 0), cluster, state.value)
+        self._add("steward_messages_pending", counts.messages.pending, cluster)
+        self._time("steward_message_oldest_timestamp_seconds", counts.messages.oldest_pending, cluster)
 
     def _questions(self, cluster: str, counts: ClusterCounts) -> None:
         waiting: defaultdict[str, list[tuple[datetime, datetime]]] = defaultdict(list)

@@ -18,6 +18,7 @@ from pulsar_steward.apply.health import Level
 from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.ledger.counts import ClusterCounts, LedgerCounts
 from pulsar_steward.ledger.halts import Halt
+from pulsar_steward.ledger.messages import OVER, MessageCounts
 from pulsar_steward.ledger.rows import Decision, Outcome
 from pulsar_steward.ledger.waiting import WaitingQuestion
 from pulsar_steward.model.finding import Severity
@@ -113,6 +114,7 @@ def full(tmp_path: Path) -> bytes:
         oldest_without_outcome=NOW,
         answer_seconds=(1.0, 1e9),
         batch_seconds=(1.0, 1e9),
+        messages=MessageCounts(ended={state.value: 1 for state in OVER}, pending=1, oldest_pending=NOW),
     )
     summary = a_summary(tmp_path, findings=findings, verdicts=verdicts)
     return exposition(of(values), {CLUSTER: summary}, NOW)

@@ -12,6 +12,7 @@ from pulsar_steward.cli.doctor.cluster import cluster_lines
 from pulsar_steward.cli.doctor.events import events_lines
 from pulsar_steward.cli.doctor.here import home_lines, ledger_lines, policy_lines, secrets_lines
 from pulsar_steward.cli.doctor.line import Line, State, exit_code, of_error
+from pulsar_steward.cli.doctor.recipients import recipient_lines
 from pulsar_steward.cli.doctor.spark import package_lines, spark_lines
 from pulsar_steward.cli.ledgers import LedgerUrl, without_password
 from pulsar_steward.cli.options import (
@@ -102,6 +103,7 @@ def doctor(  # noqa: PLR0913 - one for each option of the command
     """Says what is missing before Steward can look or act. Exit code: 0 nothing, 1 something, 2 could not look."""
     without_password(context, ledger)
     lines = [*home_lines(), *secrets_lines(), *policy_lines(policy), *ledger_lines(ledger)]
+    lines += recipient_lines(policy, ledger)
     if admin_url:
         target = Target(
             urls=tuple(admin_url),

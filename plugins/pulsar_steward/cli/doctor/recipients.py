@@ -1,0 +1,129 @@
+"""Checks of ``steward doctor`` on recipients of messages: that their connections are there, and their hosts answer."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.cli.doctor.line import fine, problem, unknown
+from pulsar_steward.cli.ledgers import opened_ledger
+from pulsar_steward.errors import ConfigurationError, LedgerError, PolicyError
+from pulsar_steward.installed_airflow import installed_airflow
+from pulsar_steward.ledger.messages import given_up_since
+from pulsar_steward.ledger.store import one_moment
+from pulsar_steward.model.units import counted
+from pulsar_steward.notify.addresses import Asked, Found
+from pulsar_steward.policy.load import load_policy
+from pulsar_steward.policy.place import steward_home
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from pulsar_steward.cli.doctor.line import Line
+    from pulsar_steward.notify.addresses import Address
+    from pulsar_steward.policy.notify import Recipient
+
+    Lookup = Callable[[Sequence[Asked]], Sequence[Found] | None]
+
+SECONDS = 5
+AIRFLOW_SECONDS = 120
+GIVEN_UP_WITHIN = timedelta(days=7)
+
+_MODULE = "pulsar_steward.orchestration.recipient_addresses"
+_PAGE = "docs/notifications.md says what it holds"
+
+
+def recipient_lines(named: Path | None, ledger: str | None, lookup: Lookup | None = None) -> Iterator[Line]:
+    """Checks each recipient, and sends nothing.
+
+    Args:
+        named: A policy file; None: those of ``STEWARD_HOME``.
+        ledger: The ledger's URL, or None.
+        lookup: Addresses of connections; None where Airflow cannot be asked.
+    """
+    recipients = dict(_recipients(named))
+    if not recipients:
+        return
+    asked = [Asked(connection=each.connection, kind=each.kind) for each in recipients.values()]
+    found = (lookup or by_airflow)(asked)
+    for number, (name, recipient) in enumerate(recipients.items()):
+        subject = f"recipient {name}"
+        if found is None:
+            words = f"whether the connection {recipient.connection} is there cannot be seen here"
+            yield unknown(subject, words, "run this where Airflow runs, with its settings")
+        else:
+            yield _recipient(subject, recipient, found[number])
+    if ledger is not None:
+        yield from _given_up(ledger)
+
+
+def by_airflow(asked: Sequence[Asked]) -> Sequence[Found] | None:
+    """Addresses by the connections of the Airflow of this environment; None: there is none, or it does not answer."""
+    if installed_airflow() is None:
+        return None
+    try:
+        done = subprocess.run(  # noqa: S603 - a module of this package, with fixed arguments
+            [sys.executable, "-W", "ignore", "-m", _MODULE],
+            input=msgspec.json.encode(asked),
+            capture_output=True,
+            timeout=AIRFLOW_SECONDS,
+            check=True,
+        )
+        return msgspec.json.decode(done.stdout.strip().rpartition(b"\n")[2], type=list[Found])
+    except (OSError, subprocess.SubprocessError, msgspec.MsgspecError):
+        return None
+
+
+def _recipients(named: Path | None) -> Iterator[tuple[str, Recipient]]:
+    """Recipients by file and name; a policy that is not valid has a line of its own already."""
+    home = steward_home()
+    try:
+        files = [named] if named else [*sorted((home / "policies").glob("*.yaml")), *home.glob("policy.yaml")]
+        for file in files:
+            policy = load_policy(file)
+            for each in (policy, *(policy.for_cluster(cluster) for cluster in policy.clusters)):
+                for name, recipient in each.notify.recipients.items():
+                    yield f"{name} ({recipient.kind}, {recipient.connection})", recipient
+    except (PolicyError, OSError):
+        return
+
+
+def _recipient(subject: str, recipient: Recipient, found: Found) -> Line:
+    if found.trouble:
+        return problem(subject, found.trouble, f"mend the connection; {_PAGE}")
+    if found.address is None:
+        return fine(subject, f"its connection is there; where {recipient.kind} sends only its library knows")
+    return _answering(subject, found.address)
+
+
+def _answering(subject: str, address: Address) -> Line:
+    place = f"{address.host}:{address.port}"
+    try:
+        with socket.create_connection((address.host, address.port), SECONDS) as plain:
+            if not address.tls:
+                return fine(subject, f"{place} answers; whether it takes messages shows with the first one")
+            with ssl.create_default_context().wrap_socket(plain, server_hostname=address.host) as secure:
+                return fine(subject, f"{place} answers by {secure.version()}; nothing was sent")
+    except ssl.SSLError as error:
+        remedy = "a certificate of your own authority: name it as `ca_file` in a webhook's extra; else check the port"
+        return problem(subject, f"{place}: TLS failed: {error.reason or error}", remedy)
+    except OSError as error:
+        return problem(subject, f"{place} cannot be reached: {error.strerror or error}", "check address and firewalls")
+
+
+def _given_up(ledger: str) -> Iterator[Line]:
+    try:
+        with opened_ledger(ledger, only_read=True) as engine, one_moment(engine) as connection:
+            found = given_up_since(connection, datetime.now(UTC) - GIVEN_UP_WITHIN)
+    except (LedgerError, ConfigurationError):
+        return  # reported with the ledger already
+    for each in found:
+        words = f"{counted(each.number, 'message')} of the last week given up after a day of tries: {each.reason}"
+        yield problem(f"messages to {each.recipient}", words, "mend what is named; later messages are tried anew")

@@ -1,0 +1,79 @@
+"""``steward notify``: shows what people would be told now, and sends nothing."""
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from pulsar_steward.cli.ledgers import LedgerUrl, named_ledger, opened_ledger
+from pulsar_steward.cli.metrics import Snapshots
+from pulsar_steward.cli.output import tell
+from pulsar_steward.errors import ConfigurationError, PolicyError
+from pulsar_steward.ledger.messages import Queued, open_messages
+from pulsar_steward.ledger.store import one_moment
+from pulsar_steward.model.units import counted
+from pulsar_steward.notify.compose import composed
+from pulsar_steward.notify.gather import is_outdated, new_messages, notices_now, route_of
+from pulsar_steward.notify.policies import Policies, policies_of
+from pulsar_steward.notify.retries import Turn, turn
+from pulsar_steward.policy.place import steward_home
+from pulsar_steward.snapshots.latest import SnapshotShelf
+
+AIRFLOW = "AIRFLOW__API__BASE_URL"
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Needed: messages are sent by the DAG pulsar_notify alone.")]
+AirflowUrl = Annotated[
+    str, typer.Option("--airflow-url", envvar=AIRFLOW, show_envvar=True, metavar="URL", help="Where links lead.")
+]
+
+
+def notify(
+    context: typer.Context,
+    *,
+    dry_run: DryRun = False,
+    ledger: LedgerUrl = None,
+    snapshots: Snapshots = None,
+    airflow_url: AirflowUrl = "",
+) -> None:
+    """Prints the messages that would be sent now, by the policies in STEWARD_HOME. Sends nothing, changes nothing."""
+    if not dry_run:
+        raise ConfigurationError("messages are sent by the DAG pulsar_notify: give --dry-run to see what it would send")
+    shelf = SnapshotShelf(snapshots or str(steward_home() / "snapshots"))
+    found = policies_of(shelf.clusters(), os.environ.get("STEWARD_CLUSTER", "local"))
+    if any(policy.recipients for policy in found.policies.values()):
+        with opened_ledger(named_ledger(context, ledger), only_read=True) as engine, one_moment(engine) as connection:
+            now = datetime.now(UTC)
+            notices = notices_now(engine, shelf, found.policies, now)
+            new = new_messages(engine, notices, found.policies, now)
+            standing = {notice.key for notice in notices}
+            waiting = [
+                message
+                for message in open_messages(connection)
+                if turn(message, now) is Turn.SEND and not is_outdated(message, standing)
+            ]
+        _print([*waiting, *new], found, airflow_url)
+    else:
+        tell("No policy names a recipient of messages: nothing is sent.")
+    if found.troubles:
+        raise PolicyError(*found.troubles)
+
+
+def _print(messages: list[Queued], found: Policies, airflow: str) -> None:
+    for message in messages:
+        for line in _lines(message, found, airflow):
+            tell(line)
+    tell(f"{counted(len(messages), 'message')} would be sent now.")
+
+
+def _lines(message: Queued, found: Policies, airflow: str) -> Iterator[str]:
+    route = route_of(message, found.policies)
+    if route is None:
+        return
+    content = composed(message.message_id, message.notices, airflow)
+    again = f", try {message.tries[-1].attempt + 1}" if message.tries else ""
+    yield f"To {route.recipient} ({route.kind} by {route.connection}{again}):"
+    for line in (content.subject, *content.text.splitlines(), content.link):
+        yield f"  {line}"
+    yield ""

@@ -1,0 +1,125 @@
+"""``steward notify --dry-run``, and what ``steward doctor`` says of recipients."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pulsar_steward.cli.doctor.recipients import by_airflow, recipient_lines
+from pulsar_steward.ledger.halts import Halt, say
+from pulsar_steward.ledger.messages import State, Try, open_messages
+from pulsar_steward.ledger.outbox import Outbox
+from pulsar_steward.ledger.store import one_moment, open_ledger
+from pulsar_steward.notify.addresses import Address, Asked, Found
+from pulsar_steward.notify.gather import new_messages, notices_now
+from pulsar_steward.notify.policies import policies_of
+from pulsar_steward.policy.notify import RecipientKind
+from pulsar_steward.snapshots.latest import SnapshotShelf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from tests.golden import Golden
+    from tests.unit.cli.conftest import Ended
+
+    Steward = Callable[..., Ended]
+
+POLICY = """
+notify:
+  recipients:
+    ops: {connection: steward_notify_ops, kind: webhook}
+    mail: {connection: steward_notify_mail, kind: smtp, min_severity: critical}
+"""
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A ``STEWARD_HOME`` with recipients for every cluster."""
+    folder = tmp_path / "home"
+    folder.mkdir(mode=0o700)
+    (folder / "policy.yaml").write_text(POLICY)
+    monkeypatch.setenv("STEWARD_HOME", str(folder))
+    monkeypatch.setenv("STEWARD_CLUSTER", "east")
+    return folder
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> str:
+    """A ledger in which a cluster is halted."""
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    engine = open_ledger(url)
+    at = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    say(engine, Halt(cluster="east", at=at, halted=True, said_by="bob", reason="an \x1b[31mupgrade"))
+    engine.dispose()
+    return url
+
+
+def test_what_would_be_sent(steward: Steward, ledger: str, golden: Golden) -> None:
+    """To each recipient, and nothing is: the next time it is the same."""
+    ended = steward("notify", "--dry-run", "--ledger", ledger, "--airflow-url", "https://airflow.example.org")
+    assert (ended.code, ended.err) == (0, "")
+    golden(ended.out)
+    assert steward("notify", "--dry-run", "--ledger", ledger).out.endswith("1 message would be sent now.\n")
+
+
+def test_it_sends_nothing(steward: Steward, ledger: str) -> None:
+    """Only the DAG does."""
+    ended = steward("notify", "--ledger", ledger)
+    assert (ended.code, "pulsar_notify" in ended.err) == (2, True)
+
+
+def test_without_recipients_nothing_would_be_sent(steward: Steward, home: Path) -> None:
+    """And no ledger is needed to say so."""
+    (home / "policy.yaml").unlink()
+    ended = steward("notify", "--dry-run")
+    assert (ended.code, ended.out) == (0, "No policy names a recipient of messages: nothing is sent.\n")
+
+
+def test_a_policy_that_does_not_hold_up_is_named(steward: Steward, home: Path) -> None:
+    """A connection for something else is no recipient's."""
+    (home / "policy.yaml").write_text("notify: {recipients: {x: {connection: pulsar_admin_east, kind: webhook}}}")
+    ended = steward("notify", "--dry-run")
+    assert (ended.code, "steward_notify_" in ended.err) == (2, True)
+
+
+def test_doctor_looks_at_each_recipient(golden: Golden) -> None:
+    """One answers, another has no connection; and nothing is sent."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        port = server.getsockname()[1]
+
+        def lookup(asked: Sequence[Asked]) -> list[Found]:
+            here = Found(asked[0].connection, Address("127.0.0.1", port, tls=False))
+            return [here, Found(asked[1].connection, trouble="there is no such connection")]
+
+        told = list(recipient_lines(None, None, lookup))
+    there = list(recipient_lines(None, None, lookup))
+    lines = [*told, there[0], *recipient_lines(None, None, lambda _: None)]
+    golden("\n".join(f"{each.state} {each.subject}: {each.words} {each.remedy}".replace(f":{port}", ":PORT") for each in lines))
+
+
+def test_doctor_says_what_was_given_up(ledger: str, home: Path) -> None:
+    """With the last reason."""
+    now = datetime.now(UTC)
+    engine = open_ledger(ledger)
+    shelf, policies = SnapshotShelf(str(home)), policies_of(["east"]).policies
+    Outbox(engine).queue(new_messages(engine, notices_now(engine, shelf, policies, now), policies, now))
+    with one_moment(engine) as connection:
+        [message] = open_messages(connection)
+    result = Try(attempt=3, state=State.GIVEN_UP, at=now - timedelta(hours=1), reason="127.0.0.1:1 answered 500")
+    Outbox(engine).record(message.message_id, result)
+    engine.dispose()
+    line = list(recipient_lines(None, ledger, lambda _: None))[-1]
+    assert (line.subject, "answered 500" in line.words) == ("messages to ops", True)
+
+
+def test_doctor_asks_the_airflow_of_this_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In a process of its own, with the connections that Airflow has there."""
+    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "airflow"))
+    monkeypatch.setenv("AIRFLOW_CONN_STEWARD_NOTIFY_OPS", "https://:secret@hooks.example.org:8443/https")
+    found = by_airflow([Asked("steward_notify_ops", RecipientKind.WEBHOOK)])
+    assert found == [Found("steward_notify_ops", Address("hooks.example.org", 8443, tls=True))]
