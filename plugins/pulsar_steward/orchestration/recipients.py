@@ -91,7 +91,7 @@ def _smtp(fields: ConnectionFields, message: Message) -> None:
 
         smtp_retry_limit = 0
 
-    with OneTry(smtp_conn_id=fields.name, auth_type=fields.extra.get("auth_type", "basic")) as hook:
+    with OneTry(smtp_conn_id=fields.name) as hook:
         hook.send_email_smtp(
             to=to,
             subject=message.subject,
