@@ -70,9 +70,7 @@ def ended_batches(connection: Connection, since: datetime) -> tuple[BatchEnd, ..
     return tuple(end for end, at in found if at >= since)
 
 
-def _end(
-    key: Key, steps: Sequence[RowMapping], proof: RowMapping | None, approved: int
-) -> tuple[BatchEnd, datetime]:
+def _end(key: Key, steps: Sequence[RowMapping], proof: RowMapping | None, approved: int) -> tuple[BatchEnd, datetime]:
     """A batch in one run, of which there is a step or a proof, and the time of its newest row."""
     some = [*steps, *([proof] if proof is not None else [])]
     plan_id, batch_id, run = key

@@ -85,13 +85,9 @@ def _smtp(fields: ConnectionFields, message: Message) -> None:
             " its extra"
         )
     hook_class = _provider("airflow.providers.smtp.hooks.smtp", "smtp").SmtpHook
-
-    class OneTry(hook_class):  # type: ignore[misc, valid-type]  # a class only known here
-        """Mail hook that tries once: it would send again what the server may have taken; the outbox tries again."""
-
-        smtp_retry_limit = 0
-
-    with OneTry(smtp_conn_id=fields.name) as hook:
+    # It would send again what the server may have taken: the outbox tries again, after a pause and by the same id.
+    once = type("OneTry", (hook_class,), {"smtp_retry_limit": 0})
+    with once(smtp_conn_id=fields.name) as hook:
         hook.send_email_smtp(
             to=to,
             subject=message.subject,

@@ -25,7 +25,7 @@ NASTY = 'a/<b>&"x"\n\u202e[evil](http://evil.example)'
 
 def a_question(**fields: Any) -> WaitingQuestion:
     """A question that waits until tomorrow."""
-    usual = {
+    usual: dict[str, Any] = {
         "cluster": CLUSTER,
         "plan_id": "plan-1",
         "batch_id": "b1",
@@ -42,14 +42,14 @@ def a_question(**fields: Any) -> WaitingQuestion:
 
 def a_step(outcome: Outcome = Outcome.DONE, number: int = 1, **fields: Any) -> StepEnd:
     """The end of a step."""
-    said = {"outcome": outcome, "reason": "as the brokers show", "level": None}
-    usual = {"step_id": f"b1.s{number:02d}", "at": NOW, **said}
+    said: dict[str, Any] = {"outcome": outcome, "reason": "as the brokers show", "level": None}
+    usual: dict[str, Any] = {"step_id": f"b1.s{number:02d}", "at": NOW, **said}
     return StepEnd(**{**usual, **fields})
 
 
 def an_end(*steps: StepEnd, **fields: Any) -> BatchEnd:
     """The end of a batch, all of whose steps were approved."""
-    usual = {
+    usual: dict[str, Any] = {
         "cluster": CLUSTER,
         "plan_id": "plan-1",
         "batch_id": "b1",
@@ -67,7 +67,14 @@ def an_end(*steps: StepEnd, **fields: Any) -> BatchEnd:
 
 def a_halt(**fields: Any) -> HaltRow:
     """A halt of the cluster, by Bob."""
-    usual = {"cluster": CLUSTER, "at": NOW, "halted": True, "said_by": "bob", "reason": "an upgrade", "halt_id": 7}
+    usual: dict[str, Any] = {
+        "cluster": CLUSTER,
+        "at": NOW,
+        "halted": True,
+        "said_by": "bob",
+        "reason": "an upgrade",
+        "halt_id": 7,
+    }
     return HaltRow(**{**usual, **fields})
 
 
@@ -102,5 +109,5 @@ def a_notice(occasion: Occasion = Occasion.WAITING, name: str = "1", **fields: A
 
 def a_notify_policy(**recipients: dict[str, Any]) -> NotifyPolicy:
     """Section with recipients; each is a webhook with a connection of its name unless it says otherwise."""
-    usual = {name: {"connection": f"steward_notify_{name}", "kind": "webhook"} for name in recipients}
+    usual: dict[str, Any] = {name: {"connection": f"steward_notify_{name}", "kind": "webhook"} for name in recipients}
     return NotifyPolicy.model_validate({"recipients": {name: usual[name] | recipients[name] for name in recipients}})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,11 +20,12 @@ from tests.unit.notify.notices import NASTY, a_halt, a_question, a_snapshot, a_s
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pulsar_steward.ledger.ended import BatchEnd
     from pulsar_steward.model.notice import Notice
     from tests.golden import Golden
 
 HOUR = timedelta(hours=1)
-WORSE = {"level": "worse", "reason": "12 of 40 consumers did not come back"}
+WORSE: dict[str, Any] = {"level": "worse", "reason": "12 of 40 consumers did not come back"}
 
 
 def texts(notices: Iterable[Notice]) -> str:
@@ -94,9 +95,9 @@ def test_how_a_batch_ends(golden: Golden) -> None:
     ],
     ids=["not proved yet", "steps are missing", "nothing approved"],
 )
-def test_a_batch_that_goes_on_is_not_told(end: object) -> None:
+def test_a_batch_that_goes_on_is_not_told(end: BatchEnd) -> None:
     """Nor one that nobody approved."""
-    assert occasions(batch_notices([end])) == []  # type: ignore[list-item]  # parameters are objects
+    assert occasions(batch_notices([end])) == []
 
 
 def test_a_halt_and_its_end(golden: Golden) -> None:

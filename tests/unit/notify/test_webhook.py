@@ -24,7 +24,14 @@ SECRET = "secret-password"
 
 def fields(**given: Any) -> ConnectionFields:
     """A connection to this machine."""
-    usual = {"host": "127.0.0.1", "port": 1, "schema": "http", "login": None, "password": None, "extra": {}}
+    usual: dict[str, Any] = {
+        "host": "127.0.0.1",
+        "port": 1,
+        "schema": "http",
+        "login": None,
+        "password": None,
+        "extra": {},
+    }
     return ConnectionFields(**{"name": "steward_notify_ops", **usual, **given})
 
 
