@@ -31,7 +31,7 @@ def test_many_questions_are_one_message(golden: Golden) -> None:
 
 def test_several_clusters_share_a_message() -> None:
     """The worst severity is the message's, and the page of all clusters its link."""
-    west = a_notice(Occasion.FAILED, cluster="west", severity=Severity.CRITICAL)
+    west = a_notice(Occasion.FAILED, "2", cluster="west", severity=Severity.CRITICAL)
     message = composed("id-1", [a_notice(Occasion.FAILED), west], AIRFLOW)
     assert (message.clusters, message.severity) == (("east", "west"), Severity.CRITICAL)
     assert message.link == f"{AIRFLOW}/steward/"

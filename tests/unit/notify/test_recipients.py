@@ -1,4 +1,4 @@
-"""Messages by Airflow's connections: mail by its provider, and what is said where a provider or connection is missing."""
+"""Messages by Airflow's connections: mail by its provider, and what is said where one of the two is missing."""
 
 from __future__ import annotations
 
