@@ -121,5 +121,5 @@ def test_doctor_asks_the_airflow_of_this_environment(monkeypatch: pytest.MonkeyP
     """In a process of its own, with the connections that Airflow has there."""
     monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "airflow"))
     monkeypatch.setenv("AIRFLOW_CONN_STEWARD_NOTIFY_OPS", "https://:secret@hooks.example.org:8443/https")
-    found = by_airflow([Asked("steward_notify_ops", RecipientKind.WEBHOOK)])
+    found = by_airflow([Asked("steward_notify_ops", RecipientKind.WEBHOOK)], seconds=600)
     assert found == [Found("steward_notify_ops", Address("hooks.example.org", 8443, tls=True))]

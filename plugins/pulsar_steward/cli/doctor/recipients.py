@@ -64,7 +64,7 @@ def recipient_lines(named: Path | None, ledger: str | None, lookup: Lookup | Non
         yield from _given_up(ledger)
 
 
-def by_airflow(asked: Sequence[Asked]) -> Sequence[Found] | None:
+def by_airflow(asked: Sequence[Asked], seconds: float = AIRFLOW_SECONDS) -> Sequence[Found] | None:
     """Addresses by the connections of the Airflow of this environment; None: there is none, or it does not answer."""
     if installed_airflow() is None:
         return None
@@ -73,7 +73,7 @@ def by_airflow(asked: Sequence[Asked]) -> Sequence[Found] | None:
             [sys.executable, "-W", "ignore", "-m", _MODULE],
             input=msgspec.json.encode(asked),
             capture_output=True,
-            timeout=AIRFLOW_SECONDS,
+            timeout=seconds,
             check=True,
         )
         return msgspec.json.decode(done.stdout.strip().rpartition(b"\n")[2], type=list[Found])
