@@ -99,7 +99,11 @@ def test_doctor_looks_at_each_recipient(golden: Golden) -> None:
         told = list(recipient_lines(None, None, lookup))
     there = list(recipient_lines(None, None, lookup))
     lines = [*told, there[0], *recipient_lines(None, None, lambda _: None)]
-    golden("\n".join(f"{each.state} {each.subject}: {each.words} {each.remedy}".replace(f":{port}", ":PORT") for each in lines))
+    golden(
+        "\n".join(
+            f"{each.state} {each.subject}: {each.words} {each.remedy}".replace(f":{port}", ":PORT") for each in lines
+        )
+    )
 
 
 def test_doctor_says_what_was_given_up(ledger: str, home: Path) -> None:

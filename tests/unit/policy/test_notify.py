@@ -55,7 +55,10 @@ def test_only_connections_made_for_messages_are_sent_to(connection: str) -> None
         (a_document(kind="carrier pigeon"), r"notify\.recipients\.ops\.kind"),
         ({"notify": {"recipients": {"<b>": OPS}}}, "is no recipient's name"),
         ({"notify": {"recipient": {}}}, r"notify\.recipient: no such key; did you mean recipients\?"),
-        ({"guards": {"windows": [{"opnes": "0 1 * * *"}]}}, r"guards\.windows\.0\.opnes: no such key; did you mean opens"),
+        (
+            {"guards": {"windows": [{"opnes": "0 1 * * *"}]}},
+            r"guards\.windows\.0\.opnes: no such key; did you mean opens",
+        ),
     ],
 )
 def test_what_does_not_hold_up_is_named(document: dict[str, Any], words: str) -> None:
