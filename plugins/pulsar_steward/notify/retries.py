@@ -50,4 +50,4 @@ def turn(message: Queued, now: datetime) -> Turn:
 
 def pause_after(attempt: int) -> timedelta:
     """Pause after a try that failed."""
-    return min(FIRST_PAUSE * 2 ** min(attempt - 1, 10), LONGEST_PAUSE)
+    return min(FIRST_PAUSE * (1 << min(attempt - 1, 10)), LONGEST_PAUSE)
