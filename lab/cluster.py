@@ -145,6 +145,10 @@ class Lab:
         """A superuser's token, or None where brokers take none."""
         return None if self.token_file is None else self.token_file.read_text(encoding="utf-8")
 
+    def role_token(self, role: str) -> str:
+        """A token of a role that the cluster knows nothing of, unless it was told, where `auth` is ``token``."""
+        return tokens.signed(tokens.key_file(self._secrets).read_bytes(), role)
+
     def access_token(self, lives_s: float | None, audience: str = tokens.AUDIENCE) -> str:
         """A superuser's token as an issuer gives it, by `tokens.access_token`, where brokers take such ones."""
         return tokens.access_token(self._secrets, lives_s, audience)
