@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,7 +48,10 @@ class InstalledSpark(NamedTuple):
         if not self.foreign:
             return f"{SPARK} {self.version}{beside}: its files are its own"
         whose = f"those of {CLIENT} {self.client}" if self.client else "another package's, or gone"
-        return f"{self.foreign} of {self.files} files of {SPARK} {self.version} are {whose}"
+        return (
+            f"{self.foreign} of {counted(self.files, 'file')} of {SPARK} {self.version}"
+            f" {'is' if self.foreign == 1 else 'are'} {whose}"
+        )
 
     @property
     def remedy(self) -> str:

@@ -117,7 +117,7 @@ def test_a_group_is_kept_apart(tmp_path: Path) -> None:
     with a_site(tmp_path, namespaces=namespaces) as site:
         (outcome,) = site.carry_out(site.approved(site.move(ALL, 1, namespace="shop/orders")))
         assert outcome.outcome == "refused"
-        assert f"anti_affinity: {site.brokers[1]} has bundles of 1 other namespaces of the" in outcome.reason
+        assert f"anti_affinity: {site.brokers[1]} has bundles of 1 other namespace of the" in outcome.reason
         assert site.untouched()
         assert said(site.carry_out(site.approved(site.move(ALL, 2, namespace="shop/orders")))) == ["done"]
 

@@ -334,7 +334,7 @@ def test_what_was_carried_out_is_listed_with_what_is_left_of_it(site: Worksite) 
 
     assert [each.can_be_rolled_back for each in applied_batches(site.ledger, CLUSTER)] == [True, False, True, True]
     assert "Take back batch b1" in lines[0]
-    assert "1 of 1 steps done, 1 taken back" in lines[1]
+    assert "1 of 1 step done, 1 taken back" in lines[1]
     assert "batch b1, approved by operator at " in lines[2]
-    assert lines[2].endswith("; 1 of 1 steps done")
+    assert lines[2].endswith("; 1 of 1 step done")
     assert lines[3].endswith("3 of 3 steps done, 1 cannot be undone")

@@ -140,7 +140,7 @@ BUSY = TopicSpec("idle", backlog_age_s=9_999_999, subscriptions=(SubscriptionSpe
     [
         ((aged("t", 3000), BUSY), {}, None),
         ((aged("t", 10), aged("u", 3600)), {}, "producer_request_hold would act at once"),
-        ((aged("t", 3), aged("u", 2), aged("v", 1)), {"most_topics_asked": 2}, "of 1 topics with a backlog its age is"),
+        ((aged("t", 3), aged("u", 2), aged("v", 1)), {"most_topics_asked": 2}, "of 1 topic with a backlog its age is"),
     ],
     ids=["young", "too old", "more than may be asked"],
 )

@@ -13,6 +13,7 @@ from pulsar_steward.ledger.rows import CarriedOut, Outcome, RecordedAnswer
 from pulsar_steward.model.cluster import ClusterIdentity
 from pulsar_steward.model.plan import ROLLBACK, Batch
 from pulsar_steward.model.step import Change, Step
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -78,7 +79,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
         """One line for a list to choose from."""
         final = sum(not kind_of(each.change).undoable for each in self.done)
         counts = [
-            f"{len(self.done)} of {len(self.batch.steps)} steps done",
+            f"{len(self.done)} of {counted(len(self.batch.steps), 'step')} done",
             *([f"{final} cannot be undone"] if final else []),
             *([f"{len(self.rolled_back)} taken back already"] if self.rolled_back else []),
             *([] if self.can_be_rolled_back else ["nothing left to take back"]),

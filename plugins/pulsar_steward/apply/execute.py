@@ -27,6 +27,7 @@ from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import AdminError, LeaseLost, LedgerError, Refused
 from pulsar_steward.ledger.rows import Outcome, StepOutcome, interrupted
 from pulsar_steward.ledger.write import IntendedCall
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.apply.context import ApplyContext
@@ -280,12 +281,12 @@ def _given_up(last: Result, calls: int) -> Result:
     """The last result of a step, which says so where only the number of calls kept it from going on."""
     if last.continuation is None:
         return last
-    return msgspec.structs.replace(last, reason=f"{last.reason}; given up after {calls} calls")
+    return msgspec.structs.replace(last, reason=f"{last.reason}; given up after {counted(calls, 'call')}")
 
 
 def _tried_enough(intent: Intent) -> Result | None:
     """Result of a step whose last permitted call was cut short without effect; None: more calls are permitted."""
     if intent.attempt < MAX_ATTEMPTS:
         return None
-    reason = f"interrupted, and nothing came of it; given up after {intent.attempt} calls"
+    reason = f"interrupted, and nothing came of it; given up after {counted(intent.attempt, 'call')}"
     return Result(outcome=Outcome.FAILED, reason=reason)

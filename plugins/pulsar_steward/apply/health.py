@@ -18,6 +18,7 @@ from tenacity import Retrying, retry_if_result, stop_after_delay, stop_when_even
 from pulsar_steward.apply.halting import last_result
 from pulsar_steward.errors import AdminError, Halted, NotFound
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, position_of, tc_topic
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -166,7 +167,8 @@ def judged(before: Vitals, now: Vitals, policy: HealthPolicy) -> Health:
     signs = [*_missing_clients(before, now, policy), *_backlog(before, now, policy)]
     signs += [*_latency(before, now, policy), *_coordinators(before, now)]
     level = max((each for each, _ in signs), key=list(Level).index, default=Level.FINE)
-    back = f"{now.clients} of {before.clients} watched clients are connected" if before.clients else ""
+    watched = counted(before.clients, "watched client is", "watched clients are")
+    back = f"{now.clients} of {watched} connected" if before.clients else ""
     words = "; ".join(said for each, said in signs if each is level and each is not Level.FINE) or back
     values = {"level": level.value, "before": msgspec.to_builtins(before), "after": msgspec.to_builtins(now)}
     return Health(level=level, words=words, values=values if before != Vitals() else {})
@@ -189,7 +191,8 @@ def _backlog(before: Vitals, now: Vitals, policy: HealthPolicy) -> Iterable[tupl
     if now.backlog > max(before.backlog, policy.backlog_floor_messages):
         growth = now.backlog - before.backlog
         most = before.backlog * policy.most_backlog_growth_percent / 100
-        yield _level(growth, most), f"the watched topics' backlog grew from {before.backlog} to {now.backlog} messages"
+        grown = f"from {before.backlog} to {counted(now.backlog, 'message')}"
+        yield _level(growth, most), f"the watched topics' backlog grew {grown}"
 
 
 def _latency(before: Vitals, now: Vitals, policy: HealthPolicy) -> Iterable[tuple[Level, str]]:

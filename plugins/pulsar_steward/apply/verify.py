@@ -11,6 +11,7 @@ from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import AdminError
 from pulsar_steward.ledger.rows import Decision, Outcome, Proof
 from pulsar_steward.model.bundles import TC_NAMESPACE, coordinators_in
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,7 +59,7 @@ def _reason(outcomes: Sequence[StepOutcome], faults: Sequence[str]) -> str:
         return "; ".join(faults)
     if not outcomes:
         return "nothing was done: there is no approved step"
-    return f"all {len(outcomes)} approved steps are done, and the brokers show them"
+    return f"all {counted(len(outcomes), 'approved step is', 'approved steps are')} done, and the brokers show them"
 
 
 def _faults(reader: LiveReader, batch: Batch, outcomes: Sequence[StepOutcome]) -> tuple[list[str], dict[str, str]]:

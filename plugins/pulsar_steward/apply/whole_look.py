@@ -20,6 +20,7 @@ from pulsar_steward.facts.load_manager import USAGES_UNKNOWN, AntiAffinity, Brok
 from pulsar_steward.facts.protocol import Unknown
 from pulsar_steward.model.bundles import HEARTBEAT
 from pulsar_steward.model.cluster import ClusterIdentity
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -170,8 +171,8 @@ class WholeLook:
         others = {each for each in everyone if not re.match(HEARTBEAT, each)}
         if len(others) > MAX_NAMESPACES_ASKED:
             return Unknown(
-                f"{namespace} is in the anti-affinity group {group}, and {len(others):,} namespaces may be in it, too,"
-                f" more than the {MAX_NAMESPACES_ASKED:,} that are asked"
+                f"{namespace} is in the anti-affinity group {group}, and {counted(len(others), 'namespace')} may be in"
+                f" it, too, more than the {MAX_NAMESPACES_ASKED:,} that are asked"
             )
         same = {each for each in others if (self._group(each) or "").lower() == group.lower()}
         return AntiAffinity(group=group, others={broker: len(same & there) for broker, there in placed.items()})

@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pulsar_steward.checks.check import LookBack
-from pulsar_steward.model.units import time_in_words
+from pulsar_steward.model.units import counted, time_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -125,7 +125,10 @@ def by_time(rows: Iterable[Row]) -> dict[datetime, list[Row]]:
 def too_few(found: int, needed: int, minutes: int, besides: str = "") -> str:
     """Reason why so few snapshots prove nothing, this one counted; `besides` is what is needed of them as well."""
     there = "there is 1" if found == 1 else f"there are {found}"
-    return f"Needs at least {needed} snapshots within {minutes:,} minutes, this one included{besides}; {there}."
+    return (
+        f"Needs at least {counted(needed, 'snapshot')} within {counted(minutes, 'minute')}, this one"
+        f" included{besides}; {there}."
+    )
 
 
 Key: TypeAlias = "tuple[str, ...]"
@@ -214,4 +217,4 @@ class EarlierRows:
 def each_since(rows: Sequence[Row]) -> str:
     """Phrase for the earlier snapshots that show the same, from rows of `EarlierRows.in_a_row`."""
     since = time_in_words(rows[-1]["taken_at"])
-    return f"in the snapshot of {since}" if len(rows) == 1 else f"in each of {len(rows)} snapshots since {since}"
+    return f"in the snapshot of {since}" if len(rows) == 1 else f"in each of {len(rows):,} snapshots since {since}"

@@ -40,6 +40,7 @@ from pulsar_steward.model.tables import (
     SNAPSHOT,
     TRANSACTION_COORDINATORS,
 )
+from pulsar_steward.model.units import counted
 from pulsar_steward.policy.schema import CollectPolicy
 from pulsar_steward.snapshots.arrow import rows_of, schema_of
 from pulsar_steward.snapshots.folder import stamp_of
@@ -149,8 +150,8 @@ class Collecting:
         topics = pc.sum(read["topics"]).as_py()
         rate = topics / max(time.monotonic() - began, 0.001)
         log.info(
-            "collected %s/%s brokers, %s topics, %s topics/s",
-            f"{read.num_rows:,}", f"{table.num_rows:,}", f"{topics:,}", f"{rate:,.0f}",
+            "collected %s/%s, %s, %s topics/s",
+            f"{read.num_rows:,}", counted(table.num_rows, "broker"), counted(topics, "topic"), f"{rate:,.0f}",
         )  # fmt: skip
         return small
 
@@ -191,7 +192,7 @@ class Collecting:
         policy = self._order.policy
         topics = worst_of(suspects, policy.drilled_topics)
         tasks = tasks_of(wanted_of(topics, namespaces), bundles, self._overview.pulsar_cluster)
-        log.info("%s suspects on %s brokers are asked about", f"{len(topics):,}", f"{len(tasks):,}")
+        log.info("asking %s about %s", counted(len(tasks), "broker"), counted(len(topics), "suspect"))
         if not tasks:
             return schema_of(DRILLED).empty_table()
         answers = together(self._map_over(_Driller(self._settings, policy), tasks, "suspects"), DRILL_TABLES)

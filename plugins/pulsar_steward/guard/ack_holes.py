@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.guard.kinds import BundleGuard, Objection
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
@@ -30,8 +31,8 @@ class AckHoles(BundleGuard):
         worst, again = risks.holey[0], risks.may_come_again
         passed = again <= most
         reason = (
-            f"up to {again:,} acknowledged messages would be delivered again, {'at most' if passed else 'more than'}"
-            f" {most:,} (policy key guards.most_redelivered_messages): {worst.subscription} of {worst.topic} has"
-            f" {worst.holes:,} ack holes, more than are persisted"
+            f"up to {counted(again, 'acknowledged message')} would be delivered again,"
+            f" {'at most' if passed else 'more than'} {most:,} (policy key guards.most_redelivered_messages):"
+            f" {worst.subscription} of {worst.topic} has {counted(worst.holes, 'ack hole')}, more than are persisted"
         )
         return self.result(reason, passed=passed)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.facts.protocol import Unknown
 from pulsar_steward.guard.kinds import Objection, SettingGuard
 from pulsar_steward.model.setting import BacklogQuota, SettingName
-from pulsar_steward.model.units import seconds_in_words
+from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.backlogs import BacklogAges
@@ -49,7 +49,10 @@ class AgeRoom(SettingGuard):
             return self.result(words, passed=False)
         if not ages.unknown:
             return self.result(f"{_oldest(ages)}, of {seconds_in_words(limit)} less {percent} % ({KEY})", passed=True)
-        words = f"{_oldest(ages)}; of {ages.unknown:,} topics with a backlog its age is not known: {ages.why_unknown}"
+        words = (
+            f"{_oldest(ages)}; of {counted(ages.unknown, 'topic')} with a backlog its age is not known:"
+            f" {ages.why_unknown}"
+        )
         return self.result(
             f"{words}; brokers are asked right before the call" if facts.planning else words, passed=facts.planning
         )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.facts.protocol import Unknown
 from pulsar_steward.guard.kinds import Objection, TargetGuard
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
@@ -34,7 +35,7 @@ class AntiAffinity(TargetGuard):
         others = {broker: count for broker, count in found.others.items() if allowed is None or broker in allowed}
         there, least = found.others.get(change.target, 0), min(others.values(), default=0)
         reason = (
-            f"{change.target} has bundles of {there:,} other namespaces of the anti-affinity group {found.group}, the"
-            f" broker with fewest {least:,}"
+            f"{change.target} has bundles of {counted(there, 'other namespace')} of the anti-affinity group"
+            f" {found.group}, the broker with fewest {least:,}"
         )
         return self.result(reason, passed=there <= least)

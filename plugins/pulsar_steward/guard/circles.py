@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.guard.kinds import BundleGuard, Objection
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
@@ -25,7 +26,7 @@ class Circles(BundleGuard):
 
     def check_bundle(self, change: BundleChange, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Vetoes a step in a namespace of which a bundle was moved away and back within `guards.circle_minutes`."""
-        minutes = f"{policy.guards.circle_minutes} minutes (policy key guards.circle_minutes)"
+        minutes = f"{counted(policy.guards.circle_minutes, 'minute')} (policy key guards.circle_minutes)"
         circling = facts.circling(change.namespace)
         if not circling:
             return self.result(f"no bundle of {change.namespace} moved in a circle within {minutes}", passed=True)

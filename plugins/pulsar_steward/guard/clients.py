@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.guard.kinds import BundleGuard, Objection
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
@@ -28,5 +29,8 @@ class Clients(BundleGuard):
         clients = facts.clients(change)
         passed = clients <= most
         compared = "at most" if passed else "more than"
-        reason = f"{clients:,} clients would reconnect, {compared} {most:,} (policy key apply.most_clients_per_step)"
+        reason = (
+            f"{counted(clients, 'client')} would reconnect, {compared} {most:,} (policy key"
+            " apply.most_clients_per_step)"
+        )
         return self.result(reason, passed=passed)

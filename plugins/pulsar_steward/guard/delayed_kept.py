@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.facts.protocol import Unknown
 from pulsar_steward.guard.kinds import Objection, SettingGuard
 from pulsar_steward.model.setting import BacklogQuota, SettingName
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
@@ -33,7 +34,7 @@ class DelayedKept(SettingGuard):
             return self.result(delayed.reason, passed=False)
         if delayed:
             fate = "could be lost" if change.takes_messages else "would grow too old, and stop their producers"
-            return self.result(f"{delayed:,} delayed messages of {change.holder} {fate}", passed=False)
+            return self.result(f"{counted(delayed, 'delayed message')} of {change.holder} {fate}", passed=False)
         return self.result(f"{change.holder} has no delayed messages", passed=True)
 
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pulsar_steward.guard.kinds import Guard, Objection
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
@@ -25,7 +26,7 @@ class FreshSnapshot(Guard):
         passed = facts.now - facts.seen_at <= valid
         reason = (
             f"the cluster was seen at {facts.seen_at:%Y-%m-%d %H:%M:%S} UTC,"
-            f" {'within' if passed else 'longer ago than'} {policy.guards.snapshot_valid_minutes:,} minutes"
+            f" {'within' if passed else 'longer ago than'} {counted(policy.guards.snapshot_valid_minutes, 'minute')}"
             " (policy key guards.snapshot_valid_minutes)"
         )
         return self.result(reason, passed=passed)

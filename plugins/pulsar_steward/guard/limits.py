@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.guard.kinds import Guard, Objection
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
@@ -23,7 +24,7 @@ class Limits(Guard):
         """Vetoes what is beyond `guards.most_changes_per_run` or `guards.most_changes_per_hour`."""
         guards, made = policy.guards, facts.changes_in_the_last_hour()
         of_run = f"change {facts.place_in_run:,} of its run, of {guards.most_changes_per_run:,}"
-        of_hour = f"{made:,} changes in the last hour, of {guards.most_changes_per_hour:,}"
+        of_hour = f"{counted(made, 'change')} in the last hour, of {guards.most_changes_per_hour:,}"
         if facts.place_in_run > guards.most_changes_per_run:
             return self.result(f"{of_run} (policy key guards.most_changes_per_run)", passed=False)
         if made >= guards.most_changes_per_hour:

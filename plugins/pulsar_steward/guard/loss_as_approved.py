@@ -11,7 +11,7 @@ from pulsar_steward.facts.protocol import Unknown
 from pulsar_steward.guard.kinds import Guard, Objection
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.step import ChangeSetting
-from pulsar_steward.model.units import bytes_in_words
+from pulsar_steward.model.units import bytes_in_words, counted
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
@@ -49,4 +49,4 @@ class LossAsApproved(Guard):
 
 
 def _in_words(loss: Loss) -> str:
-    return f"{loss.messages or 0:,} messages ({bytes_in_words(loss.bytes)})"
+    return f"{counted(loss.messages or 0, 'message')} ({bytes_in_words(loss.bytes)})"

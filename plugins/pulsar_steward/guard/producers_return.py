@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.guard.kinds import BundleGuard, Objection
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
@@ -35,7 +36,7 @@ class ProducersReturn(BundleGuard):
         worst = risks.held[0]
         reason = (
             f"PRODUCERS COULD NOT COME BACK to {risks.held_count:,} of its topics: {worst.topic} uses"
-            f" {worst.used_percent} % of its quota ({worst.limit}), with {worst.producers:,} producers; {margin} % have"
-            f" to be free ({key}). Drain the backlog or raise the quota first"
+            f" {worst.used_percent} % of its quota ({worst.limit}), with {counted(worst.producers, 'producer')};"
+            f" {margin} % have to be free ({key}). Drain the backlog or raise the quota first"
         )
         return self.result(reason, passed=False)

@@ -266,8 +266,8 @@ def _of_clients(file: _File) -> Iterator[Finding]:
     often = ((who, seen) for who, seen in file.clients.items() if seen.minutes >= MINUTES)
     for who, seen in sorted(often, key=lambda item: (-item[1].most, item[0])):
         evidence = (
-            f"Clients of {who} up to {seen.most:,} times a minute, in {seen.minutes:,} minutes of {file.name} at least"
-            f" {MOST_PER_MINUTE} times."
+            f"Clients of {who} up to {counted(seen.most, 'time')} a minute, in {counted(seen.minutes, 'minute')} of"
+            f" {file.name} at least {MOST_PER_MINUTE} times."
         )
         figures = {"times": seen.most, "minutes": seen.minutes}
         yield _finding(CLIENTS, Severity.WARNING, file.name, evidence, figures)

@@ -189,7 +189,8 @@ class ThreadDumps:
             yield Seen(
                 file,
                 Severity.WARNING,
-                f"{counted(len(busy), 'shared thread')} at the same work in all of {times:,} dumps: {name} in {at}.",
+                f"{counted(len(busy), 'shared thread')} at the same work in all of {counted(times, 'dump')}: {name} in"
+                f" {at}.",
                 len(busy),
             )
 

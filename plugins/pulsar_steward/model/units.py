@@ -81,6 +81,13 @@ def number_in_words(number: float) -> str:
     return f"{number:,.0f}" if number == int(number) or abs(number) >= _HUNDREDS else f"{number:,.2f}"
 
 
-def counted(count: int, one: str, many: str | None = None) -> str:
-    """A number of things, such as ``1 topic``, ``2,000 topics`` or ``3 entries``."""
-    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+def counted(count: float, one: str, many: str | None = None) -> str:
+    """A number of things, rounded, such as ``1 topic``, ``2,000 topics`` or ``3 entries``.
+
+    Args:
+        count: How many.
+        one: The name of one of them, with the verb behind it where that has to agree (``topic is``).
+        many: The name of several; by default with an s behind it.
+    """
+    number = f"{count:,.0f}"
+    return f"{number} {one if number == '1' else many or f'{one}s'}"

@@ -14,6 +14,7 @@ from pulsar_steward.changes import kind_of
 from pulsar_steward.ledger.rows import Answer, Decision, Origin, RecordedAnswer
 from pulsar_steward.model.people import same_person
 from pulsar_steward.model.plan import Plan, approval_digest
+from pulsar_steward.model.units import counted
 from pulsar_steward.outside_text import shown
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ def _comment(said: object) -> tuple[str, str | None]:
         return _kept(words), None
     return (
         _kept(_cut(words, MAX_COMMENT_CHARACTERS)),
-        f"the comment has {len(words):,} characters, of which {MAX_COMMENT_CHARACTERS:,} are kept",
+        f"the comment has {counted(len(words), 'character')}, of which {MAX_COMMENT_CHARACTERS:,} are kept",
     )
 
 
@@ -222,7 +223,7 @@ def _approved(response: _Response, given: Answer, asked: Question, policy: Appro
     if takers and response.params_input.get(LOSS) is not True:
         reason = f"that messages may be lost was not confirmed, and {', '.join(takers)} may take some away"
         return _changed(given, decision=Decision.REJECTED, reason=reason)
-    extent = "every step" if len(steps) == len(batch.steps) else f"{len(steps)} of {len(batch.steps)} steps"
+    extent = "every step" if len(steps) == len(batch.steps) else f"{len(steps)} of {counted(len(batch.steps), 'step')}"
     return _changed(
         given,
         decision=Decision.APPROVED,

@@ -6,6 +6,7 @@ import logging
 
 from pulsar_steward.errors import LedgerTampered
 from pulsar_steward.ledger.verify import verify_ledger
+from pulsar_steward.model.units import counted
 from pulsar_steward.orchestration import connections
 from pulsar_steward.orchestration.ledger_heads import LedgerHeads
 
@@ -28,6 +29,6 @@ def compare_ledger() -> str:
     for each in verdict.tampered:
         log.error("%s", each.words)
     if verdict.tampered:
-        raise LedgerTampered(f"{verdict.tampered[0].words}; {len(verdict.tampered)} places in all")
+        raise LedgerTampered(f"{verdict.tampered[0].words}; {counted(len(verdict.tampered), 'place')} in all")
     heads.note(verdict.head)
-    return f"{verdict.rows} rows are as written; the chain ends at {verdict.head}"
+    return f"{counted(verdict.rows, 'row is', 'rows are')} as written; the chain ends at {verdict.head}"

@@ -10,7 +10,7 @@ import msgspec
 
 from pulsar_steward.errors import NotInLedger
 from pulsar_steward.ledger.rows import Decision, PlanRow, RecordedAnswer
-from pulsar_steward.model.units import time_in_words
+from pulsar_steward.model.units import counted, time_in_words
 from pulsar_steward.policy.looser import loosened
 
 if TYPE_CHECKING:
@@ -91,7 +91,8 @@ def decide(plan: Plan, view: View, standing: Sequence[Standing], policy: Approva
         if not outdated and each.rejected_at and now < each.rejected_at + timedelta(minutes=policy.ask_again_minutes):
             reason = f"the same was rejected at {time_in_words(each.rejected_at)} (plan {each.row.plan_id})"
             return Publication(ask=False, record=False, reason=reason)
-    return Publication(ask=True, record=True, supersede=older, reason=f"{len(plan.batches)} batches to be answered")
+    reason = f"{counted(len(plan.batches), 'batch', 'batches')} to be answered"
+    return Publication(ask=True, record=True, supersede=older, reason=reason)
 
 
 def standing_plans(ledger: LedgerReader, cluster: str, policy: Policy, now: datetime) -> tuple[Standing, ...]:

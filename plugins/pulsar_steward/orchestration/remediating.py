@@ -61,7 +61,7 @@ def choose(wanted: Sequence[RemediateParams], run: str) -> list[dict[str, str]]:
     """
     chosen = [msgspec.to_builtins(ref) for each in wanted for ref in _refs(each, run)]
     if len(chosen) > MAX_BATCHES:
-        raise ConfigurationError(f"{len(chosen)} batches in one run, more than {MAX_BATCHES}: choose by `kinds`")
+        raise ConfigurationError(f"more than {MAX_BATCHES} batches in one run, {len(chosen)}: choose by `kinds`")
     return chosen
 
 

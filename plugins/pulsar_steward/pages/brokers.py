@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from pulsar_steward.model.step import UnloadBundle
 from pulsar_steward.model.tables import BUNDLES, TRANSACTION_COORDINATORS
+from pulsar_steward.model.units import counted
 from pulsar_steward.snapshots.rows import BrokerRow
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ def _shelf(owner: str | None, rows: pa.Table, places: list[int], busiest: float)
     if rest := places[DRAWN_BUNDLES:]:
         others = rows.take(rest)
         together = Cell(
-            name=f"{len(rest):,} smaller bundles",
+            name=counted(len(rest), "smaller bundle"),
             bundles=len(rest),
             topics=pc.sum(others["topics"]).as_py(),
             bytes_per_second=pc.sum(others["rate"]).as_py(),

@@ -110,7 +110,7 @@ def _lost_by_topic(loss: Loss | None) -> Iterator[str]:
     if loss is None:
         return
     for each in loss.topics:
-        messages = "" if each.messages is None else f"{each.messages:,} messages, "
+        messages = "" if each.messages is None else f"{counted(each.messages, 'message')}, "
         yield f"{each.topic}: {messages}{bytes_in_words(each.bytes)}"
     if loss.more:
         yield f"and {counted(loss.more, 'topic')} more, each with less"
@@ -133,7 +133,7 @@ def _since(finding: Finding) -> str:
     """Age of a finding; empty if only one snapshot has it."""
     if finding.first_seen is None or finding.snapshots_in_a_row < 2:  # noqa: PLR2004 - once is no row
         return ""
-    return f"Since {time_in_words(finding.first_seen)}, {finding.snapshots_in_a_row} snapshots in a row. "
+    return f"Since {time_in_words(finding.first_seen)}, {counted(finding.snapshots_in_a_row, 'snapshot')} in a row. "
 
 
 def _source(finding: Finding) -> str:
@@ -205,7 +205,7 @@ def _terms(plan: Plan, batch: Batch, policy: Policy) -> Iterator[str]:
     approval = policy.approval
     yield (
         "Only the steps that stay ticked are carried out, in this order, within"
-        f" {approval.valid_minutes} minutes of your answer."
+        f" {counted(approval.valid_minutes, 'minute')} of your answer."
     )
     if plan.planned_for is not None:
         yield f"Only in Pulsar cluster {plan.planned_for}, and under no looser policy than the present one."

@@ -26,6 +26,7 @@ from pulsar_steward.model.tables import (
     VERDICTS,
     Table,
 )
+from pulsar_steward.model.units import counted
 from pulsar_steward.snapshots.place import place_of
 from pulsar_steward.snapshots.rows import BrokerRow, BundleRow, CoordinatorRow, NamespaceRow, SnapshotMeta, TrendRow
 
@@ -89,7 +90,7 @@ class Snapshot:
         """Metadata of the snapshot, and what could not be read."""
         rows = self._rows(SNAPSHOT, SnapshotMeta)
         if len(rows) != 1:
-            raise SnapshotError(f"{self.uri}: the table {SNAPSHOT.name} has {len(rows)} rows instead of one")
+            raise SnapshotError(f"{self.uri}: the table {SNAPSHOT.name} has {counted(len(rows), 'row')} instead of one")
         return rows[0]
 
     def brokers(self) -> tuple[BrokerRow, ...]:

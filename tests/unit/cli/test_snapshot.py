@@ -97,7 +97,7 @@ def test_the_name_that_was_given_is_the_one_that_counts(steward: Steward, tempor
 
     assert "Check-up of west (calls itself local)" in ended.out
     assert "WARNING   No backlog quota bounds" in ended.out
-    assert "1 suspects on 1 brokers are asked about" in ended.err.splitlines()
+    assert "asking 1 broker about 1 suspect" in ended.err.splitlines()
     assert "kept at" not in ended.err
     assert list(temporary.iterdir()) == []
 

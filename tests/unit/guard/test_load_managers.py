@@ -87,7 +87,7 @@ GROUPS = {
     "the target has one, and another broker none": (
         a_look(anti_affinity=group(second=1)),
         (
-            f"anti_affinity: {broker(1)} has bundles of 1 other namespaces of the anti-affinity group apart, the broker"
+            f"anti_affinity: {broker(1)} has bundles of 1 other namespace of the anti-affinity group apart, the broker"
             " with fewest 0"
         ),
     ),

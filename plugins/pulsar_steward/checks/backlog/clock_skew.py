@@ -9,6 +9,7 @@ from pydantic import Field
 from pulsar_steward.checks.check import Check, Judgement, Question
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext
@@ -45,7 +46,7 @@ def judge(answers: Answers, context: CheckContext[ClockSkewPolicy]) -> Judgement
         subject=context.about.cluster,
         evidence=(
             f"The clock of {fast} is {apart / 1000:,.1f} s ahead of that of {slow} (read to ±1 s, {len(known)} of"
-            f" {len(seen)} brokers); age quotas, TTLs and delays act that much too early or too late."
+            f" {counted(len(seen), 'broker')}); age quotas, TTLs and delays act that much too early or too late."
         ),
         figures={
             "apart_milliseconds": apart,
@@ -60,8 +61,9 @@ def judge(answers: Answers, context: CheckContext[ClockSkewPolicy]) -> Judgement
 
 def _together(known: int, brokers: int, apart: int) -> Judgement:
     if known < brokers:
-        return Judgement(cannot_tell=f"The clocks of {brokers - known} of {brokers} brokers were not read.")
-    return Judgement(quiet=f"The clocks of {brokers} brokers are within {apart / 1000:,.1f} s, read to ±1 s.")
+        missed = counted(brokers - known, "clock was", "clocks were")
+        return Judgement(cannot_tell=f"Of {counted(brokers, 'broker')}, {missed} not read.")
+    return Judgement(quiet=f"{counted(brokers, 'clock is', 'clocks are')} within {apart / 1000:,.1f} s, read to ±1 s.")
 
 
 CHECK = Check(

@@ -43,14 +43,14 @@ def slowest_words(row: Row) -> str:
         return f" {words}; no consumer is connected to it."
     if consumer is None:
         return f" {words}."
-    whose = "its only consumer" if slowest["consumers"] == 1 else f"of its {slowest['consumers']:,} consumers"
+    whose = "its only consumer" if slowest["consumers"] == 1 else f"of its {counted(slowest['consumers'], 'consumer')}"
     return f" {words}; {whose}, {_in_words(consumer)}."
 
 
 def _backlog_words(slowest: Row) -> str:
     """Size of the backlog as text: brokers count entries, and a batch of messages is one."""
     entries, batch = counted(slowest["entries"], "entry", "entries"), slowest["messages_per_entry"]
-    return f"{entries} (lately of up to {batch:,} messages each)" if batch > 1 else entries
+    return f"{entries} (lately of up to {counted(batch, 'message')} each)" if batch > 1 else entries
 
 
 def _in_words(consumer: Row) -> str:

@@ -12,7 +12,7 @@ from pulsar_steward.checks.backlog.growing_sums import growing_together
 from pulsar_steward.checks.backlog.growth import Growth, Rise, reference
 from pulsar_steward.checks.check import Judgement
 from pulsar_steward.checks.earlier import too_few, within
-from pulsar_steward.model.units import HOUR, time_in_words
+from pulsar_steward.model.units import HOUR, counted, time_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -121,13 +121,16 @@ class Part:
         """Sentence for a snapshot without findings."""
         if self.before is None:
             return Judgement.quiet
-        return f"No topic's backlog kept growing over the last {len(self.earlier) + 1} snapshots towards its quota."
+        return (
+            f"No topic's backlog kept growing over the last {counted(len(self.earlier) + 1, 'snapshot')} towards its"
+            " quota."
+        )
 
     def missing(self, answers: Answers) -> str | None:
         """Reason why the absence of findings proves nothing; None if it does."""
         if self.before is None:
             limits = self.limits
-            first = f", the first of them at least {limits.minimum_minutes} minutes before it"
+            first = f", the first of them at least {counted(limits.minimum_minutes, 'minute')} before it"
             return too_few(len(self.earlier) + 1, limits.minimum_snapshots, limits.window_minutes, first)
         if self.before.partial:
             return (
@@ -141,9 +144,7 @@ class Part:
 
 
 def _too_many(grew: str, looked_up: int) -> str:
-    return (
-        f"More than {looked_up:,} backlogs {grew} fast lately; the {looked_up:,} that were looked up did not keep on."
-    )
+    return f"More than {counted(looked_up, 'backlog')} {grew} fast lately; of those that were looked up none kept on."
 
 
 def _seconds_left(row: Row, rate: float) -> float | None:

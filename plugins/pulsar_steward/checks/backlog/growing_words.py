@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.checks.backlog.culprits import slowest_words
 from pulsar_steward.checks.backlog.growing_sums import FLOOR_BYTES
 from pulsar_steward.checks.backlog.quota_words import consequence, delayed_words
-from pulsar_steward.model.units import DAY, MIB, bytes_in_words, seconds_in_words, time_in_words
+from pulsar_steward.model.units import DAY, MIB, bytes_in_words, counted, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.backlog.growing_sums import Sum
@@ -48,8 +48,8 @@ def _growth_words(growth: Growth, whose: str) -> str:
     rise = growth.rise
     return (
         f"Since {time_in_words(rise.low_at)} {whose} grown from {bytes_in_words(rise.low_bytes, rounded=True)} to"
-        f" {bytes_in_words(rise.now_bytes, rounded=True)}, in {rise.rising} of {rise.snapshots - 1} steps between"
-        f" snapshots, by {bytes_in_words(growth.rate, rounded=True)}/s at least"
+        f" {bytes_in_words(rise.now_bytes, rounded=True)}, in {rise.rising} of {counted(rise.snapshots - 1, 'step')}"
+        f" between snapshots, by {bytes_in_words(growth.rate, rounded=True)}/s at least"
     )
 
 

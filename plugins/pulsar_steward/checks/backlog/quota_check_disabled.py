@@ -62,7 +62,9 @@ def judge(answers: Answers, context: CheckContext[QuotaCheckDisabledPolicy]) -> 
         if not brokers:
             return Judgement(cannot_tell=f"{ENABLED} was not read of any broker.")
         return Judgement(
-            quiet=f"All {counted(len(brokers), 'broker')} check backlog quotas at least every {most} minutes.",
+            quiet=(
+                f"All {counted(len(brokers), 'broker')} check backlog quotas at least every {counted(most, 'minute')}."
+            ),
             cannot_tell=f"{'; '.join(not_told)}." if not_told else None,
         )
     namespaces = answers["under_quota"].one["namespaces"]

@@ -124,7 +124,10 @@ def _not_drilled(answer: Answer) -> str | None:
 def _too_many(answer: Answer) -> str | None:
     if not answer.more:
         return None
-    return f"Of {answer.count:,} topics over a quota that shuts producers out the fullest {MAX_OVER:,} were looked at."
+    return (
+        f"Of {counted(answer.count, 'topic')} over a quota that shuts producers out the fullest {MAX_OVER:,} were"
+        " looked at."
+    )
 
 
 def _finding(row: Row) -> Finding:

@@ -117,7 +117,7 @@ def _finding(row: Row) -> Finding:
             f"Over the cluster, {counted(row['topics'], 'loaded topic')} {'stores' if row['topics'] == 1 else 'store'}"
             f" {bytes_in_words(row['consumed_bytes'], rounded=True)} that every subscription has consumed, of"
             f" {bytes_in_words(row['storage_bytes'], rounded=True)} in all and before copies, {row['topic']} the most:"
-            f" retention is {_kept(row)} ({who}), {row['percent'] / 100:,.0f} times what quota and outage need"
+            f" retention is {_kept(row)} ({who}), {counted(row['percent'] / 100, 'time')} what quota and outage need"
             f" ({seconds_in_words(row['needed_seconds'], rounded=True)},"
             f" {bytes_in_words(row['needed_bytes'], rounded=True)} a topic){offload}."
         ),

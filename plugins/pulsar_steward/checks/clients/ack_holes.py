@@ -14,6 +14,7 @@ from pulsar_steward.checks.earlier import EarlierRows, wider
 from pulsar_steward.checks.unread import BROKERS_READ, not_telling, nothing_read, setting_unread
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,7 +86,8 @@ def _finding(row: Row) -> Finding:
         severity=Severity.CRITICAL if row["beyond"] else Severity.WARNING,
         subject=subject_of(row),
         evidence=(
-            f"Subscription {row['subscription']} of {row['topic']} has {row['ack_holes']:,} ack holes, {_of_limit(row)}"
+            f"Subscription {row['subscription']} of {row['topic']} has {counted(row['ack_holes'], 'ack hole')},"
+            f" {_of_limit(row)}"
             f" that {row['broker']} persists ({MAX_RANGES}{_counting(row)}): {_meaning(row)}; {slowest_words(row)}."
         ),
         figures={"ack_holes": row["ack_holes"], "ack_holes_persisted_at_most": row["most"]},

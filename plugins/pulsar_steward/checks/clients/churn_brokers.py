@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.views import STARTED
 from pulsar_steward.model.finding import Finding, Severity
-from pulsar_steward.model.units import seconds_in_words
+from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Row
@@ -91,8 +91,9 @@ def burst_of(row: Row, check_id: str) -> Finding:
         severity=Severity.WARNING,
         subject=row["broker"],
         evidence=(
-            f"Broker {row['broker']} has {row['active']:,.0f} connections, and in the last"
-            f" {seconds_in_words(row['seconds'], rounded=True)} {row['replaced']:,.0f} others were replaced:"
+            f"Broker {row['broker']} has {counted(row['active'], 'connection')}, and in the last"
+            f" {seconds_in_words(row['seconds'], rounded=True)} {counted(row['replaced'], 'other was', 'others were')}"
+            " replaced:"
             f" {row['replaced_per_minute']:,.0f} a minute, all of them {row['turnovers']:,.1f} times; a deployment"
             f" replaces them once{_failed(row)}."
         ),
@@ -113,7 +114,8 @@ def average_of(row: Row, check_id: str) -> Finding:
         severity=Severity.WARNING if row["storming"] else Severity.INFO,
         subject=row["broker"],
         evidence=(
-            f"Broker {row['broker']} has {row['active']:,.0f} connections, and {row['replaced']:,.0f} others came and"
+            f"Broker {row['broker']} has {counted(row['active'], 'connection')}, and"
+            f" {counted(row['replaced'], 'other')} came and"
             f" went in the {seconds_in_words(row['uptime_seconds'], rounded=True)} since it started:"
             f" {row['replaced_per_minute']:,.0f} a minute, all of them {row['turnovers_per_hour']:,.1f} times an"
             f" hour{_failed(row)}{calm}."

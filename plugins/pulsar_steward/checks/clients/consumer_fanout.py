@@ -59,7 +59,7 @@ def _finding(row: Row) -> Finding:
         severity=Severity.CRITICAL if row["critical"] else Severity.WARNING,
         subject=row["topic"],
         evidence=(
-            f"{row['topic']} on {row['broker']} has {row['consumers']:,} consumers in"
+            f"{row['topic']} on {row['broker']} has {counted(row['consumers'], 'consumer')} in"
             f" {counted(row['subscriptions'] or 0, 'subscription')}{_most(largest)}. {moving(row)}"
         ),
         figures=figures,
@@ -72,7 +72,7 @@ def _most(largest: Row | None) -> str:
     kind = f" ({largest['type']})" if largest["type"] else ""
     return (
         f", {largest['consumers'] or 0:,} of them in {largest['subscription']}{kind},"
-        f" which has {largest['ack_holes'] or 0:,} ack holes"
+        f" which has {counted(largest['ack_holes'] or 0, 'ack hole')}"
     )
 
 

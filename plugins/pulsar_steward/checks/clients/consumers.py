@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pulsar_steward.model.units import counted
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -41,8 +43,8 @@ def slowest_words(row: Row) -> str:
     if not row["slowest"] and row["consumers"] == 1:
         return "its only consumer is not named in the snapshot"
     if not row["slowest"]:
-        return f"which of its {row['consumers']:,} consumers is the slowest is not in the snapshot"
-    whose = "its only consumer" if row["consumers"] == 1 else f"slowest of its {row['consumers']:,} consumers"
+        return f"which of its {counted(row['consumers'], 'consumer')} is the slowest is not in the snapshot"
+    whose = "its only consumer" if row["consumers"] == 1 else f"slowest of its {counted(row['consumers'], 'consumer')}"
     return f"{whose}: {consumers_words(row['slowest'])}"
 
 

@@ -12,7 +12,7 @@ from pulsar_steward.checks.clients.consumers import subject_of
 from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import KIB, MIB, bytes_in_words
+from pulsar_steward.model.units import KIB, MIB, bytes_in_words, counted
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answer, Answers, CheckContext, Row
@@ -117,7 +117,8 @@ def _unknown(answer: Answer) -> str | None:
     if not count:
         return None
     return (
-        f"{count:,} subscriptions with ack holes were not asked for the size of their ack state, and what their brokers"
+        f"{counted(count, 'subscription with ack holes was', 'subscriptions with ack holes were')} not asked for the"
+        " size of their ack state, and what their brokers"
         f" persist of it ({LONG_ARRAY}, {MAX_RANGES}) or how many entries it spans is not in the snapshot."
     )
 
@@ -133,10 +134,10 @@ def _finding(row: Row) -> Finding:
         severity=tuple(Severity)[row["rank"]],
         subject=subject_of(row),
         evidence=(
-            f"The cursor of subscription {row['subscription']} of {row['topic']} spans {row['entries'] or 0:,} entries"
-            f" with {row['ack_holes'] or 0:,} ack holes: {_state(row)} of the"
-            f" {bytes_in_words(row['frame_bytes'], rounded=True)} that one entry of a cursor ledger"
-            f" holds{_batches(row)}; what does not fit is delivered again after a restart or move."
+            f"The cursor of subscription {row['subscription']} of {row['topic']} spans"
+            f" {counted(row['entries'] or 0, 'entry', 'entries')} with {counted(row['ack_holes'] or 0, 'ack hole')}:"
+            f" {_state(row)} of the {bytes_in_words(row['frame_bytes'], rounded=True)} that one entry of a cursor"
+            f" ledger holds{_batches(row)}; what does not fit is delivered again after a restart or move."
         ),
         figures=figures,
     )
@@ -146,8 +147,8 @@ def _batches(row: Row) -> str:
     if not row["batch_bytes"]:
         return ""
     return (
-        f", and up to {bytes_in_words(row['batch_bytes'], rounded=True)} more for {row['batches']:,} batches that may"
-        f" be acknowledged in part ({BATCH_ACKS})"
+        f", and up to {bytes_in_words(row['batch_bytes'], rounded=True)} more for"
+        f" {counted(row['batches'], 'batch', 'batches')} that may be acknowledged in part ({BATCH_ACKS})"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.checks.check import Question
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answer, CheckContext, Row
@@ -51,4 +52,4 @@ def most_of_one(answer: Answer, context: CheckContext[Any], clients: str) -> str
 def moving(row: Row) -> str:
     """Sentence about the effect of a move of the topic."""
     clients = (row["producers"] or 0) + (row["consumers"] or 0)
-    return f"A move or restart makes all {clients:,} clients of the topic reconnect at once."
+    return f"A move or restart makes all {counted(clients, 'client')} of the topic reconnect at once."

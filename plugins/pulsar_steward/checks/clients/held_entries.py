@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.checks.clients.consumers import slowest_words, subject_of
 from pulsar_steward.checks.earlier import each_since
 from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Row
@@ -76,13 +77,14 @@ class HeldEntries:
         row, severity = self.row, self.severity
         if severity is None:
             return None
-        holes = "1 ack hole" if row["ack_holes"] == 1 else f"{row['ack_holes']:,} ack holes"
+        holes = counted(row["ack_holes"], "ack hole")
         return Finding(
             check_id=check_id,
             severity=severity,
             subject=subject_of(row),
             evidence=(
-                f"{row['entries']:,} entries of {row['topic']} follow the first one that subscription"
+                f"{counted(row['entries'], 'entry', 'entries')} of {row['topic']}"
+                f" {'follows' if row['entries'] == 1 else 'follow'} the first one that subscription"
                 f" {row['subscription']} has not acknowledged, and only {row['backlog_entries']:,} of them wait"
                 f" ({holes}): what nobody acknowledges holds the cursor back, and no ledger from"
                 f" there on is deleted ({self._since}); {slowest_words(row)}."

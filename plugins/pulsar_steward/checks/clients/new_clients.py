@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.checks.clients.churn_brokers import COUNTED, YOUNG_SECONDS
 from pulsar_steward.checks.earlier import each_since
 from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -192,8 +193,8 @@ class NewClientsOfTopic(_NewClients):
             severity=severity,
             subject=row["topic"],
             evidence=(
-                f"{row['recent']:,} of the {row['clients']:,} clients of {row['topic']} on {row['broker']} connected in"
-                f" the last {self.recent_minutes} min{most}; {self._explained}."
+                f"{row['recent']:,} of the {counted(row['clients'], 'client')} of {row['topic']} on {row['broker']}"
+                f" connected in the last {self.recent_minutes} min{most}; {self._explained}."
             ),
             figures={"clients": row["clients"], "clients_connected_recently": row["recent"]},
         )
@@ -235,9 +236,9 @@ class NewClientsOfNamespace(_NewClients):
             severity=severity,
             subject=row["namespace"],
             evidence=(
-                f"{row['recent']:,} of the {row['connected']:,} clients of {row['small_topics']:,} topics of"
-                f" {row['namespace']} that have fewer than {small:,} each connected in the last"
-                f" {self.recent_minutes} min; {explained}."
+                f"{row['recent']:,} of the {counted(row['connected'], 'client')} of"
+                f" {counted(row['small_topics'], 'topic')} of {row['namespace']} that have fewer than {small:,} each"
+                f" connected in the last {self.recent_minutes} min; {explained}."
             ),
             figures={
                 "clients": row["connected"],

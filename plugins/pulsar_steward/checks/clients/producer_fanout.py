@@ -12,6 +12,7 @@ from pulsar_steward.checks.clients.fanout import crowded, most_of_one, most_seen
 from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -47,7 +48,7 @@ def _finding(row: Row, recent_minutes: int) -> Finding:
         check_id=CHECK.check_id,
         severity=Severity.CRITICAL if row["critical"] else Severity.WARNING,
         subject=row["topic"],
-        evidence=f"{row['topic']} on {row['broker']} has {row['producers']:,} producers{came}. {moving(row)}",
+        evidence=f"{row['topic']} on {row['broker']} has {counted(row['producers'], 'producer')}{came}. {moving(row)}",
         figures=figures,
     )
 

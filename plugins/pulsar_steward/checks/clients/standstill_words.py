@@ -8,7 +8,7 @@ from pulsar_steward.checks.clients.consumers import slowest_words
 from pulsar_steward.checks.clients.standstill_rows import AGAIN, FULL, STILL, UNACKED
 from pulsar_steward.checks.earlier import each_since
 from pulsar_steward.model.finding import Severity
-from pulsar_steward.model.units import seconds_in_words
+from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Row
@@ -48,9 +48,9 @@ def _amount(row: Row) -> str:
     """Size of the backlog: brokers count entries; the number of messages is an estimate."""
     details = []
     if (row["messages_per_entry"] or 0) > 1:
-        details.append(f"about {row['messages']:,} messages, at {row['messages_per_entry']:,} an entry")
+        details.append(f"about {counted(row['messages'], 'message')}, at {row['messages_per_entry']:,} an entry")
     if row["unacked"]:
-        details.append(f"{row['unacked']:,} messages are delivered and not acknowledged")
+        details.append(f"{counted(row['unacked'], 'message is', 'messages are')} delivered and not acknowledged")
     if not row["delayed_known"]:
         details.append("how many are delayed is not known")
     entries = f"{row['due_entries']:,} {'entry' if row['due_entries'] == 1 else 'entries'} due"
@@ -81,7 +81,7 @@ def _since(row: Row) -> str:
 
 def _earlier(standstill: Standstill) -> str:
     if standstill.comes_back:
-        return f"; {each_since(standstill.returns)} other consumers were connected than now: they come and go"
+        return f"; other consumers than now were connected {each_since(standstill.returns)}: they come and go"
     if standstill.alike and standstill.row["kind"] != FULL and not standstill.row["fresh"]:
         return f"; it was so {each_since(standstill.alike)} too"
     return ""

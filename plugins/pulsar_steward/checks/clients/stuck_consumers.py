@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.checks.clients.consumers import consumers_words
 from pulsar_steward.checks.earlier import each_since
 from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -114,9 +115,9 @@ def evidence_of(stuck: StuckConsumers) -> str:
     named = consumers_words(stuck.rows)
     are = "is" if stuck.count == 1 else "are"
     return (
-        f"{stuck.count:,} of the {row['consumers']:,} consumers of subscription {row['subscription']} of {row['topic']}"
-        f" {are} stuck, holding {stuck.held:,} unacknowledged messages: no permits left, nothing delivered and nothing"
-        f" acknowledged in the last minute ({_since(stuck)}): {named}."
+        f"{stuck.count:,} of the {counted(row['consumers'], 'consumer')} of subscription {row['subscription']} of"
+        f" {row['topic']} {are} stuck, holding {counted(stuck.held, 'unacknowledged message')}: no permits left,"
+        f" nothing delivered and nothing acknowledged in the last minute ({_since(stuck)}): {named}."
     )
 
 

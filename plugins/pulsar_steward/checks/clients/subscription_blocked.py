@@ -12,7 +12,7 @@ from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
 from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import seconds_in_words
+from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -119,8 +119,8 @@ def _finding(row: Row) -> Finding:
         severity=tuple(Severity)[row["rank"]],
         subject=subject_of(row),
         evidence=(
-            f"Subscription {row['subscription']} of {row['topic']} holds {row['unacked']:,} unacknowledged messages,"
-            f" {_who(row)}, {_freeing(row)}, and {_backlog(row)};"
+            f"Subscription {row['subscription']} of {row['topic']} holds"
+            f" {counted(row['unacked'], 'unacknowledged message')}, {_who(row)}, {_freeing(row)}, and {_backlog(row)};"
             f" {slowest_words(row)}."
         ),
         figures=figures,
@@ -133,17 +133,23 @@ def _who(row: Row) -> str:
     if row["by_subscription"]:
         return "is blocked as a whole for it"
     share = row["consumers_blocked"] * 100 // max(row["consumers"], 1)
-    return f"{row['consumers_blocked']:,} of its {row['consumers']:,} consumers ({share} %) are blocked for it"
+    return (
+        f"{row['consumers_blocked']:,} of its {counted(row['consumers'], 'consumer')} ({share} %)"
+        f" {'is' if row['consumers_blocked'] == 1 else 'are'} blocked for it"
+    )
 
 
 def _backlog(row: Row) -> str:
     """Size of the backlog: brokers count entries; the number of messages is an estimate."""
     each = row["messages_per_entry"] or 0
-    batches = f" (batches of about {each:,} messages)" if each > 1 else ""
+    batches = f" (batches of about {counted(each, 'message')})" if each > 1 else ""
     oldest = ""
     if row["oldest_seconds"] is not None:
         oldest = f", the oldest {seconds_in_words(row['oldest_seconds'], rounded=True)} old"
-    return f"{row['backlog']:,} entries{batches} are in its backlog{oldest}"
+    return (
+        f"{counted(row['backlog'], 'entry', 'entries')}{batches} {'is' if row['backlog'] == 1 else 'are'} in its"
+        f" backlog{oldest}"
+    )
 
 
 def _freeing(row: Row) -> str:

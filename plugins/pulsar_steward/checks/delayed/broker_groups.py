@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.delayed.hosts import brokers_by_host, host_of
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,7 +44,8 @@ class Group:
         """Name of the group, as the beginning of a sentence."""
         if not self.isolated:
             return "Everything"
-        others = f" and {self.namespaces - 1:,} more namespaces with the same brokers" if self.namespaces > 1 else ""
+        further = counted(self.namespaces - 1, "more namespace")
+        others = f" and {further} with the same brokers" if self.namespaces > 1 else ""
         return f"{self.subject}{others}"
 
     @property

@@ -12,6 +12,7 @@ from pulsar_steward.checks.delayed.hosts import NOTHING_LOADED, all_on_one_host
 from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,11 +108,13 @@ def _headroom(group: Group, ceiling: int) -> str:
     """Room of the fullest broker, and the load of each after a loss."""
     fullest = min(group.brokers, key=lambda broker: (-broker.topics, broker.name))
     room = max(ceiling - fullest.topics, 0)
-    words = f"The fullest of {len(group.brokers):,} brokers, {fullest.name}, has room for {room:,} topics"
+    words = (
+        f"The fullest of {counted(len(group.brokers), 'broker')}, {fullest.name}, has room for {counted(room, 'topic')}"
+    )
     if fullest.cpu_percent is not None:
         words += f" and {100 - fullest.cpu_percent:,.0f} % of its CPU"
     if len(group.brokers) > 1:
-        words += f"; after the loss of one, each would have {group.topics_after_loss():,} topics on average"
+        words += f"; after the loss of one, each would have {counted(group.topics_after_loss(), 'topic')} on average"
     return words + "." + all_on_one_host([broker.name for broker in group.brokers])
 
 
@@ -150,16 +153,16 @@ def _after_loss(group: Group, ceiling: int, policy: ClusterPlacementPolicy) -> F
     topics, cpu = group.topics_after_loss(lost), group.cpu_percent_after_loss
     troubles = []
     if topics >= ceiling:
-        troubles.append(f"{topics:,} topics on average (ceiling {ceiling:,})")
+        troubles.append(f"{counted(topics, 'topic')} on average (ceiling {ceiling:,})")
     if cpu is not None and cpu >= policy.warning_cpu_percent_after_loss:
         hosts = group.known_cpus
-        troubles.append(f"{cpu:,} % CPU on average, from {group.cpu_percent:,} % on {hosts:,} hosts")
+        troubles.append(f"{cpu:,} % CPU on average, from {group.cpu_percent:,} % on {counted(hosts, 'host')}")
     if not troubles:
         return None
     # A single broker is lost with every restart; a host with several of them is not.
     severe = group.topics_after_loss() >= ceiling or (cpu is not None and cpu >= policy.critical_cpu_percent_after_loss)
     who = f"host {host} with {lost:,}" if lost > 1 else "one"
-    words = f"{group.words} would not fit after the loss of {who} of {len(group.brokers):,} brokers"
+    words = f"{group.words} would not fit after the loss of {who} of {counted(len(group.brokers), 'broker')}"
     severity = Severity.CRITICAL if severe else Severity.WARNING
     return _finding(group, severity, f"{words}: {' and '.join(troubles)}.", brokers_lost=lost)
 
@@ -180,8 +183,8 @@ def _outside(row: Row) -> Finding:
         severity=Severity.WARNING,
         subject=row["namespace"],
         evidence=(
-            f"{row['outside']:,} bundles are owned by brokers that isolation policies do not leave to the namespace,"
-            f" {row['lowest']['bundle']} by {row['lowest']['owner']} among them; it may be on"
+            f"{counted(row['outside'], 'bundle is', 'bundles are')} owned by brokers that isolation policies do not"
+            f" leave to the namespace, {row['lowest']['bundle']} by {row['lowest']['owner']} among them; it may be on"
             f" {named(allowed) or 'none'}."
         ),
         figures={"bundles_outside": row["outside"], "brokers_allowed": len(allowed)},
@@ -194,8 +197,8 @@ def _cramped(row: Row) -> Finding:
         severity=Severity.INFO,
         subject=row["namespace"],
         evidence=(
-            f"{row['topics']:,} topics in {row['bundles']:,} bundles can be on {row['bundles']:,} brokers at most,"
-            f" though {row['room']:,} may have them."
+            f"{counted(row['topics'], 'topic')} in {counted(row['bundles'], 'bundle')} can be on"
+            f" {counted(row['bundles'], 'broker')} at most, though {row['room']:,} may have them."
         ),
         figures={"brokers_allowed": row["room"], "bundles": row["bundles"], "topics": row["topics"]},
     )

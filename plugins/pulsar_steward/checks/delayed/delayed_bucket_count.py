@@ -12,6 +12,7 @@ from pulsar_steward.checks.delayed.waiting import GAP_CLUSTER, GAP_SHARDS, gap
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.series import DELAYED_BUCKETS
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -76,20 +77,20 @@ def judge(answers: Answers, context: CheckContext[DelayedBucketCountPolicy]) -> 
         return Judgement(findings=tuple(map(_finding, crowded.rows)), more=crowded.more)
     if settings["told"] and not settings["untold"] and not settings["in_buckets"]:
         return Judgement(quiet="No broker uses the bucket tracker.")
-    counted = answers["counted"].rows
-    unknown = gap(answers) or _uncounted(sum(row["uncounted"] for row in counted))
+    rows = answers["counted"].rows
+    unknown = gap(answers) or _uncounted(sum(row["uncounted"] for row in rows))
     if unknown:
         return Judgement(cannot_tell=unknown)
-    most = max(row["most"] or 0 for row in counted)
-    return Judgement(quiet=f"No subscription has more than {most:,} buckets; {_limit(settings['allowed'])}.")
+    most = max(row["most"] or 0 for row in rows)
+    return Judgement(quiet=f"No subscription has more than {counted(most, 'bucket')}; {_limit(settings['allowed'])}.")
 
 
 def _uncounted(blind: int) -> str | None:
     if not blind:
         return None
     return (
-        f"The buckets of {blind:,} subscriptions with delayed messages are told neither by {DELAYED_BUCKETS} nor by the"
-        " properties of their cursors: they may be kept by the in-memory tracker."
+        f"The buckets of {counted(blind, 'subscription')} with delayed messages are told neither by {DELAYED_BUCKETS}"
+        " nor by the properties of their cursors: they may be kept by the in-memory tracker."
     )
 
 
@@ -99,7 +100,9 @@ def _limit(allowed: int | None) -> str:
 
 def _finding(row: Row) -> Finding:
     allowed = row["allowed"]
-    others = f" ({row['subscriptions'] - 1:,} more subscriptions of the topic are near it)" * (row["subscriptions"] > 1)
+    more = row["subscriptions"] - 1
+    others = counted(more, "more subscription of the topic is", "more subscriptions of the topic are")
+    others = f" ({others} near it)" if more else ""
     if allowed is None:
         effect = "no bucket is ever merged, and each takes a ledger and a property of the cursor in the metadata store"
     elif row["buckets"] > allowed:
@@ -111,8 +114,8 @@ def _finding(row: Row) -> Finding:
         severity=Severity.CRITICAL if row["critical"] else Severity.WARNING,
         subject=row["topic"],
         evidence=(
-            f"Subscription {row['subscription']} has {row['buckets']:,} sealed buckets of delayed messages{others};"
-            f" {_limit(allowed)}: {effect}."
+            f"Subscription {row['subscription']} has {counted(row['buckets'], 'sealed bucket')} of delayed"
+            f" messages{others}; {_limit(allowed)}: {effect}."
         ),
         figures={"buckets": row["buckets"], "subscriptions": row["subscriptions"]}
         | ({} if allowed is None else {"limit_buckets": allowed}),

@@ -11,7 +11,7 @@ from pulsar_steward.checks.delayed.views import BASE, PARTITIONS_KEPT
 from pulsar_steward.checks.delayed.waiting import GAP_CLUSTER, GAP_SHARDS, TALLY, gap, tally
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import MIB, bytes_in_words, seconds_in_words
+from pulsar_steward.model.units import MIB, bytes_in_words, counted, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -128,22 +128,25 @@ def judge(answers: Answers, context: CheckContext[DelayedHoldsLedgersPolicy]) ->
         return Judgement(cannot_tell=unknown)
     subscriptions, messages = tally(answers)
     return Judgement(
-        quiet=f"The {messages:,} delayed messages of {subscriptions:,} subscriptions keep little else from deletion."
+        quiet=(
+            f"The {counted(messages, 'delayed message')} of {counted(subscriptions, 'subscription')}"
+            f" {'keeps' if messages == 1 else 'keep'} little else from deletion."
+        )
     )
 
 
 def _unknown_spans(count: int) -> str | None:
     if not count:
         return None
-    return f"What the cursors of {count:,} subscriptions with delayed messages span was not read."
+    return f"What the cursors of {counted(count, 'subscription')} with delayed messages span was not read."
 
 
 def _finding(row: Row) -> Finding:
     most = row["most"]
     words = (
-        f"Subscription {most['subscription']} waits for {most['backlog_entries']:,} entries"
-        f" ({most['delayed_messages']:,} delayed), but {most['entries']:,} entries follow its first unacknowledged one:"
-        f" about {bytes_in_words(row['held_bytes'], rounded=True)} of"
+        f"Subscription {most['subscription']} waits for {counted(most['backlog_entries'], 'entry', 'entries')}"
+        f" ({most['delayed_messages']:,} delayed), but {counted(most['entries'], 'entry follows', 'entries follow')}"
+        f" its first unacknowledged one: about {bytes_in_words(row['held_bytes'], rounded=True)} of"
         f" {bytes_in_words(row['storage_bytes'], rounded=True)} stored are consumed and cannot be deleted"
     )
     figures = {
@@ -154,7 +157,7 @@ def _finding(row: Row) -> Finding:
         "storage_bytes": row["storage_bytes"],
     }
     if row["ledgers"] is not None:
-        words += f"; the topic has {row['ledgers']:,} ledgers"
+        words += f"; the topic has {counted(row['ledgers'], 'ledger')}"
         figures["ledgers"] = row["ledgers"]
     if row["age_seconds"] is not None:
         words += f"; its oldest message waits for {seconds_in_words(row['age_seconds'], rounded=True)}"
@@ -174,10 +177,10 @@ def _of_partitions(row: Row) -> Finding:
         severity=Severity.CRITICAL if row["critical"] else Severity.WARNING,
         subject=row["base"],
         evidence=(
-            f"{row['partitions']:,} partitions together keep about {bytes_in_words(row['held_bytes'], rounded=True)} of"
+            f"{counted(row['partitions'], 'partition')} together keep about"
+            f" {bytes_in_words(row['held_bytes'], rounded=True)} of"
             f" {bytes_in_words(row['storage_bytes'], rounded=True)} stored that are consumed and cannot be deleted, as"
-            f" delayed messages wait"
-            f" before them; {row['most']['topic']} keeps most of it,"
+            f" delayed messages wait before them; {row['most']['topic']} keeps most of it,"
             f" {bytes_in_words(row['most']['held_bytes'], rounded=True)}."
         ),
         figures={

@@ -14,7 +14,7 @@ from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.series import DELAYED_INDEX
-from pulsar_steward.model.units import bytes_in_words
+from pulsar_steward.model.units import bytes_in_words, counted
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext
@@ -106,7 +106,7 @@ def judge(answers: Answers, context: CheckContext[DelayedIndexMemoryPolicy]) -> 
         return Judgement(cannot_tell=unknown)
     total = sum(index.bytes_at(limits.index_bytes_per_message) for index in indexes)
     taken = bytes_in_words(total, rounded=True)
-    return Judgement(quiet=f"The index of delayed messages takes {taken} on {len(indexes):,} brokers.")
+    return Judgement(quiet=f"The index of delayed messages takes {taken} on {counted(len(indexes), 'broker')}.")
 
 
 def _severity(index: Index, policy: DelayedIndexMemoryPolicy) -> Severity | None:
@@ -123,7 +123,7 @@ def _severity(index: Index, policy: DelayedIndexMemoryPolicy) -> Severity | None
 def _finding(index: Index, severity: Severity, policy: DelayedIndexMemoryPolicy) -> Finding:
     taken = index.bytes_at(policy.index_bytes_per_message)
     figures = {"delayed_messages": index.messages, "index_bytes": taken}
-    words = f"The index of {index.messages:,} delayed messages takes {bytes_in_words(taken, rounded=True)}"
+    words = f"The index of {counted(index.messages, 'delayed message')} takes {bytes_in_words(taken, rounded=True)}"
     if taken > index.told_bytes:
         words += f" (estimated at {policy.index_bytes_per_message} bytes a message)"
     if index.limit_bytes is None:

@@ -11,7 +11,7 @@ from pulsar_steward.checks.delayed.views import BASE, PARTITIONS_KEPT
 from pulsar_steward.checks.delayed.waiting import GAP_CLUSTER, GAP_SHARDS, TALLY, gap, tally
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import bytes_in_words
+from pulsar_steward.model.units import bytes_in_words, counted
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -99,7 +99,10 @@ def judge(answers: Answers, context: CheckContext[DelayedIndexMultipliedPolicy])
         return Judgement(cannot_tell=unknown)
     subscriptions, messages = tally(answers)
     return Judgement(
-        quiet=f"No topic repeats many of the {messages:,} index entries of {subscriptions:,} subscriptions."
+        quiet=(
+            f"No topic repeats many of the {counted(messages, 'index entry', 'index entries')} of"
+            f" {counted(subscriptions, 'subscription')}."
+        )
     )
 
 
@@ -109,10 +112,10 @@ def _finding(row: Row, bytes_per_entry: int) -> Finding:
         severity=Severity.CRITICAL if row["critical"] else Severity.WARNING,
         subject=row["topic"],
         evidence=(
-            f"{row['subscriptions']:,} subscriptions index {row['entries']:,} delayed messages,"
-            f" {row['extra']:,} more than {row['subscription']} alone ({row['most']:,}): about"
-            f" {bytes_in_words(row['extra'] * bytes_per_entry, rounded=True)} of index more, at {bytes_per_entry}"
-            f" bytes an entry."
+            f"{counted(row['subscriptions'], 'subscription indexes', 'subscriptions index')}"
+            f" {counted(row['entries'], 'delayed message')}, {row['extra']:,} more than {row['subscription']} alone"
+            f" ({row['most']:,}): about {bytes_in_words(row['extra'] * bytes_per_entry, rounded=True)} of index more,"
+            f" at {bytes_per_entry} bytes an entry."
         ),
         figures={
             "extra_index_entries": row["extra"],
@@ -129,10 +132,11 @@ def _of_partitions(row: Row, bytes_per_entry: int) -> Finding:
         severity=Severity.CRITICAL if row["critical"] else Severity.WARNING,
         subject=row["base"],
         evidence=(
-            f"Up to {row['subscriptions']:,} subscriptions of {row['partitions']:,} partitions index"
-            f" {row['entries']:,} delayed messages, {row['extra']:,} more than the fullest of each partition alone:"
-            f" about {bytes_in_words(row['extra'] * bytes_per_entry, rounded=True)} of index more on their brokers"
-            f" together, at {bytes_per_entry} bytes an entry."
+            f"Up to {counted(row['subscriptions'], 'subscription')} of {counted(row['partitions'], 'partition')}"
+            f" {'indexes' if row['subscriptions'] == 1 else 'index'}"
+            f" {counted(row['entries'], 'delayed message')}, {row['extra']:,} more than the fullest of each partition"
+            f" alone: about {bytes_in_words(row['extra'] * bytes_per_entry, rounded=True)} of index more on their"
+            f" brokers together, at {bytes_per_entry} bytes an entry."
         ),
         figures={
             "extra_index_entries": row["extra"],

@@ -12,7 +12,7 @@ from pulsar_steward.model.broker_defaults import TTL_SECONDS
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
 from pulsar_steward.model.series import DELAYED_SERIES
-from pulsar_steward.model.units import seconds_in_words, time_in_words
+from pulsar_steward.model.units import counted, seconds_in_words, time_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -138,7 +138,10 @@ def judge(answers: Answers, context: CheckContext[DelayedPastTtlPolicy]) -> Judg
         return Judgement(cannot_tell=unknown)
     subscriptions, messages = tally(answers)
     return Judgement(
-        quiet=f"No time to live endangers the {messages:,} delayed messages of {subscriptions:,} subscriptions."
+        quiet=(
+            f"No time to live endangers the {counted(messages, 'delayed message')} of"
+            f" {counted(subscriptions, 'subscription')}."
+        )
     )
 
 
@@ -147,20 +150,22 @@ def _unknown_ttl(blind: Row) -> str | None:
     if not blind["count"]:
         return None
     return (
-        f"The time to live of {blind['count']:,} namespaces with delayed messages is not known, {blind['namespace']}"
-        f" among them: neither its policies nor {TTL_SECONDS} were read."
+        f"The time to live of {counted(blind['count'], 'namespace')} with delayed messages is not known,"
+        f" {blind['namespace']} among them: neither its policies nor {TTL_SECONDS} were read."
     )
 
 
 def _finding(row: Row) -> Finding:
     expired = row["expired"]
     why = _why(row["worst"], row["longest_delay_seconds"]) if expired is None else _expired(row)
+    live = "lives" if row["delayed_messages"] == 1 else "live"
     return Finding(
         check_id=CHECK.check_id,
         severity=_RANKED[row["rank"]],
         subject=row["namespace"],
         evidence=(
-            f"{row['delayed_messages']:,} delayed messages of {row['subscriptions']:,} subscriptions live under a time"
+            f"{counted(row['delayed_messages'], 'delayed message')} of {counted(row['subscriptions'], 'subscription')}"
+            f" {live} under a time"
             f" to live of {seconds_in_words(row['ttl_seconds'], rounded=True)} that counts from publishing; {why}."
         ),
         figures={

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pulsar_steward.model.units import seconds_in_words
+from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.delayed.failover_time import FailoverTimePolicy
@@ -34,7 +34,7 @@ class Load:
     @property
     def words(self) -> str:
         """Name of the lost broker or host, for a sentence."""
-        return self.lost if self.brokers == 1 else f"host {self.lost} with its {self.brokers:,} brokers"
+        return self.lost if self.brokers == 1 else f"host {self.lost} with its {counted(self.brokers, 'broker')}"
 
 
 @dataclass(frozen=True)
@@ -117,15 +117,13 @@ def sentence(estimate: Estimate, policy: FailoverTimePolicy) -> str:
     load, takers = estimate.load, estimate.takers
     rate = policy.delayed_messages_read_per_second
     if load.most_delayed * takers.brokers > load.delayed:
-        reading = f"{load.most_delayed:,} delayed messages of one subscription / {rate:,} per s"
+        reading = f"{counted(load.most_delayed, 'delayed message')} of one subscription / {rate:,} per s"
     else:
-        reading = f"{load.delayed:,} delayed messages / ({rate:,} per s x {takers.brokers})"
+        reading = f"{counted(load.delayed, 'delayed message')} / ({rate:,} per s x {takers.brokers})"
     words = (
         f"Losing {load.words} would stop its last topic for about {seconds_in_words(estimate.seconds, rounded=True)},"
-        f" an estimate:"
-        f" {estimate.session:,.0f} s session"
-        f" + {load.bundles:,} bundles / {policy.bundles_assigned_per_second:,} per s"
-        f" + {load.topics:,} topics / {_loading(takers, policy)}"
+        f" an estimate: {estimate.session:,.0f} s session + {counted(load.bundles, 'bundle')} /"
+        f" {policy.bundles_assigned_per_second:,} per s + {counted(load.topics, 'topic')} / {_loading(takers, policy)}"
         f" + {reading}."
     )
     if estimate.times_out:
@@ -140,8 +138,8 @@ def _loading(takers: Takers, policy: FailoverTimePolicy) -> str:
     """Text about the rate at which topics are loaded."""
     rate, in_all = rate_of_one(takers, policy), policy.topics_loaded_per_second_in_all
     if rate * takers.brokers > in_all:
-        return f"{in_all:,} per s of all {takers.brokers:,} brokers together"
+        return f"{in_all:,} per s of all {counted(takers.brokers, 'broker')} together"
     if rate < policy.topics_loaded_per_second_per_broker:
         held_back = f", as maxConcurrentTopicLoadRequest is {takers.loads_at_once:,}"
-        return f"({rate:,} per s x {takers.brokers:,} brokers{held_back})"
-    return f"({rate:,} per s x {takers.brokers:,} brokers)"
+        return f"({rate:,} per s x {counted(takers.brokers, 'broker')}{held_back})"
+    return f"({rate:,} per s x {counted(takers.brokers, 'broker')})"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from pulsar_steward.model.units import counted
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -33,4 +35,4 @@ def all_on_one_host(brokers: Sequence[str]) -> str:
     by_host = brokers_by_host(brokers)
     if len(brokers) == 1 or len(by_host) > 1:
         return ""
-    return f" All {len(brokers):,} brokers are on one host, {next(iter(by_host))}: its loss stops everything."
+    return f" All {counted(len(brokers), 'broker')} are on one host, {next(iter(by_host))}: its loss stops everything."

@@ -11,7 +11,7 @@ from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
 from pulsar_steward.checks.delayed.hosts import NOTHING_LOADED
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import bytes_in_words
+from pulsar_steward.model.units import bytes_in_words, counted
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -98,23 +98,25 @@ class Metadata:
 
     def nodes(self, policy: PartitionCeilingPolicy) -> int:
         """Number of nodes, counted or else estimated."""
-        counted = self.counted_nodes if self.is_counted(policy) else None
-        return self.estimated_nodes(policy) if counted is None else counted
+        known = self.counted_nodes if self.is_counted(policy) else None
+        return self.estimated_nodes(policy) if known is None else known
 
     def in_words(self, policy: PartitionCeilingPolicy) -> str:
         """The nodes, the source of the figure, and the size of ZooKeeper's snapshot, as text."""
         nodes = self.nodes(policy)
         snapshot = f"a snapshot of about {bytes_in_words(nodes * policy.metadata_bytes_per_node, rounded=True)}"
         if self.is_counted(policy):
-            return f"ZooKeeper counts {nodes:,} nodes, {snapshot}"
-        buckets = f" and {self.buckets:,} buckets of delayed messages" if self.buckets else ""
+            return f"ZooKeeper counts {counted(nodes, 'node')}, {snapshot}"
+        buckets = f" and {counted(self.buckets, 'bucket')} of delayed messages" if self.buckets else ""
         words = (
-            f"with their {self.subscriptions or 0:,} subscriptions{buckets} they make about {nodes:,} metadata nodes"
-            f" ({policy.metadata_nodes_per_topic} a topic and {policy.metadata_nodes_per_subscription} a subscription),"
-            f" {snapshot}"
+            f"with their {counted(self.subscriptions or 0, 'subscription')}{buckets} they make about {nodes:,} metadata"
+            f" nodes ({policy.metadata_nodes_per_topic} a topic and {policy.metadata_nodes_per_subscription} a"
+            f" subscription), {snapshot}"
         )
         if self.counted_nodes is not None:
-            words += f" (a ZooKeeper that counts {self.counted_nodes:,} nodes cannot be the one that holds these)"
+            words += (
+                f" (a ZooKeeper that counts {counted(self.counted_nodes, 'node')} cannot be the one that holds these)"
+            )
         return words
 
 
@@ -126,13 +128,13 @@ def judge(answers: Answers, context: CheckContext[PartitionCeilingPolicy]) -> Ju
         return Judgement(cannot_tell="No broker told how many topics it has loaded.")
     subscribed = answers["subscribed"].rows
     subscriptions = [row["subscriptions"] for row in subscribed if row["subscriptions"] is not None]
-    counted = [row["nodes"] for row in answers["counted"].rows if row["nodes"] is not None]
+    nodes = [row["nodes"] for row in answers["counted"].rows if row["nodes"] is not None]
     metadata = Metadata(
         topics=sum(row["topics"] for row in loaded),
         not_persistent=sum(row["not_persistent"] for row in subscribed),
         subscriptions=sum(subscriptions) if subscriptions else None,
         buckets=sum(row["buckets"] or 0 for row in answers["buckets"].rows),
-        counted_nodes=max(counted, default=None),
+        counted_nodes=max(nodes, default=None),
     )
     of_brokers = (finding for row in loaded if (finding := _broker(row, limits)) is not None)
     found = [*_cluster(context.about.cluster, metadata, limits), *of_brokers]
@@ -146,7 +148,7 @@ def judge(answers: Answers, context: CheckContext[PartitionCeilingPolicy]) -> Ju
         findings=tuple(found[:MAX_FINDINGS]),
         more=max(len(found) - MAX_FINDINGS, 0),
         quiet=(
-            f"{metadata.topics:,} topics are loaded, at most {fullest['topics']:,} on one broker"
+            f"{counted(metadata.topics, 'topic is', 'topics are')} loaded, at most {fullest['topics']:,} on one broker"
             f" ({fullest['broker']}); {metadata.in_words(limits)}."
         ),
     )
@@ -165,7 +167,9 @@ def _broker(row: Row, policy: PartitionCeilingPolicy) -> Finding | None:
         check_id=CHECK.check_id,
         severity=severity,
         subject=row["broker"],
-        evidence=f"{topics:,} topics are loaded on this broker; the ceiling is {ceiling:,}{told}.",
+        evidence=(
+            f"{counted(topics, 'topic is', 'topics are')} loaded on this broker; the ceiling is {ceiling:,}{told}."
+        ),
         figures={"ceiling_topics": ceiling, "topics": topics},
     )
 
@@ -185,8 +189,9 @@ def _cluster(name: str, metadata: Metadata, policy: PartitionCeilingPolicy) -> l
             severity=max(known, key=lambda severity: severity.rank),
             subject=name,
             evidence=(
-                f"{metadata.topics:,} topics are loaded (ceiling {policy.critical_topics_per_cluster:,});"
-                f" {metadata.in_words(policy)} (ceiling {policy.critical_metadata_nodes:,} nodes)."
+                f"{counted(metadata.topics, 'topic is', 'topics are')} loaded (ceiling"
+                f" {policy.critical_topics_per_cluster:,});"
+                f" {metadata.in_words(policy)} (ceiling {counted(policy.critical_metadata_nodes, 'node')})."
             ),
             figures={
                 "metadata_nodes": metadata.nodes(policy),

@@ -15,7 +15,7 @@ from pydantic import Field
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import MEGABYTE
+from pulsar_steward.model.units import MEGABYTE, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +84,8 @@ def judge(answers: Answers, context: CheckContext[BrokerLoadSkewPolicy]) -> Judg
     loads = [_load(row) for row in listed if row["read"]]
     if len(loads) < 2:  # noqa: PLR2004 - one broker has nobody to be compared with
         words = (
-            f"{len(loads)} of {len(listed)} brokers could be read, draining ones aside: there is nothing to compare."
+            f"{len(loads)} of {counted(len(listed), 'broker')} could be read, draining ones aside: there is nothing to"
+            " compare."
         )
         return Judgement(quiet=words) if len(listed) == 1 and loads else Judgement(cannot_tell=words)
     full = sorted((each for load in loads if (each := _full(load, loads, limits))), key=_worst_first)
@@ -151,7 +152,8 @@ def _empty(load: _Load, loads: Sequence[_Load], limits: BrokerLoadSkewPolicy) ->
         severity=Severity.WARNING,
         subject=load.broker,
         evidence=(
-            f"{load.broker} holds {topics:,.0f} topics, and {usual:,.0f} are usual on the {len(others)} other(s):"
+            f"{load.broker} holds {counted(topics, 'topic')}, and {usual:,.0f} are usual on"
+            f" {counted(len(others), 'other')}:"
             " it is new, or nothing has moved to it."
         ),
         figures={"others_usual_topics": int(usual), "topics": int(topics)},
@@ -169,7 +171,7 @@ def _quiet(loads: Sequence[_Load], draining: Sequence[str]) -> str:
         if values:
             spans.append(f"{min(values):,.0f} to {max(values):,.0f} {unit}")
     aside = f", {len(draining)} draining aside," if draining else ""
-    return f"{len(loads)} brokers{aside} carry {', '.join(spans) or 'nothing that is known'}."
+    return f"{counted(len(loads), 'broker')}{aside} carry {', '.join(spans) or 'nothing that is known'}."
 
 
 CHECK = Check(

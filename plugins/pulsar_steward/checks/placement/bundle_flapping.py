@@ -14,7 +14,7 @@ from pulsar_steward.checks.earlier import by_time, looking_back, too_few, within
 from pulsar_steward.checks.placement.moves import OWNERS, STARTS, away, journeys, restarts
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import time_in_words
+from pulsar_steward.model.units import counted, time_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,10 +82,9 @@ def _found(answers: Answers, times: Sequence[datetime], limits: BundleFlappingPo
 def _quiet(earlier: Sequence[Earlier]) -> Judgement:
     since, snapshots = time_in_words(earlier[0].taken_at), len(earlier) + 1
     partial = sum(each.partial for each in earlier)
-    return Judgement(
-        quiet=f"No bundle moved to and fro in the {snapshots} snapshots since {since}.",
-        cannot_tell=f"{partial} of the {snapshots} snapshots since {since} are partial." if partial else None,
-    )
+    seen = f"{counted(snapshots, 'snapshot')} since {since}"
+    incomplete = f"{partial} of the {seen} {'is' if partial == 1 else 'are'} partial."
+    return Judgement(quiet=f"No bundle moved to and fro in the {seen}.", cannot_tell=incomplete if partial else None)
 
 
 def _shedding_words(settings: Answer) -> str:
@@ -103,15 +102,16 @@ def _shedding_words(settings: Answer) -> str:
 
 def _of_broker(found: Restarts, limits: BundleFlappingPolicy) -> Finding:
     starts = ", ".join(map(time_in_words, found.seen))
-    count, moved = len(found.seen), f"{found.left:,} moves of bundles away from it are among the snapshots"
+    count, are = len(found.seen), "is" if found.left == 1 else "are"
+    moved = f"{counted(found.left, 'move')} of bundles away from it {are} among the snapshots"
     return Finding(
         check_id=CHECK.check_id,
         severity=Severity.CRITICAL if count >= limits.critical_broker_restarts else Severity.WARNING,
         subject=found.broker,
         evidence=(
-            f"Broker {found.broker} has restarted at least {count} times within {limits.window_minutes:,} minutes;"
-            f" its start was a new one at {starts}: it crashes again and again, or is ended. Each time its"
-            f" bundles go to others, with all their clients; {moved}."
+            f"Broker {found.broker} has restarted at least {counted(count, 'time')} within"
+            f" {counted(limits.window_minutes, 'minute')}; its start was a new one at {starts}: it crashes again and"
+            f" again, or is ended. Each time its bundles go to others, with all their clients; {moved}."
         ),
         figures={"moves_from_broker": found.left, "restarts": count},
     )
@@ -125,8 +125,8 @@ def _finding(journey: Journey, limits: BundleFlappingPolicy, shedding: str) -> F
         severity=Severity.CRITICAL if journey.weight >= limits.critical_moves else Severity.WARNING,
         subject=f"{journey.namespace}/{journey.bundle}",
         evidence=(
-            f"Moved {journey.moves} times, {journey.returns} of them straight back{explained}; first seen at {stays};"
-            f" {shedding}."
+            f"Moved {counted(journey.moves, 'time')}, {journey.returns} of them straight back{explained}; first seen at"
+            f" {stays}; {shedding}."
         ),
         figures={
             "moves": journey.moves,

@@ -9,6 +9,7 @@ from pydantic import Field
 from pulsar_steward.checks.check import Check, Judgement, Question, Scope
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -69,7 +70,7 @@ def _finding(row: Row) -> Finding:
         severity=Severity.WARNING,
         subject=row["namespace"],
         evidence=(
-            f"Bundle {row['bundle']} holds {row['most']:,} of {row['topics']:,} topics"
+            f"Bundle {row['bundle']} holds {row['most']:,} of {counted(row['topics'], 'topic')}"
             f" in {row['bundles']:,} bundle{_mean_words(row)}."
         ),
         figures={"bundles": row["bundles"], "most_topics": row["most"], "topics": row["topics"]},

@@ -9,7 +9,7 @@ from pydantic import Field
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import MEGABYTE, MIB, throughput_in_words
+from pulsar_steward.model.units import MEGABYTE, MIB, counted, throughput_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -113,7 +113,10 @@ def _quiet(seen: Row) -> str:
     if not seen["owned"]:
         return "No bundle has an owner."
     throughput, clients = throughput_in_words(seen["bytes"] or 0), seen["clients"] or 0
-    return f"Of {seen['owned']:,} owned bundles, none carries more than {throughput} or {clients:,} clients."
+    return (
+        f"Of {counted(seen['owned'], 'owned bundle')}, none carries more than {throughput} or"
+        f" {counted(clients, 'client')}."
+    )
 
 
 def _finding(row: Row, dominating_percent: int) -> Finding:
@@ -132,17 +135,19 @@ def _finding(row: Row, dominating_percent: int) -> Finding:
 def _load_words(row: Row) -> str:
     throughput, messages = throughput_in_words(row["bytes"] or 0), row["messages"] or 0
     return (
-        f"Bundle {row['bundle']} of {row['namespace']} on {row['owner']} carries {throughput},"
-        f" {messages:,.0f} messages/s and {row['clients'] or 0:,} clients in {row['topics'] or 0:,} topics"
+        f"Bundle {row['bundle']} of {row['namespace']} on {row['owner']} carries {throughput}, {messages:,.0f}"
+        f" messages/s and {counted(row['clients'] or 0, 'client')} in {counted(row['topics'] or 0, 'topic')}"
     )
 
 
 def _reason_words(row: Row) -> str:
     reasons = []
     if row["hot_bytes"]:
-        reasons.append(f"{row['bytes'] / row['mean_bytes']:,.0f} times the mean throughput of the others that are busy")
+        reasons.append(
+            f"{counted(row['bytes'] / row['mean_bytes'], 'time')} the mean throughput of the others that are busy"
+        )
     if row["hot_clients"]:
-        reasons.append(f"{row['clients'] / row['mean_clients']:,.0f} times their mean of clients")
+        reasons.append(f"{counted(row['clients'] / row['mean_clients'], 'time')} their mean of clients")
     if row["over_limits"]:
         reasons.append("over what its broker would split")
     return f": {', '.join(reasons)}"

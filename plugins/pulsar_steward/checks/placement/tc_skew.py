@@ -11,6 +11,7 @@ from pulsar_steward.checks.check import Check, Judgement, Question
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -152,7 +153,7 @@ def _finding(cluster: str, severity: Severity, spread: _Spread) -> Finding:
 
 def _sentence(spread: _Spread) -> str:
     (fullest, most), (emptiest, fewest) = spread.held[0], spread.held[-1]
-    words = f"{fullest} holds {most} of {spread.total} transaction coordinators ({spread.share_percent} %)"
+    words = f"{fullest} holds {most} of {counted(spread.total, 'transaction coordinator')} ({spread.share_percent} %)"
     if len(spread.held) > 1:
         words += f", {emptiest} holds {fewest}"
     if spread.nowhere:

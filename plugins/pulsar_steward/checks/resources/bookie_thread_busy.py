@@ -29,6 +29,7 @@ from pulsar_steward.checks.resources.writes import (
 from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -121,7 +122,7 @@ def _quiet(answers: Answers) -> str:
     if not threads:
         return f"{words}; the queues of single threads are not in the snapshot."
     most = max(row["most"] for row in answers["shown"].rows if row["threads"])
-    return f"{words}; of {threads:,} threads, the busiest has {most:,.0f} tasks waiting."
+    return f"{words}; of {counted(threads, 'thread')}, the busiest has {counted(most, 'task')} waiting."
 
 
 def _finding(row: Row) -> Finding:
@@ -136,7 +137,10 @@ def _finding(row: Row) -> Finding:
 
 
 def _of_queue(row: Row) -> tuple[str, dict[str, int]]:
-    words = f"{row['queued']:,.0f} tasks wait for thread {row['thread']} of the {row['source_kind']} {row['source']}"
+    words = (
+        f"{counted(row['queued'], 'task waits', 'tasks wait')} for thread {row['thread']} of the {row['source_kind']}"
+        f" {row['source']}"
+    )
     figures = {"queued_tasks": int(row["queued"])}
     if row["others_mean"] is None:
         return f"{words}, the only one of its pool.", figures
@@ -164,13 +168,13 @@ def _of_slow_writes(row: Row) -> tuple[str, dict[str, int]]:
 def _of_stuck_writes(row: Row) -> tuple[str, dict[str, int]]:
     figures = {"topics_stuck": row["stuck"], "topics_waiting": row["waiting"], "topics_written_to": row["topics"]}
     words = (
-        f"On broker {row['source']} entries of {row['waiting']:,} of {row['topics']:,} topics that are written to wait"
-        " for bookies, for longer than writes usually take"
+        f"On broker {row['source']}, entries of {row['waiting']:,} of {counted(row['topics'], 'topic')} with writes"
+        " wait for bookies, for longer than writes usually take"
     )
     if not row["stuck"]:
         return f"{words}; none of them did in the snapshot before.", figures
     figures["entries_stuck"] = row["entries"]
-    still = f"those of {row['stuck']:,} did in the snapshot before too ({row['entries']:,} entries"
+    still = f"those of {row['stuck']:,} did in the snapshot before too ({counted(row['entries'], 'entry', 'entries')}"
     return f"{words}; {still}, most of them of {row['topic']}): these writes are stuck.", figures
 
 

@@ -16,7 +16,7 @@ from pulsar_steward.checks.resources.silence import brokers_of, silent_in
 from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import seconds_in_words
+from pulsar_steward.model.units import counted, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answer, Answers, CheckContext, Row
@@ -99,7 +99,7 @@ def _finding(row: Row) -> Finding:
         subject=row["source"],
         evidence=(
             f"{row['source']} ({row['source_kind']}) stood still for garbage collection {row['share_percent']:.1f} %"
-            f" of the {row['seconds'] / 60:,.0f} minutes since {since} ({row['paused_seconds']:,.1f} s)"
+            f" of the {counted(row['seconds'] / 60, 'minute')} since {since} ({row['paused_seconds']:,.1f} s)"
             f"{_full_words(row)}."
         ),
         figures={

@@ -18,6 +18,7 @@ from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
 from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -127,7 +128,8 @@ def _severity(row: Row, warning_signs: int) -> Severity:
 def _sentence(row: Row) -> str:
     signs = ", ".join(_words(row, sign) for sign in _FIGURES if row[sign])
     if row["deadlocked"]:
-        dead = f"{row['deadlocked']:,.0f} threads of broker {row['source']} are in a deadlock"
+        are = "is" if row["deadlocked"] == 1 else "are"
+        dead = f"{counted(row['deadlocked'], 'thread')} of broker {row['source']} {are} in a deadlock"
         return f"{dead}; besides, {signs}." if signs else f"{dead}."
     return f"Indirect signs of stuck threads at broker {row['source']}: {signs}{_share(row)}; a thread dump would tell."
 
@@ -142,20 +144,24 @@ def _share(row: Row) -> str:
 def _words(row: Row, sign: str) -> str:
     match sign:
         case "many_blocked":
-            return f"{row['blocked']:,.0f} threads wait for a lock"
+            return f"{counted(row['blocked'], 'thread waits', 'threads wait')} for a lock"
         case "many_pending":
-            return f"{row['pending']:,.0f} lookups and topic loads wait"
+            return f"{counted(row['pending'], 'lookup or topic load waits', 'lookups and topic loads wait')}"
         case "always_blocked":
             return (
-                f"{row['steady_blocked']:,.0f} or more threads wait for a lock in each of {row['snapshots']} snapshots"
+                f"{row['steady_blocked']:,.0f} or more threads wait for a lock in each of"
+                f" {counted(row['snapshots'], 'snapshot')}"
             )
         case "always_pending":
             waiting = f"{row['steady_pending']:,.0f} or more lookups and topic loads"
-            return f"{waiting} wait in each of {row['snapshots']} snapshots"
+            return f"{waiting} wait in each of {counted(row['snapshots'], 'snapshot')}"
         case "many_files":
-            return f"{row['open_files']:,.0f} files and sockets are open ({row['files_percent']:.0f} % of the limit)"
+            return (
+                f"{counted(row['open_files'], 'file or socket is', 'files and sockets are')} open"
+                f" ({row['files_percent']:.0f} % of the limit)"
+            )
         case _:
-            share = f"{row['reconnected_percent']:.0f} % of {row['producers']:,} producers"
+            share = f"{row['reconnected_percent']:.0f} % of {counted(row['producers'], 'producer')}"
             return f"{share} connected anew within minutes"
 
 

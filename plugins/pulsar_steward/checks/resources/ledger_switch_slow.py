@@ -21,6 +21,7 @@ from pulsar_steward.checks.resources.views import SWITCHES, latencies_of
 from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import counted
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answer, Answers, CheckContext, Row
@@ -88,7 +89,7 @@ def _quiet(switches: Answer) -> str:
         return "Nothing was judged."
     rate, most = (math.fsum(row["rate"] for row in switches.rows), max(row["slow_percent"] for row in switches.rows))
     return (
-        f"About {rate * 60:,.0f} ledgers were switched in the last minute;"
+        f"About {counted(rate * 60, 'ledger was', 'ledgers were')} switched in the last minute;"
         f" at most {most:.0f} % on any broker took over 200 ms."
     )
 

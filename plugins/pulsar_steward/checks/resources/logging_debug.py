@@ -16,7 +16,7 @@ from pulsar_steward.checks.views import STARTED
 from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import number_in_words
+from pulsar_steward.model.units import counted, number_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
@@ -90,8 +90,8 @@ def _finding(row: Row) -> Finding:
         severity=Severity.WARNING,
         subject=row["source"],
         evidence=(
-            f"{row['source']} ({row['source_kind']}) logged {row['debug_lines']:,.0f} lines at DEBUG or TRACE, of"
-            f" {row['lines']:,.0f} in all, in the {row['seconds'] / 60:,.0f} minutes since {since}:"
+            f"{row['source']} ({row['source_kind']}) logged {counted(row['debug_lines'], 'line')} at DEBUG or TRACE, of"
+            f" {row['lines']:,.0f} in all, in the {counted(row['seconds'] / 60, 'minute')} since {since}:"
             f" {number_in_words(row['per_second'])} a second."
         ),
         figures={

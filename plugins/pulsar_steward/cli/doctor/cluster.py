@@ -149,10 +149,12 @@ def _asked(reader: Reader, broker: str) -> BrokerSeen:
 def _brokers(seen: Sequence[BrokerSeen]) -> Line:
     silent = [each for each in seen if each.error is not None]
     if not silent:
-        return fine("brokers", f"{len(seen)} of {counted(len(seen), 'listed broker')} answer")
+        answer = "answers" if len(seen) == 1 else "answer"
+        return fine("brokers", f"{len(seen)} of {counted(len(seen), 'listed broker')} {answer}")
     named = [f"{each.broker} ({each.error.reason if each.error else ''})" for each in silent[:NAMED_AT_MOST]]
     more = f" and {len(silent) - len(named)} more" if len(silent) > len(named) else ""
-    words = f"{len(silent)} of {counted(len(seen), 'listed broker')} do not answer: {', '.join(named)}{more}"
+    do = "does" if len(silent) == 1 else "do"
+    words = f"{len(silent)} of {counted(len(seen), 'listed broker')} {do} not answer: {', '.join(named)}{more}"
     if len(silent) == len(seen):
         return unknown("brokers", words, EACH_BROKER)
     return problem("brokers", words, f"{EACH_BROKER}; without them a snapshot is partial, and nothing is changed")

@@ -55,8 +55,8 @@ def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> P
         batch_id=batch_id(1),
         kind=KIND,
         title=(
-            f"Move {counted(len(search.steps), 'bundle')} between {len(facts.brokers)} brokers: the spread of topics,"
-            f" throughput and clients falls by {100 * (spread - loads.spread) / spread:.0f} %"
+            f"Move {counted(len(search.steps), 'bundle')} between {counted(len(facts.brokers), 'broker')}: the spread"
+            f" of topics, throughput and clients falls by {100 * (spread - loads.spread) / spread:.0f} %"
         ),
         findings=findings,
         steps=tuple(search.steps),
@@ -78,7 +78,7 @@ def _why_not(planning: PlanningFacts) -> str | None:
         seen = 0 if facts is None else facts.snapshots
         return (
             f"{GOAL}: no move is proposed, as {counted(seen, 'whole snapshot')} of the last"
-            f" {remedy.window_minutes:,} minutes may show a burst: {remedy.least_snapshots} are needed"
+            f" {counted(remedy.window_minutes, 'minute')} may show a burst: {remedy.least_snapshots} are needed"
             " (bundle_balance_remedy.least_snapshots)."
         )
     if len(facts.brokers) < 2:  # noqa: PLR2004 - one broker has nobody to give to
@@ -136,7 +136,7 @@ def _note_on_moved(facts: LoadFacts) -> Iterator[str]:
         were = "was" if facts.moved == 1 else "were"
         yield (
             f"{GOAL}: {counted(facts.moved, 'bundle')} that {were} elsewhere, or not there yet, in one of"
-            f" {facts.snapshots} snapshots {'rests' if facts.moved == 1 else 'rest'}."
+            f" {counted(facts.snapshots, 'snapshot')} {'rests' if facts.moved == 1 else 'rest'}."
         )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.model.numbering import step_id
 from pulsar_steward.model.step import Step, Touched, UnloadBundle
-from pulsar_steward.model.units import throughput_in_words
+from pulsar_steward.model.units import counted, throughput_in_words
 from pulsar_steward.planners.base import Vetoed
 from pulsar_steward.planners.snapshot_facts import guarded
 
@@ -103,8 +103,8 @@ class Search:
             step_id=name,
             change=UnloadBundle(namespace=stay.namespace, bundle=stay.bundle, source=source, target=target),
             why=(
-                f"In {self._facts.snapshots} snapshots {source} carried {_words(topics, flow)} on average, and"
-                f" {target} {_words(topics_there, flow_there)}; the bundle {stay.mean.words}, and"
+                f"In {counted(self._facts.snapshots, 'snapshot')} {source} carried {_words(topics, flow)} on average,"
+                f" and {target} {_words(topics_there, flow_there)}; the bundle {stay.mean.words}, and"
                 f" {throughput_in_words(stay.peak.bytes)} at most"
             ),
             effect=(
@@ -122,4 +122,4 @@ class Search:
 
 
 def _words(topics: int, flow: int) -> str:
-    return f"{topics:,} topics and {throughput_in_words(flow)}"
+    return f"{counted(topics, 'topic')} and {throughput_in_words(flow)}"

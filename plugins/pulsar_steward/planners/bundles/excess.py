@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.checks.placement.bundle_topic_skew import FEW_BUNDLES
-from pulsar_steward.model.units import MEGABYTE, throughput_in_words
+from pulsar_steward.model.units import MEGABYTE, counted, throughput_in_words
 from pulsar_steward.planners.bundles.facts import BrokerLimits, Busy, CrowdedNamespace, Load, TopicFact
 from pulsar_steward.policy.schema import Policy
 
@@ -35,13 +35,13 @@ class Measure(msgspec.Struct, frozen=True):
     words: Callable[[int], str]
 
 
-TOPICS = Measure("topics", lambda load: load.topics, lambda _: 1, lambda count: f"{count:,} topics")
+TOPICS = Measure("topics", lambda load: load.topics, lambda _: 1, lambda count: counted(count, "topic"))
 THROUGHPUT = Measure("throughput", lambda load: load.bytes, lambda topic: topic.bytes, throughput_in_words)
 MESSAGES = Measure(
     "messages", lambda load: load.messages, lambda topic: topic.messages, lambda amount: f"{amount:,} messages/s"
 )
 CLIENTS = Measure(
-    "clients", lambda load: load.clients, lambda topic: topic.clients, lambda amount: f"{amount:,} clients"
+    "clients", lambda load: load.clients, lambda topic: topic.clients, lambda amount: counted(amount, "client")
 )
 
 

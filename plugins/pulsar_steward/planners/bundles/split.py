@@ -88,9 +88,9 @@ def _rest(search: Search, limits: Limits) -> Iterator[str]:
     if fullest >= (limit := limits.topics(len(search.steps))):
         remedy = limits.cluster.bundle_split_remedy
         yield (
-            f"{limits.crowd.namespace}: its fullest bundle still holds {fullest:,} topics then, and bundle-topic-skew"
-            f" warns of {limit:,}: at most {counted(remedy.most_splits, 'split')} come in one plan, and bundles of"
-            f" fewer than {counted(remedy.least_topics, 'topic')} are not split for their number"
+            f"{limits.crowd.namespace}: its fullest bundle still holds {counted(fullest, 'topic')} then, and"
+            f" bundle-topic-skew warns of {limit:,}: at most {counted(remedy.most_splits, 'split')} come in one plan,"
+            f" and bundles of fewer than {counted(remedy.least_topics, 'topic')} are not split for their number"
             " (bundle_split_remedy.most_splits and .least_topics)."
         )
 

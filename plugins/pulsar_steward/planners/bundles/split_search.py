@@ -81,8 +81,8 @@ class Search:
         for (bundle, _), (excess, topic) in sorted(self._dominated.items()):
             yield (
                 f"{self.namespace}/{bundle}: a split cannot help against {excess.measure.words(excess.amount)}, as"
-                f" {topic.topic} has {topic.share_percent} % of its {excess.measure.name}: give {topic.base} more"
-                " partitions (hot_bundle.dominating_topic_percent)."
+                f" {topic.topic} has {topic.share_percent} % of its {excess.measure.name}: more partitions for"
+                f" {topic.base} can (hot_bundle.dominating_topic_percent)."
             )
         yield from self._vetoed.notes(f"bundles of {self.namespace} from being split")
         most = self._limits.cluster.bundle_split_remedy.most_splits

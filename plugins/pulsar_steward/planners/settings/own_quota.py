@@ -118,7 +118,7 @@ def _batch(namespace: str, steps: dict[str, Step], cases: dict[str, list[Finding
     return Batch(
         batch_id=batch_id(1),
         kind=QUOTA_KIND,
-        title=f"{namespace}: size quotas of their own for {len(steps)} topics",
+        title=f"{namespace}: size quotas of their own for {counted(len(steps), 'topic')}",
         findings=tuple(finding for topic in steps for finding in cases[topic]),
         steps=tuple(steps.values()),
     )

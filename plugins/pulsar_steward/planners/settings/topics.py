@@ -12,7 +12,7 @@ from pulsar_steward.model.numbering import batch_id, step_id
 from pulsar_steward.model.plan import Batch
 from pulsar_steward.model.setting import BacklogQuota, Retention, SettingName, in_words
 from pulsar_steward.model.step import ChangeSetting, Step, Touched
-from pulsar_steward.model.units import MIB, bytes_in_words
+from pulsar_steward.model.units import MIB, bytes_in_words, counted
 from pulsar_steward.planners.base import Planner, Proposal, reasons_against
 from pulsar_steward.planners.settings.namespaces import PARTIAL, QUOTA_KIND
 from pulsar_steward.planners.settings.sizes import below
@@ -86,7 +86,7 @@ def _batch(planning: PlanningFacts, namespace: str, known: Sequence[tuple[TopicF
     return Batch(
         batch_id=batch_id(1),
         kind=QUOTA_KIND,
-        title=f"{namespace}: size quotas of {len(steps)} topics below their retention",
+        title=f"{namespace}: size quotas of {counted(len(steps), 'topic')} below their retention",
         findings=tuple(finding for _, finding in known),
         steps=steps,
     )

@@ -8,6 +8,8 @@ from pulsar_steward.checks.placement.tc_skew import CHECK as TC_SKEW
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.numbering import batch_id
 from pulsar_steward.model.plan import BROKER_DRAIN, Batch
+from pulsar_steward.model.plan import Batch
+from pulsar_steward.model.units import counted
 from pulsar_steward.planners.base import Planner, Proposal, placements
 from pulsar_steward.planners.tc.assignment import CoordinatorAssignment
 from pulsar_steward.planners.tc.search import WORTH_A_MOVE, even_out
@@ -80,8 +82,8 @@ def obstacle(planning: PlanningFacts, _: str) -> str | None:
 
 def _title(before: Survey, spread: int, spread_after: int) -> str:
     return (
-        f"Even out {sum(before.loads.values())} transaction coordinators over {len(before.loads)} brokers:"
-        f" the spread falls from {spread} to {spread_after}"
+        f"Even out {counted(sum(before.loads.values()), 'transaction coordinator')} over"
+        f" {counted(len(before.loads), 'broker')}: the spread falls from {spread} to {spread_after}"
     )
 
 

@@ -149,11 +149,11 @@ def move_step(move: Move, name: str, after: tuple[str, ...] = ()) -> Step:
         step_id=name,
         change=UnloadBundle(namespace=TC_NAMESPACE, bundle=str(part.range), source=home, target=target),
         why=(
-            f"{home} has {move.source_load} transaction coordinators, {target} has {move.target_load}:"
+            f"{home} has {counted(move.source_load, 'transaction coordinator')}, {target} has {move.target_load}:"
             f" a restart of {home} stalls the transactions of all {move.source_load} at once"
         ),
         effect=(
-            f"{home} goes from {move.source_load} to {move.source_load - count} coordinators,"
+            f"{home} goes from {move.source_load} to {counted(move.source_load - count, 'coordinator')},"
             f" {target} from {move.target_load} to {move.target_load + count}"
         ),
         touched=_touched(part),

@@ -8,6 +8,7 @@ import msgspec
 
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.numbering import batch_id, step_id
+from pulsar_steward.model.units import counted
 from pulsar_steward.planners.base import Vetoed, enumerated
 from pulsar_steward.planners.snapshot_facts import guarded
 from pulsar_steward.planners.tc.parts import CoordinatorPart, part_of
@@ -98,6 +99,7 @@ def _notes_on_homeless(bundles: Sequence[TcBundle]) -> Iterator[str]:
         coordinators = sum(len(bundle.coordinators) for bundle in bundles)
         named = enumerated([bundle.bundle for bundle in bundles])
         yield (
-            f"{coordinators} transaction coordinators are left out of the balance, as no listed broker owns their"
+            f"{counted(coordinators, 'transaction coordinator is', 'transaction coordinators are')} left out of the"
+            " balance, as no listed broker owns their"
             f" bundles of {TC_NAMESPACE}: {named}; a client's next lookup has them loaded."
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.ledger.rows import Intent, PlanRow, Proof, RecordedAnswer, StepOutcome, interrupted
-from pulsar_steward.model.units import time_in_words
+from pulsar_steward.model.units import counted, time_in_words
 from pulsar_steward.report.checkup.text import bullets, heading, wrapped
 
 if TYPE_CHECKING:
@@ -65,7 +65,8 @@ def _said(story: Story) -> Iterator[str]:
     for intent in story.under_way:
         yield f"{intent.step_id} under way since {_at(intent.at)}, or cut short then"
     if story.under_way:
-        yield f"{len(story.outcomes)} of {len(story.answers[-1].step_ids)} approved steps have come to an end"
+        ended, approved = len(story.outcomes), counted(len(story.answers[-1].step_ids), "approved step")
+        yield f"{ended} of {approved} {'has' if ended == 1 else 'have'} come to an end"
     for proof in story.proofs:
         yield f"{'proved' if proof.proved else 'not proved'} {_at(proof.at)}: {proof.reason}"
 

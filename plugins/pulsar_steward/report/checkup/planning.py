@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from pulsar_steward.model.finding import Outlook, Severity
+from pulsar_steward.model.units import counted
 from pulsar_steward.planners.settings.targets import OF_FULL_TOPICS
 from pulsar_steward.report.checkup.document import CheckReport, Planning, ProposedBatch
 
@@ -89,7 +90,10 @@ def _found_but_unplanned(check: CheckReport, policy: Policy, *, explained: bool)
     if explained and not of_topics:
         return
     if stood < needed:
-        yield f"{check.check_id} has stood for {stood} of the {needed} snapshots in a row of plan.standing_snapshots."
+        yield (
+            f"{check.check_id} has stood for {stood} of the {counted(needed, 'snapshot')} in a row of"
+            " plan.standing_snapshots."
+        )
     elif of_topics:
         yield f"{check.check_id}: {_OWN_QUOTAS}"
     else:

@@ -174,7 +174,10 @@ def standing(finding: FindingReport) -> str:
     """Age of a finding; empty if only this snapshot has it."""
     if finding.first_seen is None or finding.snapshots_in_a_row <= 1:
         return ""
-    return f"Stands since {time_in_words(finding.first_seen)}, in {finding.snapshots_in_a_row:,} snapshots in a row."
+    return (
+        f"Stands since {time_in_words(finding.first_seen)}, in {counted(finding.snapshots_in_a_row, 'snapshot')} in a"
+        " row."
+    )
 
 
 def _finding(finding: FindingReport, check: CheckReport, about: About, width: int) -> Iterator[Text]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.model.units import bytes_in_words
+from pulsar_steward.model.units import bytes_in_words, counted
 from pulsar_steward.report.checkup.charts.bars import Bar, bar_chart
 from pulsar_steward.report.checkup.charts.chart import Chart
 from pulsar_steward.report.checkup.charts.delayed import delayed_chart
@@ -71,7 +71,8 @@ def _of_brokers(checkup: Checkup) -> Iterator[Chart]:
 
 def _of_bundles(measures: Measures) -> Iterator[Chart]:
     for number, crowded in enumerate(measures.crowded, start=1):
-        more = f"{crowded.not_listed:,} further bundles have fewer each." if crowded.not_listed else ""
+        fewer = counted(crowded.not_listed, "further bundle has fewer", "further bundles have fewer each")
+        more = f"{fewer}." if crowded.not_listed else ""
         bars = [_counted(each.bundle, each.topics) for each in crowded.bundles]
         title = f"Topics by bundle of {crowded.namespace}"
         yield bar_chart(f"chart-bundles-{number}", title, bars, ("bundle", "topics"), note=more, half=True)

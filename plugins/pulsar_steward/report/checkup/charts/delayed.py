@@ -38,7 +38,7 @@ def delayed_chart(subscriptions: Sequence[DelayedSubscription]) -> Chart:
         for each in subscriptions
     )
     names = [row[0] for row in rows]
-    told = hover(names, [f"{row[1]} of index, {row[2]} delayed messages" for row in rows])
+    told = hover(names, [f"{row[1]} of index, delayed messages: {row[2]}" for row in rows])
     sizes = [each.index_bytes or 0 for each in subscriptions]
     messages = [each.delayed_messages or 0 for each in subscriptions]
     figure = drawn(

@@ -88,7 +88,7 @@ def ack_holes_chart(subscriptions: Sequence[HoledSubscription]) -> Chart:
     names, holes = [row[0] for row in rows], [each.ack_holes for each in subscriptions]
     limits = (Limit("persisted at most", AMBER, tuple(each.persisted_at_most for each in subscriptions)),)
     figure = _figure(names, holes, "ack holes", limits)
-    figure.data[0].update(customdata=hover(names, [f"{row[1]} ack holes, of {row[2]}" for row in rows]))
+    figure.data[0].update(customdata=hover(names, [f"ack holes: {row[1]} of {row[2]}" for row in rows]))
     figure.data[0].hovertemplate = hover_template(0, 1)
     figure.update_xaxes(rangemode="tozero", tickformat=",d")
     return Chart(
