@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from pulsar_steward.collect.drill import DetailRequest, DrillTask
-from pulsar_steward.collect.suspects import base_of
 from pulsar_steward.model.bundles import position_of, range_holding, ranges_of
 from pulsar_steward.model.tables import DRILLED
+from pulsar_steward.model.topics import PARTITION_END, partitioned_topic
 from pulsar_steward.snapshots.arrow import schema_of
 
 if TYPE_CHECKING:
@@ -23,12 +23,12 @@ INTERNALS_OF = 4
 
 _OWN = ("topic_quota_json", "topic_retention_json", "delayed_buckets")
 
-_DRILLED = rf"""
+_DRILLED = f"""
 with counted as (
     select topic, subscription, try_cast(max(value) as integer) as delayed_buckets
     from buckets where subscription is not null group by topic, subscription),
 known as (
-    select * exclude ({", ".join(_OWN)}), regexp_replace(topic, '-partition-\d+$', '') as base from answers)
+    select * exclude ({", ".join(_OWN)}), regexp_replace(topic, '{PARTITION_END}', '') as base from answers)
 select {", ".join(DRILLED.names)}
 from known left join own_policies using (base) left join counted using (topic, subscription)
 order by topic, subscription
@@ -49,7 +49,7 @@ def wanted_of(topics: Sequence[str], namespaces: pa.Table) -> list[DetailRequest
         for number, topic in enumerate(topics)
         if (bundle := bundle_of(topic))
     ]
-    for base in dict.fromkeys(base_of(topic) for topic in topics):
+    for base in dict.fromkeys(partitioned_topic(topic) for topic in topics):
         # The owner of its first partition reports a partitioned topic's own policies.
         bundle = bundle_of(base if base in known else f"{base}-partition-0")
         if bundle:

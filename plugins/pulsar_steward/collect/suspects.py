@@ -5,7 +5,6 @@ Each task keeps the worst of the topics that it reads, so that nobody has to sea
 
 from __future__ import annotations
 
-import re
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -48,7 +47,6 @@ _BLOCKED_FIRST = 1e15
 
 _PULSARS_OWN = r"^persistent://(pulsar/|[^/]+/[^/]+/__)"
 _PERSISTENT = "persistent://"
-_PARTITION = re.compile(r"(.+)-partition-\d+")
 
 _ROWS_AT_ONCE = 50_000
 """Rows that are collected before they are compared."""
@@ -150,12 +148,6 @@ def in_turn(lists: Iterable[Sequence[str]], most: int) -> list[str]:
     """Takes the first of each list, then the second of each, and so on, each name once."""
     names = (name for names in zip_longest(*lists) for name in names if name is not None)
     return list(dict.fromkeys(names))[:most]
-
-
-def base_of(topic: str) -> str:
-    """Partitioned topic that a partition belongs to; any other topic itself."""
-    match = _PARTITION.fullmatch(topic)
-    return match[1] if match else topic
 
 
 def _of_subscriptions(rows: pa.RecordBatch) -> Mapping[str, pa.Array]:

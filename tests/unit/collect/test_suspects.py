@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from pulsar_steward.collect.arrow import TableBatch
-from pulsar_steward.collect.suspects import SuspectCollector, base_of, in_turn, worst_of
+from pulsar_steward.collect.suspects import SuspectCollector, in_turn, worst_of
 from pulsar_steward.model.tables import BROKERS, METRICS, SUBSCRIPTIONS, TOPICS
 from pulsar_steward.snapshots.arrow import schema_of
 
@@ -144,13 +144,6 @@ def test_of_many_the_worst_are_kept() -> None:
 def test_pulsars_own_topics_are_no_suspects(name: str) -> None:
     """Nobody could do anything about them, and what is not persistent has no backlog to look at."""
     assert suspects(5, [piece(SUBSCRIPTIONS, [{"topic": name, "backlog_entries": 9, "ack_holes": 9}])]) == []
-
-
-def test_a_partition_is_of_its_topic() -> None:
-    """Only a number at the end makes one."""
-    assert base_of(topic("t-partition-12")) == topic("t")
-    assert base_of(topic("t-partition-x")) == topic("t-partition-x")
-    assert base_of(topic("t")) == topic("t")
 
 
 def test_turns_end_with_the_budget() -> None:

@@ -6,12 +6,12 @@ A thousand partitions that each grow too slowly to matter may fill the bookies. 
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pulsar_steward.checks.backlog.growth import Growth, Rise
+from pulsar_steward.model.topics import PARTITION_END, partitioned_topic
 from pulsar_steward.model.units import MIB
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FLOOR_BYTES = MIB
 """Bytes of each topic's backlog that are not counted."""
 
-_PARTITION = r"^(.+)-partition-[0-9]+$"
+_PARTITION = f"^(.+){PARTITION_END}"
 
 
 # Each topic counts for its namespace, and for the partitioned topic that it belongs to.
@@ -134,7 +134,7 @@ def growing_together(
     told: dict[str, float] = defaultdict(float)
     for growth in alone:
         told[growth.row["namespace"]] += growth.rate
-        told[base_of(growth.row["topic"])] += growth.rate
+        told[partitioned_topic(growth.row["topic"])] += growth.rate
     found = []
     for each in sums:
         history = {then.taken_at: each.before.get(then.taken_at, 0) for then in earlier if not then.partial}
@@ -148,9 +148,3 @@ def growing_together(
             found.append(Growth(row, rise, rate, None, critical=False, together=each))
             told[each.namespace] += rest if each.of_partitions else 0
     return found
-
-
-def base_of(topic: str) -> str:
-    """Partitioned topic that a partition belongs to; any other topic's own name, which no sum has."""
-    match = re.fullmatch(_PARTITION, topic)
-    return match[1] if match else topic

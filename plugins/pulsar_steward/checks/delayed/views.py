@@ -5,11 +5,12 @@ from __future__ import annotations
 from pulsar_steward.checks.views import View
 from pulsar_steward.model.broker_defaults import TTL_SECONDS
 from pulsar_steward.model.series import AGE, DELAYED_BUCKETS, DELAYED_SERIES
+from pulsar_steward.model.topics import PARTITION_END
 
 BUCKET_PROPERTY = r"#pulsar\.internal\.delayed\.bucket"
 """Pattern of the names of a cursor's properties that are buckets."""
 
-BASE = "regexp_replace(topic, '-partition-[0-9]+$', '')"
+BASE = f"regexp_replace(topic, '{PARTITION_END}', '')"
 """SQL: the partitioned topic of a partition; any other topic itself. It is slow: not for a million topics."""
 
 PARTITIONS_KEPT = 10_000

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from pulsar_steward.checks.placement.bundle_topic_skew import FEW_BUNDLES
+from pulsar_steward.model.topics import partitioned_topic
 from pulsar_steward.model.units import MEGABYTE, counted, throughput_in_words
 from pulsar_steward.planners.bundles.facts import BrokerLimits, Busy, CrowdedNamespace, Load, TopicFact
 from pulsar_steward.policy.schema import Policy
 
 if TYPE_CHECKING:
     from pulsar_steward.planners.bundles.parts import BundlePart
-
-_PARTITION = re.compile(r"(.+)-partition-\d+")
 
 
 class Measure(msgspec.Struct, frozen=True):
@@ -146,8 +144,7 @@ class Dominant(msgspec.Struct, frozen=True):
     @property
     def base(self) -> str:
         """The topic that it is a partition of; itself where it is none."""
-        match = _PARTITION.fullmatch(self.topic)
-        return match[1] if match else self.topic
+        return partitioned_topic(self.topic)
 
 
 def dominant(part: BundlePart, measure: Measure, percent: int) -> Dominant | None:
