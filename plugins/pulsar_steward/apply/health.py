@@ -78,10 +78,14 @@ class Vitals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _RecordedHealth(msgspec.Struct, frozen=True):
+    """What is read of the health in a recorded proof."""
+
     level: Level
 
 
 class _RecordedProof(msgspec.Struct, frozen=True):
+    """What is read of a proof in the ledger: the health, where a watch was kept."""
+
     health: _RecordedHealth | None = None
 
 

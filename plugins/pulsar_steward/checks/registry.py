@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.views import View
 
 
-class Group(NamedTuple):
+class GuideSection(NamedTuple):
     """A section of the guide.
 
     Attributes:
@@ -31,10 +31,10 @@ class Group(NamedTuple):
     checks: tuple[Check, ...]
 
 
-def _group(package: ModuleType) -> Group:
+def _group(package: ModuleType) -> GuideSection:
     modules = (import_module(f"{package.__name__}.{each.name}") for each in iter_modules(package.__path__))
     found = [module.CHECK for module in modules if isinstance(getattr(module, "CHECK", None), Check)]
-    return Group(package.TITLE, tuple(sorted(found, key=lambda check: (check.order, check.check_id))))
+    return GuideSection(package.TITLE, tuple(sorted(found, key=lambda check: (check.order, check.check_id))))
 
 
 _PACKAGES = (resources, clients, placement, backlog, delayed)

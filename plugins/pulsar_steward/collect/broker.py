@@ -13,7 +13,7 @@ from pulsar_steward.admin.reader import Reader
 from pulsar_steward.admin.statistics import bundles_in
 from pulsar_steward.collect.broker_responses import asked
 from pulsar_steward.collect.configuration import kept
-from pulsar_steward.collect.held import Held
+from pulsar_steward.collect.held import HeldRows
 from pulsar_steward.collect.interleave import interleave
 from pulsar_steward.collect.ownership import as_owned_now
 from pulsar_steward.collect.pending import PendingBrokers
@@ -138,7 +138,7 @@ class _TopicRows:
         recent = Recent(scope.taken_at, scope.policy.recent_minutes)
         self._broker = task.broker
         self._topics = TopicRows(task.broker, recent, scope.policy.clients_per_subscription)
-        self._held = Held()
+        self._held = HeldRows()
 
     @property
     def sums(self) -> Sums:

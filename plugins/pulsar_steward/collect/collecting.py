@@ -181,10 +181,12 @@ class Collecting:
 
     def _namespaces_and_endpoints(self) -> Tables:
         overview, policy = self._overview, self._order.policy
-        asker = _Asker(self._settings, Placement(overview.brokers, overview.policies, overview.pulsar_cluster), policy)
+        asker = _ItemReader(
+            self._settings, Placement(overview.brokers, overview.policies, overview.pulsar_cluster), policy
+        )
         names = overview.namespaces
         groups = [names[first : first + NAMESPACES_A_TASK] for first in range(0, len(names), NAMESPACES_A_TASK)]
-        things = [*(_Asked(namespaces=group) for group in groups), *(_Asked(url=url) for url in policy.metrics_urls)]
+        things = [*(_Item(namespaces=group) for group in groups), *(_Item(url=url) for url in policy.metrics_urls)]
         return together(self._map_over(asker, things, "namespaces"), (*NAMESPACE_TABLES, METRICS))
 
     def _drilled(self, suspects: pa.Table, namespaces: pa.Table, bundles: pa.Table, reading: BrokerReading) -> pa.Table:
@@ -221,7 +223,7 @@ class Collecting:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Item:
     """Item of a task: some namespaces, or the address of a bookie or ZooKeeper."""
 
     namespaces: Sequence[str] = ()
@@ -229,14 +231,14 @@ class _Asked:
 
 
 @dataclass(frozen=True)
-class _Asker:
+class _ItemReader:
     """Reads namespaces, or the metrics of a bookie or ZooKeeper."""
 
     settings: AdminSettings
     placement: Placement
     policy: CollectPolicy
 
-    def __call__(self, asked: _Asked) -> Tables:
+    def __call__(self, asked: _Item) -> Tables:
         """Reads one item."""
         if asked.url is not None:
             pieces = read_endpoint(self.settings, asked.url, self.policy.metrics_megabytes)

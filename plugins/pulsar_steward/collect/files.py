@@ -68,6 +68,8 @@ class TableFiles(Closing):
 
 
 class _File:
+    """A Parquet file that rows of one table are written to, in row groups of useful size."""
+
     def __init__(self, opened: ExitStack, folder: Path, name: str, table: Table) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         texts = [

@@ -22,7 +22,7 @@ IN_MEMORY_BYTES = 64 << 20
 """Bytes of Arrow rows that stay in memory: about 100,000 topics."""
 
 
-class Held:
+class HeldRows:
     """Pieces in the order in which they were added, or by table if there were too many.
 
     Args:

@@ -82,7 +82,7 @@ def look_over(reader: Reader) -> Overview:
         raise BrokenAnswer(
             "GET", f"{BROKERS}/configuration/runtime", "any broker", "it tells no clusterName"
         ) from error
-    asked = _Asked()
+    asked = _Requests()
     return Overview(
         identity=identity,
         version=asked.told("version", lambda: _version(reader), ""),
@@ -98,7 +98,7 @@ def look_over(reader: Reader) -> Overview:
     )
 
 
-class _Asked:
+class _Requests:
     """Makes requests and remembers those that failed."""
 
     def __init__(self) -> None:
@@ -127,7 +127,7 @@ def _coordinators(reader: Reader, configuration: dict[str, str]) -> int:
     return reader.partitions(TC_TOPIC)
 
 
-def _namespaces(reader: Reader, asked: _Asked) -> tuple[str, ...]:
+def _namespaces(reader: Reader, asked: _Requests) -> tuple[str, ...]:
     nothing: tuple[str, ...] = ()
     tenants = asked.told("*/*", reader.tenants, nothing)
     found = [asked.told(f"{tenant}/*", partial(_of_tenant, reader, tenant), nothing) for tenant in tenants]

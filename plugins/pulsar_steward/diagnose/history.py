@@ -22,7 +22,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Stood:
+class FindingAge:
     """Age of a finding in an earlier snapshot."""
 
     first_seen: datetime
@@ -39,7 +39,7 @@ class Diagnosis:
     """
 
     judged: frozenset[str]
-    stood: Mapping[Key, Stood]
+    stood: Mapping[Key, FindingAge]
 
 
 def earlier_diagnoses(folders: Iterable[SnapshotFolder]) -> Iterator[Diagnosis]:
@@ -48,7 +48,7 @@ def earlier_diagnoses(folders: Iterable[SnapshotFolder]) -> Iterator[Diagnosis]:
         (about,) = folder.read(SNAPSHOT).select(["taken_at"]).to_pylist()
         verdicts = folder.read(VERDICTS).select(["check_id", "outlook"]).to_pylist()
         stood = {
-            (each["check_id"], each["subject"]): Stood(
+            (each["check_id"], each["subject"]): FindingAge(
                 each["first_seen"] or about["taken_at"], each["snapshots_in_a_row"] or 1
             )
             for each in folder.read(FINDINGS).to_pylist()
@@ -65,7 +65,7 @@ def with_history(findings: Sequence[Finding], taken_at: datetime, earlier: Itera
         taken_at: Its time, UTC.
         earlier: Diagnoses of earlier snapshots of the cluster, newest first; read only as far as they are needed.
     """
-    known: dict[Key, Stood] = {}
+    known: dict[Key, FindingAge] = {}
     unsettled = {finding.check_id for finding in findings}
     for diagnosis in _until(earlier, unsettled):
         settled = unsettled & diagnosis.judged
@@ -81,7 +81,7 @@ def _until(earlier: Iterable[Diagnosis], unsettled: set[str]) -> Iterator[Diagno
             return
 
 
-def _stood(finding: Finding, before: Stood | None, taken_at: datetime) -> Finding:
+def _stood(finding: Finding, before: FindingAge | None, taken_at: datetime) -> Finding:
     if before is None:
         return msgspec.structs.replace(finding, first_seen=taken_at, snapshots_in_a_row=1)
     in_a_row = before.snapshots_in_a_row + 1

@@ -50,8 +50,6 @@ class BrokerRow(msgspec.Struct, frozen=True, kw_only=True):
     cpu_percent: float | None
     memory_percent: float | None
     direct_memory_percent: float | None
-    message_rate_in: float | None
-    message_rate_out: float | None
     throughput_in_bytes: float | None
     throughput_out_bytes: float | None
     read_milliseconds: int

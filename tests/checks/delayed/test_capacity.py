@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsar_steward.checks.delayed import cluster_placement, failover_time, partition_ceiling
-from pulsar_steward.checks.delayed.failover import Load, Takers, estimated
+from pulsar_steward.checks.delayed.failover import Load, RemainingBrokers, estimated
 from pulsar_steward.checks.delayed.failover_time import FailoverTimePolicy
 from pulsar_steward.checks.delayed.trackers import BUCKET_TRACKER
 from pulsar_steward.model.finding import Severity
@@ -182,7 +182,7 @@ ESTIMATES: dict[str, tuple[Load, int, int]] = {
 @pytest.mark.parametrize(("load", "others", "seconds"), ESTIMATES.values(), ids=ESTIMATES)
 def test_an_estimate_is_a_sum(load: Load, others: int, seconds: int) -> None:
     """Session, bundles, topics and delayed backlog, one after the other."""
-    assert estimated(load, Takers(others), 30, FailoverTimePolicy()).seconds == seconds
+    assert estimated(load, RemainingBrokers(others), 30, FailoverTimePolicy()).seconds == seconds
 
 
 FAILOVER_CASES: dict[str, tuple[int, int, dict[str, str | None], Severity | None]] = {

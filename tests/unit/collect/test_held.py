@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pulsar_steward.collect.arrow import UNREAD, WRITTEN, TableBatch
-from pulsar_steward.collect.held import Held
+from pulsar_steward.collect.held import HeldRows
 from pulsar_steward.snapshots.arrow import schema_of
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def rows(pieces: Iterable[TableBatch]) -> dict[str, list[dict[str, str]]]:
 def test_all_comes_back_in_order(temporary: Path, most: int) -> None:
     """Wherever it was, each table's rows are those that were given; afterwards nothing is left of them."""
     pieces = [piece(table, first) for first in range(0, 1000, 100) for table in (UNREAD, WRITTEN)]
-    held = Held(most)
+    held = HeldRows(most)
     held.add(pieces)
     assert bool(list(temporary.iterdir())) is (most < 1 << 30)
 
@@ -55,7 +55,7 @@ def test_all_comes_back_in_order(temporary: Path, most: int) -> None:
 
 def test_what_does_not_count_is_let_go(temporary: Path) -> None:
     """It leaves no file."""
-    held = Held(0)
+    held = HeldRows(0)
     held.add([piece(UNREAD, 0)])
     held.let_go()
 

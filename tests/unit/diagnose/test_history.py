@@ -9,7 +9,7 @@ import pytest
 
 from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.diagnose.diagnosing import diagnose
-from pulsar_steward.diagnose.history import Diagnosis, Stood, with_history
+from pulsar_steward.diagnose.history import Diagnosis, FindingAge, with_history
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.tables import FINDINGS
 from pulsar_steward.parallel import on_this_thread
@@ -27,7 +27,7 @@ FINDING = Finding(check_id="tc-skew", severity=Severity.WARNING, subject="east",
 KEY = ("tc-skew", "east")
 CLEAR = Diagnosis(frozenset({"tc-skew"}), {})
 BLIND = Diagnosis(frozenset(), {})
-SEEN = Diagnosis(frozenset({"tc-skew"}), {KEY: Stood(NOW - 3 * HOUR, 2)})
+SEEN = Diagnosis(frozenset({"tc-skew"}), {KEY: FindingAge(NOW - 3 * HOUR, 2)})
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_finding_stands_as_long_as_no_snapshot_says_otherwise(
 
 def test_another_subject_has_a_row_of_its_own() -> None:
     """What stood for one cluster, namespace or topic says nothing of another."""
-    other = Diagnosis(frozenset({"tc-skew"}), {("tc-skew", "west"): Stood(NOW - HOUR, 7)})
+    other = Diagnosis(frozenset({"tc-skew"}), {("tc-skew", "west"): FindingAge(NOW - HOUR, 7)})
     (found,) = with_history([FINDING], NOW, [other])
     assert found.snapshots_in_a_row == 1
 

@@ -22,7 +22,7 @@ class Broker:
 
 
 @dataclass(frozen=True)
-class Group:
+class BrokerGroup:
     """The brokers that some namespaces are restricted to.
 
     Attributes:

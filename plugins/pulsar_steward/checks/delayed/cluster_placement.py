@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
-from pulsar_steward.checks.delayed.broker_groups import Broker, Group
+from pulsar_steward.checks.delayed.broker_groups import Broker, BrokerGroup
 from pulsar_steward.checks.delayed.hosts import NOTHING_LOADED, all_on_one_host
 from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
@@ -78,7 +78,7 @@ def judge(answers: Answers, context: CheckContext[ClusterPlacementPolicy]) -> Ju
     )
 
 
-def _unknown(whole: Group, quiet: str) -> str | None:
+def _unknown(whole: BrokerGroup, quiet: str) -> str | None:
     """Reason why the absence of findings proves nothing."""
     if len(whole.brokers) == 1 and whole.unread:
         return f"Only {whole.brokers[0].name} was read; what else there is did not answer: {named(whole.unread)}."
@@ -88,14 +88,14 @@ def _unknown(whole: Group, quiet: str) -> str | None:
     return f"{quiet} But brokers did not tell their CPU: {named(silent)}." if silent else None
 
 
-def _groups(answers: Answers, cluster: str) -> tuple[Group, list[Group]]:
+def _groups(answers: Answers, cluster: str) -> tuple[BrokerGroup, list[BrokerGroup]]:
     """The whole cluster, and each set of brokers that isolation policies allow for some namespaces."""
     rows = answers["known"].rows
     known = {row["broker"]: Broker(row["broker"], row["topics"], row["cpu_percent"]) for row in rows if row["read"]}
 
-    def group(subject: str, names: Sequence[str], namespaces: int, *, isolated: bool) -> Group:
+    def group(subject: str, names: Sequence[str], namespaces: int, *, isolated: bool) -> BrokerGroup:
         read = tuple(known[name] for name in names if name in known)
-        return Group(subject, isolated, namespaces, read, tuple(name for name in names if name not in known))
+        return BrokerGroup(subject, isolated, namespaces, read, tuple(name for name in names if name not in known))
 
     isolated = [
         group(row["first"], row["brokers"], row["namespaces"], isolated=True)
@@ -104,7 +104,7 @@ def _groups(answers: Answers, cluster: str) -> tuple[Group, list[Group]]:
     return group(cluster, sorted(row["broker"] for row in rows), 0, isolated=False), isolated
 
 
-def _headroom(group: Group, ceiling: int) -> str:
+def _headroom(group: BrokerGroup, ceiling: int) -> str:
     """Room of the fullest broker, and the load of each after a loss."""
     fullest = min(group.brokers, key=lambda broker: (-broker.topics, broker.name))
     room = max(ceiling - fullest.topics, 0)
@@ -118,7 +118,7 @@ def _headroom(group: Group, ceiling: int) -> str:
     return words + "." + all_on_one_host([broker.name for broker in group.brokers])
 
 
-def _of_group(group: Group, hosts: int, ceiling: int, policy: ClusterPlacementPolicy) -> Finding | None:
+def _of_group(group: BrokerGroup, hosts: int, ceiling: int, policy: ClusterPlacementPolicy) -> Finding | None:
     """At most one finding per group: no broker left, none to take over, or too little room to take over."""
     if len(group.brokers) <= 1:
         return _few_left(group)
@@ -128,7 +128,7 @@ def _of_group(group: Group, hosts: int, ceiling: int, policy: ClusterPlacementPo
     return _after_loss(group, ceiling, policy)
 
 
-def _few_left(group: Group) -> Finding | None:
+def _few_left(group: BrokerGroup) -> Finding | None:
     """Finding for a group of one broker, or of none, among those that responded."""
     names, unread = [broker.name for broker in group.brokers], named(group.unread)
     if not group.isolated:
@@ -146,7 +146,7 @@ def _few_left(group: Group) -> Finding | None:
     return _finding(group, Severity.WARNING, words)
 
 
-def _after_loss(group: Group, ceiling: int, policy: ClusterPlacementPolicy) -> Finding | None:
+def _after_loss(group: BrokerGroup, ceiling: int, policy: ClusterPlacementPolicy) -> Finding | None:
     """Finding for the loss of one broker, or of the host that has most of them, if there are others."""
     host, brokers = group.fullest_host
     lost = brokers if len(group.hosts) > 1 else 1
@@ -167,7 +167,7 @@ def _after_loss(group: Group, ceiling: int, policy: ClusterPlacementPolicy) -> F
     return _finding(group, severity, f"{words}: {' and '.join(troubles)}.", brokers_lost=lost)
 
 
-def _finding(group: Group, severity: Severity, words: str, brokers_lost: int = 1) -> Finding:
+def _finding(group: BrokerGroup, severity: Severity, words: str, brokers_lost: int = 1) -> Finding:
     figures = {"brokers": len(group.brokers), "namespaces": group.namespaces, "topics": group.topics}
     if len(group.brokers) > brokers_lost:
         figures |= {"brokers_lost": brokers_lost, "topics_per_broker_after_loss": group.topics_after_loss(brokers_lost)}

@@ -38,7 +38,7 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Takers:
+class RemainingBrokers:
     """Brokers that take over.
 
     Attributes:
@@ -62,7 +62,7 @@ class Estimate:
     """Seconds until everything is served again, by part."""
 
     load: Load
-    takers: Takers
+    takers: RemainingBrokers
     session: float
     assigning: float
     loading: float
@@ -79,7 +79,7 @@ class Estimate:
         return self.loading > self.takers.load_timeout_seconds
 
 
-def rate_of_one(takers: Takers, policy: FailoverTimePolicy) -> int:
+def rate_of_one(takers: RemainingBrokers, policy: FailoverTimePolicy) -> int:
     """Topics that one broker loads per second."""
     rate = policy.topics_loaded_per_second_per_broker
     if takers.loads_at_once is None:
@@ -87,7 +87,7 @@ def rate_of_one(takers: Takers, policy: FailoverTimePolicy) -> int:
     return min(rate, max(takers.loads_at_once * 1000 // policy.milliseconds_per_topic_load, 1))
 
 
-def estimated(load: Load, takers: Takers, session_seconds: float, policy: FailoverTimePolicy) -> Estimate:
+def estimated(load: Load, takers: RemainingBrokers, session_seconds: float, policy: FailoverTimePolicy) -> Estimate:
     """Estimates the time that the loss takes.
 
     The session ends; the leader assigns the bundles one after the other; the other brokers load the topics, each its
@@ -134,7 +134,7 @@ def sentence(estimate: Estimate, policy: FailoverTimePolicy) -> str:
     return words
 
 
-def _loading(takers: Takers, policy: FailoverTimePolicy) -> str:
+def _loading(takers: RemainingBrokers, policy: FailoverTimePolicy) -> str:
     """Text about the rate at which topics are loaded."""
     rate, in_all = rate_of_one(takers, policy), policy.topics_loaded_per_second_in_all
     if rate * takers.brokers > in_all:

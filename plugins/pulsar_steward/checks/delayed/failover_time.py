@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
-from pulsar_steward.checks.delayed.failover import Load, Takers, estimated, sentence
+from pulsar_steward.checks.delayed.failover import Load, RemainingBrokers, estimated, sentence
 from pulsar_steward.checks.delayed.hosts import NOTHING_LOADED, all_on_one_host, brokers_by_host, host_of
 from pulsar_steward.checks.delayed.trackers import BUCKET_TRACKER, TRACKER
 from pulsar_steward.checks.delayed.waiting import BY_BROKER, GAP_CLUSTER, GAP_SHARDS, gap
@@ -115,7 +115,7 @@ def _estimate(lost: Sequence[Row], rows: Sequence[Row], policy: FailoverTimePoli
         most_delayed=max(row["most_delayed"] for row in lost),
         brokers=len(lost),
     )
-    takers = Takers(
+    takers = RemainingBrokers(
         others=len(rows) - len(lost),
         loads_at_once=min((row["loads_at_once"] for row in left if row["loads_at_once"] > 0), default=None),
         load_timeout_seconds=min(
