@@ -49,7 +49,7 @@ def told(tmp_path: Path) -> Callable[[dict[str, dict[str, str]]], str]:
         found = []
         for line in report.values():
             found.append(f"{line['state'].upper()} {line['subject']}: {line['words']}")
-            found += [f"  Remedy: {line['remedy']}."] if line["remedy"] else []
+            found += [f"  Remedy: {line['remedy']}"] if line["remedy"] else []
         whole = "\n".join(found).replace(str(tmp_path), "/place")
         for pattern, name in MACHINES:
             whole = pattern.sub(name, whole)
@@ -79,6 +79,14 @@ def test_as_text(steward: Steward, golden: Golden, home: Path) -> None:
     home.chmod(0o700)
     ended = steward("doctor")
     golden(ended.out[ended.out.index("No cluster was asked") :])
+
+
+def test_a_remedy_that_asks_ends_with_its_question_mark(steward: Steward) -> None:
+    """All others end with a full stop."""
+    with running_simulator(ClusterSpec(brokers=1)) as cluster:
+        cluster.faults.add(Fault(Answer(404, "no such page"), path="/admin/v2/brokers/version"))
+        ended = steward("doctor", "--admin-url", cluster.admin_urls[0])
+    assert "default)?\n" in ended.out
 
 
 TROUBLES = {

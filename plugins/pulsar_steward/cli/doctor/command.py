@@ -169,7 +169,8 @@ def _text(report: Report, columns: int, *, asked: bool) -> Iterator[Text]:
         mark, style = SHOWN[line.state]
         yield from wrapped(f"{line.subject}: {line.words}", columns, first=Text(mark, STYLES[style]), indent=COLUMNS)
         if line.remedy:
-            yield from wrapped(f"Remedy: {line.remedy}.", columns, indent=COLUMNS)
+            end = "" if line.remedy.endswith("?") else "."
+            yield from wrapped(f"Remedy: {line.remedy}{end}", columns, indent=COLUMNS)
     if not asked:
         yield from wrapped("No cluster was asked: name one by --admin-url, such as http://broker:8080.", columns)
     yield Text()
