@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.bench.figures import Figures, Meter, told
 from pulsar_steward.model.bundles import FULL_RANGE, TC_NAMESPACE, BundleRange, position_of, ranges_of, tc_topic
@@ -49,21 +49,8 @@ def coordinators() -> Figures:
     finding = Finding(
         check_id="tc-skew", severity=Severity.WARNING, subject="bench", evidence="made up", figures={"spread": 50}
     )
-    scene = PlanningFacts(
-        cluster="bench",
-        pulsar_cluster=IDENTITY,
-        snapshot_id="bench-20260101T000000Z",
-        taken_at=NOW,
-        brokers=tuple(BrokerFact(broker=f"broker-{number:02d}:8080", read=True) for number in range(BROKERS)),
-        versions=("4.0.7",),
-        tc_bundles=bundles,
-        findings=(finding,),
-        policy=Policy(),
-    )
-    meter = Meter()
-    plan = make_plan(scene)
-    steps = sum(len(batch.steps) for batch in plan.batches)
-    return meter.figures(f"steps for {COORDINATORS:,} coordinators of {TC_NAMESPACE} on {BROKERS} brokers", steps)
+    scene = _cluster_with((finding,), Policy(), tc_bundles=bundles)
+    return _planned(scene, f"steps for {COORDINATORS:,} coordinators of {TC_NAMESPACE} on {BROKERS} brokers")
 
 
 def bundles() -> Figures:
@@ -77,21 +64,30 @@ def bundles() -> Figures:
         )
         for crowd in crowds
     )
-    scene = PlanningFacts(
+    scene = _cluster_with(findings, policy, bundles=BundleFacts(crowds=crowds, splits_keep_clients=True))
+    return _planned(scene, f"steps for {CROWDED_BUNDLES:,} bundles of {len(crowds):,} namespaces")
+
+
+def _cluster_with(findings: tuple[Finding, ...], policy: Policy, **facts: Any) -> PlanningFacts:
+    """A hundred brokers, with what was found there and what planners want to know of it."""
+    return PlanningFacts(
         cluster="bench",
         pulsar_cluster=IDENTITY,
         snapshot_id="bench-20260101T000000Z",
         taken_at=NOW,
         brokers=tuple(BrokerFact(broker=f"broker-{number:02d}:8080", read=True) for number in range(BROKERS)),
         versions=("4.0.7",),
-        bundles=BundleFacts(crowds=crowds, splits_keep_clients=True),
         findings=findings,
         policy=policy,
+        **facts,
     )
+
+
+def _planned(scene: PlanningFacts, what: str) -> Figures:
+    """Figures of one plan, by its steps."""
     meter = Meter()
     plan = make_plan(scene)
-    steps = sum(len(batch.steps) for batch in plan.batches)
-    return meter.figures(f"steps for {CROWDED_BUNDLES:,} bundles of {len(crowds):,} namespaces", steps)
+    return meter.figures(what, sum(len(batch.steps) for batch in plan.batches))
 
 
 def _crowd(namespace: str, ranges: Sequence[BundleRange]) -> CrowdedNamespace:
