@@ -8,7 +8,6 @@ from pulsar_steward.checks.placement.tc_skew import CHECK as TC_SKEW
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.numbering import batch_id
 from pulsar_steward.model.plan import BROKER_DRAIN, Batch
-from pulsar_steward.model.plan import Batch
 from pulsar_steward.model.units import counted
 from pulsar_steward.planners.base import Planner, Proposal, placements
 from pulsar_steward.planners.tc.assignment import CoordinatorAssignment
