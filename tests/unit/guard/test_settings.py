@@ -45,6 +45,7 @@ def test_guards_of_settings_only_look_at_settings() -> None:
         "quotas_checked",
         "clocks",
         "delayed_kept",
+        "longest_delay",
         "window",
         "limits",
         "protected",
