@@ -47,6 +47,8 @@ def _as_said(trial: Trial, proposal: Proposal) -> dict[str, Callable[[], object]
             RUN_A, steps, permits=False, voice=2, answered_by="bob", decision=Decision.REJECTED
         ),
         "another run takes the answers": lambda: trial.taken_by_another(proposal, RUN_A),
+        "its question ends": lambda: trial.ended(proposal),
+        "is confirmed": lambda: trial.confirmed(proposal),
         "is superseded": lambda: trial.superseded(proposal, [("ttl", 0, 0)]),
         "all is halted": lambda: trial.said(EVERY_CLUSTER, halted=True),
         "this is halted": lambda: trial.said(CLUSTER, halted=True),
@@ -84,7 +86,8 @@ NAMES = (
     *_NO_APPROVALS,
     *("is approved again", "is approved in part", "is approved in another run", "a second person agrees"),
     *("a second person agrees to the last step", "the same person agrees twice", "a second person rejects"),
-    *("another run takes the answers", "is superseded", "all is halted", "this is halted", "is proved"),
+    *("another run takes the answers", "its question ends", "is confirmed", "is superseded"),
+    *("all is halted", "this is halted", "is proved"),
     *(f"{minutes} minutes pass" for minutes in _MINUTES),
     *(f"forged: {how}" for how in forgeries(RUN_A)),
     *("somebody takes the coordinators", "somebody sets a TTL", "clients come"),

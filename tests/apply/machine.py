@@ -64,6 +64,7 @@ class Proposal:
     tried_under: set[int] = field(default_factory=set)
     came_to: dict[tuple[str, str], str] = field(default_factory=dict)
     superseded: bool = False
+    ended: bool = False
     forged: set[tuple[str, str, str]] = field(default_factory=set)
 
     @property
@@ -75,7 +76,7 @@ class Proposal:
         """The steps that a run may change now, as long as nobody said stop."""
         words = [word for _, word in sorted(self.words.get(run, {}).items())]
         people = {word.by for word in words}
-        if self.forged or self.superseded or len(words) < self.voices or len(people) < len(words):
+        if self.forged or self.superseded or self.ended or len(words) < self.voices or len(people) < len(words):
             return frozenset()
         if any(word.until is None or now > word.until for word in words):
             return frozenset()

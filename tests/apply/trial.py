@@ -11,13 +11,14 @@ from lab.simulator import running_simulator
 from pulsar_steward.apply.halting import never
 from pulsar_steward.errors import LeaseLost, LedgerError, Refused
 from pulsar_steward.ledger.halts import Halt, say
+from pulsar_steward.ledger.publishing import QuestionChanges
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from tests.apply.forging import forgeries
 from tests.apply.happenings import happenings
 from tests.apply.machine import SHOP, Proposal, Truth, Word, steps_for
 from tests.apply.witness import Crash, Witness
-from tests.apply.worksite import SKEWED, Worksite, quick_policy
+from tests.apply.worksite import SKEWED, Worksite, a_question, quick_policy
 from tests.builders import CLUSTER, a_batch, a_plan
 
 if TYPE_CHECKING:
@@ -70,7 +71,9 @@ class Trial:
         """A plan for the cluster as it is, which one or two people have to approve."""
         steps = steps_for(self.truth, self.site.brokers, wishes)
         batch = a_batch(*steps, kind=TWO_PEOPLE if two else "tc_balance")
-        plan = self.site.record(a_plan(batch, taken_at=self.site.clock()), supersede=supersede)
+        plan = a_plan(batch, taken_at=self.site.clock())
+        asked = QuestionChanges(asked=(a_question(plan),))
+        plan = self.site.record(plan, supersede=supersede, questions=asked)
         self.known.append(Proposal(plan, voices=2 if two else 1, forged=self._forged))
         return self.known[-1]
 
@@ -81,6 +84,17 @@ class Trial:
         newer = self.recorded(wishes, supersede=(older.plan.plan_id,) if untouched else ())
         older.superseded = older.superseded or untouched
         return newer
+
+    def ended(self, proposal: Proposal) -> None:
+        """A later observation no longer proposes it."""
+        if not proposal.forged:
+            self.site.end(proposal.plan)
+            proposal.ended = True
+
+    def confirmed(self, proposal: Proposal) -> None:
+        """A later observation proposes the same, which permits nothing."""
+        if not proposal.forged:
+            self.site.confirm(proposal.plan)
 
     def answered(
         self, proposal: Proposal, run: str, steps: Iterable[str], *, permits: bool = True, **fields: Any

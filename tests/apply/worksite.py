@@ -19,12 +19,15 @@ from pulsar_steward.apply.halting import StopSwitch, never
 from pulsar_steward.apply.journal import Journal, Listener
 from pulsar_steward.apply.live_reader import LiveReader
 from pulsar_steward.apply.verify import verify
+from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
+from pulsar_steward.ledger.questions import EndReason
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Answer, Decision, Origin
 from pulsar_steward.ledger.store import open_ledger
-from pulsar_steward.ledger.tables import ANSWER_USES
+from pulsar_steward.ledger.tables import ANSWER_USES, QUESTIONS
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, halves_by_topic_count, position_of, tc_topic
+from pulsar_steward.model.content import content_digest, goal_of
 from pulsar_steward.model.plan import approval_digest
 from pulsar_steward.model.step import SplitBundle, Step, UnloadBundle
 from tests.builders import CLUSTER, a_batch, a_plan, a_policy, a_step
@@ -173,11 +176,39 @@ class Worksite:
 
     def plan(self, *steps: Change | Step) -> Plan:
         """Records a plan of one batch, ``b1``, of these steps."""
+        return self.record(self.proposed(*steps))
+
+    def asked(self, *steps: Change | Step) -> Plan:
+        """Records a plan whose only batch, ``b1``, is a question that stands by itself, and its approval."""
+        plan = self.proposed(*steps)
+        return self.approve(self.record(plan, questions=QuestionChanges(asked=(a_question(plan),))))
+
+    def confirm(self, plan: Plan, **fields: Any) -> None:
+        """Records that a later observation proposed the same; `fields` are those of its plan."""
+        later = msgspec.structs.replace(plan, **{"snapshot_id": "later", "taken_at": self.clock(), **fields})
+        self.writes.record_confirmations(later, [self.question_of(plan)], self.clock())
+
+    def end(self, plan: Plan) -> None:
+        """Records an observation that proposes something else: the question of a plan ends."""
+        other = self.proposed(self.move(3))
+        ending = Ending(question_id=self.question_of(plan), reason=EndReason.CHANGED, words="it was seen otherwise")
+        changes = QuestionChanges(asked=(a_question(other),), ended=(ending,))
+        self.record(msgspec.structs.replace(other, snapshot_id="other"), questions=changes)
+
+    def question_of(self, plan: Plan) -> int:
+        """Id of the question about the plan's only batch, ended or not."""
+        of_plan = select(QUESTIONS.c.question_id).where(QUESTIONS.c.plan_id == plan.plan_id)
+        with self.engine.connect() as connection:
+            number: int = connection.execute(of_plan).scalar_one()
+        return number
+
+    def proposed(self, *steps: Change | Step) -> Plan:
+        """A plan of one batch, ``b1``, of these steps, which is not recorded."""
         numbered = [
             a_step(step, step_id=f"b1.s{number:02d}") if not isinstance(step, Step) else step
             for number, step in enumerate(steps, start=1)
         ]
-        return self.record(a_plan(a_batch(*numbered), taken_at=self.clock()))
+        return a_plan(a_batch(*numbered), taken_at=self.clock())
 
     def record(self, plan: Plan, **options: Any) -> Plan:
         """Records a plan as one for this cluster, under the policy in force; returns it as it is recorded."""
@@ -328,6 +359,12 @@ def a_worksite(folder: Path, spec: ClusterSpec = SKEWED) -> Iterator[Worksite]:
 def said(outcomes: tuple[StepOutcome, ...]) -> list[str]:
     """What each step came to, in order."""
     return [row.outcome.value for row in outcomes]
+
+
+def a_question(plan: Plan) -> NewQuestion:
+    """The question about a plan's only batch."""
+    batch = plan.batches[0]
+    return NewQuestion(batch_id="b1", content_digest=content_digest(plan, batch), goal=goal_of(batch))
 
 
 def _tc_positions() -> list[int]:

@@ -67,7 +67,13 @@ def supersede(site: Worksite, plan: Plan) -> str:
     return f'["{plan.plan_id}"]'
 
 
-HIDDEN = [(reject, tables.ANSWERS), (supersede, tables.SUPERSESSIONS)]
+def end(site: Worksite, plan: Plan) -> str:
+    """The question ends; returns the row's key."""
+    site.end(plan)
+    return f"[{site.question_of(plan)}]"
+
+
+HIDDEN = [(reject, tables.ANSWERS), (supersede, tables.SUPERSESSIONS), (end, tables.QUESTION_ENDS)]
 
 
 @pytest.mark.parametrize(("withdraw", "table"), HIDDEN)
@@ -75,7 +81,7 @@ def test_a_withdrawal_cannot_be_hidden_behind_another_plan(
     site: Worksite, withdraw: Callable[[Worksite, Plan], str], table: Table
 ) -> None:
     """Which plan a link is of is not in its hash, so it is compared with the row."""
-    other, plan = site.plan(site.move(2)), site.approved(site.move(0))
+    other, plan = site.plan(site.move(2)), site.asked(site.move(0))
     key = withdraw(site, plan)
     with site.engine.begin() as connection:
         hide(connection, table, key, other.plan_id)
@@ -89,7 +95,7 @@ def test_a_withdrawal_cannot_be_hidden_in_the_middle_of_a_batch(
     site: Worksite, withdraw: Callable[[Worksite, Plan], str], table: Table
 ) -> None:
     """What was added since the batch began is compared, whichever plan its link names."""
-    other, plan = site.plan(site.move(2)), site.approved(site.move(0), site.move(1))
+    other, plan = site.plan(site.move(2)), site.asked(site.move(0), site.move(1))
 
     def forge(_: object) -> None:
         key = withdraw(site, plan)

@@ -53,6 +53,11 @@ def superseded(site: Worksite, plan: Plan) -> None:
     site.writes.record_plan(newer, site.clock(), supersede=[plan.plan_id])
 
 
+def question_ended(site: Worksite, plan: Plan) -> None:
+    """An observation proposes something else in its place."""
+    site.end(plan)
+
+
 def lease_ended(site: Worksite, _plan: Plan) -> None:
     """The process slept through its lease, and another writer took the cluster."""
     later = site.clock() + timedelta(seconds=site.policy.apply.lease_seconds + 1)
@@ -69,13 +74,13 @@ def expired(site: Worksite, _plan: Plan) -> None:
     site.clock.advance(minutes=61)
 
 
-HAPPENS = [halted, rejected, asked_again, superseded, lease_ended, slept, expired]
+HAPPENS = [halted, rejected, asked_again, superseded, question_ended, lease_ended, slept, expired]
 
 
 @pytest.mark.parametrize("happens", HAPPENS)
 def test_nothing_leaves_once_its_permission_ended(site: Worksite, happens: Callable[[Worksite, Plan], None]) -> None:
     """Between the record of the intent and the call: the step is refused, and says that nothing was sent."""
-    plan = site.approved(site.move(0))
+    plan = site.asked(site.move(0))
     outcomes = site.carry_out(plan, before=lambda _: happens(site, plan))
     assert said(outcomes) == ["refused"]
     assert outcomes[0].reason.startswith("nothing was sent: ")
@@ -88,7 +93,7 @@ def test_an_intent_is_recorded_only_while_its_permission_stands(
     site: Worksite, happens: Callable[[Worksite, Plan], None]
 ) -> None:
     """What happens while the guards look is seen in the very transaction of the intent."""
-    plan = site.approved(site.move(0))
+    plan = site.asked(site.move(0))
     asked = iter(range(100))
 
     def switch() -> None:
@@ -120,13 +125,13 @@ def _state(pid: int) -> str:
         return file.read().rpartition(")")[2].split()[0]
 
 
-@pytest.mark.parametrize("happens", [None, halted, rejected, superseded, lease_ended])
+@pytest.mark.parametrize("happens", [None, halted, rejected, superseded, question_ended, lease_ended])
 def test_a_worker_that_was_stopped_sends_nothing_when_it_wakes(
     site: Worksite, happens: Callable[[Worksite, Plan], None] | None
 ) -> None:
     """A real process and a real SIGSTOP: it slept for longer than its intent is good for, or something happened."""
     site.policy = quick_policy(apply={"intent_valid_seconds": 2})
-    plan = site.approved(site.move(0))
+    plan = site.asked(site.move(0))
     worker = stopped_worker(site, plan)
     try:
         assert len(site.ledger.intents(plan.plan_id, "b1")) == 1

@@ -148,8 +148,9 @@ class _BatchRun:
     def _await_proofs(self) -> None:
         """Gives the verification of a batch that was carried out just before this one the time to be recorded."""
         plan, batch_id = self._permit.plan, self._permit.batch_id
+        ledger, seen_at = self._context.ledger, self._context.ledger.questions.seen_at(plan, batch_id)
         until = time.monotonic() + self._context.policy.apply.proof_wait_seconds
-        while unproved := self._context.ledger.unproved_since(plan.cluster, plan.taken_at, (plan.plan_id, batch_id)):
+        while unproved := ledger.unproved_since(plan.cluster, seen_at, (plan.plan_id, batch_id)):
             if self._recorded or not unproved.pending or time.monotonic() >= until:
                 return
             log.info("waiting: %s", unproved.words)

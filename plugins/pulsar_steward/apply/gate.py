@@ -16,11 +16,14 @@ from pulsar_steward.ledger.rows import Decision, Grant, Origin, RecordedAnswer
 from pulsar_steward.ledger.tables import (
     ANSWER_USES,
     ANSWERS,
+    CONFIRMATIONS,
     HALTS,
     INTENTS,
     OUTCOMES,
     PLANS,
     POLICIES,
+    QUESTION_ENDS,
+    QUESTIONS,
     REQUESTS,
     SUPERSESSIONS,
 )
@@ -43,7 +46,10 @@ if TYPE_CHECKING:
 CLOCKS_DIFFER = timedelta(minutes=5)
 """Accepted difference of an answer's time, which is Airflow's, from Steward's: a later one would never expire."""
 
-_RESTED_ON = (PLANS, SUPERSESSIONS, REQUESTS, ANSWERS, ANSWER_USES, INTENTS, OUTCOMES, HALTS, POLICIES)
+_RESTED_ON = (
+    *(PLANS, SUPERSESSIONS, QUESTIONS, QUESTION_ENDS, CONFIRMATIONS),
+    *(REQUESTS, ANSWERS, ANSWER_USES, INTENTS, OUTCOMES, HALTS, POLICIES),
+)
 """Tables whose rows a permit rests on, what was done under it so far (the pace goes by that), and who said stop."""
 
 
@@ -105,6 +111,8 @@ def ask_for_permit(
     """
     walked = ledger.require_untampered(plan_id, noted=noted)
     plan = ledger.plan(plan_id)
+    if over := ledger.questions.over(plan_id, batch_id):
+        raise Refused(over)
     answers = answers_of(ledger, plan_id, batch_id, run)
     if not answers:
         raise Refused(f"the ledger holds no answer to batch {batch_id} of plan {plan_id} in run {run}")
@@ -136,7 +144,7 @@ def require_valid(ledger: LedgerReader, permit: Permit, now: datetime) -> None:
     """Checks a permit again, as time goes on between two changes.
 
     Raises:
-        Refused: If an approval expired, was used by another run, or a newer plan took the plan's place.
+        Refused: If an approval expired or was used by another run, the question ended, or a newer plan took its place.
         LedgerTampered: If what it rests on is not what was written.
     """
     ledger.require_still_untampered(permit.walked, _RESTED_ON)

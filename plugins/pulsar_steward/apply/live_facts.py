@@ -92,9 +92,10 @@ class LiveFacts(ClusterFacts):
         return self._now
 
     @property
+    @once
     def seen_at(self) -> datetime:
-        """Time of the plan's snapshot."""
-        return self._plan.taken_at
+        """Time of the plan's snapshot, or of the latest that proposed the same."""
+        return self._ledger.questions.seen_at(self._plan, self._batch_id)
 
     @property
     def planned_for(self) -> ClusterIdentity | None:
@@ -161,7 +162,7 @@ class LiveFacts(ClusterFacts):
     def unproved_batch(self) -> str | None:
         """Another batch that changed the cluster and is not proved."""
         besides = (self._plan.plan_id, self._batch_id)
-        unproved = self._ledger.unproved_since(self._plan.cluster, self._plan.taken_at, besides=besides)
+        unproved = self._ledger.unproved_since(self._plan.cluster, self.seen_at, besides=besides)
         return unproved.words if unproved else None
 
     @once

@@ -12,6 +12,7 @@ from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import LedgerError, LedgerTampered, NotInLedger, OutdatedPlan
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.halts import halt_of
+from pulsar_steward.ledger.questions import QuestionReader
 from pulsar_steward.ledger.rows import (
     CarriedOut,
     DryRun,
@@ -29,6 +30,7 @@ from pulsar_steward.ledger.rows import (
 from pulsar_steward.ledger.standing import newest_row_in, require_lease, require_standing
 from pulsar_steward.ledger.store import transaction
 from pulsar_steward.ledger.verify import require_still_untampered, require_untampered
+from pulsar_steward.ledger.waiting import WaitingQuestion, waiting_questions
 from pulsar_steward.model.plan import BROKER_DRAIN, ROLLBACK, Plan
 from pulsar_steward.model.step import Change
 
@@ -49,6 +51,11 @@ class LedgerReader:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+
+    @property
+    def questions(self) -> QuestionReader:
+        """Questions of batches that stand by themselves, and what became of them."""
+        return QuestionReader(self._engine)
 
     def plan(self, plan_id: str) -> Plan:
         """A plan as it was recorded.
@@ -241,7 +248,7 @@ class LedgerReader:
         return values
 
     def require_standing(self, grant: Grant, at: datetime) -> None:
-        """Checks that nobody halted the cluster, and that plan and approvals are not superseded.
+        """Checks that nobody halted the cluster, and that the batch's question and its approvals stand.
 
         Raises:
             Halted: If a person stopped all changes of the cluster.
@@ -251,7 +258,7 @@ class LedgerReader:
             require_standing(connection, grant, at)
 
     def require_may_leave(self, grant: Grant, lease: Lease, at: datetime) -> None:
-        """Checks that a call may be sent now: lease, halts, answers, requests and newer plans, in one transaction.
+        """Checks that a call may be sent now: lease, halts, answers, requests and question, in one transaction.
 
         Raises:
             LeaseLost: If another writer holds the cluster by now, or the lease expired.
@@ -261,6 +268,12 @@ class LedgerReader:
         with transaction(self._engine) as connection:
             require_standing(connection, grant, at)
             require_lease(connection, lease, at)
+
+    def waiting(self, plan_id: str, batch_id: str, now: datetime) -> tuple[WaitingQuestion, ...]:
+        """Requests for a batch that wait for an answer, oldest first."""
+        with transaction(self._engine) as connection:
+            found = waiting_questions(connection, now)
+        return tuple(each for each in found if (each.plan_id, each.batch_id) == (plan_id, batch_id))
 
     def newest_row(self) -> datetime | None:
         """Latest time that Steward wrote into the ledger, UTC: the current time is not earlier. None: it is empty."""

@@ -14,6 +14,7 @@ from pulsar_steward.errors import Halted, LeaseLost, Refused
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.chain import key_of_number
 from pulsar_steward.ledger.halts import halt_in
+from pulsar_steward.ledger.questions import why_over
 from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.model.units import time_in_words
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 _DATED = (
     tables.PLANS.c.created_at,
+    tables.QUESTIONS.c.at,
+    tables.QUESTION_ENDS.c.at,
+    tables.CONFIRMATIONS.c.at,
     tables.REQUESTS.c.at,
     tables.ANSWER_USES.c.at,
     tables.INTENTS.c.at,
@@ -49,7 +53,7 @@ def present_in(connection: Connection, at: datetime) -> datetime:
 
 
 def require_standing(connection: Connection, grant: Grant, at: datetime) -> None:
-    """Checks that nobody halted the cluster, and that plan and approvals are not superseded.
+    """Checks that nobody halted the cluster, and that the batch's question and its approvals stand.
 
     Args:
         connection: Connection to the ledger; for an intent, within its transaction.
@@ -59,14 +63,12 @@ def require_standing(connection: Connection, grant: Grant, at: datetime) -> None
     Raises:
         Halted: If a person stopped all changes of the cluster.
         Refused: If the approval is no longer valid: expired, used by another run, withdrawn, or requested again since;
-            or if a newer plan superseded the plan.
+            or if the question has ended, or a newer plan superseded the plan.
     """
     if halt := halt_in(connection, grant.cluster):
         raise Halted(f"{halt.words} (`steward resume` ends it)")
-    by = tables.SUPERSESSIONS.c.by_plan_id
-    newer = connection.execute(select(by).where(tables.SUPERSESSIONS.c.plan_id == grant.plan_id)).scalar()
-    if newer is not None:
-        raise Refused(f"superseded by the newer plan {newer}: the cluster was seen otherwise since; answer that one")
+    if over := why_over(connection, grant.plan_id, grant.batch_id):
+        raise Refused(over)
     if present_in(connection, at) > grant.expires_at:
         until = time_in_words(grant.expires_at, seconds=True)
         raise Refused(f"the approval has expired: it was good until {until}; observe and ask again")

@@ -3,7 +3,9 @@
 ::
 
     plans ─┬─ batches                 proposed changes: the whole document, and a list of its batches
-           ├─ supersessions           a newer plan that replaces this one
+           ├─ supersessions           a newer plan that replaces this one, where its batches are no questions
+           ├─ questions ─┬─ question_ends  a batch that is asked by itself, and why it no longer is
+           │             └─ confirmations  later observations that proposed the same
            ├─ requests                approval requests, with the policy in force
            ├─ answers ── answer_uses  answers with the people who gave them, and the run that acts on each
            ├─ intents ── outcomes     calls about to be made, with the before-values; their results
@@ -91,6 +93,7 @@ PLANS = Table(
     Column("digest", String(64), nullable=False),
     Column("proposal_digest", String(64), nullable=False),
     Column("document", Text, nullable=False),
+    Column("asked_by_batch", Boolean),
 )
 
 BATCHES = Table(
@@ -110,6 +113,45 @@ SUPERSESSIONS = Table(
     metadata,
     Column("plan_id", String(200), ForeignKey("plans.plan_id"), primary_key=True),
     Column("by_plan_id", String(200), ForeignKey("plans.plan_id"), nullable=False),
+    Column("at", Utc, nullable=False),
+)
+
+QUESTIONS = Table(
+    "questions",
+    metadata,
+    Column("question_id", Integer, primary_key=True, autoincrement=True),
+    Column("cluster", String(200), nullable=False, index=True),
+    _plan_column(),
+    Column("batch_id", String(50), nullable=False),
+    Column("content_digest", String(64), nullable=False),
+    Column("goal", Text, nullable=False),
+    Column("at", Utc, nullable=False),
+    UniqueConstraint("plan_id", "batch_id"),
+)
+
+QUESTION_ENDS = Table(
+    "question_ends",
+    metadata,
+    Column("question_id", Integer, ForeignKey("questions.question_id"), primary_key=True),
+    _plan_column(),
+    Column("batch_id", String(50), nullable=False),
+    Column("at", Utc, nullable=False),
+    Column("reason", String(50), nullable=False),
+    Column("by_plan_id", String(200), ForeignKey("plans.plan_id")),
+    Column("by_batch_id", String(50)),
+    Column("words", Text, nullable=False),
+)
+
+CONFIRMATIONS = Table(
+    "confirmations",
+    metadata,
+    Column("confirmation_id", Integer, primary_key=True, autoincrement=True),
+    Column("question_id", Integer, ForeignKey("questions.question_id"), nullable=False, index=True),
+    _plan_column(),
+    Column("batch_id", String(50), nullable=False),
+    # No foreign key: a plan that asks nothing new is not recorded.
+    Column("by_plan_id", String(200), nullable=False),
+    Column("taken_at", Utc, nullable=False),
     Column("at", Utc, nullable=False),
 )
 
@@ -284,6 +326,9 @@ CHAINED = (
     PLANS,
     BATCHES,
     SUPERSESSIONS,
+    QUESTIONS,
+    QUESTION_ENDS,
+    CONFIRMATIONS,
     REQUESTS,
     ANSWERS,
     ANSWER_USES,

@@ -65,9 +65,10 @@ class RunningBatch(msgspec.Struct, frozen=True, kw_only=True):
 def waiting_questions(connection: Connection, now: datetime) -> list[WaitingQuestion]:
     """Questions that wait for an answer, oldest first.
 
-    Left out are those of superseded plans, as their answers change nothing any more, and those whose time is over.
+    Left out are those that ended, or are of superseded plans, as their answers change nothing any more, and those whose
+    time is over.
     """
-    asked, answers, newer = tables.REQUESTS, tables.ANSWERS, tables.SUPERSESSIONS
+    asked, answers, newer, ends = tables.REQUESTS, tables.ANSWERS, tables.SUPERSESSIONS, tables.QUESTION_ENDS
     later = asked.alias("later")
     voice = func.coalesce(asked.c.voice, 1)
     answered = exists().where(
@@ -81,10 +82,11 @@ def waiting_questions(connection: Connection, now: datetime) -> list[WaitingQues
         later.c.request_id > asked.c.request_id,
     )
     superseded = exists().where(newer.c.plan_id == asked.c.plan_id)
+    ended = exists().where(*same(ends, asked, "plan_id", "batch_id"))
     query = (
         of_batches(asked, asked.c.plan_id, asked.c.batch_id, asked.c.run, asked.c.policy_digest)
         .add_columns(tables.BATCHES.c.title, tables.BATCHES.c.steps, asked.c.at.label("asked_at"), voice.label("voice"))
-        .where(~answered, ~asked_again, ~superseded)
+        .where(~answered, ~asked_again, ~superseded, ~ended)
         .order_by(asked.c.request_id)
     )
     found, patience = [], _Patience(connection)

@@ -13,6 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from pulsar_steward.errors import LeaseLost, NotInLedger
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.chain import GENESIS, Appending, Head, appending
+from pulsar_steward.ledger.publishing import QuestionChanges, add_question_changes
 from pulsar_steward.ledger.rows import Grant, Lease, Origin, from_row
 from pulsar_steward.ledger.standing import require_lease, require_standing
 from pulsar_steward.ledger.store import transaction
@@ -57,9 +58,15 @@ class LedgerWriter:
         self.head = Head(0, GENESIS)
 
     def record_plan(
-        self, plan: Plan, at: datetime, *, supersede: Sequence[str] = (), policy: Policy | None = None
+        self,
+        plan: Plan,
+        at: datetime,
+        *,
+        supersede: Sequence[str] = (),
+        policy: Policy | None = None,
+        questions: QuestionChanges | None = None,
     ) -> None:
-        """Adds a plan with its batches, and marks older plans as superseded by it.
+        """Adds a plan with its batches and questions, and marks older plans as superseded by it.
 
         A plan that is recorded already, byte for byte, is left as it is, and so is a plan that was superseded before.
 
@@ -68,13 +75,21 @@ class LedgerWriter:
             at: Current time.
             supersede: Ids of the plans that it supersedes.
             policy: The policy that it was made under; without it the plan can be read, and never be carried out.
+            questions: Questions that it begins, confirms and ends; None: its batches stand and fall together.
         """
         with self._appending() as chain:
             _add_policy(chain, policy, at)
             known = select(tables.PLANS.c.plan_id).where(tables.PLANS.c.plan_id == plan.plan_id)
             if chain.connection.execute(known).first() is None:
-                _add_plan(chain, plan, at)
+                _add_plan(chain, plan, at, asked_by_batch=None if questions is None else True)
             _supersede(chain, supersede, plan.plan_id, at)
+            if questions is not None:
+                add_question_changes(chain, plan, questions, at)
+
+    def record_confirmations(self, plan: Plan, question_ids: Sequence[int], at: datetime) -> None:
+        """Adds that an observation proposed the same as these questions; its plan asks nothing new, and is not kept."""
+        with self._appending() as chain:
+            add_question_changes(chain, plan, QuestionChanges(confirmed=tuple(question_ids)), at)
 
     def record_request(
         self,
@@ -237,7 +252,7 @@ class LedgerWriter:
         self.head = chain.head
 
 
-def _add_plan(chain: Appending, plan: Plan, at: datetime) -> None:
+def _add_plan(chain: Appending, plan: Plan, at: datetime, *, asked_by_batch: bool | None) -> None:
     chain.add(
         tables.PLANS,
         {
@@ -248,6 +263,7 @@ def _add_plan(chain: Appending, plan: Plan, at: datetime) -> None:
             "digest": plan.digest,
             "proposal_digest": plan.proposal_digest,
             "document": plan.encoded().decode(),
+            "asked_by_batch": asked_by_batch,
         },
     )
     for position, batch in enumerate(plan.batches):

@@ -9,8 +9,9 @@ import msgspec
 
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.orchestration import home
+from pulsar_steward.orchestration.asked import QuestionBook
 from pulsar_steward.orchestration.context import TaskContext, open_context
-from pulsar_steward.orchestration.publish import View, decide, standing_plans
+from pulsar_steward.orchestration.publish import View, decide
 from pulsar_steward.orchestration.rolled_back import rolled_back_lately, without_rolled_back
 from pulsar_steward.outside_text import shown
 from pulsar_steward.planners.from_snapshot import moves_before, planning_facts_of
@@ -70,16 +71,25 @@ def plan_snapshot(cluster: str, snapshot_uri: str, run: str) -> Planned:
         for note in plan.notes:
             log.info("note: %s", note)
         view = View.PARTIAL if meta.unread else View.COMPLETE
-        standing = standing_plans(task.ledger, cluster, task.policy, now)
-        publication = decide(plan, view, standing, task.policy.approval, now)
+        book = QuestionBook(task.ledger, cluster, task.policy, now)
+        publication = decide(
+            plan, view, book.standing(), book.rejected(), book.older_plans(), task.policy.approval, now
+        )
         return _recorded(task, plan, publication, now)
 
 
 def _recorded(task: TaskContext, plan: Plan, publication: Publication, now: datetime) -> Planned:
+    changes = publication.questions
     if publication.record:
-        task.ledger_writer.record_plan(plan, now, supersede=publication.supersede, policy=task.policy)
+        task.ledger_writer.record_plan(
+            plan, now, supersede=publication.supersede, policy=task.policy, questions=changes
+        )
+    elif changes.confirmed:
+        task.ledger_writer.record_confirmations(plan, changes.confirmed, now)
     for older in publication.supersede:
         log.info("plan %s is superseded by %s", older, plan.plan_id)
+    for end in changes.ended:
+        log.info("question %d ended: %s", end.question_id, end.words)
     return Planned(plan_id=plan.plan_id if publication.ask else None, reason=shown(publication.reason))
 
 

@@ -1,4 +1,9 @@
-"""Decision on a new plan: the same approval is not requested twice, and newer plans supersede older ones."""
+"""Decision on a new plan: each batch is asked about once, and a question ends when it no longer describes the cluster.
+
+A batch is a question that stands by itself. An observation that proposes the same confirms it, one that proposes
+something else for the same goal has another question take its place, and a complete one that no longer proposes it
+ends it. Plans of an earlier Steward, whose batches are no questions, are superseded whole.
+"""
 
 from __future__ import annotations
 
@@ -8,49 +13,76 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.errors import NotInLedger
-from pulsar_steward.ledger.rows import Decision, PlanRow, RecordedAnswer
-from pulsar_steward.model.units import counted, time_in_words
-from pulsar_steward.policy.looser import loosened
+from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
+from pulsar_steward.ledger.questions import EndReason
+from pulsar_steward.model.content import content_digest, goal_of, loses_more
+from pulsar_steward.model.plan import Batch
+from pulsar_steward.model.units import time_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
-    from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.policy.approval import ApprovalPolicy
-    from pulsar_steward.policy.schema import Policy
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """State of an earlier plan.
+class State(StrEnum):
+    """State of a question that has not ended.
 
-    Attributes:
-        row: The plan's row.
-        waiting: True if somebody may still answer one of its batches.
-        answerable: True if an approval of it could still be carried out: not under a policy that is looser by now, and
-            not of a plan that does not record its Pulsar cluster.
-        rejected_at: When a person last rejected one of its batches; None: nobody did.
+    `WAITING` for an answer, or approved and not yet begun; `IN_USE`: its approval is being carried out; `OVER`: it was
+    rejected, not answered in time, or refused.
     """
 
-    row: PlanRow
-    waiting: bool
+    WAITING = "waiting"
+    IN_USE = "in use"
+    OVER = "over"
+
+
+class AskedBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """A question that has not ended.
+
+    Attributes:
+        content: Digest of its batch's content.
+        batch: The batch; None: an earlier Steward recorded it in a format that this one does not read.
+        answerable: True if an approval of it could still be carried out: not under a policy that is looser by now, and
+            not of a plan that does not record its Pulsar cluster.
+        requested: True if a run asked somebody.
+    """
+
+    question_id: int
+    plan_id: str
+    batch_id: str
+    content: str
+    goal: str
+    batch: Batch | None
+    state: State
     answerable: bool = True
-    rejected_at: datetime | None
+    requested: bool = True
+
+
+class RejectedBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch that a person rejected, in whichever plan."""
+
+    plan_id: str
+    content: str
+    batch: Batch
+    at: datetime
 
 
 class Publication(msgspec.Struct, frozen=True, kw_only=True):
     """Decision about a new plan.
 
     Attributes:
-        ask: True if approval is to be requested.
-        supersede: Ids of the plans that it supersedes.
-        record: True if it is recorded in the ledger at all.
+        ask: True if approval is to be requested of something in it.
+        record: True if it is recorded in the ledger at all; questions may be confirmed without.
+        questions: Questions that it begins, confirms and ends.
+        supersede: Ids of plans without questions that it supersedes.
         reason: The reason, as text.
     """
 
     ask: bool
     record: bool
+    questions: QuestionChanges = QuestionChanges()
     supersede: tuple[str, ...] = ()
     reason: str
 
@@ -62,74 +94,146 @@ class View(StrEnum):
     PARTIAL = "partial"
 
 
-def decide(plan: Plan, view: View, standing: Sequence[Standing], policy: ApprovalPolicy, now: datetime) -> Publication:
+def decide(
+    plan: Plan,
+    view: View,
+    standing: Sequence[AskedBatch],
+    rejected: Sequence[RejectedBatch],
+    older: Sequence[str],
+    policy: ApprovalPolicy,
+    now: datetime,
+) -> Publication:
     """Decides what to do with a new plan.
 
     Args:
         plan: The new plan.
         view: Completeness of its snapshot.
-        standing: The cluster's earlier plans, newest first, superseded ones included.
+        standing: The cluster's questions that have not ended, oldest first.
+        rejected: Batches that were rejected, the newest first.
+        older: Plans without questions that no newer plan superseded and that are not being carried out.
         policy: How long a rejection is respected.
         now: Current time, UTC.
     """
     if view is View.PARTIAL and not plan.batches:
         reason = "; ".join(("a partial snapshot changes nothing", *plan.notes))
         return Publication(ask=False, record=False, reason=reason)
-    valid = [each.row.plan_id for each in standing if each.row.superseded_by is None]
-    older = tuple(plan_id for plan_id in valid if plan_id != plan.plan_id)
-    if not plan.batches:
-        reason = "; ".join(plan.notes) or "nothing to remedy"
-        return Publication(ask=False, record=True, supersede=older, reason=reason)
-    equal = (each for each in standing if each.row.proposal_digest == plan.proposal_digest)
-    # A request whose answer would be refused is useless: it is made again.
-    same = [each for each in equal if each.answerable or not each.waiting]
-    # Another request that is still open no longer describes the cluster: it has to go, so this one supersedes it.
-    outdated = any(each.waiting for each in standing if each not in same)
-    for each in same:
-        if each.waiting:
-            return Publication(ask=False, record=False, reason=f"plan {each.row.plan_id} asks the same and still waits")
-        if not outdated and each.rejected_at and now < each.rejected_at + timedelta(minutes=policy.ask_again_minutes):
-            reason = f"the same was rejected at {time_in_words(each.rejected_at)} (plan {each.row.plan_id})"
-            return Publication(ask=False, record=False, reason=reason)
-    reason = f"{counted(len(plan.batches), 'batch', 'batches')} to be answered"
-    return Publication(ask=True, record=True, supersede=older, reason=reason)
+    lately = [each for each in rejected if now < each.at + timedelta(minutes=policy.ask_again_minutes)]
+    sorted_out = _Sorted(plan, standing, lately)
+    ended = tuple(_ends(sorted_out, view))
+    record = bool(sorted_out.asked or ended or not plan.batches)
+    return Publication(
+        ask=bool(sorted_out.asked or sorted_out.unasked_here),
+        record=record,
+        questions=QuestionChanges(
+            asked=tuple(
+                NewQuestion(batch_id=batch.batch_id, content_digest=content, goal=goal_of(batch))
+                for batch, content in sorted_out.asked
+            ),
+            confirmed=tuple(dict.fromkeys(each.question_id for each in sorted_out.confirmed)),
+            ended=ended,
+        ),
+        supersede=tuple(each for each in older if each != plan.plan_id) if record else (),
+        reason="; ".join(_reasons(sorted_out, ended)),
+    )
 
 
-def standing_plans(ledger: LedgerReader, cluster: str, policy: Policy, now: datetime) -> tuple[Standing, ...]:
-    """State of the cluster's proposals, newest first; superseded ones are included, as a rejection still counts.
+class _Sorted:
+    """A plan's batches by what becomes of them.
 
-    Rollbacks are left out: a person requested them by hand, and no observation supersedes them.
+    Attributes:
+        asked: New questions, with their content.
+        confirmed: Questions that are proposed unchanged.
+        here: Questions of this very plan, as where a task is tried again.
+        unasked_here: Those of them that are yet to be asked, or to be asked again.
+        rejected: Batches of which the same was rejected lately.
+        held: Batches for whose goal something is being carried out.
     """
-    return tuple(_standing(ledger, row, policy, now) for row in ledger.plans(cluster, ways_back=False))
+
+    def __init__(self, plan: Plan, standing: Sequence[AskedBatch], lately: Collection[RejectedBatch]) -> None:
+        self.plan = plan
+        self.standing = standing
+        self.asked: list[tuple[Batch, str]] = []
+        self.confirmed: list[AskedBatch] = []
+        self.here = [each for each in standing if each.plan_id == plan.plan_id]
+        self.rejected: list[tuple[Batch, str, RejectedBatch]] = []
+        self.held: list[Batch] = []
+        self.unasked_here: list[AskedBatch] = []
+        in_use = {each.goal for each in standing if each.state is State.IN_USE}
+        here = {each.batch_id: each for each in self.here}
+        for batch in plan.batches:
+            content, own = content_digest(plan, batch), here.get(batch.batch_id)
+            stands = [each for each in standing if _is_answerable(each) and _asks(each, batch, content)]
+            no = next((each for each in lately if _same(each.content, each.batch, batch, content)), None)
+            if own is not None:
+                if (own.state is State.OVER and no is None) or (own.state is State.WAITING and not own.requested):
+                    self.unasked_here.append(own)
+            elif stands:
+                self.confirmed.append(stands[0])
+            elif goal_of(batch) in in_use:
+                self.held.append(batch)
+            elif no is not None:
+                self.rejected.append((batch, content, no))
+            else:
+                self.asked.append((batch, content))
+
+    def kept(self, question: AskedBatch) -> bool:
+        """True if a question goes on as it is."""
+        if question.state is State.IN_USE or question in self.confirmed or question in self.here:
+            return True
+        silent = any(_asks(question, batch, content) for batch, content, _ in self.rejected)
+        return silent and question.state is State.OVER
 
 
-def _standing(ledger: LedgerReader, row: PlanRow, policy: Policy, now: datetime) -> Standing:
-    plan, asked = ledger.plan(row.plan_id), ledger.asked_at(row.plan_id)
-    patience = timedelta(minutes=policy.approval.response_timeout_minutes)
-    waiting, rejected = False, []
-    for batch in plan.batches:
-        answers = ledger.answers(row.plan_id, batch.batch_id)
-        since = asked.get(batch.batch_id, row.created_at)
-        unanswered = not any(answer.answered_at >= since for answer in answers)
-        waiting = waiting or (unanswered and now < since + patience) or _being_applied(ledger, answers, now)
-        rejected += [answer.answered_at for answer in answers if answer.decision is Decision.REJECTED]
-    waiting = waiting and row.superseded_by is None
-    answerable = waiting and plan.planned_for is not None and _not_looser(ledger, plan, policy)
-    return Standing(row=row, waiting=waiting, answerable=answerable, rejected_at=max(rejected, default=None))
+def _is_answerable(question: AskedBatch) -> bool:
+    return question.state is State.WAITING and question.answerable
 
 
-def _not_looser(ledger: LedgerReader, plan: Plan, policy: Policy) -> bool:
-    try:
-        return not loosened(policy, ledger.policy(plan.policy_digest))
-    except NotInLedger:
-        return False
+def _asks(question: AskedBatch, batch: Batch, content: str) -> bool:
+    return question.batch is not None and _same(question.content, question.batch, batch, content)
 
 
-def _being_applied(ledger: LedgerReader, answers: Sequence[RecordedAnswer], now: datetime) -> bool:
-    """True if a batch is approved, the approval is valid, and its steps have no outcome yet."""
-    for answer in answers:
-        if answer.decision is Decision.APPROVED and answer.expires_at and now < answer.expires_at:
-            known = {outcome.step_id for outcome in ledger.outcomes(answer.plan_id, answer.batch_id)}
-            if not known.issuperset(answer.step_ids):
-                return True
-    return False
+def _same(earlier: str, earlier_batch: Batch, batch: Batch, content: str) -> bool:
+    return earlier == content and not loses_more(batch, earlier_batch)
+
+
+def _ends(sorted_out: _Sorted, view: View) -> Iterator[Ending]:
+    """Ends of the questions that stand no more, each with the new question that takes its place."""
+    plan_id, free = sorted_out.plan.plan_id, [batch for batch, _ in sorted_out.asked]
+    over = [each for each in sorted_out.standing if not sorted_out.kept(each)]
+    contents = {batch.batch_id: content for batch, content in sorted_out.asked}
+    for question in over:
+        same = next((batch for batch in free if _asks(question, batch, contents[batch.batch_id])), None)
+        of_goal = [batch for batch, _ in sorted_out.asked if goal_of(batch) == question.goal]
+        successor = same or next((batch for batch in of_goal if batch in free), of_goal[-1] if of_goal else None)
+        if successor in free:
+            free.remove(successor)
+        place = f"batch {successor.batch_id} of plan {plan_id}" if successor else ""
+        if question.state is State.WAITING and not question.answerable:
+            words = "an approval would be refused, as it was asked under a stricter policy, or by an earlier Steward"
+            reason, words = EndReason.POLICY_LOOSENED, f"{words}; {place or 'the next observation'} asks anew"
+        elif same is not None:
+            reason, words = EndReason.ASKED_ANEW, f"{place} asks the same anew; answer that one"
+        elif successor is not None:
+            words = f"the cluster was seen otherwise since, and {place} takes its place; answer that one"
+            reason = EndReason.CHANGED
+        elif view is View.COMPLETE:
+            reason, words = EndReason.NO_LONGER_PROPOSED, f"a later observation no longer proposes it (plan {plan_id})"
+        else:
+            continue
+        by = successor.batch_id if successor else None
+        yield Ending(question_id=question.question_id, reason=reason, by_batch_id=by, words=words)
+
+
+def _reasons(sorted_out: _Sorted, ended: Collection[Ending]) -> Iterator[str]:
+    if not sorted_out.plan.batches:
+        yield from sorted_out.plan.notes or ("nothing to remedy",)
+    if sorted_out.asked or sorted_out.unasked_here:
+        yield f"{len(sorted_out.asked) + len(sorted_out.unasked_here)} batches to be answered"
+    for question in sorted_out.confirmed:
+        yield f"batch {question.batch_id} of plan {question.plan_id} asks the same and still stands"
+    for batch, _, no in sorted_out.rejected:
+        yield f"{batch.title}: the same was rejected at {time_in_words(no.at)} (plan {no.plan_id})"
+    for batch in sorted_out.held:
+        yield f"{batch.title}: an approval for the same goal is being carried out"
+    if ended:
+        yield f"{len(ended)} earlier questions ended"

@@ -12,6 +12,8 @@ from pulsar_steward.ledger.chain import GENESIS, link_hash, row_digest, row_key
 from pulsar_steward.ledger.halts import Halt, say
 from pulsar_steward.ledger.messages import Queued
 from pulsar_steward.ledger.outbox import Outbox
+from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
+from pulsar_steward.ledger.questions import EndReason
 from pulsar_steward.ledger.rows import Outcome, Proof, StepOutcome
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.finding import Severity
@@ -63,6 +65,11 @@ def filled(engine: Engine) -> Engine:
     outbox, message = Outbox(engine), a_message(PLAN.cluster)
     outbox.queue([message])
     outbox.claim(message, AT)
+    asked = NewQuestion(batch_id="b1", content_digest="0" * 64, goal="tc_balance")
+    write.record_plan(PLAN, AT, questions=QuestionChanges(asked=(asked,)))
+    write.record_confirmations(NEWER, [1], AT)
+    ending = Ending(question_id=1, reason=EndReason.CHANGED, by_batch_id="b1", words="it changed")
+    write.record_plan(NEWER, AT, questions=QuestionChanges(ended=(ending,)))
     say(engine, Halt(cluster=PLAN.cluster, at=AT, halted=False, said_by="bob", reason="all is well"))
     return engine
 

@@ -9,6 +9,8 @@ import msgspec
 
 from pulsar_steward.ledger.counts import ClusterCounts, ledger_counts
 from pulsar_steward.ledger.halts import EVERY_CLUSTER, Halt, say
+from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
+from pulsar_steward.ledger.questions import EndReason
 from pulsar_steward.ledger.rows import Answer, Decision, Outcome, StepOutcome
 from pulsar_steward.model.plan import approval_digest
 from tests.builders import CLUSTER, NOW, a_batch, a_plan, a_policy, a_step, an_intended_call
@@ -93,6 +95,17 @@ def test_what_no_longer_counts_does_not_wait(engine: Engine, write: LedgerWriter
     write.record_plan(newer, NOW, supersede=[PLAN.plan_id])
     assert counts_at(engine).waiting == ()
     assert counts_at(engine).plans == 2
+
+
+def test_a_question_that_ended_does_not_wait(engine: Engine, write: LedgerWriter) -> None:
+    """The others of its plan do."""
+    asked(write)
+    question = NewQuestion(batch_id="b1", content_digest="0" * 64, goal="tc_balance")
+    write.record_plan(PLAN, NOW, questions=QuestionChanges(asked=(question,)))
+    assert len(counts_at(engine).waiting) == 1
+    end = Ending(question_id=1, reason=EndReason.NO_LONGER_PROPOSED, words="it went")
+    write.record_plan(a_plan(snapshot_id="newer"), NOW, questions=QuestionChanges(ended=(end,)))
+    assert counts_at(engine).waiting == ()
 
 
 def test_a_batch_that_runs_says_how_far_it_is(engine: Engine, write: LedgerWriter) -> None:

@@ -10,10 +10,11 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import create_engine, inspect, text
 
 from pulsar_steward.errors import ConfigurationError
+from pulsar_steward.ledger.chain import Appending, locked_head
 from pulsar_steward.ledger.migrations.migrate import FIRST, VERSIONS, Migrations
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.store import open_ledger
-from pulsar_steward.ledger.tables import metadata
+from pulsar_steward.ledger.tables import PLANS, metadata
 from pulsar_steward.ledger.verify import verify_ledger
 from tests.unit.ledger.test_records import AT, PLAN, RUN
 
@@ -81,3 +82,24 @@ def test_the_versions_lead_to_the_tables_that_are_used(engine: Engine) -> None:
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"version_table": VERSIONS, "compare_type": True})
         assert compare_metadata(context, metadata) == []
+
+
+def test_a_ledger_of_version_3_is_brought_up_to_date(url: URL) -> None:
+    """Its plan has no questions, and goes on as it was; its rows keep their hashes."""
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        Migrations(connection).run("0003")
+        rows = {"plan_id": PLAN.plan_id, "cluster": PLAN.cluster, "snapshot_id": PLAN.snapshot_id}
+        digests = {"digest": PLAN.digest, "proposal": PLAN.proposal_digest, "document": PLAN.encoded().decode()}
+        connection.execute(_PLAN, {**rows, **digests})
+        stored = connection.execute(text("SELECT * FROM plans")).mappings().one()
+        chain = Appending(connection, locked_head(connection))
+        chain.chain(PLANS, {**stored, "created_at": AT})
+    engine.dispose()
+    upgraded = open_ledger(url)
+    ledger = LedgerReader(upgraded)
+    assert verify_ledger(upgraded).tampered == ()
+    assert ledger.plan(PLAN.plan_id) == PLAN
+    assert (ledger.questions.asked_in(PLAN.plan_id), ledger.questions.over(PLAN.plan_id, "b1")) == (None, None)
+    assert ledger.questions.plans_without(PLAN.cluster) == (PLAN.plan_id,)
+    upgraded.dispose()

@@ -1,215 +1,259 @@
-"""Whether a new plan is a new question, by how the earlier ones stand."""
+"""What becomes of a new plan's batches, and of the questions that stand."""
 
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
-from pulsar_steward.ledger.read import LedgerReader
-from pulsar_steward.ledger.rows import Answer, Decision, PlanRow
-from pulsar_steward.ledger.store import open_ledger
-from pulsar_steward.ledger.write import LedgerWriter
-from pulsar_steward.model.plan import ROLLBACK, approval_digest
-from pulsar_steward.orchestration.publish import Publication, Standing, View, decide, standing_plans
+from pulsar_steward.ledger.questions import EndReason
+from pulsar_steward.model.content import content_digest, goal_of, loses_more
+from pulsar_steward.model.loss import Loss
+from pulsar_steward.model.numbering import renumbered
+from pulsar_steward.model.setting import SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.orchestration.publish import AskedBatch, Publication, RejectedBatch, State, View, decide
 from pulsar_steward.policy.approval import ApprovalPolicy
-from pulsar_steward.policy.schema import ApplyPolicy, Policy
-from tests.builders import CLUSTER, IDENTITY, NOW, a_batch, a_move, a_plan, a_step, an_outcome, broker
+from tests.builders import IDENTITY, NOW, a_batch, a_move, a_plan, a_step, broker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterable
 
-    from sqlalchemy import Engine
-
-    from pulsar_steward.model.plan import Plan
+    from pulsar_steward.model.plan import Batch, Plan
 
 POLICY = ApprovalPolicy(response_timeout_minutes=60, ask_again_minutes=120)
-WHOLE_POLICY = Policy(approval=POLICY)
-NEW = a_plan(snapshot_id="new", pulsar_cluster=IDENTITY, policy_digest=WHOLE_POLICY.digest)
-SAME = a_plan(snapshot_id="older")
-OTHER = a_plan(a_batch(a_step(a_move(target=broker(2)))), snapshot_id="other")
-EMPTY = a_plan(batches=(), snapshot_id="empty", notes=("all is well",))
-RUN = "dag/run/0"
 
 
-def standing(
-    plan: Plan,
-    *,
-    waiting: bool = False,
-    answerable: bool = True,
-    rejected: int | None = None,
-    superseded: bool = False,
-) -> Standing:
-    """How a plan stands; `rejected` is minutes ago."""
-    row = PlanRow(
-        plan_id=plan.plan_id,
-        cluster=CLUSTER,
-        snapshot_id=plan.snapshot_id,
-        created_at=NOW,
-        digest=plan.digest,
-        proposal_digest=plan.proposal_digest,
-        superseded_by="a newer one" if superseded else None,
-        superseded_at=NOW if superseded else None,
+def setting(namespace: str, seconds: int, **fields: Any) -> Batch:
+    """A batch that sets a TTL; `fields` are those of its step."""
+    change = ChangeSetting(namespace=namespace, name=SettingName.TTL, before=None, after=TimeToLive(seconds=seconds))
+    return a_batch(a_step(change, **fields), kind="retention", title=f"{namespace}: {seconds} s")
+
+
+SHOP, SHOP_LATER = setting("shop/orders", 60), setting("shop/orders", 90)
+SHOP_LOSES, SHOP_LOSES_MORE = (setting("shop/orders", 60, loss=Loss(messages=n, bytes=9)) for n in (5, 6))
+BANK = setting("bank/live", 60)
+MOVE, OTHER_MOVE = a_batch(), a_batch(a_step(a_move(target=broker(2))))
+
+
+def a_new_plan(*batches: Batch, snapshot: str = "new", **fields: Any) -> Plan:
+    """A plan of these batches, numbered in order."""
+    numbered = tuple(renumbered(batch, f"b{number}") for number, batch in enumerate(batches, start=1))
+    return msgspec.structs.replace(
+        a_plan(snapshot_id=snapshot, pulsar_cluster=IDENTITY, **fields), batches=numbered, taken_at=NOW
     )
-    rejected_at = None if rejected is None else NOW - timedelta(minutes=rejected)
-    return Standing(row=row, waiting=waiting, answerable=answerable, rejected_at=rejected_at)
+
+
+def asked(number: int, about: Batch, state: State = State.WAITING, **fields: Any) -> AskedBatch:
+    """A question about a batch, asked in a plan of its own."""
+    plan = a_new_plan(about, snapshot=f"earlier-{number}")
+    usual = AskedBatch(
+        question_id=number,
+        plan_id=plan.plan_id,
+        batch_id="b1",
+        content=content_digest(plan, plan.batches[0]),
+        goal=goal_of(about),
+        batch=plan.batches[0],
+        state=state,
+    )
+    return msgspec.structs.replace(usual, **fields)
+
+
+def rejected(batch: Batch, minutes: int) -> RejectedBatch:
+    """A batch that was rejected so many minutes ago."""
+    plan = a_new_plan(batch, snapshot="rejected")
+    content = content_digest(plan, plan.batches[0])
+    return RejectedBatch(plan_id="rejected", content=content, batch=batch, at=NOW - timedelta(minutes=minutes))
+
+
+def decided(
+    batches: Iterable[Batch],
+    standing: Iterable[AskedBatch] = (),
+    rejections: Iterable[RejectedBatch] = (),
+    *,
+    view: View = View.COMPLETE,
+    older: tuple[str, ...] = (),
+) -> Publication:
+    """What becomes of a plan of these batches."""
+    return decide(a_new_plan(*batches), view, tuple(standing), tuple(rejections), older, POLICY, NOW)
+
+
+def in_short(publication: Publication) -> tuple[list[str], list[int], list[tuple[int, str, str | None]]]:
+    """The batches that are asked, the questions that are confirmed, and those that end with what takes their place."""
+    changes = publication.questions
+    ended = [(each.question_id, each.reason.value, each.by_batch_id) for each in changes.ended]
+    return [each.batch_id for each in changes.asked], list(changes.confirmed), ended
+
+
+WAITS = asked(1, SHOP)
 
 
 @pytest.mark.parametrize(
-    ("plan", "earlier", "asks", "superseded", "reason"),
+    ("batches", "standing", "expected"),
     [
-        pytest.param(NEW, [], True, [], "1 batch", id="the first"),
-        pytest.param(NEW, [standing(SAME, waiting=True)], False, None, "still waits", id="the same waits"),
+        pytest.param([SHOP], [], (["b1"], [], []), id="the first"),
+        pytest.param([SHOP], [WAITS], ([], [1], []), id="the same waits"),
+        pytest.param([BANK, SHOP], [WAITS], (["b1"], [1], []), id="only what is new is asked"),
+        pytest.param([SHOP_LATER], [WAITS], (["b1"], [], [(1, "changed", "b1")]), id="another value"),
+        pytest.param([BANK], [WAITS], (["b1"], [], [(1, "no_longer_proposed", None)]), id="another namespace"),
+        pytest.param([], [WAITS], ([], [], [(1, "no_longer_proposed", None)]), id="healed by itself"),
         pytest.param(
-            NEW,
-            [standing(SAME, waiting=True, answerable=False)],
-            True,
-            [SAME],
-            "1 batch",
-            id="the same waits, and an answer to it would be refused",
+            [OTHER_MOVE, SHOP],
+            [asked(1, MOVE), asked(2, SHOP)],
+            (["b1"], [2], [(1, "changed", "b1")]),
+            id="one of two changed",
         ),
-        pytest.param(NEW, [standing(SAME)], True, [SAME], "1 batch", id="the same timed out"),
-        pytest.param(NEW, [standing(OTHER, waiting=True)], True, [OTHER], "1 batch", id="another waits"),
-        pytest.param(NEW, [standing(SAME, rejected=119)], False, None, "was rejected at", id="rejected lately"),
-        pytest.param(NEW, [standing(SAME, rejected=120)], True, [SAME], "1 batch", id="rejected long ago"),
-        pytest.param(NEW, [standing(OTHER, rejected=1)], True, [OTHER], "1 batch", id="another was rejected"),
+        pytest.param([SHOP_LOSES], [asked(1, SHOP_LOSES_MORE)], ([], [1], []), id="less is lost"),
         pytest.param(
-            NEW,
-            [standing(EMPTY), standing(SAME, rejected=10, superseded=True)],
-            False,
-            None,
-            "was rejected at",
-            id="rejected lately, then all was well",
+            [SHOP_LOSES_MORE], [asked(1, SHOP_LOSES)], (["b1"], [], [(1, "changed", "b1")]), id="more is lost"
         ),
         pytest.param(
-            NEW,
-            [standing(OTHER, waiting=True), standing(SAME, rejected=10, superseded=True)],
-            True,
-            [OTHER],
-            "1 batch",
-            id="rejected lately, but an outdated question waits",
+            [SHOP],
+            [asked(1, SHOP, answerable=False)],
+            (["b1"], [], [(1, "policy_loosened", "b1")]),
+            id="an answer would be refused",
         ),
-        pytest.param(NEW, [standing(OTHER, superseded=True)], True, [], "1 batch", id="superseded before"),
-        pytest.param(NEW, [standing(NEW)], True, [], "1 batch", id="itself once more"),
-        pytest.param(EMPTY, [], False, [], "all is well", id="nothing to do"),
-        pytest.param(EMPTY, [standing(OTHER, waiting=True)], False, [OTHER], "all is well", id="healed by itself"),
+        pytest.param(
+            [BANK],
+            [asked(1, SHOP, answerable=False)],
+            (["b1"], [], [(1, "policy_loosened", None)]),
+            id="and it is gone",
+        ),
+        pytest.param(
+            [SHOP],
+            [asked(1, SHOP, answerable=False, batch=None)],
+            (["b1"], [], [(1, "policy_loosened", "b1")]),
+            id="its plan cannot be read",
+        ),
+        pytest.param([SHOP], [asked(1, SHOP, State.OVER)], (["b1"], [], [(1, "asked_anew", "b1")]), id="timed out"),
+        pytest.param([SHOP], [asked(1, SHOP, State.IN_USE)], ([], [], []), id="the same is being carried out"),
+        pytest.param([SHOP_LATER], [asked(1, SHOP, State.IN_USE)], ([], [], []), id="the goal is being worked at"),
+        pytest.param([BANK], [asked(1, SHOP, State.IN_USE)], (["b1"], [], []), id="another goal is worked at"),
+        pytest.param([], [asked(1, SHOP, State.IN_USE)], ([], [], []), id="nothing is left while it is carried out"),
+        pytest.param(
+            [MOVE, BANK],
+            [asked(1, MOVE), asked(2, OTHER_MOVE, State.IN_USE)],
+            (["b2"], [1], []),
+            id="another part of a goal that is worked at",
+        ),
+        pytest.param(
+            [SHOP],
+            [asked(1, SHOP, answerable=False), asked(2, SHOP)],
+            ([], [2], [(1, "policy_loosened", None)]),
+            id="one of two can be answered",
+        ),
     ],
 )
-def test_what_becomes_of_a_plan(
-    plan: Plan, earlier: list[Standing], asks: bool, superseded: list[Plan] | None, reason: str
+def test_each_batch_is_asked_once(
+    batches: list[Batch], standing: list[AskedBatch], expected: tuple[list[str], list[int], list[Any]]
 ) -> None:
-    """It is asked about unless the same waits or was rejected lately, and supersedes what it differs from.
-
-    `superseded` None stands for a plan that is not even recorded.
-    """
-    publication = decide(plan, View.COMPLETE, earlier, POLICY, NOW)
-    assert (publication.ask, publication.record) == (asks, superseded is not None)
-    assert publication.supersede == tuple(older.plan_id for older in superseded or ())
-    assert reason in publication.reason
+    """What is the same stands, what differs has a successor, and what is gone ends."""
+    publication = decided(batches, standing)
+    assert in_short(publication) == expected
+    assert publication.ask is bool(expected[0])
+    assert publication.record is bool(expected[0] or expected[2] or not batches)
 
 
-def test_a_partial_snapshot_without_findings_changes_nothing() -> None:
-    """That nothing was seen where not all was seen withdraws no question."""
-    publication = decide(EMPTY, View.PARTIAL, [standing(OTHER, waiting=True)], POLICY, NOW)
-    expected = Publication(ask=False, record=False, reason="a partial snapshot changes nothing; all is well")
-    assert publication == expected
+@pytest.mark.parametrize(
+    ("batch", "minutes", "asks"),
+    [
+        pytest.param(SHOP, 119, False, id="lately"),
+        pytest.param(SHOP, 120, True, id="long ago"),
+        pytest.param(SHOP_LATER, 1, True, id="something else"),
+    ],
+)
+@pytest.mark.parametrize("stands", [True, False])
+def test_what_was_rejected_rests(batch: Batch, minutes: int, asks: bool, stands: bool) -> None:
+    """In whichever plan it was; another content is another question."""
+    standing = [asked(1, SHOP, State.OVER)] if stands else []
+    publication = decided([batch], standing, [rejected(SHOP, minutes)])
+    assert publication.ask is asks
+    assert bool(publication.questions.ended) is (stands and asks)
 
 
-@pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
-    """A ledger that holds one plan, recorded now."""
-    engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
-    LedgerWriter(engine).record_plan(NEW, NOW, policy=WHOLE_POLICY)
-    yield engine
-    engine.dispose()
+def test_a_greater_loss_than_was_rejected_is_asked() -> None:
+    """As that was not rejected."""
+    assert decided([SHOP_LOSES_MORE], [], [rejected(SHOP_LOSES, 1)]).ask
+    assert not decided([SHOP_LOSES], [], [rejected(SHOP_LOSES_MORE, 1)]).ask
 
 
-def stands(engine: Engine, minutes: int) -> tuple[bool, bool]:
-    """Whether the newest plan waits, and whether it was rejected, so many minutes from now."""
-    newest = standing_plans(LedgerReader(engine), CLUSTER, WHOLE_POLICY, NOW + timedelta(minutes=minutes))[0]
-    return newest.waiting, newest.rejected_at is not None
-
-
-def test_a_question_is_put_anew_where_its_answer_would_be_refused(engine: Engine) -> None:
-    """As the policy is looser by now, or the plan names no Pulsar cluster."""
-
-    def answerable(policy: Policy) -> bool:
-        return standing_plans(LedgerReader(engine), CLUSTER, policy, NOW)[0].answerable
-
-    assert answerable(WHOLE_POLICY)
-    assert not answerable(Policy(approval=POLICY, apply=ApplyPolicy(most_clients_per_step=1_000_000)))
-    LedgerWriter(engine).record_plan(SAME, NOW)
-    assert not answerable(WHOLE_POLICY)
-
-
-def answer(engine: Engine, decision: Decision, **fields: Any) -> None:
-    """Records an answer, given five minutes from now."""
-    at = NOW + timedelta(minutes=5)
-    approved = decision is Decision.APPROVED
-    LedgerWriter(engine).record_answer(
-        Answer(
-            plan_id=NEW.plan_id,
-            batch_id="b1",
-            run=RUN,
-            decision=decision,
-            answered_by="operator",
-            answered_at=at,
-            reason="made up",
-            step_ids=("b1.s01",) if approved else (),
-            digest=approval_digest(NEW, "b1", ["b1.s01"]) if approved else None,
-            expires_at=at + timedelta(minutes=30) if approved else None,
+def test_the_same_plan_once_more_asks_what_nobody_was_asked() -> None:
+    """A task that was cut short after its plan was recorded; what waits already is not asked again."""
+    plan = a_new_plan(SHOP, BANK, MOVE)
+    here = [
+        asked(n, batch, plan_id=plan.plan_id, batch_id=f"b{n}", requested=n != 1, state=state)
+        for n, (batch, state) in enumerate(
+            [(SHOP, State.WAITING), (BANK, State.WAITING), (MOVE, State.IN_USE)], start=1
         )
-    )
-
-
-def test_an_unanswered_plan_waits_until_its_time_is_up(engine: Engine) -> None:
-    """From its record, or from when somebody was last asked."""
-    assert [stands(engine, minutes)[0] for minutes in (0, 59, 60)] == [True, True, False]
-    LedgerWriter(engine).record_request(NEW, "b1", RUN, NOW + timedelta(minutes=50))
-    assert [stands(engine, minutes)[0] for minutes in (60, 109, 110)] == [True, True, False]
-
-
-@pytest.mark.parametrize("decision", [Decision.REJECTED, Decision.NO_ANSWER, Decision.MALFORMED])
-def test_an_answered_plan_waits_no_longer(engine: Engine, decision: Decision) -> None:
-    """Only a rejection is remembered as one."""
-    answer(engine, decision)
-    assert stands(engine, 6) == (False, decision is Decision.REJECTED)
-
-
-def test_a_question_that_was_asked_again_waits_again(engine: Engine) -> None:
-    """The answer to an earlier question is none to this one."""
-    answer(engine, Decision.MALFORMED)
-    LedgerWriter(engine).record_request(NEW, "b1", RUN, NOW + timedelta(minutes=10))
-    assert stands(engine, 11)[0]
-
-
-def test_an_approved_plan_waits_until_its_outcomes_are_there_or_it_expires(engine: Engine) -> None:
-    """While it may be carried out, the same is not asked anew."""
-    answer(engine, Decision.APPROVED)
-    assert [stands(engine, minutes)[0] for minutes in (6, 34, 35)] == [True, True, False]
-    LedgerWriter(engine).record_outcome(an_outcome(NEW, run=RUN))
-    assert not stands(engine, 6)[0]
-
-
-def test_a_superseded_plan_waits_for_nobody_and_its_rejection_stands(engine: Engine) -> None:
-    """A healthy moment in between does not make a rejected proposal a new question."""
-    answer(engine, Decision.REJECTED)
-    LedgerWriter(engine).record_plan(EMPTY, NOW, supersede=[NEW.plan_id])
-    earlier = standing_plans(LedgerReader(engine), CLUSTER, WHOLE_POLICY, NOW + timedelta(minutes=6))
-    assert [(each.row.plan_id, each.waiting, each.rejected_at is not None) for each in earlier] == [
-        (EMPTY.plan_id, False, False),
-        (NEW.plan_id, False, True),
     ]
-    assert not decide(SAME, View.COMPLETE, earlier, POLICY, NOW + timedelta(minutes=6)).ask
+    publication = decide(plan, View.COMPLETE, here, (), (), POLICY, NOW)
+    assert (publication.ask, in_short(publication)) == (True, ([], [], []))
+    assert not decide(plan, View.COMPLETE, here[1:], (rejected(SHOP, 1),), (), POLICY, NOW).ask
 
 
-def test_a_way_back_is_no_proposal(engine: Engine) -> None:
-    """It is neither the same question nor an outdated one, and no observation takes its place."""
-    back = a_plan(a_batch(kind=ROLLBACK), snapshot_id="back")
-    LedgerWriter(engine).record_plan(back, NOW)
-    LedgerWriter(engine).record_request(back, "b1", "pulsar_rollback/manual/0", NOW)
-    earlier = standing_plans(LedgerReader(engine), CLUSTER, WHOLE_POLICY, NOW)
-    assert [each.row.plan_id for each in earlier] == [NEW.plan_id]
-    assert back.plan_id not in decide(EMPTY, View.COMPLETE, earlier, POLICY, NOW).supersede
+def test_plans_without_questions_are_superseded_with_the_next_record() -> None:
+    """As those of an earlier Steward, which are asked about whole."""
+    assert decided([SHOP], older=("old",)).supersede == ("old",)
+    assert decided([], older=("old",)).supersede == ("old",)
+    assert decided([SHOP], [WAITS], older=("old",)).supersede == ()
+
+
+@pytest.mark.parametrize(
+    ("batches", "expected"),
+    [
+        pytest.param([], ([], [], []), id="nothing"),
+        pytest.param([BANK], (["b1"], [], []), id="something else"),
+        pytest.param([SHOP], ([], [1], []), id="the same"),
+        pytest.param([SHOP_LATER], (["b1"], [], [(1, "changed", "b1")]), id="the same goal"),
+    ],
+)
+def test_a_partial_snapshot_proves_nothing_absent(
+    batches: list[Batch], expected: tuple[list[str], list[int], list[Any]]
+) -> None:
+    """It ends a question only where it proposes something else for the same goal."""
+    publication = decided(batches, [WAITS], view=View.PARTIAL, older=("old",))
+    assert in_short(publication) == expected
+    assert publication.supersede == (("old",) if publication.record else ())
+
+
+def test_whatever_stood_and_whatever_is_seen() -> None:
+    """Of every combination: nothing is asked twice, nothing is left over, and nothing in use is ended."""
+    batches = (None, SHOP, SHOP_LATER, SHOP_LOSES, BANK)
+    states = tuple(State)
+    for old, state, answerable, new, also, no, view in product(
+        batches, states, (True, False), batches, (None, MOVE), (None, SHOP, SHOP_LOSES), View
+    ):
+        standing = [] if old is None else [asked(1, old, state, answerable=answerable)]
+        proposed = [batch for batch in (new, also) if batch is not None]
+        rejections = [] if no is None else [rejected(no, 5)]
+        publication = decided(proposed, standing, rejections, view=view)
+        asks, confirmed, ended = in_short(publication)
+        case = (old, state, answerable, new, also, no, view)
+        for question in standing:
+            is_same = (
+                new is not None
+                and question.content == content_digest(a_new_plan(new), a_new_plan(new).batches[0])
+                and not loses_more(new, old or new)
+            )
+            assert not (confirmed and ended), case
+            if state is State.IN_USE:
+                same_goal = new is not None and goal_of(new) == question.goal
+                assert (ended, "b1" in asks and same_goal) == ([], False), case
+            elif state is State.WAITING and answerable and is_same:
+                assert (confirmed, "b1" in asks) == ([1], False), case
+            else:
+                assert confirmed == [], case
+                rests = is_same and no is not None and state is State.OVER and "b1" not in asks
+                partly = view is View.PARTIAL and (not proposed or not any(by for *_, by in ended))
+                assert rests or ended or partly, case
+                assert not (rests and ended), case
+        if view is View.PARTIAL and not proposed:
+            assert publication == Publication(ask=False, record=False, reason="a partial snapshot changes nothing"), (
+                case
+            )
+        for _, reason, by in ended:
+            assert by is None or by in asks, case
+            assert view is View.COMPLETE or by or reason == EndReason.POLICY_LOOSENED, case

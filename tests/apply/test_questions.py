@@ -1,0 +1,166 @@
+"""A batch that is a question by itself: it is carried out as long as it stands, and as fresh as it was seen last."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+from sqlalchemy import delete, insert, update
+
+from pulsar_steward.errors import LedgerTampered, Refused
+from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.publishing import QuestionChanges
+from tests.apply.worksite import RUN, a_question, quick_policy, said
+
+if TYPE_CHECKING:
+    from sqlalchemy import Executable
+
+    from tests.apply.worksite import Worksite
+
+OTHER_RUN = "pulsar_remediate/manual/1"
+
+
+def test_a_question_that_stands_is_carried_out(site: Worksite) -> None:
+    """Its plan is not the newest: another one that asks something else ends nothing."""
+    plan = site.asked(site.move(0))
+    other = msgspec.structs.replace(site.proposed(site.move(1)), snapshot_id="newer")
+    site.record(other, questions=QuestionChanges(asked=(a_question(other),)))
+    assert said(site.carry_out(plan)) == ["done"]
+
+
+def test_an_answer_after_the_end_opens_nothing(site: Worksite) -> None:
+    """Somebody had the page open while an observation ended the question."""
+    plan = site.proposed(site.move(0))
+    plan = site.record(plan, questions=QuestionChanges(asked=(a_question(plan),)))
+    site.end(plan)
+    site.approve(plan)
+    with pytest.raises(Refused, match=r"the question ended at .*: it was seen otherwise"):
+        site.carry_out(plan)
+    assert (site.untouched(), site.recorded(plan)) == (True, [("b1.s01", "refused")])
+
+
+def test_an_end_between_approval_and_call_opens_nothing(site: Worksite) -> None:
+    """However fresh the approval is."""
+    plan = site.asked(site.move(0))
+    site.end(plan)
+    with pytest.raises(Refused, match="the question ended at"):
+        site.carry_out(plan)
+    assert site.untouched()
+
+
+def test_an_end_between_two_steps_stops_the_batch(site: Worksite) -> None:
+    """What was done stays done, and is proved; the rest is refused with the reason."""
+    plan = site.asked(site.move(0), site.move(1))
+    outcomes = site.carry_out(plan, after=lambda _: site.end(plan))
+    assert said(outcomes) == ["done", "refused"]
+    assert "the question ended at" in outcomes[1].reason
+    assert site.changes() == [f"unload {site.tc_bundles[0]}"]
+
+
+def test_two_runs_of_one_question_change_once(site: Worksite) -> None:
+    """Each with an approval of its own: the second one finds that it was tried."""
+    plan = site.asked(site.move(0))
+    site.approve(plan, run=OTHER_RUN)
+    assert said(site.carry_out(plan, RUN)) == ["done"]
+    site.simulator.requests.clear()
+    with pytest.raises(Refused, match="tried before"):
+        site.carry_out(plan, OTHER_RUN)
+    assert site.untouched()
+
+
+def test_the_same_in_a_later_plan_is_no_second_question(site: Worksite) -> None:
+    """A later plan that proposes it among others confirms it: an approval of that plan's batch opens nothing."""
+    plan = site.asked(site.move(0))
+    later = msgspec.structs.replace(site.proposed(site.move(0)), snapshot_id="later")
+    later = site.record(later, questions=QuestionChanges(confirmed=(site.question_of(plan),)))
+    site.approve(later, run=OTHER_RUN)
+    with pytest.raises(Refused, match="nobody is asked about batch b1"):
+        site.carry_out(later, OTHER_RUN)
+    assert site.untouched()
+    assert said(site.carry_out(plan)) == ["done"]
+
+
+def test_a_question_is_as_fresh_as_the_look_that_confirmed_it(site: Worksite) -> None:
+    """Its own snapshot is too old; a later one proposed the same."""
+    stale = msgspec.structs.replace(site.proposed(site.move(0)), taken_at=site.clock() - timedelta(minutes=1501))
+    plan = site.approve(site.record(stale, questions=QuestionChanges(asked=(a_question(stale),))))
+    (outcome,) = site.carry_out(plan)
+    assert (outcome.outcome, site.untouched()) == ("drifted", True)
+
+    fresh = msgspec.structs.replace(stale, snapshot_id="another")
+    fresh = site.record(fresh, questions=QuestionChanges(asked=(a_question(fresh),)))
+    site.confirm(fresh)
+    assert said(site.carry_out(site.approve(fresh))) == ["done"]
+
+
+def test_what_was_not_proved_keeps_a_question_back_until_it_was_seen_since(site: Worksite) -> None:
+    """As it does a plan: an observation after the change has seen its effect."""
+    site.policy = quick_policy(apply={"proof_wait_seconds": 0})
+    plan, again = site.asked(site.move(1)), site.asked(site.move(2))
+    assert said(site.carry_out(site.asked(site.move(0)))) == ["done"]
+    site.simulator.requests.clear()
+    (outcome,) = site.carry_out(plan)
+    assert (outcome.outcome, "proved_first" in outcome.reason, site.untouched()) == ("refused", True, True)
+    site.clock.advance(seconds=1)
+    site.confirm(again)
+    assert said(site.carry_out(again)) == ["done"]
+
+
+def test_a_policy_that_is_looser_by_now_opens_nothing_however_often_it_was_confirmed(site: Worksite) -> None:
+    """A confirmation says that the same was seen, not that more is permitted."""
+    plan = site.asked(site.move(0))
+    site.confirm(plan)
+    site.policy = quick_policy(apply={"most_clients_per_step": 1_000_000})
+    with pytest.raises(Refused, match="looser than the one under which"):
+        site.carry_out(plan)
+    assert site.untouched()
+
+
+LATER = datetime(2999, 1, 1, tzinfo=UTC)
+FORGERIES = {
+    "confirmed later": update(tables.CONFIRMATIONS).values(taken_at=LATER),
+    "confirmation removed": delete(tables.CONFIRMATIONS),
+    "another content": update(tables.QUESTIONS).values(content_digest="0" * 64),
+    "no question": delete(tables.QUESTIONS),
+    "asked as a whole": update(tables.PLANS).values(asked_by_batch=None),
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES.values(), ids=FORGERIES)
+@pytest.mark.parametrize("midway", [False, True])
+def test_a_forged_question_opens_nothing(site: Worksite, forgery: Executable, *, midway: bool) -> None:
+    """Before the batch begins, and between two of its steps."""
+    plan = site.asked(site.move(0), site.move(1))
+    site.confirm(plan)
+
+    def forge(_: object) -> None:
+        with site.engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
+            connection.execute(forgery)
+            connection.commit()
+
+    if not midway:
+        forge(None)
+    with pytest.raises(LedgerTampered):
+        site.carry_out(plan, after=forge if midway else None)
+    assert len(site.changes()) == int(midway)
+
+
+def test_a_confirmation_by_another_hand_opens_nothing(site: Worksite) -> None:
+    """Right in every field, and no link of the chain."""
+    plan = site.asked(site.move(0))
+    row = {
+        "question_id": site.question_of(plan),
+        "plan_id": plan.plan_id,
+        "batch_id": "b1",
+        "by_plan_id": "later",
+        "taken_at": site.clock(),
+        "at": site.clock(),
+    }
+    with site.engine.begin() as connection:
+        connection.execute(insert(tables.CONFIRMATIONS), row)
+    with pytest.raises(LedgerTampered, match=r"row .* of confirmations was inserted by another hand"):
+        site.carry_out(plan)
+    assert site.untouched()

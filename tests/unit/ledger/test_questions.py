@@ -1,0 +1,139 @@
+"""Questions that stand by themselves: begun, confirmed and ended with the plan that does it, each once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from pulsar_steward.errors import LedgerError, Refused
+from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
+from pulsar_steward.ledger.questions import EndReason
+from pulsar_steward.ledger.rows import Decision, Grant
+from pulsar_steward.ledger.verify import verify_ledger
+from pulsar_steward.model.plan import ROLLBACK
+from tests.unit.ledger.test_records import APPROVED, AT, LATER, NEWER, NOT_APPROVED, PLAN, RUN
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from pulsar_steward.ledger.read import LedgerReader
+    from pulsar_steward.ledger.write import LedgerWriter
+
+FIRST, SECOND = (
+    NewQuestion(batch_id=batch, content_digest=batch * 32, goal=f"goal of {batch}") for batch in ("b1", "b2")
+)
+TWO = QuestionChanges(asked=(FIRST, SECOND))
+CHANGED = Ending(question_id=1, reason=EndReason.CHANGED, by_batch_id="b2", words="it changed")
+GRANT = Grant(cluster=PLAN.cluster, plan_id=PLAN.plan_id, batch_id="b1", run=RUN, answer_ids=(1,), expires_at=LATER)
+
+
+@pytest.fixture
+def asked(write: LedgerWriter) -> LedgerWriter:
+    """A writer of a ledger with a plan of two questions, of which the first was asked and approved."""
+    write.record_plan(PLAN, AT, questions=TWO)
+    write.record_request(PLAN, "b1", RUN, AT)
+    write.record_answer(APPROVED)
+    return write
+
+
+def numbers(read: LedgerReader) -> list[int]:
+    """The questions that stand."""
+    return [question.question_id for question in read.questions.standing(PLAN.cluster)]
+
+
+def test_a_question_comes_back_whole(asked: LedgerWriter, read: LedgerReader, engine: Engine) -> None:
+    """With its plan, its batch, its content and its time; a task that is tried again begins none twice."""
+    asked.record_plan(PLAN, LATER, questions=TWO)
+    first, second = read.questions.standing(PLAN.cluster)
+    assert (first.plan_id, first.batch_id, first.content_digest, first.goal, first.at) == (
+        PLAN.plan_id,
+        "b1",
+        FIRST.content_digest,
+        FIRST.goal,
+        AT,
+    )
+    assert second.batch_id == "b2"
+    assert read.questions.standing("elsewhere") == ()
+    assert read.questions.asked_in(PLAN.plan_id) == frozenset({"b1", "b2"})
+    assert verify_ledger(engine).tampered == ()
+
+
+def test_a_question_that_ended_permits_nothing(asked: LedgerWriter, read: LedgerReader) -> None:
+    """It says why, and what takes its place; the other one of its plan stands."""
+    read.require_standing(GRANT, AT)
+    asked.record_plan(NEWER, LATER, questions=QuestionChanges(ended=(CHANGED,)))
+    with pytest.raises(Refused, match="the question ended at 2026-01-01 12:05 UTC: it changed"):
+        read.require_standing(GRANT, AT)
+    assert (numbers(read), read.questions.over(PLAN.plan_id, "b2")) == ([2], None)
+    end = read.questions.end(PLAN.plan_id, "b1")
+    assert end is not None
+    assert (end.reason, end.by_plan_id, end.by_batch_id, end.at) == (EndReason.CHANGED, NEWER.plan_id, "b2", LATER)
+    assert read.questions.ends(PLAN.plan_id) == {"b1": end}
+    assert read.questions.replaced_by(NEWER.plan_id, "b2") == end
+    assert read.questions.replaced_by(NEWER.plan_id, "b1") is None
+
+
+def test_a_question_ends_once(asked: LedgerWriter, read: LedgerReader) -> None:
+    """Whatever is said of it later, and a question that ended is not confirmed."""
+    asked.record_plan(NEWER, LATER, questions=QuestionChanges(ended=(CHANGED,)))
+    gone = Ending(question_id=1, reason=EndReason.NO_LONGER_PROPOSED, words="it went")
+    asked.record_plan(NEWER, LATER, questions=QuestionChanges(ended=(gone,), confirmed=(1,)))
+    end = read.questions.end(PLAN.plan_id, "b1")
+    assert end is not None
+    assert end.words == "it changed"
+    assert read.questions.seen_at(PLAN, "b1") == PLAN.taken_at
+
+
+def test_a_batch_that_is_no_question_of_its_plan_permits_nothing(write: LedgerWriter, read: LedgerReader) -> None:
+    """As the same is asked elsewhere: two runs of one content would act on one cluster."""
+    write.record_plan(PLAN, AT, questions=QuestionChanges(asked=(SECOND,)))
+    with pytest.raises(Refused, match="nobody is asked about batch b1 in plan"):
+        read.require_standing(GRANT, AT)
+    write.record_plan(NEWER, AT, questions=QuestionChanges())
+    assert "nobody is asked about" in (read.questions.over(NEWER.plan_id, "b1") or "")
+
+
+def test_a_plan_of_an_earlier_steward_stands_and_falls_as_one(write: LedgerWriter, read: LedgerReader) -> None:
+    """Its batches are no questions; a rollback has none either, and no observation ends it."""
+    batch = msgspec.structs.replace(PLAN.batches[0], kind=ROLLBACK)
+    back = msgspec.structs.replace(PLAN, batches=(batch,), snapshot_id="back")
+    write.record_plan(PLAN, AT)
+    write.record_plan(back, AT)
+    assert (read.questions.asked_in(PLAN.plan_id), read.questions.over(PLAN.plan_id, "b1")) == (None, None)
+    assert read.questions.plans_without(PLAN.cluster) == (PLAN.plan_id,)
+    write.record_plan(NEWER, AT, supersede=[PLAN.plan_id], questions=TWO)
+    assert f"superseded by the newer plan {NEWER.plan_id}" in (read.questions.over(PLAN.plan_id, "b1") or "")
+    assert read.questions.plans_without(PLAN.cluster) == ()
+
+
+def test_a_question_is_as_fresh_as_what_confirmed_it_last(asked: LedgerWriter, read: LedgerReader) -> None:
+    """By the time of that snapshot; the plan that confirms it need not be kept."""
+    later = [msgspec.structs.replace(NEWER, taken_at=PLAN.taken_at + timedelta(hours=hours)) for hours in (2, 1)]
+    for plan in later:
+        asked.record_confirmations(plan, [1], LATER)
+    assert read.questions.seen_at(PLAN, "b1") == later[0].taken_at
+    assert read.questions.seen_at(PLAN, "b2") == PLAN.taken_at
+    assert [row.plan_id for row in read.plans(PLAN.cluster)] == [PLAN.plan_id]
+
+
+def test_nothing_is_kept_where_the_plan_cannot_be(asked: LedgerWriter, read: LedgerReader) -> None:
+    """Plan and ends are one transaction."""
+    with pytest.raises(LedgerError):
+        asked.record_plan(NEWER, AT, supersede=["no-such-plan"], questions=QuestionChanges(ended=(CHANGED,)))
+    assert numbers(read) == [1, 2]
+
+
+def test_a_rejection_counts_until_somebody_answers_otherwise(asked: LedgerWriter, read: LedgerReader) -> None:
+    """In whichever run; the time is the answer's."""
+    assert read.questions.rejections(PLAN.cluster, AT - timedelta(hours=1)) == ()
+    rejected = next(each for each in NOT_APPROVED if each.decision is Decision.REJECTED)
+    asked.record_answer(rejected)
+    (rejection,) = read.questions.rejections(PLAN.cluster, AT - timedelta(hours=1))
+    assert (rejection.plan_id, rejection.batch_id, rejection.at) == (PLAN.plan_id, "b1", AT)
+    assert read.questions.rejections(PLAN.cluster, AT) == ()
+    assert read.questions.rejections("elsewhere", AT - timedelta(hours=1)) == ()
+    asked.record_answer(APPROVED)
+    assert read.questions.rejections(PLAN.cluster, AT - timedelta(hours=1)) == ()

@@ -1,0 +1,131 @@
+"""What makes two batches the same question, and what does not."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from pulsar_steward.model.cluster import ClusterIdentity
+from pulsar_steward.model.content import content_digest, goal_of, loses_more
+from pulsar_steward.model.loss import Loss, TopicLoss
+from pulsar_steward.model.numbering import renumbered
+from pulsar_steward.model.setting import SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting, GuardResult, Touched
+from tests.builders import BUNDLE, IDENTITY, NOW, a_batch, a_move, a_plan, a_split, a_step, broker
+
+if TYPE_CHECKING:
+    from pulsar_steward.model.plan import Batch
+    from pulsar_steward.model.step import Step
+
+OWNER = GuardResult(guard="owner", passed=True, reason="broker-00 owns it")
+FIRST = a_step(undo=a_move(source=broker(1), target=broker(0)), guards=(OWNER,))
+SECOND = a_step(a_move(bundle="0x10000000_0x20000000"), step_id="b1.s02", after=("b1.s01",))
+BATCH = a_batch(FIRST, SECOND)
+TTL = ChangeSetting(namespace="a/b", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
+
+
+def content(batch: Batch, **fields: Any) -> str:
+    """The digest of a batch in a plan of its own."""
+    plan = a_plan(batch, **{"pulsar_cluster": IDENTITY, **fields})
+    return content_digest(plan, batch)
+
+
+def with_first(**fields: Any) -> Batch:
+    """The batch with another first step."""
+    return a_batch(msgspec.structs.replace(FIRST, **fields), SECOND)
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        pytest.param(a_batch(FIRST, SECOND, title="five bundles move", findings=(), unit="bundles"), id="words"),
+        pytest.param(with_first(why="for once", effect="all is well"), id="reasons and effects"),
+        pytest.param(
+            with_first(touched=Touched(producers=9, consumers=9, topics=9, coordinators=9)),
+            id="clients",
+        ),
+        pytest.param(with_first(guards=(msgspec.structs.replace(OWNER, reason="it does"),)), id="a guard's words"),
+        pytest.param(with_first(loss=Loss(messages=3, bytes=100)), id="what is lost"),
+        pytest.param(renumbered(BATCH, "b7"), id="its place in the plan"),
+    ],
+)
+def test_what_moves_with_every_look_is_no_content(same: Batch) -> None:
+    """The same is asked, at whatever time and with whatever figures."""
+    assert content(same) == content(BATCH)
+
+
+def test_the_snapshot_and_the_policy_are_no_content() -> None:
+    """They say when it was looked, and by which measure."""
+    later = {"snapshot_id": "later", "taken_at": NOW + timedelta(hours=1), "policy_digest": "0" * 64, "notes": ("n",)}
+    assert content(BATCH, **later) == content(BATCH)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(with_first(change=a_move(target=broker(2))), id="another target"),
+        pytest.param(with_first(change=a_move(source=broker(2))), id="another value before"),
+        pytest.param(with_first(undo=None), id="no way back"),
+        pytest.param(with_first(guards=(msgspec.structs.replace(OWNER, passed=False),)), id="a guard's verdict"),
+        pytest.param(with_first(guards=(OWNER, msgspec.structs.replace(OWNER, guard="limits"))), id="one guard more"),
+        pytest.param(with_first(undoes="plan/b1.s01"), id="a step that it takes back"),
+        pytest.param(a_batch(FIRST), id="a step less"),
+        pytest.param(a_batch(FIRST, msgspec.structs.replace(SECOND, after=())), id="another order"),
+        pytest.param(a_batch(FIRST, SECOND, kind="bundle_balance"), id="another kind"),
+    ],
+)
+def test_what_would_be_done_is_content(other: Batch) -> None:
+    """A person who answered one of them has not answered the other."""
+    assert content(other) != content(BATCH)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"cluster": "west"},
+        {"pulsar_cluster": msgspec.UNSET},
+        {"pulsar_cluster": ClusterIdentity(name="local", metadata_id="f" * 16)},
+    ],
+)
+def test_the_cluster_is_content(fields: dict[str, Any]) -> None:
+    """Of another cluster, or of one that is not known, it is another question."""
+    assert content(BATCH, **fields) != content(BATCH)
+
+
+@pytest.mark.parametrize(
+    ("steps", "goal"),
+    [
+        pytest.param((a_step(), a_step(a_move(namespace="a/b"))), "tc_balance", id="moves are about brokers"),
+        pytest.param((a_step(a_split(namespace="a/b")), a_step(a_move(namespace="a/b"))), "tc_balance a/b", id="split"),
+        pytest.param((a_step(TTL),), "tc_balance a/b", id="a setting"),
+    ],
+)
+def test_a_goal_is_a_kind_and_what_it_is_about(steps: tuple[Step, ...], goal: str) -> None:
+    """Whatever the steps towards it are by now."""
+    assert goal_of(a_batch(*steps)) == goal
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "more"),
+    [
+        (Loss(messages=5, bytes=10), Loss(messages=5, bytes=10), False),
+        (Loss(messages=4, bytes=9), Loss(messages=5, bytes=10), False),
+        (Loss(messages=6, bytes=10), Loss(messages=5, bytes=10), True),
+        (Loss(messages=5, bytes=11), Loss(messages=5, bytes=10), True),
+        (Loss(messages=None, bytes=10), Loss(messages=5, bytes=10), False),
+        (Loss(messages=1, bytes=10), Loss(messages=None, bytes=10), True),
+        (msgspec.UNSET, Loss(messages=5, bytes=10), False),
+        (Loss(messages=1, bytes=0), msgspec.UNSET, True),
+        (Loss(topics=(TopicLoss(topic="t", bytes=1),), messages=5, bytes=10), Loss(messages=5, bytes=10), False),
+    ],
+)
+def test_a_greater_loss_is_another_question(
+    now: Loss | msgspec.UnsetType, then: Loss | msgspec.UnsetType, more: bool
+) -> None:
+    """By a single message or byte, as nobody agreed to lose that one."""
+    step = a_step(a_move(bundle=BUNDLE))
+    batches = [a_batch(a_step(), msgspec.structs.replace(step, loss=loss)) for loss in (now, then)]
+    assert loses_more(*batches) is more

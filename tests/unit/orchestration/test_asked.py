@@ -1,0 +1,205 @@
+"""How the ledger's questions stand when a new plan is decided on."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from pulsar_steward.ledger.read import LedgerReader
+from pulsar_steward.ledger.rows import Answer, Decision
+from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.ledger.write import LedgerWriter
+from pulsar_steward.model.plan import ROLLBACK, approval_digest
+from pulsar_steward.orchestration.asked import QuestionBook
+from pulsar_steward.orchestration.publish import State, View, decide
+from pulsar_steward.policy.approval import ApprovalPolicy
+from pulsar_steward.policy.schema import ApplyPolicy, Policy
+from tests.builders import CLUSTER, IDENTITY, NOW, a_batch, a_plan, an_intended_call, an_outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from sqlalchemy import Engine
+
+    from pulsar_steward.model.plan import Plan
+    from pulsar_steward.orchestration.publish import Publication
+
+APPROVAL = ApprovalPolicy(response_timeout_minutes=60, ask_again_minutes=120)
+POLICY = Policy(approval=APPROVAL)
+LOOSER = Policy(approval=APPROVAL, apply=ApplyPolicy(most_clients_per_step=1_000_000))
+NEW = a_plan(snapshot_id="new", pulsar_cluster=IDENTITY, policy_digest=POLICY.digest)
+SAME = a_plan(snapshot_id="later", pulsar_cluster=IDENTITY, policy_digest=POLICY.digest)
+EMPTY = a_plan(snapshot_id="empty", pulsar_cluster=IDENTITY, policy_digest=POLICY.digest)
+EMPTY = msgspec.structs.replace(EMPTY, batches=())
+RUN = "dag/run/0"
+
+
+def published(engine: Engine, plan: Plan, minutes: int, policy: Policy = POLICY) -> Publication:
+    """Decides on a plan so many minutes from now, and records what comes of it."""
+    now, ledger, writes = NOW + timedelta(minutes=minutes), LedgerReader(engine), LedgerWriter(engine)
+    book = QuestionBook(ledger, CLUSTER, policy, now)
+    known = book.standing(), book.rejected(), book.older_plans()
+    publication = decide(plan, View.COMPLETE, *known, policy.approval, now)
+    if publication.record:
+        changes = publication.questions
+        writes.record_plan(plan, now, policy=policy, supersede=publication.supersede, questions=changes)
+    else:
+        writes.record_confirmations(plan, publication.questions.confirmed, now)
+    return publication
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    """A ledger with one question, asked now."""
+    engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    published(engine, NEW, 0)
+    yield engine
+    engine.dispose()
+
+
+def state(engine: Engine, minutes: int) -> State | None:
+    """State of the only question so many minutes from now; None: it was carried out."""
+    standing = QuestionBook(LedgerReader(engine), CLUSTER, POLICY, NOW + timedelta(minutes=minutes)).standing()
+    return standing[0].state if standing else None
+
+
+def request(engine: Engine, minutes: int, policy: Policy = POLICY) -> None:
+    """A run asks so many minutes from now."""
+    LedgerWriter(engine).record_request(NEW, "b1", RUN, NOW + timedelta(minutes=minutes), policy=policy)
+
+
+def answer(engine: Engine, decision: Decision, plan: Plan = NEW, **fields: Any) -> Answer:
+    """Records an answer, given five minutes from now."""
+    at = NOW + timedelta(minutes=5)
+    approved = decision is Decision.APPROVED
+    given = Answer(
+        plan_id=plan.plan_id,
+        batch_id="b1",
+        run=RUN,
+        decision=decision,
+        answered_by="operator",
+        answered_at=at,
+        reason="made up",
+        step_ids=("b1.s01",) if approved else (),
+        digest=approval_digest(plan, "b1", ["b1.s01"]) if approved else None,
+        expires_at=at + timedelta(minutes=30) if approved else None,
+    )
+    given = msgspec.structs.replace(given, **fields)
+    LedgerWriter(engine).record_answer(given)
+    return given
+
+
+def test_a_question_waits_until_its_time_is_up(engine: Engine) -> None:
+    """From its record, or from when somebody was last asked."""
+    assert [state(engine, minutes) for minutes in (0, 59, 60)] == [State.WAITING, State.WAITING, State.OVER]
+    request(engine, 50)
+    assert [state(engine, minutes) for minutes in (60, 109, 110)] == [State.WAITING, State.WAITING, State.OVER]
+
+
+@pytest.mark.parametrize("decision", [Decision.REJECTED, Decision.NO_ANSWER, Decision.MALFORMED])
+def test_an_answered_question_is_over_until_it_is_asked_again(engine: Engine, decision: Decision) -> None:
+    """The answer to an earlier request is none to this one; only a rejection is remembered as one."""
+    answer(engine, decision)
+    rejected = QuestionBook(LedgerReader(engine), CLUSTER, POLICY, NOW + timedelta(minutes=6)).rejected()
+    assert (state(engine, 6), len(rejected)) == (State.OVER, int(decision is Decision.REJECTED))
+    request(engine, 10)
+    assert state(engine, 11) is State.WAITING
+
+
+def test_an_approval_waits_is_used_and_is_over(engine: Engine) -> None:
+    """Until it expires or its outcomes are there; once something was called, it was carried out."""
+    request(engine, 0)
+    given = answer(engine, Decision.APPROVED)
+    writes = LedgerWriter(engine)
+    assert [state(engine, minutes) for minutes in (6, 34, 35)] == [State.WAITING, State.WAITING, State.OVER]
+    assert writes.use_answer(1, RUN, NOW)
+    assert [state(engine, minutes) for minutes in (6, 34, 35)] == [State.IN_USE, State.IN_USE, State.OVER]
+    lease = writes.take_lease(CLUSTER, RUN, 600, NOW)
+    intended = an_intended_call(NEW, NEW.batches[0].steps[0], given, 1)
+    intent_id = writes.record_intent(intended, lease, NOW)
+    assert [state(engine, minutes) for minutes in (6, 34, 35)] == [State.IN_USE, State.IN_USE, None]
+    writes.record_outcome(an_outcome(NEW, run=RUN, intent_id=intent_id))
+    assert state(engine, 6) is None
+
+
+def test_an_approval_that_was_refused_before_any_call_is_over(engine: Engine) -> None:
+    """The same may be asked anew."""
+    answer(engine, Decision.APPROVED)
+    LedgerWriter(engine).record_outcome(an_outcome(NEW, run=RUN))
+    assert state(engine, 6) is State.OVER
+    assert published(engine, SAME, 6).ask
+
+
+def test_the_same_is_asked_once_and_stays_as_fresh_as_it_was_seen(engine: Engine) -> None:
+    """Whatever number of observations propose it; then its time is up, and it is asked anew."""
+    request(engine, 0)
+    later = msgspec.structs.replace(SAME, taken_at=NOW + timedelta(minutes=15))
+    assert not published(engine, later, 15).ask
+    ledger = LedgerReader(engine)
+    assert ledger.questions.seen_at(NEW, "b1") == later.taken_at
+    assert [row.plan_id for row in ledger.plans(CLUSTER)] == [NEW.plan_id]
+    assert published(engine, SAME, 61).ask
+    end = ledger.questions.end(NEW.plan_id, "b1")
+    assert end is not None
+    assert (end.reason.value, end.by_plan_id) == ("asked_anew", SAME.plan_id)
+
+
+def test_a_question_is_asked_anew_where_its_answer_would_be_refused(engine: Engine) -> None:
+    """As the policy is looser by now; putting it back does not bring the question back."""
+    assert published(engine, SAME, 1, LOOSER).ask
+    over = LedgerReader(engine).questions.over(NEW.plan_id, "b1")
+    assert over is not None
+    assert "asked under a stricter policy" in over
+
+
+def test_a_question_that_was_asked_under_a_stricter_policy_is_asked_anew(engine: Engine) -> None:
+    """Also where it was planned under the one that is in force again: the gate compares both."""
+    stricter = Policy(approval=APPROVAL, apply=ApplyPolicy(most_clients_per_step=1))
+    request(engine, 1, stricter)
+    assert published(engine, SAME, 2).ask
+
+
+def test_a_rejection_outlives_a_healthy_moment(engine: Engine) -> None:
+    """A moment in which nothing is proposed does not make a rejected proposal a new question."""
+    answer(engine, Decision.REJECTED)
+    assert published(engine, EMPTY, 6).questions.ended
+    assert not published(engine, SAME, 7).ask
+    assert published(engine, SAME, 126).ask
+
+
+def test_a_plan_of_an_earlier_steward_is_superseded_and_its_rejection_counts(engine: Engine) -> None:
+    """Its batches are no questions; one that is being carried out is left alone."""
+    old = msgspec.structs.replace(SAME, snapshot_id="old", notes=("old",))
+    LedgerWriter(engine).record_plan(old, NOW, policy=POLICY)
+    assert published(engine, EMPTY, 1).supersede == (old.plan_id,)
+    older = msgspec.structs.replace(old, snapshot_id="older")
+    LedgerWriter(engine).record_plan(older, NOW, policy=POLICY)
+    answer(engine, Decision.APPROVED, older)
+    LedgerWriter(engine).use_answer(1, RUN, NOW)
+    empty = msgspec.structs.replace(EMPTY, snapshot_id="empty-2")
+    assert published(engine, empty, 7).supersede == ()
+    answer(engine, Decision.REJECTED, old)
+    assert not published(engine, SAME, 8).ask
+
+
+def test_a_rollback_is_no_proposal(engine: Engine) -> None:
+    """It has no question, and no observation takes its place."""
+    back = a_plan(a_batch(kind=ROLLBACK), snapshot_id="back")
+    LedgerWriter(engine).record_plan(back, NOW)
+    LedgerWriter(engine).record_request(back, "b1", "pulsar_rollback/manual/0", NOW)
+    answer(engine, Decision.REJECTED, back)
+    publication = published(engine, EMPTY, 6)
+    assert publication.supersede == ()
+    assert [each.question_id for each in publication.questions.ended] == [1]
+    assert LedgerReader(engine).questions.over(back.plan_id, "b1") is None
+
+
+def test_a_plan_that_nobody_was_asked_about_is_asked_when_its_task_is_tried_again(engine: Engine) -> None:
+    """The task may have been cut short between its record and what it hands on."""
+    assert published(engine, NEW, 1).ask
+    request(engine, 2)
+    assert not published(engine, NEW, 3).ask
