@@ -28,7 +28,7 @@ class AirflowSpec(msgspec.Struct, frozen=True, kw_only=True):
         users: Names and roles of simple auth users.
         dags: The folder of DAG files.
         python: The interpreter of the environment that it is installed in.
-        triggerer: Whether it has a triggerer: approvals wait in one before Airflow 3.3.
+        triggerer: Whether it has a triggerer, in which questions wait.
     """
 
     home: Path
@@ -38,7 +38,7 @@ class AirflowSpec(msgspec.Struct, frozen=True, kw_only=True):
     users: Mapping[str, str] = msgspec.field(default_factory=lambda: dict(USERS))
     dags: Path = PROJECT / "dags"
     python: Path = Path(sys.executable)
-    triggerer: bool = False
+    triggerer: bool = True
 
     @property
     def url(self) -> str:

@@ -131,11 +131,11 @@ def test_the_image_is_the_dockerfiles() -> None:
 
 
 def test_the_airflow_is_one_that_was_tried() -> None:
-    """And approvals of that version wait without a triggerer."""
+    """And questions wait in its triggerer."""
     release = Version(VALUES["airflowVersion"]).release
     assert release >= OLDEST_TRIED
     assert release[:2] <= NEWEST_TRIED
-    assert VALUES["triggerer"]["enabled"] is (release < (3, 3))
+    assert VALUES["triggerer"]["enabled"] is True
 
 
 def test_the_home_is_a_folder_of_the_volume() -> None:

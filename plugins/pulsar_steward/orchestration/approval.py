@@ -8,10 +8,11 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowSkipException
+from airflow.providers.common.compat.sdk import AirflowSkipException, TaskDeferred
 from airflow.providers.standard.operators.hitl import HITLOperator
-from airflow.sdk import Param
+from airflow.sdk import Param, exceptions
 from airflow.sdk.definitions.param import ParamsDict
+from airflow.sdk.timezone import utcnow
 
 from pulsar_steward.changes import kind_of
 from pulsar_steward.ledger.rows import Origin
@@ -24,6 +25,7 @@ from pulsar_steward.orchestration.approval_response import (
     STEPS,
     interpret,
 )
+from pulsar_steward.orchestration.question_trigger import QuestionTrigger, is_end
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +33,11 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from pulsar_steward.model.step import Step
+    from pulsar_steward.orchestration.batches import BatchRef
 
+
+WAITS = (TaskDeferred, getattr(exceptions, "TaskAwaitingInput", TaskDeferred))
+"""How Airflow's operator begins to wait; since 3.3 without a trigger, so that it would not notice a question's end."""
 
 OBSERVE_DAG = "pulsar_observe"
 """The DAG whose published plans start ``pulsar_remediate``."""
@@ -39,6 +45,8 @@ OBSERVE_DAG = "pulsar_observe"
 
 class ApproveBatch(HITLOperator):
     """Defers the task until a person answered, or until the policy's timeout, which is a rejection.
+
+    Where the question ends in the ledger meanwhile, the task is skipped, and leaves the list of required actions.
 
     Args:
         batch: ``{"plan_id": ..., "batch_id": ..., "label": ...}``; everything else is read from the ledger, the
@@ -57,17 +65,20 @@ class ApproveBatch(HITLOperator):
         """Records the approval request, and shows the plan's batch."""
         from pulsar_steward.orchestration import batches  # noqa: PLC0415 - keeps the parsing of DAG files light
         from pulsar_steward.orchestration.context import open_context_of_plan  # noqa: PLC0415 - as above
+        from pulsar_steward.outside_text import shown  # noqa: PLC0415 - as above
         from pulsar_steward.report import approval  # noqa: PLC0415 - as above
 
         ref, requester, origin = batches.BatchRef.read(self.batch), requested_by(context), origin_of(context)
         with open_context_of_plan(ref.plan_id, run_key(context)) as task:
             plan = task.ledger.plan(ref.plan_id)
             batch, policy = plan.batch(ref.batch_id), task.policy.approval
+            if over := task.ledger.questions.over(plan.plan_id, batch.batch_id):
+                raise AirflowSkipException(f"nobody is asked: {shown(over)}")
             asked = task.question(plan, batch.batch_id, self.voice, requester, origin)
             if self.voice > 1 and (policy.approvals_required(batch.kind) < self.voice or asked.first is None):
                 raise AirflowSkipException("no second person has to be asked")
             self.subject = approval.subject(plan, batch, second=self.voice > 1)
-            self.body = approval.body(plan, batch, task.policy, first=asked.first)
+            self.body = approval.body(plan, batch, task.policy, first=asked.first, former=task.former(plan, batch))
             self.params = _form(asked.steps, approval.labels(batch))
             self.assigned_users = [{"id": user, "name": user} for user in policy.users_for(batch.kind)] or None
             self.response_timeout = timedelta(minutes=policy.response_timeout_minutes)
@@ -81,22 +92,44 @@ class ApproveBatch(HITLOperator):
                 origin=origin,
                 policy=task.policy,
             )
-        super().execute(context)
+        try:
+            super().execute(context)
+        except WAITS:  # Airflow shows the question by now; a trigger of our own waits for what ends it
+            self.defer(trigger=self._trigger(ref, context), method_name="execute_complete")
+
+    def _trigger(self, ref: BatchRef, context: Context) -> QuestionTrigger:
+        return QuestionTrigger(
+            plan_id=ref.plan_id,
+            batch_id=ref.batch_id,
+            ti_id=context["task_instance"].id,
+            options=self.options,
+            defaults=self.defaults,
+            params=self.serialized_params,
+            multiple=self.multiple,
+            timeout_datetime=utcnow() + self.response_timeout if self.response_timeout else None,
+        )
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, str]:
-        """Records the answer, whatever it is; returns its decision for the log."""
+        """Records the answer, whatever it is; returns its decision for the log.
+
+        Where the question has ended, an answer is recorded all the same and permits nothing; none is made up.
+        """
         from pulsar_steward.orchestration import batches  # noqa: PLC0415 - keeps the parsing of DAG files light
         from pulsar_steward.orchestration.context import open_context_of_plan  # noqa: PLC0415 - as above
         from pulsar_steward.outside_text import shown  # noqa: PLC0415 - as above
 
         ref = batches.BatchRef.read(self.batch)
         with open_context_of_plan(ref.plan_id, run_key(context)) as task:
-            plan = task.ledger.plan(ref.plan_id)
+            plan, over = task.ledger.plan(ref.plan_id), task.ledger.questions.over(ref.plan_id, ref.batch_id)
+            if over and is_end(event):
+                raise AirflowSkipException(shown(over))
             asked = task.question(plan, ref.batch_id, self.voice, requested_by(context), origin_of(context))
             answer = interpret(event, asked, task.policy.approval, task.clock())
             task.journal.answer(answer)
             reason = shown(answer.reason)
             self.log.info("%s: %s: %s", ref.batch_id, answer.decision, reason)
+            if over:
+                raise AirflowSkipException(f"{answer.decision}, and it changes nothing: {shown(over)}")
             return {"decision": answer.decision.value, "reason": reason}
 
 

@@ -104,4 +104,5 @@ def _story(ref: BatchRef, run: str) -> BatchStory:
             answer=answer_of(task.ledger, ref.plan_id, ref.batch_id, run),
             outcomes=tuple(outcome for outcome in outcomes if outcome.run == run),
             proof=proofs[-1] if proofs else None,
+            over=task.ledger.questions.over(ref.plan_id, ref.batch_id),
         )

@@ -9,6 +9,7 @@ from pulsar_steward.apply.context import LedgerContext
 from pulsar_steward.apply.gate import answers_of
 from pulsar_steward.apply.halting import StopSwitch
 from pulsar_steward.apply.journal import Journal
+from pulsar_steward.errors import OutdatedPlan
 from pulsar_steward.ledger.clock import LedgerClock
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Decision
@@ -18,6 +19,7 @@ from pulsar_steward.orchestration.approval_response import Question
 from pulsar_steward.orchestration.events import publisher
 from pulsar_steward.orchestration.halt_variable import halted_by_variable
 from pulsar_steward.orchestration.ledger_heads import LedgerHeads
+from pulsar_steward.report.what_changed import Former
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.apply.context import ApplyContext, ReadContext
     from pulsar_steward.ledger.rows import Origin
-    from pulsar_steward.model.plan import Plan
+    from pulsar_steward.model.plan import Batch, Plan
 
 
 class TaskContext(LedgerContext):
@@ -40,6 +42,16 @@ class TaskContext(LedgerContext):
         return Question(
             plan=plan, batch_id=batch_id, run=self.run, requested_by=requested_by, origin=origin, first=first
         )
+
+    def former(self, plan: Plan, batch: Batch) -> Former | None:
+        """Question whose place a batch takes; None: it takes no other's, or that cannot be read any more."""
+        end = self.ledger.questions.replaced_by(plan.plan_id, batch.batch_id)
+        if end is None:
+            return None
+        try:
+            return Former(end=end, batch=self.ledger.plan(end.plan_id).batch(end.batch_id))
+        except OutdatedPlan:
+            return None
 
     @contextmanager
     def reading_here(self) -> Iterator[ReadContext]:

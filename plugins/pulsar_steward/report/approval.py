@@ -10,6 +10,7 @@ from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.units import bytes_in_words, counted, time_in_words
 from pulsar_steward.outside_text import shown
 from pulsar_steward.report.markdown import bullets, codes, table, text
+from pulsar_steward.report.what_changed import what_changed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pulsar_steward.model.plan import Batch, Plan
     from pulsar_steward.model.step import Step
     from pulsar_steward.policy.schema import Policy
+    from pulsar_steward.report.what_changed import Former
 
 
 def subject(plan: Plan, batch: Batch, *, second: bool = False) -> str:
@@ -27,7 +29,9 @@ def subject(plan: Plan, batch: Batch, *, second: bool = False) -> str:
     return shown(f"{plan.cluster}: {batch.title}{' (second approval)' if second else ''}")
 
 
-def body(plan: Plan, batch: Batch, policy: Policy, *, first: RecordedAnswer | None = None) -> str:
+def body(
+    plan: Plan, batch: Batch, policy: Policy, *, first: RecordedAnswer | None = None, former: Former | None = None
+) -> str:
     """Body of an approval request, in Markdown.
 
     Args:
@@ -35,11 +39,13 @@ def body(plan: Plan, batch: Batch, policy: Policy, *, first: RecordedAnswer | No
         batch: Its batch.
         policy: The policy with the terms of an approval.
         first: The approval that a second person is asked to confirm; None: the first one is asked.
+        former: The question whose place it takes; None: it takes no other's.
     """
     parts = [
         _confirming(batch, first) if first else "",
         *_rollback_note(plan, batch),
         _lead(batch),
+        *_former(batch, former),
         *_warnings(batch.steps),
         "### Why",
         _reasons(batch),
@@ -75,6 +81,13 @@ def _lead(batch: Batch) -> str:
         back += " **What brokers have deleted by then does not come back.**"
     moved = f"{counted(clients, 'client')} will reconnect" if _moves(batch) else "No client has to reconnect"
     return f"{moved}{pauses}. {back}"
+
+
+def _former(batch: Batch, former: Former | None) -> Iterator[str]:
+    """Section of a question that takes another one's place."""
+    if former is not None:
+        yield "### What changed since it was asked before"
+        yield bullets(what_changed(batch, former))
 
 
 def _rollback_note(plan: Plan, batch: Batch) -> Iterator[str]:
@@ -216,8 +229,10 @@ def _terms(plan: Plan, batch: Batch, policy: Policy) -> Iterator[str]:
         yield "Who started this run by hand may not approve it."
     hours, minutes = divmod(approval.response_timeout_minutes, 60)
     yield f"No answer within {hours} h {minutes} min is a rejection."
-    newer = "A newer way back of the same batch" if batch.is_rollback else "A newer plan that differs"
-    yield f"{newer} takes this one's place; answering this one then changes nothing."
+    if batch.is_rollback:
+        yield "A newer way back of the same batch takes this one's place; answering this one then changes nothing."
+    else:
+        yield "An observation that no longer proposes exactly this ends the question; an answer then changes nothing."
 
 
 def _confirming(batch: Batch, first: RecordedAnswer) -> str:

@@ -17,17 +17,22 @@ if TYPE_CHECKING:
 
 
 class BatchStory(msgspec.Struct, frozen=True, kw_only=True):
-    """Records of one batch in one run."""
+    """Records of one batch in one run.
+
+    Attributes:
+        over: Why its question stands no more; None: it stands.
+    """
 
     plan: Plan
     batch: Batch
     answer: RecordedAnswer | None
     outcomes: tuple[StepOutcome, ...]
     proof: Proof | None
+    over: str | None = None
 
     @property
     def troubles(self) -> tuple[str, ...]:
-        """Problems that an operator has to look at; a rejection is none, a malformed answer is."""
+        """Problems that an operator has to look at; neither a rejection nor a question that ended is one."""
         return tuple(map(shown, _troubles(self)))
 
 
@@ -38,6 +43,8 @@ def story(stories: list[BatchStory]) -> str:
 
 def _troubles(told: BatchStory) -> Iterator[str]:
     where = f"{told.plan.cluster} {told.batch.batch_id}"
+    if told.answer is None and told.over:
+        return
     if told.answer is None:
         yield f"{where}: no answer was recorded; nothing was changed"
         return
@@ -94,6 +101,8 @@ def _onwards(told: BatchStory) -> Iterator[str]:
 
 def _decision(told: BatchStory) -> str:
     answer = told.answer
+    if answer is None and told.over:
+        return f"Nobody has to answer any more: {told.over}. Nothing was changed."
     if answer is None:
         return "No answer was recorded: nothing was changed."
     who = f" by {answer.answered_by}" if answer.answered_by else ""

@@ -28,8 +28,8 @@ from pulsar_steward.orchestration.remediating import RemediateParams, wanted_by
                 {"cluster": "east", "plan_id": "p1"},
                 {"cluster": "east", "plan_id": "p2"},
             ],
-            [("east", "p2", ()), ("west", "w1", ())],
-            id="the last publication of each cluster",
+            [("east", "p1", ()), ("east", "p2", ()), ("west", "w1", ())],
+            id="every publication, as questions of older ones stand",
         ),
         pytest.param({"cluster": "demo"}, [{"cluster": "east"}], [("demo", None, ())], id="a publication of no plan"),
     ],
@@ -39,6 +39,12 @@ def test_what_a_run_is_about(
 ) -> None:
     """Publications win over parameters, but for the kinds; clusters come in order of their names."""
     expected = tuple(
-        RemediateParams(cluster=cluster, plan_id=plan_id, kinds=kinds) for cluster, plan_id, kinds in wanted
+        RemediateParams(
+            cluster=cluster,
+            plan_id=plan_id,
+            kinds=kinds,
+            published=any(event.get("plan_id") == plan_id for event in published) and plan_id is not None,
+        )
+        for cluster, plan_id, kinds in wanted
     )
     assert wanted_by(params, published) == expected

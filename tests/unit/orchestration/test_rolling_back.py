@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from airflow.sdk import Variable
 
-from lab.simulator import running_simulator
 from pulsar_steward.errors import NotInLedger, Refused
-from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.orchestration import rolling_back
 from pulsar_steward.orchestration.remediating import RemediateParams
 from pulsar_steward.orchestration.remediating import choose as choose_remedy
 from pulsar_steward.orchestration.rolling_back import RollbackParams, wanted_by
-from tests.apply.worksite import SKEWED, Worksite, said
+from tests.apply.worksite import said
 from tests.builders import CLUSTER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from pulsar_steward.model.plan import Plan
+    from tests.apply.worksite import Worksite
 
 LAST = RollbackParams(cluster=CLUSTER, plan_id=None, batch_id=None)
 RUN = "pulsar_rollback/manual"
@@ -39,23 +33,6 @@ RUN = "pulsar_rollback/manual"
 def test_what_a_way_back_is_about(params: dict[str, Any], plan_id: str | None, batch_id: str | None) -> None:
     """A cluster, and perhaps one of its plans, and perhaps one batch of it."""
     assert wanted_by(params) == RollbackParams(cluster="east", plan_id=plan_id, batch_id=batch_id)
-
-
-@pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Worksite]:
-    """Three made-up brokers and a ledger, both behind connections of Airflow's."""
-    url = f"sqlite:///{tmp_path / 'ledger.db'}"
-    with running_simulator(SKEWED) as simulator:
-        admin = {"conn_type": "http", "extra": {"urls": simulator.admin_urls, "no_policy_file": True}}
-        monkeypatch.setenv(f"AIRFLOW_CONN_PULSAR_ADMIN_{CLUSTER.upper()}", json.dumps(admin))
-        monkeypatch.setenv("AIRFLOW_CONN_STEWARD_LEDGER", json.dumps({"conn_type": "sqlite", "extra": {"url": url}}))
-        monkeypatch.setenv("STEWARD_HOME", str(tmp_path))
-        engine = open_ledger(url)
-        # What tasks write must not be what a test of another ledger reads.
-        monkeypatch.setattr(Variable, "get", lambda _key, default=None: default)
-        monkeypatch.setattr(Variable, "set", lambda *_, **__: None)
-        yield Worksite(simulator, engine)
-        engine.dispose()
 
 
 def moved(site: Worksite, bundle: int = 0) -> Plan:

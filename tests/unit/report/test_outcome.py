@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from pulsar_steward.ledger.rows import Decision, Outcome, Proof, RecordedAnswer, StepOutcome
@@ -56,6 +57,7 @@ def told(
         pytest.param(told(an_answer(Decision.REJECTED)), [], id="rejected"),
         pytest.param(told(an_answer(Decision.NO_ANSWER), (), a_proof(proved=False)), [], id="nobody answered"),
         pytest.param(told(None), ["no answer was recorded"], id="no answer at all"),
+        pytest.param(msgspec.structs.replace(told(None), over="it went"), [], id="its question ended"),
         pytest.param(told(an_answer(Decision.MALFORMED)), ["malformed answer (made up)"], id="malformed"),
         pytest.param(
             told(an_answer(), BOTH_DONE[:1], a_proof()), ["b1.s02: approved, and no outcome"], id="a step is missing"

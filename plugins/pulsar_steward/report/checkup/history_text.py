@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.ledger.questions import QuestionEnd
 from pulsar_steward.ledger.rows import Intent, PlanRow, Proof, RecordedAnswer, StepOutcome, interrupted
 from pulsar_steward.model.units import counted, time_in_words
 from pulsar_steward.report.checkup.text import bullets, heading, wrapped
@@ -20,13 +21,22 @@ if TYPE_CHECKING:
 
 
 class Story(msgspec.Struct, frozen=True, kw_only=True):
-    """All records of one batch in the ledger, oldest first."""
+    """All records of one batch in the ledger, oldest first.
+
+    Attributes:
+        end: End of its question; None: it has none.
+        taken_at: Time of the plan's snapshot.
+        seen_at: Time of the newest snapshot that proposed the same.
+    """
 
     asked_at: datetime | None
     answers: tuple[RecordedAnswer, ...]
     outcomes: tuple[StepOutcome, ...]
     proofs: tuple[Proof, ...]
     intents: tuple[Intent, ...] = ()
+    end: QuestionEnd | None = None
+    taken_at: datetime | None = None
+    seen_at: datetime | None = None
 
     @property
     def under_way(self) -> tuple[Intent, ...]:
@@ -56,6 +66,10 @@ def story_lines(story: Story, width: int) -> Iterator[Text]:
 def _said(story: Story) -> Iterator[str]:
     if story.asked_at is not None:
         yield f"asked {_at(story.asked_at)}"
+    if story.seen_at is not None and story.seen_at != story.taken_at:
+        yield f"proposed the same again, at last by the snapshot of {_at(story.seen_at)}"
+    if story.end is not None:
+        yield f"the question ended {_at(story.end.at)}: {story.end.words}"
     if not story.answers:
         yield "no answer is recorded: nothing was changed"
     for answer in story.answers:

@@ -1,0 +1,94 @@
+"""The trigger of a question: Airflow's own, which waits for an answer, and a look into the ledger beside it.
+
+A question that ends in the ledger leaves Airflow's list of required actions by itself: the trigger resumes its task,
+which is skipped with the reason. Where the ledger cannot be read, it goes on waiting; where the trigger is lost, nobody
+answers, and nothing is changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.standard.triggers.hitl import HITLTrigger
+from airflow.triggers.base import TriggerEvent
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+END = "pulsar_steward_question_ended"
+"""Key of the event of a question that ended; its value is the reason."""
+
+LOOK_EVERY_SECONDS = 20.0
+
+
+class QuestionTrigger(HITLTrigger):
+    """Waits for an answer, as Airflow's trigger does, and for the end of the question in the ledger.
+
+    Args:
+        plan_id: The plan in which the question is asked.
+        batch_id: Its batch.
+        look_every_seconds: Time between two looks into the ledger.
+        waiting: Arguments of Airflow's trigger.
+    """
+
+    def __init__(
+        self, *, plan_id: str, batch_id: str, look_every_seconds: float = LOOK_EVERY_SECONDS, **waiting: Any
+    ) -> None:
+        super().__init__(**waiting)
+        self.plan_id = plan_id
+        self.batch_id = batch_id
+        self.look_every_seconds = look_every_seconds
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Name of this class, and its arguments."""
+        _, waiting = super().serialize()
+        own = {
+            "plan_id": self.plan_id,
+            "batch_id": self.batch_id,
+            "look_every_seconds": self.look_every_seconds,
+        }
+        return f"{__name__}.{type(self).__name__}", {**waiting, **own}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Yields one event: the answer as Airflow's trigger gives it, or the end of the question."""
+        answer = asyncio.ensure_future(self._answer())
+        try:
+            while not (await asyncio.wait({answer}, timeout=self.look_every_seconds))[0]:
+                if over := await self._why_over():
+                    yield TriggerEvent({END: over})  # type: ignore[no-untyped-call]  # Airflow has no types there
+                    return
+            yield answer.result()
+        finally:
+            answer.cancel()
+
+    async def _answer(self) -> TriggerEvent:
+        return await anext(super().run())
+
+    async def _why_over(self) -> str | None:
+        try:
+            return await asyncio.to_thread(why_over, self.plan_id, self.batch_id)
+        except Exception as error:  # noqa: BLE001 - whatever keeps it from being read, the question goes on waiting
+            self.log.warning("whether the question still stands cannot be read: %s", type(error).__name__)
+            return None
+
+
+def why_over(plan_id: str, batch_id: str) -> str | None:
+    """Reason why a question stands no more, by the ledger that tasks use; None: it stands.
+
+    Raises:
+        LedgerError: If the ledger cannot be read.
+    """
+    from pulsar_steward.ledger.questions import QuestionReader  # noqa: PLC0415 - keeps the parsing of DAG files light
+    from pulsar_steward.orchestration import connections  # noqa: PLC0415 - as above
+
+    engine = connections.ledger()
+    try:
+        return QuestionReader(engine).over(plan_id, batch_id)
+    finally:
+        engine.dispose()
+
+
+def is_end(event: object) -> bool:
+    """True for the event of a question that ended; whether it did, the ledger says."""
+    return isinstance(event, dict) and set(event) == {END}

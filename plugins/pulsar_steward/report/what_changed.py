@@ -1,0 +1,85 @@
+"""Difference between a question and the one whose place it takes, in sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pulsar_steward.changes import kind_of
+from pulsar_steward.ledger.questions import EndReason, QuestionEnd
+from pulsar_steward.model.content import loses_more
+from pulsar_steward.model.plan import Batch
+from pulsar_steward.model.units import counted, time_in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pulsar_steward.model.step import Step
+
+
+class Former(msgspec.Struct, frozen=True, kw_only=True):
+    """A question that ended, and whose place another one takes.
+
+    Attributes:
+        end: Its end, with the reason.
+        batch: Its batch.
+    """
+
+    end: QuestionEnd
+    batch: Batch
+
+
+def what_changed(batch: Batch, former: Former) -> tuple[str, ...]:
+    """Sentences on what differs from the former question: steps added, left out, or with other values.
+
+    Args:
+        batch: The batch that is asked about now.
+        former: The question whose place it takes.
+    """
+    found = tuple(_differences(_by_subject(batch), _by_subject(former.batch)))
+    asked = f"plan {former.end.plan_id}, batch {former.end.batch_id}"
+    match former.end.reason:
+        case EndReason.POLICY_LOOSENED:
+            why = f"Asked before ({asked}), under a stricter policy or by an earlier Steward: that answer is void."
+        case EndReason.ASKED_ANEW:
+            why = f"Asked before ({asked}), and not carried out; that question ended {time_in_words(former.end.at)}."
+        case _:
+            why = f"It takes the place of {asked}, which ended {time_in_words(former.end.at)}."
+    if not found and len(batch.steps) == len(former.batch.steps) and loses_more(batch, former.batch):
+        found = ("More would be lost than was asked before.",)
+    return (why, *(found or ("The steps are the same, with the same values.",)))
+
+
+_Subject = tuple[str, ...]
+
+
+def _by_subject(batch: Batch) -> Mapping[_Subject, Step]:
+    """Steps by kind and subject of their change."""
+    return {(type(step.change).__name__, *kind_of(step.change).subject): step for step in batch.steps}
+
+
+def _differences(now: Mapping[_Subject, Step], then: Mapping[_Subject, Step]) -> Iterator[str]:
+    same = 0
+    for subject, step in now.items():
+        words, former = kind_of(step.change).describe(), then.get(subject)
+        if former is None:
+            yield f"Added: {step.step_id}, {words}."
+        elif former.change != step.change:
+            yield f"Changed: {step.step_id}, {words}; it was: {kind_of(former.change).describe()}."
+        elif (step.undo is None) != (former.undo is None):
+            yield f"Changed: {step.step_id} {'cannot' if step.undo is None else 'can'} be undone by now."
+        elif vetoes := sorted(_vetoes(step) ^ _vetoes(former)):
+            yield f"Changed: {step.step_id} is judged otherwise by {', '.join(vetoes)}."
+        else:
+            same += 1
+    for subject, step in then.items():
+        if subject not in now:
+            yield f"Left out: {kind_of(step.change).describe()}."
+    if same and (same < len(now) or same < len(then)):
+        yield f"{counted(same, 'step')} as before."
+
+
+def _vetoes(step: Step) -> frozenset[str]:
+    """Guards of a step that objected, and those that looked, so that a guard more or less is a difference too."""
+    return frozenset(f"{guard.guard}{'' if guard.passed else ' (objects)'}" for guard in step.guards)

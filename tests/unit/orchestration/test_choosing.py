@@ -1,0 +1,97 @@
+"""Which questions a run asks: those that stand, and that no other run asks already."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from pulsar_steward.errors import Refused
+from pulsar_steward.ledger.publishing import NewQuestion, QuestionChanges
+from pulsar_steward.ledger.rows import Decision
+from pulsar_steward.model.content import content_digest, goal_of
+from pulsar_steward.orchestration.remediating import RemediateParams, choose, dry_run
+from tests.apply.worksite import said
+from tests.builders import CLUSTER, a_batch, a_plan, a_step
+
+if TYPE_CHECKING:
+    from pulsar_steward.model.plan import Plan
+    from tests.apply.worksite import Worksite
+
+MINE, OTHER = "pulsar_remediate/mine", "pulsar_remediate/other/0"
+
+
+@pytest.fixture
+def plan(site: Worksite) -> Plan:
+    """A plan of two questions."""
+    batches = (
+        a_batch(a_step(site.move(0))),
+        a_batch(a_step(site.move(1), step_id="b2.s01"), batch_id="b2", kind="bundle_balance"),
+    )
+    drawn = a_plan(*batches, taken_at=site.clock())
+    asked = (
+        NewQuestion(batch_id=batch.batch_id, content_digest=content_digest(drawn, batch), goal=goal_of(batch))
+        for batch in batches
+    )
+    return site.record(drawn, questions=QuestionChanges(asked=tuple(asked)))
+
+
+def chosen(plan: Plan | None, run: str = MINE, *, published: bool = False) -> list[str]:
+    """The batches that a run asks about."""
+    named = None if plan is None else plan.plan_id
+    wanted = RemediateParams(cluster=CLUSTER, plan_id=named, published=published)
+    return [ref["batch_id"] for ref in choose([wanted], run)]
+
+
+def test_what_stands_is_asked(plan: Plan) -> None:
+    """By the plan's name, as the newest one, or as it was published."""
+    assert chosen(plan) == chosen(None) == chosen(plan, published=True) == ["b1", "b2"]
+
+
+def test_what_another_run_asks_is_not_asked_again(site: Worksite, plan: Plan) -> None:
+    """Until somebody answered there; the run itself may be tried again."""
+    site.ask(plan, OTHER)
+    assert chosen(plan) == ["b2"]
+    assert chosen(plan, OTHER.rpartition("/")[0]) == ["b1", "b2"]
+    site.writes.record_answer(site.approval(plan, run=OTHER, decision=Decision.REJECTED, step_ids=(), expires_at=None))
+    assert chosen(plan) == ["b1", "b2"]
+
+
+def test_what_was_approved_in_another_run_is_left_to_it(site: Worksite, plan: Plan) -> None:
+    """As long as the approval counts; once it was carried out, nobody asks."""
+    site.approve(plan, run=OTHER)
+    assert chosen(plan) == ["b2"]
+    assert said(site.carry_out(plan, OTHER)) == ["done"]
+    site.clock.advance(minutes=61)
+    assert chosen(plan) == ["b2"]
+
+
+def test_a_run_by_hand_of_which_nothing_is_left_says_who_asks(site: Worksite, plan: Plan) -> None:
+    """And a published one is silent, as its questions are asked elsewhere, or ended."""
+    site.ask(plan, OTHER)
+    wanted = RemediateParams(cluster=CLUSTER, plan_id=plan.plan_id, kinds=("tc_balance",))
+    with pytest.raises(Refused, match=rf"nothing of plan .* is to be asked: b1: run {OTHER} asks about it"):
+        choose([wanted], MINE)
+    assert choose([msgspec.structs.replace(wanted, published=True)], MINE) == []
+
+
+def test_what_ended_is_not_asked(site: Worksite) -> None:
+    """It says why; a dry run of it does, too."""
+    plan = site.asked(site.move(0))
+    site.end(plan)
+    assert chosen(plan, published=True) == []
+    with pytest.raises(Refused, match=r"b1: the question ended at .*: it was seen otherwise"):
+        chosen(plan)
+    with pytest.raises(Refused, match=r"nothing of plan .* stands"):
+        dry_run([RemediateParams(cluster=CLUSTER, plan_id=plan.plan_id)], MINE)
+
+
+def test_a_plan_of_an_earlier_steward_is_asked_whole(site: Worksite) -> None:
+    """As often as somebody wants, until a newer plan supersedes it."""
+    plan = site.plan(site.move(0))
+    site.ask(plan, OTHER)
+    assert chosen(plan) == ["b1"]
+    site.writes.record_plan(a_plan(snapshot_id="newer"), site.clock(), supersede=[plan.plan_id])
+    with pytest.raises(Refused, match="superseded by the newer plan"):
+        chosen(plan)

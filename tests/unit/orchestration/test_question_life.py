@@ -1,0 +1,219 @@
+"""The life of a task that asks: it asks only what stands, and leaves when its question ends."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import msgspec
+import pytest
+from airflow.providers.common.compat.sdk import AirflowSkipException, TaskDeferred
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.providers.standard.triggers.hitl import HITLTrigger
+from airflow.triggers.base import TriggerEvent
+
+from pulsar_steward.errors import LedgerError
+from pulsar_steward.ledger.publishing import QuestionChanges
+from pulsar_steward.ledger.rows import Decision
+from pulsar_steward.orchestration import question_trigger
+from pulsar_steward.orchestration.approval import WAITS, ApproveBatch
+from pulsar_steward.orchestration.approval_response import APPROVE, COMMENT, STEPS
+from pulsar_steward.orchestration.batches import BatchRef
+from pulsar_steward.orchestration.question_trigger import END, QuestionTrigger, is_end
+from tests.apply.worksite import RUN, a_question
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from pulsar_steward.model.plan import Plan
+    from tests.apply.worksite import Worksite
+
+ANSWERED = TriggerEvent({"chosen_options": [APPROVE]})  # type: ignore[no-untyped-call]  # Airflow has no types there
+
+
+def a_trigger(**fields: Any) -> QuestionTrigger:
+    """A trigger that looks into the ledger again and again."""
+    usual: dict[str, Any] = {
+        "plan_id": "p",
+        "batch_id": "b1",
+        "look_every_seconds": 0.01,
+        "ti_id": uuid4(),
+        "options": [APPROVE],
+        "params": {},
+        "timeout_datetime": datetime.now(UTC) + timedelta(hours=1),
+    }
+    return QuestionTrigger(**{**usual, **fields})
+
+
+def fired(trigger: QuestionTrigger) -> list[Any]:
+    """What the trigger comes to, in at most some seconds."""
+
+    async def events() -> list[Any]:
+        return [event.payload async for event in trigger.run()]
+
+    return asyncio.run(asyncio.wait_for(events(), timeout=60))
+
+
+def answers(monkeypatch: pytest.MonkeyPatch, wait: Callable[[], Any]) -> list[str]:
+    """Has Airflow's trigger give an answer once it has waited; returns what became of that wait."""
+    seen: list[str] = []
+
+    async def run(_: HITLTrigger) -> AsyncIterator[TriggerEvent]:
+        try:
+            await wait()
+            yield ANSWERED
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            raise
+
+    monkeypatch.setattr(HITLTrigger, "run", run)
+    return seen
+
+
+def ledger_says(monkeypatch: pytest.MonkeyPatch, *words: str | Exception | None) -> list[str]:
+    """Has the ledger give these answers in turn, the last one for ever; returns what was asked."""
+    said, asked = list(words), list[str]()
+
+    def why_over(plan_id: str, batch_id: str) -> str | None:
+        asked.append(f"{plan_id}/{batch_id}")
+        now = said.pop(0) if len(said) > 1 else said[0]
+        if isinstance(now, Exception):
+            raise now
+        return now
+
+    monkeypatch.setattr(question_trigger, "why_over", why_over)
+    return asked
+
+
+def test_an_answer_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Airflow's own trigger gives it, however often the ledger was looked into meanwhile."""
+    answers(monkeypatch, lambda: asyncio.sleep(0.2))
+    asked = ledger_says(monkeypatch, None)
+    assert fired(a_trigger()) == [ANSWERED.payload]
+    assert set(asked) == {"p/b1"}
+
+
+def test_the_end_of_the_question_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its reason; nobody waits for the answer any more."""
+    seen = answers(monkeypatch, lambda: asyncio.sleep(3600))
+    ledger_says(monkeypatch, None, None, "it was seen otherwise")
+    (event,) = fired(a_trigger())
+    assert event == {END: "it was seen otherwise"}
+    assert is_end(event)
+    assert seen == ["cancelled"]
+
+
+def test_a_ledger_that_cannot_be_read_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The question goes on waiting, for an answer or for a ledger that says more."""
+    answers(monkeypatch, lambda: asyncio.sleep(3600))
+    ledger_says(monkeypatch, LedgerError("gone"), OSError("no route"), "it went")
+    assert fired(a_trigger()) == [{END: "it went"}]
+
+
+def test_a_trigger_that_is_started_anew_waits_for_the_same() -> None:
+    """Airflow keeps it by the name of its class, and by its arguments."""
+    first = a_trigger()
+    name, arguments = first.serialize()
+    assert name == f"{QuestionTrigger.__module__}.{QuestionTrigger.__name__}"
+    second = QuestionTrigger(**arguments)
+    assert second.serialize() == first.serialize()
+    assert (second.plan_id, second.batch_id, second.timeout_datetime) == ("p", "b1", first.timeout_datetime)
+
+
+@pytest.mark.parametrize("event", [{}, {END: "x", "chosen_options": [APPROVE]}, None, [END], {"chosen_options": []}])
+def test_only_the_triggers_own_event_is_an_end(event: object) -> None:
+    """Whatever else there is in an event makes it an answer, which is read strictly."""
+    assert not is_end(event)
+
+
+# -- the task
+
+
+def a_context() -> Any:
+    """What Airflow hands a task, as far as ours look at it; its run is the worksite's."""
+    dag_id, run_id, map_index = RUN.split("/")
+    instance = SimpleNamespace(id=uuid4(), dag_id=dag_id, run_id=run_id, map_index=int(map_index))
+    run = SimpleNamespace(triggering_user_name=None, run_type="scheduled")
+    return {"ti": instance, "task_instance": instance, "dag_run": run}
+
+
+def a_task(plan: Plan) -> ApproveBatch:
+    """The task that asks about the plan's only batch."""
+    return ApproveBatch(task_id="approve", batch=msgspec.to_builtins(BatchRef.of(plan, plan.batches[0])))
+
+
+def a_question_of(site: Worksite) -> Plan:
+    """A plan with one question, which nobody was asked yet."""
+    plan = site.proposed(site.move(0))
+    return site.record(plan, questions=QuestionChanges(asked=(a_question(plan),)))
+
+
+def an_approval(site: Worksite) -> dict[str, Any]:
+    """The event of a person's approval."""
+    return {
+        "chosen_options": [APPROVE],
+        "params_input": {STEPS: ["b1.s01"], COMMENT: ""},
+        "responded_at": site.clock(),
+        "responded_by_user": {"id": "1", "name": "alice"},
+    }
+
+
+@pytest.mark.parametrize("wait", sorted(set(WAITS), key=str))
+def test_a_task_waits_in_our_trigger(site: Worksite, monkeypatch: pytest.MonkeyPatch, wait: Any) -> None:
+    """However this version of Airflow's operator would wait."""
+    trigger = a_trigger()
+    signal = wait(trigger=trigger, method_name="x") if wait is TaskDeferred else wait(method_name="x", timeout=None)
+
+    def execute(*_: object) -> None:
+        raise signal
+
+    monkeypatch.setattr(HITLOperator, "execute", execute)
+    plan = a_question_of(site)
+    with pytest.raises(TaskDeferred) as deferred:
+        a_task(plan).execute(a_context())
+    assert isinstance(deferred.value.trigger, QuestionTrigger)
+    assert (deferred.value.trigger.plan_id, deferred.value.trigger.batch_id) == (plan.plan_id, "b1")
+    assert deferred.value.method_name == "execute_complete"
+    assert len(site.ledger.waiting(plan.plan_id, "b1", site.clock())) == 1
+
+
+def test_what_ended_is_not_asked(site: Worksite) -> None:
+    """It ended between the choice and the question: nothing is recorded as asked."""
+    plan = a_question_of(site)
+    site.end(plan)
+    with pytest.raises(AirflowSkipException, match="nobody is asked: the question ended"):
+        a_task(plan).execute(a_context())
+    assert site.ledger.asked_at(plan.plan_id) == {}
+
+
+def test_a_question_that_ended_is_no_answer(site: Worksite) -> None:
+    """The task is skipped with the reason, and nothing is recorded as said by anybody."""
+    plan = a_question_of(site)
+    site.ask(plan)
+    site.end(plan)
+    with pytest.raises(AirflowSkipException, match="it was seen otherwise"):
+        a_task(plan).execute_complete(a_context(), {END: "whatever the trigger says"})
+    assert site.ledger.answers(plan.plan_id, "b1") == ()
+    assert site.ledger.waiting(plan.plan_id, "b1", site.clock()) == ()
+
+
+def test_an_end_that_the_ledger_does_not_know_is_no_approval(site: Worksite) -> None:
+    """As somebody made it up: it is recorded as an answer that cannot be read."""
+    plan = a_question_of(site)
+    site.ask(plan)
+    told = a_task(plan).execute_complete(a_context(), {END: "made up"})
+    assert told["decision"] == Decision.MALFORMED.value
+
+
+def test_an_answer_after_the_end_is_kept_and_permits_nothing(site: Worksite) -> None:
+    """Who answered what is in the ledger; the task says that it changes nothing."""
+    plan = a_question_of(site)
+    site.ask(plan)
+    site.end(plan)
+    with pytest.raises(AirflowSkipException, match="approved, and it changes nothing: the question ended"):
+        a_task(plan).execute_complete(a_context(), an_approval(site))
+    (answer,) = site.ledger.answers(plan.plan_id, "b1")
+    assert (answer.decision, answer.answered_by) == (Decision.APPROVED, "alice")

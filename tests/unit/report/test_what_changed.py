@@ -1,0 +1,92 @@
+"""What a person reads of the difference to the question that was asked before."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from pulsar_steward.changes import kind_of
+from pulsar_steward.ledger.questions import EndReason, QuestionEnd
+from pulsar_steward.model.loss import Loss
+from pulsar_steward.model.setting import SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting, GuardResult
+from pulsar_steward.policy.schema import Policy
+from pulsar_steward.report.approval import body
+from pulsar_steward.report.what_changed import Former, what_changed
+from tests.builders import NOW, a_batch, a_move, a_plan, a_step, broker
+
+MOVE, OTHER = a_step(), a_step(a_move(bundle="0x10000000_0x20000000"), step_id="b1.s02")
+BATCH = a_batch(MOVE, OTHER)
+
+
+def former(*steps: object, reason: EndReason = EndReason.CHANGED) -> Former:
+    """A question with these steps that ended."""
+    end = QuestionEnd(
+        question_id=1,
+        plan_id="p",
+        batch_id="b1",
+        at=NOW,
+        reason=reason,
+        by_plan_id="new",
+        by_batch_id="b1",
+        words="made up",
+    )
+    return Former(end=end, batch=msgspec.structs.replace(BATCH, steps=steps))
+
+
+def differences(*steps: object) -> tuple[str, ...]:
+    """What is said of the steps."""
+    return what_changed(BATCH, former(*steps))[1:]
+
+
+def test_steps_that_were_added_and_left_out() -> None:
+    """Each by what it does."""
+    assert differences(MOVE) == (f"Added: b1.s02, {kind_of(OTHER.change).describe()}.", "1 step as before.")
+    third = a_step(a_move(bundle="0x20000000_0x30000000"))
+    assert differences(MOVE, OTHER, third) == (f"Left out: {kind_of(third.change).describe()}.", "2 steps as before.")
+
+
+def test_another_value() -> None:
+    """What it is, and what it was."""
+    was = a_step(a_move(target=broker(2)))
+    said, _ = differences(was, OTHER)
+    assert said == f"Changed: b1.s01, {kind_of(MOVE.change).describe()}; it was: {kind_of(was.change).describe()}."
+
+
+def test_another_way_back_and_another_verdict() -> None:
+    """As an approval rests on them too."""
+    undone = msgspec.structs.replace(MOVE, undo=a_move())
+    assert differences(undone, OTHER)[0] == "Changed: b1.s01 cannot be undone by now."
+    looked = msgspec.structs.replace(MOVE, guards=(GuardResult(guard="owner", passed=False, reason=""),))
+    assert differences(looked, OTHER)[0] == "Changed: b1.s01 is judged otherwise by owner (objects)."
+
+
+def test_more_would_be_lost() -> None:
+    """The steps are the same, and that is why it is asked."""
+    ttl = ChangeSetting(namespace="a/b", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
+    now, then = (a_step(ttl, loss=Loss(messages=number, bytes=1)) for number in (6, 5))
+    asked = msgspec.structs.replace(former(then), batch=a_batch(then))
+    assert what_changed(a_batch(now), asked)[1:] == ("More would be lost than was asked before.",)
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        (EndReason.CHANGED, "It takes the place of plan p, batch b1"),
+        (EndReason.ASKED_ANEW, "Asked before (plan p, batch b1), and not carried out"),
+        (EndReason.POLICY_LOOSENED, "under a stricter policy or by an earlier Steward"),
+    ],
+)
+def test_why_it_is_asked_again(reason: EndReason, words: str) -> None:
+    """Also where nothing differs but that."""
+    why, same = what_changed(BATCH, former(MOVE, OTHER, reason=reason))
+    assert words in why
+    assert same == "The steps are the same, with the same values."
+
+
+def test_the_question_says_it() -> None:
+    """Before what is warned of; a question that takes no other's place says nothing."""
+    heading = "### What changed since it was asked before"
+    plan = a_plan(BATCH)
+    assert heading in body(plan, BATCH, Policy(), former=former(MOVE))
+    assert heading not in body(plan, BATCH, Policy())
