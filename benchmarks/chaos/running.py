@@ -22,9 +22,13 @@ from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import LedgerTampered
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.halts import Halt, say
+from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
+from pulsar_steward.ledger.questions import EndReason
+from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Origin
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
+from pulsar_steward.model.content import content_digest, goal_of
 from pulsar_steward.model.plan import Batch, Plan, approval_digest
 from pulsar_steward.model.step import Step, Touched
 from pulsar_steward.orchestration.approval_response import APPROVE, COMMENT, LOSS, REJECT, STEPS, Question, interpret
@@ -142,7 +146,9 @@ class ChaosRun:
         if kind == "repointed":
             identity = msgspec.structs.replace(identity, metadata_id="0" * 16)
         plan = plan_of(f"chaos-{self.scenario.number}", changes, now, identity, policy)
-        writer.record_plan(plan, now, policy=policy)
+        batch = plan.batch(BATCH)
+        question = NewQuestion(batch_id=BATCH, content_digest=content_digest(plan, batch), goal=goal_of(batch))
+        writer.record_plan(plan, now, policy=policy, questions=QuestionChanges(asked=(question,)))
         if kind == "trigger":
             with_trigger(engine)
         self.happened = kind in FORBIDDING
@@ -155,7 +161,9 @@ class ChaosRun:
                 writer.record_answer(answer)
         if self.scenario.answer == "superseded":
             newer = plan_of(plan.cluster, changes[:1], now + timedelta(seconds=1), identity, policy)
-            writer.record_plan(newer, now, supersede=[plan.plan_id], policy=policy)
+            (asked,) = LedgerReader(engine).questions.standing(plan.cluster)
+            end = Ending(question_id=asked.question_id, reason=EndReason.CHANGED, words="it was seen otherwise")
+            writer.record_plan(newer, now, policy=policy, questions=QuestionChanges(ended=(end,)))
         return plan
 
     def _asked_under(self) -> dict[str, Any]:

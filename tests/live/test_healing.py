@@ -15,6 +15,7 @@ import pytest
 from sqlalchemy import select
 
 from lab.placement import differences
+from pulsar_steward.ledger.questions import EndReason
 from pulsar_steward.ledger.rows import Decision, Outcome
 from pulsar_steward.ledger.tables import metadata
 from pulsar_steward.model.event import Event
@@ -41,8 +42,8 @@ class Story:
     waiting_after_second: int
     first: dict[str, Any]
     second: dict[str, Any]
-    late_state: str
-    owned_after_late_approval: Owned
+    first_state: str
+    owned_after_the_end: Owned
     owned_with_four: Owned
     healed_state: str
     healed: list[int]
@@ -50,7 +51,7 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story(care: Care) -> Story:
-    """Piled up; observed twice; a fourth broker joins; observed again; the old question is answered, then the new."""
+    """Piled up; observed twice; a fourth broker joins; observed again; the old question ends, the new is answered."""
     care.lab.pile_up_tcs()
     piled, before = care.placement(), care.lab.owned_bundles()
     care.observe()
@@ -60,11 +61,10 @@ def story(care: Care) -> Story:
     twice, waiting = care.lab.owned_bundles(), len(care.waiting())
     care.lab.add_broker()
     care.observe()
-    _, second = care.approvals(2)
     four = care.lab.owned_bundles()
-    care.approve(first)
-    late = care.ended(first)
-    after_late = care.lab.owned_bundles()
+    first_state = care.ended(first)
+    (second,) = care.approvals(1)
+    after_end = care.lab.owned_bundles()
     care.approve(second, comment="let them spread")
     healed = care.ended(second)
     return Story(
@@ -76,8 +76,8 @@ def story(care: Care) -> Story:
         waiting_after_second=waiting,
         first=first,
         second=second,
-        late_state=late,
-        owned_after_late_approval=after_late,
+        first_state=first_state,
+        owned_after_the_end=after_end,
         owned_with_four=four,
         healed_state=healed,
         healed=care.placement(),
@@ -106,15 +106,16 @@ def test_the_text_says_what_moves_why_and_how_to_go_back(story: Story, care: Car
     assert "Unload it from" in body
 
 
-def test_a_newer_plan_takes_the_older_ones_place(story: Story, care: Care) -> None:
-    """The older plan's late approval is refused with the reason, and nothing is changed by it."""
-    assert story.late_state == "failed"
-    # The decision is published, which may have a bundle of its topic's namespace loaded.
-    assert differences(story.owned_with_four, story.owned_after_late_approval, besides="public/default") == {}
-    older = care.ledger.plans(care.cluster)[1]
-    outcomes = care.ledger.outcomes(older.plan_id, "b1")
-    assert {outcome.outcome for outcome in outcomes} == {Outcome.REFUSED}
-    assert all("superseded by the newer plan" in outcome.reason for outcome in outcomes)
+def test_another_question_takes_the_older_ones_place(story: Story, care: Care) -> None:
+    """The older one leaves the list by itself, with its reason; nobody answered it, and nothing is changed by it."""
+    assert story.first_state == "success"
+    assert differences(story.owned_with_four, story.owned_after_the_end, besides="public/default") == {}
+    newer, older = care.ledger.plans(care.cluster)[:2]
+    end = care.ledger.questions.end(older.plan_id, "b1")
+    assert end is not None
+    assert (end.reason, end.by_plan_id) == (EndReason.CHANGED, newer.plan_id)
+    assert care.ledger.answers(older.plan_id, "b1") == ()
+    assert "What changed since it was asked before" in story.second["body"]
 
 
 def test_a_broker_that_joins_gets_its_share(story: Story) -> None:
@@ -161,8 +162,8 @@ def events(story: Story, care: Care) -> Iterator[list[Event]]:
 def test_decisions_outcomes_and_proofs_are_published(story: Story, events: list[Event]) -> None:
     """Whoever reads the topic sees what the ledger holds."""
     del story
-    assert [event.result for event in events if event.event == "decision"] == ["approved", "approved"]
-    assert {event.result for event in events if event.event == "outcome"} == {"refused", "done"}
+    assert [event.result for event in events if event.event == "decision"] == ["approved"]
+    assert {event.result for event in events if event.event == "outcome"} == {"done"}
     assert "proved" in {event.result for event in events if event.event == "proof"}
 
 

@@ -43,6 +43,9 @@ def _story(reader: LedgerReader, plan: Plan, batch: Batch) -> Story:
     proofs = reader.proofs(plan.plan_id)
     return Story(
         asked_at=reader.asked_at(plan.plan_id).get(batch.batch_id),
+        end=reader.questions.end(plan.plan_id, batch.batch_id),
+        seen_at=reader.questions.seen_at(plan, batch.batch_id),
+        taken_at=plan.taken_at,
         answers=reader.answers(plan.plan_id, batch.batch_id),
         outcomes=reader.outcomes(plan.plan_id, batch.batch_id),
         intents=reader.intents(plan.plan_id, batch.batch_id),

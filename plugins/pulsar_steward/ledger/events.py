@@ -12,7 +12,7 @@ from pulsar_steward.changes import kind_of
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.rows import Decision, Outcome
 from pulsar_steward.model.step import Change
-from pulsar_steward.model.units import counted
+from pulsar_steward.model.units import counted, time_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +25,8 @@ class What(StrEnum):
 
     PLANNED = "planned"
     SUPERSEDED = "superseded"
+    CONFIRMED = "confirmed"
+    QUESTION_ENDED = "question ended"
     ASKED = "asked"
     ANSWERED = "answered"
     TAKEN_UP = "taken up"
@@ -88,6 +90,16 @@ def _supersession(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping
     return row["at"], What.SUPERSEDED, "quiet", f"by the newer plan {row['by_plan_id']}", None
 
 
+def _confirmation(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> Told:
+    words = f"a snapshot of {time_in_words(row['taken_at'])} proposes the same: the question stands"
+    return row["at"], What.CONFIRMED, "quiet", words, None
+
+
+def _question_end(row: RowMapping, batch: RowMapping | None, _: Sequence[RowMapping]) -> Told:
+    title = f"{batch['title']}: " if batch else ""
+    return row["at"], What.QUESTION_ENDED, "quiet", f"{title}{row['words']}", None
+
+
 def _request(row: RowMapping, batch: RowMapping | None, _: Sequence[RowMapping]) -> Told:
     voice = "a second person is asked" if (row["voice"] or 1) > 1 else "a person is asked"
     by = f"; started by {row['requested_by']}" if row["requested_by"] else ""
@@ -135,6 +147,8 @@ def _halt(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> To
 TELLERS = {
     tables.PLANS.name: _plan,
     tables.SUPERSESSIONS.name: _supersession,
+    tables.CONFIRMATIONS.name: _confirmation,
+    tables.QUESTION_ENDS.name: _question_end,
     tables.REQUESTS.name: _request,
     tables.ANSWERS.name: _answer,
     tables.ANSWER_USES.name: _use,

@@ -105,6 +105,8 @@ def _walked(reader: _Reader, narrowed: _Narrowed, before: int, most: int) -> tup
 _TOLD = (
     tables.PLANS,
     tables.SUPERSESSIONS,
+    tables.CONFIRMATIONS,
+    tables.QUESTION_ENDS,
     tables.REQUESTS,
     tables.ANSWERS,
     tables.ANSWER_USES,

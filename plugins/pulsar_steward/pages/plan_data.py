@@ -27,6 +27,8 @@ class BatchState(StrEnum):
     REJECTED = "rejected"
     UNANSWERED = "no answer"
     SUPERSEDED = "superseded"
+    ENDED = "question ended"
+    ASKED_ELSEWHERE = "asked elsewhere"
     NOT_ASKED = "not asked"
 
 
@@ -98,6 +100,7 @@ class BatchView(msgspec.Struct, frozen=True, kw_only=True):
         ended: Number of approved steps that came to an end.
         remaining: What is left, and until when; None: it is not being carried out.
         proved: What the proof says; None: there is none yet.
+        over: Why its question stands no more, with the plan that takes its place; None: it stands.
         can_go_back: True if a step is done that a call can undo.
     """
 
@@ -119,6 +122,8 @@ class BatchView(msgspec.Struct, frozen=True, kw_only=True):
     proved: bool | None
     proof: str
     can_go_back: bool
+    over: str | None = None
+    replaced_by: str | None = None
 
 
 class PlanView(msgspec.Struct, frozen=True, kw_only=True):

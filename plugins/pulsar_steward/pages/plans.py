@@ -11,6 +11,7 @@ from sqlalchemy import select
 from pulsar_steward.changes import kind_of
 from pulsar_steward.errors import LedgerTampered, NotInLedger, SnapshotError
 from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.questions import QuestionEnd
 from pulsar_steward.ledger.rows import Decision, Outcome, Proof, interrupted
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.ledger.waiting import WaitingQuestion, rows_of, waiting_questions
@@ -57,6 +58,7 @@ def plan_view(sources: Sources, plan_id: str) -> PlanView:
     proofs = {proof.batch_id: proof for proof in ledger.proofs(plan_id)}
     asked = ledger.asked_at(plan_id)
     superseded = row.superseded_by is not None
+    ends, questions = ledger.questions.ends(plan_id), ledger.questions.asked_in(plan_id)
     pace = _pace(ledger, plan)
     batches = tuple(
         _batch(
@@ -67,6 +69,8 @@ def plan_view(sources: Sources, plan_id: str) -> PlanView:
                 waiting=waiting.get(batch.batch_id),
                 asked=batch.batch_id in asked,
                 superseded=superseded,
+                end=ends.get(batch.batch_id),
+                elsewhere=questions is not None and batch.batch_id not in questions,
                 proof=proofs.get(batch.batch_id),
                 pace=pace,
                 now=sources.now(),
@@ -123,6 +127,8 @@ class _Known(msgspec.Struct, frozen=True, kw_only=True):
     waiting: WaitingQuestion | None
     asked: bool
     superseded: bool
+    end: QuestionEnd | None
+    elsewhere: bool
     proof: Proof | None
     pace: Pace
     now: datetime
@@ -161,6 +167,8 @@ def _batch(ledger: LedgerReader, plan: Plan, batch: Batch, known: _Known) -> Bat
         proved=known.proof.proved if known.proof else None,
         proof=known.proof.reason if known.proof else "",
         can_go_back=not batch.is_rollback and any(s.outcome is Outcome.DONE and s.undoable for s in steps),
+        over=known.end.words if known.end else None,
+        replaced_by=known.end.by_plan_id if known.end else None,
     )
 
 
@@ -178,8 +186,16 @@ def _state(
         return BatchState.CHANGING if begun and valid else BatchState.APPROVED if valid else BatchState.STOPPED
     if answers:
         return BatchState.REJECTED if answers[-1].decision is Decision.REJECTED else BatchState.UNANSWERED
+    return _state_without_answer(known)
+
+
+def _state_without_answer(known: _Known) -> BatchState:
+    if known.end is not None:
+        return BatchState.ENDED
     if known.superseded:
         return BatchState.SUPERSEDED
+    if known.elsewhere:
+        return BatchState.ASKED_ELSEWHERE
     return BatchState.UNANSWERED if known.asked else BatchState.NOT_ASKED
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
+from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
+from pulsar_steward.ledger.questions import EndReason
 from pulsar_steward.ledger.rows import Outcome, Proof, StepOutcome
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
@@ -68,6 +72,26 @@ def test_a_plan_that_nobody_answered_says_so(
 
     assert ended.code == 0
     golden(without_digests(ended.out))
+
+
+def test_a_question_that_ended_is_shown_with_its_reason(steward: Steward, tmp_path: Path) -> None:
+    """And until when observations proposed the same."""
+    url = f"sqlite:///{tmp_path / 'questions.db'}"
+    engine = open_ledger(url)
+    writer = LedgerWriter(engine)
+    asked = NewQuestion(batch_id="b1", content_digest="0" * 64, goal="tc_balance")
+    writer.record_plan(PLAN, NOW, questions=QuestionChanges(asked=(asked,)))
+    later = msgspec.structs.replace(NEWER, taken_at=NOW + timedelta(hours=1))
+    writer.record_confirmations(later, [1], NOW)
+    end = Ending(question_id=1, reason=EndReason.NO_LONGER_PROPOSED, words="a later observation no longer proposes it")
+    writer.record_plan(NEWER, NOW, questions=QuestionChanges(ended=(end,)))
+    engine.dispose()
+
+    read = " ".join(steward("show", PLAN.plan_id, "--ledger", url).out.split())
+
+    assert "proposed the same again, at last by the snapshot of 2026-03-01 13:00:00" in read
+    assert "the question ended 2026-03-01 12:00:00" in read
+    assert "a later observation no longer proposes it" in read
 
 
 def test_a_plan_that_is_not_there_is_told_with_those_that_are(steward: Steward, url: str) -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 EVERYTHING = [
     What.RESUMED,
+    What.QUESTION_ENDED,
+    What.CONFIRMED,
     What.SUPERSEDED,
     What.PLANNED,
     What.DRY_RUN,
@@ -69,7 +71,7 @@ def test_filters(full: Engine) -> None:
     assert (What.CALLED in other, What.ASKED in other) == (False, True)
 
 
-@pytest.mark.parametrize("most", [1, 2, 3, 10, 11])
+@pytest.mark.parametrize("most", [1, 2, 3, 10, 13])
 def test_pages_follow_each_other(full: Engine, most: int) -> None:
     """However large they are, and however much of the chain is looked at at once."""
     found: list[What] = []

@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 from markupsafe import escape
 
+from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
+from pulsar_steward.ledger.questions import EndReason
+from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.outside_text import shown
 from pulsar_steward.pages.app import make_app
-from tests.builders import NOW
+from tests.builders import NOW, a_batch, a_plan
 from tests.unit.pages.conftest import Client
 from tests.unit.pages.scenes import EVERY, HOSTILE, observed, sources_of
 
@@ -104,6 +108,24 @@ def test_a_superseded_plan_says_so(client: Client, plans: Plans) -> None:
     page = client.get(f"/plans/{plans['older'].plan_id}").text
     assert "an answer to this one changes nothing" in page
     assert f'href="/steward/plans/{plans["east"].plan_id}"' in page
+
+
+def test_a_question_that_ended_says_why(tmp_path: Path) -> None:
+    """And leads to the plan that ended it; a batch that is asked in another plan says that."""
+    plan, later = a_plan(a_batch(), a_batch(batch_id="b2")), a_plan(snapshot_id="later")
+    engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    writer = LedgerWriter(engine)
+    asked = NewQuestion(batch_id="b1", content_digest="0" * 64, goal="tc_balance")
+    writer.record_plan(plan, NOW, questions=QuestionChanges(asked=(asked,)))
+    end = Ending(question_id=1, reason=EndReason.CHANGED, by_batch_id="b1", words="it was seen otherwise")
+    writer.record_plan(later, NOW, questions=QuestionChanges(ended=(end,)))
+    engine.dispose()
+    client = Client(make_app(sources_of(tmp_path), lambda: None))
+    read = words(client, f"/plans/{plan.plan_id}")
+    assert "The question ended : it was seen otherwise The later plan" in read
+    assert "question ended made up" in read
+    assert "asked elsewhere made up" in read
+    assert f'href="/steward/plans/{later.plan_id}"' in client.get(f"/plans/{plan.plan_id}").text
 
 
 def test_a_steps_whole_life(client: Client, plans: Plans) -> None:
