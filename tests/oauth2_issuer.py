@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
+from pulsar_steward.admin import oauth2
 from tests.unit.admin.scripted import ScriptedBroker, answer
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class Issuer:
         self.expires_in: float | None = 3600
         self.asked: list[dict[str, list[str]]] = []
         self.given: list[str] = []
+        # Tokens are kept for a process by their issuer's address, and an earlier issuer may have had this port.
+        oauth2._credential_of.cache_clear()
         server.on(DISCOVERY, answer({"token_endpoint": f"{server.url}{TOKEN_PATH}"}))
         server.on(TOKEN_PATH, self.reply())
 

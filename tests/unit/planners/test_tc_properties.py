@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.canonical import canonical_json
 from pulsar_steward.model.step import SplitBundle, UnloadBundle
+from pulsar_steward.model.units import counted
 from pulsar_steward.planners.tc.balance import PLANNER
 from pulsar_steward.planners.tc.survey import targets_of
 from tests.builders import NOW, a_policy, broker, coordinators_in, equal_ranges, planning_facts_with, tc_bundle
@@ -126,7 +127,8 @@ def test_each_effect_is_what_happens(planning: PlanningFacts) -> None:
             after = {placement.broker: placement.count for placement in replay.placement()}
             if isinstance(step.change, UnloadBundle):
                 source, target = step.change.source, step.change.target
-                assert f"{source} goes from {before[source]} to {after[source]} coordinators" in step.effect
+                left = counted(after[source], "coordinator")
+                assert f"{source} goes from {before[source]} to {left}" in step.effect
                 assert f"{target} from {before[target]} to {after[target]}" in step.effect
 
 

@@ -168,11 +168,12 @@ def _versions(seen: Sequence[BrokerSeen], tried_here: Collection[str]) -> Iterat
         for operation in Operation:
             if reason := objection_to(operation, version, tried_here):
                 refused.setdefault(reason, []).append(operation)
+    upgrading = ["finish the upgrade before anything is approved"] if len(versions) > 1 else []
     if refused:
         told = "; ".join(f"{_enumerated(operations)}: {reason}" for reason, operations in refused.items())
-        yield problem("version", f"{words}. Refused there: {told}", VERSION_REMEDY)
-    elif len(versions) > 1:
-        yield problem("version", words, "finish the upgrade before anything is approved")
+        yield problem("version", f"{words}. Refused there: {told}", "; ".join([*upgrading, VERSION_REMEDY]))
+    elif upgrading:
+        yield problem("version", words, *upgrading)
     elif versions:
         yield fine("version", words)
 
