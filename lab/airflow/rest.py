@@ -13,7 +13,7 @@ ANY = "~"
 FINISHED = frozenset({"success", "failed"})
 READ_WITHIN_S = 90.0
 WAITING = frozenset({"awaiting_input", "deferred"})
-"""States of a task that waits for a person: the second one before Airflow 3.3."""
+"""States of a task that waits for a person: without a trigger, or in one, as those of Steward do."""
 
 
 class AirflowCallError(LabError):
@@ -96,8 +96,12 @@ class AirflowApi:
         return {_name(each): each["state"] for each in found}
 
     def waiting(self) -> list[dict[str, Any]]:
-        """Approvals that nobody has answered yet."""
-        found = self.get(f"dags/{ANY}/dagRuns/{ANY}/hitlDetails", limit=100, response_received=False)
+        """Approvals that wait for an answer, as Airflow's *Required Actions* lists them.
+
+        One whose task is over, as its question ended, has no answer either; it is not in the list.
+        """
+        query = {"limit": 100, "response_received": False, "state": list(WAITING)}
+        found = self.get(f"dags/{ANY}/dagRuns/{ANY}/hitlDetails", **query)
         return list(found["hitl_details"])
 
     def answer(
