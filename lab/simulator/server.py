@@ -82,6 +82,9 @@ class Listener:
         self.connections.drop_all()
         self.serving.cancel()
         await asyncio.gather(self.serving, return_exceptions=True)
+        # A connection that was accepted just before is known only now; what is reset is closed a moment later.
+        self.connections.drop_all()
+        await asyncio.sleep(0)
 
 
 async def listen(app: ASGIApp, broker_id: str, shared: Shared, sock: socket.socket) -> Listener:

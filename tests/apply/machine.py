@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from lab.simulator import ranges
+from pulsar_steward.apply.gate import CLOCKS_DIFFER
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, halves_by_topic_count
 from pulsar_steward.model.setting import Retention, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, SplitBundle, UnloadBundle
@@ -35,11 +36,12 @@ TTL, RETENTION = "message_ttl_in_seconds", "retention_policies"
 
 @dataclass(frozen=True)
 class Word:
-    """One person's last answer in a run; `until` is None for whatever permits nothing."""
+    """One person's last answer in a run, given `at`; `until` is None for whatever permits nothing."""
 
     answer_id: int
     by: str | None
     steps: frozenset[str]
+    at: datetime
     until: datetime | None
 
 
@@ -79,6 +81,8 @@ class Proposal:
         if self.forged or self.superseded or self.ended or len(words) < self.voices or len(people) < len(words):
             return frozenset()
         if any(word.until is None or now > word.until for word in words):
+            return frozenset()
+        if any(word.at > now + CLOCKS_DIFFER for word in words):
             return frozenset()
         if any(self.taken.get(word.answer_id, run) != run for word in words):
             return frozenset()

@@ -43,8 +43,8 @@ def changed(**topic: int) -> Vitals:
         (changed(producers=7), Level.WORSE, "3 of 20 producers"),
         (changed(consumers=25), Level.WORSE, "5 of 40 consumers"),
         (changed(backlog=1400), Level.FINE, "60 of 60 watched clients"),
-        (changed(backlog=1600), Level.STRAINED, "from 1000 to 1600 messages"),
-        (changed(backlog=2100), Level.WORSE, "from 1000 to 2100 messages"),
+        (changed(backlog=1600), Level.STRAINED, "from 1,000 to 1,600 messages"),
+        (changed(backlog=2100), Level.WORSE, "from 1,000 to 2,100 messages"),
     ],
 )
 def test_clients_and_backlog_are_compared_with_those_before(

@@ -103,7 +103,8 @@ class Trial:
         answer = self.site.approval(proposal.plan, *steps, run=run, **fields)
         self.site.ask(proposal.plan, run, voice=answer.voice or 1)
         answer_id = self.site.writes.record_answer(answer)
-        word = Word(answer_id, answer.answered_by, frozenset(answer.step_ids), answer.expires_at if permits else None)
+        until = answer.expires_at if permits else None
+        word = Word(answer_id, answer.answered_by, frozenset(answer.step_ids), answer.answered_at, until)
         proposal.words.setdefault(run, {})[answer.voice or 1] = word
         proposal.asked[answer_id] = run
 

@@ -195,7 +195,7 @@ def _backlog(before: Vitals, now: Vitals, policy: HealthPolicy) -> Iterable[tupl
     if now.backlog > max(before.backlog, policy.backlog_floor_messages):
         growth = now.backlog - before.backlog
         most = before.backlog * policy.most_backlog_growth_percent / 100
-        grown = f"from {before.backlog} to {counted(now.backlog, 'message')}"
+        grown = f"from {before.backlog:,} to {counted(now.backlog, 'message')}"
         yield _level(growth, most), f"the watched topics' backlog grew {grown}"
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.facts.protocol import Unknown
 from pulsar_steward.guard.kinds import Objection, SettingGuard
 from pulsar_steward.model.setting import DelayedDelivery
-from pulsar_steward.model.units import milliseconds_in_words, seconds_in_words
+from pulsar_steward.model.units import counted, milliseconds_in_words, seconds_in_words
 
 if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import ClusterFacts
@@ -38,6 +38,6 @@ class LongestDelay(SettingGuard):
             waits = f"a message of {ages.topic} waits for {seconds_in_words(ages.oldest_seconds)} already"
             return self.result(f"{waits}: longer delays than {bound} may be in use", passed=False)
         if ages.unknown and not facts.planning:
-            words = f"of {ages.unknown:,} topics with a backlog its age is not known: {ages.why_unknown}"
+            words = f"of {counted(ages.unknown, 'topic')} with a backlog its age is not known: {ages.why_unknown}"
             return self.result(words, passed=False)
         return self.result(f"no message is known to wait for longer than {bound}", passed=True)

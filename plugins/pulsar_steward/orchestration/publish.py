@@ -17,7 +17,7 @@ from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChange
 from pulsar_steward.ledger.questions import EndReason
 from pulsar_steward.model.content import content_digest, goal_of, loses_more
 from pulsar_steward.model.plan import Batch
-from pulsar_steward.model.units import time_in_words
+from pulsar_steward.model.units import counted, time_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -228,7 +228,8 @@ def _reasons(sorted_out: _Sorted, ended: Collection[Ending]) -> Iterator[str]:
     if not sorted_out.plan.batches:
         yield from sorted_out.plan.notes or ("nothing to remedy",)
     if sorted_out.asked or sorted_out.unasked_here:
-        yield f"{len(sorted_out.asked) + len(sorted_out.unasked_here)} batches to be answered"
+        asked = len(sorted_out.asked) + len(sorted_out.unasked_here)
+        yield f"{counted(asked, 'batch', 'batches')} to be answered"
     for question in sorted_out.confirmed:
         yield f"batch {question.batch_id} of plan {question.plan_id} asks the same and still stands"
     for batch, _, no in sorted_out.rejected:
@@ -236,4 +237,4 @@ def _reasons(sorted_out: _Sorted, ended: Collection[Ending]) -> Iterator[str]:
     for batch in sorted_out.held:
         yield f"{batch.title}: an approval for the same goal is being carried out"
     if ended:
-        yield f"{len(ended)} earlier questions ended"
+        yield f"{counted(len(ended), 'earlier question')} ended"

@@ -194,8 +194,9 @@ def _if_rejected(steps: Sequence[Step]) -> Iterator[str]:
             continue
         averts, topics = step.averts, counted(len(step.averts.topics) + step.averts.more, "topic")
         words = (
-            f"{step.step_id}: what gets older than the time to live is deleted unread, of {averts.messages or 0:,}"
-            f" messages that wait in {topics} now, as brokers count them ({bytes_in_words(averts.bytes)} at most)"
+            f"{step.step_id}: what gets older than the time to live is deleted unread, of"
+            f" {counted(averts.messages or 0, 'message')} waiting in {topics} now, as brokers count them"
+            f" ({bytes_in_words(averts.bytes)} at most)"
         )
         yield "### What rejecting means"
         yield bullets([words, *_lost_by_topic(averts)])

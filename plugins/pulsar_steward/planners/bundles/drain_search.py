@@ -144,8 +144,8 @@ class Search:
                 f" bundle carries {stay.mean.words}{held} on average, {throughput_in_words(stay.peak.bytes)} at most"
             ),
             effect=(
-                f"{source} goes from {topics[source]:,} to {topics[source] - stay.now.topics:,} topics, {target} from"
-                f" {topics[target]:,} to {topics[target] + stay.now.topics:,}, and from about {resources}"
+                f"{source} goes from {topics[source]:,} to {counted(topics[source] - stay.now.topics, 'topic')},"
+                f" {target} from {topics[target]:,} to {topics[target] + stay.now.topics:,}, and from about {resources}"
             ),
             touched=Touched(
                 producers=stay.now.producers,

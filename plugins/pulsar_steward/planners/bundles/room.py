@@ -50,8 +50,8 @@ class Room:
         topics, most = sum(self.topics.values()), self._remedy.most_topics
         if topics > most * staying:
             yield (
-                f"{counted(staying, 'broker')} would have {topics // staying:,} topics each, more than {most:,}"
-                " (broker_drain_remedy.most_topics)"
+                f"{counted(staying, 'broker')} would have {counted(topics // staying, 'topic')} each, more than"
+                f" {most:,} (broker_drain_remedy.most_topics)"
             )
         for name, words in RESOURCES.items():
             used = [getattr(each, name) for each in self._usages.values()]
@@ -75,7 +75,7 @@ class Room:
         """Reason, with its figure, for which a broker has no room for a bundle; None: it has."""
         topics, most = self.topics[target] + stay.peak.topics, self._remedy.most_topics
         if topics > most:
-            return f"{target} would have {topics:,} topics, more than {most:,}"
+            return f"{target} would have {counted(topics, 'topic')}, more than {most:,}"
         after = self.usage_after(stay, target)
         for name, words in RESOURCES.items():
             if (percent := getattr(after, name)) > self._remedy.most_usage_percent:
