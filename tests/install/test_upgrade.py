@@ -165,7 +165,7 @@ def test_a_retry_of_a_run_of_that_time_is_refused(
         connection = {"conn_type": "http", "extra": {"urls": cluster.admin_urls}}
         monkeypatch.setenv("AIRFLOW_CONN_PULSAR_ADMIN_LOCAL", json.dumps(connection))
         ref = BatchRef(plan_id=CARRIED_OUT, batch_id=BATCH, label="")
-        with pytest.raises(Refused, match="superseded by the newer plan .* answer that one"):
+        with pytest.raises(Refused, match=r"superseded by the newer plan .* answer that one"):
             apply_batch(ref, CARRIED_OUT_BY)
         assert was_approved(ref, CARRIED_OUT_BY)
         assert {record.method for record in cluster.requests.all()} <= {"GET"}
