@@ -78,13 +78,13 @@ class Vitals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _RecordedHealth(msgspec.Struct, frozen=True):
-    """What is read of the health in a recorded proof."""
+    """Fields of the health in a recorded proof that are read."""
 
     level: Level
 
 
 class _RecordedProof(msgspec.Struct, frozen=True):
-    """What is read of a proof in the ledger: the health, where a watch was kept."""
+    """Fields of a proof in the ledger that are read: the health, where a watch was kept."""
 
     health: _RecordedHealth | None = None
 

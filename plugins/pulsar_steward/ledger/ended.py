@@ -30,7 +30,7 @@ class StepEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BatchEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """What is recorded of one batch in one run.
+    """Recorded steps and proof of one batch in one run.
 
     Attributes:
         run: The run, ``dag/run/map index``.

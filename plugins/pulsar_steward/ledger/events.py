@@ -77,37 +77,37 @@ _TONES = {
 }
 
 
-Told = tuple[datetime, What, str, str, str | None]
+EventFields = tuple[datetime, What, str, str, str | None]
 """When, what, its tone, its words, and who."""
 
 
-def _plan(row: RowMapping, _: RowMapping | None, of_plan: Sequence[RowMapping]) -> Told:
+def _plan(row: RowMapping, _: RowMapping | None, of_plan: Sequence[RowMapping]) -> EventFields:
     said = "; ".join(each["title"] for each in of_plan) or "nothing is to be done"
     return row["created_at"], What.PLANNED, "open" if of_plan else "quiet", said, None
 
 
-def _supersession(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> Told:
+def _supersession(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> EventFields:
     return row["at"], What.SUPERSEDED, "quiet", f"by the newer plan {row['by_plan_id']}", None
 
 
-def _confirmation(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> Told:
+def _confirmation(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> EventFields:
     words = f"a snapshot of {time_in_words(row['taken_at'])} proposes the same: the question stands"
     return row["at"], What.CONFIRMED, "quiet", words, None
 
 
-def _question_end(row: RowMapping, batch: RowMapping | None, _: Sequence[RowMapping]) -> Told:
+def _question_end(row: RowMapping, batch: RowMapping | None, _: Sequence[RowMapping]) -> EventFields:
     title = f"{batch['title']}: " if batch else ""
     return row["at"], What.QUESTION_ENDED, "quiet", f"{title}{row['words']}", None
 
 
-def _request(row: RowMapping, batch: RowMapping | None, _: Sequence[RowMapping]) -> Told:
+def _request(row: RowMapping, batch: RowMapping | None, _: Sequence[RowMapping]) -> EventFields:
     voice = "a second person is asked" if (row["voice"] or 1) > 1 else "a person is asked"
     by = f"; started by {row['requested_by']}" if row["requested_by"] else ""
     title = f"{batch['title']}: " if batch else ""
     return row["at"], What.ASKED, "open", f"{title}{voice}{by}", row["requested_by"]
 
 
-def _answer(row: RowMapping, batch: RowMapping | None, _: Sequence[RowMapping]) -> Told:
+def _answer(row: RowMapping, batch: RowMapping | None, _: Sequence[RowMapping]) -> EventFields:
     steps = msgspec.json.decode(row["step_ids"], type=tuple[str, ...])
     of_steps = f", {counted(len(steps), 'step')}" if steps else ""
     comment = f' "{row["comment"]}"' if row["comment"] else ""
@@ -115,31 +115,31 @@ def _answer(row: RowMapping, batch: RowMapping | None, _: Sequence[RowMapping]) 
     return row["answered_at"], What.ANSWERED, _TONES.get(row["decision"], "bad"), words, row["answered_by"]
 
 
-def _use(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> Told:
+def _use(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> EventFields:
     return row["at"], What.TAKEN_UP, "quiet", f"the approval is used by run {row['run']}", None
 
 
-def _intent(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> Told:
+def _intent(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> EventFields:
     again = f" (attempt {row['attempt']})" if row["attempt"] > 1 else ""
     return row["at"], What.CALLED, "open", f"{kind_of(_CHANGE.decode(row['change'])).describe()}{again}", None
 
 
-def _outcome(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> Told:
+def _outcome(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> EventFields:
     tone = _TONES.get(row["outcome"], "bad")
     return row["at"], What.ENDED, tone, f"{row['outcome']}: {row['reason']}", None
 
 
-def _proof(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> Told:
+def _proof(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> EventFields:
     said = "proved" if row["proved"] else "not proved"
     return row["at"], What.PROVED, "good" if row["proved"] else "bad", f"{said}: {row['reason']}", None
 
 
-def _dry_run(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> Told:
+def _dry_run(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> EventFields:
     lines = counted(len(row["text"].splitlines()), "line")
     return row["at"], What.DRY_RUN, "quiet", f"a dry run by {row['run']} printed {lines}", None
 
 
-def _halt(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> Told:
+def _halt(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> EventFields:
     what, tone = (What.HALTED, "bad") if row["halted"] else (What.RESUMED, "good")
     return row["at"], what, tone, f"{row['said_by']}: {row['reason']}", row["said_by"]
 

@@ -1,1 +1,1 @@
-"""What people are told: events of the ledger and of snapshots in words, and when each is sent. No Airflow here."""
+"""Messages to people: events of the ledger and of snapshots in words, and when each is sent. No Airflow here."""

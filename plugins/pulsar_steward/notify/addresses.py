@@ -55,7 +55,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What was found of a connection: its address, None where only a library knows it, or what is wrong with it."""
+    """Result of reading a connection: its address, None where only a library knows it, or what is wrong with it."""
 
     connection: str
     address: Address | None = None

@@ -34,10 +34,10 @@ MANY = {
     Occasion.FINDING_NEW: "critical findings are new",
     Occasion.FINDING_GONE: "findings are no longer critical",
 }
-"""What several notices of an occasion have in common, behind their number."""
+"""Words for several notices of an occasion, behind their number."""
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class ListedNotice(msgspec.Struct, frozen=True, kw_only=True):
     """One notice as a message lists it."""
 
     cluster: str
@@ -72,7 +72,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     subject: str
     text: str
     link: str
-    notices: tuple[Told, ...]
+    notices: tuple[ListedNotice, ...]
 
     def encoded(self) -> bytes:
         """JSON in which nothing is hidden."""
@@ -104,7 +104,7 @@ def composed(name: str, notices: Sequence[Notice], airflow: str) -> Message:
         text=first.text if alone else "\n".join(_listed(notices, airflow)),
         link=link(airflow, first.path if alone else _common_path(notices)),
         notices=tuple(
-            Told(
+            ListedNotice(
                 cluster=notice.cluster,
                 at=notice.at,
                 severity=notice.severity,

@@ -26,7 +26,7 @@ GIVEN_UP_AFTER = timedelta(days=1)
 
 
 class Turn(Enum):
-    """What is to be done with a message now."""
+    """Next act for a message."""
 
     SEND = "send"
     WAIT = "wait"
@@ -35,7 +35,7 @@ class Turn(Enum):
 
 
 def turn(message: Queued, now: datetime) -> Turn:
-    """What is to be done with a message now; pauses double from a minute to an hour."""
+    """Next act for a message at this time; pauses double from a minute to an hour."""
     if any(each.state in OVER for each in message.tries):
         return Turn.OVER
     last = message.tries[-1] if message.tries else None

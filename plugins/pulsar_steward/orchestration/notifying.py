@@ -40,7 +40,7 @@ BEGIN_WITHIN_SECONDS = 120
 
 
 class Round(msgspec.Struct, kw_only=True):
-    """What one run did, by numbers of messages."""
+    """Numbers of messages that one run queued, sent, and gave up."""
 
     queued: int = 0
     sent: int = 0

@@ -182,7 +182,7 @@ class NamespaceDelays(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DelayCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """What a check of delayed messages says of the cluster."""
+    """Findings of one check of delayed messages in the cluster."""
 
     check_id: str
     title: str

@@ -39,7 +39,7 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Remaining(msgspec.Struct, frozen=True, kw_only=True):
-    """What is left of a batch.
+    """Steps and time left of a batch.
 
     Attributes:
         steps: Approved steps that have not come to an end.

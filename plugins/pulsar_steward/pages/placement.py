@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Share(msgspec.Struct, frozen=True, kw_only=True):
-    """What a broker has."""
+    """Load of one broker."""
 
     coordinators: int = 0
     bundles: int = 0

@@ -188,7 +188,7 @@ def _sums(batch: Batch) -> Iterator[str]:
 
 
 def _if_rejected(steps: Sequence[Step]) -> Iterator[str]:
-    """What brokers may delete unread if nothing is changed, by topic."""
+    """Messages that brokers may delete unread if nothing is changed, by topic."""
     for step in steps:
         if not isinstance(step.averts, Loss):
             continue

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def drain_facts(snapshot: Snapshot, findings: Iterable[Finding], policy: Policy) -> DrainFacts | None:
-    """What drains, with its load over several snapshots; None: no finding asks for it, or the snapshot is partial.
+    """Bundles to drain, with their load in several snapshots; None: no finding asks for it, or the snapshot is partial.
 
     One snapshot is enough here: that a broker is to be emptied does not follow from its load.
 
