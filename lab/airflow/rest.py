@@ -11,6 +11,7 @@ from lab.errors import LabError, NotReachedError
 
 ANY = "~"
 FINISHED = frozenset({"success", "failed"})
+PAGE = 100
 READ_WITHIN_S = 90.0
 WAITING = frozenset({"awaiting_input", "deferred"})
 """States of a task that waits for a person: without a trigger, or in one, as those of Steward do."""
@@ -98,11 +99,16 @@ class AirflowApi:
     def waiting(self) -> list[dict[str, Any]]:
         """Approvals that wait for an answer, as Airflow's *Required Actions* lists them.
 
-        One whose task is over, as its question ended, has no answer either; it is not in the list.
+        One whose task is over, as its question ended, has no answer either; it is not in the list. The state is looked
+        at here, as Airflow 3.1 and 3.2 refuse to filter by one that they do not know.
         """
-        query = {"limit": 100, "response_received": False, "state": list(WAITING)}
-        found = self.get(f"dags/{ANY}/dagRuns/{ANY}/hitlDetails", **query)
-        return list(found["hitl_details"])
+        unanswered: list[dict[str, Any]] = []
+        while True:
+            query = {"limit": PAGE, "offset": len(unanswered), "response_received": False}
+            page = self.get(f"dags/{ANY}/dagRuns/{ANY}/hitlDetails", **query)["hitl_details"]
+            unanswered += page
+            if len(page) < PAGE:
+                return [each for each in unanswered if each["task_instance"]["state"] in WAITING]
 
     def answer(
         self,
