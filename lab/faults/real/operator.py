@@ -5,8 +5,11 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
+from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_fixed
+
 from lab.admin import Admin
 from lab.cluster import Lab
+from lab.errors import AdminCallError
 from lab.model import CLUSTER
 from lab.process import condition
 
@@ -22,6 +25,7 @@ AGE: Literal["message_age"] = "message_age"
 QuotaKind = Literal["destination_storage", "message_age"]
 
 FRESH_S = 1.0
+METRICS_ATTEMPTS = 6
 SLOW_CALL_S = 60.0
 """Deleting a namespace of a thousand topics is one call."""
 
@@ -142,8 +146,17 @@ class Operator(Admin):
                 for topics in domains.values():
                     yield from topics.items()
 
+    @retry(
+        retry=retry_if_exception_type(AdminCallError),
+        stop=stop_after_attempt(METRICS_ATTEMPTS),
+        wait=wait_fixed(0.5),
+        reraise=True,
+    )
     def metrics(self) -> list[tuple[str, float]]:
-        """This broker's Prometheus series as they are written, labels included, with their values."""
+        """This broker's Prometheus series as they are written, labels included, with their values.
+
+        A broker that unloads a bundle may answer with 500, and is well the next moment (seen on 4.0.7).
+        """
         lines = self._call("GET", "/metrics/").text.splitlines()
         parts = [line.rsplit(" ", 1) for line in lines if line and not line.startswith("#")]
         return [(name, float(value)) for name, value in parts]
