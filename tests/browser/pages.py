@@ -55,6 +55,13 @@ class Pages:
         self._click(By.XPATH, f"//a[contains(., {_quoted(subject)}) and contains(@href, 'required_actions')]")
         self._shown(By.XPATH, "//button[normalize-space()='Approve']")
 
+    def open_question_of_plan(self, plan_id: str, batch_id: str) -> None:
+        """Opens a batch's question by the link on the page of its plan, which is left for Airflow's."""
+        self._browser.get(f"{self._url}/steward/plans/{plan_id}")
+        self._click(By.CSS_SELECTOR, f"section[id='{batch_id}'] a.button[data-airflow]")
+        self._until(lambda: "/required_actions" in urlsplit(self._browser.current_url).path)
+        self._shown(By.XPATH, "//button[normalize-space()='Approve']")
+
     def text(self) -> str:
         """Everything that can be read on the page."""
         read: list[str] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 import pytest
@@ -63,14 +64,21 @@ def planned(care: Care) -> Plan:
 
 
 def test_what_a_person_takes_out_stays_where_it_is(browser: Chrome, care: Care, screenshots: Path) -> None:
-    """The page shows what moves and why; the unticked move is not made, all others are."""
-    (detail,) = care.approvals(1, care.remediate(plan_id=planned(care).plan_id))
+    """The page shows what moves and why; the unticked move is not made, all others are.
+
+    Airflow's list and the page of the plan lead to the same question.
+    """
+    plan_id = planned(care).plan_id
+    (detail,) = care.approvals(1, care.remediate(plan_id=plan_id))
     pages = Pages(browser, care.airflow.spec.url, screenshots)
     user = next(iter(care.airflow.spec.users))
 
     pages.log_in(user, care.airflow.passwords[user])
     pages.picture("1-required-actions", of=f"//a[contains(., '{care.cluster}:')]")
     pages.open_required_action(f"{care.cluster}:")
+    listed = urlsplit(browser.current_url).path
+    pages.open_question_of_plan(plan_id, "b1")
+    assert unquote(urlsplit(browser.current_url).path) == unquote(listed)
     read = pages.text()
     pages.picture("2-proposal")
     unticked = pages.steps()[-1]

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from pulsar_steward.notify.links import QUESTION_TASKS
+
 ROOT = Path(__file__).resolve().parents[2]
 
 READ = """
@@ -93,7 +95,7 @@ def test_every_task_ends_by_itself(bag: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", CHANGING)
 def test_the_time_limit_of_a_question_is_not_that_of_its_answer(bag: dict[str, Any], name: str) -> None:
     """Airflow would take it for that; how long somebody may wait the policy says when the question is asked."""
-    assert {bag["dags"][name]["waits"][f"batch.{task}"] for task in ("approve", "confirm")} == {"None"}
+    assert {bag["dags"][name]["waits"][task] for task in QUESTION_TASKS.values()} == {"None"}
 
 
 @pytest.mark.parametrize("name", CHANGING)

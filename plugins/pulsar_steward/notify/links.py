@@ -10,18 +10,21 @@ PAGES = "/steward"
 REQUIRED_ACTIONS = "/required_actions?response_received=false"
 """Airflow's list of everything that waits for an answer."""
 
+QUESTION_TASKS = {1: "batch.approve", 2: "batch.confirm"}
+"""Ids of the tasks that ask, with their task group's, by the number of the approver."""
+
 
 def question_path(run: str, voice: int) -> str:
-    """Address of a question, as Airflow's own pages link to it.
+    """Address of a question, as Airflow's own pages link to it: the tab *Required Actions* of its task instance.
 
     Args:
-        run: The requesting run, ``dag/run/map index``.
+        run: The requesting run, ``dag/run/map index``; -1 is the index of a task that is not mapped.
         voice: Number of the approver: 1, or 2 where a second person is asked.
     """
     dag, _, rest = run.partition("/")
     run_id, _, map_index = rest.rpartition("/")
-    task = "batch.approve" if voice == 1 else "batch.confirm"
-    return _path("dags", dag, "runs", run_id, "tasks", task, "mapped", map_index, "required_actions")
+    mapped = () if map_index == "-1" else ("mapped", map_index)
+    return _path("dags", dag, "runs", run_id, "tasks", QUESTION_TASKS[voice], *mapped, "required_actions")
 
 
 def plan_path(plan_id: str, batch_id: str) -> str:

@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from pulsar_steward.notify.links import PAGES, question_path
 from pulsar_steward.outside_text import shown
 from pulsar_steward.pages import words as in_words
 
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from fastapi import Request
-
-MOUNTED_AT = "/steward"
-"""Where the application is within Airflow's API server."""
 
 ASSETS = {
     "steward.css": "text/css; charset=utf-8",
@@ -51,7 +49,7 @@ class Renderer:
             **values: Values of the template.
         """
         now, root = self._clock(), str(request.scope.get("root_path", ""))
-        airflow = root.removesuffix(MOUNTED_AT)
+        airflow = root.removesuffix(PAGES)
         text = (
             _templates()
             .get_template(template)
@@ -61,7 +59,7 @@ class Renderer:
                 ago=in_words.ago(now),
                 link=lambda *parts, **query: link_to(root, *parts, **query),
                 airflow=lambda *parts, **query: link_to(airflow, *parts, **query),
-                question=lambda run: question_link(airflow, run),
+                question=lambda run, voice: f"{airflow}{question_path(run, voice)}",
             )
         )
         return HTMLResponse(text, status)
@@ -72,19 +70,6 @@ def link_to(root: str, *parts: object, **query: object) -> str:
     path = "".join(f"/{quote(str(part), safe='')}" for part in parts)
     asked = urlencode({name: str(value) for name, value in query.items() if value not in {None, ""}})
     return f"{root}{path or '/'}" + (f"?{asked}" if asked else "")
-
-
-def question_link(airflow: str, run: str) -> str:
-    """Address of a question in Airflow's pages.
-
-    Args:
-        airflow: Where these begin.
-        run: The requesting run, ``dag/run/map index``.
-    """
-    dag, _, rest = run.partition("/")
-    run_id, _, map_index = rest.rpartition("/")
-    parts = ("dags", dag, "runs", run_id, "tasks", "approve", "required_actions")
-    return link_to(airflow, *parts, map_index=map_index)
 
 
 def below_api(request: Request) -> bool:

@@ -13,7 +13,6 @@ from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.notice import Occasion
 from pulsar_steward.notify.events import batch_notices, finding_notices, halt_notices, question_notices
-from pulsar_steward.notify.links import question_path
 from tests.builders import CLUSTER, NOW
 from tests.unit.notify.notices import NASTY, a_halt, a_question, a_snapshot, a_step, an_end
 
@@ -150,13 +149,6 @@ def test_hostile_names_are_text(golden: Golden) -> None:
         assert "<" not in each.path
         assert "\u202e" not in f"{each.subject}{each.text}"
     golden(texts(notices))
-
-
-def test_questions_are_where_airflow_has_them() -> None:
-    """Names of runs may hold slashes."""
-    assert question_path("dag/run/with/3/7", 2) == (
-        "/dags/dag/runs/run%2Fwith%2F3/tasks/batch.confirm/mapped/7/required_actions"
-    )
 
 
 def test_nothing_here_needs_airflow() -> None:

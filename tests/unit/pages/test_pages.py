@@ -158,7 +158,7 @@ def test_from_a_question_to_its_batch_and_back(client: Client, plans: Plans) -> 
     answer = client.get(f"/question?dag_id={dag}&run_id={run.replace('+', '%2B')}&map_index={index}")
     assert (answer.status_code, answer.headers["location"]) == (303, f"/steward/plans/{plans['east'].plan_id}#b2")
     quoted = run.replace(":", "%3A").replace("+", "%2B")
-    there = f"/dags/{dag}/runs/{quoted}/tasks/approve/required_actions?map_index={index}"
+    there = f"/dags/{dag}/runs/{quoted}/tasks/batch.approve/mapped/{index}/required_actions"
     assert f'href="{there}"' in client.get("/").text
     assert client.get("/question?dag_id=other&run_id=x").status_code == 404
 

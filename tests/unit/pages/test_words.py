@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from pulsar_steward.pages.rendering import link_to, question_link
+from pulsar_steward.pages.rendering import link_to
 from pulsar_steward.pages.sources import SnapshotCache
 from pulsar_steward.pages.words import MISSING, ago, duration, heat_step, number, percent, polyline, rate, size
 from tests.builders import NOW
@@ -36,9 +36,6 @@ def test_every_part_of_an_address_stays_a_part() -> None:
         "/steward/clusters/..%2Fx%3Fy%23z%2F%C3%A9?text=a%26b"
     )
     assert link_to("") == "/"
-    assert question_link("", "dag/run/with/3/7") == (
-        "/dags/dag/runs/run%2Fwith%2F3/tasks/approve/required_actions?map_index=7"
-    )
 
 
 def test_drawings_stay_within_their_frame() -> None:
