@@ -1,4 +1,4 @@
-"""The trigger of a question: Airflow's own, which waits for an answer, and a look into the ledger beside it.
+"""The trigger of a question: Airflow's own, which waits for an answer, and the process's look into the ledger beside it.
 
 A question that ends in the ledger leaves Airflow's list of required actions by itself: the trigger resumes its task,
 which is skipped with the reason. Where the ledger cannot be read, it goes on waiting; where the trigger is lost, nobody
@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.triggers.hitl import HITLTrigger
 from airflow.triggers.base import TriggerEvent
+
+from pulsar_steward.orchestration.question_look import shared_look
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -28,7 +30,7 @@ class QuestionTrigger(HITLTrigger):
     Args:
         plan_id: The plan in which the question is asked.
         batch_id: Its batch.
-        look_every_seconds: Time between two looks into the ledger.
+        look_every_seconds: Time between two looks into the ledger, which all questions of a process share.
         waiting: Arguments of Airflow's trigger.
     """
 
@@ -52,41 +54,22 @@ class QuestionTrigger(HITLTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Yields one event: the answer as Airflow's trigger gives it, or the end of the question."""
+        yield await self._event()
+
+    async def _event(self) -> TriggerEvent:
         answer = asyncio.ensure_future(self._answer())
         try:
-            while not (await asyncio.wait({answer}, timeout=self.look_every_seconds))[0]:
-                if over := await self._why_over():
-                    yield TriggerEvent({END: over})  # type: ignore[no-untyped-call]  # Airflow has no types there
-                    return
-            yield answer.result()
+            with shared_look(self.look_every_seconds).until_over(self.plan_id, self.batch_id) as over:
+                either: set[asyncio.Future[Any]] = {answer, over}
+                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+                if answer.done():
+                    return answer.result()
+                return TriggerEvent({END: over.result()})  # type: ignore[no-untyped-call]  # Airflow has no types there
         finally:
             answer.cancel()
 
     async def _answer(self) -> TriggerEvent:
         return await anext(super().run())
-
-    async def _why_over(self) -> str | None:
-        try:
-            return await asyncio.to_thread(why_over, self.plan_id, self.batch_id)
-        except Exception as error:  # noqa: BLE001 - whatever keeps it from being read, the question goes on waiting
-            self.log.warning("whether the question still stands cannot be read: %s", type(error).__name__)
-            return None
-
-
-def why_over(plan_id: str, batch_id: str) -> str | None:
-    """Reason why a question stands no more, by the ledger that tasks use; None: it stands.
-
-    Raises:
-        LedgerError: If the ledger cannot be read.
-    """
-    from pulsar_steward.ledger.questions import QuestionReader  # noqa: PLC0415 - keeps the parsing of DAG files light
-    from pulsar_steward.orchestration import connections  # noqa: PLC0415 - as above
-
-    engine = connections.ledger()
-    try:
-        return QuestionReader(engine).over(plan_id, batch_id)
-    finally:
-        engine.dispose()
 
 
 def is_end(event: object) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
+from sqlalchemy import event
 
 from pulsar_steward.errors import LedgerError, Refused
 from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
@@ -117,6 +118,29 @@ def test_a_question_is_as_fresh_as_what_confirmed_it_last(asked: LedgerWriter, r
     assert read.questions.seen_at(PLAN, "b1") == later[0].taken_at
     assert read.questions.seen_at(PLAN, "b2") == PLAN.taken_at
     assert [row.plan_id for row in read.plans(PLAN.cluster)] == [PLAN.plan_id]
+
+
+def test_all_questions_are_looked_at_by_one_query(asked: LedgerWriter, read: LedgerReader, engine: Engine) -> None:
+    """Each for the reason that it has by itself."""
+    back = msgspec.structs.replace(PLAN, snapshot_id="without questions")
+    older = msgspec.structs.replace(PLAN, snapshot_id="superseded")
+    for plan in (back, older):
+        asked.record_plan(plan, AT)
+    asked.record_plan(NEWER, LATER, supersede=[older.plan_id], questions=QuestionChanges(ended=(CHANGED,)))
+    batches = [(plan.plan_id, batch) for plan in (PLAN, NEWER, back, older) for batch in ("b1", "b2")]
+    batches += [("nowhere", "b1"), (PLAN.plan_id, "b9")]
+    by_itself = {batch: read.questions.over(*batch) for batch in batches}
+    statements: list[str] = []
+
+    def keep(*given: Any) -> None:
+        statements.append(given[2])
+
+    event.listen(engine, "before_cursor_execute", keep)
+    over = read.questions.all_over(batches)
+    event.remove(engine, "before_cursor_execute", keep)
+    assert over == {batch: reason for batch, reason in by_itself.items() if reason}
+    assert over.keys() >= {(PLAN.plan_id, "b1"), (NEWER.plan_id, "b1"), (older.plan_id, "b1")}
+    assert len([each for each in statements if "set_config" not in each]) == 1
 
 
 def test_nothing_is_kept_where_the_plan_cannot_be(asked: LedgerWriter, read: LedgerReader) -> None:

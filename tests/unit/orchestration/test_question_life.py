@@ -14,11 +14,13 @@ from airflow.providers.common.compat.sdk import AirflowSkipException, TaskDeferr
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.providers.standard.triggers.hitl import HITLTrigger
 from airflow.triggers.base import TriggerEvent
+from sqlalchemy import create_engine
+from sqlalchemy.pool import QueuePool
 
 from pulsar_steward.errors import LedgerError
 from pulsar_steward.ledger.publishing import QuestionChanges
 from pulsar_steward.ledger.rows import Decision
-from pulsar_steward.orchestration import question_trigger
+from pulsar_steward.orchestration import connections, question_look
 from pulsar_steward.orchestration.approval import WAITS, ApproveBatch
 from pulsar_steward.orchestration.approval_response import APPROVE, COMMENT, STEPS
 from pulsar_steward.orchestration.batches import BatchRef
@@ -26,8 +28,11 @@ from pulsar_steward.orchestration.question_trigger import END, QuestionTrigger, 
 from tests.apply.worksite import RUN, a_question
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Collection
 
+    from sqlalchemy import Engine
+
+    from pulsar_steward.ledger.questions import BatchKey
     from pulsar_steward.model.plan import Plan
     from tests.apply.worksite import Worksite
 
@@ -73,27 +78,32 @@ def answers(monkeypatch: pytest.MonkeyPatch, wait: Callable[[], Any]) -> list[st
     return seen
 
 
-def ledger_says(monkeypatch: pytest.MonkeyPatch, *words: str | Exception | None) -> list[str]:
-    """Has the ledger give these answers in turn, the last one for ever; returns what was asked."""
-    said, asked = list(words), list[str]()
+def ledger_says(monkeypatch: pytest.MonkeyPatch, *words: str | Exception | None) -> list[frozenset[BatchKey]]:
+    """Has the ledger say this of all that is asked, in turn, the last one for ever; returns what was asked."""
+    said, asked = list(words), list[frozenset[BatchKey]]()
 
-    def why_over(plan_id: str, batch_id: str) -> str | None:
-        asked.append(f"{plan_id}/{batch_id}")
+    def read_over(batches: Collection[BatchKey]) -> dict[BatchKey, str]:
+        asked.append(frozenset(batches))
         now = said.pop(0) if len(said) > 1 else said[0]
         if isinstance(now, Exception):
             raise now
-        return now
+        return {} if now is None else dict.fromkeys(batches, now)
 
-    monkeypatch.setattr(question_trigger, "why_over", why_over)
+    monkeypatch.setattr(question_look, "read_over", read_over)
     return asked
 
 
 def test_an_answer_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """As Airflow's own trigger gives it, however often the ledger was looked into meanwhile."""
-    answers(monkeypatch, lambda: asyncio.sleep(0.2))
     asked = ledger_says(monkeypatch, None)
+
+    async def until_asked_twice() -> None:
+        while len(asked) < 2:
+            await asyncio.sleep(0.01)
+
+    answers(monkeypatch, until_asked_twice)
     assert fired(a_trigger()) == [ANSWERED.payload]
-    assert set(asked) == {"p/b1"}
+    assert set(asked) == {frozenset({("p", "b1")})}
 
 
 def test_the_end_of_the_question_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,6 +121,67 @@ def test_a_ledger_that_cannot_be_read_ends_nothing(monkeypatch: pytest.MonkeyPat
     answers(monkeypatch, lambda: asyncio.sleep(3600))
     ledger_says(monkeypatch, LedgerError("gone"), OSError("no route"), "it went")
     assert fired(a_trigger()) == [{END: "it went"}]
+
+
+def test_all_questions_of_a_process_share_one_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are; it goes on for those that still stand, and is over with the last of them."""
+    answers(monkeypatch, lambda: asyncio.sleep(3600))
+    every = [("p", f"b{number}") for number in range(200)]
+    asked: list[frozenset[BatchKey]] = []
+
+    def read_over(batches: Collection[BatchKey]) -> dict[BatchKey, str]:
+        asked.append(frozenset(batches))
+        if len(asked) == 1:
+            return {}
+        return {every[7]: "it went"} if every[7] in batches else dict.fromkeys(batches, "all of it went")
+
+    monkeypatch.setattr(question_look, "read_over", read_over)
+
+    async def waited() -> tuple[list[Any], set[Any]]:
+        before = asyncio.all_tasks()
+        events = [anext(a_trigger(plan_id=plan_id, batch_id=batch_id).run()) for plan_id, batch_id in every]
+        found = await asyncio.gather(*events)
+        for _ in range(10):  # turns of the loop, in which the look and the waits for answers are over
+            await asyncio.sleep(0)
+        return [event.payload[END] for event in found], asyncio.all_tasks() - before
+
+    said, left = asyncio.run(asyncio.wait_for(waited(), timeout=60))
+    assert said == ["it went" if batch == every[7] else "all of it went" for batch in every]
+    assert asked[0] == frozenset(every)
+    assert frozenset(every) - {every[7]} in asked
+    assert len(asked) < len(every)
+    assert left == set()
+
+
+def test_a_question_that_comes_later_is_looked_for_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the look was over, as nobody waited any more."""
+    answers(monkeypatch, lambda: asyncio.sleep(3600))
+    asked = ledger_says(monkeypatch, "it went")
+
+    async def one_after_the_other() -> None:
+        for batch_id in ("b1", "b2"):
+            await anext(a_trigger(batch_id=batch_id).run())
+
+    asyncio.run(asyncio.wait_for(one_after_the_other(), timeout=60))
+    assert asked == [frozenset({("p", "b1")}), frozenset({("p", "b2")})]
+
+
+def test_a_look_opens_the_ledger_once_and_closes_it(site: Worksite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says of all questions what the ledger says of each."""
+    plan = a_question_of(site)
+    site.end(plan)
+    opened: list[Engine] = []
+
+    def ledger() -> Engine:
+        opened.append(create_engine(site.engine.url))
+        return opened[-1]
+
+    monkeypatch.setattr(connections, "ledger", ledger)
+    over = question_look.read_over([(plan.plan_id, "b1"), ("another", "b1")])
+    assert over == {(plan.plan_id, "b1"): site.ledger.questions.over(plan.plan_id, "b1")}
+    (engine,) = opened
+    assert isinstance(engine.pool, QueuePool)
+    assert engine.pool.checkedin() == 0
 
 
 def test_a_trigger_that_is_started_anew_waits_for_the_same() -> None:

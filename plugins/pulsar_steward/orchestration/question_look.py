@@ -1,0 +1,93 @@
+"""One look into the ledger for all questions that a process waits with: whether each of them still stands.
+
+A triggerer holds hundreds of questions, each with a trigger of its own. Their triggers share one task of the event loop,
+which reads the ledger for all of them at once, and ends with the last of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from pulsar_steward.ledger.questions import BatchKey
+
+log = logging.getLogger(__name__)
+
+
+class SharedLook:
+    """Looks into the ledger again and again, as long as somebody waits for the end of a question.
+
+    Args:
+        every_seconds: Time between two looks.
+    """
+
+    def __init__(self, every_seconds: float) -> None:
+        self._every_seconds = every_seconds
+        self._waiting: dict[asyncio.Future[str], BatchKey] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def until_over(self, plan_id: str, batch_id: str) -> Iterator[asyncio.Future[str]]:
+        """Gives a future of the reason why a question stands no more; it is cancelled where nobody waits any longer."""
+        loop = asyncio.get_running_loop()
+        over: asyncio.Future[str] = loop.create_future()
+        self._waiting[over] = (plan_id, batch_id)
+        if self._task is None or self._task.done():
+            # In a context of its own: what Airflow binds to the first trigger's, such as its log, ends with that one.
+            self._task = loop.create_task(self._look_again_and_again(), context=contextvars.Context())
+        try:
+            yield over
+        finally:
+            del self._waiting[over]
+            over.cancel()
+            if not self._waiting and self._task is not None:
+                self._task.cancel()
+                self._task = None
+
+    async def _look_again_and_again(self) -> None:
+        while True:
+            await asyncio.sleep(self._every_seconds)
+            reasons = await _reasons(frozenset(self._waiting.values()))
+            for over, batch in self._waiting.items():
+                if batch in reasons and not over.done():
+                    over.set_result(reasons[batch])
+
+
+_LOOKS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[float, SharedLook]] = WeakKeyDictionary()
+
+
+def shared_look(every_seconds: float) -> SharedLook:
+    """The one look of the running event loop with this time between two looks."""
+    looks = _LOOKS.setdefault(asyncio.get_running_loop(), {})
+    return looks.setdefault(every_seconds, SharedLook(every_seconds))
+
+
+async def _reasons(batches: Collection[BatchKey]) -> dict[BatchKey, str]:
+    try:
+        return await asyncio.to_thread(read_over, batches)
+    except Exception as error:  # noqa: BLE001 - whatever keeps it from being read, the questions go on waiting
+        log.warning("whether %d questions still stand cannot be read: %s", len(batches), type(error).__name__)
+        return {}
+
+
+def read_over(batches: Collection[BatchKey]) -> dict[BatchKey, str]:
+    """Reasons of those of these batches whose questions stand no more, by the ledger that tasks use.
+
+    Raises:
+        LedgerError: If the ledger cannot be read.
+    """
+    from pulsar_steward.ledger.questions import QuestionReader  # noqa: PLC0415 - keeps the parsing of DAG files light
+    from pulsar_steward.orchestration import connections  # noqa: PLC0415 - as above
+
+    engine = connections.ledger()
+    try:
+        return QuestionReader(engine).all_over(batches)
+    finally:
+        engine.dispose()
