@@ -121,6 +121,7 @@ def test_a_policy_that_is_looser_by_now_opens_nothing_however_often_it_was_confi
 LATER = datetime(2999, 1, 1, tzinfo=UTC)
 FORGERIES = {
     "confirmed later": update(tables.CONFIRMATIONS).values(taken_at=LATER),
+    "confirmed with another": update(tables.CONFIRMATIONS).values(batch_ids='["b1","b2"]'),
     "confirmation removed": delete(tables.CONFIRMATIONS),
     "another content": update(tables.QUESTIONS).values(content_digest="0" * 64),
     "no question": delete(tables.QUESTIONS),

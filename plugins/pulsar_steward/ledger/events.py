@@ -91,7 +91,10 @@ def _supersession(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping
 
 
 def _confirmation(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> EventFields:
-    words = f"a snapshot of {time_in_words(row['taken_at'])} proposes the same: the question stands"
+    batches = row["batch_ids"]
+    together = len(msgspec.json.decode(batches, type=tuple[str, ...])) if batches else 1
+    which = "the question stands" if together == 1 else f"{together:,} questions of the plan stand"
+    words = f"a snapshot of {time_in_words(row['taken_at'])} proposes the same: {which}"
     return row["at"], What.CONFIRMED, "quiet", words, None
 
 

@@ -204,7 +204,10 @@ class _Reader:
             row = rows.get((link["table_name"], link["row_key"]))
             if row is not None:
                 of_plan = [each for each in batches.values() if each["plan_id"] == row.get("plan_id")]
-                batch = batches.get((row.get("plan_id"), row.get("batch_id")))
+                about = {name: row[name] for name in ("plan_id", "batch_id", "step_id", "run") if name in row}
+                if row.get("batch_ids"):  # of several batches, of which it names the first
+                    about["batch_id"] = None
+                batch = batches.get((row.get("plan_id"), about.get("batch_id")))
                 at, what, tone, words, person = TELLERS[link["table_name"]](row, batch, of_plan)
                 yield Event(
                     sequence=link["sequence"],
@@ -215,7 +218,7 @@ class _Reader:
                     tone=tone,
                     words=words,
                     person=person,
-                    **{name: row[name] for name in ("plan_id", "batch_id", "step_id", "run") if name in row},
+                    **about,
                 )
 
     def _rows(self, table: Table, keys: Collection[str]) -> Iterator[tuple[str, RowMapping]]:

@@ -11,6 +11,7 @@ from pulsar_steward.ledger.questions import EndReason
 from pulsar_steward.ledger.tables import CONFIRMATIONS, QUESTION_ENDS, QUESTIONS
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
     from datetime import datetime
 
     from sqlalchemy import RowMapping
@@ -60,14 +61,29 @@ def add_question_changes(chain: Appending, plan: Plan, changes: QuestionChanges,
                 QUESTIONS,
                 {**msgspec.structs.asdict(new), "cluster": plan.cluster, "plan_id": plan.plan_id, "at": at},
             )
-    for question in _standing(chain, changes.confirmed):
-        row = {name: question[name] for name in ("question_id", "plan_id", "batch_id")}
-        chain.add(CONFIRMATIONS, {**row, "by_plan_id": plan.plan_id, "taken_at": plan.taken_at, "at": at})
+    for questions in _by_plan(_standing(chain, changes.confirmed)):
+        row = {name: questions[0][name] for name in ("question_id", "plan_id", "batch_id")}
+        seen = {"by_plan_id": plan.plan_id, "taken_at": plan.taken_at, "at": at}
+        chain.add(CONFIRMATIONS, {**row, **seen, "batch_ids": _batch_ids(questions)})
     ends = {each.question_id: each for each in changes.ended}
     for question in _standing(chain, tuple(ends)):
         end = ends[question["question_id"]]
         row = {**msgspec.structs.asdict(end), "reason": end.reason.value, "by_plan_id": plan.plan_id}
         chain.add(QUESTION_ENDS, {**row, "plan_id": question["plan_id"], "batch_id": question["batch_id"], "at": at})
+
+
+def _by_plan(questions: Sequence[RowMapping]) -> Collection[list[RowMapping]]:
+    """Questions by the plan in which they are asked: one row confirms those of one plan, however many they are."""
+    by_plan: dict[str, list[RowMapping]] = {}
+    for question in questions:
+        by_plan.setdefault(question["plan_id"], []).append(question)
+    return by_plan.values()
+
+
+def _batch_ids(questions: Sequence[RowMapping]) -> str | None:
+    if len(questions) == 1:
+        return None
+    return msgspec.json.encode([question["batch_id"] for question in questions]).decode()
 
 
 def _standing(chain: Appending, question_ids: tuple[int, ...]) -> list[RowMapping]:

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import msgspec
-from sqlalchemy import and_, exists, func, select
+from sqlalchemy import and_, exists, func, or_, select
 
 from pulsar_steward.ledger.rows import Decision, Request, from_row
 from pulsar_steward.ledger.store import transaction
@@ -223,7 +223,8 @@ class QuestionReader:
     def seen_at(self, plan: Plan, batch_id: str) -> datetime:
         """Time of the newest snapshot of which exactly this batch was proposed: the plan's, or a later one's."""
         table = CONFIRMATIONS
-        of_batch = (table.c.plan_id == plan.plan_id, table.c.batch_id == batch_id)
+        among = table.c.batch_ids.contains(msgspec.json.encode(batch_id).decode(), autoescape=True)
+        of_batch = (table.c.plan_id == plan.plan_id, or_(table.c.batch_id == batch_id, among))
         with transaction(self._engine) as connection:
             confirmed = connection.execute(select(func.max(table.c.taken_at)).where(*of_batch)).scalar()
         return max(plan.taken_at, confirmed or plan.taken_at)

@@ -153,6 +153,8 @@ CONFIRMATIONS = Table(
     Column("by_plan_id", String(200), nullable=False),
     Column("taken_at", Utc, nullable=False),
     Column("at", Utc, nullable=False),
+    # JSON list of all batches of the plan that the row confirms; null: of `batch_id` alone.
+    Column("batch_ids", Text),
 )
 
 REQUESTS = Table(

@@ -10,6 +10,8 @@ import pytest
 from sqlalchemy import event
 
 from pulsar_steward.errors import LedgerError, Refused
+from pulsar_steward.ledger.events import What
+from pulsar_steward.ledger.history import Filter, history
 from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
 from pulsar_steward.ledger.questions import EndReason
 from pulsar_steward.ledger.rows import Decision, Grant
@@ -118,6 +120,38 @@ def test_a_question_is_as_fresh_as_what_confirmed_it_last(asked: LedgerWriter, r
     assert read.questions.seen_at(PLAN, "b1") == later[0].taken_at
     assert read.questions.seen_at(PLAN, "b2") == PLAN.taken_at
     assert [row.plan_id for row in read.plans(PLAN.cluster)] == [PLAN.plan_id]
+
+
+def test_an_observation_is_one_row_however_many_questions_it_confirms(
+    write: LedgerWriter, read: LedgerReader, engine: Engine
+) -> None:
+    """Of each plan in which some of them are asked; each question is as fresh as with a row of its own."""
+    many = [f"b{number}" for number in range(1, 201)]
+    wide = msgspec.structs.replace(
+        PLAN, batches=tuple(msgspec.structs.replace(PLAN.batches[0], batch_id=each) for each in many)
+    )
+    asked = tuple(NewQuestion(batch_id=each, content_digest=each * 8, goal=each) for each in many)
+    write.record_plan(wide, AT, questions=QuestionChanges(asked=asked))
+    write.record_plan(NEWER, AT, questions=QuestionChanges(asked=(FIRST,)))
+    before = verify_ledger(engine).rows
+    times = [wide.taken_at + timedelta(minutes=15 * number) for number in range(1, 5)]
+    for number, taken_at in enumerate(times):
+        plan = msgspec.structs.replace(wide, snapshot_id=f"later-{number}", taken_at=taken_at)
+        some = range(2, 202) if number < 3 else [2, 11, 201]
+        write.record_confirmations(plan, list(some), LATER)
+    report = verify_ledger(engine)
+    assert (report.rows - before, report.tampered) == (3 * 2 + 2, ())
+    seen = {batch: read.questions.seen_at(wide, batch) for batch in many}
+    assert [batch for batch in many if seen[batch] == times[3]] == ["b2", "b11"]
+    assert {seen[batch] for batch in many if batch not in {"b1", "b2", "b11"}} == {times[2]}
+    assert seen["b1"] == wide.taken_at
+    assert read.questions.seen_at(NEWER, "b1") == max(NEWER.taken_at, times[3])
+    (last, *_) = history(engine, Filter(plan_id=wide.plan_id)).events
+    assert (last.batch_id, last.what, last.words.rpartition(": ")[2]) == (
+        None,
+        What.CONFIRMED,
+        "2 questions of the plan stand",
+    )
 
 
 def test_all_questions_are_looked_at_by_one_query(asked: LedgerWriter, read: LedgerReader, engine: Engine) -> None:
