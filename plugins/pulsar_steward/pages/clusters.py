@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
@@ -10,21 +9,20 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 import msgspec
-from sqlalchemy import func, select, union
 
 from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.errors import SnapshotError
-from pulsar_steward.ledger import tables
-from pulsar_steward.ledger.halts import EVERY_CLUSTER, Halt, halt_in
-from pulsar_steward.ledger.rows import Lease, from_row
+from pulsar_steward.ledger.cluster_states import LastChange, cluster_states
+from pulsar_steward.ledger.halts import Halt
 from pulsar_steward.ledger.store import one_moment
-from pulsar_steward.ledger.waiting import RunningBatch, WaitingQuestion, rows_of, running_batch, waiting_questions
+from pulsar_steward.ledger.waiting import RunningBatch, WaitingQuestion
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.pages.sources import NotKnown
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from collections.abc import Sequence
 
+    from pulsar_steward.ledger.cluster_states import ClusterStates
     from pulsar_steward.pages.sources import Sources
     from pulsar_steward.report.overview import SnapshotSummary
 
@@ -70,14 +68,6 @@ class TrendPoint(msgspec.Struct, frozen=True, kw_only=True):
     critical: int
     warning: int
     partial: bool
-
-
-class LastChange(msgspec.Struct, frozen=True, kw_only=True):
-    """The last steps that came to an end: how many of the last batch, and how."""
-
-    plan_id: str
-    at: datetime
-    outcomes: dict[str, int]
 
 
 class LastSnapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,16 +117,6 @@ class ClusterCard(msgspec.Struct, frozen=True, kw_only=True):
     last_change: LastChange | None
 
 
-class _Ledger(msgspec.Struct, frozen=True, kw_only=True):
-    """State of all clusters by the ledger."""
-
-    clusters: frozenset[str]
-    halts: Mapping[str, Halt | None]
-    waiting: Sequence[WaitingQuestion]
-    running: Mapping[str, RunningBatch | None]
-    changes: Mapping[str, LastChange]
-
-
 def cluster_cards(sources: Sources, only: str | None = None) -> tuple[ClusterCard, ...]:
     """Cards of all clusters, those that need somebody first, or of one.
 
@@ -147,7 +127,7 @@ def cluster_cards(sources: Sources, only: str | None = None) -> tuple[ClusterCar
     """
     names = set(sources.shelf.clusters())
     with one_moment(sources.engine) as connection:
-        ledger = _ledger(connection, sources.now(), names)
+        ledger = cluster_states(connection, sources.now(), names)
     known = names | ledger.clusters
     if only is not None and only not in known:
         raise NotKnown(f"no cluster {only!r} is known: it has no snapshot, and no plan in the ledger")
@@ -155,7 +135,7 @@ def cluster_cards(sources: Sources, only: str | None = None) -> tuple[ClusterCar
     return tuple(sorted(cards, key=lambda card: (list(State).index(card.state), card.cluster)))
 
 
-def _card(sources: Sources, ledger: _Ledger, cluster: str) -> ClusterCard:
+def _card(sources: Sources, ledger: ClusterStates, cluster: str) -> ClusterCard:
     try:
         seen, trend = _seen(sources, cluster)
         trouble = None if seen else "It was never observed, or its snapshots were removed."
@@ -243,31 +223,3 @@ def _trend_point(summary: SnapshotSummary) -> TrendPoint:
         warning=severities[Severity.WARNING],
         partial=bool(summary.meta.unread),
     )
-
-
-def _ledger(connection: Connection, now: datetime, seen: set[str]) -> _Ledger:
-    named = union(select(tables.PLANS.c.cluster), select(tables.LEASES.c.cluster), select(tables.HALTS.c.cluster))
-    clusters = frozenset(connection.execute(named).scalars()) - {EVERY_CLUSTER}
-    leases = {row["cluster"]: from_row(row, Lease) for row in rows_of(connection, select(tables.LEASES))}
-    return _Ledger(
-        clusters=clusters,
-        halts={name: halt_in(connection, name) for name in clusters | seen},
-        waiting=waiting_questions(connection, now),
-        running={name: running_batch(connection, lease, now) for name, lease in leases.items()},
-        changes=_last_changes(connection),
-    )
-
-
-def _last_changes(connection: Connection) -> Mapping[str, LastChange]:
-    outcomes, plans = tables.OUTCOMES, tables.PLANS
-    of_cluster = select(func.max(outcomes.c.outcome_id)).join(plans, plans.c.plan_id == outcomes.c.plan_id)
-    last = of_cluster.group_by(plans.c.cluster)
-    query = select(plans.c.cluster, outcomes.c.plan_id, outcomes.c.batch_id, outcomes.c.run, outcomes.c.at)
-    found = query.join(plans, plans.c.plan_id == outcomes.c.plan_id).where(outcomes.c.outcome_id.in_(last))
-    changes = {}
-    for row in rows_of(connection, found):
-        of_batch = [outcomes.c[name] == row[name] for name in ("plan_id", "batch_id", "run")]
-        counts = select(outcomes.c.outcome, func.count().label("count")).where(*of_batch).group_by(outcomes.c.outcome)
-        sums = {each["outcome"]: each["count"] for each in rows_of(connection, counts)}
-        changes[row["cluster"]] = LastChange(plan_id=row["plan_id"], at=row["at"], outcomes=sums)
-    return changes
