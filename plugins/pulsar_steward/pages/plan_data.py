@@ -61,6 +61,7 @@ class StepView(msgspec.Struct, frozen=True, kw_only=True):
         after: The new owner, value or halves.
         warning: What its approver is warned of; None: nothing.
         deletes_messages: True if brokers may delete messages by it, which do not come back.
+        averts: What brokers may delete unread if it is not done; None: nothing that is known.
         call: The exact call.
         outcome: None: it did not come to an end.
         under_way_since: Time of a call that has no outcome yet.
@@ -79,6 +80,7 @@ class StepView(msgspec.Struct, frozen=True, kw_only=True):
     vetoes: tuple[GuardResult, ...]
     warning: str | None
     deletes_messages: bool
+    averts: str | None
     undo_note: str
     undoable: bool
     needs: tuple[str, ...]

@@ -22,6 +22,7 @@ from pulsar_steward.pages.forecast import Pace, remaining
 from pulsar_steward.pages.placement import predicted_placement
 from pulsar_steward.pages.plan_data import AnswerView, BatchState, BatchView, Level, PlanLine, PlanView, StepView
 from pulsar_steward.pages.sources import NotKnown
+from pulsar_steward.report.approval import averted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -235,6 +236,7 @@ def _step(
         vetoes=tuple(each for each in step.guards if not each.passed),
         warning=warning.headline if warning else None,
         deletes_messages=kind.loses_messages,
+        averts=averted(step.averts) if isinstance(step.averts, Loss) else None,
         undo_note=step.undo_note,
         undoable=step.undo is not None,
         needs=step.after,

@@ -192,14 +192,17 @@ def _if_rejected(steps: Sequence[Step]) -> Iterator[str]:
     for step in steps:
         if not isinstance(step.averts, Loss):
             continue
-        averts, topics = step.averts, counted(len(step.averts.topics) + step.averts.more, "topic")
-        words = (
-            f"{step.step_id}: what gets older than the time to live is deleted unread, of"
-            f" {counted(averts.messages or 0, 'message')} waiting in {topics} now, as brokers count them"
-            f" ({bytes_in_words(averts.bytes)} at most)"
-        )
         yield "### What rejecting means"
-        yield bullets([words, *_lost_by_topic(averts)])
+        yield bullets([f"{step.step_id}: {averted(step.averts)}", *_lost_by_topic(step.averts)])
+
+
+def averted(loss: Loss) -> str:
+    """What brokers may delete unread if a step is not done, as part of a sentence."""
+    return (
+        f"what gets older than the time to live is deleted unread, of {counted(loss.messages or 0, 'message')} waiting in"
+        f" {counted(len(loss.topics) + loss.more, 'topic')} now, as brokers count them"
+        f" ({bytes_in_words(loss.bytes)} at most)"
+    )
 
 
 def _guards(steps: Sequence[Step]) -> str:

@@ -13,9 +13,13 @@ from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChange
 from pulsar_steward.ledger.questions import EndReason
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
+from pulsar_steward.model.loss import Loss
+from pulsar_steward.model.setting import SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.outside_text import shown
 from pulsar_steward.pages.app import make_app
-from tests.builders import NOW, a_batch, a_plan
+from pulsar_steward.report.approval import averted
+from tests.builders import NOW, a_batch, a_plan, a_step
 from tests.unit.pages.conftest import Client
 from tests.unit.pages.scenes import EVERY, HOSTILE, observed, sources_of
 
@@ -126,6 +130,24 @@ def test_a_question_that_ended_says_why(tmp_path: Path) -> None:
     assert "question ended made up" in read
     assert "asked elsewhere made up" in read
     assert f'href="/steward/plans/{later.plan_id}"' in client.get(f"/plans/{plan.plan_id}").text
+
+
+def test_what_rejecting_means_is_on_the_page(tmp_path: Path) -> None:
+    """Of the step that averts it, on its own page too, in the question's words; the other one says nothing of it."""
+    change = ChangeSetting(
+        namespace="a/b", name=SettingName.TTL, before=TimeToLive(seconds=3600), after=TimeToLive(seconds=7200)
+    )
+    averts = Loss(more=2, messages=12, bytes=3 << 20)
+    plan = a_plan(a_batch(a_step(change, averts=averts), a_step(change, step_id="b1.s02")))
+    engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    LedgerWriter(engine).record_plan(plan, NOW)
+    engine.dispose()
+    client = Client(make_app(sources_of(tmp_path), lambda: None))
+    said = averted(averts)
+    assert "12 messages waiting in 2 topics" in said
+    assert words(client, f"/plans/{plan.plan_id}").count(f"If not done: {said}") == 1
+    assert f"If not done {said}" in words(client, f"/plans/{plan.plan_id}/steps/b1.s01")
+    assert "If not done" not in words(client, f"/plans/{plan.plan_id}/steps/b1.s02")
 
 
 def test_a_steps_whole_life(client: Client, plans: Plans) -> None:
