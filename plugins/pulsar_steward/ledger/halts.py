@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 
 EVERY_CLUSTER = "*"
 
+VARIABLE = "steward_halt"
+"""Name of the Airflow variable that halts too: clusters' names, separated by commas, or `EVERY_CLUSTER`."""
+
+
+def is_named(value: str, cluster: str) -> bool:
+    """True if a value of `VARIABLE` halts a cluster."""
+    return not {name.strip() for name in value.split(",")}.isdisjoint({cluster, EVERY_CLUSTER})
+
 
 class Halt(msgspec.Struct, frozen=True, kw_only=True):
     """Latest halt or resumption of a cluster, or of `EVERY_CLUSTER`.

@@ -13,21 +13,22 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pulsar_steward.apply.health import Level
-from pulsar_steward.ledger.halts import EVERY_CLUSTER
+from pulsar_steward.ledger.halts import EVERY_CLUSTER, VARIABLE
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.notice import Notice, Occasion, notice_key
 from pulsar_steward.model.units import counted, time_in_words
-from pulsar_steward.notify.links import cluster_path, history_path, plan_path, question_path
+from pulsar_steward.notify.links import VARIABLES, cluster_path, history_path, plan_path, question_path
 from pulsar_steward.outside_text import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import timedelta
 
     from pulsar_steward.ledger.ended import BatchEnd, StepEnd
     from pulsar_steward.ledger.halts import HaltRow
     from pulsar_steward.ledger.waiting import WaitingQuestion
+    from pulsar_steward.notify.variable import VariableHalt
 
 MAX_NAME = 200
 """Characters of a title or subject from outside in a line."""
@@ -136,20 +137,54 @@ def halt_notices(halts: Iterable[HaltRow], clusters: Sequence[str]) -> Iterator[
     """Notices of halts and resumptions; one of every cluster is told for each."""
     for each in halts:
         for cluster in clusters if each.cluster == EVERY_CLUSTER else [each.cluster]:
-            occasion = Occasion.HALTED if each.halted else Occasion.RESUMED
             which = "every cluster" if each.cluster == EVERY_CLUSTER else "this cluster"
             words = "all changes are halted" if each.halted else "changes may be made again"
             ends = " `steward resume` ends it." if each.halted else ""
-            yield Notice(
-                key=notice_key(occasion, cluster, str(each.halt_id)),
-                occasion=occasion,
-                cluster=cluster,
-                severity=Severity.WARNING if each.halted else Severity.INFO,
+            yield _switch_notice(
+                cluster,
+                str(each.halt_id),
+                halted=each.halted,
                 at=each.at,
                 subject=f"[{cluster}] {words}, by {_name(each.said_by)}",
                 text=f"{_reason(each.reason)}\nOf {which}, since {time_in_words(each.at, seconds=True)}.{ends}",
                 path=history_path(cluster),
             )
+
+
+def variable_notices(seen: Mapping[str, VariableHalt]) -> Iterator[Notice]:
+    """Notices of halts by Airflow's variable, and of their ends, by cluster.
+
+    Args:
+        seen: What the variable was seen to say of each cluster.
+    """
+    for cluster, each in seen.items():
+        words = "halts all changes" if each.halted else "halts no changes any more"
+        value = f"Its value is {_name(each.value)}" if each.value else "It has no value"
+        then = f"take {cluster} out of it to go on." if each.halted else "a halt by `steward halt` holds all the same."
+        yield _switch_notice(
+            cluster,
+            VARIABLE,
+            each.at.isoformat(),
+            halted=each.halted,
+            at=each.at,
+            subject=f"[{cluster}] the Airflow variable {VARIABLE} {words}",
+            text=f"{value}, as was seen at {time_in_words(each.at, seconds=True)}; {then}",
+            path=VARIABLES,
+        )
+
+
+def _switch_notice(cluster: str, *ids: str, halted: bool, at: datetime, subject: str, text: str, path: str) -> Notice:
+    occasion = Occasion.HALTED if halted else Occasion.RESUMED
+    return Notice(
+        key=notice_key(occasion, cluster, *ids),
+        occasion=occasion,
+        cluster=cluster,
+        severity=Severity.WARNING if halted else Severity.INFO,
+        at=at,
+        subject=subject,
+        text=text,
+        path=path,
+    )
 
 
 def finding_notices(cluster: str, snapshots: Sequence[CriticalFindings]) -> Iterator[Notice]:

@@ -24,6 +24,7 @@ from pulsar_steward.notify.events import (
     finding_notices,
     halt_notices,
     question_notices,
+    variable_notices,
 )
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from pulsar_steward.model.notice import Notice
+    from pulsar_steward.notify.variable import VariableHalt
     from pulsar_steward.policy.notify import NotifyPolicy, RecipientKind
     from pulsar_steward.snapshots.latest import SnapshotShelf
     from pulsar_steward.snapshots.read import Snapshot
@@ -55,7 +57,11 @@ class Route(NamedTuple):
 
 
 def notices_now(
-    engine: Engine, shelf: SnapshotShelf, policies: Mapping[str, NotifyPolicy], now: datetime
+    engine: Engine,
+    shelf: SnapshotShelf,
+    policies: Mapping[str, NotifyPolicy],
+    now: datetime,
+    by_variable: Mapping[str, VariableHalt] | None = None,
 ) -> tuple[Notice, ...]:
     """Notices of all that happened lately, or waits, in clusters in which somebody is to be told, oldest first.
 
@@ -66,6 +72,7 @@ def notices_now(
         shelf: The snapshots.
         policies: Section of messages by cluster.
         now: Current time, UTC.
+        by_variable: What the halt variable of Airflow was seen to say by cluster; None: nobody looked.
 
     Raises:
         LedgerError: If the ledger cannot be read.
@@ -76,7 +83,8 @@ def notices_now(
         questions = waiting_questions(connection, now)
         ends = ended_batches(connection, since)
         halts = halts_since(connection, since)
-    found: list[Notice] = [*batch_notices(ends), *halt_notices(halts, clusters)]
+    lately = {name: each for name, each in (by_variable or {}).items() if each.halted or each.at >= since}
+    found: list[Notice] = [*batch_notices(ends), *halt_notices(halts, clusters), *variable_notices(lately)]
     for cluster in clusters:
         expiring = timedelta(minutes=policies[cluster].expiring_minutes)
         found += question_notices((each for each in questions if each.cluster == cluster), now, expiring)

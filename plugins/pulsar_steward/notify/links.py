@@ -10,6 +10,9 @@ PAGES = "/steward"
 REQUIRED_ACTIONS = "/required_actions?response_received=false"
 """Airflow's list of everything that waits for an answer."""
 
+VARIABLES = "/variables"
+"""Airflow's list of variables."""
+
 QUESTION_TASKS = {1: "batch.approve", 2: "batch.confirm"}
 """Ids of the tasks that ask, with their task group's, by the number of the approver."""
 

@@ -20,6 +20,7 @@ from pulsar_steward.notify.gather import is_outdated, new_messages, notices_now,
 from pulsar_steward.notify.policies import policies_of
 from pulsar_steward.notify.retries import Turn, turn
 from pulsar_steward.orchestration import connections, home, recipients
+from pulsar_steward.orchestration.halt_variable import halts_seen
 from pulsar_steward.orchestration.ledger_heads import LedgerHeads
 from pulsar_steward.snapshots.latest import SnapshotShelf
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from pulsar_steward.notify.compose import Message
     from pulsar_steward.notify.gather import Route
+    from pulsar_steward.notify.variable import VariableHalt
     from pulsar_steward.policy.notify import NotifyPolicy
 
 log = logging.getLogger(__name__)
@@ -85,6 +87,7 @@ def _round(engine: Engine, policies: Mapping[str, NotifyPolicy]) -> Round:
             clock=LedgerClock(LedgerReader(engine), home.now),
             send=recipients.send,
             airflow=conf.get("api", "base_url", fallback="") or "",
+            by_variable=lambda now: halts_seen([name for name, each in policies.items() if each.recipients], now),
         )
         return teller.round(SnapshotShelf(home.snapshots_uri()))
     finally:
@@ -101,6 +104,7 @@ class Teller:
         clock: Current time, UTC.
         send: Sends a message; raises `StewardError` where its recipient did not take it.
         airflow: Airflow's base URL; empty: not known.
+        by_variable: What the halt variable was seen to say by cluster, at a time; None: there is no such variable.
     """
 
     def __init__(
@@ -112,6 +116,7 @@ class Teller:
         clock: Callable[[], datetime],
         send: Callable[[Route, Message], None],
         airflow: str,
+        by_variable: Callable[[datetime], Mapping[str, VariableHalt]] | None = None,
     ) -> None:
         self._engine = engine
         self._outbox = outbox
@@ -119,6 +124,7 @@ class Teller:
         self._clock = clock
         self._send = send
         self._airflow = airflow
+        self._by_variable = by_variable
 
     def round(self, shelf: SnapshotShelf) -> Round:
         """Queues what is new, then sends what is due; a recipient that failed is not tried again in this round.
@@ -129,7 +135,8 @@ class Teller:
         began, done = time.monotonic(), Round()
         failed: set[Route] = set()
         now = self._clock()
-        notices = notices_now(self._engine, shelf, self._policies, now)
+        by_variable = self._by_variable(now) if self._by_variable else None
+        notices = notices_now(self._engine, shelf, self._policies, now, by_variable)
         new = new_messages(self._engine, notices, self._policies, now)
         self._outbox.queue(new)
         done.queued = len(new)

@@ -12,7 +12,14 @@ from pulsar_steward.ledger.halts import EVERY_CLUSTER
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.notice import Occasion
-from pulsar_steward.notify.events import batch_notices, finding_notices, halt_notices, question_notices
+from pulsar_steward.notify.events import (
+    batch_notices,
+    finding_notices,
+    halt_notices,
+    question_notices,
+    variable_notices,
+)
+from pulsar_steward.notify.variable import VariableHalt, seen_now
 from tests.builders import CLUSTER, NOW
 from tests.unit.notify.notices import NASTY, a_halt, a_question, a_snapshot, a_step, an_end
 
@@ -103,6 +110,34 @@ def test_a_halt_and_its_end(golden: Golden) -> None:
     """One of every cluster is told for each."""
     halts = [a_halt(), a_halt(halted=False, halt_id=8, reason="done"), a_halt(cluster=EVERY_CLUSTER, halt_id=9)]
     golden(texts(halt_notices(halts, [CLUSTER, "west"])))
+
+
+def test_a_halt_by_the_variable_and_its_end(golden: Golden) -> None:
+    """It leads to Airflow's variables; names in its value are text."""
+    seen = {
+        CLUSTER: VariableHalt(halted=True, at=NOW, value="east, west"),
+        "west": VariableHalt(halted=False, at=NOW + HOUR, value=""),
+    }
+    golden(texts(variable_notices(seen)))
+    (nasty,) = variable_notices({CLUSTER: VariableHalt(halted=True, at=NOW, value=NASTY)})
+    assert "\n" not in nasty.text
+    assert "\u202e" not in nasty.text
+
+
+def test_what_the_variable_says_is_noticed_when_it_changes() -> None:
+    """With the time at which that was seen first, so that a notice's key stays the same."""
+    halted = seen_now({}, "west , east", [CLUSTER, "north"], NOW)
+    assert halted == {CLUSTER: VariableHalt(halted=True, at=NOW, value="west , east")}
+    assert seen_now(halted, "east", [CLUSTER, "north"], NOW + HOUR) == halted
+    assert seen_now(halted, "", ["north"], NOW + HOUR) == halted
+    over = seen_now(halted, "", [CLUSTER, "north"], NOW + HOUR)
+    assert over == {CLUSTER: VariableHalt(halted=False, at=NOW + HOUR, value="")}
+    every = seen_now(over, EVERY_CLUSTER, [CLUSTER, "north"], NOW + 2 * HOUR)
+    assert {name: (each.halted, each.at) for name, each in every.items()} == dict.fromkeys(
+        (CLUSTER, "north"), (True, NOW + 2 * HOUR)
+    )
+    keys = [each.key for seen in (halted, over, every) for each in variable_notices(seen)]
+    assert len(set(keys)) == len(keys) == 4
 
 
 def test_findings_come_and_go(golden: Golden) -> None:

@@ -17,6 +17,7 @@ from pulsar_steward.ledger.verify import verify_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.notice import Occasion
 from pulsar_steward.notify.retries import CLAIM_VALID, GIVEN_UP_AFTER
+from pulsar_steward.notify.variable import VariableHalt
 from pulsar_steward.orchestration.notifying import Round, Teller
 from pulsar_steward.snapshots.latest import SnapshotShelf
 from tests.builders import CLUSTER, NOW, a_batch, a_plan, a_policy, a_step
@@ -59,12 +60,21 @@ class Office:
         self.got: list[tuple[str, Message]] = []
         self.down: set[str] = set()
         self.killed_before = self.killed_after = False
+        self.by_variable: dict[str, VariableHalt] = {}
 
     def round(self, later: timedelta = timedelta()) -> Round:
         """One run of the task, some time later."""
         self.now += later
         outbox = Outbox(self.engine)
-        teller = Teller(self.engine, outbox, self.policies, clock=lambda: self.now, send=self._send, airflow=AIRFLOW)
+        teller = Teller(
+            self.engine,
+            outbox,
+            self.policies,
+            clock=lambda: self.now,
+            send=self._send,
+            airflow=AIRFLOW,
+            by_variable=lambda _: self.by_variable,
+        )
         return teller.round(self.shelf)
 
     def told(self, recipient: str = "ops") -> list[str]:
@@ -289,3 +299,19 @@ def test_critical_findings_of_snapshots_are_told(office: Office, tmp_path: Path)
         office.round(MINUTE)
     events = [message.event for _, message in office.got]
     assert events == [Occasion.FINDING_NEW, Occasion.FINDING_GONE]
+
+
+def test_a_halt_by_the_variable_is_told_once_and_its_end_too(office: Office) -> None:
+    """One in force however old it is; an end of more than a day ago is no news."""
+    office.by_variable = {CLUSTER: VariableHalt(halted=True, at=NOW - timedelta(days=30), value="*")}
+    assert [office.round(MINUTE) for _ in range(2)] == [Round(queued=1, sent=1), Round()]
+    office.by_variable = {CLUSTER: VariableHalt(halted=False, at=office.now, value="")}
+    assert [office.round(MINUTE) for _ in range(2)] == [Round(queued=1, sent=1), Round()]
+    assert office.told() == [
+        "[east] the Airflow variable steward_halt halts all changes",
+        "[east] the Airflow variable steward_halt halts no changes any more",
+    ]
+    assert office.got[0][1].notices[0].link == f"{AIRFLOW}/variables"
+    late = Office(office.engine, office.shelf, others={})
+    late.by_variable = {CLUSTER: VariableHalt(halted=False, at=NOW - timedelta(days=2), value="")}
+    assert late.round() == Round()
