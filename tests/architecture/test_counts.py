@@ -15,16 +15,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
+TEMPLATES = sorted((ROOT / "plugins").rglob("*.j2"))
 SOURCES = [file for folder in ("plugins", "spark_apps", "dags") for file in sorted((ROOT / folder).rglob("*.py"))]
 
 THINGS = """
     backlogs batches brokers buckets bundles calls changes characters clients consumers coordinators connections dumps
     entries files findings holes hosts ledgers lines lookups messages minutes moves namespaces nodes partitions places
-    points problems producers requests rows seconds sockets snapshots steps subscriptions tasks threads times topics
+    points problems producers questions requests rows seconds sockets snapshots steps subscriptions tasks threads times topics
 """
 OF_A_KIND = "(?:(?:ack|acknowledged|approved|delayed|further|index|more|other|sealed|transaction|unacknowledged) )*"
 PLURAL = rf"{OF_A_KIND}(?:{'|'.join(THINGS.split())})\b(?!/)"  # 1 messages/s is a rate
 BEHIND_NUMBER = re.compile(f" {PLURAL}")
+IN_TEMPLATE = re.compile(rf"\{{\{{(?P<value>[^{{}}]*)\}}\}}(?:</\w+>)?\s+(?:<[^>]*>)?{PLURAL}")
 ONE_OF_MANY = re.compile(rf"(?<![\w.,:-])1 {PLURAL}")
 
 
@@ -67,6 +69,34 @@ def test_a_plain_count_is_seen(source: str) -> None:
 def test_what_is_no_plain_count(source: str) -> None:
     """Nothing of that could be written of one thing."""
     assert not list(plain_counts(source))
+
+
+def plain_counts_of_template(source: str) -> list[str]:
+    """Values in a template with a plural right behind them, or with an element's end in between, without `counted`."""
+    return [found[0] for found in IN_TEMPLATE.finditer(source) if "|counted(" not in found["value"]]
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["{{ n|number }} topics", "<b>{{ n }}</b> delayed messages", "{{ number(n) }} <i>rows</i>", "{{ n }}\nclients are"],
+)
+def test_a_plain_count_of_a_template_is_seen(source: str) -> None:
+    """Whatever writes the number."""
+    assert len(plain_counts_of_template(source)) == 1
+
+
+@pytest.mark.parametrize(
+    "source", ['{{ n|counted("topic") }}', '{{ n|counted("topic") }} <b>rows</b>', "{{ n|rate }} MB/s", "{{ n }} topic"]
+)
+def test_what_is_no_plain_count_of_a_template(source: str) -> None:
+    """Nothing of that could be written of one thing."""
+    assert plain_counts_of_template(source) == []
+
+
+@pytest.mark.parametrize("file", TEMPLATES, ids=lambda file: file.relative_to(ROOT).as_posix())
+def test_templates_count_by_counted(file: Path) -> None:
+    """As everything else does."""
+    assert plain_counts_of_template(file.read_text(encoding="utf-8")) == []
 
 
 @pytest.mark.parametrize("file", SOURCES, ids=lambda file: file.relative_to(ROOT).as_posix())

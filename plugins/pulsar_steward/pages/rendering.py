@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from pulsar_steward.model.units import counted
 from pulsar_steward.notify.links import PAGES, question_path
 from pulsar_steward.outside_text import shown
 from pulsar_steward.pages import words as in_words
@@ -93,6 +94,7 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["counted"] = counted
     for each in (in_words.number, in_words.percent, in_words.size, in_words.rate, in_words.moment, in_words.duration):
         environment.filters[each.__name__] = each
     for helper in (in_words.heat_step, in_words.polyline, in_words.number, in_words.rate):

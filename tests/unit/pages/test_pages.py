@@ -15,7 +15,7 @@ from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import SettingName, TimeToLive
-from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.model.step import ChangeSetting, Touched
 from pulsar_steward.outside_text import shown
 from pulsar_steward.pages.app import make_app
 from pulsar_steward.report.approval import averted
@@ -148,6 +148,20 @@ def test_what_rejecting_means_is_on_the_page(tmp_path: Path) -> None:
     assert words(client, f"/plans/{plan.plan_id}").count(f"If not done: {said}") == 1
     assert f"If not done {said}" in words(client, f"/plans/{plan.plan_id}/steps/b1.s01")
     assert "If not done" not in words(client, f"/plans/{plan.plan_id}/steps/b1.s02")
+
+
+def test_one_of_a_thing_is_not_several(tmp_path: Path) -> None:
+    """Of a plan with one step that touches one client."""
+    touched = Touched(producers=1, consumers=0, topics=1, coordinators=1)
+    plan = a_plan(a_batch(a_step(touched=touched)))
+    engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    LedgerWriter(engine).record_plan(plan, NOW)
+    engine.dispose()
+    client = Client(make_app(sources_of(tmp_path), lambda: None))
+    read = words(client, f"/plans/{plan.plan_id}")
+    assert "1 step; 1 client reconnects; 1 transaction coordinator pauses for a moment" in read
+    read = words(client, f"/plans/{plan.plan_id}/steps/b1.s01")
+    assert "1 producer, 0 consumers, 1 topic, 1 coordinator" in read
 
 
 def test_a_steps_whole_life(client: Client, plans: Plans) -> None:

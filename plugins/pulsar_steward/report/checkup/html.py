@@ -9,6 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from pulsar_steward.model.finding import Outlook
+from pulsar_steward.model.units import counted
 from pulsar_steward.outside_text import shown
 from pulsar_steward.report.checkup.terminal import remedy, standing, tally, verdict
 
@@ -73,4 +74,5 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     environment.filters["coded"] = coded
+    environment.filters["counted"] = counted
     return environment.get_template("checkup.html.j2")
