@@ -1,4 +1,4 @@
-"""How long a diagnosis of a large cluster takes: by Spark, on threads, and beside its checks alone on one thread.
+"""Time that a diagnosis of a large cluster takes: by Spark, on threads, and beside its checks alone on one thread.
 
 ``python -m benchmarks.diagnose [TOPICS ...] [--folder DIR]`` makes a snapshot of so many topics (a million), diagnoses
 it in processes of their own, and prints a table. Snapshots are kept in the folder, and used again; without one they are
@@ -61,7 +61,7 @@ class DiagnoseFigures:
 
     @property
     def times_direct(self) -> float:
-        """How many times as long as the checks alone Spark's diagnosis takes."""
+        """Ratio of the time of Spark's diagnosis to that of the checks alone."""
         return self.spark.seconds / self.direct.seconds
 
 

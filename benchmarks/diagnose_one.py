@@ -95,7 +95,7 @@ def _of_folder(meter: Meter, folder: SnapshotFolder) -> One:
 
 
 def _directly(folder: SnapshotFolder) -> One:
-    """Nothing is read but what checks ask for, and nothing is written."""
+    """Runs the checks alone: reads what they ask for, and writes nothing."""
     snapshot = SnapshotSources({table.name: folder.source(table) for table in SMALL}, folder.shards())
     meter = Meter()
     results = _checked(snapshot, CHECKS)

@@ -87,7 +87,7 @@ _SETTINGS = {
 
 @dataclass(frozen=True)
 class Cluster:
-    """How large the cluster is.
+    """Size of the cluster.
 
     Attributes:
         topics: Partitions; every second has two subscriptions, the others have one.

@@ -1,4 +1,4 @@
-"""How fast this machine is, by a fixed piece of work: so that seconds of runs on different machines compare.
+"""Speed of this machine, by a fixed piece of work: so that seconds of runs on different machines compare.
 
 ``python -m benchmarks.machine_speed`` prints it; any Python will do, nothing else is needed.
 """

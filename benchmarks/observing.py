@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def settings_of(target: PulsarTarget, policy: Policy) -> AdminSettings:
-    """How Steward reaches a cluster, with the token or the client certificate that it asks for."""
+    """Settings by which Steward reaches a cluster, with the token or the client certificate that it asks for."""
     token = SecretStr(target.token) if target.token else None
     files = getattr(target, "client_files", None)
     given = {} if files is None else {name: str(file) for name, file in files._asdict().items()}

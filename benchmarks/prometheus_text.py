@@ -1,4 +1,4 @@
-"""How fast a broker's Prometheus text is read: the filter of names before the library, against the library alone.
+"""Speed of reading a broker's Prometheus text: the filter of names before the library, against the library alone.
 
 ``python -m benchmarks.prometheus_text`` makes the text of a broker of so many topics and prints a table.
 """

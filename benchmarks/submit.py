@@ -1,4 +1,4 @@
-"""How a process that runs the Spark jobs many times starts its Spark."""
+"""Arguments with which a process that runs the Spark jobs many times starts its Spark."""
 
 SUBMIT = (
     "--conf spark.ui.showConsoleProgress=false"

@@ -155,7 +155,7 @@ def operations(version: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _checkup(urls: Sequence[str]) -> tuple[str, str]:
-    """How many checks could judge, and which could not."""
+    """Number of checks that could judge, and the names of those that could not."""
     command = [sys.executable, "-m", "pulsar_steward.cli", "checkup", "--json", "-"]
     command += [word for url in urls for word in ("--admin-url", url)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own module
@@ -171,7 +171,7 @@ def _checkup(urls: Sequence[str]) -> tuple[str, str]:
 
 
 def contract(version: str) -> Iterator[tuple[str, str, str]]:
-    """How many tests of the contract suite hold on a cluster of that version, and which fail."""
+    """Tests of the contract suite on a cluster of that version: how many hold, and which fail."""
     command = [sys.executable, "-m", "pytest", "tests/contract", "-q", "-n0", "-p", "no:cacheprovider"]
     command += ["-k", f"real and {version}", "--no-header", "-rfE", "--tb=no"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)  # noqa: S603 - our own tests

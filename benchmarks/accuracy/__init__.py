@@ -1,1 +1,1 @@
-"""How well the checks find: every labelled fault is made, looked at and judged; `make accuracy` does it."""
+"""Accuracy of the checks: every labelled fault is made, looked at and judged; `make accuracy` does it."""

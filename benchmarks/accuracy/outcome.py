@@ -68,7 +68,7 @@ class SceneOutcome:
 
 @dataclass(frozen=True)
 class Score:
-    """How often a check, or all of them, found what was expected.
+    """Number of times that a check, or all of them, found the expected.
 
     Attributes:
         found: Expected findings that were there.

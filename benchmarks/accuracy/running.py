@@ -71,11 +71,12 @@ class Workbench:
         return outcome
 
     def _real(self, scene: Scene, lab: Lab, labs: Labs) -> SceneOutcome:
-        """What was seen counts also where a fault cannot be cleared away: the next scene gets another lab then.
+        """Outcome of a scene on real brokers.
 
-        Many faults are made in a burst, and some checks judge what brokers did since the snapshot before: one is taken
-        after the burst, as scheduled ones would be there. The burst itself is no fault: it is over when bookies are
-        written to as quickly as usual.
+        It counts also where a fault cannot be cleared away: the next scene gets another lab then. Many faults are made
+        in a burst, and some checks judge what brokers did since the snapshot before: one is taken after the burst, as
+        scheduled ones would be there. The burst itself is no fault: it is over when bookies are written to as quickly
+        as usual.
         """
         began, uri, failure = time.monotonic(), None, ""
         stage = Stage([fault for fault in scene.faults if isinstance(fault, RealFault)], lab)
@@ -154,7 +155,7 @@ def _failed(scene: Scene, failure: str, seconds: float) -> SceneOutcome:
 
 
 def _judged(uri: str, faults: Sequence[AnyFault]) -> tuple[dict[str, Judgement], tuple[Finding, ...]]:
-    """Where there is a single fault, everything that was found is about it."""
+    """Judgement of each fault, and findings of none; of a single fault all findings are."""
     snapshot = open_snapshot(uri)
     findings, verdicts = snapshot.findings(), snapshot.verdicts()
     if len(faults) == 1:

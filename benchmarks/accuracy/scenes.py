@@ -40,7 +40,7 @@ class Scene:
 
     @property
     def observations(self) -> int:
-        """How often it is looked at."""
+        """Number of observations."""
         return self.first.observations
 
     @property

@@ -1,1 +1,1 @@
-"""How long Steward takes on clusters of two sizes, beside what it could be measured against: ``make bench``."""
+"""Time that Steward takes on clusters of two sizes, beside what it could be measured against: ``make bench``."""

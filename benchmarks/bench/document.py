@@ -54,7 +54,7 @@ class Size:
 
     @property
     def against_one_by_one(self) -> float:
-        """How many times fewer seconds a topic than asking for each."""
+        """Ratio of the seconds a topic by asking for each to those of collecting."""
         alone = self.one_by_one.seconds / self.one_by_one.count
         return alone / (self.collect.seconds / self.collect.count)
 

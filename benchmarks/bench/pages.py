@@ -1,4 +1,4 @@
-"""How long pages take on a large snapshot, route by route: ``python -m benchmarks.bench.pages SNAPSHOTS``.
+"""Time that pages take on a large snapshot, route by route: ``python -m benchmarks.bench.pages SNAPSHOTS``.
 
 The application is asked in this process, without a server, as Airflow's API server asks it once who asks may look.
 SNAPSHOTS is a folder of snapshots with one diagnosed snapshot of one cluster.

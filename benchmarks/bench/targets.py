@@ -93,7 +93,7 @@ _MORE_THAN_THE_FLOOR = (
 
 
 def _fixed(small: Size | None, size: Size) -> str:
-    """How much of collecting does not grow with the cluster, where that was measured."""
+    """Share of collecting that does not grow with the cluster, in words; empty: it was not measured."""
     if small is None:
         return ""
     little, much = small.collect.cpu_seconds, size.collect.cpu_seconds

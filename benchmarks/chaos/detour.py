@@ -50,7 +50,7 @@ class Truncated:
 
 @dataclass(frozen=True)
 class Meanwhile:
-    """Something happens to the cluster right before the request goes on its way."""
+    """A change of the cluster right before the request goes on its way."""
 
     what: Callable[[], None]
 

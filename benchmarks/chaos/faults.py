@@ -202,7 +202,7 @@ def stopped_seconds(scenario: Scenario) -> float | None:
 
 
 def jump(scenario: Scenario) -> Jump | None:
-    """How the worker's clock jumps, if it does."""
+    """Jump of the worker's clock; None: it does not jump."""
     if scenario.fault.kind != "clock":
         return None
     return Jump(

@@ -82,7 +82,7 @@ class Ground:
         return [broker.broker_id for broker in self.lab.brokers]
 
     def settings(self, policy: Policy) -> AdminSettings:
-        """How Steward reaches it."""
+        """Settings by which Steward reaches the cluster."""
         return AdminSettings(urls=self.lab.admin_urls, limits=policy.admin)
 
     def heal(self) -> None:

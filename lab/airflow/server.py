@@ -20,7 +20,7 @@ from lab.waiting import wait_until
 READY_WITHIN_S = 180.0
 MIGRATED_WITHIN_S = 180.0
 MIGRATED = ("Database migration done", "Database migrating done")
-"""What `airflow db migrate` says in the end: the second one before Airflow 3.2."""
+"""Last words of `airflow db migrate`; the second ones are those before Airflow 3.2."""
 GRACE_S = 10.0
 PARTS = ("api-server", "scheduler", "dag-processor")
 

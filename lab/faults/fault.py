@@ -50,12 +50,12 @@ class Fault:
 
 
 Change = Callable[[int], None]
-"""What happens before a look, told how many there were."""
+"""A change of the cluster before a look, from the number of looks before it."""
 
 Making = AbstractContextManager[Any]
 """Makes a fault, waits until brokers show it, and clears it away at the end.
 
-What it gives is None or a `Change`, which is called before each look, the first one included.
+It gives None, or a `Change` that is called before each look, the first one included.
 """
 
 

@@ -220,7 +220,7 @@ def connected(number: int, new: int, just_now: str) -> str:
 
 
 def version(client_version: str) -> Document:
-    """What a broker tells of a client's version: nothing where it knows none."""
+    """Field of a client's version in its statistics; none where the broker knows no version."""
     return {"clientVersion": client_version} if client_version else {}
 
 

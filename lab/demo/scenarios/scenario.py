@@ -10,7 +10,7 @@ from lab.simulator import ClusterSpec
 from lab.target import PulsarTarget
 
 Shown = dict[str, int]
-"""What is counted, by what it is counted of: brokers, bundles, settings."""
+"""Counts by broker, bundle or setting."""
 
 
 def _as_described(_target: PulsarTarget) -> AbstractContextManager[None]:

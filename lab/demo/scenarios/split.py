@@ -17,7 +17,7 @@ from lab.waiting import wait_until
 NAME, NAMESPACE = "crowded", "public/crowded"
 BUNDLES, TOPICS = 8, 200
 TIMES_MEAN = 3
-"""What `bundle_topic_skew.warning_times_mean` is by default."""
+"""Default of `bundle_topic_skew.warning_times_mean`."""
 
 FIRST = f"0x00000000_{0xFFFFFFFF // BUNDLES + 1:#010x}"
 

@@ -42,7 +42,7 @@ KEYS = (
 
 _TRUTHS = {"true": True, "false": False}
 _MOST = 1 << 62
-"""What Pulsar keeps in a long; a larger number is nothing that it could go by."""
+"""Largest number that is read: Pulsar keeps them in a long, and could not go by a larger one."""
 
 
 class BrokerDefaults(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ClientVersionsPolicy(Section):
-    """When clients of a version are told."""
+    """Thresholds for clients of a version that is known for a bug, or is old."""
 
     minimum_clients: int = Field(
         10, ge=1, description="producers and consumers of a version in a namespace; with fewer it is information"

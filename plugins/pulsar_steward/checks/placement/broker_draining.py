@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class BrokerDrainingPolicy(Section):
-    """How a draining broker that was shut down is told from a name that is misspelt."""
+    """Window by which a draining broker that was shut down is told from a name that is misspelt."""
 
     window_minutes: int = Field(
         360, ge=1, description="a broker that was listed within these was shut down since; any other name is a question"

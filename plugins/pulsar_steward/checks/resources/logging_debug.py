@@ -26,7 +26,7 @@ LINES = "log4j2_appender_total"
 
 
 class LoggingDebugPolicy(Section):
-    """When a process is said to log at DEBUG."""
+    """Thresholds for processes that log at DEBUG."""
 
     window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
     minimum_age_seconds: int = Field(60, ge=1, description="younger processes are not judged: a start logs much")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from pulsar_steward.checks.backlog.ttl_before_quota import CHECK as TTL_BEFORE_Q
 from pulsar_steward.errors import SnapshotError
 from pulsar_steward.model.series import DELAYED_SERIES
 from pulsar_steward.model.tables import BROKERS, CONFIGURATION, DRILLED, METRICS, NAMESPACES, TOPICS
+from pulsar_steward.model.topics import partitioned_topic
 from pulsar_steward.planners.settings.backlogs import (
     backlogs_of,
     consumed_bytes,
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from pulsar_steward.model.setting import Setting, SettingName
     from pulsar_steward.snapshots.read import Snapshot
 
-
-_PARTITION = re.compile(r"-partition-\d+$")
 
 CHECKS_OF_SETTINGS = ANSWERED | NEARLY_FULL.answers | DELAYS.answers
 """Checks whose findings call for the settings of their namespace to be read."""
@@ -179,7 +177,7 @@ def topic_facts(snapshot: Snapshot, findings: Iterable[Finding]) -> tuple[TopicF
     return tuple(
         TopicFact(
             subject=name,
-            topic=(base := _PARTITION.sub("", name)),
+            topic=(base := partitioned_topic(name)),
             namespace=row["namespace"],
             own=own_settings_in(row["topic_quota_json"] or "{}", row["topic_retention_json"] or "{}"),
             inherited={**defaults, **of_namespaces.get(row["namespace"], {})},

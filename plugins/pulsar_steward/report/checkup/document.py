@@ -34,7 +34,7 @@ class Outcome(StrEnum):
 
 
 class Unread(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that is there and could not be read, so that nothing is known of it."""
+    """A broker or namespace that could not be read, so that nothing is known of it."""
 
     kind: Literal["broker", "namespace"]
     name: str
