@@ -43,7 +43,7 @@ class MadeUp:
             yield simulator
 
     def _as_long_ago(self, spec: ClusterSpec, observation: int) -> ClusterSpec:
-        """The cluster, its brokers started as early as in the first observation, or seconds before: later were a restart."""
+        """The cluster, its brokers started as early as in the first observation: later would be a restart."""
         more = time.monotonic() - self._began + observation
         loads = (spec.load_of(number) for number in range(spec.brokers))
         return replace(spec, loads=tuple(replace(load, uptime_s=load.uptime_s + more) for load in loads))

@@ -21,7 +21,8 @@ SOURCES = [file for folder in ("plugins", "spark_apps", "dags") for file in sort
 THINGS = """
     backlogs batches brokers buckets bundles calls changes characters clients consumers coordinators connections dumps
     entries files findings holes hosts ledgers lines lookups messages minutes moves namespaces nodes partitions places
-    points problems producers questions requests rows seconds sockets snapshots steps subscriptions tasks threads times topics
+    points problems producers questions requests rows seconds sockets snapshots steps subscriptions tasks threads times
+    topics
 """
 OF_A_KIND = "(?:(?:ack|acknowledged|approved|delayed|further|index|more|other|sealed|transaction|unacknowledged) )*"
 PLURAL = rf"{OF_A_KIND}(?:{'|'.join(THINGS.split())})\b(?!/)"  # 1 messages/s is a rate

@@ -1,4 +1,4 @@
-"""A namespace of a scenario whose topics are loaded and have a client: one partitioned topic, spread over its bundles."""
+"""A namespace of a scenario with loaded topics that have a client: one partitioned topic over its bundles."""
 
 import contextlib
 from collections.abc import Callable, Iterator

@@ -1,7 +1,7 @@
 """One look into the ledger for all questions that a process waits with: whether each of them still stands.
 
-A triggerer holds hundreds of questions, each with a trigger of its own. Their triggers share one task of the event loop,
-which reads the ledger for all of them at once, and ends with the last of them.
+A triggerer holds hundreds of questions, each with a trigger of its own. These share one task of the event loop, which
+reads the ledger for all of them at once, and ends with the last of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The trigger of a question: Airflow's own, which waits for an answer, and the process's look into the ledger beside it.
+"""The trigger of a question: Airflow's own, which waits for an answer, and the shared look into the ledger.
 
 A question that ends in the ledger leaves Airflow's list of required actions by itself: the trigger resumes its task,
 which is skipped with the reason. Where the ledger cannot be read, it goes on waiting; where the trigger is lost, nobody

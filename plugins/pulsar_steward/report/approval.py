@@ -199,8 +199,8 @@ def _if_rejected(steps: Sequence[Step]) -> Iterator[str]:
 def averted(loss: Loss) -> str:
     """What brokers may delete unread if a step is not done, as part of a sentence."""
     return (
-        f"what gets older than the time to live is deleted unread, of {counted(loss.messages or 0, 'message')} waiting in"
-        f" {counted(len(loss.topics) + loss.more, 'topic')} now, as brokers count them"
+        f"what gets older than the time to live is deleted unread, of {counted(loss.messages or 0, 'message')} waiting"
+        f" in {counted(len(loss.topics) + loss.more, 'topic')} now, as brokers count them"
         f" ({bytes_in_words(loss.bytes)} at most)"
     )
 

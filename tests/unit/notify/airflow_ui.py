@@ -1,4 +1,4 @@
-"""Routes of the installed Airflow's pages, read from its compiled application, which is one file of minified JavaScript."""
+"""Routes of the installed Airflow's pages, read from its compiled application: a file of minified JavaScript."""
 
 from __future__ import annotations
 

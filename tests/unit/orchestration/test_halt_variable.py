@@ -85,6 +85,4 @@ def test_what_somebody_wrote_into_its_memory_is_written_anew(variables: Variable
     """It decides nothing: at worst a halt is told once more."""
     variables.values |= {HALT: "east", SEEN: "[not json"}
     assert seen(1) == {CLUSTER: (True, 1)}
-    assert halts_seen([CLUSTER], NOW)[CLUSTER] == VariableHalt(
-        halted=True, at=NOW + timedelta(minutes=1), value="east"
-    )
+    assert halts_seen([CLUSTER], NOW)[CLUSTER] == VariableHalt(halted=True, at=NOW + timedelta(minutes=1), value="east")

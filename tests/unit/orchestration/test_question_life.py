@@ -80,7 +80,8 @@ def answers(monkeypatch: pytest.MonkeyPatch, wait: Callable[[], Any]) -> list[st
 
 def ledger_says(monkeypatch: pytest.MonkeyPatch, *words: str | Exception | None) -> list[frozenset[BatchKey]]:
     """Has the ledger say this of all that is asked, in turn, the last one for ever; returns what was asked."""
-    said, asked = list(words), list[frozenset[BatchKey]]()
+    said = list(words)
+    asked: list[frozenset[BatchKey]] = []
 
     def read_over(batches: Collection[BatchKey]) -> dict[BatchKey, str]:
         asked.append(frozenset(batches))
@@ -98,7 +99,7 @@ def test_an_answer_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = ledger_says(monkeypatch, None)
 
     async def until_asked_twice() -> None:
-        while len(asked) < 2:
+        while len(asked) < 2:  # noqa: ASYNC110 - asked by another thread, which sets no event of this loop
             await asyncio.sleep(0.01)
 
     answers(monkeypatch, until_asked_twice)
