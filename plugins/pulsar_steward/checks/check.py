@@ -152,12 +152,14 @@ class CheckContext(Generic[LIMITS]):
         limits: The check's own section of it.
         parts: Sets of limits, if tenants or namespaces have their own: each with the names that it applies to (the
             first has none: it applies to everything else). Empty if one set applies to all.
+        results: Results of the checks that this one rests on, by id; empty while questions are asked.
     """
 
     about: About
     policy: Any
     limits: LIMITS
     parts: tuple[tuple[LIMITS, tuple[str, ...]], ...] = ()
+    results: Mapping[str, JudgedAnswers] = field(default_factory=dict)
 
     def limits_of(self, namespace: str) -> LIMITS:
         """Section that is in force for a namespace."""
@@ -194,6 +196,19 @@ class Judgement:
     quiet: str = "Nothing was found."
     cannot_tell: str | None = None
     broke: bool = False
+
+
+@dataclass(frozen=True)
+class JudgedAnswers:
+    """Result of a check for those that rest on it.
+
+    Attributes:
+        judgement: Its judgement.
+        answers: The answers that it judged; empty if a question failed.
+    """
+
+    judgement: Judgement
+    answers: Answers
 
 
 class Scope(enum.Enum):
@@ -240,6 +255,8 @@ class Check(CheckWords):
             those to the questions before it.
         scope: Data that it needs to judge one subject.
         reads: Sections of the policy that it reads besides its own, and that namespaces may override.
+        rests_on: Checks whose results its judge reads (`CheckContext.results`), so that nothing is judged twice. They
+            are judged before it, and rest on no other check.
     """
 
     policy: type[Section]
@@ -249,6 +266,7 @@ class Check(CheckWords):
     cluster: Mapping[str, Question] = field(default_factory=dict)
     scope: Scope = Scope.CLUSTER
     reads: tuple[str, ...] = ()
+    rests_on: tuple[Check, ...] = ()
 
     @property
     def section(self) -> str:

@@ -13,7 +13,7 @@ from pulsar_steward.checks.registry import CHECKS, VIEWS
 from pulsar_steward.checks.words import named
 from pulsar_steward.diagnose.asking import NoAnswer, SnapshotSources, about_of, ask, reads
 from pulsar_steward.diagnose.history import earlier_diagnoses, with_history
-from pulsar_steward.diagnose.runner import asker_of, judged
+from pulsar_steward.diagnose.runner import askers_of, judged, with_those_they_rest_on
 from pulsar_steward.diagnose.trends import NAME, trends, trends_asker
 from pulsar_steward.model.finding import Outlook, Verdict
 from pulsar_steward.model.tables import FINDINGS, METRICS, SMALL, SNAPSHOT, TRENDS, VERDICTS
@@ -60,15 +60,16 @@ def diagnose(
     """
     folder.require_finished()
     earlier = folder.earlier(LOOK_BACK)
-    looked_back = _small_tables_in([each.sql for check in checks for each in check.earlier.values()])
+    earlier_questions = [each for check in with_those_they_rest_on(checks) for each in check.earlier.values()]
+    looked_back = _small_tables_in([each.sql for each in earlier_questions])
     before = [SnapshotSources({t.name: each.source(t) for t in looked_back}, each.shards()) for each in earlier]
     snapshot = SnapshotSources({table.name: folder.source(table) for table in SMALL}, folder.shards(), before)
     about = about_of(snapshot)
     snapshot = _worth_their_tasks(snapshot, about.topics)
-    askers = [asker_of(check, about, policy) for check in checks]
+    askers = askers_of(checks, about, policy)
     of_trends = trends_asker(about, policy)
     answers = ask(snapshot, [*askers, of_trends], VIEWS, map_over, threads)
-    results = [judged(check, asker, answers[asker.name]) for check, asker in zip(checks, askers, strict=True)]
+    results = judged(checks, askers, answers)
     verdicts = [_told(verdict_of(each.check, each.judgement, about)) for each in results]
     found = [finding for each in results for finding in each.judgement.findings]
     findings = with_history(found, about.taken_at, earlier_diagnoses(earlier))

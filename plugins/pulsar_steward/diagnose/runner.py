@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pulsar_steward.checks.check import CheckContext, Judgement, Scope
+from pulsar_steward.checks.check import CheckContext, JudgedAnswers, Judgement, Scope
 from pulsar_steward.diagnose.asking import NoAnswer, SnapshotSources, about_of, ask
 from pulsar_steward.diagnose.questions import Asker
 from pulsar_steward.policy.division import divided
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pulsar_steward.checks.check import About, Answers, Check
     from pulsar_steward.checks.views import View
     from pulsar_steward.parallel import MapOver
     from pulsar_steward.policy.schema import Policy
 
-__all__ = ["CheckResult", "SnapshotSources", "judged", "run_checks"]
+__all__ = ["CheckResult", "SnapshotSources", "askers_of", "judged", "run_checks", "with_those_they_rest_on"]
 
 log = logging.getLogger(__name__)
 
@@ -54,12 +54,23 @@ def run_checks(
         map_over: Runs the questions to shards.
     """
     about = about_of(snapshot)
-    askers = [asker_of(check, about, policy) for check in checks]
-    answers = ask(snapshot, askers, views, map_over)
-    return [judged(check, each, answers[each.name]) for check, each in zip(checks, askers, strict=True)]
+    askers = askers_of(checks, about, policy)
+    return judged(checks, askers, ask(snapshot, askers, views, map_over))
 
 
-def asker_of(check: Check, about: About, policy: Policy) -> Asker:
+def askers_of(checks: Sequence[Check], about: About, policy: Policy) -> list[Asker]:
+    """Questions of checks and of those that they rest on, each check's once, with the limits in force for it."""
+    return [_asker_of(check, about, policy) for check in with_those_they_rest_on(checks)]
+
+
+def with_those_they_rest_on(checks: Sequence[Check]) -> list[Check]:
+    """All of them, those that others rest on first."""
+    given = {check.check_id: check for check in checks}
+    needed = [given.get(each.check_id, each) for check in checks for each in check.rests_on]
+    return list({check.check_id: check for check in (*needed, *checks)}.values())
+
+
+def _asker_of(check: Check, about: About, policy: Policy) -> Asker:
     """Questions of a check, with the limits in force for it."""
     own = policy.for_cluster(about.cluster) if policy.clusters else policy
     parts: tuple[tuple[Any, tuple[str, ...]], ...] = ()
@@ -71,16 +82,37 @@ def asker_of(check: Check, about: About, policy: Policy) -> Asker:
     return Asker(check.check_id, check, context)
 
 
-def judged(check: Check, asker: Asker, answers: Answers | NoAnswer) -> CheckResult:
-    """Judgement of a check on the answers to its questions; "cannot tell" if it fails."""
+def judged(
+    checks: Sequence[Check], askers: Sequence[Asker], answers: Mapping[str, Answers | NoAnswer]
+) -> list[CheckResult]:
+    """Judgements of checks on the answers to their questions; "cannot tell" of one that fails.
+
+    Args:
+        checks: The checks.
+        askers: Theirs, by `askers_of`.
+        answers: By check, at least those to their questions.
+    """
+    contexts = {asker.name: asker.context for asker in askers}
+    results: dict[str, JudgedAnswers] = {}
+    for check in with_those_they_rest_on(checks):
+        context = replace(
+            contexts[check.check_id], results={each.check_id: results[each.check_id] for each in check.rests_on}
+        )
+        given = answers[check.check_id]
+        judgement = _judgement_of(check, given, context)
+        results[check.check_id] = JudgedAnswers(judgement, {} if isinstance(given, NoAnswer) else given)
+    return [CheckResult(check, results[check.check_id].judgement) for check in checks]
+
+
+def _judgement_of(check: Check, answers: Answers | NoAnswer, context: CheckContext[Any]) -> Judgement:
     if isinstance(answers, NoAnswer):
-        return CheckResult(check, _broken(str(answers)))
+        return _broken(str(answers))
     try:
-        return CheckResult(check, check.judge(answers, asker.context))
+        return check.judge(answers, context)
     except Exception as error:
         log.exception("%s is broken on this snapshot", check.check_id)
         first_line = str(error).partition("\n")[0]
-        return CheckResult(check, _broken(f"{type(error).__name__}: {first_line}"))
+        return _broken(f"{type(error).__name__}: {first_line}")
 
 
 def _broken(words: str) -> Judgement:
