@@ -38,7 +38,8 @@ def metrics() -> str:
     """A question for the samples of one shard: those of topics, of namespaces and of brokers themselves.
 
     Of every second topic the age of its backlog is told, of every third the bytes of its delayed index and of its
-    subscriptions the delayed messages. Write latencies are told by bucket, of each namespace on each of its brokers.
+    subscriptions the delayed messages. Latencies of publishing, writes and
+    switches are told by bucket, of each namespace on each of its brokers.
     """
     parts = " union all by name ".join(f"({part})" for part in (_AGES, _DELAYED, _INDEXES, _LATENCIES, _OWN))
     return f"select *, 'broker' as source_kind from ({parts})"  # noqa: S608 - of this file's own words
@@ -69,7 +70,8 @@ _LATENCIES = f"""
     select broker as source, series, concat('{{"cluster":"large","namespace":"', namespace,
         '/persistent","quantile":"', quantile, '"}}') as labels_json, value
     from (select distinct broker, namespace from topics),
-        (values ('pulsar_ml_LedgerAddEntryLatencyBuckets'), ('pulsar_ml_LedgerSwitchLatencyBuckets')) as told(series),
+        (values ('pulsar_ml_AddEntryLatencyBuckets'), ('pulsar_ml_LedgerAddEntryLatencyBuckets'),
+            ('pulsar_ml_LedgerSwitchLatencyBuckets')) as told(series),
         (values {_BUCKETS}) as buckets(quantile, value)
     order by source, namespace, series, quantile
 """  # noqa: S608 - as above

@@ -12,7 +12,7 @@ from lab import certificates, coordinators, jars, placement, plan, ports, prereq
 from lab.admin import TIMEOUT_S, Admin
 from lab.boot import Boot, Progress, log_file
 from lab.errors import AdminCallError, BrokerStateError, LabExistsError, UnknownBrokerError
-from lab.model import CLUSTER, WITH_TOKEN, Broker, LabOptions, LabSpec, LabState
+from lab.model import CLUSTER, WITH_TOKEN, Broker, LabOptions, LabSpec, LabState, Node
 from lab.store import StateFile
 from lab.waiting import wait_until
 
@@ -208,15 +208,24 @@ class Lab:
 
     def pause_zookeeper(self) -> None:
         """SIGSTOP: brokers read what they have cached, change nothing, and lose their sessions if it lasts."""
-        self._signal_zookeeper(signal.SIGSTOP)
+        self._signal(self.state.zookeeper, signal.SIGSTOP)
 
     def resume_zookeeper(self) -> None:
         """SIGCONT; harmless where it runs."""
-        self._signal_zookeeper(signal.SIGCONT)
+        self._signal(self.state.zookeeper, signal.SIGCONT)
+
+    def pause_bookie(self) -> None:
+        """SIGSTOP: what brokers write waits, and so does whoever publishes."""
+        self._signal(self.state.bookie, signal.SIGSTOP)
+
+    def resume_bookie(self) -> None:
+        """SIGCONT; harmless where it runs."""
+        self._signal(self.state.bookie, signal.SIGCONT)
 
     def restore(self) -> None:
         """Has every broker that the lab began with running, and no other."""
         self.resume_zookeeper()
+        self.resume_bookie()
         for broker in self.brokers:
             now, wanted = self.condition(broker.broker_id), broker.number <= self.state.spec.brokers
             if now == "paused":
@@ -338,10 +347,10 @@ class Lab:
         self._store.change(lambda state: state.with_process(broker.name, None))
         return self.broker(broker.broker_id)
 
-    def _signal_zookeeper(self, number: signal.Signals) -> None:
-        running = self.state.zookeeper.process
-        if running is not None:
-            process.send(running, number)
+    @staticmethod
+    def _signal(node: Node, number: signal.Signals) -> None:
+        if node.process is not None:
+            process.send(node.process, number)
 
     def _signalled(self, broker: Broker, number: signal.Signals, wanted: Literal["running", "paused"]) -> Broker:
         if broker.process is not None:

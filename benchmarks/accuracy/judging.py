@@ -107,4 +107,6 @@ def _judged(fault: Fault, serious: Sequence[Finding], said: Mapping[str, str]) -
 
 
 def _fits(expected: Expected, finding: Finding) -> bool:
-    return finding.check_id == expected.check_id and re.search(expected.subject, finding.subject) is not None
+    if finding.check_id != expected.check_id or re.search(expected.subject, finding.subject) is None:
+        return False
+    return re.search(expected.evidence, finding.evidence) is not None

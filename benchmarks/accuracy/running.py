@@ -14,7 +14,7 @@ from benchmarks.accuracy.scenes import scenes
 from benchmarks.accuracy.stage import Stage
 from benchmarks.observing import observe
 from lab.faults.fault import RealFault, SimulatedFault
-from pulsar_steward.checks.resources import bookie_thread_busy
+from pulsar_steward.checks.resources import bookie_thread_busy, publish_slow
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.load import parse_policy
 from pulsar_steward.snapshots.folder import stamp_of
@@ -118,7 +118,7 @@ class Workbench:
                 cluster=scene.name,
                 out=self._home / "settling",
                 taken_at=datetime.now(UTC),
-                checks=[bookie_thread_busy.CHECK.check_id],
+                checks=[bookie_thread_busy.CHECK.check_id, publish_slow.CHECK.check_id],
             )
             if all(finding.severity is Severity.INFO for finding in open_snapshot(uri).findings()):
                 return

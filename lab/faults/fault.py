@@ -17,10 +17,12 @@ class Expected:
     Attributes:
         check_id: Of the check that finds it.
         subject: A regular expression found anywhere in the finding's subject; any subject where empty.
+        evidence: A regular expression found anywhere in its evidence, where that has to name something.
     """
 
     check_id: str
     subject: str = ""
+    evidence: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

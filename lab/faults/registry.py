@@ -13,6 +13,7 @@ from lab.faults.real import (
     delayed_lives,
     healthy,
     moves,
+    publishing,
     quotas,
     retention,
     subscriptions,
@@ -38,6 +39,7 @@ REAL = (
     *clients.FAULTS,
     *trends.FAULTS,
     *moves.FAULTS,
+    *publishing.FAULTS,
 )
 
 FAULTS: tuple[AnyFault, ...] = (*REAL, *SIMULATED)

@@ -34,6 +34,7 @@ class LoadSpec:
         metadata_slow_reads: Of the reads, those that took over a second.
         metadata_wait_ms: How long an operation waited in the broker before it was sent, on average.
         writes: To bookies; None: one for each message that comes in, all of them quick.
+        publishes: Entries, from when they came until they were written; None: as `writes`, of which they are part.
         ledger_switches: Of topics to new ledgers.
         client_queues: Tasks that wait for each thread of the BookKeeper client, which a broker tells where
             ``bookkeeperClientExposeStatsToPrometheus`` is on.
@@ -67,6 +68,7 @@ class LoadSpec:
     metadata_slow_reads: int = 0
     metadata_wait_ms: float = 4.0
     writes: LatencySpec | None = None
+    publishes: LatencySpec | None = None
     ledger_switches: LatencySpec = LatencySpec()
     client_queues: tuple[int, ...] = (0, 0)
     deadlocked_threads: int = 0

@@ -98,6 +98,8 @@ class TopicSpec:
         storage_bytes: ``storageSize`` of each partition; by default the backlog's.
         backlog_age_s: ``oldestBacklogMessageAgeSeconds``; -1 where no age is looked at.
         rate_in: Messages a second on each partition.
+        slow_entries: Entries of each partition that took from 200 ms to a second to publish, in the last minute.
+        stalled_entries: The same, over a second.
         new_producers: Of the producers, those that connected within the last minute.
         client_version: What the producers say; empty: brokers know none.
     """
@@ -111,6 +113,8 @@ class TopicSpec:
     storage_bytes: int | None = None
     backlog_age_s: int = -1
     rate_in: float = 0.0
+    slow_entries: int = 0
+    stalled_entries: int = 0
     new_producers: int = 0
     client_version: str = CLIENT
 

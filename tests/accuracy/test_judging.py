@@ -41,6 +41,14 @@ def test_findings_are_held_against_labels(findings: list[Finding], counts: tuple
     assert judged.right is (counts[1] == counts[2] == 0)
 
 
+def test_an_evidence_that_is_asked_for_has_to_be_there() -> None:
+    """A finding about the right subject that names another cause is missed, and false."""
+    named, other = (Expected("tc-skew", r"^acme/", evidence) for evidence in ("^so it", "^otherwise"))
+    assert judge(Fault(name="f", about="f", expected=(named,)), [finding("tc-skew")], []).right
+    judged = judge(Fault(name="f", about="f", expected=(other,)), [finding("tc-skew")], [])
+    assert (len(judged.missed), len(judged.false)) == (1, 1)
+
+
 def test_a_healthy_cluster_is_right_where_nothing_is_found() -> None:
     """With no labels any warning is false, and silence is right."""
     healthy = Fault(name="h", about="h")

@@ -28,6 +28,7 @@ def test_labels_are_of_checks_and_of_policies_that_exist(fault: AnyFault) -> Non
     assert {expected.check_id for expected in fault.expected} | fault.allowed.keys() <= BY_ID.keys()
     for expected in fault.expected:
         re.compile(expected.subject)
+        re.compile(expected.evidence)
     parse_policy(fault.policy, name=fault.name)
 
 

@@ -21,6 +21,7 @@ from lab.simulator import (
 )
 
 IN_MEMORY = {"delayedDeliveryTrackerFactoryClassName": "InMemoryDelayedDeliveryTrackerFactory"}
+PUBLISHES = "pulsar_ml_AddEntryLatencyBuckets"
 SWITCHES = "pulsar_ml_LedgerSwitchLatencyBuckets"
 BUCKETS = "pulsar_delayed_message_index_bucket_total"
 
@@ -61,12 +62,21 @@ def told(url: str, series: str, *labels: str) -> list[float]:
         ),
         (LoadSpec(ledger_switches=LatencySpec(2.0, 10, 30)), SWITCHES, '/persistent", quantile="200.0_1000.0"', 0.2),
         (LoadSpec(ledger_switches=LatencySpec(2.0, 10, 30)), f"{SWITCHES}_OVERFLOW", '/persistent"', 0.6),
+        (LoadSpec(publishes=LatencySpec(2.0, 10, 30)), f"{PUBLISHES}_OVERFLOW", '/orders/persistent"', 0.6),
+        (LoadSpec(writes=LatencySpec(2.0, 10, 40)), f"{PUBLISHES}_OVERFLOW", '/orders/persistent"', 0.8),
     ],
 )
 def test_how_busy_a_broker_is_stands_in_its_series(load: LoadSpec, series: str, label: str, value: float) -> None:
     """Each figure of the description is a sample's value."""
     with one_broker(load, TopicSpec("placed")) as (_, url):
         assert told(url, series, label) == [pytest.approx(value)]
+
+
+def test_slow_entries_of_a_topic_are_told() -> None:
+    """By how long they took."""
+    with one_broker(None, TopicSpec("placed", slow_entries=7, stalled_entries=3)) as (_, url):
+        assert told(url, "pulsar_storage_write_latency_le_1000", "/placed") == [7]
+        assert told(url, "pulsar_storage_write_latency_overflow", "/placed") == [3]
 
 
 def test_the_client_of_bookies_is_told_of_where_it_is_configured() -> None:

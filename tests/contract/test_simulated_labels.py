@@ -31,6 +31,7 @@ NOT_TO_BE_HAD_FOR_REAL = {
     "logging-debug",
     "metadata-latency",
     "partition-ceiling",
+    "publish-slow",
     "quota-stuck",
 }
 

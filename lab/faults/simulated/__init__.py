@@ -1,6 +1,6 @@
 """Faults of made-up clusters: those that real brokers cannot be brought to on one small machine."""
 
-from lab.faults.simulated import backlog, capacity, clients, delayed, healthy, placement, resources
+from lab.faults.simulated import backlog, capacity, clients, delayed, healthy, placement, publishing, resources
 
 FAULTS = (
     *resources.FAULTS,
@@ -9,6 +9,7 @@ FAULTS = (
     *delayed.FAULTS,
     *capacity.FAULTS,
     *placement.FAULTS,
+    *publishing.FAULTS,
     *healthy.FAULTS,
 )
 """All of them, by subject; the healthy clusters come last."""

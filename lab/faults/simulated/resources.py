@@ -61,7 +61,10 @@ FAULTS = (
     SimulatedFault(
         name="slow-bookie",
         about="One write to bookies in five takes over 200 ms: a thread or disk of a bookie is too busy.",
-        expected=tuple(Expected("bookie-thread-busy", at(number)) for number in range(3)),
+        expected=(
+            *(Expected("bookie-thread-busy", at(number)) for number in range(3)),
+            *(Expected("publish-slow", at(number), "^.* cause: bookies") for number in range(3)),
+        ),
         specs=(cluster(usual=strained(writes=LatencySpec(800.0, slow_percent=18, stalled_percent=3))),),
         why=NO_SLOW_DISK,
         quick=True,

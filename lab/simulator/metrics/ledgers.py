@@ -1,4 +1,4 @@
-"""The series of managed ledgers, by namespace: how long writes and switches to new ledgers take."""
+"""The series of managed ledgers, by namespace: how long publishing, writes and switches to new ledgers take."""
 
 from collections.abc import Iterator, Mapping
 
@@ -25,8 +25,11 @@ def lines(cluster: str, load: LoadSpec, rates_in: Mapping[str, float]) -> Iterat
     # What is given for the whole broker is shared out among the namespaces of users.
     users = [name for name in rates_in if not name.startswith("pulsar/")] or list(rates_in)
     writes = {name: _part(name, load.writes, users, rates_in[name]) for name in rates_in}
+    published = load.writes if load.publishes is None else load.publishes
+    publishes = {name: _part(name, published, users, rates_in[name]) for name in rates_in}
     switches = {name: _part(name, load.ledger_switches, users, 0.0) for name in rates_in}
     for name, usual, parts in (
+        ("AddEntryLatencyBuckets", USUAL_WRITE, publishes),
         ("LedgerAddEntryLatencyBuckets", USUAL_WRITE, writes),
         ("LedgerSwitchLatencyBuckets", USUAL_SWITCH, switches),
     ):

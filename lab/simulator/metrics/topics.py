@@ -29,6 +29,8 @@ OF_TOPIC: dict[str, Callable[[Shown], float]] = {
     "pulsar_rate_in": lambda topic: topic.spec.rate_in,
     "pulsar_throughput_in": lambda topic: topic.spec.rate_in * topic.spec.message_bytes,
     "pulsar_storage_size": lambda topic: topic.spec.storage,
+    "pulsar_storage_write_latency_le_1000": lambda topic: topic.spec.slow_entries,
+    "pulsar_storage_write_latency_overflow": lambda topic: topic.spec.stalled_entries,
     "pulsar_storage_backlog_size": lambda topic: topic.spec.backlog,
     "pulsar_storage_backlog_age_seconds": lambda topic: topic.spec.backlog_age_s,
     "pulsar_storage_backlog_quota_limit": lambda topic: topic.limits[0],

@@ -17,7 +17,16 @@ from __future__ import annotations
 from typing import Literal
 
 from pulsar_steward.model.load_manager import SERIES as OF_LOAD_MANAGER
-from pulsar_steward.model.series import AGE, AGE_LIMIT, DELAYED_BUCKETS, DELAYED_INDEX, DELAYED_SERIES, SIZE_LIMIT
+from pulsar_steward.model.series import (
+    AGE,
+    AGE_LIMIT,
+    DELAYED_BUCKETS,
+    DELAYED_INDEX,
+    DELAYED_SERIES,
+    SIZE_LIMIT,
+    WRITES_OVER_A_SECOND,
+    WRITES_UNDER_A_SECOND,
+)
 
 Kind = Literal["broker", "bookie", "zookeeper"]
 
@@ -50,6 +59,8 @@ _OF_BROKER = (
 )
 
 _OF_NAMESPACE = (
+    "pulsar_ml_AddEntryLatencyBuckets",
+    "pulsar_ml_AddEntryLatencyBuckets_OVERFLOW",
     "pulsar_ml_LedgerAddEntryLatencyBuckets",
     "pulsar_ml_LedgerAddEntryLatencyBuckets_OVERFLOW",
     "pulsar_ml_LedgerSwitchLatencyBuckets",
@@ -63,9 +74,11 @@ _OF_TOPIC: dict[str, float | None] = {
     SIZE_LIMIT: -1,
     AGE_LIMIT: -1,
     DELAYED_SERIES: 0,
+    WRITES_UNDER_A_SECOND: 0,
+    WRITES_OVER_A_SECOND: 0,
 }
 
-_OF_BOOKIE = ("bookkeeper_server_thread_executor_queue",)
+_OF_BOOKIE = ("bookie_SERVER_STATUS", "bookkeeper_server_thread_executor_queue")
 
 _OF_ZOOKEEPER = ("znode_count",)
 

@@ -10,11 +10,12 @@ from pulsar_steward.checks.views import View
 
 SWITCHES = "pulsar_ml_LedgerSwitchLatencyBuckets"
 WRITES = "pulsar_ml_LedgerAddEntryLatencyBuckets"
+PUBLISHES = "pulsar_ml_AddEntryLatencyBuckets"
 """Series of ledgers' latencies by namespace.
 
 Each bucket is a rate: events per second over the last statistics period (`managedLedgerStatsPeriodSeconds`, 60 by
-default). Its bounds in milliseconds are in the label `quantile` (``200.0_1000.0``); events over a second are in a
-series of their own, ``..._OVERFLOW``. Measured on 4.0.7.
+default). Publishing an entry is the wait for a ledger and the write to bookies. Bounds in milliseconds are in the label
+`quantile` (``200.0_1000.0``); events over a second are in a series of their own, ``..._OVERFLOW``. Measured on 4.0.7.
 """
 
 OVERFLOW = "_OVERFLOW"
@@ -24,11 +25,11 @@ SLOW_MILLISECONDS = 200
 _OF_TOPICS = ("pulsar_delayed_message_index_", "pulsar_storage_", "pulsar_subscription_")
 """Prefixes of the series of which each topic may have a sample."""
 
-_SERIES = ", ".join(f"'{name}{end}'" for name in (SWITCHES, WRITES) for end in ("", OVERFLOW))
+_SERIES = ", ".join(f"'{name}{end}'" for name in (SWITCHES, WRITES, PUBLISHES) for end in ("", OVERFLOW))
 
 
 def latencies_of(samples: str) -> str:
-    """SQL for the latencies of ledgers, by broker and event (`SWITCHES` or `WRITES`).
+    """SQL for the latencies of ledgers, by broker and event (`SWITCHES`, `WRITES` or `PUBLISHES`).
 
     Events per second, those over 200 ms (slow) and over a second (stalled), and the namespace with most slow ones and
     their rate. `lost_percent`: the minimum share of the writers' waiting time that was lost in events over a second:

@@ -5,36 +5,63 @@ from __future__ import annotations
 from pulsar_steward.checks.earlier import of_previous, of_sources
 from pulsar_steward.checks.resources.views import WRITES, latencies_of
 
-OF_BROKERS = f"select * from ledger_latencies where event = '{WRITES}'"
-SLOW_BEFORE = f"""
-select source, rate, slow_percent, stalled_rate, lost_percent
-from ({latencies_of(of_sources("writes where slow_rate > 0"))}) where event = '{WRITES}' and slow_rate > 0
-"""
-"""Earlier rates of brokers with slow writes now; if all are fast, there is next to nothing to read."""
+
+def of_event(event: str) -> str:
+    """SQL for the latencies of an event, such as `WRITES`, by broker."""
+    return f"select * from ledger_latencies where event = '{event}'"
+
+
+def slow_before(now: str, event: str) -> str:
+    """SQL for earlier latencies of the brokers where an event is slow now; if all are fast, next to nothing is read.
+
+    Args:
+        now: The answer to `of_event`.
+        event: The event.
+    """
+    return f"""
+    select source, rate, slow_percent, stalled_rate, lost_percent
+    from ({latencies_of(of_sources(f"{now} where slow_rate > 0"))}) where event = '{event}' and slow_rate > 0
+    """
+
 
 _MANY = "rate >= $minimum_writes_per_second and slow_percent >= $warning_slow_percent"
 _STALLED = """
 round(stalled_rate * 60) >= $minimum_stalled_writes_per_minute and lost_percent >= $warning_lost_percent
 """
 
-SLOW = f"""
-with before as (
-    select source, {_MANY} as many_before, {_STALLED} as stalled_before, lost_percent as lost_percent_before
-    from {of_previous("slow_before")}),
-judged as (
-    select writes.*, {_MANY} as many, {_STALLED} as stalled, coalesce(many_before, false) as many_again,
-        coalesce(stalled_before, false) as stalled_again, lost_percent_before
-    from writes left join before using (source))
-select *, many_again or stalled_again as again, case
-    when many and slow_percent >= $critical_slow_percent
-        and (rate >= $single_look_writes_per_second or many_again) then 2
-    when stalled and stalled_again and least(lost_percent, lost_percent_before) >= $critical_lost_percent then 2
-    when many and (many_again or stalled and rate >= $single_look_writes_per_second) then 1
-    when stalled and stalled_again then 1
-    else 0 end as rank
-from judged where many or stalled
-"""
-"""Brokers whose writes are slow; `rank`: 2 critical, 1 warning, 0 information, as one minute may be a single hiccup."""
+
+def slow_of(now: str, before: str) -> str:
+    """SQL for the brokers where an event is slow, by the thresholds of the check that asks.
+
+    `rank`: 2 critical, 1 warning, 0 information, as one minute may be a single hiccup.
+
+    Args:
+        now: The answer to `of_event`.
+        before: That to `slow_before`.
+    """
+    return f"""
+    with before as (
+        select source, {_MANY} as many_before, {_STALLED} as stalled_before, lost_percent as lost_percent_before
+        from {of_previous(before)}),
+    judged as (
+        select {now}.*, {_MANY} as many, {_STALLED} as stalled, coalesce(many_before, false) as many_again,
+            coalesce(stalled_before, false) as stalled_again, lost_percent_before
+        from {now} left join before using (source))
+    select *, many_again or stalled_again as again, case
+        when many and slow_percent >= $critical_slow_percent
+            and (rate >= $single_look_writes_per_second or many_again) then 2
+        when stalled and stalled_again and least(lost_percent, lost_percent_before) >= $critical_lost_percent then 2
+        when many and (many_again or stalled and rate >= $single_look_writes_per_second) then 1
+        when stalled and stalled_again then 1
+        else 0 end as rank
+    from judged where many or stalled
+    """
+
+
+OF_BROKERS = of_event(WRITES)
+SLOW_BEFORE = slow_before("writes", WRITES)
+SLOW = slow_of("writes", "slow_before")
+"""Brokers whose writes are slow."""
 
 # As many as are produced in so many seconds: a busy topic always has some pending. Rates count messages, of which
 # an entry has one or more, so that the time is longer rather than shorter. An unknown rate is ignored.

@@ -1,0 +1,184 @@
+"""Causes of slow publishing, ranked by evidence: findings of other checks on the same snapshot, each put to a broker.
+
+What weighs is the severity that its own check gave a finding. A cause that explains another one's finding counts for
+at least as much, and comes before it: a broker that stands still for collections sees its writes to bookies take long,
+and a slow metadata store its switches of ledgers. What one broker suffers from explains no more than what that broker
+sees: where another one without it sees the same, or every broker has it, it proves nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pulsar_steward.checks.clients import ack_holes
+from pulsar_steward.checks.clients.consumers import subject_of
+from pulsar_steward.checks.placement import hot_bundle
+from pulsar_steward.checks.resources import (
+    bookie_thread_busy,
+    direct_memory_pressure,
+    gc_pressure,
+    io_threads_stuck,
+    ledger_switch_slow,
+    logging_debug,
+    metadata_latency,
+)
+from pulsar_steward.model.finding import Finding, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pulsar_steward.checks.check import Check, JudgedAnswers
+
+BOOKIES = bookie_thread_busy.CHECK.check_id
+METADATA = metadata_latency.CHECK.check_id
+SWITCHES = ledger_switch_slow.CHECK.check_id
+
+SERVES = {"bookie": BOOKIES, "zookeeper": METADATA}
+"""Check that sees the effects of trouble in a process that is no broker, by its kind."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cause:
+    """Possible cause of slow publishing.
+
+    Attributes:
+        words: Its name in a sentence.
+        check: The check that finds it; None for read-only bookies, which their own metrics tell.
+        explains: Checks whose findings it explains.
+        local: True if it is one broker's own trouble.
+    """
+
+    words: str
+    check: Check | None
+    explains: tuple[str, ...] = ()
+    local: bool = True
+
+
+READ_ONLY = Cause("a read-only bookie", None, (BOOKIES,), local=False)
+
+CAUSES = (
+    Cause("garbage collection", gc_pressure.CHECK, (BOOKIES, METADATA, SWITCHES, io_threads_stuck.CHECK.check_id)),
+    Cause("stuck threads", io_threads_stuck.CHECK),
+    READ_ONLY,
+    Cause("bookies, or a thread that serves them", bookie_thread_busy.CHECK),
+    Cause("the metadata store", metadata_latency.CHECK, (SWITCHES,), local=False),
+    Cause("switches to new ledgers", ledger_switch_slow.CHECK),
+    Cause("direct memory", direct_memory_pressure.CHECK),
+    Cause("logging at DEBUG", logging_debug.CHECK, (BOOKIES, METADATA, SWITCHES)),
+    Cause("a hot bundle", hot_bundle.CHECK),
+    Cause("ack holes", ack_holes.CHECK),
+)
+"""Of equal weight, the first comes first: what acts on all else that a process does, then what a write waits for."""
+
+RESTS_ON = tuple(cause.check for cause in CAUSES if cause.check is not None)
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """Worst finding of a cause at a broker, or in another process.
+
+    Attributes:
+        cause: The cause.
+        finding: The finding.
+        kind: Kind of the other process; None for a broker.
+    """
+
+    cause: Cause
+    finding: Finding
+    kind: str | None = None
+
+    @property
+    def explains(self) -> tuple[str, ...]:
+        """Checks whose findings it explains."""
+        return self.cause.explains if self.kind is None else (SERVES.get(self.kind, ""),)
+
+    @property
+    def words(self) -> str:
+        """Its name, with the check and its severity."""
+        if self.cause.check is None:
+            return self.cause.words
+        severity = "information" if self.finding.severity is Severity.INFO else self.finding.severity.value
+        return f"{self.cause.words} ({self.cause.check.check_id}, {severity})"
+
+
+class CausesOfSlowness:
+    """What other checks found that may slow publishing, by broker.
+
+    Args:
+        results: Results of the checks `RESTS_ON`, by id.
+        publishing: Brokers on which anything is published.
+        kinds: Kinds of processes that are no brokers, by source.
+        read_only: Bookies that take no writes.
+    """
+
+    def __init__(
+        self,
+        results: Mapping[str, JudgedAnswers],
+        publishing: Iterable[str],
+        kinds: Mapping[str, str],
+        read_only: Sequence[str],
+    ) -> None:
+        self._publishing = frozenset(publishing)
+        self._at: dict[Cause, dict[str, Sighting]] = {cause: {} for cause in CAUSES}
+        self._elsewhere = [Sighting(READ_ONLY, _read_only(bookie), "bookie") for bookie in read_only]
+        self.unknown = tuple(
+            check.check_id for check in RESTS_ON if results[check.check_id].judgement.cannot_tell is not None
+        )
+        for cause in CAUSES:
+            if cause.check is not None:
+                self._sight(cause, results[cause.check.check_id], kinds)
+
+    def _sight(self, cause: Cause, result: JudgedAnswers, kinds: Mapping[str, str]) -> None:
+        """Puts each finding to a broker: its subject is one, or something on one; else to its own process."""
+        places = _places(result)
+        worst_first = sorted(result.judgement.findings, key=lambda each: -each.severity.rank)
+        for finding in worst_first:
+            if (kind := kinds.get(finding.subject)) is not None:
+                self._elsewhere.append(Sighting(cause, finding, kind))
+            else:
+                broker = places.get(finding.subject, finding.subject)
+                self._at[cause].setdefault(broker, Sighting(cause, finding))
+
+    def of(self, broker: str) -> list[Sighting]:
+        """Causes of what a broker shows, the best supported first."""
+        here = [each for at in self._at.values() if (each := at.get(broker)) is not None]
+        sightings = sorted([*here, *self._elsewhere], key=lambda each: CAUSES.index(each.cause))
+        weights = [each.finding.severity.rank for each in sightings]
+        for number, sighting in reversed(list(enumerate(sightings))):
+            explained = (weights[other] for other, effect in enumerate(sightings) if self._explains(sighting, effect))
+            weights[number] = max([weights[number], *explained])
+        order = sorted(range(len(sightings)), key=lambda number: (-weights[number], number))
+        return [sightings[number] for number in order]
+
+    def _explains(self, sighting: Sighting, effect: Sighting) -> bool:
+        if effect.kind is not None or effect.cause.check is None:
+            return False
+        if effect.cause.check.check_id not in sighting.explains:
+            return False
+        if sighting.kind is not None or not sighting.cause.local:
+            return True
+        suffering = self._at[sighting.cause].keys()
+        seeing = {at for at, each in self._at[effect.cause].items() if each.finding.severity is not Severity.INFO}
+        return seeing <= suffering and bool(self._publishing - suffering)
+
+
+def _places(result: JudgedAnswers) -> dict[str, str]:
+    """Broker of each subject that is a subscription or a bundle, of the answers that tell it."""
+    places = {}
+    for answer in result.answers.values():
+        for row in answer.rows:
+            if row.get("subscription") is not None and row.get("broker") is not None:
+                places[subject_of(row)] = row["broker"]
+            elif row.get("bundle") is not None and row.get("owner") is not None:
+                places[f"{row['namespace']}/{row['bundle']}"] = row["owner"]
+    return places
+
+
+def _read_only(bookie: str) -> Finding:
+    return Finding(
+        check_id="publish-slow",
+        severity=Severity.WARNING,
+        subject=bookie,
+        evidence=f"Bookie {bookie} is read-only, by its own metrics: all writes go to the others.",
+    )

@@ -1,0 +1,228 @@
+"""Slow publishing, by broker and topic, with the causes that other checks on the same snapshot name.
+
+Producers see this as latency and time-outs. Brokers do not know when a client gave up: entries that wait in two
+snapshots, minutes apart, have outlived the 30 s after which clients do by default.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
+from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, looking_back
+from pulsar_steward.checks.resources.publish_causes import BOOKIES, RESTS_ON, CausesOfSlowness
+from pulsar_steward.checks.resources.publishing import (
+    MAX_TOPICS,
+    OF_BROKERS,
+    PROCESSES,
+    READ_ONLY,
+    SLOW,
+    SLOW_BEFORE,
+    SLOW_TOPICS,
+    SLOW_TOPICS_BEFORE,
+    SLOWEST_FIRST,
+    TOPICS,
+)
+from pulsar_steward.checks.resources.silence import brokers_of, silent_in
+from pulsar_steward.checks.words import named
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pulsar_steward.checks.check import Answers, CheckContext, Row
+
+MAX_SLOWEST = 3
+"""Most topics named in one sentence."""
+
+
+class PublishSlowPolicy(Section):
+    """Thresholds for the time that brokers take to publish an entry, as they measure it."""
+
+    window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
+    minimum_writes_per_second: int = Field(
+        10, ge=1, description="entries published on a broker; the share of slow ones among fewer is not judged"
+    )
+    single_look_writes_per_second: int = Field(
+        100, ge=1, description="the same; of fewer, two snapshots in a row have to show it, else it is information"
+    )
+    warning_slow_percent: int = Field(5, ge=1, le=100, description="entries over 200 ms")
+    critical_slow_percent: int = Field(25, ge=1, le=100, description="the same, when producers time out")
+    minimum_stalled_writes_per_minute: int = Field(
+        3, ge=1, description="entries over a second, of a broker or topic; fewer are left alone"
+    )
+    warning_lost_percent: int = Field(
+        5,
+        ge=1,
+        le=100,
+        description="time in entries over a second, of all the time that publishing took: information, and a warning"
+        " where two snapshots in a row show it",
+    )
+    critical_lost_percent: int = Field(50, ge=1, le=100, description="the same: producers stand still more than not")
+    warning_topic_stalled_percent: int = Field(
+        5,
+        ge=1,
+        le=100,
+        description="entries of one topic over a second, of its messages, where two snapshots in a row show it",
+    )
+
+
+def judge(answers: Answers, context: CheckContext[PublishSlowPolicy]) -> Judgement:
+    """Judges brokers by the share and the time of slow entries, and by those that hang; then single topics."""
+    causes = CausesOfSlowness(
+        context.results,
+        (row["source"] for row in answers["publishes"].rows if row["rate"] > 0),
+        {row["source"]: row["source_kind"] for row in answers["processes"].rows},
+        [row["source"] for row in answers["read_only"].rows],
+    )
+    found = sorted(_brokers(answers, context, causes), key=lambda each: -each.severity.rank)
+    topics = answers["single"]
+    found += [_of_topic(row, causes) for row in topics.rows]
+    if found:
+        return Judgement(findings=tuple(found[:MAX_FINDINGS]), more=topics.more + max(0, len(found) - MAX_FINDINGS))
+    return Judgement(quiet=_quiet(answers), cannot_tell=_missing(answers))
+
+
+def _missing(answers: Answers) -> str | None:
+    if silent := brokers_of(answers["silent"]):
+        return f"The snapshot has no latencies of publishing on {named(silent)}."
+    if any(row["rate"] > 0 for row in answers["publishes"].rows):
+        return None
+    return "Nothing was published in the last minute, so nothing is known of how long it takes."
+
+
+def _quiet(answers: Answers) -> str:
+    rows = answers["publishes"].rows
+    slow, rate = max((row["slow_percent"] for row in rows), default=0.0), math.fsum(row["rate"] for row in rows)
+    published = counted(rate, "entry", "entries")
+    return f"Of {published} published a second, at most {slow:.1f} % on any broker took over 200 ms."
+
+
+def _brokers(answers: Answers, context: CheckContext[PublishSlowPolicy], causes: CausesOfSlowness) -> Iterator[Finding]:
+    """Brokers on which entries are slow, the slowest first, then those on which they only hang."""
+    slow = {row["source"]: row for row in answers["slow"].rows}
+    stuck = context.results[BOOKIES].answers.get("stuck")
+    hanging = {row["source"]: row for row in (stuck.rows if stuck else ()) if row["rank"]}
+    slowest_first = sorted(slow.values(), key=lambda row: (-row["lost_percent"] - row["slow_percent"], row["source"]))
+    for broker in dict.fromkeys((*(row["source"] for row in slowest_first), *sorted(hanging))):
+        yield _of_broker(broker, slow.get(broker), hanging.get(broker), answers, causes)
+
+
+def _of_broker(
+    broker: str, slow: Row | None, hanging: Row | None, answers: Answers, causes: CausesOfSlowness
+) -> Finding:
+    sentences, figures, ranks = [], {}, []
+    if slow is not None:
+        sentences.append(_slow_words(slow))
+        figures = _slow_figures(slow)
+        ranks.append(slow["rank"])
+    if hanging is not None:
+        sentences.append(_hanging_words(hanging))
+        figures["topics_stuck"] = hanging["stuck"]
+        ranks.append(hanging["rank"])
+    if slowest := [row for row in answers["slow_topics"].rows if row["source"] == broker][:MAX_SLOWEST]:
+        sentences.append(f"Slowest topics: {', '.join(map(_topic_words, slowest))}.")
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=tuple(Severity)[max(ranks)],
+        subject=broker,
+        evidence=" ".join((*sentences, _causes_words(broker, causes))),
+        figures=figures,
+    )
+
+
+def _slow_words(row: Row) -> str:
+    lost = f", {row['lost_percent']:.0f} % of the time that publishing took at least" if row["stalled_rate"] else ""
+    again = "; the snapshot before shows it too" if row["again"] else "; no other snapshot shows it yet"
+    published = f"{counted(row['rate'], 'entry', 'entries')} a second published on broker {row['source']}"
+    return (
+        f"Of {published} in the last minute,"
+        f" {row['slow_percent']:.0f} % took over 200 ms and {row['stalled_percent']:.1f} % over a second{lost}{again}."
+    )
+
+
+def _slow_figures(row: Row) -> dict[str, int]:
+    return {
+        "lost_percent": int(row["lost_percent"]),
+        "over_200_milliseconds_percent": int(row["slow_percent"]),
+        "over_second_per_minute": round(row["stalled_rate"] * 60),
+        "over_second_percent": int(row["stalled_percent"]),
+        "publishes_per_second": int(row["rate"]),
+    }
+
+
+def _hanging_words(row: Row) -> str:
+    topics = counted(row["stuck"], "topic has", "topics have")
+    return (
+        f"{topics} entries on broker {row['source']} that wait in this snapshot and in the one before: publishing"
+        " hangs there, and clients give up after 30 s by default."
+    )
+
+
+def _topic_words(row: Row) -> str:
+    return f"{row['topic']} ({counted(row['stalled'], 'entry', 'entries')} over a second)"
+
+
+def _causes_words(broker: str, causes: CausesOfSlowness) -> str:
+    if not (ranked := causes.of(broker)):
+        unknown = f"; not judged: {named(causes.unknown)}" if causes.unknown else ""
+        return f"No other check names a cause{unknown}."
+    first, *others = ranked
+    also = f" Besides: {named([each.words for each in others])}." if others else ""
+    likely = "Possible" if first.finding.severity is Severity.INFO else "Most likely"
+    return f"{likely} cause: {first.words}: {first.finding.evidence}{also}"
+
+
+def _of_topic(row: Row, causes: CausesOfSlowness) -> Finding:
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=Severity.WARNING,
+        subject=row["topic"],
+        evidence=(
+            f"Of about {counted(row['messages_per_minute'], 'message')} a minute published to {row['topic']} on broker"
+            f" {row['source']}, {counted(row['stalled_per_minute'], 'entry', 'entries')} took over a second, as in the"
+            f" snapshot before; the broker as a whole is quick. {_causes_words(row['source'], causes)}"
+        ),
+        figures={
+            "messages_per_minute": int(row["messages_per_minute"]),
+            "over_second_per_minute": int(row["stalled_per_minute"]),
+        },
+    )
+
+
+CHECK = Check(
+    check_id="publish-slow",
+    order=5,
+    title="Publishing is slow: producers see latency and time-outs",
+    advice=(
+        "Begin with the cause that is named first: its own check says what to do (`steward explain CHECK_ID`).",
+        "Where none is named: `jstack PID` of that broker, three times, 10 s apart, and `top -H -p PID`.",
+        "Where one topic is slow: `pulsar-admin topics stats-internal TOPIC` (state, pendingAddEntriesCount).",
+        "Where brokers are quick and producers still time out: look at the client's CPU, logging and network.",
+    ),
+    source="docs/knowledge.md C: why producing timed out, and the guide",
+    policy=PublishSlowPolicy,
+    shards={
+        "publishes": Question(OF_BROKERS),
+        "slow_topics": Question(SLOW_TOPICS, worst_first=SLOWEST_FIRST, most=MAX_TOPICS),
+        "processes": Question(PROCESSES),
+        "read_only": Question(READ_ONLY),
+    },
+    earlier={
+        "looks": LOOKS,
+        "slow_before": looking_back(SLOW_BEFORE),
+        "slow_topics_before": looking_back(SLOW_TOPICS_BEFORE),
+    },
+    cluster={
+        "slow": Question(SLOW),
+        "single": Question(TOPICS, worst_first=SLOWEST_FIRST),
+        "silent": silent_in("publishes"),
+    },
+    judge=judge,
+    rests_on=RESTS_ON,
+)

@@ -1,0 +1,332 @@
+"""Slow publishing, and which of the causes that other checks find is named first."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.resources.gc_collections import COLLECTIONS, SECONDS
+from pulsar_steward.checks.resources.logging_debug import LINES
+from pulsar_steward.checks.resources.publish_slow import CHECK
+from pulsar_steward.checks.resources.publishing import STATUS
+from pulsar_steward.checks.resources.views import PUBLISHES, SWITCHES, WRITES
+from pulsar_steward.checks.views import STARTED
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.series import WRITES_OVER_A_SECOND
+from tests.builders import NOW
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pulsar_steward.model.finding import Finding
+    from tests.checks.conftest import JudgeRows, Rows
+    from tests.golden import Golden
+
+    MinutesAgo = Callable[[float, Rows], Rows]
+
+Samples = list[dict[str, Any]]
+
+HOUR = 3600.0
+TOPIC = "persistent://acme/orders/slips"
+
+
+def sample(series: str, value: float, source: str = "a:1", kind: str = "broker", **labels: str) -> dict[str, Any]:
+    """One sample."""
+    text = json.dumps(labels, sort_keys=True)
+    return {"source": source, "source_kind": kind, "series": series, "labels_json": text, "value": float(value)}
+
+
+def latencies(event: str, quick: float, slow: float = 0, stalled: float = 0, source: str = "a:1") -> Samples:
+    """Events a second below 200 ms, up to a second, and over it."""
+    of_all = {"namespace": "acme/orders/persistent"}
+    return [
+        sample(event, quick, source, **of_all, quantile="1.0_5.0"),
+        sample(event, slow, source, **of_all, quantile="200.0_1000.0"),
+        sample(f"{event}_OVERFLOW", stalled, source, **of_all),
+    ]
+
+
+def published(quick: float, slow: float = 0, stalled: float = 0, source: str = "a:1") -> Samples:
+    """Entries published a second."""
+    return latencies(PUBLISHES, quick, slow, stalled, source)
+
+
+def written(quick: float, slow: float = 0, stalled: float = 0, source: str = "a:1") -> Samples:
+    """Writes to bookies a second."""
+    return latencies(WRITES, quick, slow, stalled, source)
+
+
+def started(source: str, kind: str = "broker") -> dict[str, Any]:
+    """A process that is an hour old."""
+    return sample(STARTED, NOW.timestamp() - HOUR, source, kind)
+
+
+def collecting(percent: float, source: str = "a:1", kind: str = "broker") -> Samples:
+    """A process that spends so much of its time in collections."""
+    seconds, count = HOUR * percent / 100, 10_000
+    gc = "Copy"
+    return [
+        started(source, kind),
+        sample(SECONDS, seconds, source, kind, gc=gc),
+        sample(COLLECTIONS, count, source, kind, gc=gc),
+    ]
+
+
+def logging(source: str) -> Samples:
+    """A broker that logs a hundred lines a second at DEBUG."""
+    return [started(source), sample(LINES, 100 * HOUR, source, level="debug")]
+
+
+def of_brokers(*names: str) -> list[dict[str, Any]]:
+    """Brokers that were read."""
+    return [{"broker": name, "read": True} for name in names]
+
+
+def snapshot(*samples: Samples, brokers: tuple[str, ...] = ("a:1",), **tables: list[dict[str, Any]]) -> Rows:
+    """Rows of brokers and what they tell."""
+    return {"brokers": of_brokers(*brokers), "metrics": [row for each in samples for row in each], **tables}
+
+
+CASES: dict[str, tuple[Samples, Severity | None, bool]] = {
+    "quick": (published(631, 4), None, False),
+    "5 % over 200 ms, some over a second": (published(950, 40, 10), Severity.WARNING, False),
+    "a quarter over 200 ms": (published(750, 150, 100), Severity.CRITICAL, False),
+    "nothing is published": (published(0), None, True),
+    "no latencies of publishing": (written(750, 150, 100), None, True),
+}
+
+
+@pytest.mark.parametrize(("rows", "severity", "unknown"), CASES.values(), ids=CASES)
+def test_brokers_are_judged_by_how_long_publishing_takes(
+    judged: JudgeRows, rows: Samples, severity: Severity | None, unknown: bool
+) -> None:
+    """By the rules for slow writes, on what producers wait for."""
+    judgement = judged(CHECK, snapshot(rows))
+
+    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
+    assert (judgement.cannot_tell is not None) is unknown
+
+
+AGAIN: dict[str, tuple[Samples, Samples, Severity | None]] = {
+    "stalls of who waits for each entry": (published(50, 0, 0.1), published(60, 0, 0.1), Severity.WARNING),
+    "slow writes before are no slow publishing": (published(15, 2), written(15, 2), Severity.INFO),
+}
+
+
+@pytest.mark.parametrize(("now", "before", "severity"), AGAIN.values(), ids=AGAIN)
+def test_what_two_snapshots_show_is_no_hiccup(
+    judged: JudgeRows, minutes_ago: MinutesAgo, now: Samples, before: Samples, severity: Severity | None
+) -> None:
+    """A single minute of few entries is information."""
+    judgement = judged(CHECK, snapshot(now), earlier=[minutes_ago(15, snapshot(before))])
+
+    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
+
+
+def first_cause(finding: Finding) -> str:
+    """Name of the cause that comes first; empty where none is named."""
+    return finding.evidence.partition("ost likely cause: ")[2].partition(":")[0].partition(" (")[0]
+
+
+WARNED, HURT = (published(950, 40, 10), published(700, 200, 100))
+BOOKIES, COLLECTIONS_FIRST = "bookies, or a thread that serves them", "garbage collection"
+METADATA = [
+    started("a:1"),
+    sample("pulsar_metadata_store_ops_latency_ms_count", 1000, name="m", type="get", status="success"),
+    sample("pulsar_metadata_store_ops_latency_ms_sum", 400_000, name="m", type="get", status="success"),
+]
+OTHERS_ARE_WELL = [*published(900, source="b:1"), *written(900, source="b:1")]
+
+FIRST: dict[str, tuple[list[Samples], str]] = {
+    "nothing is known": ([HURT], ""),
+    "slow writes": ([HURT, written(750, 150, 100)], BOOKIES),
+    "slow writes of a broker that hardly does anything else than collect": (
+        [HURT, written(750, 150, 100), collecting(30)],
+        COLLECTIONS_FIRST,
+    ),
+    "slow writes of the one broker that collects": (
+        [HURT, written(750, 150, 100), collecting(8), OTHERS_ARE_WELL],
+        COLLECTIONS_FIRST,
+    ),
+    "slow writes of all brokers, of which one collects": (
+        [HURT, written(750, 150, 100), collecting(8), published(900, source="b:1"), written(750, 150, 100, "b:1")],
+        BOOKIES,
+    ),
+    "slow writes of all brokers, all of which collect": (
+        [
+            *([HURT, written(750, 150, 100), collecting(8)]),
+            *([published(900, source="b:1"), written(750, 150, 100, "b:1"), collecting(8, "b:1")]),
+        ],
+        BOOKIES,
+    ),
+    "slow writes, and a bookie that collects": (
+        [HURT, written(750, 150, 100), collecting(8, "k:1", "bookie")],
+        COLLECTIONS_FIRST,
+    ),
+    "slow writes, and ZooKeeper collects": (
+        [HURT, written(750, 150, 100), collecting(8, "z:1", "zookeeper")],
+        BOOKIES,
+    ),
+    "slow writes, and a bookie that is read-only": (
+        [HURT, written(750, 150, 100), [sample(STATUS, 0, "k:1", "bookie")]],
+        "a read-only bookie",
+    ),
+    "slow writes, and a bookie that is writable": (
+        [HURT, written(750, 150, 100), [sample(STATUS, 1, "k:1", "bookie")]],
+        BOOKIES,
+    ),
+    "slow switches": ([HURT, latencies(SWITCHES, 1, 0, 1)], "switches to new ledgers"),
+    "slow switches by a slow metadata store": ([HURT, latencies(SWITCHES, 1, 0, 1), METADATA], "the metadata store"),
+    "slow writes, and a slow metadata store": ([HURT, written(750, 150, 100), METADATA], BOOKIES),
+    "DEBUG logging": ([HURT, logging("a:1"), OTHERS_ARE_WELL], "logging at DEBUG"),
+    "slow writes of the one broker that logs at DEBUG": (
+        [HURT, written(750, 150, 100), logging("a:1"), OTHERS_ARE_WELL],
+        "logging at DEBUG",
+    ),
+    "slow writes, and DEBUG logging everywhere": (
+        [HURT, written(750, 150, 100), logging("a:1"), logging("b:1"), OTHERS_ARE_WELL],
+        BOOKIES,
+    ),
+    "another broker's collections": ([HURT, collecting(30, "b:1"), published(900, source="b:1")], ""),
+}
+
+
+@pytest.mark.parametrize(("samples", "cause"), FIRST.values(), ids=FIRST)
+def test_the_cause_that_the_evidence_supports_best_comes_first(
+    judged: JudgeRows, samples: list[Samples], cause: str
+) -> None:
+    """What explains another finding comes before it, where that is seen nowhere else."""
+    found = judged(CHECK, snapshot(*samples, brokers=("a:1", "b:1"))).findings
+
+    assert [first_cause(finding) for finding in found if finding.subject == "a:1"] == [cause]
+
+
+def test_ack_holes_and_hot_bundles_are_put_to_their_broker(judged: JudgeRows) -> None:
+    """A subscription's broker is that of its topic, a bundle's its owner; other brokers are told of neither."""
+    holes = {
+        "topics": [{"topic": TOPIC, "broker": "a:1", "namespace": "acme/orders"}],
+        "subscriptions": [
+            {"topic": TOPIC, "subscription": "s", "namespace": "acme/orders", "ack_holes": 9000, "consumers": 0}
+        ],
+        "configuration": [{"broker": "a:1", "key": "managedLedgerMaxUnackedRangesToPersist", "value": "10000"}],
+    }
+    bundle = {"namespace": "acme/orders", "bundle": "0x00000000_0x80000000", "owner": "b:1", "owner_known": True}
+    loads: dict[str, float] = {"throughput_in_bytes": 9e6, "throughput_out_bytes": 0, "message_rate_in": 90_000}
+    loads |= {"message_rate_out": 0, "topics": 3, "producers": 1, "consumers": 1}
+    limits = [{"broker": "b:1", "key": "loadBalancerNamespaceBundleMaxMsgRate", "value": "30000"}]
+    rows = snapshot(HURT, published(700, 200, 100, "b:1"), brokers=("a:1", "b:1"), **holes, bundles=[bundle | loads])
+    rows["configuration"] = [*rows["configuration"], *limits]
+
+    found = {finding.subject: finding.evidence for finding in judged(CHECK, rows).findings}
+
+    assert "Most likely cause: ack holes (ack-holes, warning)" in found["a:1"]
+    assert "Possible cause: a hot bundle (hot-bundle, information)" in found["b:1"]
+    assert "hot-bundle" not in found["a:1"]
+    assert "ack-holes" not in found["b:1"]
+
+
+def test_causes_are_told_with_the_first_ones_evidence(judged: JudgeRows, golden: Golden) -> None:
+    """The others by name; the slowest topics before."""
+    topics = [{"topic": f"{TOPIC}-{number}", "broker": "a:1", "message_rate_in": 9e3} for number in range(5)]
+    stalled = [sample(WRITES_OVER_A_SECOND, number) | {"topic": f"{TOPIC}-{number}"} for number in range(1, 5)]
+    rows = snapshot(HURT, written(750, 150, 100), collecting(30), METADATA, stalled, topics=topics)
+
+    (finding,) = judged(CHECK, rows).findings
+
+    golden(finding.evidence)
+    assert finding.figures == {
+        "lost_percent": 34,
+        "over_200_milliseconds_percent": 30,
+        "over_second_per_minute": 6000,
+        "over_second_percent": 10,
+        "publishes_per_second": 1000,
+    }
+
+
+def test_where_no_cause_is_known_it_says_what_was_not_judged(judged: JudgeRows, golden: Golden) -> None:
+    """A check that cannot tell is no check that found nothing."""
+    (finding,) = judged(CHECK, snapshot(WARNED)).findings
+
+    golden(finding.evidence)
+
+
+def waiting(entries: int) -> list[dict[str, Any]]:
+    """One topic, of which so many entries wait."""
+    return [{"topic": TOPIC, "broker": "a:1", "producers": 1, "message_rate_in": 1.0, "pending_add_entries": entries}]
+
+
+def test_entries_that_wait_in_two_snapshots_are_time_outs(
+    judged: JudgeRows, minutes_ago: MinutesAgo, golden: Golden
+) -> None:
+    """They are in no latency; the check of writes found them, and here it is said what producers see."""
+    quick = [*published(900), *written(900)]
+    now, before = snapshot(quick, topics=waiting(40)), snapshot(quick, topics=waiting(40))
+
+    (finding,) = judged(CHECK, now, earlier=[minutes_ago(15, before)]).findings
+
+    assert (finding.subject, finding.severity, finding.figures) == ("a:1", Severity.WARNING, {"topics_stuck": 1})
+    golden(finding.evidence)
+
+
+def stalling(entries: int, rate: float = 10.0) -> Rows:
+    """A topic of which so many entries took over a second in the last minute, on a broker that is quick."""
+    stalled = [sample(WRITES_OVER_A_SECOND, entries) | {"topic": TOPIC}]
+    topics = [{"topic": TOPIC, "broker": "a:1", "message_rate_in": rate}]
+    return snapshot(published(900), stalled, topics=topics)
+
+
+ONE_TOPIC: dict[str, tuple[Rows, Rows, bool]] = {
+    "in both": (stalling(30), stalling(30), True),
+    "now": (stalling(30), stalling(0), False),
+    "hardly any now": (stalling(29), stalling(30), False),
+    "hardly any before": (stalling(30), stalling(29), False),
+    "few of many": (stalling(30, rate=11), stalling(30, rate=11), False),
+    "too few": (stalling(2, rate=0.1), stalling(2, rate=0.1), False),
+}
+
+
+@pytest.mark.parametrize(("now", "before", "found"), ONE_TOPIC.values(), ids=ONE_TOPIC)
+def test_a_topic_may_be_slow_on_a_quick_broker(
+    judged: JudgeRows, minutes_ago: MinutesAgo, now: Rows, before: Rows, found: bool
+) -> None:
+    """Who waits for each entry publishes little: among others' entries its own stalls do not count."""
+    judgement = judged(CHECK, now, earlier=[minutes_ago(15, before)])
+
+    told = [(finding.subject, finding.severity) for finding in judgement.findings]
+    assert told == ([(TOPIC, Severity.WARNING)] if found else [])
+
+
+def test_a_slow_topic_is_told_with_its_broker(judged: JudgeRows, minutes_ago: MinutesAgo, golden: Golden) -> None:
+    """And with what that suffers from."""
+    rows = stalling(60)
+    rows["metrics"] += collecting(8)
+
+    (finding,) = judged(CHECK, rows, earlier=[minutes_ago(15, stalling(60))]).findings
+
+    golden(finding.evidence)
+
+
+def test_topics_of_a_slow_broker_are_no_findings_of_their_own(judged: JudgeRows, minutes_ago: MinutesAgo) -> None:
+    """They are named in its sentence."""
+    rows = stalling(30)
+    rows["metrics"] = [*rows["metrics"][3:], *HURT]
+
+    (finding,) = judged(CHECK, rows, earlier=[minutes_ago(15, stalling(30))]).findings
+
+    assert finding.subject == "a:1"
+    assert TOPIC in finding.evidence
+
+
+def test_the_slowest_brokers_come_first(judged: JudgeRows) -> None:
+    """By severity, then by the share of entries and of time."""
+    each = {"a:1": (950, 40, 10), "b:1": (900, 80, 20), "c:1": (700, 200, 100)}
+    rows = snapshot(*(published(*figures, source) for source, figures in each.items()), brokers=tuple(each))
+
+    assert [finding.subject for finding in judged(CHECK, rows).findings] == ["c:1", "b:1", "a:1"]
+
+
+def test_quick_publishing_is_told_with_figures(judged: JudgeRows, golden: Golden) -> None:
+    """What was looked at."""
+    golden(judged(CHECK, snapshot(published(631, 4))).quiet)
