@@ -32,6 +32,9 @@ metadata_latency:
 ledger_switch_slow: {warning_share_percent: 100, critical_share_percent: 100, warning_lost_percent: 100}
 bookie_thread_busy:
   {warning_slow_percent: 100, critical_slow_percent: 100, warning_lost_percent: 100, critical_lost_percent: 100}
+publish_slow:
+  {warning_slow_percent: 100, critical_slow_percent: 100, warning_lost_percent: 100, critical_lost_percent: 100,
+   warning_topic_stalled_percent: 100}
 gc_pressure: {warning_share_percent: 100, critical_share_percent: 100}
 """
 """The brokers are as slow as the machine is busy with other tests: which is true, and not what this is about."""

@@ -116,7 +116,9 @@ def _brokers(answers: Answers, context: CheckContext[PublishSlowPolicy], causes:
 def _of_broker(
     broker: str, slow: Row | None, hanging: Row | None, answers: Answers, causes: CausesOfSlowness
 ) -> Finding:
-    sentences, figures, ranks = [], {}, []
+    sentences: list[str] = []
+    figures: dict[str, int] = {}
+    ranks: list[int] = []
     if slow is not None:
         sentences.append(_slow_words(slow))
         figures = _slow_figures(slow)
