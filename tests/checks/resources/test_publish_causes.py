@@ -34,7 +34,9 @@ Seen = tuple[str, str, Severity]
 KINDS = {"k:1": "bookie", "z:1": "zookeeper"}
 
 
-def causes(*seen: Seen, rows: Mapping[str, Sequence[Row]] | None = None, read_only: Sequence[str] = ()) -> CausesOfSlowness:
+def causes(
+    *seen: Seen, rows: Mapping[str, Sequence[Row]] | None = None, read_only: Sequence[str] = ()
+) -> CausesOfSlowness:
     """Causes in a cluster of two brokers, a and b, that are both published to."""
     results = {}
     for check in RESTS_ON:
@@ -60,8 +62,8 @@ ORDERS: dict[str, tuple[list[Seen], list[str]]] = {
     "nothing": ([], []),
     "another broker's": ([(COLLECTIONS, "b:1", CRITICAL)], []),
     "what is worse comes first": (
-        [(METADATA, "a:1", WARNING), (BOOKIES, "a:1", CRITICAL), (DEBUG, "a:1", INFO)],
-        [BOOKIES, METADATA, DEBUG],
+        [(METADATA, "a:1", WARNING), (BOOKIES, "a:1", CRITICAL), (STUCK, "a:1", INFO)],
+        [BOOKIES, METADATA, STUCK],
     ),
     "of equal weight, what acts on all else": (
         [(BOOKIES, "a:1", CRITICAL), (COLLECTIONS, "a:1", CRITICAL), (STUCK, "a:1", CRITICAL)],

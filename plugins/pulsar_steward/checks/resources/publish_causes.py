@@ -145,10 +145,12 @@ class CausesOfSlowness:
         here = [each for at in self._at.values() if (each := at.get(broker)) is not None]
         sightings = sorted([*here, *self._elsewhere], key=lambda each: CAUSES.index(each.cause))
         weights = [each.finding.severity.rank for each in sightings]
+        places = [float(number) for number in range(len(sightings))]
         for number, sighting in reversed(list(enumerate(sightings))):
-            explained = (weights[other] for other, effect in enumerate(sightings) if self._explains(sighting, effect))
-            weights[number] = max([weights[number], *explained])
-        order = sorted(range(len(sightings)), key=lambda number: (-weights[number], number))
+            explained = [other for other, effect in enumerate(sightings) if self._explains(sighting, effect)]
+            weights[number] = max([weights[number], *(weights[other] for other in explained)])
+            places[number] = min([places[number], *(places[other] - 0.5 for other in explained)])
+        order = sorted(range(len(sightings)), key=lambda number: (-weights[number], places[number]))
         return [sightings[number] for number in order]
 
     def _explains(self, sighting: Sighting, effect: Sighting) -> bool:
