@@ -61,6 +61,7 @@ def order(found: CausesOfSlowness, broker: str = "a:1") -> list[str]:
 ORDERS: dict[str, tuple[list[Seen], list[str]]] = {
     "nothing": ([], []),
     "another broker's": ([(COLLECTIONS, "b:1", CRITICAL)], []),
+    "the metadata store is that of all brokers": ([(METADATA, "b:1", WARNING)], [METADATA]),
     "what is worse comes first": (
         [(METADATA, "a:1", WARNING), (BOOKIES, "a:1", CRITICAL), (STUCK, "a:1", INFO)],
         [BOOKIES, METADATA, STUCK],

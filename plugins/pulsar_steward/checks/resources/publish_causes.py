@@ -46,7 +46,7 @@ class Cause:
         words: Its name in a sentence.
         check: The check that finds it; None for read-only bookies, which their own metrics tell.
         explains: Checks whose findings it explains.
-        local: True if it is one broker's own trouble.
+        local: True if it is one broker's own trouble; else what one broker sees counts for all.
     """
 
     words: str
@@ -143,7 +143,10 @@ class CausesOfSlowness:
     def of(self, broker: str) -> list[Sighting]:
         """Causes of what a broker shows, the best supported first."""
         here = [each for at in self._at.values() if (each := at.get(broker)) is not None]
-        sightings = sorted([*here, *self._elsewhere], key=lambda each: CAUSES.index(each.cause))
+        shared = [
+            next(iter(at.values())) for cause, at in self._at.items() if not cause.local and at and broker not in at
+        ]
+        sightings = sorted([*here, *shared, *self._elsewhere], key=lambda each: CAUSES.index(each.cause))
         weights = [each.finding.severity.rank for each in sightings]
         places = [float(number) for number in range(len(sightings))]
         for number, sighting in reversed(list(enumerate(sightings))):

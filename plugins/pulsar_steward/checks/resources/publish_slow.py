@@ -167,7 +167,7 @@ def _hanging_words(row: Row) -> str:
 
 
 def _topic_words(row: Row) -> str:
-    return f"{row['topic']} ({counted(row['stalled'], 'entry', 'entries')} over a second)"
+    return f"{row['topic']} ({counted(row['slow'], 'entry', 'entries')} over 200 ms)"
 
 
 def _causes_words(broker: str, causes: CausesOfSlowness) -> str:
