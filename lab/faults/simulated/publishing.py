@@ -20,8 +20,8 @@ def _names(cause: str, number: int) -> Expected:
 
 def _holey(holes: int) -> NamespaceSpec:
     """A subscription with so many ack holes, on the first broker."""
-    reader = SubscriptionSpec("index", consumers=900, backlog=9_000, unacked=8_000, ack_holes=holes, rate_out=500.0)
-    topic = TopicSpec("carts", producers=20, subscriptions=(reader,), message_bytes=300, rate_in=500.0)
+    reader = SubscriptionSpec("index", consumers=9, backlog=9_000, unacked=8_000, ack_holes=holes, rate_out=50.0)
+    topic = TopicSpec("carts", producers=2, subscriptions=(reader,), message_bytes=300, rate_in=50.0)
     return NamespaceSpec("shop/carts", bundles=4, topics=(topic,), owner=0)
 
 

@@ -89,7 +89,7 @@ def test_sources_and_reasons_are_told_where_they_are_asked_for(checkup_with: Mak
     assert part(whole, "Clear (1)").split() == ["bundle-topic-skew", "as", "it", "was", "looked", "at."]
     golden(" ".join(part(whole, "Could not be judged").split()))
     unknown = part(short, "Could not be judged")
-    assert unknown.startswith(f"({len(BY_ID) - 2})\n  gc-pressure, ")
+    assert unknown.startswith(f"({len(BY_ID) - 2})\n  publish-slow, ")
     assert unknown.rstrip().endswith("(--verbose says why)")
     assert "diagnosed without" not in short
 

@@ -159,10 +159,9 @@ def _slow_figures(row: Row) -> dict[str, int]:
 
 
 def _hanging_words(row: Row) -> str:
-    topics = counted(row["stuck"], "topic has", "topics have")
     return (
-        f"{topics} entries on broker {row['source']} that wait in this snapshot and in the one before: publishing"
-        " hangs there, and clients give up after 30 s by default."
+        f"Entries of {counted(row['stuck'], 'topic')} on broker {row['source']} wait in this snapshot and in the one"
+        " before: publishing hangs there, and clients give up after 30 s by default."
     )
 
 
@@ -207,7 +206,7 @@ CHECK = Check(
         "Where one topic is slow: `pulsar-admin topics stats-internal TOPIC` (state, pendingAddEntriesCount).",
         "Where brokers are quick and producers still time out: look at the client's CPU, logging and network.",
     ),
-    source="docs/knowledge.md C: why producing timed out, and the guide",
+    source="docs/knowledge.md C: why producing timed out",
     policy=PublishSlowPolicy,
     shards={
         "publishes": Question(OF_BROKERS),
