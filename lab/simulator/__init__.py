@@ -8,7 +8,7 @@ from lab.simulator.cluster import Simulator, running_simulator
 from lab.simulator.faults import Answer, BrokenJson, Delay, Drop, Fault
 from lab.simulator.load import LatencySpec, LoadSpec
 from lab.simulator.model import RequestRecord
-from lab.simulator.spec import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
+from lab.simulator.spec import ClusterSpec, NamespaceSpec, ReplicatorSpec, SubscriptionSpec, TopicSpec
 
 __all__ = [
     "Answer",
@@ -20,6 +20,7 @@ __all__ = [
     "LatencySpec",
     "LoadSpec",
     "NamespaceSpec",
+    "ReplicatorSpec",
     "RequestRecord",
     "Simulator",
     "SubscriptionSpec",

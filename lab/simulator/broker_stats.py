@@ -52,7 +52,7 @@ def _topic_text(spec: TopicSpec, just_now: str) -> str:
     rate_out = sum(subscription.rate_out for subscription in spec.subscriptions)
     document = {
         "publishers": [_publisher(spec, number, just_now) for number in range(spec.producers)],
-        "replication": {},
+        "replication": {each.cluster: stats.replicator(each) for each in spec.replicators},
         "subscriptions": {each.name: _subscription(each, spec, just_now) for each in spec.subscriptions},
         "producerCount": spec.producers,
         "averageMsgSize": float(spec.message_bytes) if spec.rate_in else 0.0,

@@ -86,6 +86,25 @@ class SubscriptionSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicatorSpec:
+    """Replication of every partition of a topic to one remote cluster.
+
+    Attributes:
+        cluster: The remote cluster.
+        backlog: Entries that it has not been sent (``replicationBacklog``).
+        connected: Whether its producer there is connected.
+        rate_out: Messages a second to it.
+        expired_rate: Messages a second that expire before they are sent.
+    """
+
+    cluster: str
+    backlog: int = 0
+    connected: bool = True
+    rate_out: float = 0.0
+    expired_rate: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class TopicSpec:
     """One topic, or a partitioned one whose partitions are all alike.
 
@@ -102,6 +121,7 @@ class TopicSpec:
         stalled_entries: The same, over a second.
         new_producers: Of the producers, those that connected within the last minute.
         client_version: What the producers say; empty: brokers know none.
+        replicators: To which clusters it is replicated.
     """
 
     name: str
@@ -117,6 +137,7 @@ class TopicSpec:
     stalled_entries: int = 0
     new_producers: int = 0
     client_version: str = CLIENT
+    replicators: tuple[ReplicatorSpec, ...] = ()
 
     @property
     def backlog(self) -> int:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from lab.simulator.model import Topic
-from lab.simulator.spec import BUCKET_MESSAGES, SubscriptionSpec, TopicSpec
+from lab.simulator.spec import BUCKET_MESSAGES, ReplicatorSpec, SubscriptionSpec, TopicSpec
 
 CONNECTED = "2026-01-01T00:00:00Z"
 MEMORY = (
@@ -90,6 +90,20 @@ def with_publish_times(document: Document, spec: TopicSpec, now_ms: int) -> Docu
     return {**document, "subscriptions": subscriptions}
 
 
+def replicator(spec: ReplicatorSpec) -> Document:
+    """Replication to one remote cluster, in ``/stats`` and in the document of all of a broker's topics alike."""
+    return {
+        "connected": spec.connected,
+        "msgRateExpired": spec.expired_rate,
+        "msgRateIn": 0.0,
+        "msgRateOut": spec.rate_out,
+        "msgThroughputIn": 0.0,
+        "msgThroughputOut": 0.0,
+        "replicationBacklog": spec.backlog,
+        "replicationDelayInSeconds": 0,
+    }
+
+
 def has_new_clients(spec: TopicSpec) -> bool:
     """True if any client of the topic connected within the last minute: else its documents are the same for ever."""
     return bool(spec.new_producers or any(each.new_consumers for each in spec.subscriptions))
@@ -112,7 +126,7 @@ def _shape(spec: TopicSpec, just_now: str) -> Document:
         **dict.fromkeys(ALWAYS_ZERO, 0),
         "publishers": [_publisher(spec, number, just_now) for number in range(spec.producers)],
         "subscriptions": {each.name: _subscription(each, spec, just_now) for each in spec.subscriptions},
-        "replication": {},
+        "replication": {each.cluster: replicator(each) for each in spec.replicators},
         "deduplicationStatus": "Disabled",
         **_memory(spec.subscriptions),
         "compaction": {

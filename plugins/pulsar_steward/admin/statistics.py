@@ -65,11 +65,21 @@ class SubscriptionStatistics(msgspec.Struct, frozen=True, gc=False, rename="came
     msg_rate_expired: Rate = 0.0
 
 
+class ReplicatorStatistics(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """Replication of a topic to one remote cluster: entries that it has not been sent, and messages per second to it."""
+
+    connected: bool | None = None
+    replication_backlog: Figure = 0
+    msg_rate_out: Rate = 0.0
+    msg_rate_expired: Rate = 0.0
+
+
 class TopicStatistics(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """One loaded topic; rates are messages or bytes per second, sizes are bytes."""
 
     subscriptions: dict[str, SubscriptionStatistics] = {}
     publishers: list[PublisherStatistics] = []
+    replication: dict[str, ReplicatorStatistics] = {}
     producer_count: Figure = 0
     msg_rate_in: Rate = 0.0
     msg_rate_out: Rate = 0.0

@@ -6,6 +6,8 @@ from heapq import nsmallest
 from itertools import islice
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pulsar_steward.collect.client_versions import ClientVersions
 from pulsar_steward.collect.rows import Rows
 from pulsar_steward.collect.sums import BundleSum
@@ -14,7 +16,12 @@ from pulsar_steward.model.tables import CLIENTS, SUBSCRIPTIONS, TOPICS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pulsar_steward.admin.statistics import ConsumerStatistics, SubscriptionStatistics, TopicStatistics
+    from pulsar_steward.admin.statistics import (
+        ConsumerStatistics,
+        ReplicatorStatistics,
+        SubscriptionStatistics,
+        TopicStatistics,
+    )
     from pulsar_steward.collect.arrow import TableBatch
     from pulsar_steward.collect.recent import Recent
 
@@ -66,6 +73,7 @@ class TopicRows:
             [self._recent.among(topic.publishers) if topic.publishers else 0 for topic in values],
             [topic.storage_size for topic in values],
             backlog,
+            [_replication(topic.replication) if topic.replication else None for topic in values],
         )
         self.sums.setdefault((namespace, bundle), BundleSum()).add(count, producers, consumers, *rates, backlog)
         self._add_subscriptions(namespace, topics)
@@ -135,6 +143,21 @@ class TopicRows:
                 each.msg_rate_out,
                 each.message_ack_rate,
             )
+
+
+def _replication(remote: dict[str, ReplicatorStatistics]) -> str:
+    """Value of `replication_json` of a topic that is replicated, the clusters by name."""
+    told = [
+        {
+            "cluster": name,
+            "connected": each.connected,
+            "backlog_entries": each.replication_backlog,
+            "message_rate_out": each.msg_rate_out,
+            "expired_rate": each.msg_rate_expired,
+        }
+        for name, each in sorted(remote.items())
+    ]
+    return msgspec.json.encode(told).decode()
 
 
 class _OfConsumers:

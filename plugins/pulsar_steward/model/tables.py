@@ -141,6 +141,12 @@ TOPICS = Table(
         Column("producers_connected_recently", Kind.LONG, "of them, within the policy's `collect.recent_minutes`"),
         Column("storage_bytes", Kind.LONG, "bytes stored"),
         Column("backlog_bytes", Kind.LONG, "bytes not consumed by the slowest subscription"),
+        Column(
+            "replication_json",
+            Kind.STRING,
+            "an array with an object a remote cluster: `cluster`, `connected`, `backlog_entries`, `message_rate_out`,"
+            " `expired_rate`; null: replicated to none",
+        ),
     ),
 )
 
