@@ -1,15 +1,28 @@
 """Faults of made-up clusters: those that real brokers cannot be brought to on one small machine."""
 
-from lab.faults.simulated import backlog, capacity, clients, delayed, healthy, placement, publishing, resources
+from lab.faults.simulated import (
+    absent,
+    backlog,
+    capacity,
+    clients,
+    delayed,
+    healthy,
+    placement,
+    publishing,
+    replication,
+    resources,
+)
 
 FAULTS = (
     *resources.FAULTS,
     *backlog.FAULTS,
     *clients.FAULTS,
+    *absent.FAULTS,
     *delayed.FAULTS,
     *capacity.FAULTS,
     *placement.FAULTS,
     *publishing.FAULTS,
+    *replication.FAULTS,
     *healthy.FAULTS,
 )
 """All of them, by subject; the healthy clusters come last."""

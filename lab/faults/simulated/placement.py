@@ -4,6 +4,8 @@ from lab.faults.fault import Expected, SimulatedFault
 from lab.faults.simulated._clusters import EIGHT_GIB, at, busy_topic, cluster, spread
 from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
 
+SET_ONCE = "the number of a lab's coordinators is set before its brokers first start, and is the same for all labs"
+FEW_OR_MANY = "hashes put so few or so many coordinators unevenly into the bundles that place them"
 NO_ROOM = "more topics and traffic than the lab's machine has room for"
 
 
@@ -67,6 +69,29 @@ FAULTS = (
         specs=tuple(_flapping(owner) for owner in (0, 1, 0, 1, 0)),
         observations=5,
         why="a broker's own shedder takes hours to go in circles",
+    ),
+    SimulatedFault(
+        name="too-few-coordinators",
+        about="Five brokers share two transaction coordinators: a restart of one stalls half of all transactions.",
+        expected=(Expected("tc-count"),),
+        allowed={"tc-skew": FEW_OR_MANY},
+        specs=(cluster(brokers=5, coordinators=2),),
+        why=SET_ONCE,
+    ),
+    SimulatedFault(
+        name="too-many-coordinators",
+        about="Three brokers hold 600 transaction coordinators.",
+        expected=(Expected("tc-count"),),
+        allowed={"tc-skew": FEW_OR_MANY},
+        specs=(cluster(coordinators=600),),
+        why=SET_ONCE,
+    ),
+    SimulatedFault(
+        name="as-many-coordinators-as-usual",
+        about="Healthy: three brokers hold 16 transaction coordinators, as many as Pulsar makes by itself.",
+        specs=(cluster(coordinators=16),),
+        why=SET_ONCE,
+        twin_of=("too-few-coordinators", "too-many-coordinators"),
     ),
     SimulatedFault(
         name="drain-of-a-broker-that-is-not-there",

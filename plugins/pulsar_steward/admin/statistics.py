@@ -66,7 +66,7 @@ class SubscriptionStatistics(msgspec.Struct, frozen=True, gc=False, rename="came
 
 
 class ReplicatorStatistics(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """Replication of a topic to one remote cluster: entries that it has not been sent, and messages per second to it."""
+    """Replication of a topic to one remote cluster: entries that wait for it, and messages per second to it."""
 
     connected: bool | None = None
     replication_backlog: Figure = 0

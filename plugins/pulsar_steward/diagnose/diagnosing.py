@@ -118,9 +118,9 @@ def _at_most(most: int, shards: Sequence[Mapping[str, Sequence[str]]]) -> list[d
 
 
 def _small_tables_in(questions: Sequence[str]) -> list[Table]:
-    """Small tables that questions about earlier snapshots name, and `SNAPSHOT`."""
+    """Small tables that questions about earlier snapshots name, what was found in them included, and `SNAPSHOT`."""
     words = {word for question in questions for word in re.findall(r"\w+", question)}
-    return [table for table in SMALL if table is SNAPSHOT or table.name in words]
+    return [table for table in (*SMALL, FINDINGS) if table is SNAPSHOT or table.name in words]
 
 
 def _told(verdict: Verdict) -> Verdict:

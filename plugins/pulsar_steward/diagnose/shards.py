@@ -15,7 +15,7 @@ from pulsar_steward.checks.views import LARGE_TABLES, SHARED, TABLE_MACROS
 from pulsar_steward.diagnose.database import add_table, add_views, connect
 from pulsar_steward.diagnose.moving import IN_PLACE, MOVING
 from pulsar_steward.diagnose.questions import FOUND, statement_of, text_of, words_of
-from pulsar_steward.model.tables import SHARDED, SMALL
+from pulsar_steward.model.tables import FINDINGS, SHARDED, SMALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -90,7 +90,7 @@ def answers_of_shard(task: ShardTask) -> dict[Key, AnswerTable]:
 
 def prepare(connection: duckdb.DuckDBPyConnection, task: ShardTask, texts: Sequence[str]) -> None:
     """Creates the tables, and the views that any of the texts needs."""
-    for table in SMALL:
+    for table in (*SMALL, FINDINGS):  # findings are those of an earlier snapshot; this one has none yet
         add_table(connection, table, task.small.get(table.name), table.name)
     for name, rows in task.settled.items():
         connection.from_arrow(rows).create_view(name if name == MOVING else f"settled_{name}")

@@ -1,0 +1,169 @@
+"""Replication of topics to remote clusters in a snapshot, and whether it stands still or falls behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pulsar_steward.checks.earlier import MIN_EARLIER
+from pulsar_steward.checks.views import View
+from pulsar_steward.model.finding import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pulsar_steward.checks.backlog.replication_stopped import ReplicationStoppedPolicy
+    from pulsar_steward.checks.check import Row
+    from pulsar_steward.checks.earlier import EarlierRows
+
+MAX_ROWS = 1000
+"""Most topics whose earlier snapshots are looked at, those with most entries waiting first."""
+
+MAX_BATCH = 1000
+"""Messages in an entry where no consumer shows how many there are: as many as clients put into a batch by default."""
+
+KEYS = ("topic", "remote")
+
+_SHAPE = (
+    '[{"cluster": "VARCHAR", "connected": "BOOLEAN", "backlog_entries": "BIGINT", "message_rate_out": "DOUBLE",'
+    ' "expired_rate": "DOUBLE"}]'
+)
+
+_TOLD = """
+select topic, message_rate_in, {more} told.cluster as remote, told.connected,
+    coalesce(told.backlog_entries, 0) as backlog_entries, coalesce(told.message_rate_out, 0) as message_rate_out,
+    coalesce(told.expired_rate, 0) as expired_rate
+from (
+    select *, unnest(json_transform(case when json_valid(replication_json) then replication_json end, '{shape}'))
+        as told
+    from {topics} where replication_json is not null)
+"""
+
+VIEWS = (View("replicators", _TOLD.format(more="namespace, broker,", shape=_SHAPE, topics="user_topics")),)
+"""One row a user's topic and remote cluster, as the owner tells it."""
+
+# An entry may be a batch of messages, whose size is known only from what consumers of the topic got lately.
+WAITING = """
+with sizes as (
+    select topic, max(messages_per_entry) as messages_per_entry from subscriptions
+    where messages_per_entry > 0 group by topic)
+select topic, namespace, broker, remote, connected, backlog_entries, message_rate_out, expired_rate, message_rate_in,
+    messages_per_entry
+from replicators join limits using (namespace) left join sizes using (topic)
+where (connected = false and backlog_entries > 0) or (message_rate_out <= 0 and backlog_entries >= minimum_entries)
+    or backlog_entries >= minimum_entries_behind
+"""
+"""Topics of which something waits for a remote cluster that may not get it."""
+
+MOST_FIRST = "connected = false desc, backlog_entries desc, topic, remote"
+
+REMOTES = """
+select namespace, remote, count(*) as topics from replicators group by namespace, remote
+"""
+"""Number of topics that a namespace replicates to each cluster."""
+
+BEFORE = f"""
+select told.* from ({_TOLD.format(more="", shape=_SHAPE, topics="raw_topics")}) told
+    semi join waiting using (topic, remote)
+"""
+"""The same topics in an earlier snapshot."""
+
+
+@dataclass(frozen=True)
+class Replicator:
+    """Replication of a topic to a remote cluster, for which something waits.
+
+    Attributes:
+        row: Its row of this snapshot.
+        limits: The limits in force for it.
+        before: Rows of earlier snapshots.
+    """
+
+    row: Row
+    limits: ReplicationStoppedPolicy
+    before: EarlierRows
+
+    @cached_property
+    def stood(self) -> list[Row]:
+        """Consecutive earlier snapshots in which it stood still as well, the newest first."""
+        if not _stands(self.row) or self._sent_lately:
+            return []
+        return self.before.in_a_row(self.row, _stood_still)
+
+    @cached_property
+    def grew(self) -> list[Row]:
+        """Consecutive earlier snapshots since which what waits has grown at each step, the newest first."""
+        return self.before.in_a_row(self.row, _grew)
+
+    @property
+    def disconnected(self) -> bool:
+        """True if the owner has no producer in the remote cluster."""
+        return self.row["connected"] is False
+
+    @property
+    def stands_still(self) -> bool:
+        """True if it has been disconnected, or sent nothing, for longer than a restart or a pause explains."""
+        rows = self.stood
+        enough = 1 if self.disconnected else MIN_EARLIER
+        return len(rows) >= enough and self.before.lasted_seconds(rows) >= 60 * self.limits.warning_minutes
+
+    @property
+    def falls_behind(self) -> bool:
+        """True if what waits is much, and has grown at every step for long, to twice what it was."""
+        rows = self.grew
+        return (
+            self.row["backlog_entries"] >= self.limits.minimum_entries_behind
+            and len(rows) > MIN_EARLIER
+            and self.before.lasted_seconds(rows) >= 60 * self.limits.behind_minutes
+            and self.row["backlog_entries"] >= 2 * rows[-1]["backlog_entries"]
+        )
+
+    @cached_property
+    def severity(self) -> Severity | None:
+        """Severity; None: nothing to report, or not yet."""
+        if self.stands_still:
+            long = self.before.lasted_seconds(self.stood) >= 60 * self.limits.critical_minutes
+            return Severity.CRITICAL if long else Severity.WARNING
+        if self.falls_behind:
+            return Severity.WARNING
+        return Severity.INFO if self.disconnected else None
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """Earlier snapshots that show what its severity is for, the newest first."""
+        return self.stood if self.stands_still or self.disconnected else self.grew
+
+    @property
+    def _sent_lately(self) -> bool:
+        """True if less was added than published since the snapshot before, so that something was sent.
+
+        Else a job that publishes whenever snapshots are taken would look as if nothing was ever sent, and so would a
+        topic that only gets what the other cluster sends: that is skipped, which counts for no rate.
+        """
+        _, older = next(self.before.told(self.row), (None, None))
+        rate = self.row["message_rate_in"] or 0
+        if self.disconnected or older is None or rate <= 0 or self.row["expired_rate"] > 0:
+            return False
+        added = self.row["backlog_entries"] - older["backlog_entries"]
+        published = rate * self.before.seconds_since(older["taken_at"]) / (self.row["messages_per_entry"] or MAX_BATCH)
+        return bool(2 * added < published)
+
+
+def _stands(row: Row) -> bool:
+    return row["backlog_entries"] > 0 and (row["connected"] is False or row["message_rate_out"] <= 0)
+
+
+def _stood_still(newer: Row, older: Row) -> bool:
+    """True if an earlier snapshot shows it standing still, and nothing but expiry took from what waits since."""
+    expired = any(each["expired_rate"] > 0 for each in (newer, older))
+    return _stands(older) and (expired or older["backlog_entries"] <= newer["backlog_entries"])
+
+
+def _grew(newer: Row, older: Row) -> bool:
+    return 0 < older["backlog_entries"] < newer["backlog_entries"]
+
+
+def oldest(replicators: Sequence[Replicator]) -> Sequence[Row]:
+    """Earlier snapshots of the replicator that has been so for longest."""
+    return max((each.rows for each in replicators), key=len, default=())

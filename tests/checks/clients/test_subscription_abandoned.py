@@ -1,0 +1,135 @@
+"""Subscriptions that nobody is connected to any more."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.clients.subscription_abandoned import CHECK
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.policy.schema import Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pulsar_steward.checks.check import Judgement
+    from tests.golden import Golden
+
+NOW = datetime(2026, 1, 20, 12, tzinfo=UTC)
+GROWING = (1000, 2000, 3000, 4000, 5000, 6000)
+TOLD = Severity.INFO
+
+
+def look(hours_ago: float, backlog: int, **changes: Any) -> dict[str, list[dict[str, Any]]]:
+    """A subscription of one topic, without consumers if nothing else is said."""
+    topic, name = changes.pop("topic", "persistent://t/n/a"), changes.pop("subscription", "s")
+    ttl, moved = changes.pop("ttl", 0), changes.pop("moved", None)
+    policies = {} if ttl is None else {"message_ttl_in_seconds": ttl}
+    taken_at = NOW - timedelta(hours=hours_ago)
+    own = {"topic": topic, "subscription": name}
+    row = own | {"consumers": 0, "backlog_entries": backlog, "expired_rate": 0.0}
+    return {
+        "snapshot": [{"cluster": "lab", "taken_at": taken_at, "unread_brokers": [], "unread_namespaces": []}],
+        "brokers": [{"broker": "b:8080", "read": True}],
+        "namespaces": [{"namespace": "t/n", "policies_json": json.dumps(policies)}],
+        "topics": [{"topic": topic, "broker": "b:8080", "subscriptions": 3, "backlog_bytes": 5 << 30}],
+        "subscriptions": [row | changes],
+        "drilled": [] if moved is None else [own | {"last_consumed_milliseconds": moved, "last_acked_milliseconds": 0}],
+    }
+
+
+def ago(hours: float) -> int:
+    """That many hours before the snapshot, in milliseconds since the epoch."""
+    return int((NOW - timedelta(hours=hours)).timestamp() * 1000)
+
+
+def judged(judge_rows: Any, backlogs: Sequence[int], hours: float = 0.5, **changes: Any) -> Judgement:
+    """What is said where the backlog was so, the newest last, so many hours apart."""
+    looks = [look(number * hours, backlog, **changes) for number, backlog in enumerate(reversed(backlogs))]
+    judgement: Judgement = judge_rows(CHECK, looks[0], None, looks[1:])
+    return judgement
+
+
+CASES: dict[str, tuple[tuple[int, ...], dict[str, Any], Severity | None]] = {
+    "for-hours": (GROWING, {}, TOLD),
+    "for-nine-days": (GROWING, {"hours": 43.2, "window": 13_000}, Severity.WARNING),
+    "for-nine-days-and-expiry-unread": (GROWING, {"hours": 43.2, "window": 13_000, "ttl": None}, TOLD),
+    "for-half-an-hour": (GROWING[-2:], {}, None),
+    "seen-once": ((9000,), {}, None),
+    "it-does-not-grow": ((9000,) * 6, {}, None),
+    "it-shrank": ((5000, 6000, 7000, 6500), {}, None),
+    "hardly-anything": ((1, 2, 3, 4, 999), {}, None),
+    "somebody-is-there": (GROWING, {"consumers": 1}, None),
+    "it-expires-by-the-namespace": (GROWING, {"ttl": 3600}, None),
+    "it-expires-by-the-topic": (GROWING, {"expired_rate": 0.5}, None),
+    "somebody-came-in-between": (GROWING, {"moved": ago(1)}, None),
+    "nobody-came-since": (GROWING, {"moved": ago(30)}, TOLD),
+    "never-consumed": (GROWING, {"moved": 0}, TOLD),
+    "compaction": (GROWING, {"subscription": "__compaction"}, None),
+    "a-reader": (GROWING, {"subscription": "reader-1a2b3c"}, None),
+    "of-pulsar": (GROWING, {"topic": "persistent://pulsar/n/a"}, None),
+    "of-a-namespace-itself": (GROWING, {"topic": "persistent://t/n/__change_events"}, None),
+    "too-far-apart": (GROWING, {"hours": 27.0}, None),
+}
+
+
+@pytest.mark.parametrize(("backlogs", "changes", "severity"), CASES.values(), ids=CASES.keys())
+def test_severity_follows_from_how_long_nobody_was_there(
+    judge_rows: Any, backlogs: tuple[int, ...], changes: dict[str, Any], severity: Severity | None
+) -> None:
+    """With a backlog that grew, never fell, and that nothing clears."""
+    given = dict(changes)
+    hours, window = given.pop("hours", 0.5), given.pop("window", 1560)
+    looks = [look(number * hours, backlog, **given) for number, backlog in enumerate(reversed(backlogs))]
+    policy = Policy.model_validate({"subscription_abandoned": {"window_minutes": window}})
+    found = judge_rows(CHECK, looks[0], policy, looks[1:]).findings
+    assert [each.severity for each in found] == ([severity] if severity else [])
+
+
+def going_on(judge_rows: Any, backlogs: Sequence[int], hours: float, **last: Any) -> list[Judgement]:
+    """What is said each time, with the last three snapshots and what was found of them."""
+    past: list[dict[str, list[dict[str, Any]]]] = []
+    said = []
+    for number, backlog in enumerate(backlogs):
+        changes = last if number == len(backlogs) - 1 else {}
+        rows = look((len(backlogs) - 1 - number) * hours, backlog, **changes)
+        said.append(judge_rows(CHECK, rows, None, past[:3]))
+        found = [
+            {"check_id": each.check_id, "subject": each.subject, "figures_json": json.dumps(each.figures)}
+            for each in said[-1].findings
+        ]
+        past.insert(0, rows | {"findings": found})
+    return said
+
+
+def test_days_are_counted_from_what_was_found_before(judge_rows: Any, golden: Golden) -> None:
+    """Also where no snapshot of the beginning is read any more."""
+    said = going_on(judge_rows, range(1000, 20_000, 1000), 12)
+
+    severities = [found.severity for judgement in said for found in judgement.findings]
+    assert (severities.count(TOLD), severities.count(Severity.WARNING)) == (15, 3)
+    golden("\n".join(found.evidence for judgement in (said[1], said[-1]) for found in judgement.findings))
+
+
+def test_what_was_consumed_in_between_begins_anew(judge_rows: Any) -> None:
+    """A backlog that fell, or a consumer that was seen, ends the absence; what follows is another."""
+    backlogs = [*range(1000, 18_000, 1000), 5000, 6000, 7000]
+    assert [len(each.findings) for each in going_on(judge_rows, backlogs, 12)[-3:]] == [0, 1, 1]
+    (last,) = going_on(judge_rows, backlogs, 12)[-1].findings
+    figures = last.figures
+    assert (last.severity, figures["without_consumer_seconds"], figures["beginning_seen"]) == (TOLD, 86_400, 1)
+    assert going_on(judge_rows, range(1000, 20_000, 1000), 12, consumers=1)[-1].findings == ()
+
+
+def test_where_nothing_is_found_it_says_what_was_looked_at(judge_rows: Any) -> None:
+    """A first snapshot proves nothing, and silence is not health."""
+    assert judged(judge_rows, (1,)).cannot_tell is None
+    assert judged(judge_rows, (9000,)).cannot_tell == "1 subscription has no consumer, and this is the first snapshot."
+    assert judged(judge_rows, (9000, 9000)).quiet == (
+        "No subscription with 1,000 or more entries grows for 60 minutes without a consumer."
+    )
+    unread = look(0, 1) | {"brokers": [{"broker": "b:8080", "read": False}]}
+    assert judge_rows(CHECK, unread).cannot_tell == "No broker was read."

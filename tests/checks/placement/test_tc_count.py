@@ -1,0 +1,77 @@
+"""The number of transaction coordinators."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.placement.tc_count import CHECK
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.policy.schema import Policy
+from tests.builders import NOW
+
+if TYPE_CHECKING:
+    from tests.checks.conftest import JudgeRows
+    from tests.golden import Golden
+
+
+def rows(coordinators: int, brokers: int, **meta: Any) -> dict[str, list[dict[str, Any]]]:
+    """A snapshot of so many brokers and coordinators, the first broker of which could not be read."""
+    about = {"cluster": "lab", "taken_at": NOW, "coordinators": coordinators, "tcs_by_bundle": True}
+    return {
+        "snapshot": [about | {"unread_brokers": [], "unread_namespaces": []} | meta],
+        "brokers": [{"broker": f"b{number}:8080", "read": number > 0} for number in range(brokers)],
+    }
+
+
+CASES: list[tuple[int, int, Severity | None]] = [
+    (1, 1, None),
+    (16, 1, None),
+    (16, 3, None),
+    (16, 64, None),
+    (16, 65, Severity.INFO),
+    (1, 2, Severity.WARNING),
+    (3, 3, None),
+    (3, 4, Severity.WARNING),
+    (4, 5, None),
+    (4, 16, None),
+    (4, 17, Severity.INFO),
+    (300, 3, None),
+    (301, 3, Severity.WARNING),
+    (1000, 100, None),
+]
+
+
+@pytest.mark.parametrize(("coordinators", "brokers", "severity"), CASES)
+def test_the_number_is_held_against_the_brokers(
+    judge_rows: JudgeRows, coordinators: int, brokers: int, severity: Severity | None
+) -> None:
+    """Listed brokers count, whether they were read or not; Pulsar's default suits all but large clusters."""
+    found = judge_rows(CHECK, rows(coordinators, brokers)).findings
+    assert [each.severity for each in found] == ([severity] if severity else [])
+
+
+def test_brokers_that_take_none_do_not_count(judge_rows: JudgeRows) -> None:
+    """Draining ones, and those that isolation policies keep them from."""
+    draining = Policy.model_validate({"brokers": {"draining": ["b1:8080"]}})
+    assert judge_rows(CHECK, rows(3, 4), draining).findings == ()
+    apart = {"namespaces": [{"namespace": "pulsar/system", "allowed_brokers": ["b0:8080", "b1:8080", "b2:8080"]}]}
+    assert judge_rows(CHECK, rows(3, 4) | apart).findings == ()
+
+
+def test_the_evidence_says_what_it_means(judge_rows: JudgeRows, golden: Golden) -> None:
+    """Of few, of many, and of too few to matter."""
+    found = [judge_rows(CHECK, rows(*each)).findings[0] for each in ((1, 2), (400, 3), (16, 100))]
+    golden("\n".join(each.evidence for each in found))
+    assert found[0].figures == {"brokers": 2, "coordinators": 1, "share_percent": 100}
+
+
+def test_what_is_no_trouble_is_said(judge_rows: JudgeRows) -> None:
+    """And what cannot be told."""
+    suits = judge_rows(CHECK, rows(16, 3)).quiet
+    assert suits == "There are 16 transaction coordinators for 3 brokers that could hold them, which suits them."
+    assert judge_rows(CHECK, rows(0, 3)).quiet == "Transactions are off: there are no coordinators."
+    assert judge_rows(CHECK, rows(16, 0)).cannot_tell == "No broker that may hold coordinators is listed."
+    by_metadata = judge_rows(CHECK, rows(16, 3, tcs_by_bundle=False)).cannot_tell
+    assert by_metadata == "This version of Pulsar does not place coordinators by bundles alone."
