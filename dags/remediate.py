@@ -24,6 +24,9 @@ PARAMS = {
     dag_id="pulsar_remediate",
     schedule=[PLAN],
     catchup=False,
+    # A run lasts until its last question is answered, and what was approved may wait for its window: by Airflow's
+    # default of 16 the seventeenth would not be asked, without a word.
+    max_active_runs=256,
     params=PARAMS,
     tags=["pulsar-steward"],
     doc_md=__doc__,

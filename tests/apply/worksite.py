@@ -180,8 +180,12 @@ class Worksite:
 
     def asked(self, *steps: Change | Step) -> Plan:
         """Records a plan whose only batch, ``b1``, is a question that stands by itself, and its approval."""
+        return self.approve(self.asked_without_answer(*steps))
+
+    def asked_without_answer(self, *steps: Change | Step) -> Plan:
+        """Records a plan whose only batch, ``b1``, is a question that stands by itself."""
         plan = self.proposed(*steps)
-        return self.approve(self.record(plan, questions=QuestionChanges(asked=(a_question(plan),))))
+        return self.record(plan, questions=QuestionChanges(asked=(a_question(plan),)))
 
     def confirm(self, plan: Plan, **fields: Any) -> None:
         """Records that a later observation proposed the same; `fields` are those of its plan."""

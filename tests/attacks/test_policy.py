@@ -32,6 +32,14 @@ LOOSER = [
     ("approval", {"assigned_users_by_kind": {"tc_balance": ["operator"]}}, {}),
     ("approval", {"requester_may_approve": False}, {"requester_may_approve": True}),
     ("approval", {"valid_minutes": 5}, {"valid_minutes": 60}),
+    ("approval", {"by_risk": {"low": {"people": 2}}}, {"by_risk": {"medium": {"people": 2}}}),
+    (
+        "approval",
+        {"by_risk": {"low": {"users": ["operator"]}}},
+        {"by_risk": {"low": {"users": ["operator", "mallory"]}}},
+    ),
+    ("approval", {"by_risk": {"critical": {"valid_minutes": 5}}}, {}),
+    ("approval", {"by_risk": {"high": {"requester_may_approve": False}}}, {}),
     ("apply", {"most_clients_per_step": 10}, {"most_clients_per_step": 11}),
     ("apply", {"bundle_moves_per_minute": 1}, {}),
     ("apply", {"protected_namespaces": ["shop/orders"]}, {"protected_namespaces": ["shop/others"]}),
@@ -124,5 +132,7 @@ def test_a_recorded_policy_cannot_be_changed_unseen(site: Worksite, statement: A
 def test_every_key_that_bounds_what_is_done_says_what_is_looser() -> None:
     """A later key cannot be forgotten."""
     keys = {f"{name}.{key}" for name in looser.SECTIONS for key in type(getattr(Policy(), name)).model_fields}
-    assert keys == (looser.LOOSER.keys() | looser.NEUTRAL.keys() | {*looser.USERS}) - {"tc_skew.cooldown_minutes"}
+    assert keys == (looser.LOOSER.keys() | looser.NEUTRAL.keys() | {*looser.USERS, *looser.TERMS}) - {
+        "tc_skew.cooldown_minutes"
+    }
     assert not looser.LOOSER.keys() & looser.NEUTRAL.keys()

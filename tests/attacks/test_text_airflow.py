@@ -17,7 +17,8 @@ from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Answer, Decision, Outcome, RecordedAnswer
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
-from pulsar_steward.orchestration import batch_tasks, batches, remediating
+from pulsar_steward.orchestration import applying, batch_tasks, batches, remediating
+from pulsar_steward.orchestration.applying import ApplyBatch
 from pulsar_steward.orchestration.approval import ApproveBatch
 from pulsar_steward.orchestration.approval_response import APPROVE, REJECT, Question, interpret
 from pulsar_steward.orchestration.batches import BatchRef
@@ -118,14 +119,19 @@ def test_what_a_task_of_a_batch_says_holds_nothing_hidden(monkeypatch: pytest.Mo
     outcomes = tuple(msgspec.structs.replace(each, outcome=outcome) for each in told.outcomes)
     proof = msgspec.structs.replace(told.proof, proved=outcome is Outcome.DONE) if told.proof else None
     monkeypatch.setattr(batch_tasks, "_named_run", lambda _: "dag/run/0")
+    monkeypatch.setattr(applying, "run_key", lambda _: "dag/run/0")
+    monkeypatch.setattr(batches, "opening_of", lambda *_: None)
+    monkeypatch.setattr(batches, "ended_unbegun", lambda *_: None)
     monkeypatch.setattr(batches, "apply_batch", lambda *_: outcomes)
     monkeypatch.setattr(batches, "verify_batch", lambda *_: proof)
     monkeypatch.setattr(batches, "was_approved", lambda *_: True)
     ref = msgspec.to_builtins(BatchRef.of(told.plan, told.batch))
 
-    for task in (batch_tasks._apply, batch_tasks._verify):
+    context: Any = {}
+    apply = ApplyBatch(task_id="apply", batch=ref)
+    for task in (lambda: apply.execute(context), lambda: batch_tasks._verify.function(ref)):
         try:
-            said = str(task.function(ref))
+            said = str(task())
         except AirflowFailException as error:
             said = str(error)
         assert READ.replace("\\", "\\\\") in said or READ in said

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.errors import NotInLedger, Refused
+from pulsar_steward.guard.window_times import good_until, windows_for
 from pulsar_steward.ledger.rows import Decision, Grant, Origin, RecordedAnswer
 from pulsar_steward.ledger.tables import (
     ANSWER_USES,
@@ -31,6 +33,7 @@ from pulsar_steward.ledger.verify import VerifiedChain
 from pulsar_steward.model.people import Person, same_person
 from pulsar_steward.model.plan import Plan, approval_digest
 from pulsar_steward.model.step import Step
+from pulsar_steward.policy.approval_terms import terms_of
 from pulsar_steward.policy.looser import loosened
 
 if TYPE_CHECKING:
@@ -126,14 +129,19 @@ def ask_for_permit(
         wider, steps = {step.step_id for step in steps}, _approved_steps(plan, answer)
         if not wider.issuperset(step.step_id for step in steps):
             raise Refused("the second approval covers steps that the first does not")
-    valid = timedelta(minutes=min(each["approval"]["valid_minutes"] for each in known))
+    batch = plan.batch(batch_id)
+    terms = [terms_of(each["approval"], batch.kind, risk_of(plan, batch).level) for each in known]
+    valid, windows = min(each.valid_minutes for each in terms), windows_for(batch, policy)
+    waits = min(each["approval"].get("wait_for_window_minutes", 0) for each in known)
     grant = Grant(
         cluster=plan.cluster,
         plan_id=plan_id,
         batch_id=batch_id,
         run=run,
         answer_ids=tuple(answer.answer_id for answer in answers),
-        expires_at=min(min(answer.expires_at or now, answer.answered_at + valid) for answer in answers),
+        expires_at=min(
+            min(answer.expires_at or now, good_until(answer.answered_at, valid, waits, windows)) for answer in answers
+        ),
     )
     permit = Permit(plan=plan, batch_id=batch_id, steps=steps, grant=grant, walked=walked)
     ledger.require_standing(grant, now)
@@ -202,17 +210,19 @@ def _require_people(
     plan: Plan, answers: Sequence[RecordedAnswer], requests: Sequence[Request], policy: ApprovalPolicy
 ) -> None:
     """Checks that these people may approve such a batch, by the policy as it is now."""
-    kind = plan.batch(answers[0].batch_id).kind
-    if len(answers) < policy.approvals_required(kind):
-        raise Refused(f"a batch of kind {kind} needs the approval of a second person (approval.two_people_for)")
+    batch = plan.batch(answers[0].batch_id)
+    risk = risk_of(plan, batch).level
+    terms, what = policy.terms(batch.kind, risk), f"of kind {batch.kind} and {risk} risk"
+    if len(answers) < terms.people:
+        keys = "approval.two_people_for, approval.by_risk"
+        raise Refused(f"a batch {what} needs the approval of a second person ({keys})")
     people = [answer.person for answer in answers]
     if any(same_person(first, second) for number, first in enumerate(people) for second in people[number + 1 :]):
         raise Refused(f"both approvals are by {people[0].name}: the second has to be another person's")
-    users = policy.users_for(kind)
     for person in people:
-        if users and person.user_id not in users:
-            raise Refused(f"{person.name} may not approve batches of kind {kind} (approval.assigned_users)")
-    if not policy.requester_may_approve:
+        if not terms.may_answer(person.user_id):
+            raise Refused(f"{person.name} may not approve batches {what} (approval.assigned_users, approval.by_risk)")
+    if not terms.requester_may_approve:
         _require_not_requested_by(people, requests)
 
 

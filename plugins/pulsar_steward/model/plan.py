@@ -84,6 +84,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         policy_digest: Digest of the policy in force.
         batches: The batches, in the order in which they should be carried out.
         notes: Reasons for everything that is not proposed: below a threshold, vetoed, or not known.
+        unread: Brokers and namespaces that the snapshot lacks; unset where it lacks none, so that plans of complete
+            snapshots keep their digests.
     """
 
     cluster: str
@@ -93,6 +95,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     policy_digest: str
     batches: tuple[Batch, ...] = ()
     notes: tuple[str, ...] = ()
+    unread: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """Brokers and namespaces that the snapshot lacks; empty: it is complete, or an earlier Steward's."""
+        return () if isinstance(self.unread, msgspec.UnsetType) else self.unread
 
     @property
     def planned_for(self) -> ClusterIdentity | None:

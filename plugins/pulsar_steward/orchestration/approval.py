@@ -75,12 +75,16 @@ class ApproveBatch(HITLOperator):
             if over := task.ledger.questions.over(plan.plan_id, batch.batch_id):
                 raise AirflowSkipException(f"nobody is asked: {shown(over)}")
             asked = task.question(plan, batch.batch_id, self.voice, requester, origin)
-            if self.voice > 1 and (policy.approvals_required(batch.kind) < self.voice or asked.first is None):
+            terms = asked.terms(policy)
+            if self.voice > 1 and (terms.people < self.voice or asked.first is None):
                 raise AirflowSkipException("no second person has to be asked")
             self.subject = approval.subject(plan, batch, second=self.voice > 1)
-            self.body = approval.body(plan, batch, task.policy, first=asked.first, former=task.former(plan, batch))
+            former, now = task.former(plan, batch), task.clock()
+            self.body = approval.body(plan, batch, task.policy, first=asked.first, former=former, now=now)
             self.params = _form(asked.steps, approval.labels(batch))
-            self.assigned_users = [{"id": user, "name": user} for user in policy.users_for(batch.kind)] or None
+            self.assigned_users = (
+                None if terms.users is None else [{"id": user, "name": user} for user in sorted(terms.users)]
+            )
             self.response_timeout = timedelta(minutes=policy.response_timeout_minutes)
             task.ledger_writer.record_request(
                 plan,
@@ -114,7 +118,8 @@ class ApproveBatch(HITLOperator):
 
         Where the question has ended, an answer is recorded all the same and permits nothing; none is made up.
         """
-        from pulsar_steward.orchestration import batches  # noqa: PLC0415 - keeps the parsing of DAG files light
+        from pulsar_steward.guard.window_times import windows_for  # noqa: PLC0415 - keeps the parsing of DAG files light
+        from pulsar_steward.orchestration import batches  # noqa: PLC0415 - as above
         from pulsar_steward.orchestration.context import open_context_of_plan  # noqa: PLC0415 - as above
         from pulsar_steward.outside_text import shown  # noqa: PLC0415 - as above
 
@@ -124,7 +129,8 @@ class ApproveBatch(HITLOperator):
             if over and is_end(event):
                 raise AirflowSkipException(shown(over))
             asked = task.question(plan, ref.batch_id, self.voice, requested_by(context), origin_of(context))
-            answer = interpret(event, asked, task.policy.approval, task.clock())
+            windows = windows_for(plan.batch(ref.batch_id), task.policy)
+            answer = interpret(event, asked, task.policy.approval, task.clock(), windows)
             task.journal.answer(answer)
             reason = shown(answer.reason)
             self.log.info("%s: %s: %s", ref.batch_id, answer.decision, reason)

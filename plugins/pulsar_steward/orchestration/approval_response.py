@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, TypeGuard
 
 import msgspec
 
 from pulsar_steward.apply.gate import CLOCKS_DIFFER
 from pulsar_steward.changes import kind_of
+from pulsar_steward.changes.risk import risk_of
+from pulsar_steward.guard.window_times import good_until
 from pulsar_steward.ledger.rows import Answer, Decision, Origin, RecordedAnswer
 from pulsar_steward.model.people import same_person
 from pulsar_steward.model.plan import Plan, approval_digest
@@ -20,8 +22,11 @@ from pulsar_steward.outside_text import shown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pulsar_steward.model.risk import Risk
     from pulsar_steward.model.step import Step
     from pulsar_steward.policy.approval import ApprovalPolicy
+    from pulsar_steward.policy.approval_terms import Terms
+    from pulsar_steward.policy.guards import Window
 
 APPROVE = "Approve"
 REJECT = "Reject"
@@ -79,8 +84,23 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         steps = self.plan.batch(self.batch_id).steps
         return steps if self.first is None else tuple(step for step in steps if step.step_id in self.first.step_ids)
 
+    @property
+    def risk(self) -> Risk:
+        """Risk of the batch."""
+        return risk_of(self.plan, self.plan.batch(self.batch_id)).level
 
-def interpret(event: Mapping[str, Any], asked: Question, policy: ApprovalPolicy, now: datetime) -> Answer:
+    def terms(self, policy: ApprovalPolicy) -> Terms:
+        """Terms of its approval."""
+        return policy.terms(self.plan.batch(self.batch_id).kind, self.risk)
+
+
+def interpret(
+    event: Mapping[str, Any],
+    asked: Question,
+    policy: ApprovalPolicy,
+    now: datetime,
+    windows: Sequence[Window] = (),
+) -> Answer:
     """Interprets an answer. Never raises for the event's content: an answer that is not understood is malformed.
 
     Args:
@@ -88,6 +108,7 @@ def interpret(event: Mapping[str, Any], asked: Question, policy: ApprovalPolicy,
         asked: The approval request.
         policy: Who may answer, and how long an approval is valid.
         now: Current time, for an answer without a time of its own.
+        windows: Windows in which the batch may be carried out; an approval outside of them waits for the next one.
     """
     blank = Answer(
         plan_id=asked.plan.plan_id,
@@ -116,7 +137,7 @@ def interpret(event: Mapping[str, Any], asked: Question, policy: ApprovalPolicy,
     user = response.responded_by_user
     name, user_id = (_kept(_cut(each, MAX_NAME_CHARACTERS)) for each in (user.name, user.id))
     given = _changed(blank, answered_by=name, answered_by_id=user_id, answered_at=response.responded_at)
-    return _of_a_person(response, given, asked, policy)
+    return _of_a_person(response, given, asked, policy, windows)
 
 
 def _is_somebody(user: _Person) -> bool:
@@ -129,7 +150,9 @@ def _plain(event: Mapping[str, Any]) -> dict[str, Any]:
     return {**event, "responded_at": at.isoformat()} if isinstance(at, datetime) else dict(event)
 
 
-def _of_a_person(response: _Response, given: Answer, asked: Question, policy: ApprovalPolicy) -> Answer:
+def _of_a_person(
+    response: _Response, given: Answer, asked: Question, policy: ApprovalPolicy, windows: Sequence[Window]
+) -> Answer:
     comment, trouble = _comment(response.params_input.get(COMMENT) or "")
     given = _changed(given, comment=comment)
     nameless = None if _is_named(response, given) else "the name of who answered cannot be kept as it is"
@@ -145,7 +168,7 @@ def _of_a_person(response: _Response, given: Answer, asked: Question, policy: Ap
         return _changed(given, reason=fault)
     if objection := _not_theirs_to_approve(given, asked, policy):
         return _changed(given, reason=objection)
-    return _approved(response, given, asked, policy)
+    return _approved(response, given, asked, policy, windows)
 
 
 def _is_named(response: _Response, given: Answer) -> bool:
@@ -190,17 +213,16 @@ def _cut(words: str, most: int) -> str:
 
 def _not_theirs_to_answer(given: Answer, asked: Question, policy: ApprovalPolicy) -> str | None:
     """Objection to who answered: Airflow lets only assigned users answer, but its record is checked too."""
-    kind = asked.plan.batch(asked.batch_id).kind
-    users = policy.users_for(kind)
-    if users and given.person.user_id not in users:
-        return f"{given.answered_by} may not answer for batches of kind {kind} (approval.assigned_users)"
+    if not asked.terms(policy).may_answer(given.person.user_id):
+        what = f"of kind {asked.plan.batch(asked.batch_id).kind} and {asked.risk} risk"
+        return f"{given.answered_by} may not answer for batches {what} (approval.assigned_users, approval.by_risk)"
     return None
 
 
 def _not_theirs_to_approve(given: Answer, asked: Question, policy: ApprovalPolicy) -> str | None:
     if asked.first is not None and same_person(given.person, asked.first.person):
         return f"{given.answered_by} gave the first approval: the second has to be another person's"
-    if policy.requester_may_approve:
+    if asked.terms(policy).requester_may_approve:
         return None
     if asked.requested_by is None and asked.origin is not Origin.SCHEDULE:
         return "who started the run is not known, and they may not approve (approval.requester_may_approve)"
@@ -209,7 +231,9 @@ def _not_theirs_to_approve(given: Answer, asked: Question, policy: ApprovalPolic
     return None
 
 
-def _approved(response: _Response, given: Answer, asked: Question, policy: ApprovalPolicy) -> Answer:
+def _approved(
+    response: _Response, given: Answer, asked: Question, policy: ApprovalPolicy, windows: Sequence[Window]
+) -> Answer:
     """Answer for an approval: the steps that it covers, and whether it has everything that is required."""
     batch = asked.plan.batch(given.batch_id)
     known = [step.step_id for step in asked.steps]
@@ -223,6 +247,7 @@ def _approved(response: _Response, given: Answer, asked: Question, policy: Appro
     if takers and response.params_input.get(LOSS) is not True:
         reason = f"that messages may be lost was not confirmed, and {', '.join(takers)} may take some away"
         return _changed(given, decision=Decision.REJECTED, reason=reason)
+    valid, waits = asked.terms(policy).valid_minutes, policy.wait_for_window_minutes
     extent = "every step" if len(steps) == len(batch.steps) else f"{len(steps)} of {counted(len(batch.steps), 'step')}"
     return _changed(
         given,
@@ -230,7 +255,7 @@ def _approved(response: _Response, given: Answer, asked: Question, policy: Appro
         reason=f"a {'second ' if asked.first else ''}person approved {extent}",
         step_ids=steps,
         digest=approval_digest(asked.plan, given.batch_id, steps),
-        expires_at=response.responded_at + timedelta(minutes=policy.valid_minutes),
+        expires_at=good_until(response.responded_at, valid, waits, windows),
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException
 from airflow.sdk import TriggerRule, get_current_context, task, task_group
 
+from pulsar_steward.orchestration.applying import ApplyBatch
 from pulsar_steward.orchestration.approval import ApproveBatch, run_key
 from pulsar_steward.orchestration.wiring import CHANGING, LOOKING, QUICK
 
@@ -45,36 +46,16 @@ def _batch(ref: dict[str, str]) -> None:
     )
     # Set here, as Airflow's operator uses the argument of this name for the time limit of the answer.
     approve.execution_timeout = confirm.execution_timeout = QUICK
-    approve >> confirm >> _apply(ref) >> _verify(ref)
-
-
-@task(
-    task_id="apply",
-    execution_timeout=CHANGING,
-    trigger_rule=TriggerRule.ALL_DONE,
-    retries=2,
-    retry_delay=timedelta(seconds=10),
-    map_index_template="{{ label }}",
-)
-def _apply(ref: dict[str, str]) -> list[str]:
-    """Carries out exactly what the ledger says was approved."""
-    from pulsar_steward.errors import LedgerTampered, Refused  # noqa: PLC0415 - keeps the parsing of DAG files light
-    from pulsar_steward.orchestration import batches  # noqa: PLC0415 - as above
-    from pulsar_steward.outside_text import shown  # noqa: PLC0415 - as above
-
-    batch, run = batches.BatchRef.read(ref), _named_run(ref)
-    try:
-        outcomes = batches.apply_batch(batch, run)
-    except Refused as refusal:
-        if batches.was_approved(batch, run):
-            raise AirflowFailException(f"approved, and refused all the same: {refusal}") from refusal
-        raise AirflowSkipException(f"nothing was changed: {refusal}") from refusal
-    except LedgerTampered as error:
-        raise AirflowFailException(str(error)) from error  # trying again would not repair it
-    words = [shown(f"{outcome.step_id} {outcome.outcome}: {outcome.reason}") for outcome in outcomes]
-    if not all(outcome.outcome == "done" for outcome in outcomes):
-        raise AirflowFailException("; ".join(words))
-    return words
+    apply = ApplyBatch(
+        task_id="apply",
+        batch=ref,
+        map_index_template=label,
+        trigger_rule=TriggerRule.ALL_DONE,
+        execution_timeout=CHANGING,
+        retries=2,
+        retry_delay=timedelta(seconds=10),
+    )
+    approve >> confirm >> apply >> _verify(ref)
 
 
 @task(
@@ -91,6 +72,8 @@ def _verify(ref: dict[str, str]) -> str:
     from pulsar_steward.outside_text import shown  # noqa: PLC0415 - as above
 
     batch, run = batches.BatchRef.read(ref), _named_run(ref)
+    if over := batches.ended_unbegun(batch, run):
+        raise AirflowSkipException(f"nothing was changed: {shown(over)}")
     proof = batches.verify_batch(batch, run)
     reason = shown(proof.reason)
     if not batches.was_approved(batch, run):

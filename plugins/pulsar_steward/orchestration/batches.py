@@ -9,6 +9,7 @@ import msgspec
 from pulsar_steward.apply.execute import carry_out
 from pulsar_steward.apply.gate import answer_of
 from pulsar_steward.apply.verify import verify
+from pulsar_steward.apply.window_wait import opening_waited_for
 from pulsar_steward.errors import ConfigurationError, OutdatedPlan, Refused
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Decision
@@ -19,6 +20,7 @@ from pulsar_steward.report.outcome import BatchStory, story
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime
 
     from pulsar_steward.ledger.rows import Proof, StepOutcome
     from pulsar_steward.model.plan import Batch, Plan
@@ -66,6 +68,32 @@ def apply_batch(ref: BatchRef, run: str) -> tuple[StepOutcome, ...]:
         raise Refused(str(error)) from error
 
 
+def opening_of(ref: BatchRef, run: str) -> datetime | None:
+    """Opening of the maintenance window that an approved batch waits for; None: it is to be tried now.
+
+    Raises:
+        LedgerError: If the ledger cannot be read, or was tampered with.
+    """
+    try:
+        with open_context_of_plan(ref.plan_id, run) as task:
+            return opening_waited_for(task, ref.plan_id, ref.batch_id)
+    except OutdatedPlan:  # `apply_batch` refuses it, with the remedy
+        return None
+
+
+def ended_unbegun(ref: BatchRef, run: str) -> str | None:
+    """Reason why an approved batch's question ended while it waited; None: it stands, or the run came to act on it."""
+    if not was_approved(ref, run):
+        return None
+    engine = connections.ledger()
+    try:
+        ledger, name = LedgerReader(engine), (ref.plan_id, ref.batch_id)
+        acted = ledger.intents(*name) or any(outcome.run == run for outcome in ledger.outcomes(*name))
+        return None if acted else ledger.questions.over(*name)
+    finally:
+        engine.dispose()
+
+
 def was_approved(ref: BatchRef, run: str) -> bool:
     """True if the ledger contains an approval of a batch by this run."""
     engine = connections.ledger()
@@ -105,4 +133,5 @@ def _story(ref: BatchRef, run: str) -> BatchStory:
             outcomes=tuple(outcome for outcome in outcomes if outcome.run == run),
             proof=proofs[-1] if proofs else None,
             over=task.ledger.questions.over(ref.plan_id, ref.batch_id),
+            called=bool(task.ledger.intents(ref.plan_id, ref.batch_id)),
         )

@@ -32,9 +32,10 @@ It takes minutes for a million partitions, and each call is over after `admin.to
 CHANGING = timedelta(hours=12)
 """Time limit of one try of carrying out a batch.
 
-It makes no call later than `approval.valid_minutes` after the answer (an hour), before which it may wait for another
-writer (`apply.lease_wait_seconds`), and each step for its pace and its proof. A try that is cut short is like a crash:
-the next one reads the cluster and goes on.
+It makes no call later than `approval.valid_minutes` after the answer, or after the opening of the window that it waited
+for without a worker (`orchestration/applying.py`). Within that time it may wait for another writer
+(`apply.lease_wait_seconds`), and each step for its pace and its proof. A try that is cut short is like a crash: the
+next one reads the cluster and goes on.
 """
 
 

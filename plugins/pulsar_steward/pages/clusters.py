@@ -18,6 +18,7 @@ from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.ledger.waiting import RunningBatch, WaitingQuestion
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.pages.sources import NotKnown
+from pulsar_steward.pages.worths import by_worth
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -148,7 +149,7 @@ def _card(sources: Sources, ledger: ClusterStates, cluster: str) -> ClusterCard:
         seen=seen,
         trouble=trouble,
         halt=halt,
-        waiting=tuple(each for each in ledger.waiting if each.cluster == cluster),
+        waiting=by_worth(sources, [each for each in ledger.waiting if each.cluster == cluster]),
         running=running,
         trend=trend,
         last_change=ledger.changes.get(cluster),

@@ -11,7 +11,9 @@ import msgspec
 from pulsar_steward.ledger.rows import Decision, Outcome
 from pulsar_steward.ledger.waiting import WaitingQuestion
 from pulsar_steward.model.finding import Finding
+from pulsar_steward.model.risk import Risk, RiskReason
 from pulsar_steward.model.step import GuardResult, Touched
+from pulsar_steward.model.worth import Worth
 from pulsar_steward.pages.forecast import Remaining
 from pulsar_steward.pages.placement import PredictedPlacement
 
@@ -99,6 +101,11 @@ class BatchView(msgspec.Struct, frozen=True, kw_only=True):
     """A batch with its question, answers, steps and proof.
 
     Attributes:
+        window_opens_at: When the maintenance window opens that it waits for, approved; None: it waits for none.
+        worth: What it mends, in figures.
+        worth_words: The same in sentences.
+        least_seconds: Shortest time that its steps take, by the pace alone.
+        risk: Level of its risk, with every reason, the gravest first.
         ended: Number of approved steps that came to an end.
         remaining: What is left, and until when; None: it is not being carried out.
         proved: What the proof says; None: there is none yet.
@@ -124,6 +131,12 @@ class BatchView(msgspec.Struct, frozen=True, kw_only=True):
     proved: bool | None
     proof: str
     can_go_back: bool
+    window_opens_at: datetime | None = None
+    worth: Worth
+    worth_words: tuple[str, ...]
+    least_seconds: float
+    risk: Risk
+    risk_reasons: tuple[RiskReason, ...]
     over: str | None = None
     replaced_by: str | None = None
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from pydantic import ValidationError
 from sqlalchemy import select
 
 from pulsar_steward.changes import kind_of
+from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.errors import LedgerTampered, NotInLedger, SnapshotError
+from pulsar_steward.guard.window_times import next_opening
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.questions import QuestionEnd
 from pulsar_steward.ledger.rows import Decision, Outcome, Proof, interrupted
@@ -18,11 +21,15 @@ from pulsar_steward.ledger.waiting import WaitingQuestion, rows_of, waiting_ques
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import in_words
 from pulsar_steward.model.step import ChangeSetting, SplitBundle, Step, UnloadBundle
-from pulsar_steward.pages.forecast import Pace, remaining
+from pulsar_steward.model.worth import worth_of
+from pulsar_steward.pages.forecast import remaining
 from pulsar_steward.pages.placement import predicted_placement
 from pulsar_steward.pages.plan_data import AnswerView, BatchState, BatchView, Level, PlanLine, PlanView, StepView
 from pulsar_steward.pages.sources import NotKnown
+from pulsar_steward.policy.guards import Window
 from pulsar_steward.report.approval import averted
+from pulsar_steward.policy.pace import Pace
+from pulsar_steward.report.worth import worth_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,7 +67,8 @@ def plan_view(sources: Sources, plan_id: str) -> PlanView:
     asked = ledger.asked_at(plan_id)
     superseded = row.superseded_by is not None
     ends, questions = ledger.questions.ends(plan_id), ledger.questions.asked_in(plan_id)
-    pace = _pace(ledger, plan)
+    policy = _recorded_policy(ledger, plan)
+    pace, windows = Pace.of(policy), _windows(policy)
     batches = tuple(
         _batch(
             ledger,
@@ -74,6 +82,7 @@ def plan_view(sources: Sources, plan_id: str) -> PlanView:
                 elsewhere=questions is not None and batch.batch_id not in questions,
                 proof=proofs.get(batch.batch_id),
                 pace=pace,
+                windows=windows,
                 now=sources.now(),
             ),
         )
@@ -96,12 +105,20 @@ def plan_view(sources: Sources, plan_id: str) -> PlanView:
     )
 
 
-def _pace(ledger: LedgerReader, plan: Plan) -> Pace:
-    """The pace of the policy under which it was planned."""
+def _recorded_policy(ledger: LedgerReader, plan: Plan) -> Mapping[str, Any]:
+    """The policy under which it was planned; empty where it was not recorded."""
     try:
-        return Pace.of(ledger.policy(plan.policy_digest))
+        return ledger.policy(plan.policy_digest)
     except (NotInLedger, LedgerTampered):  # a forecast is no reason to show nothing
-        return Pace()
+        return {}
+
+
+def _windows(policy: Mapping[str, Any]) -> tuple[Window, ...]:
+    """Maintenance windows of a recorded policy; none where another version wrote them otherwise."""
+    try:
+        return tuple(Window.model_validate(each) for each in policy.get("guards", {}).get("windows", ()))
+    except ValidationError:
+        return ()
 
 
 def _placement(sources: Sources, plan: Plan, batches: Sequence[BatchView]) -> PredictedPlacement | None:
@@ -132,6 +149,7 @@ class _Known(msgspec.Struct, frozen=True, kw_only=True):
     elsewhere: bool
     proof: Proof | None
     pace: Pace
+    windows: tuple[Window, ...]
     now: datetime
 
 
@@ -147,6 +165,7 @@ def _batch(ledger: LedgerReader, plan: Plan, batch: Batch, known: _Known) -> Bat
     )
     state = _state(known, answers, approved, last)
     left = [step for step in batch.steps if step.step_id in approved and step.step_id not in last]
+    risk = risk_of(plan, batch)
     return BatchView(
         batch_id=batch.batch_id,
         kind=batch.kind,
@@ -168,9 +187,22 @@ def _batch(ledger: LedgerReader, plan: Plan, batch: Batch, known: _Known) -> Bat
         proved=known.proof.proved if known.proof else None,
         proof=known.proof.reason if known.proof else "",
         can_go_back=not batch.is_rollback and any(s.outcome is Outcome.DONE and s.undoable for s in steps),
+        window_opens_at=_window_opens_at(batch, answers, known) if state is BatchState.APPROVED else None,
+        worth=worth_of(batch),
+        worth_words=tuple(worth_in_words(batch)),
+        least_seconds=known.pace.least([step.touched.clients for step in batch.steps]).total_seconds(),
+        risk=risk.level,
+        risk_reasons=risk.reasons,
         over=known.end.words if known.end else None,
         replaced_by=known.end.by_plan_id if known.end else None,
     )
+
+
+def _window_opens_at(batch: Batch, answers: Sequence[RecordedAnswer], known: _Known) -> datetime | None:
+    """Opening of the window that an approved batch waits for, by the policy under which it was planned."""
+    opens = None if batch.is_rollback else next_opening(known.windows, known.now)
+    waits = opens is not None and any(each.expires_at and each.expires_at > opens for each in answers)
+    return opens if waits else None
 
 
 def _state(

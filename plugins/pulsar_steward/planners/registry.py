@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,6 +12,7 @@ from pulsar_steward.model.canonical import canonical_json
 from pulsar_steward.model.numbering import batch_id, renumbered
 from pulsar_steward.model.plan import Plan
 from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.model.worth import worth_of
 from pulsar_steward.planners.bundles.balance import PLANNER as BUNDLE_BALANCE
 from pulsar_steward.planners.bundles.drain import PLANNER as BROKER_DRAIN
 from pulsar_steward.planners.bundles.split import PLANNER as BUNDLE_SPLIT
@@ -89,10 +91,19 @@ def assemble(planning: PlanningFacts, proposals: Sequence[Proposal]) -> Plan:
         policy_digest=planning.policy.digest,
         batches=tuple(renumbered(batch, batch_id(number)) for number, batch in enumerate(batches, start=1)),
         notes=tuple(notes),
+        unread=planning.unread or msgspec.UNSET,
     )
 
 
-def _urgency(batch: Batch) -> tuple[bool, int, str, str, bytes]:
-    """Sorts coordinators first, then by the worst finding, then by kind and title."""
+def _urgency(batch: Batch) -> tuple[bool, int, float, str, str, bytes]:
+    """Sorts coordinators first, then by the worst finding, the time until a quota is reached, kind and title."""
     worst = max((finding.severity.rank for finding in batch.findings), default=-1)
-    return batch.kind != FIRST_KIND, -worst, batch.kind, batch.title, canonical_json(batch)
+    left = worth_of(batch).seconds_to_quota
+    return (
+        batch.kind != FIRST_KIND,
+        -worst,
+        inf if left is None else left,
+        batch.kind,
+        batch.title,
+        canonical_json(batch),
+    )

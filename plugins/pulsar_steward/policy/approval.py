@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from itertools import combinations
+from typing import TYPE_CHECKING, Annotated, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from pulsar_steward.model.plan import KINDS
+from pulsar_steward.model.risk import Risk
 from pulsar_steward.model.section import Section
+from pulsar_steward.policy.approval_terms import FLOOR_VALID_MINUTES, Terms, terms_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def _kind(text: str) -> str:
@@ -19,11 +26,28 @@ def _kind(text: str) -> str:
 Kind = Annotated[str, AfterValidator(_kind)]
 
 
+class RiskTerms(Section):
+    """What batches of one level of risk demand beside what their kind does; the stricter holds."""
+
+    users: tuple[str, ...] = Field(
+        (), description="who may answer, of those who may by kind; empty: as the level below says"
+    )
+    people: int | None = Field(None, ge=1, le=2, description="who have to approve")
+    valid_minutes: int | None = Field(None, ge=1, description="that an approval counts")
+    requester_may_approve: bool | None = Field(None, description="whether who started the run by hand may approve")
+
+
 class ApprovalPolicy(Section):
     """People who may answer, and how long a question and its answer are valid."""
 
     response_timeout_minutes: int = Field(24 * 60, ge=1, description="no answer by then is a rejection")
     valid_minutes: int = Field(60, ge=1, description="from the answer to the last change made under it")
+    wait_for_window_minutes: int = Field(
+        7 * 24 * 60,
+        ge=0,
+        description="that an approved batch may wait for the next of `guards.windows`, from whose opening"
+        " `valid_minutes` counts then; one that opens later is not waited for",
+    )
     ask_again_minutes: int = Field(
         24 * 60, ge=0, description="rest of a proposal after somebody rejected it, or took it back"
     )
@@ -34,10 +58,44 @@ class ApprovalPolicy(Section):
     two_people_for: tuple[Kind, ...] = Field((), description="kinds of batches that a second person has to approve")
     requester_may_approve: bool = Field(True, description="whether who started a run by hand may approve what it asks")
 
-    def users_for(self, kind: str) -> tuple[str, ...]:
-        """Users who may answer to a batch of this kind; empty: everyone whom Airflow lets."""
-        return self.assigned_users_by_kind.get(kind, self.assigned_users)
+    by_risk: dict[Risk, RiskTerms] = Field(
+        {}, description="what batches demand by their risk, which Steward computes; higher levels demand no less"
+    )
 
-    def approvals_required(self, kind: str) -> int:
-        """Number of people who have to approve a batch of this kind."""
-        return 2 if kind in self.two_people_for else 1
+    @model_validator(mode="after")
+    def _risks_hold(self) -> Self:
+        if troubles := [*self._below_the_floor(), *self._less_than_below(), *self._nobody()]:
+            raise PydanticCustomError("by_risk", "{words}", {"words": "; ".join(dict.fromkeys(troubles))})
+        return self
+
+    def terms(self, kind: str, risk: Risk) -> Terms:
+        """Terms of an approval of a batch of this kind and risk."""
+        return terms_of(self.model_dump(mode="json"), kind, risk)
+
+    def _below_the_floor(self) -> Iterator[str]:
+        for level, most in FLOOR_VALID_MINUTES.items():
+            minutes = self.by_risk[level].valid_minutes if level in self.by_risk else None
+            if minutes is not None and minutes > most:
+                yield f"by_risk.{level}.valid_minutes is {minutes}, and no policy may say more than {most}"
+
+    def _less_than_below(self) -> Iterator[str]:
+        """Levels that demand less than a lower one, which would hold all the same."""
+        named = [(level, self.by_risk[level]) for level in Risk if level in self.by_risk]
+        for (low, below), (high, above) in combinations(named, 2):
+            pairs = {
+                "people": (below.people, above.people),
+                "valid_minutes": (above.valid_minutes, below.valid_minutes),
+                "requester_may_approve": (above.requester_may_approve, below.requester_may_approve),
+            }
+            for key, (less, more) in pairs.items():
+                if less is not None and more is not None and less > more:
+                    yield f"by_risk.{high}.{key} demands less than by_risk.{low}.{key}: a higher risk demands no less"
+
+    def _nobody(self) -> Iterator[str]:
+        for kind in KINDS:
+            for level in self.by_risk:
+                if self.terms(kind, level).users == frozenset():
+                    yield (
+                        f"by_risk.{level}.users: nobody of them may answer to {kind} (assigned_users,"
+                        " assigned_users_by_kind), so that nobody could"
+                    )

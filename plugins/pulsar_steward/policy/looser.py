@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.model.plan import KINDS
+from pulsar_steward.model.risk import Risk
+from pulsar_steward.policy.approval_terms import Terms, terms_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from pulsar_steward.policy.schema import Policy
 
@@ -42,6 +44,7 @@ def _more(now: Any, then: Any) -> bool:
 
 LOOSER: Mapping[str, Callable[[Any, Any], bool]] = {
     "approval.valid_minutes": _higher,
+    "approval.wait_for_window_minutes": _higher,
     "approval.two_people_for": _fewer,
     "approval.requester_may_approve": _higher,
     "apply.bundle_moves_per_minute": _higher,
@@ -81,7 +84,13 @@ NEUTRAL: Mapping[str, str] = {
 """Keys of the same sections that permit nothing, whatever their value; each with the reason."""
 
 USERS = ("approval.assigned_users", "approval.assigned_users_by_kind")
-"""Keys that together set who may answer to a kind of batch; compared by kind."""
+"""Keys that set who may answer to a kind of batch, with those of `TERMS`; compared by kind and risk."""
+
+TERMS = ("approval.by_risk",)
+"""Keys that set what an approval demands by risk; compared level by level."""
+
+UNLIMITED = 10**9
+"""Minutes that stand for no limit of their own."""
 
 SECTIONS = ("approval", "apply", "guards", "health", "brokers")
 """Sections of which every key has to be in one of the two."""
@@ -96,7 +105,7 @@ def loosened(policy: Policy, then: Mapping[str, Any]) -> tuple[str, ...]:
             limited nothing then.
     """
     compared: dict[str, set[str]] = {}
-    for name in (*LOOSER, *USERS):
+    for name in (*LOOSER, *USERS, *TERMS):
         section, _, key = name.partition(".")
         compared.setdefault(section, set()).add(key)
     now = {name: getattr(policy, name).model_dump(mode="json", include=keys) for name, keys in compared.items()}
@@ -105,18 +114,40 @@ def loosened(policy: Policy, then: Mapping[str, Any]) -> tuple[str, ...]:
         section, _, key = name.partition(".")
         if key in then.get(section, {}) and is_looser(now[section][key], then[section][key]):
             found.append(f"{name} is {_written(now[section][key])}, and was {_written(then[section][key])}")
+    approval, was = now["approval"], then.get("approval", {})
     for kind in KINDS:
-        users, were = (_users_for(kind, values.get("approval", {})) for values in (now, then))
-        if _wider(users, were):
-            may = f"{_written(users) if users else 'everyone'} may answer to {kind}"
-            found.append(f"{may}, and only {were} might ({' or '.join(USERS)})")
-    return tuple(found)
+        found += dict.fromkeys(_looser_users(kind, level, approval, was) for level in Risk)
+    found += [words for level in Risk for words in _looser_by_risk(level, approval, was)]
+    return tuple(filter(None, found))
 
 
-def _users_for(kind: str, approval: Mapping[str, Any]) -> list[str]:
-    """Users who may answer to a kind of batch; empty: everyone whom Airflow lets."""
-    users: list[str] = approval.get("assigned_users_by_kind", {}).get(kind, approval.get("assigned_users", []))
-    return users
+def _looser_users(kind: str, level: Risk, approval: Mapping[str, Any], was: Mapping[str, Any]) -> str:
+    """Users who are newly permitted to answer to a kind of batch; empty: none is."""
+    now, then = (_terms(values, kind, level).users for values in (approval, was))
+    if then is None or (now is not None and now <= then):
+        return ""
+    may = f"{'everyone' if now is None else sorted(now)} may answer to {kind}"
+    return f"{may}, and only {sorted(then)} might ({' or '.join(USERS)}, {TERMS[0]})"
+
+
+def _looser_by_risk(level: Risk, approval: Mapping[str, Any], was: Mapping[str, Any]) -> Iterator[str]:
+    """What batches of a level demand less of, whatever their kind."""
+    now, then = (_terms({"by_risk": values.get("by_risk", {})}, "", level) for values in (approval, was))
+    name = f"{TERMS[0]}: of {level} risk"
+    if now.people < then.people:
+        yield f"{name} {now.people} has to approve, and {then.people} had to"
+    if now.valid_minutes > then.valid_minutes:
+        yield f"{name} an approval counts {_minutes(now)}, and did {_minutes(then)}"
+    if now.requester_may_approve and not then.requester_may_approve:
+        yield f"{name} who started the run may approve, and might not"
+
+
+def _terms(approval: Mapping[str, Any], kind: str, level: Risk) -> Terms:
+    return terms_of({"valid_minutes": UNLIMITED, **approval}, kind, level)
+
+
+def _minutes(terms: Terms) -> str:
+    return "as long as others" if terms.valid_minutes == UNLIMITED else f"{terms.valid_minutes} minutes"
 
 
 def _written(value: object) -> str:

@@ -5,15 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pulsar_steward.changes import kind_of
+from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.checks.registry import BY_ID
+from pulsar_steward.guard.window_times import windows_for
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.units import bytes_in_words, counted, time_in_words
 from pulsar_steward.outside_text import shown
 from pulsar_steward.report.markdown import bullets, codes, table, text
 from pulsar_steward.report.what_changed import what_changed
+from pulsar_steward.report.when import when
+from pulsar_steward.report.worth import worth_in_brief, worth_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from datetime import datetime
 
     from pulsar_steward.changes.kind import ApprovalWarning
     from pulsar_steward.ledger.rows import RecordedAnswer
@@ -25,12 +30,19 @@ if TYPE_CHECKING:
 
 
 def subject(plan: Plan, batch: Batch, *, second: bool = False) -> str:
-    """One-line title for Airflow's list of open requests."""
-    return shown(f"{plan.cluster}: {batch.title}{' (second approval)' if second else ''}")
+    """One-line title for Airflow's list of open requests, with the batch's worth and risk."""
+    about = "; ".join(filter(None, (worth_in_brief(batch), f"{risk_of(plan, batch).level} risk")))
+    return shown(f"{plan.cluster}: {batch.title}{' (second approval)' if second else ''} ({about})")
 
 
 def body(
-    plan: Plan, batch: Batch, policy: Policy, *, first: RecordedAnswer | None = None, former: Former | None = None
+    plan: Plan,
+    batch: Batch,
+    policy: Policy,
+    *,
+    first: RecordedAnswer | None = None,
+    former: Former | None = None,
+    now: datetime | None = None,
 ) -> str:
     """Body of an approval request, in Markdown.
 
@@ -40,6 +52,7 @@ def body(
         policy: The policy with the terms of an approval.
         first: The approval that a second person is asked to confirm; None: the first one is asked.
         former: The question whose place it takes; None: it takes no other's.
+        now: Current time, to say when the batch would begin and end; None: that is left out.
     """
     parts = [
         _confirming(batch, first) if first else "",
@@ -47,6 +60,8 @@ def body(
         _lead(batch),
         *_former(batch, former),
         *_warnings(batch.steps),
+        *_risk(plan, batch),
+        *_worth(batch),
         "### Why",
         _reasons(batch),
         *_placement(batch),
@@ -56,6 +71,7 @@ def body(
         *_if_rejected(batch.steps),
         "### What was looked at",
         _guards(batch.steps),
+        *_when(plan, batch, policy, now),
         "### What approving means",
         bullets(_terms(plan, batch, policy)),
         "### The exact calls",
@@ -98,6 +114,28 @@ def _rollback_note(plan: Plan, batch: Batch) -> Iterator[str]:
     if plan.notes:
         yield "### What is not taken back"
         yield bullets(plan.notes)
+
+
+def _when(plan: Plan, batch: Batch, policy: Policy, now: datetime | None) -> Iterator[str]:
+    """Section of when it would begin and end."""
+    if now is not None:
+        valid = policy.approval.terms(batch.kind, risk_of(plan, batch).level).valid_minutes
+        yield "### When"
+        yield bullets(when(batch, policy, valid, now))
+
+
+def _risk(plan: Plan, batch: Batch) -> Iterator[str]:
+    """Section of the risk, with every reason and its level."""
+    risk = risk_of(plan, batch)
+    yield f"### Risk: {risk.level}"
+    yield bullets(f"{reason.level}: {reason.words}" for reason in risk.reasons)
+
+
+def _worth(batch: Batch) -> Iterator[str]:
+    """Section of what it mends."""
+    if sentences := tuple(worth_in_words(batch)):
+        yield "### What it is worth"
+        yield bullets(sentences)
 
 
 def _warnings(steps: Sequence[Step]) -> Iterator[str]:
@@ -220,16 +258,18 @@ def _guards(steps: Sequence[Step]) -> str:
 
 def _terms(plan: Plan, batch: Batch, policy: Policy) -> Iterator[str]:
     approval = policy.approval
+    terms = approval.terms(batch.kind, risk_of(plan, batch).level)
+    opening = ", or of the opening of the window that it waits for" if windows_for(batch, policy) else ""
     yield (
         "Only the steps that stay ticked are carried out, in this order, within"
-        f" {counted(approval.valid_minutes, 'minute')} of your answer."
+        f" {counted(terms.valid_minutes, 'minute')} of your answer{opening}."
     )
     if plan.planned_for is not None:
         yield f"Only in Pulsar cluster {plan.planned_for}, and under no looser policy than the present one."
     yield "If the cluster has moved on by then, nothing is forced: the batch stops, and says why."
-    if approval.approvals_required(batch.kind) > 1:
-        yield "Two different people have to approve a batch of this kind; the second sees what the first left ticked."
-    if not approval.requester_may_approve:
+    if terms.people > 1:
+        yield "Two different people have to approve this batch; the second sees what the first left ticked."
+    if not terms.requester_may_approve:
         yield "Who started this run by hand may not approve it."
     hours, minutes = divmod(approval.response_timeout_minutes, 60)
     yield f"No answer within {hours} h {minutes} min is a rejection."

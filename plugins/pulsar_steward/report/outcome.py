@@ -21,6 +21,7 @@ class BatchStory(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         over: Why its question stands no more; None: it stands.
+        called: True if a call of it was about to be made, whatever became of it.
     """
 
     plan: Plan
@@ -29,6 +30,13 @@ class BatchStory(msgspec.Struct, frozen=True, kw_only=True):
     outcomes: tuple[StepOutcome, ...]
     proof: Proof | None
     over: str | None = None
+    called: bool = False
+
+    @property
+    def ended_waiting(self) -> bool:
+        """True if its question ended before anything of it was tried, be it answered or not."""
+        approved = self.answer is not None and self.answer.decision is Decision.APPROVED
+        return bool(self.over) and not self.outcomes and not self.called and (self.answer is None or approved)
 
     @property
     def troubles(self) -> tuple[str, ...]:
@@ -43,7 +51,7 @@ def story(stories: list[BatchStory]) -> str:
 
 def _troubles(told: BatchStory) -> Iterator[str]:
     where = f"{told.plan.cluster} {told.batch.batch_id}"
-    if told.answer is None and told.over:
+    if told.ended_waiting:
         return
     if told.answer is None:
         yield f"{where}: no answer was recorded; nothing was changed"
@@ -108,7 +116,8 @@ def _decision(told: BatchStory) -> str:
     who = f" by {answer.answered_by}" if answer.answered_by else ""
     comment = f' "{answer.comment}"' if answer.comment else ""
     at = time_in_words(answer.answered_at, seconds=True)
-    return f"{answer.decision.capitalize()}{who} at {at}: {answer.reason}.{comment}"
+    waited = f" It waited, and nothing was changed: {told.over}." if told.ended_waiting else ""
+    return f"{answer.decision.capitalize()}{who} at {at}: {answer.reason}.{comment}{waited}"
 
 
 def _placement(proof: Proof) -> str:

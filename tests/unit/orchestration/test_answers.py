@@ -16,6 +16,7 @@ from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.orchestration.approval_response import APPROVE, LOSS, REJECT, Question, interpret
 from pulsar_steward.policy.approval import ApprovalPolicy
+from pulsar_steward.policy.guards import Window
 from tests.builders import NOW, a_batch, a_plan, a_step
 
 IDS = ("b1.s01", "b1.s02", "b1.s03")
@@ -276,3 +277,39 @@ def test_a_second_person_confirms_no_more_than_the_first_approved() -> None:
     assert (answer.decision, answer.voice, answer.step_ids) == (Decision.APPROVED, 2, ("b1.s03",))
     assert answer.digest == approval_digest(PLAN, "b1", ["b1.s03"])
     assert interpret(ticked("b1.s02"), question, POLICY, NOW).decision is Decision.MALFORMED
+
+
+def by_risk(**demands: Any) -> ApprovalPolicy:
+    """A policy that demands this of every batch, by its risk."""
+    return ApprovalPolicy.model_validate({"by_risk": {"low": demands}})
+
+
+@pytest.mark.parametrize(
+    ("demands", "asked", "decision"),
+    [
+        ({"users": ["7"]}, {}, Decision.APPROVED),
+        ({"users": ["8"]}, {}, Decision.MALFORMED),
+        ({"requester_may_approve": False}, {"requested_by": "operator"}, Decision.MALFORMED),
+        ({"requester_may_approve": False}, {"origin": Origin.SCHEDULE}, Decision.APPROVED),
+        ({"people": 2}, {}, Decision.APPROVED),
+    ],
+)
+def test_what_a_batch_demands_by_its_risk_is_asked_of_who_answers(
+    demands: dict[str, Any], asked: dict[str, Any], decision: Decision
+) -> None:
+    """A second person is asked for by the task that asks, and by the gate."""
+    question = Question(plan=PLAN, batch_id="b1", run=RUN, **asked)
+    assert interpret(event(), question, by_risk(**demands), NOW).decision is decision
+
+
+def test_an_approval_counts_as_long_as_the_risk_lets_it() -> None:
+    """Not as long as others do."""
+    assert interpret(event(), ASKED, by_risk(valid_minutes=5), NOW).expires_at == NOW + timedelta(minutes=5)
+
+
+@pytest.mark.parametrize(("opens", "hours"), [("0 22 * * *", 10), ("0 12 * * *", 0), ("0 12 20 3 *", 0)])
+def test_an_approval_before_a_window_counts_from_its_opening(opens: str, hours: int) -> None:
+    """From the answer where it is open, or where the next one is weeks away."""
+    windows = (Window(opens=opens, minutes=60),)
+    given = interpret(event(), ASKED, POLICY, NOW, windows)
+    assert given.expires_at == NOW + timedelta(hours=hours, minutes=30)

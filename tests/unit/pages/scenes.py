@@ -291,8 +291,10 @@ class Telling:
         """Somebody is asked."""
         self._writer.record_request(plan, batch_id, run, at, policy=Policy(), **fields)
 
-    def answered(self, plan: Plan, batch_id: str, run: str, at: datetime, decision: Decision, **fields: Any) -> int:
-        """Somebody answers; every step stays ticked."""
+    def answered(
+        self, plan: Plan, batch_id: str, run: str, at: datetime, decision: Decision, *, hours: float = 1, **fields: Any
+    ) -> int:
+        """Somebody answers; every step stays ticked, and an approval counts for so many hours."""
         steps = tuple(step.step_id for step in plan.batch(batch_id).steps) if decision is Decision.APPROVED else ()
         self._last = Answer(
             plan_id=plan.plan_id,
@@ -304,7 +306,7 @@ class Telling:
             reason=f"{decision} in the Airflow UI",
             step_ids=steps,
             digest=approval_digest(plan, batch_id, steps) if steps else None,
-            expires_at=at + timedelta(hours=1) if steps else None,
+            expires_at=at + timedelta(hours=hours) if steps else None,
             **fields,
         )
         return self._writer.record_answer(self._last)

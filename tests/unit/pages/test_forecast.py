@@ -9,7 +9,8 @@ import pytest
 
 from pulsar_steward.ledger.rows import Intent, Outcome, StepOutcome
 from pulsar_steward.model.step import Touched
-from pulsar_steward.pages.forecast import Pace, remaining
+from pulsar_steward.pages.forecast import remaining
+from pulsar_steward.policy.pace import Pace
 from tests.builders import NOW, a_move, a_step
 from tests.unit.pages.test_pages import words
 

@@ -93,7 +93,7 @@ def test_a_veto_is_shown_and_not_hidden_by_passes() -> None:
 
 def test_the_subject_and_the_ticks_name_things_briefly(golden: Golden) -> None:
     """One line for the list of what waits, and one beside each tick."""
-    assert subject(PLAN, BATCH) == "east: Even out"
+    assert subject(PLAN, BATCH) == "east: Even out (1 warning; medium risk)"
     assert list(labels(BATCH)) == ["b1.s01", "b1.s02"]
     golden("\n".join(labels(BATCH).values()))
 

@@ -58,6 +58,14 @@ def told(
         pytest.param(told(an_answer(Decision.NO_ANSWER), (), a_proof(proved=False)), [], id="nobody answered"),
         pytest.param(told(None), ["no answer was recorded"], id="no answer at all"),
         pytest.param(msgspec.structs.replace(told(None), over="it went"), [], id="its question ended"),
+        pytest.param(
+            msgspec.structs.replace(told(an_answer()), over="it went"), [], id="approved, and its question ended"
+        ),
+        pytest.param(
+            msgspec.structs.replace(told(an_answer()), over="it went", called=True),
+            ["b1.s01: approved, and no outcome", "b1.s02: approved, and no outcome", "not proved"],
+            id="called, and its question ended",
+        ),
         pytest.param(told(an_answer(Decision.MALFORMED)), ["malformed answer (made up)"], id="malformed"),
         pytest.param(
             told(an_answer(), BOTH_DONE[:1], a_proof()), ["b1.s02: approved, and no outcome"], id="a step is missing"

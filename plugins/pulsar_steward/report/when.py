@@ -1,0 +1,62 @@
+"""When an approved batch would begin, and how long it would take: by the maintenance windows and by the pace."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from pulsar_steward.guard.window_times import closing, next_opening, windows_for
+from pulsar_steward.model.units import seconds_in_words, time_in_words
+from pulsar_steward.policy.pace import Pace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from pulsar_steward.model.plan import Batch
+    from pulsar_steward.policy.schema import Policy
+
+
+def least_time(batch: Batch, policy: Policy) -> timedelta:
+    """Shortest time that a batch takes, by the policy's pace alone; each step's proof comes on top."""
+    pace = Pace(changes=policy.apply.bundle_moves_per_minute, clients=policy.apply.reconnecting_clients_per_minute)
+    return pace.least([step.touched.clients for step in batch.steps])
+
+
+def when(batch: Batch, policy: Policy, valid_minutes: int, now: datetime) -> Iterator[str]:
+    """Sentences on when a batch would begin, were it approved now, and when it would end."""
+    windows, takes = windows_for(batch, policy), least_time(batch, policy)
+    opens, begins = next_opening(windows, now), now
+    if opens is None:
+        closes = closing(windows, now)
+        until = f": a maintenance window is open until {time_in_words(closes)}" if closes else ""
+        yield f"It begins when you approve it{until}."
+    elif opens <= now + timedelta(minutes=policy.approval.wait_for_window_minutes):
+        begins, closes = opens, closing(windows, opens)
+        yield (
+            "No maintenance window is open (guards.windows). Once approved, it waits for the one that opens at"
+            f" {time_in_words(opens)}; everything is looked at again then, and the {valid_minutes:,} min that your"
+            " approval counts begin there."
+        )
+    else:
+        yield (
+            f"No maintenance window is open, and the next one opens at {time_in_words(opens)}: later than"
+            " approval.wait_for_window_minutes lets it wait, so that an approval given now would be refused."
+        )
+        return
+    yield _takes(takes, begins, closes, begins + timedelta(minutes=valid_minutes))
+
+
+def _takes(takes: timedelta, begins: datetime, closes: datetime | None, counts_until: datetime) -> str:
+    if not takes:
+        return "The pace does not hold it up: how long it takes is how long the brokers take to show each step."
+    ends = begins + takes
+    words = f"By the pace it takes {seconds_in_words(takes.total_seconds(), rounded=True)} at least"
+    words += f", so it ends at {time_in_words(ends)} at the earliest"
+    if closes is not None and ends > closes:
+        return f"{words}, which is after the window has closed: what is left by then is refused."
+    if ends > counts_until:
+        return (
+            f"{words}, and your approval counts until {time_in_words(counts_until)}: what is left by then is refused."
+        )
+    return f"{words}."

@@ -1,0 +1,129 @@
+"""An approval that was given before a maintenance window: it waits, is looked at anew, and counts from the opening."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.apply.window_wait import opening_waited_for
+from pulsar_steward.errors import Refused
+from pulsar_steward.guard.window_times import good_until
+from pulsar_steward.ledger.rows import Decision
+from tests.apply.worksite import quick_policy, said
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from pulsar_steward.model.plan import Plan
+    from tests.apply.worksite import Worksite
+
+
+def a_window_in(site: Worksite, hours: int, minutes: int = 60, **approval: Any) -> datetime:
+    """Puts a policy in force whose only window opens in so many whole hours; returns when."""
+    opens = (site.clock() + timedelta(hours=hours)).replace(minute=0, second=0, microsecond=0)
+    window = {"opens": f"0 {opens.hour} {opens.day} {opens.month} *", "minutes": minutes}
+    site.policy = quick_policy(guards={"windows": [window]}, approval=approval)
+    return opens
+
+
+def approved(site: Worksite) -> Plan:
+    """A question and its approval, as `interpret` would date it."""
+    plan = site.asked_without_answer(site.move(0))
+    approval, now = site.policy.approval, site.clock()
+    until = good_until(now, approval.valid_minutes, approval.wait_for_window_minutes, site.policy.guards.windows)
+    return site.approve(plan, expires_at=until)
+
+
+def waits_for(site: Worksite, plan: Plan) -> datetime | None:
+    """The opening that the batch waits for."""
+    with site.context() as context:
+        return opening_waited_for(context, plan.plan_id, "b1")
+
+
+def test_it_waits_and_is_done_in_the_window(site: Worksite) -> None:
+    """Hours after the answer, and after what the approval would have counted without a window."""
+    opens = a_window_in(site, 5)
+    plan = approved(site)
+    assert waits_for(site, plan) == opens
+    assert site.ledger.outcomes(plan.plan_id, "b1") == ()
+    site.clock.ahead += opens - site.clock() + timedelta(minutes=5)
+    assert waits_for(site, plan) is None
+    assert said(site.carry_out(plan)) == ["done"]
+
+
+def test_its_own_clock_runs_from_the_opening(site: Worksite) -> None:
+    """A window that is longer than an approval counts is no longer approval."""
+    opens = a_window_in(site, 5, minutes=600)
+    plan = approved(site)
+    site.clock.ahead += opens - site.clock() + timedelta(minutes=61)
+    with pytest.raises(Refused, match="the approval has expired"):
+        site.carry_out(plan)
+    assert site.untouched()
+
+
+def test_a_window_that_opens_too_late_is_not_waited_for(site: Worksite) -> None:
+    """The batch is refused at once, by the guard that says when the window opens."""
+    a_window_in(site, 5, wait_for_window_minutes=60)
+    plan = approved(site)
+    assert waits_for(site, plan) is None
+    (outcome,) = site.carry_out(plan)
+    assert (outcome.outcome.value, "no maintenance window is open" in outcome.reason) == ("refused", True)
+    assert site.untouched()
+
+
+def test_a_row_that_says_longer_is_believed_no_more_than_the_policy(site: Worksite) -> None:
+    """Under a policy that lets nothing wait, an approval of a week is one of an hour."""
+    a_window_in(site, 5, wait_for_window_minutes=0)
+    plan = site.asked_without_answer(site.move(0))
+    site.approve(plan, expires_at=site.clock() + timedelta(days=7))
+    assert waits_for(site, plan) is None
+    site.clock.advance(minutes=61)
+    with pytest.raises(Refused, match="the approval has expired"):
+        site.carry_out(plan)
+
+
+def test_what_the_gate_refuses_does_not_wait(site: Worksite) -> None:
+    """A rejection, a question that ended, a halt, another person: each is refused with its reason at once."""
+    a_window_in(site, 5)
+    plan = site.asked_without_answer(site.move(0))
+    site.approve(plan, decision=Decision.REJECTED, reason="not now")
+    assert waits_for(site, plan) is None
+    plan = site.asked_without_answer(site.move(1))
+    site.approve(plan)
+    site.end(plan)
+    assert waits_for(site, plan) is None
+
+
+def test_a_later_look_that_sees_it_otherwise_ends_the_wait(site: Worksite) -> None:
+    """Nothing was claimed or recorded for the batch by then."""
+    opens = a_window_in(site, 5)
+    plan = approved(site)
+    assert waits_for(site, plan) == opens
+    site.end(plan)
+    site.clock.ahead += opens - site.clock() + timedelta(minutes=5)
+    with pytest.raises(Refused, match="the question ended"):
+        site.carry_out(plan)
+    assert site.untouched()
+    assert site.user_of(1) is None
+
+
+def test_guards_look_again_in_the_window(site: Worksite) -> None:
+    """The cluster was seen too long ago by then, as no observation confirmed the question."""
+    opens = a_window_in(site, 30)
+    plan = approved(site)
+    site.clock.ahead += opens - site.clock() + timedelta(minutes=5)
+    (outcome,) = site.carry_out(plan)
+    assert (outcome.outcome.value, "the cluster was seen at" in outcome.reason) == ("drifted", True)
+    assert site.untouched()
+
+
+def test_what_was_begun_waits_for_no_window(site: Worksite) -> None:
+    """What became of its call has to be found out, window or not."""
+    opens = a_window_in(site, 5)
+    plan = approved(site)
+    site.clock.ahead += opens - site.clock() + timedelta(minutes=5)
+    assert said(site.carry_out(plan)) == ["done"]
+    site.clock.advance(minutes=90)
+    assert waits_for(site, plan) is None

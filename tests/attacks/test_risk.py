@@ -1,0 +1,103 @@
+"""Risk is computed, and the floor holds: neither a policy nor a plan makes a batch less dangerous than it is."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.changes.risk import risk_of
+from pulsar_steward.errors import Refused
+from pulsar_steward.model.risk import Risk
+from pulsar_steward.model.setting import Retention, SettingName
+from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.policy.approval import ApprovalPolicy, RiskTerms
+from tests.apply.worksite import quick_policy
+from tests.builders import a_step
+
+if TYPE_CHECKING:
+    from pulsar_steward.model.plan import Plan
+    from pulsar_steward.model.step import Step
+    from tests.apply.worksite import Worksite
+
+KEEPS_LESS = ChangeSetting(
+    namespace="shop/orders", name=SettingName.RETENTION, before=None, after=Retention(minutes=60, megabytes=-1)
+)
+
+
+def harmless_in_words(change: ChangeSetting) -> Step:
+    """A step that says of itself that nothing comes of it."""
+    return a_step(
+        change,
+        step_id="b1.s01",
+        why="harmless",
+        effect="nothing is lost",
+        undo=change.inverse,
+        undo_note="every message comes back",
+    )
+
+
+def refused(site: Worksite, plan: Plan, words: str) -> None:
+    """The batch is refused with these words, and nothing was called."""
+    with pytest.raises(Refused, match=words):
+        site.carry_out(plan)
+    assert site.untouched()
+
+
+def test_a_plan_that_declares_less_is_judged_by_what_it_does(site: Worksite) -> None:
+    """A step that names no loss, and says that it can be undone, deletes messages all the same."""
+    site.policy = quick_policy(approval={"by_risk": {"high": {"people": 2}}})
+    plan = site.approved(harmless_in_words(KEEPS_LESS))
+    assert risk_of(plan, plan.batch("b1")).level.rank >= Risk.HIGH.rank
+    refused(site, plan, "needs the approval of a second person .*approval.by_risk")
+
+
+def test_a_split_that_claims_an_inverse_cannot_be_undone(site: Worksite) -> None:
+    """Whether a change can be undone is its kind's to say."""
+    site.policy = quick_policy(approval={"by_risk": {"medium": {"users": ["ann"]}}})
+    split = site.split(0)
+    plan = site.approved(a_step(split, step_id="b1.s01", undo=split, undo_note="can be undone"))
+    refused(site, plan, "operator may not approve .* medium risk")
+
+
+@pytest.mark.parametrize("level", [Risk.LOW, Risk.CRITICAL])
+def test_no_policy_goes_below_the_floor_at_the_gate(site: Worksite, level: Risk) -> None:
+    """One that was never loaded from a file neither: an approval of a week is one of hours."""
+    week = 7 * 24 * 60
+    risky = ApprovalPolicy.model_construct(
+        **{
+            **dict(ApprovalPolicy(valid_minutes=week)),
+            "by_risk": {level: RiskTerms.model_construct(valid_minutes=week)},
+        }
+    )
+    site.policy = quick_policy().model_copy(update={"approval": risky})
+    plan = site.plan(harmless_in_words(KEEPS_LESS))
+    site.approve(plan, expires_at=site.clock() + timedelta(days=7))
+    site.clock.advance(minutes=24 * 60 + 1)
+    refused(site, plan, "the approval has expired")
+
+
+@pytest.mark.parametrize(
+    ("by_risk", "asked", "words"),
+    [
+        ({"people": 2}, {}, "second person"),
+        ({"users": ["ann"]}, {}, "operator may not approve"),
+        ({"requester_may_approve": False}, {"requested_by": "operator"}, "operator started the run"),
+    ],
+)
+def test_what_the_policy_demands_by_risk_is_asked_at_the_gate(
+    site: Worksite, by_risk: dict[str, Any], asked: dict[str, Any], words: str
+) -> None:
+    """However an answer came into the ledger."""
+    site.policy = quick_policy(approval={"by_risk": {"low": by_risk}})
+    plan = site.plan(site.move(0))
+    site.approve(plan, asked=asked)
+    refused(site, plan, words)
+
+
+def test_what_a_level_does_not_reach_is_done_as_ever(site: Worksite) -> None:
+    """A second person for what is critical does not keep a move back."""
+    site.policy = quick_policy(approval={"by_risk": {"critical": {"people": 2}}})
+    (outcome,) = site.carry_out(site.approved(site.move(0)))
+    assert outcome.outcome.value == "done"

@@ -1,0 +1,68 @@
+"""Until when an approval counts, and which window is waited for."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from pulsar_steward.guard.window_times import closing, good_until, next_opening, windows_for
+from pulsar_steward.model.plan import ROLLBACK
+from pulsar_steward.policy.guards import Window
+from tests.builders import a_batch, a_policy
+
+NIGHT = Window(opens="0 22 * * *", minutes=120)
+WEEKEND = Window(opens="0 6 * * 6", minutes=600, time_zone="Europe/Berlin")
+SUNDAY_NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+DAY = 24 * 60
+
+
+def hours(number: float) -> datetime:
+    """So many hours after Sunday noon."""
+    return SUNDAY_NOON + timedelta(hours=number)
+
+
+@pytest.mark.parametrize(
+    ("windows", "at", "opens"),
+    [
+        ((), 0, None),
+        ((NIGHT,), 0, 10),
+        ((NIGHT,), 9.999, 10),
+        ((NIGHT,), 10, None),
+        ((NIGHT,), 11.999, None),
+        ((NIGHT,), 12, 34),
+        ((WEEKEND,), 0, 5 * 24 + 17),
+        ((NIGHT, WEEKEND), 0, 10),
+    ],
+)
+def test_the_next_opening(windows: tuple[Window, ...], at: float, opens: float | None) -> None:
+    """None while one is open, its first moment included and its last one not; in UTC, whatever its time zone."""
+    assert next_opening(windows, hours(at)) == (None if opens is None else hours(opens))
+    assert (closing(windows, hours(at)) is None) is (not windows or opens is not None)
+
+
+@pytest.mark.parametrize(
+    ("windows", "wait_minutes", "until"),
+    [
+        ((), DAY, 1),
+        ((Window(opens="0 12 * * *", minutes=5),), DAY, 1),
+        ((NIGHT,), DAY, 11),
+        ((NIGHT,), 600, 11),
+        ((NIGHT,), 599, 1),
+        ((NIGHT,), 0, 1),
+        ((WEEKEND,), DAY, 1),
+        ((WEEKEND,), 7 * DAY, 5 * 24 + 18),
+    ],
+)
+def test_an_approval_counts_from_the_opening_that_it_waits_for(
+    windows: tuple[Window, ...], wait_minutes: int, until: float
+) -> None:
+    """Or from the answer: where a window is open, where there are none, or where the next one opens too late."""
+    assert good_until(SUNDAY_NOON, 60, wait_minutes, windows) == hours(until)
+
+
+def test_a_way_back_waits_for_no_window() -> None:
+    """It is the quickest help where a change did harm."""
+    policy = a_policy(guards={"windows": [NIGHT.model_dump()]})
+    assert windows_for(a_batch(), policy) == (NIGHT,)
+    assert windows_for(a_batch(kind=ROLLBACK), policy) == ()

@@ -1,0 +1,162 @@
+"""The task that carries out, before its maintenance window: it waits without a worker, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+import yaml
+from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException, TaskDeferred
+
+from pulsar_steward.errors import LedgerError
+from pulsar_steward.orchestration import batches, question_look
+from pulsar_steward.orchestration.applying import ApplyBatch
+from pulsar_steward.orchestration.batches import BatchRef
+from pulsar_steward.orchestration.question_trigger import END, is_end
+from pulsar_steward.orchestration.window_trigger import OPENED, WindowTrigger
+from tests.apply.worksite import RUN
+from tests.builders import a_policy
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from pathlib import Path
+
+    from pulsar_steward.ledger.questions import BatchKey
+    from pulsar_steward.model.plan import Plan
+    from tests.apply.worksite import Worksite
+
+
+@pytest.fixture
+def opens(site: Worksite, tmp_path: Path) -> datetime:
+    """When the only window of the policy in force opens: some hours from now."""
+    opens = (datetime.now(UTC) + timedelta(hours=5)).replace(minute=0, second=0, microsecond=0)
+    guards = {"windows": [{"opens": f"0 {opens.hour} {opens.day} {opens.month} *", "minutes": 60}]}
+    (tmp_path / "policy.yaml").write_text(yaml.safe_dump({"guards": guards}), encoding="utf-8")
+    site.policy = a_policy(guards=guards)
+    return opens
+
+
+def approved_until(site: Worksite, until: datetime) -> Plan:
+    """A question, and its approval."""
+    return site.approve(site.asked_without_answer(site.move(0)), expires_at=until)
+
+
+def a_task(plan: Plan) -> ApplyBatch:
+    """The task that carries the plan's only batch out."""
+    return ApplyBatch(task_id="apply", batch=msgspec.to_builtins(BatchRef.of(plan, plan.batches[0])))
+
+
+def a_context() -> Any:
+    """What Airflow hands a task, as far as ours look at it; its run is the worksite's."""
+    dag_id, run_id, map_index = RUN.split("/")
+    return {"ti": SimpleNamespace(dag_id=dag_id, run_id=run_id, map_index=int(map_index))}
+
+
+def test_an_approved_batch_waits_for_its_window(site: Worksite, opens: datetime) -> None:
+    """Deferred, until it opens; nothing is recorded, claimed or called."""
+    plan = approved_until(site, opens + timedelta(minutes=60))
+    with pytest.raises(TaskDeferred) as deferred:
+        a_task(plan).execute(a_context())
+    trigger = deferred.value.trigger
+    assert isinstance(trigger, WindowTrigger)
+    assert (trigger.plan_id, trigger.batch_id, trigger.opens_at) == (plan.plan_id, "b1", opens)
+    assert deferred.value.method_name == "execute_in_window"
+    assert site.ledger.outcomes(plan.plan_id, "b1") == ()
+    assert site.user_of(1) is None
+    assert site.untouched()
+
+
+def test_a_rejection_does_not_wait(site: Worksite, opens: datetime) -> None:
+    """Nobody has to wait hours to hear that nothing was changed."""
+    plan = site.asked_without_answer(site.move(0))
+    assert opens > site.clock()
+    with pytest.raises(AirflowSkipException, match="holds no answer"):
+        a_task(plan).execute(a_context())
+
+
+def test_a_question_that_ends_meanwhile_leaves_nothing_behind(site: Worksite, opens: datetime) -> None:
+    """No refusal, no failure: the task is skipped with the reason, and the run's report has no trouble."""
+    plan = approved_until(site, opens + timedelta(minutes=60))
+    site.end(plan)
+    with pytest.raises(AirflowSkipException, match=r"nothing was changed: .*it was seen otherwise"):
+        a_task(plan).execute_in_window(a_context(), {END: "whatever the trigger says"})
+    assert site.ledger.outcomes(plan.plan_id, "b1") == ()
+    ref = BatchRef.of(plan, plan.batches[0])
+    assert "it was seen otherwise" in (batches.ended_unbegun(ref, RUN) or "")
+    told, troubles = batches.tell([ref], RUN.rpartition("/")[0])
+    assert (troubles, "It waited, and nothing was changed" in told) == ((), True)
+
+
+@pytest.mark.parametrize("event", [{END: "made up"}, {OPENED: "whenever"}, {}])
+def test_what_the_trigger_says_decides_nothing(site: Worksite, opens: datetime, event: dict[str, Any]) -> None:
+    """The question stands by the ledger, and the window is shut by the clock: it waits again."""
+    plan = approved_until(site, opens + timedelta(minutes=60))
+    with pytest.raises(TaskDeferred):
+        a_task(plan).execute_in_window(a_context(), event)
+
+
+def test_an_approval_that_is_over_by_then_does_not_wait(site: Worksite, opens: datetime) -> None:
+    """It is refused at once, and says so: somebody approved."""
+    plan = approved_until(site, opens - timedelta(minutes=1))
+    with pytest.raises(AirflowFailException, match="no maintenance window is open"):
+        a_task(plan).execute(a_context())
+    assert site.untouched()
+
+
+# -- the trigger
+
+
+def a_trigger(opens_at: datetime) -> WindowTrigger:
+    """A trigger that looks into the ledger again and again."""
+    return WindowTrigger(plan_id="p", batch_id="b1", opens_at=opens_at, look_every_seconds=0.01)
+
+
+def fired(trigger: WindowTrigger) -> list[Any]:
+    """What the trigger comes to, in at most some seconds."""
+
+    async def events() -> list[Any]:
+        return [event.payload async for event in trigger.run()]
+
+    return asyncio.run(asyncio.wait_for(events(), timeout=60))
+
+
+def ledger_says(monkeypatch: pytest.MonkeyPatch, *words: str | Exception | None) -> None:
+    """Has the ledger give these answers in turn, the last one for ever."""
+    said = list(words)
+
+    def read_over(batches: Collection[BatchKey]) -> dict[BatchKey, str]:
+        now = said.pop(0) if len(said) > 1 else said[0]
+        if isinstance(now, Exception):
+            raise now
+        return {} if now is None else dict.fromkeys(batches, now)
+
+    monkeypatch.setattr(question_look, "read_over", read_over)
+
+
+def test_the_opening_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often the ledger was looked into meanwhile, and whether or not it could be read."""
+    ledger_says(monkeypatch, None, LedgerError("gone"), None)
+    opens = datetime.now(UTC) + timedelta(seconds=0.3)
+    (event,) = fired(a_trigger(opens))
+    assert event == {OPENED: opens.isoformat()}
+    assert datetime.now(UTC) >= opens
+    assert not is_end(event)
+
+
+def test_the_end_of_the_question_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its reason, hours before the window."""
+    ledger_says(monkeypatch, None, LedgerError("gone"), "it was seen otherwise")
+    (event,) = fired(a_trigger(datetime.now(UTC) + timedelta(hours=5)))
+    assert event == {END: "it was seen otherwise"}
+
+
+def test_a_trigger_that_is_started_anew_waits_for_the_same() -> None:
+    """Airflow keeps it by the name of its class, and by its arguments."""
+    first = a_trigger(datetime.now(UTC))
+    name, arguments = first.serialize()
+    assert name == f"{WindowTrigger.__module__}.{WindowTrigger.__name__}"
+    assert WindowTrigger(**arguments).serialize() == first.serialize()

@@ -1,0 +1,98 @@
+"""A plan's page: what each batch is worth, how dangerous it is, and which window an approved one waits for."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from pulsar_steward.ledger.rows import Decision
+from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.ledger.write import LedgerWriter
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.pages.app import make_app
+from pulsar_steward.pages.clusters import cluster_cards
+from pulsar_steward.pages.plans import plan_view
+from tests.builders import NOW, a_batch, a_finding, a_plan, a_policy
+from tests.unit.pages.conftest import Client
+from tests.unit.pages.scenes import Telling, quota_batch, sources_of, tc_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pulsar_steward.model.plan import Batch, Plan
+
+TONIGHT = NOW.replace(hour=22)
+NIGHT = {"opens": "0 22 * * *", "minutes": 60}
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[LedgerWriter]:
+    """Writes an empty ledger."""
+    engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    yield LedgerWriter(engine)
+    engine.dispose()
+
+
+def recorded(writer: LedgerWriter, *batches: Batch, windows: tuple[dict[str, Any], ...] = ()) -> tuple[Plan, Telling]:
+    """A plan under a policy with these windows, and who tells on."""
+    policy = a_policy(guards={"windows": list(windows)})
+    plan = a_plan(*batches, policy_digest=policy.digest)
+    writer.record_plan(plan, NOW, policy=policy)
+    return plan, Telling(writer)
+
+
+@pytest.mark.parametrize(
+    ("windows", "good_for", "opens"),
+    [
+        ((NIGHT,), 11, TONIGHT),
+        ((NIGHT,), 9, None),
+        ((), 11, None),
+        (({"opens": "0 12 * * *", "minutes": 5},), 11, None),
+    ],
+    ids=["waits", "is over by then", "no windows", "open"],
+)
+def test_an_approved_batch_says_what_it_waits_for(
+    tmp_path: Path, writer: LedgerWriter, windows: tuple[dict[str, Any], ...], good_for: float, opens: object
+) -> None:
+    """The opening of the next window, as long as its approval counts then."""
+    plan, telling = recorded(writer, tc_batch("east"), windows=windows)
+    telling.asked(plan, "b1", "pulsar_remediate/r/0", NOW)
+    answer = telling.answered(plan, "b1", "pulsar_remediate/r/0", NOW, Decision.APPROVED, hours=good_for)
+    assert answer == 1
+    (batch,) = plan_view(sources_of(tmp_path), plan.plan_id).batches
+    assert batch.window_opens_at == opens
+    page = Client(make_app(sources_of(tmp_path), lambda: None)).get(f"/plans/{plan.plan_id}").text
+    assert ("waits for the maintenance window" in page) is (opens is not None)
+
+
+def test_worth_and_risk_are_on_the_page(tmp_path: Path, writer: LedgerWriter) -> None:
+    """In sentences for people, in figures for programs."""
+    plan, _ = recorded(writer, tc_batch("east"), quota_batch())
+    client = Client(make_app(sources_of(tmp_path), lambda: None))
+    page = client.get(f"/plans/{plan.plan_id}").text
+    for words in (
+        "Transaction coordinators by broker: 0 to 16 now, 4 to 8 after all steps.",
+        "32 clients will reconnect",
+    ):
+        assert words in page
+    moves, quota = client.get(f"/api/plans/{plan.plan_id}").json()["batches"]
+    assert (moves["risk"], moves["worth"]["spread_before"], moves["worth"]["spread_after"]) == ("medium", 16, 4)
+    assert (quota["risk"], quota["worth"]["seconds_to_quota"]) == ("critical", None)
+
+
+def test_what_waits_is_listed_by_its_worth(tmp_path: Path, writer: LedgerWriter) -> None:
+    """Whichever was asked first; what cannot be read any more comes last."""
+    found = a_finding(Severity.CRITICAL)
+    grave = msgspec.structs.replace(quota_batch(), findings=(found,))
+    soon = a_batch(
+        batch_id="b3", title="soon", findings=(msgspec.structs.replace(a_finding(), figures={"seconds_to_quota": 60}),)
+    )
+    plan, telling = recorded(writer, tc_batch("east"), grave, soon)
+    for minute, batch_id in enumerate(("b1", "b3", "b2")):
+        telling.asked(plan, batch_id, f"pulsar_remediate/r/{minute}", NOW - timedelta(minutes=9 - minute))
+    (card,) = cluster_cards(sources_of(tmp_path))
+    assert [each.batch_id for each in card.waiting] == ["b2", "b3", "b1"]

@@ -1,0 +1,148 @@
+"""Terms of an approval: of all keys that bear on one, the strictest holds, and below the floor no policy goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pulsar_steward.errors import PolicyError
+from pulsar_steward.model.plan import KINDS
+from pulsar_steward.model.risk import Risk
+from pulsar_steward.policy.approval import ApprovalPolicy
+from pulsar_steward.policy.approval_terms import FLOOR_VALID_MINUTES, Terms, terms_of
+from pulsar_steward.policy.load import parse_policy
+from pulsar_steward.policy.looser import loosened
+from pulsar_steward.policy.schema import Policy
+
+
+def terms(kind: str = "retention", risk: Risk = Risk.HIGH, **approval: Any) -> Terms:
+    """Terms of a batch under such a section."""
+    return ApprovalPolicy.model_validate(approval).terms(kind, risk)
+
+
+def test_without_a_word_of_risk_all_is_as_it_was() -> None:
+    """Default: one person, an hour."""
+    for risk in Risk:
+        assert terms(risk=risk) == Terms(users=None, people=1, valid_minutes=60, requester_may_approve=True)
+
+
+@pytest.mark.parametrize("risk", Risk)
+def test_the_floor_holds_whatever_the_policy_says_of_other_approvals(risk: Risk) -> None:
+    """A month for a batch of low risk is a day for one that loses messages."""
+    month = 30 * 24 * 60
+    assert terms(risk=risk, valid_minutes=month).valid_minutes == FLOOR_VALID_MINUTES.get(risk, month)
+
+
+@pytest.mark.parametrize("people", [None, 1, 2])
+@pytest.mark.parametrize("two_for", [(), ("retention",)])
+@pytest.mark.parametrize("minutes", [None, 30, 90])
+@pytest.mark.parametrize("requester", [(True, None), (True, False), (False, None), (False, True)])
+def test_of_kind_and_risk_the_stricter_holds(
+    people: int | None, two_for: tuple[str, ...], minutes: int | None, requester: tuple[bool, bool | None]
+) -> None:
+    """In every combination."""
+    by_risk = {"people": people, "valid_minutes": minutes, "requester_may_approve": requester[1]}
+    found = terms(two_people_for=two_for, requester_may_approve=requester[0], by_risk={"high": by_risk})
+    assert found.people == (2 if two_for or people == 2 else 1)
+    assert found.valid_minutes == min(60, minutes or 60)
+    assert found.requester_may_approve is (requester[0] and requester[1] is not False)
+
+
+def test_a_higher_level_demands_what_a_lower_one_does() -> None:
+    """Whoever asks two people for what cannot be undone means what loses messages too."""
+    by_risk = {"medium": {"people": 2, "valid_minutes": 20, "users": ["ann"]}, "critical": {"users": ["bob"]}}
+    assert terms(risk=Risk.LOW, by_risk=by_risk).people == 1
+    high, critical = (terms(risk=risk, by_risk=by_risk) for risk in (Risk.HIGH, Risk.CRITICAL))
+    assert (high.people, high.valid_minutes, high.users) == (2, 20, frozenset({"ann"}))
+    assert (critical.people, critical.valid_minutes, critical.users) == (2, 20, frozenset({"bob"}))
+
+
+def test_who_may_answer_has_to_be_named_by_both() -> None:
+    """By kind and by risk; everyone is whom neither limits."""
+    by_kind, by_risk = {"retention": ["ann", "bob"]}, {"high": {"users": ["bob", "eve"]}}
+    found = terms(assigned_users_by_kind=by_kind, by_risk=by_risk)
+    assert [found.may_answer(user) for user in ("ann", "bob", "eve")] == [False, True, False]
+    assert terms(risk=Risk.MEDIUM, assigned_users_by_kind=by_kind, by_risk=by_risk).may_answer("ann")
+    assert terms(kind="rollback", assigned_users_by_kind=by_kind, by_risk=by_risk).may_answer("eve")
+    assert terms(risk=Risk.LOW, by_risk=by_risk).may_answer("anybody")
+
+
+@pytest.mark.parametrize(
+    ("approval", "words"),
+    [
+        ({"by_risk": {"high": {"valid_minutes": 1441}}}, "by_risk.high.valid_minutes is 1441, .* more than 1440"),
+        ({"by_risk": {"critical": {"valid_minutes": 241}}}, "by_risk.critical.valid_minutes is 241, .* than 240"),
+        (
+            {"by_risk": {"low": {"people": 2}, "high": {"people": 1}}},
+            "by_risk.high.people demands less than by_risk.low",
+        ),
+        (
+            {"by_risk": {"low": {"valid_minutes": 9}, "medium": {"valid_minutes": 10}}},
+            "by_risk.medium.valid_minutes demands less",
+        ),
+        (
+            {"by_risk": {"medium": {"requester_may_approve": False}, "high": {"requester_may_approve": True}}},
+            "by_risk.high.requester_may_approve demands less",
+        ),
+        (
+            {"by_risk": {"low": {"people": 2}, "medium": {"valid_minutes": 9}, "high": {"people": 1}}},
+            "by_risk.high.people demands less than by_risk.low.people",
+        ),
+        (
+            {"assigned_users": ["ann"], "by_risk": {"high": {"users": ["bob"]}}},
+            "by_risk.high.users: nobody of them may answer to retention",
+        ),
+        (
+            {"assigned_users": ["ann"], "by_risk": {"medium": {"users": ["bob"]}, "high": {"people": 2}}},
+            "by_risk.medium.users: nobody of them",
+        ),
+        ({"by_risk": {"hihg": {}}}, "by_risk.hihg"),
+        ({"by_risk": {"high": {"persons": 2}}}, "by_risk.high.persons: no such key"),
+        ({"by_risk": {"high": {"people": 3}}}, "by_risk.high.people: .* less than or equal to 2"),
+        ({"by_risk": {"high": {"people": 0}}}, "by_risk.high.people: .* greater than or equal to 1"),
+        ({"by_risk": {"high": {"valid_minutes": 0}}}, "by_risk.high.valid_minutes: .* greater than or equal to 1"),
+    ],
+)
+def test_what_does_not_hold_up_is_named(approval: dict[str, Any], words: str) -> None:
+    """With its key, and the reason; a policy below the floor is none."""
+    with pytest.raises(PolicyError, match=words):
+        parse_policy({"approval": approval}, name="east.yaml")
+
+
+def test_a_policy_of_an_earlier_steward_has_terms() -> None:
+    """The ledger keeps it as it was: without any word of risk."""
+    earlier = {"valid_minutes": 45, "two_people_for": ["retention"]}
+    assert terms_of(earlier, "retention", Risk.LOW) == Terms(
+        users=None, people=2, valid_minutes=45, requester_may_approve=True
+    )
+
+
+STRICT = {"people": 2, "valid_minutes": 30, "users": ["ann"], "requester_may_approve": False}
+
+
+@pytest.mark.parametrize("key", STRICT)
+def test_less_by_risk_is_looser(key: str) -> None:
+    """Key by key; the same, or more, is not."""
+    then = parse_policy({"approval": {"by_risk": {"medium": STRICT}}}, name="then")
+    less = parse_policy(
+        {"approval": {"by_risk": {"medium": {name: value for name, value in STRICT.items() if name != key}}}},
+        name="now",
+    )
+    assert any("approval.by_risk" in words for words in loosened(less, then.model_dump(mode="json")))
+    assert loosened(then, less.model_dump(mode="json")) == ()
+    assert loosened(then, then.model_dump(mode="json")) == ()
+
+
+def test_moving_a_demand_to_a_lower_level_is_no_loosening() -> None:
+    """As it holds for the higher ones all the same; the other way round it is."""
+    low, high = (parse_policy({"approval": {"by_risk": {level: STRICT}}}, name=level) for level in ("low", "high"))
+    assert loosened(low, high.model_dump(mode="json")) == ()
+    assert loosened(high, low.model_dump(mode="json"))
+
+
+def test_every_kind_has_terms_for_every_risk() -> None:
+    """By a policy with all of it."""
+    approval = ApprovalPolicy.model_validate({"assigned_users": ["ann", "bob"], "by_risk": {"medium": STRICT}})
+    assert all(approval.terms(kind, risk).may_answer("ann") for kind in KINDS for risk in Risk)
+    assert not Policy().approval.by_risk

@@ -1,0 +1,86 @@
+"""What a batch is worth, when it would begin and how long it would take, as a person reads it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.loss import Loss
+from pulsar_steward.model.plan import ROLLBACK, Placement
+from pulsar_steward.model.step import Touched
+from pulsar_steward.policy.schema import Policy
+from pulsar_steward.report.approval import body
+from pulsar_steward.report.when import least_time, when
+from pulsar_steward.report.worth import worth_in_brief, worth_in_words
+from tests.builders import NOW, a_batch, a_finding, a_plan, a_policy, a_step, broker
+
+if TYPE_CHECKING:
+    from pulsar_steward.model.plan import Batch
+    from tests.golden import Golden
+
+NIGHT = {"opens": "0 22 * * *", "minutes": 60}
+NOON = {"opens": "0 12 * * *", "minutes": 60}
+
+
+def a_batch_of(steps: int, clients: int = 1) -> Batch:
+    """A batch of so many moves of so many clients each."""
+    step = a_step(touched=Touched(producers=clients, consumers=0, topics=1, coordinators=0))
+    return a_batch(*[step] * steps)
+
+
+def with_windows(*windows: dict[str, Any], **approval: Any) -> Policy:
+    """A policy with these maintenance windows."""
+    return a_policy(guards={"windows": list(windows)}, approval=approval)
+
+
+def test_when_it_would_begin_and_end(golden: Golden) -> None:
+    """At once, in the open window, in the next one, in one that is too short, and in none that is near enough."""
+    long = a_batch_of(60 * 90)
+    cases = {
+        "no windows": (a_batch_of(3), Policy()),
+        "no windows, long": (long, Policy()),
+        "open": (a_batch_of(3), with_windows(NOON)),
+        "open, and too short": (long, with_windows(NOON)),
+        "tonight": (a_batch_of(120), with_windows(NIGHT)),
+        "tonight, and too short": (long, with_windows(NIGHT)),
+        "too late": (a_batch_of(3), with_windows(NIGHT, wait_for_window_minutes=60)),
+        "a way back": (a_batch(kind=ROLLBACK), with_windows(NIGHT)),
+    }
+    golden("\n".join(f"{name}: {' '.join(when(*case, 60, NOW))}" for name, case in cases.items()))
+
+
+def test_how_long_it_takes_is_what_the_pace_makes_of_it() -> None:
+    """By changes or by clients, whichever takes longer; the first minute's may go at once."""
+    policy = a_policy(apply={"bundle_moves_per_minute": 10, "reconnecting_clients_per_minute": 1000})
+    assert least_time(a_batch_of(10), policy) == timedelta()
+    assert least_time(a_batch_of(30), policy) == timedelta(minutes=2)
+    assert least_time(a_batch_of(30, clients=100), policy) == timedelta(minutes=2)
+    assert least_time(a_batch_of(30, clients=200), policy) == timedelta(minutes=5)
+
+
+def test_what_it_is_worth(golden: Golden) -> None:
+    """In sentences and in brief; what is not known is said not to be."""
+    growing = msgspec.structs.replace(a_finding(Severity.CRITICAL), figures={"seconds_to_quota": 7000})
+    cases = {
+        "all": a_batch(
+            a_step(averts=Loss(messages=12, bytes=1)),
+            findings=(growing, a_finding()),
+            before=(Placement(broker(1), 12), Placement(broker(2), 0)),
+            after=(Placement(broker(1), 6), Placement(broker(2), 6)),
+        ),
+        "a quota, when is not known": a_batch(kind="backlog_quota"),
+        "reached": a_batch(findings=(msgspec.structs.replace(growing, figures={"seconds_to_quota": -5}),)),
+        "nothing": a_batch(findings=()),
+        "a way back": a_batch(kind=ROLLBACK, findings=()),
+    }
+    golden("\n".join(f"{name}: {' '.join(worth_in_words(b))} [{worth_in_brief(b)}]" for name, b in cases.items()))
+
+
+def test_a_question_says_when_where_the_time_is_known() -> None:
+    """And only there: a text that is made without a clock says nothing of it."""
+    batch = a_batch_of(3)
+    assert "### When" in body(a_plan(batch), batch, Policy(), now=NOW)
+    assert "### When" not in body(a_plan(batch), batch, Policy())
