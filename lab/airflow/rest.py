@@ -127,7 +127,7 @@ class AirflowApi:
 
         Args:
             detail: What waits, as `waiting` lists it.
-            option: ``Approve`` or ``Reject``.
+            option: One of those that the question has, such as ``Approve`` or ``Reject``.
             meanwhile: Done right after the answer was sent, before it is taken.
             within_s: How long the task may take.
             **form: The form's fields; what is not given is sent as the form shows it.

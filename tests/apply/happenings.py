@@ -24,6 +24,8 @@ RUN_A, RUN_B = "pulsar_remediate/a/0", "pulsar_remediate/b/0"
 _MINUTES = (7, 61, -31)
 _NO_APPROVALS: dict[str, dict[str, Any]] = {
     "is rejected": {"decision": Decision.REJECTED},
+    "is snoozed": {"decision": Decision.SNOOZED},
+    "is never to be asked": {"decision": Decision.NEVER},
     "is not answered": {"decision": Decision.NO_ANSWER},
     "is answered badly": {"decision": Decision.MALFORMED},
     "is approved by nobody": {"answered_by": " "},

@@ -28,6 +28,8 @@ OTHER_RUN = "pulsar_remediate/manual/1"
     ("fields", "reason"),
     [
         pytest.param({"decision": Decision.REJECTED}, "rejected: made up", id="rejected"),
+        pytest.param({"decision": Decision.SNOOZED}, "snoozed: made up", id="snoozed"),
+        pytest.param({"decision": Decision.NEVER}, "never: made up", id="never to be asked"),
         pytest.param({"decision": Decision.NO_ANSWER}, "no answer: made up", id="nobody answered"),
         pytest.param({"decision": Decision.MALFORMED}, "malformed: made up", id="malformed"),
         pytest.param({"answered_by": None}, "no person's name", id="without a name"),

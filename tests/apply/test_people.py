@@ -58,6 +58,8 @@ def test_an_approval_by_whom_the_policy_does_not_name_opens_nothing(
         ({"answered_by": "bob"}, None),
         ({"answered_by": "operator"}, "both approvals are by operator"),
         ({"answered_by": "bob", "decision": Decision.REJECTED, "reason": "not now"}, "rejected: not now"),
+        ({"answered_by": "bob", "decision": Decision.SNOOZED, "reason": "not now"}, "snoozed: not now"),
+        ({"answered_by": "bob", "decision": Decision.NEVER, "reason": "not there"}, "never: not there"),
         ({"answered_by": "", "reason": "?"}, "carries no person's name"),
     ],
 )

@@ -319,7 +319,8 @@ WITH_PASSWORDS = [
     "mssql+pyodbc:///?odbc_connect=DRIVER%3D%7Bx%7D%3BUID%3Du%3BPWD%3Dhush",
 ]
 LEDGER_COMMANDS = ["ledger verify", "ledger export", "ledger dry-runs x", "ledger upgrade"]
-COMMANDS = ["show x", "plan --snapshot x", "halt", "resume east", *LEDGER_COMMANDS]
+QUESTION_COMMANDS = ["questions silent", "questions ask-again 1 --reason x"]
+COMMANDS = ["show x", "plan --snapshot x", "halt", "resume east", *QUESTION_COMMANDS, *LEDGER_COMMANDS]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

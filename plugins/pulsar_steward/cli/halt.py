@@ -98,8 +98,13 @@ def _halt(engine: Engine, name: str, reason: str) -> None:
 
 def _word(name: str, reason: str, *, halted: bool) -> Halt:
     """Halt or resumption by the user who runs this."""
-    by = f"{_user()} at {socket.gethostname()} (steward {'halt' if halted else 'resume'})"[:_LONGEST_NAME]
+    by = said_by("halt" if halted else "resume")
     return Halt(cluster=name, at=datetime.now(UTC), halted=halted, said_by=by, reason=reason.strip())
+
+
+def said_by(command: str) -> str:
+    """The user who runs a command, as a phrase for the ledger."""
+    return f"{_user()} at {socket.gethostname()} (steward {command})"[:_LONGEST_NAME]
 
 
 def _user() -> str:

@@ -1,7 +1,8 @@
 """The command line: its commands and exit codes.
 
 No command changes a cluster: none has a client that could write. Commands write only files that the user asked for,
-the ledger's tables on request, and halts, which only prevent changes.
+the ledger's tables on request, halts, which only prevent changes, and that something may be asked again, which permits
+nothing.
 
 Exit codes: 0 healthy or done, 1 findings or a ledger that was tampered with, 2 could not look or wrong arguments. A
 defect of Steward itself ends with 2 as well, so that nobody takes a crash for a finding.
@@ -31,6 +32,7 @@ COMMANDS = {
     "show": "show:show",
     "halt": "halt:halt",
     "resume": "halt:resume",
+    "questions": "questions:app",
     "schema": "schema:schema",
     "ledger": "ledger:app",
     "metrics": "metrics:metrics",

@@ -12,6 +12,7 @@ from sqlalchemy import func, select, union
 from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.halts import EVERY_CLUSTER, Halt, halt_in
 from pulsar_steward.ledger.rows import Lease, from_row
+from pulsar_steward.ledger.silences import Silence, silences_in
 from pulsar_steward.ledger.waiting import RunningBatch, WaitingQuestion, rows_of, running_batch, waiting_questions
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class ClusterStates(msgspec.Struct, frozen=True, kw_only=True):
     clusters: frozenset[str]
     halts: Mapping[str, Halt | None]
     waiting: Sequence[WaitingQuestion]
+    silent: Sequence[Silence]
     running: Mapping[str, RunningBatch | None]
     changes: Mapping[str, LastChange]
 
@@ -60,6 +62,7 @@ def cluster_states(connection: Connection, now: datetime, seen: Collection[str] 
         clusters=clusters,
         halts={name: halt_in(connection, name) for name in clusters.union(seen)},
         waiting=waiting_questions(connection, now),
+        silent=silences_in(connection, now),
         running={name: running_batch(connection, lease, now) for name, lease in leases.items()},
         changes=_last_changes(connection),
     )

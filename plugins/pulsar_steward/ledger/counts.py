@@ -15,6 +15,7 @@ from pulsar_steward.ledger.chain import HEAD_NAME
 from pulsar_steward.ledger.halts import Halt, halt_in
 from pulsar_steward.ledger.messages import MessageCounts, message_counts
 from pulsar_steward.ledger.rows import Decision, Lease, from_row
+from pulsar_steward.ledger.silences import silences_in
 from pulsar_steward.ledger.standing import newest_row_in
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.ledger.waiting import (
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine, Select
 
-PEOPLE = (Decision.APPROVED.value, Decision.REJECTED.value)
+PEOPLE = (Decision.APPROVED.value, Decision.REJECTED.value, Decision.SNOOZED.value, Decision.NEVER.value)
 """Decisions that a person made."""
 
 
@@ -41,6 +42,7 @@ class ClusterCounts(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         waiting: Questions that nobody has answered yet, oldest first.
+        silent: Number of answers by which something is not asked for the time being, by kind of batch and decision.
         running: The batch that is being carried out now, or None.
         halt: The halt in force, its own or that of every cluster, or None.
         lease_ends_at: End of the last lease; None: there never was one.
@@ -68,6 +70,7 @@ class ClusterCounts(msgspec.Struct, frozen=True, kw_only=True):
     answer_seconds: tuple[float, ...]
     batch_seconds: tuple[float, ...]
     messages: MessageCounts = MessageCounts()
+    silent: Mapping[tuple[str, str], int] = {}
 
 
 class LedgerCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +106,7 @@ def _counts(connection: Connection, now: datetime) -> LedgerCounts:
     answering = _durations(connection, _answer_times())
     carrying_out = _durations(connection, _batch_times())
     messages = message_counts(connection)
+    silent = Counter((each.cluster, each.kind, each.decision.value) for each in silences_in(connection, now))
     named = union(select(tables.PLANS.c.cluster), select(tables.LEASES.c.cluster), select(tables.HALTS.c.cluster))
     known = sorted(set(connection.execute(named).scalars()) - {"*"})
     found = {
@@ -121,6 +125,7 @@ def _counts(connection: Connection, now: datetime) -> LedgerCounts:
             answer_seconds=tuple(answering.get(cluster, ())),
             batch_seconds=tuple(carrying_out.get(cluster, ())),
             messages=messages.get(cluster, MessageCounts()),
+            silent={(kind, decision): number for (of, kind, decision), number in silent.items() if of == cluster},
         )
         for cluster in known
     }

@@ -34,6 +34,7 @@ class What(StrEnum):
     ENDED = "ended"
     PROVED = "proved"
     DRY_RUN = "dry run"
+    SILENCE_ENDED = "silence ended"
     HALTED = "halted"
     RESUMED = "resumed"
 
@@ -67,6 +68,8 @@ _CHANGE: msgspec.json.Decoder[Change] = msgspec.json.Decoder(Change)
 _TONES = {
     Decision.APPROVED.value: "good",
     Decision.REJECTED.value: "quiet",
+    Decision.SNOOZED.value: "quiet",
+    Decision.NEVER.value: "quiet",
     Decision.NO_ANSWER.value: "quiet",
     Decision.MALFORMED.value: "bad",
     Outcome.DONE.value: "good",
@@ -122,6 +125,12 @@ def _use(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> Eve
     return row["at"], What.TAKEN_UP, "quiet", f"the approval is used by run {row['run']}", None
 
 
+def _silence_end(row: RowMapping, batch: RowMapping | None, _: Sequence[RowMapping]) -> EventFields:
+    title = f"{batch['title']}: " if batch else ""
+    words = f"{title}it may be asked again, said {row['said_by']}: {row['reason']}"
+    return row["at"], What.SILENCE_ENDED, "open", words, row["said_by"]
+
+
 def _intent(row: RowMapping, _: RowMapping | None, __: Sequence[RowMapping]) -> EventFields:
     again = f" (attempt {row['attempt']})" if row["attempt"] > 1 else ""
     return row["at"], What.CALLED, "open", f"{kind_of(_CHANGE.decode(row['change'])).describe()}{again}", None
@@ -155,6 +164,7 @@ TELLERS = {
     tables.REQUESTS.name: _request,
     tables.ANSWERS.name: _answer,
     tables.ANSWER_USES.name: _use,
+    tables.SILENCE_ENDS.name: _silence_end,
     tables.INTENTS.name: _intent,
     tables.OUTCOMES.name: _outcome,
     tables.PROOFS.name: _proof,

@@ -110,13 +110,14 @@ _TOLD = (
     tables.REQUESTS,
     tables.ANSWERS,
     tables.ANSWER_USES,
+    tables.SILENCE_ENDS,
     tables.INTENTS,
     tables.OUTCOMES,
     tables.PROOFS,
     tables.DRY_RUNS,
     tables.HALTS,
 )
-_OF_PEOPLE = (tables.REQUESTS, tables.ANSWERS, tables.HALTS)
+_OF_PEOPLE = (tables.REQUESTS, tables.ANSWERS, tables.SILENCE_ENDS, tables.HALTS)
 
 
 class _Narrowed:

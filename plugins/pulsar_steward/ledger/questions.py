@@ -14,6 +14,7 @@ import msgspec
 from sqlalchemy import and_, exists, func, or_, select
 
 from pulsar_steward.ledger.rows import Decision, Request, from_row
+from pulsar_steward.ledger.silences import Silence, silences, taken_back
 from pulsar_steward.ledger.store import transaction
 from pulsar_steward.ledger.tables import (
     ANSWER_USES,
@@ -50,6 +51,7 @@ class EndReason(StrEnum):
     NO_LONGER_PROPOSED = "no_longer_proposed"
     POLICY_LOOSENED = "policy_loosened"
     ASKED_ANEW = "asked_anew"
+    WORSE = "worse"
 
 
 class QuestionRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,11 +93,18 @@ class QuestionEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rejection(msgspec.Struct, frozen=True, kw_only=True):
-    """The last answer to a batch, where it is a rejection."""
+    """The last answer to a batch, where it is a rejection.
+
+    Attributes:
+        by: Who rejected it, as Airflow reports the name.
+        comment: What they said to it; empty: nothing.
+    """
 
     plan_id: str
     batch_id: str
     at: datetime
+    by: str | None
+    comment: str
 
 
 def end_in(connection: Connection, plan_id: str, batch_id: str) -> QuestionEnd | None:
@@ -250,15 +259,20 @@ class QuestionReader:
         later = ANSWERS.alias("later")
         of_batch = (later.c.plan_id == ANSWERS.c.plan_id, later.c.batch_id == ANSWERS.c.batch_id)
         answered_again = exists().where(*of_batch, later.c.answer_id > ANSWERS.c.answer_id)
+        who = (ANSWERS.c.answered_at.label("at"), ANSWERS.c.answered_by.label("by"), ANSWERS.c.comment)
         query = (
-            select(ANSWERS.c.plan_id, ANSWERS.c.batch_id, ANSWERS.c.answered_at.label("at"))
+            select(ANSWERS.c.plan_id, ANSWERS.c.batch_id, *who)
             .join(PLANS, PLANS.c.plan_id == ANSWERS.c.plan_id)
             .where(PLANS.c.cluster == cluster, ANSWERS.c.decision == Decision.REJECTED.value)
-            .where(ANSWERS.c.answered_at > since, ~answered_again)
+            .where(ANSWERS.c.answered_at > since, ~answered_again, ~taken_back())
             .order_by(ANSWERS.c.answer_id.desc())
         )
         with transaction(self._engine) as connection:
             return tuple(from_row(row, Rejection) for row in connection.execute(query).mappings())
+
+    def silences(self, cluster: str, now: datetime) -> tuple[Silence, ...]:
+        """What nobody is asked of a cluster for the time being; see `pulsar_steward.ledger.silences.silences_in`."""
+        return silences(self._engine, now, cluster)
 
     def plans_without(self, cluster: str) -> tuple[str, ...]:
         """Plans of a cluster, no rollbacks, whose batches are no questions and that no newer plan superseded."""

@@ -28,10 +28,15 @@ def from_row(row: Mapping[Any, Any], kind: type[T], **decoded: Any) -> T:
 
 
 class Decision(StrEnum):
-    """Result of an approval request. Only `APPROVED` permits anything."""
+    """Result of an approval request. Only `APPROVED` permits anything.
+
+    `SNOOZED`: a person wants to be asked later; `NEVER`: nobody is to be asked this of that namespace.
+    """
 
     APPROVED = "approved"
     REJECTED = "rejected"
+    SNOOZED = "snoozed"
+    NEVER = "never"
     NO_ANSWER = "no answer"
     MALFORMED = "malformed"
 
@@ -101,6 +106,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         digest: `pulsar_steward.model.plan.approval_digest` of these steps; None unless approved.
         reason: Reason for the decision, such as what was malformed.
         voice: Number of the approver: 1 (or None, in older rows), or 2 where a second person was asked.
+        silent_until: The end of a snooze; None unless snoozed.
+        until_worse: Whether a snooze ends as well when it gets worse; None unless snoozed.
+        policy_entry: The policy entry that a `NEVER` proposes, as YAML; None for every other decision.
     """
 
     plan_id: str
@@ -116,6 +124,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: datetime | None = None
     voice: int | None = None
     answered_by_id: str | None = None
+    silent_until: datetime | None = None
+    until_worse: bool | None = None
+    policy_entry: str | None = None
 
     @property
     def person(self) -> Person:

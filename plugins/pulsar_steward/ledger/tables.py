@@ -7,7 +7,8 @@
            ├─ questions ─┬─ question_ends  a batch that is asked by itself, and why it no longer is
            │             └─ confirmations  later observations that proposed the same
            ├─ requests                approval requests, with the policy in force
-           ├─ answers ── answer_uses  answers with the people who gave them, and the run that acts on each
+           ├─ answers ─┬─ answer_uses   answers with the people who gave them, and the run that acts on each
+           │           └─ silence_ends  snoozes and other noes that a person took back, so that it is asked again
            ├─ intents ── outcomes     calls about to be made, with the before-values; their results
            ├─ proofs                  state of the brokers after a batch
            └─ dry_runs                calls that would have been made
@@ -189,6 +190,9 @@ ANSWERS = Table(
     Column("reason", Text, nullable=False),
     Column("voice", Integer),
     Column("answered_by_id", String(200)),
+    Column("silent_until", Utc),
+    Column("until_worse", Boolean),
+    Column("policy_entry", Text),
 )
 
 ANSWER_USES = Table(
@@ -198,6 +202,17 @@ ANSWER_USES = Table(
     Column("run", String(500), nullable=False),
     Column("at", Utc, nullable=False),
     Column("plan_id", String(200), index=True),
+)
+
+SILENCE_ENDS = Table(
+    "silence_ends",
+    metadata,
+    Column("answer_id", Integer, ForeignKey("answers.answer_id"), primary_key=True),
+    _plan_column(),
+    Column("batch_id", String(50), nullable=False),
+    Column("at", Utc, nullable=False),
+    Column("said_by", String(200), nullable=False),
+    Column("reason", Text, nullable=False),
 )
 
 INTENTS = Table(
@@ -334,6 +349,7 @@ CHAINED = (
     REQUESTS,
     ANSWERS,
     ANSWER_USES,
+    SILENCE_ENDS,
     INTENTS,
     OUTCOMES,
     PROOFS,

@@ -42,6 +42,14 @@ def goal_of(batch: Batch) -> str:
     return " ".join([batch.kind, *sorted({step.change.namespace for step in batch.steps})])
 
 
+def namespace_of(batch: Batch) -> str | None:
+    """The only namespace that a batch is about; None: several, or it moves bundles between brokers."""
+    if all(isinstance(step.change, UnloadBundle) for step in batch.steps):
+        return None
+    namespaces = {step.change.namespace for step in batch.steps}
+    return namespaces.pop() if len(namespaces) == 1 else None
+
+
 def loses_more(batch: Batch, asked: Batch) -> bool:
     """True if a step of a batch would lose more than the same step of another one of equal content."""
     return any(_more(_loss(new), _loss(old)) for new, old in zip(batch.steps, asked.steps, strict=True))

@@ -26,8 +26,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
         step_id: The step, for an ``outcome``; else None.
         run: The Airflow run.
         at: Time of the event, UTC.
-        result: ``approved``, ``rejected``, ``no answer`` or ``malformed`` for a decision; ``done``, ``refused``,
-            ``drifted``, ``failed`` or ``unknown`` for an outcome; ``proved`` or ``not proved`` for a proof.
+        result: ``approved``, ``rejected``, ``snoozed``, ``never``, ``no answer`` or ``malformed`` for a decision;
+            ``done``, ``refused``, ``drifted``, ``failed`` or ``unknown`` for an outcome; ``proved`` or ``not proved``
+            for a proof.
         reason: The reason, as text.
         by: Who decided, for a ``decision`` by a person; else None.
         values: The state of the cluster, as far as it was read.

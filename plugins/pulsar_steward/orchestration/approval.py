@@ -21,8 +21,13 @@ from pulsar_steward.orchestration.approval_response import (
     COMMENT,
     LOSS,
     MAX_COMMENT_CHARACTERS,
+    MAX_SNOOZE_DAYS,
     REJECT,
+    SNOOZE,
+    SNOOZE_DAYS,
+    SNOOZE_DAYS_BY_DEFAULT,
     STEPS,
+    UNTIL_WORSE,
     interpret,
 )
 from pulsar_steward.orchestration.question_trigger import QuestionTrigger, is_end
@@ -81,7 +86,8 @@ class ApproveBatch(HITLOperator):
             self.subject = approval.subject(plan, batch, second=self.voice > 1)
             former, now = task.former(plan, batch), task.clock()
             self.body = approval.body(plan, batch, task.policy, first=asked.first, former=former, now=now)
-            self.params = _form(asked.steps, approval.labels(batch))
+            self.options = list(asked.options)
+            self.params = _form(asked.steps, approval.labels(batch), may_snooze=SNOOZE in asked.options)
             self.assigned_users = (
                 None if terms.users is None else [{"id": user, "name": user} for user in sorted(terms.users)]
             )
@@ -134,6 +140,10 @@ class ApproveBatch(HITLOperator):
             task.journal.answer(answer)
             reason = shown(answer.reason)
             self.log.info("%s: %s: %s", ref.batch_id, answer.decision, reason)
+            if answer.policy_entry:
+                self.log.info("with this entry of the policy nobody is asked again:")
+                for line in answer.policy_entry.splitlines():
+                    self.log.info("%s", shown(line))
             if over:
                 raise AirflowSkipException(f"{answer.decision}, and it changes nothing: {shown(over)}")
             return {"decision": answer.decision.value, "reason": reason}
@@ -175,7 +185,7 @@ def run_key(context: Context) -> str:
     return f"{instance.dag_id}/{instance.run_id}/{instance.map_index}"
 
 
-def _form(steps: Sequence[Step], labels: dict[str, str]) -> ParamsDict:
+def _form(steps: Sequence[Step], labels: dict[str, str], *, may_snooze: bool) -> ParamsDict:
     ids = [step.step_id for step in steps]
     fields = {
         STEPS: Param(
@@ -198,6 +208,8 @@ def _form(steps: Sequence[Step], labels: dict[str, str]) -> ParamsDict:
             ),
         ),
     }
+    if may_snooze:
+        fields |= _snooze_fields()
     if any(kind_of(step.change).loses_messages for step in steps):
         fields[LOSS] = Param(
             False,
@@ -206,3 +218,24 @@ def _form(steps: Sequence[Step], labels: dict[str, str]) -> ParamsDict:
             description="Brokers delete messages for these settings. Without this tick an approval is a rejection.",
         )
     return ParamsDict(fields)
+
+
+def _snooze_fields() -> dict[str, Param]:
+    return {
+        SNOOZE_DAYS: Param(
+            SNOOZE_DAYS_BY_DEFAULT,
+            type="integer",
+            minimum=1,
+            maximum=MAX_SNOOZE_DAYS,
+            title="Days, if you snooze",
+            description=f"For {SNOOZE} alone: nobody is asked this again before they are over.",
+        ),
+        UNTIL_WORSE: Param(
+            True,
+            type="boolean",
+            title="Or until it gets worse, if you snooze",
+            description=(
+                "Asked before that where a finding is more severe by then or a new one came, or more would be lost."
+            ),
+        ),
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, TypeGuard
 
 import msgspec
@@ -18,6 +18,7 @@ from pulsar_steward.model.people import same_person
 from pulsar_steward.model.plan import Plan, approval_digest
 from pulsar_steward.model.units import counted
 from pulsar_steward.outside_text import shown
+from pulsar_steward.policy.never_asked import namespace_to_leave_alone, never_asked_entry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,9 +31,18 @@ if TYPE_CHECKING:
 
 APPROVE = "Approve"
 REJECT = "Reject"
+SNOOZE = "Snooze"
+NEVER = "Never for this namespace"
 STEPS = "steps"
 COMMENT = "comment"
 LOSS = "messages_may_be_lost"
+SNOOZE_DAYS = "snooze_days"
+UNTIL_WORSE = "until_it_gets_worse"
+
+SNOOZE_DAYS_BY_DEFAULT = 7
+
+MAX_SNOOZE_DAYS = 90
+"""Days for which a person may snooze; who wants never to be asked says so."""
 
 MAX_COMMENT_CHARACTERS = 4000
 """Characters of a comment that the ledger stores."""
@@ -69,6 +79,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         requested_by: Who started the run by hand; None: no person did, or none is known.
         origin: What triggered the run.
         first: The answer that a second person was asked to confirm; None: the first one is asked.
+        never_asked: Kinds of batches that the policy leaves out for the batch's namespace already.
     """
 
     plan: Plan
@@ -77,6 +88,15 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     requested_by: str | None = None
     origin: Origin = Origin.UNKNOWN
     first: RecordedAnswer | None = None
+    never_asked: tuple[str, ...] = ()
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Answers that may be chosen; a never only where the batch is about one namespace that a policy can name."""
+        batch = self.plan.batch(self.batch_id)
+        if batch.is_rollback:  # a person asked for it, and no observation asks again
+            return APPROVE, REJECT
+        return (APPROVE, REJECT, SNOOZE, *([NEVER] if namespace_to_leave_alone(batch) else []))
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -159,9 +179,8 @@ def _of_a_person(
     fault = "; ".join(filter(None, (nameless, trouble)))
     if objection := _not_theirs_to_answer(given, asked, policy):
         return _changed(given, reason=objection)
-    if response.chosen_options == [REJECT]:  # a rejection counts, whatever else is in the answer
-        reason = f"a person rejected it; {fault}" if fault else "a person rejected it"
-        return _changed(given, decision=Decision.REJECTED, reason=reason)
+    if (no := _no(response, given, asked, fault)) is not None:
+        return no
     if response.chosen_options != [APPROVE]:
         return _changed(given, reason=f"the chosen options are {_quoted(response.chosen_options)}, none of those asked")
     if fault:
@@ -169,6 +188,52 @@ def _of_a_person(
     if objection := _not_theirs_to_approve(given, asked, policy):
         return _changed(given, reason=objection)
     return _approved(response, given, asked, policy, windows)
+
+
+def _no(response: _Response, given: Answer, asked: Question, fault: str) -> Answer | None:
+    """Answer for each kind of no, which counts whatever else is in the answer; None: it is none."""
+    match response.chosen_options:
+        case [choice] if choice == REJECT:
+            reason = f"a person rejected it; {fault}" if fault else "a person rejected it"
+            return _changed(given, decision=Decision.REJECTED, reason=reason)
+        case [choice] if choice == SNOOZE and SNOOZE in asked.options:
+            return _snoozed(response, given, fault)
+        case [choice] if choice == NEVER and NEVER in asked.options:
+            return _never(given, asked, fault)
+        case _:
+            return None
+
+
+def _snoozed(response: _Response, given: Answer, fault: str) -> Answer:
+    """Answer for a snooze; one whose time cannot be told is malformed, so that it is asked again."""
+    days = response.params_input.get(SNOOZE_DAYS, SNOOZE_DAYS_BY_DEFAULT)
+    worse = response.params_input.get(UNTIL_WORSE, True)
+    if type(days) is not int or not 1 <= days <= MAX_SNOOZE_DAYS:
+        reason = f"it was snoozed for {_quoted(days)} days, not for a whole number from 1 to {MAX_SNOOZE_DAYS}"
+        return _changed(given, reason=reason)
+    if not isinstance(worse, bool):
+        return _changed(given, reason=f"whether a snooze ends when it gets worse is yes or no, not {_quoted(worse)}")
+    reason = f"a person snoozed it for {counted(days, 'day')}{', or until it gets worse' if worse else ''}"
+    return _changed(
+        given,
+        decision=Decision.SNOOZED,
+        reason=f"{reason}; {fault}" if fault else reason,
+        silent_until=response.responded_at + timedelta(days=days),
+        until_worse=worse,
+    )
+
+
+def _never(given: Answer, asked: Question, fault: str) -> Answer:
+    """Answer for a never; it changes nothing, and says what the policy would have to say."""
+    batch = asked.plan.batch(asked.batch_id)
+    namespace = namespace_to_leave_alone(batch)
+    reason = f"a person wants never to be asked about {batch.kind} of {namespace}"
+    return _changed(
+        given,
+        decision=Decision.NEVER,
+        reason=f"{reason}; {fault}" if fault else reason,
+        policy_entry=never_asked_entry(str(namespace), [*asked.never_asked, batch.kind]),
+    )
 
 
 def _is_named(response: _Response, given: Answer) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from pulsar_steward.errors import NotInLedger, OutdatedPlan
 from pulsar_steward.ledger.rows import Decision
-from pulsar_steward.model.content import content_digest
-from pulsar_steward.orchestration.publish import AskedBatch, RejectedBatch, State
+from pulsar_steward.model.content import content_digest, goal_of
+from pulsar_steward.orchestration.publish import AskedBatch, RejectedBatch, SilencedGoal, State
 from pulsar_steward.policy.looser import loosened
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pulsar_steward.ledger.questions import QuestionRow
     from pulsar_steward.ledger.read import LedgerReader
     from pulsar_steward.ledger.rows import RecordedAnswer, Request
+    from pulsar_steward.ledger.silences import Silence
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.policy.schema import Policy
 
@@ -52,8 +53,45 @@ class QuestionBook:
             plan = self._plan(each.plan_id)
             if plan is not None and not (batch := plan.batch(each.batch_id)).is_rollback:
                 content = content_digest(plan, batch)
-                found.append(RejectedBatch(plan_id=each.plan_id, content=content, batch=batch, at=each.at))
+                rejected = RejectedBatch(
+                    plan_id=each.plan_id,
+                    content=content,
+                    batch=batch,
+                    at=each.at,
+                    by=each.by or "",
+                    comment=each.comment,
+                )
+                found.append(rejected)
         return tuple(found)
+
+    def silenced(self) -> tuple[SilencedGoal, ...]:
+        """Goals that somebody snoozed or never wants to be asked about, the newest answer first."""
+        found = (self._silenced(each) for each in self._ledger.questions.silences(self._cluster, self._now))
+        return tuple(each for each in found if each is not None)
+
+    def _silenced(self, silence: Silence) -> SilencedGoal | None:
+        """Goal of an answer; None: it silences its content alone, or its goal is not known any more."""
+        match silence.decision:
+            case Decision.SNOOZED | Decision.NEVER:
+                plan = self._plan(silence.plan_id)
+            case Decision.REJECTED | Decision.APPROVED | Decision.NO_ANSWER | Decision.MALFORMED:
+                return None
+            case _:
+                assert_never(silence.decision)
+        batch = None if plan is None else plan.batch(silence.batch_id)
+        goal = silence.goal if batch is None else goal_of(batch)
+        if goal is None:
+            return None
+        return SilencedGoal(
+            plan_id=silence.plan_id,
+            goal=goal,
+            batch=batch,
+            at=silence.at,
+            by=silence.by,
+            comment=silence.comment,
+            until=silence.until,
+            until_worse=silence.until_worse,
+        )
 
     def older_plans(self) -> tuple[str, ...]:
         """Plans without questions that no newer plan superseded and of which nothing is being carried out."""

@@ -19,6 +19,7 @@ from pulsar_steward.orchestration.approval_response import Question
 from pulsar_steward.orchestration.events import publisher
 from pulsar_steward.orchestration.halt_variable import halted_by_variable
 from pulsar_steward.orchestration.ledger_heads import LedgerHeads
+from pulsar_steward.policy.never_asked import namespace_to_leave_alone
 from pulsar_steward.report.what_changed import Former
 
 if TYPE_CHECKING:
@@ -39,8 +40,15 @@ class TaskContext(LedgerContext):
         answers = answers_of(self.ledger, plan.plan_id, batch_id, self.run) if voice > 1 else ()
         approved = [each for each in answers[: voice - 1] if each.decision is Decision.APPROVED]
         first = approved[0] if approved else None
+        namespace = namespace_to_leave_alone(plan.batch(batch_id))
         return Question(
-            plan=plan, batch_id=batch_id, run=self.run, requested_by=requested_by, origin=origin, first=first
+            plan=plan,
+            batch_id=batch_id,
+            run=self.run,
+            requested_by=requested_by,
+            origin=origin,
+            first=first,
+            never_asked=self.policy.for_namespace(namespace).approval.never_ask if namespace else (),
         )
 
     def former(self, plan: Plan, batch: Batch) -> Former | None:

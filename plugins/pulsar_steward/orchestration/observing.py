@@ -72,9 +72,8 @@ def plan_snapshot(cluster: str, snapshot_uri: str, run: str) -> Planned:
             log.info("note: %s", note)
         view = View.PARTIAL if meta.unread else View.COMPLETE
         book = QuestionBook(task.ledger, cluster, task.policy, now)
-        publication = decide(
-            plan, view, book.standing(), book.rejected(), book.older_plans(), task.policy.approval, now
-        )
+        known = book.standing(), book.rejected(), book.older_plans()
+        publication = decide(plan, view, *known, task.policy.approval, now, book.silenced())
         return _recorded(task, plan, publication, now)
 
 

@@ -16,6 +16,7 @@ from pulsar_steward.outside_text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
 
     from pulsar_steward.model.plan import Batch, Plan
 
@@ -107,7 +108,7 @@ def _refs(wanted: RemediateParams, run: str) -> list[BatchRef]:
 
 
 def _why_not(task: TaskContext, plan: Plan, batch: Batch, run: str) -> str | None:
-    """Reason why a run does not ask about a batch: it stands no more, or another run asks it; None: it does."""
+    """Reason why a run does not ask about a batch: it ended, is silent, or another run asks it; None: it does."""
     name = (plan.plan_id, batch.batch_id)
     if over := task.ledger.questions.over(*name):
         return over
@@ -119,6 +120,15 @@ def _why_not(task: TaskContext, plan: Plan, batch: Batch, run: str) -> str | Non
     for waiting in task.ledger.waiting(*name, now):
         if not waiting.run.startswith(mine):
             return f"run {waiting.run} asks about it"
+    return _answered(task, name, mine, now)
+
+
+def _answered(task: TaskContext, name: tuple[str, str], mine: str, now: datetime) -> str | None:
+    """Reason why a batch is not asked about after what was answered already: it is silent, or another run's."""
+    for silence in task.ledger.questions.silences(task.cluster, now):
+        if (silence.plan_id, silence.batch_id) == name and silence.decision is not Decision.REJECTED:
+            back = f"`steward questions ask-again {silence.answer_id}` takes that back"
+            return f"nobody is to be asked ({silence.words}); {back}"
     for answer in task.ledger.answers(*name):
         valid = answer.decision is Decision.APPROVED and answer.expires_at is not None and now < answer.expires_at
         if valid and not answer.run.startswith(mine):

@@ -35,7 +35,7 @@ class WindowTrigger(BaseTrigger):
     def __init__(
         self, *, plan_id: str, batch_id: str, opens_at: datetime, look_every_seconds: float = LOOK_EVERY_SECONDS
     ) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # Airflow has no types there
         self.plan_id = plan_id
         self.batch_id = batch_id
         self.opens_at = opens_at

@@ -14,6 +14,7 @@ from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.errors import SnapshotError
 from pulsar_steward.ledger.cluster_states import LastChange, cluster_states
 from pulsar_steward.ledger.halts import Halt
+from pulsar_steward.ledger.silences import Silence
 from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.ledger.waiting import RunningBatch, WaitingQuestion
 from pulsar_steward.model.finding import Severity
@@ -105,6 +106,7 @@ class ClusterCard(msgspec.Struct, frozen=True, kw_only=True):
         trouble: Why nothing is known of it.
         trend: Earlier snapshots, oldest first, the newest included.
         last_change: The batch in which a step came to an end last; None: nothing was changed yet.
+        silent: What nobody is asked for the time being, the newest answer first.
     """
 
     cluster: str
@@ -116,6 +118,7 @@ class ClusterCard(msgspec.Struct, frozen=True, kw_only=True):
     running: RunningBatch | None
     trend: tuple[TrendPoint, ...]
     last_change: LastChange | None
+    silent: tuple[Silence, ...] = ()
 
 
 def cluster_cards(sources: Sources, only: str | None = None) -> tuple[ClusterCard, ...]:
@@ -150,6 +153,7 @@ def _card(sources: Sources, ledger: ClusterStates, cluster: str) -> ClusterCard:
         trouble=trouble,
         halt=halt,
         waiting=by_worth(sources, [each for each in ledger.waiting if each.cluster == cluster]),
+        silent=tuple(each for each in ledger.silent if each.cluster == cluster),
         running=running,
         trend=trend,
         last_change=ledger.changes.get(cluster),

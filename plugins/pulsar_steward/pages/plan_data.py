@@ -27,6 +27,8 @@ class BatchState(StrEnum):
     DONE = "done"
     STOPPED = "stopped"
     REJECTED = "rejected"
+    SNOOZED = "snoozed"
+    NEVER = "never asked"
     UNANSWERED = "no answer"
     SUPERSEDED = "superseded"
     ENDED = "question ended"
@@ -35,7 +37,14 @@ class BatchState(StrEnum):
 
 
 class AnswerView(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer: by whom, to what, and until when it counts."""
+    """An answer: by whom, to what, and until when it counts.
+
+    Attributes:
+        answer_id: Its number in the ledger, by which a silence is taken back.
+        silent_until: The end of a snooze; None: it is none.
+        until_worse: True if a snooze ends as well when it gets worse.
+        policy_entry: The policy entry that a never proposes, as YAML; empty: none.
+    """
 
     decision: Decision
     by: str | None
@@ -44,6 +53,10 @@ class AnswerView(msgspec.Struct, frozen=True, kw_only=True):
     steps: int
     comment: str
     reason: str
+    answer_id: int = 0
+    silent_until: datetime | None = None
+    until_worse: bool = False
+    policy_entry: str = ""
 
 
 class Level(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 import msgspec
 from pydantic import ValidationError
@@ -27,8 +27,8 @@ from pulsar_steward.pages.placement import predicted_placement
 from pulsar_steward.pages.plan_data import AnswerView, BatchState, BatchView, Level, PlanLine, PlanView, StepView
 from pulsar_steward.pages.sources import NotKnown
 from pulsar_steward.policy.guards import Window
-from pulsar_steward.report.approval import averted
 from pulsar_steward.policy.pace import Pace
+from pulsar_steward.report.approval import averted
 from pulsar_steward.report.worth import worth_in_words
 
 if TYPE_CHECKING:
@@ -218,8 +218,23 @@ def _state(
         valid = any(each.expires_at and each.expires_at > known.now for each in answers)
         return BatchState.CHANGING if begun and valid else BatchState.APPROVED if valid else BatchState.STOPPED
     if answers:
-        return BatchState.REJECTED if answers[-1].decision is Decision.REJECTED else BatchState.UNANSWERED
+        return _state_after(answers[-1].decision)
     return _state_without_answer(known)
+
+
+def _state_after(decision: Decision) -> BatchState:
+    """State of a batch that was answered last like this, without an approval of it."""
+    match decision:
+        case Decision.REJECTED:
+            return BatchState.REJECTED
+        case Decision.SNOOZED:
+            return BatchState.SNOOZED
+        case Decision.NEVER:
+            return BatchState.NEVER
+        case Decision.NO_ANSWER | Decision.MALFORMED | Decision.APPROVED:  # an approval of no step
+            return BatchState.UNANSWERED
+        case _:
+            assert_never(decision)
 
 
 def _state_without_answer(known: _Known) -> BatchState:
@@ -241,6 +256,10 @@ def _answer(answer: RecordedAnswer) -> AnswerView:
         steps=len(answer.step_ids),
         comment=answer.comment,
         reason=answer.reason,
+        answer_id=answer.answer_id,
+        silent_until=answer.silent_until,
+        until_worse=bool(answer.until_worse),
+        policy_entry=answer.policy_entry or "",
     )
 
 

@@ -16,6 +16,7 @@ from pulsar_steward.model.worth import worth_of
 from pulsar_steward.planners.bundles.balance import PLANNER as BUNDLE_BALANCE
 from pulsar_steward.planners.bundles.drain import PLANNER as BROKER_DRAIN
 from pulsar_steward.planners.bundles.split import PLANNER as BUNDLE_SPLIT
+from pulsar_steward.planners.left_alone import without_left_alone
 from pulsar_steward.planners.settings.delays import PLANNER as DELAYS
 from pulsar_steward.planners.settings.namespaces import PLANNER as NAMESPACE_SETTINGS
 from pulsar_steward.planners.settings.nearly_full import PLANNER as NEARLY_FULL
@@ -61,7 +62,7 @@ def proposals_of(planners: Iterable[Planner], planning: PlanningFacts) -> list[P
             claimed_settings=planning.claimed_settings | settings,
             proposed=planning.proposed | {batch.kind for each in proposals for batch in each.batches},
         )
-        proposals.append(planner.proposal(told))
+        proposals.append(without_left_alone(planner.proposal(told), planning.policy))
     return proposals
 
 

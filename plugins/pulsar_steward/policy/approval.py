@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from pulsar_steward.model.plan import KINDS
+from pulsar_steward.model.plan import KINDS, ROLLBACK
 from pulsar_steward.model.risk import Risk
 from pulsar_steward.model.section import Section
 from pulsar_steward.policy.approval_terms import FLOOR_VALID_MINUTES, Terms, terms_of
@@ -24,6 +24,16 @@ def _kind(text: str) -> str:
 
 
 Kind = Annotated[str, AfterValidator(_kind)]
+
+
+def _planned(kind: str) -> str:
+    if kind == ROLLBACK:
+        raise ValueError(f"a {ROLLBACK} is asked because a person wanted it: it cannot be left out")
+    return kind
+
+
+PlannedKind = Annotated[Kind, AfterValidator(_planned)]
+"""Kind of batches that observations lead to."""
 
 
 class RiskTerms(Section):
@@ -50,6 +60,9 @@ class ApprovalPolicy(Section):
     )
     ask_again_minutes: int = Field(
         24 * 60, ge=0, description="rest of a proposal after somebody rejected it, or took it back"
+    )
+    never_ask: tuple[PlannedKind, ...] = Field(
+        (), description="kinds of batches that are not proposed; for a tenant or a namespace too"
     )
     assigned_users: tuple[str, ...] = Field((), description="who may answer; empty: everyone whom Airflow lets")
     assigned_users_by_kind: dict[Kind, tuple[str, ...]] = Field(

@@ -31,7 +31,10 @@ KINDS = (CLUSTERS, TENANTS, NAMESPACES)
 """Top-level keys that hold overrides, in ascending precedence."""
 
 NARROW = frozenset(info.section for info in CHECKS if info.scope is Scope.NAMESPACE)
-"""Sections that a tenant or a namespace may override."""
+"""Sections of checks that a tenant or a namespace may override, every key of them."""
+
+NARROW_KEYS: Mapping[str, frozenset[str]] = {"approval": frozenset({"never_ask"})}
+"""Other sections, with the keys that a tenant or a namespace may override."""
 
 _TENANT = r"[-=:.\w]+"
 _NAMES = {
@@ -131,6 +134,11 @@ def _shape(kind: str, named: object, models: Models) -> Iterator[Trouble]:
                 yield _misplaced(place, models)
             elif not isinstance(values, Mapping):
                 yield Trouble(place, "has to hold keys with values")
+            elif kind != CLUSTERS and section in NARROW_KEYS:
+                for key in values.keys() - NARROW_KEYS[section]:
+                    only = ", ".join(sorted(NARROW_KEYS[section]))
+                    words = f"cannot differ by {kind.removesuffix('s')}: of this section only {only} can"
+                    yield Trouble((*place, str(key)), words, key=True)
 
 
 def _misplaced(place: tuple[str, str, str], models: Models) -> Trouble:
@@ -138,7 +146,7 @@ def _misplaced(place: tuple[str, str, str], models: Models) -> Trouble:
     if section in KINDS:
         return Trouble(place, f"`{section}` stands at the top of the file only", key=True)
     if section not in models:
-        return unknown(place[:2], section, models if kind == CLUSTERS else NARROW)
+        return unknown(place[:2], section, models if kind == CLUSTERS else _narrow())
     if section.replace("_", "-") in BY_ID:
         why = f"the check {section.replace('_', '-')} looks at more than one namespace at a time"
     else:
@@ -149,7 +157,12 @@ def _misplaced(place: tuple[str, str, str], models: Models) -> Trouble:
 
 
 def _may_stand(section: object, kind: str, models: Models) -> bool:
-    return isinstance(section, str) and section in (models if kind == CLUSTERS else NARROW & models.keys())
+    return isinstance(section, str) and section in (models if kind == CLUSTERS else _narrow() & models.keys())
+
+
+def _narrow() -> frozenset[str]:
+    """Sections of which a tenant or a namespace may override something."""
+    return NARROW.union(NARROW_KEYS)
 
 
 def _layers(document: Values) -> Iterator[Layer]:

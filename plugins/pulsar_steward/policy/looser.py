@@ -76,6 +76,7 @@ LOOSER: Mapping[str, Callable[[Any, Any], bool]] = {
 NEUTRAL: Mapping[str, str] = {
     "approval.response_timeout_minutes": "it is over once somebody answered",
     "approval.ask_again_minutes": "says when is asked, not what is done",
+    "approval.never_ask": "says what is asked, not what is done",
     "apply.proof_timeout_seconds": "how long the cluster is looked at after a call",
     "apply.proof_wait_seconds": "how long is waited before a batch begins",
     "apply.lease_seconds": "how long a dead writer keeps others away",

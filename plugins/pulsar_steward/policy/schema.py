@@ -128,8 +128,8 @@ class Policy(CheckSections, Remedies):
 
     Attributes:
         clusters: Sections by the name of a cluster, for a file that several share; gone after `for_cluster`.
-        tenants: Sections of checks by tenant.
-        namespaces: Sections of checks by ``tenant/namespace``.
+        tenants: Sections of checks by tenant, and what of `approval` may differ.
+        namespaces: The same by ``tenant/namespace``.
     """
 
     admin: AdminPolicy = AdminPolicy()
@@ -145,7 +145,10 @@ class Policy(CheckSections, Remedies):
     notify: NotifyPolicy = NotifyPolicy()
     housekeeping: HousekeepingPolicy = HousekeepingPolicy()
     clusters: Layers = Field({}, description="any sections, for one cluster")
-    tenants: Layers = Field({}, description="sections of checks that look at one namespace at a time, for a tenant")
+    tenants: Layers = Field(
+        {},
+        description="sections of checks that look at one namespace at a time, and `approval.never_ask`, for a tenant",
+    )
     namespaces: Layers = Field({}, description="the same for one namespace")
 
     @model_validator(mode="after")

@@ -11,6 +11,7 @@ from pulsar_steward.guard.window_times import windows_for
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.units import bytes_in_words, counted, time_in_words
 from pulsar_steward.outside_text import shown
+from pulsar_steward.policy.never_asked import namespace_to_leave_alone
 from pulsar_steward.report.markdown import bullets, codes, table, text
 from pulsar_steward.report.what_changed import what_changed
 from pulsar_steward.report.when import when
@@ -271,6 +272,16 @@ def _terms(plan: Plan, batch: Batch, policy: Policy) -> Iterator[str]:
         yield "Two different people have to approve this batch; the second sees what the first left ticked."
     if not terms.requester_may_approve:
         yield "Who started this run by hand may not approve it."
+    if not batch.is_rollback:
+        yield (
+            "Snooze asks again when its days are over, or before that where it got worse, whatever is ticked here;"
+            " nothing is changed until then."
+        )
+    if namespace := namespace_to_leave_alone(batch):
+        yield (
+            f"Never for this namespace changes nothing: nobody is asked about {batch.kind} of {namespace} until"
+            " somebody takes that back, and it says which entry of the policy would leave it out for good."
+        )
     hours, minutes = divmod(approval.response_timeout_minutes, 60)
     yield f"No answer within {hours} h {minutes} min is a rejection."
     if batch.is_rollback:

@@ -21,6 +21,7 @@ from pulsar_steward.apply.health import Level
 from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.ledger.messages import OVER
 from pulsar_steward.ledger.rows import Decision, Outcome
+from pulsar_steward.ledger.silences import SILENT
 from pulsar_steward.model.finding import Outlook, Severity
 from pulsar_steward.model.plan import KINDS
 from pulsar_steward.model.units import DAY, HOUR, MINUTE
@@ -78,6 +79,9 @@ METRICS = {
     ),
     "steward_question_ends_timestamp_seconds": Metric(
         _GAUGE, "When the first of them ends unanswered; absent where none waits.", ("cluster", "kind")
+    ),
+    "steward_questions_silent": Metric(
+        _GAUGE, "Answers by which something is not asked for the time being.", ("cluster", "kind", "decision")
     ),
     "steward_answers": Metric(_COUNTER, "Questions that ended, by decision.", ("cluster", "kind", "decision")),
     "steward_answer_seconds": Metric(_HISTOGRAM, "Seconds from a question to a person's answer."),
@@ -185,6 +189,7 @@ class _Collected:
     def _ledger(self, cluster: str, counts: ClusterCounts) -> None:
         self._add("steward_plans", counts.plans, cluster)
         self._questions(cluster, counts)
+        self._sums("steward_questions_silent", cluster, counts.silent, SILENT)
         self._sums("steward_answers", cluster, counts.answers, Decision)
         self._sums("steward_steps", cluster, counts.outcomes, Outcome)
         self._histogram("steward_answer_seconds", cluster, counts.answer_seconds, ANSWER_BUCKETS)

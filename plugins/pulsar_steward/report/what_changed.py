@@ -44,6 +44,8 @@ def what_changed(batch: Batch, former: Former) -> tuple[str, ...]:
             why = f"Asked before ({asked}), under a stricter policy or by an earlier Steward: that answer is void."
         case EndReason.ASKED_ANEW:
             why = f"Asked before ({asked}), and not carried out; that question ended {time_in_words(former.end.at)}."
+        case EndReason.WORSE:
+            why = f"Snoozed before ({asked}): {former.end.words}."
         case _:
             why = f"It takes the place of {asked}, which ended {time_in_words(former.end.at)}."
     if not found and len(batch.steps) == len(former.batch.steps) and loses_more(batch, former.batch):

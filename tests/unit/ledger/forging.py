@@ -14,7 +14,8 @@ from pulsar_steward.ledger.messages import Queued
 from pulsar_steward.ledger.outbox import Outbox
 from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
 from pulsar_steward.ledger.questions import EndReason
-from pulsar_steward.ledger.rows import Outcome, Proof, StepOutcome
+from pulsar_steward.ledger.rows import Answer, Decision, Outcome, Proof, StepOutcome
+from pulsar_steward.ledger.silences import SilenceEnd, take_back
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.notice import Notice, Occasion
@@ -28,6 +29,19 @@ if TYPE_CHECKING:
     from sqlalchemy import Column, Connection, Engine, RowMapping, Table
 
 CHAIN = tables.CHAIN
+
+A_SNOOZE = Answer(
+    plan_id=PLAN.plan_id,
+    batch_id="b2",
+    run=RUN,
+    decision=Decision.SNOOZED,
+    answered_by="alice",
+    answered_at=AT,
+    reason="a person snoozed it",
+    silent_until=LATER,
+    until_worse=True,
+    policy_entry="namespaces: {}",
+)
 
 
 def a_message(cluster: str) -> Queued:
@@ -70,6 +84,8 @@ def filled(engine: Engine) -> Engine:
     write.record_confirmations(NEWER, [1], AT)
     ending = Ending(question_id=1, reason=EndReason.CHANGED, by_batch_id="b1", words="it changed")
     write.record_plan(NEWER, AT, questions=QuestionChanges(ended=(ending,)))
+    snooze = write.record_answer(A_SNOOZE)
+    assert take_back(engine, SilenceEnd(answer_id=snooze, at=AT, said_by="carol", reason="it is urgent by now"))
     say(engine, Halt(cluster=PLAN.cluster, at=AT, halted=False, said_by="bob", reason="all is well"))
     return engine
 

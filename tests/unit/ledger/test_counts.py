@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import pytest
 
 from pulsar_steward.ledger.counts import ClusterCounts, ledger_counts
 from pulsar_steward.ledger.halts import EVERY_CLUSTER, Halt, say
@@ -160,3 +161,18 @@ def test_an_empty_ledger_has_no_clusters(engine: Engine) -> None:
     """Nothing is made up."""
     counts = ledger_counts(engine, NOW)
     assert (counts.rows, counts.newest_row, counts.clusters) == (0, None, {})
+
+
+@pytest.mark.parametrize("decision", [Decision.SNOOZED, Decision.NEVER])
+def test_what_is_silent_is_counted_as_an_answer_of_a_person(
+    engine: Engine, write: LedgerWriter, decision: Decision
+) -> None:
+    """Until its time is over; a never for good."""
+    asked(write)
+    until = NOW + 13 * MINUTE if decision is Decision.SNOOZED else None
+    write.record_answer(an_answer(decision, step_ids=(), digest=None, expires_at=None, silent_until=until))
+    kind = PLAN.batches[0].kind
+    first, later = (ledger_counts(engine, NOW + minutes * MINUTE).clusters[CLUSTER] for minutes in (11, 14))
+    assert (first.silent, first.answers) == ({(kind, decision.value): 1}, {(kind, decision.value): 1})
+    assert later.silent == ({} if until else first.silent)
+    assert len(first.answer_seconds) == 1

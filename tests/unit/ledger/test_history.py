@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 EVERYTHING = [
     What.RESUMED,
+    What.SILENCE_ENDED,
+    What.ANSWERED,
     What.QUESTION_ENDED,
     What.CONFIRMED,
     What.SUPERSEDED,
@@ -59,6 +61,7 @@ def test_filters(full: Engine) -> None:
     assert told(full, cluster="elsewhere") == []
     assert told(full, plan_id=NEWER.plan_id) == [What.PLANNED]
     assert told(full, person="bob") == [What.RESUMED]
+    assert told(full, person="carol") == [What.SILENCE_ENDED]
     kind = PLAN.batches[0].kind
     assert What.ENDED in told(full, kind=kind)
     assert told(full, kind="retention") == []
@@ -71,7 +74,7 @@ def test_filters(full: Engine) -> None:
     assert (What.CALLED in other, What.ASKED in other) == (False, True)
 
 
-@pytest.mark.parametrize("most", [1, 2, 3, 10, 13])
+@pytest.mark.parametrize("most", [1, 2, 3, 10, 15])
 def test_pages_follow_each_other(full: Engine, most: int) -> None:
     """However large they are, and however much of the chain is looked at at once."""
     found: list[What] = []

@@ -13,8 +13,9 @@ from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.ledger.chain import Appending, locked_head
 from pulsar_steward.ledger.migrations.migrate import FIRST, VERSIONS, Migrations
 from pulsar_steward.ledger.read import LedgerReader
+from pulsar_steward.ledger.silences import SilenceEnd, take_back
 from pulsar_steward.ledger.store import open_ledger
-from pulsar_steward.ledger.tables import PLANS, metadata
+from pulsar_steward.ledger.tables import ANSWERS, PLANS, metadata
 from pulsar_steward.ledger.verify import verify_ledger
 from tests.unit.ledger.test_records import AT, PLAN, RUN
 
@@ -102,4 +103,27 @@ def test_a_ledger_of_version_3_is_brought_up_to_date(url: URL) -> None:
     assert ledger.plan(PLAN.plan_id) == PLAN
     assert (ledger.questions.asked_in(PLAN.plan_id), ledger.questions.over(PLAN.plan_id, "b1")) == (None, None)
     assert ledger.questions.plans_without(PLAN.cluster) == (PLAN.plan_id,)
+    upgraded.dispose()
+
+
+def test_a_ledger_of_version_5_is_brought_up_to_date(url: URL) -> None:
+    """Its answers keep their hashes, and a rejection of then can be taken back."""
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        Migrations(connection).run("0005")
+        values = {"plan_id": PLAN.plan_id, "cluster": PLAN.cluster, "snapshot_id": PLAN.snapshot_id}
+        digests = {"digest": PLAN.digest, "proposal": PLAN.proposal_digest, "document": PLAN.encoded().decode()}
+        connection.execute(_PLAN, {**values, **digests})
+        connection.execute(_ANSWER, {"plan_id": PLAN.plan_id, "run": RUN})
+        chain = Appending(connection, locked_head(connection))
+        for table, named in ((PLANS, "created_at"), (ANSWERS, "answered_at")):
+            rows = text(f"SELECT * FROM {table.name}")  # noqa: S608 - a table of ours, and no column of later on
+            stored = connection.execute(rows).mappings().one()
+            chain.chain(table, {**stored, named: AT})
+    engine.dispose()
+    upgraded = open_ledger(url)
+    (answer,) = LedgerReader(upgraded).answers(PLAN.plan_id, "b1")
+    assert (answer.reason, answer.silent_until, answer.policy_entry) == ("no", None, None)
+    assert take_back(upgraded, SilenceEnd(answer_id=answer.answer_id, at=AT, said_by="bob", reason="it may"))
+    assert verify_ledger(upgraded).tampered == ()
     upgraded.dispose()

@@ -8,16 +8,31 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from pulsar_steward.ledger.questions import EndReason
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Answer, Decision
+from pulsar_steward.ledger.silences import SilenceEnd, take_back
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
+from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.plan import ROLLBACK, approval_digest
 from pulsar_steward.orchestration.asked import QuestionBook
 from pulsar_steward.orchestration.publish import State, View, decide
 from pulsar_steward.policy.approval import ApprovalPolicy
 from pulsar_steward.policy.schema import ApplyPolicy, Policy
-from tests.builders import CLUSTER, IDENTITY, NOW, a_batch, a_plan, an_intended_call, an_outcome
+from tests.builders import (
+    CLUSTER,
+    IDENTITY,
+    NOW,
+    a_batch,
+    a_finding,
+    a_move,
+    a_plan,
+    a_step,
+    an_intended_call,
+    an_outcome,
+    broker,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +48,15 @@ POLICY = Policy(approval=APPROVAL)
 LOOSER = Policy(approval=APPROVAL, apply=ApplyPolicy(most_clients_per_step=1_000_000))
 NEW = a_plan(snapshot_id="new", pulsar_cluster=IDENTITY, policy_digest=POLICY.digest)
 SAME = a_plan(snapshot_id="later", pulsar_cluster=IDENTITY, policy_digest=POLICY.digest)
+OTHER = a_plan(
+    a_batch(a_step(a_move(target=broker(2)))), snapshot_id="other", pulsar_cluster=IDENTITY, policy_digest=POLICY.digest
+)
+CRITICAL = a_plan(
+    a_batch(findings=(a_finding(Severity.CRITICAL),)),
+    snapshot_id="critical",
+    pulsar_cluster=IDENTITY,
+    policy_digest=POLICY.digest,
+)
 EMPTY = a_plan(snapshot_id="empty", pulsar_cluster=IDENTITY, policy_digest=POLICY.digest)
 EMPTY = msgspec.structs.replace(EMPTY, batches=())
 RUN = "dag/run/0"
@@ -43,7 +67,7 @@ def published(engine: Engine, plan: Plan, minutes: int, policy: Policy = POLICY)
     now, ledger, writes = NOW + timedelta(minutes=minutes), LedgerReader(engine), LedgerWriter(engine)
     book = QuestionBook(ledger, CLUSTER, policy, now)
     known = book.standing(), book.rejected(), book.older_plans()
-    publication = decide(plan, View.COMPLETE, *known, policy.approval, now)
+    publication = decide(plan, View.COMPLETE, *known, policy.approval, now, book.silenced())
     if publication.record:
         changes = publication.questions
         writes.record_plan(plan, now, policy=policy, supersede=publication.supersede, questions=changes)
@@ -203,3 +227,41 @@ def test_a_plan_that_nobody_was_asked_about_is_asked_when_its_task_is_tried_agai
     assert published(engine, NEW, 1).ask
     request(engine, 2)
     assert not published(engine, NEW, 3).ask
+
+
+DAY = 24 * 60
+
+
+@pytest.mark.parametrize("until_worse", [True, False])
+def test_a_snooze_holds_for_its_days(engine: Engine, until_worse: bool) -> None:
+    """Whatever is proposed for its goal; then it is asked anew."""
+    request(engine, 0)
+    until = NOW + timedelta(days=2)
+    answer(engine, Decision.SNOOZED, silent_until=until, until_worse=until_worse, comment="after the fair")
+    again, other = published(engine, SAME, DAY), published(engine, OTHER, DAY)
+    assert (again.ask, again.questions.ended, other.ask, other.questions.ended) == (False, (), False, ())
+    assert '"after the fair"' in again.reason
+    after = published(engine, SAME, 2 * DAY)
+    assert (after.ask, [each.reason for each in after.questions.ended]) == (True, [EndReason.ASKED_ANEW])
+
+
+def test_a_snooze_ends_as_it_gets_worse_and_does_not_come_back(engine: Engine) -> None:
+    """What was asked again is not silent for the rest of the days, also where it is better then."""
+    request(engine, 0)
+    answer(engine, Decision.SNOOZED, silent_until=NOW + timedelta(days=9), until_worse=True)
+    worse = published(engine, CRITICAL, DAY)
+    assert (worse.ask, [each.reason for each in worse.questions.ended]) == (True, [EndReason.WORSE])
+    better = published(engine, OTHER, 2 * DAY)
+    assert (better.ask, [each.reason for each in better.questions.ended]) == (True, [EndReason.CHANGED])
+
+
+def test_a_never_holds_until_it_is_taken_back(engine: Engine) -> None:
+    """However long, however bad, and also once its question has ended as nothing was proposed."""
+    request(engine, 0)
+    answer(engine, Decision.NEVER, policy_entry="namespaces: {}")
+    assert not published(engine, CRITICAL, 400 * DAY).ask
+    published(engine, EMPTY, 401 * DAY)
+    assert not published(engine, SAME, 402 * DAY).ask
+    end = SilenceEnd(answer_id=1, at=NOW, said_by="bob", reason="it may")
+    assert take_back(engine, end)
+    assert published(engine, SAME, 403 * DAY).ask

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -10,6 +11,7 @@ import pytest
 from pulsar_steward.errors import Refused
 from pulsar_steward.ledger.publishing import NewQuestion, QuestionChanges
 from pulsar_steward.ledger.rows import Decision
+from pulsar_steward.ledger.silences import SilenceEnd, take_back
 from pulsar_steward.model.content import content_digest, goal_of
 from pulsar_steward.orchestration.remediating import RemediateParams, choose, dry_run
 from tests.apply.worksite import said
@@ -74,6 +76,21 @@ def test_a_run_by_hand_of_which_nothing_is_left_says_who_asks(site: Worksite, pl
     with pytest.raises(Refused, match=rf"nothing of plan .* is to be asked: b1: run {OTHER} asks about it"):
         choose([wanted], MINE)
     assert choose([msgspec.structs.replace(wanted, published=True)], MINE) == []
+
+
+@pytest.mark.parametrize("decision", [Decision.SNOOZED, Decision.NEVER])
+def test_what_is_silent_is_not_asked_by_hand_either(site: Worksite, plan: Plan, decision: Decision) -> None:
+    """Until its time is over or somebody took it back: a run names the command that does."""
+    site.ask(plan, OTHER)
+    until = site.clock() + timedelta(days=1) if decision is Decision.SNOOZED else None
+    no = site.approval(plan, run=OTHER, decision=decision, step_ids=(), expires_at=None, silent_until=until)
+    number = site.writes.record_answer(no)
+    wanted = RemediateParams(cluster=CLUSTER, plan_id=plan.plan_id, kinds=("tc_balance",))
+    with pytest.raises(Refused, match=f"b1: nobody is to be asked .*{decision} by .*ask-again {number}"):
+        choose([wanted], MINE)
+    assert chosen(plan, published=True) == ["b2"]
+    assert take_back(site.engine, SilenceEnd(answer_id=number, at=site.clock(), said_by="bob", reason="it may"))
+    assert chosen(plan) == ["b1", "b2"]
 
 
 def test_what_ended_is_not_asked(site: Worksite) -> None:

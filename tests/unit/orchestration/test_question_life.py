@@ -17,15 +17,28 @@ from airflow.triggers.base import TriggerEvent
 from sqlalchemy import create_engine
 from sqlalchemy.pool import QueuePool
 
-from pulsar_steward.errors import LedgerError
+from pulsar_steward.apply.gate import ask_for_permit
+from pulsar_steward.errors import LedgerError, Refused
 from pulsar_steward.ledger.publishing import QuestionChanges
 from pulsar_steward.ledger.rows import Decision
+from pulsar_steward.model.setting import SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.orchestration import connections, question_look
 from pulsar_steward.orchestration.approval import WAITS, ApproveBatch
-from pulsar_steward.orchestration.approval_response import APPROVE, COMMENT, STEPS
+from pulsar_steward.orchestration.approval_response import (
+    APPROVE,
+    COMMENT,
+    NEVER,
+    REJECT,
+    SNOOZE,
+    SNOOZE_DAYS,
+    STEPS,
+    UNTIL_WORSE,
+)
 from pulsar_steward.orchestration.batches import BatchRef
 from pulsar_steward.orchestration.question_trigger import END, QuestionTrigger, is_end
 from tests.apply.worksite import RUN, a_question
+from tests.builders import a_batch, a_plan, a_step
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection
@@ -289,3 +302,58 @@ def test_an_answer_after_the_end_is_kept_and_permits_nothing(site: Worksite) -> 
         a_task(plan).execute_complete(a_context(), an_approval(site))
     (answer,) = site.ledger.answers(plan.plan_id, "b1")
     assert (answer.decision, answer.answered_by) == (Decision.APPROVED, "alice")
+
+
+def a_setting_of(site: Worksite) -> Plan:
+    """A plan with one question about a namespace's setting."""
+    change = ChangeSetting(namespace="shop/orders", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
+    plan = a_plan(a_batch(a_step(change), kind="retention"))
+    return site.record(plan, questions=QuestionChanges(asked=(a_question(plan),)))
+
+
+@pytest.mark.parametrize(
+    ("proposed", "options"),
+    [(a_question_of, [APPROVE, REJECT, SNOOZE]), (a_setting_of, [APPROVE, REJECT, SNOOZE, NEVER])],
+)
+def test_a_question_may_be_snoozed_or_never_wanted(
+    site: Worksite, monkeypatch: pytest.MonkeyPatch, proposed: Callable[[Worksite], Plan], options: list[str]
+) -> None:
+    """The form has the days, and until when; a never is offered where it is about one namespace."""
+    monkeypatch.setattr(HITLOperator, "execute", lambda *_: None)
+    task = a_task(proposed(site))
+    task.execute(a_context())
+    assert task.options == options
+    assert (task.params[SNOOZE_DAYS], task.params[UNTIL_WORSE]) == (7, True)
+    schema = task.serialized_params[SNOOZE_DAYS]["schema"]
+    assert (schema["type"], schema["minimum"], schema["maximum"]) == ("integer", 1, 90)
+
+
+def test_a_snooze_is_kept_and_permits_nothing(site: Worksite) -> None:
+    """Until its days are over the same goal is silent in the ledger."""
+    plan = a_setting_of(site)
+    site.ask(plan)
+    event = an_approval(site) | {"chosen_options": [SNOOZE]}
+    event["params_input"] |= {SNOOZE_DAYS: 2, UNTIL_WORSE: False}
+    told = a_task(plan).execute_complete(a_context(), event)
+    assert told["decision"] == Decision.SNOOZED.value
+    (answer,) = site.ledger.answers(plan.plan_id, "b1")
+    assert (answer.decision, answer.silent_until) == (Decision.SNOOZED, event["responded_at"] + timedelta(days=2))
+    with pytest.raises(Refused, match="snoozed"):
+        ask_for_permit(site.ledger, plan.plan_id, "b1", RUN, site.clock(), site.policy)
+
+
+def test_a_never_tells_its_policy_entry(site: Worksite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the task's log and in the ledger, line by line as it has to stand in the policy."""
+    plan = a_setting_of(site)
+    site.ask(plan)
+    said: list[str] = []
+    log = SimpleNamespace(info=lambda words, *values: said.append(words % values))
+    monkeypatch.setattr(ApproveBatch, "log", log)  # Airflow's own goes to the task's file
+    a_task(plan).execute_complete(a_context(), an_approval(site) | {"chosen_options": [NEVER]})
+    (answer,) = site.ledger.answers(plan.plan_id, "b1")
+    assert answer.decision is Decision.NEVER
+    entry = (answer.policy_entry or "").splitlines()
+    assert "  shop/orders:" in entry
+    assert [line for line in said if line in entry] == entry
+    with pytest.raises(Refused, match="never"):
+        ask_for_permit(site.ledger, plan.plan_id, "b1", RUN, site.clock(), site.policy)

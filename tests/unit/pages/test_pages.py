@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from markupsafe import escape
 
 from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
 from pulsar_steward.ledger.questions import EndReason
+from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.loss import Loss
@@ -18,10 +20,11 @@ from pulsar_steward.model.setting import SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting, Touched
 from pulsar_steward.outside_text import shown
 from pulsar_steward.pages.app import make_app
+from pulsar_steward.policy.never_asked import never_asked_entry
 from pulsar_steward.report.approval import averted
 from tests.builders import NOW, a_batch, a_plan, a_step
 from tests.unit.pages.conftest import Client
-from tests.unit.pages.scenes import EVERY, HOSTILE, observed, sources_of
+from tests.unit.pages.scenes import EVERY, HOSTILE, Telling, observed, sources_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -162,6 +165,36 @@ def test_one_of_a_thing_is_not_several(tmp_path: Path) -> None:
     assert "1 step; 1 client reconnects; 1 transaction coordinator pauses for a moment" in read
     read = words(client, f"/plans/{plan.plan_id}/steps/b1.s01")
     assert "1 producer, 0 consumers, 1 topic, 1 coordinator" in read
+
+
+@pytest.mark.parametrize(
+    ("decision", "fields", "read"),
+    [
+        (Decision.SNOOZED, {"silent_until": NOW + timedelta(days=3), "until_worse": True}, "or until it gets worse"),
+        (Decision.SNOOZED, {"silent_until": NOW + timedelta(days=3)}, "silent until 2026-03-04 12:00:00;"),
+        (Decision.NEVER, {"policy_entry": never_asked_entry("acme/x", ["retention"])}, "acme/x: approval: never_ask:"),
+    ],
+)
+def test_what_is_silent_says_until_when(tmp_path: Path, decision: Decision, fields: dict[str, Any], read: str) -> None:
+    """On the plan's page and on the cluster's, with the command that takes it back."""
+    plan = a_plan(a_batch(title="a time to live"))
+    engine = open_ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
+    writer = LedgerWriter(engine)
+    writer.record_plan(plan, NOW)
+    Telling(writer).answered(plan, "b1", "dag/run/0", NOW, decision, comment="after the fair", **fields)
+    engine.dispose()
+    client = Client(make_app(sources_of(tmp_path), lambda: None))
+    of_plan, of_cluster = words(client, f"/plans/{plan.plan_id}"), words(client, f"/clusters/{plan.cluster}")
+    assert read in of_plan
+    assert "steward questions ask-again 1" in of_plan
+    assert "1 silent, as somebody said no" in of_cluster
+    assert all(
+        each in of_cluster for each in ("a time to live", f"{decision.value} 0 s ago by alice", "after the fair")
+    )
+    (silent,) = client.get(f"/api/clusters/{plan.cluster}").json()["silent"]
+    assert (silent["decision"], silent["by"]) == (decision.value, "alice")
+    state = client.get(f"/api/plans/{plan.plan_id}").json()["batches"][0]["state"]
+    assert state == {Decision.SNOOZED: "snoozed", Decision.NEVER: "never asked"}[decision]
 
 
 def test_a_steps_whole_life(client: Client, plans: Plans) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from pulsar_steward.checks.registry import CHECKS
 from pulsar_steward.model.plan import KINDS, ROLLBACK
@@ -11,6 +12,7 @@ from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.planners.base import Proposal
 from pulsar_steward.planners.bundles.facts import BundleFacts
 from pulsar_steward.planners.registry import PLANNERS, claimed_by, make_plan
+from pulsar_steward.policy.load import parse_policy
 from tests.builders import a_batch, a_move, a_split, a_step, broker, hashed_tc_bundles, planning_facts_with
 from tests.unit.planners.bundles.scenes import CROWDED, NAMESPACE, a_stay, crowded, finding, load_of_stays
 
@@ -81,3 +83,26 @@ def test_checks_name_the_planners_that_answer_them() -> None:
     for check in CHECKS:
         kinds = {kind for planner in PLANNERS if check.check_id in planner.answers for kind in planner.kinds}
         assert check.remedied_by in kinds or not kinds
+
+
+def test_what_the_policy_never_asks_is_not_proposed() -> None:
+    """A note says so; the namespace is free for what else is proposed then."""
+    policy = parse_policy({"namespaces": {NAMESPACE: {"approval": {"never_ask": ["bundle_split"]}}}}, name="p")
+    plan = make_plan(planning_facts_with(3, findings=(CROWDED, SKEW), bundles=FACTS, policy=policy))
+
+    assert [batch.kind for batch in plan.batches] == ["bundle_balance"]
+    assert {step.change.namespace for step in plan.batches[0].steps} == {NAMESPACE, "shop/carts"}
+    (note,) = [note for note in plan.notes if "never_ask" in note]
+    assert f"never to ask about bundle_split of {NAMESPACE}" in note
+
+
+@pytest.mark.parametrize("namespaces", [(NAMESPACE,), (NAMESPACE, "shop/carts")])
+def test_a_batch_is_left_out_whole(namespaces: tuple[str, ...]) -> None:
+    """Where one of its namespaces is not to be asked about: the moves of a batch rest on each other."""
+    layers = {name: {"approval": {"never_ask": ["bundle_balance"]}} for name in namespaces}
+    facts = msgspec.structs.replace(FACTS, crowds=())
+    policy = parse_policy({"namespaces": layers}, name="p")
+    plan = make_plan(planning_facts_with(3, findings=(SKEW,), bundles=facts, policy=policy))
+
+    assert plan.batches == ()
+    assert len([note for note in plan.notes if "never_ask" in note]) == 1

@@ -337,3 +337,34 @@ def test_namespaces_divide_by_the_values_in_force(
         own, told = policy.for_namespace(namespace), division.policies[division.part_of(namespace)]
         assert [getattr(told, each) for each in sections] == [getattr(own, each) for each in sections]
         assert "ack_holes" not in sections or own.ack_holes.warning_percent == percent
+
+
+NEVER_ASKED: dict[str, Any] = {
+    "approval": {"never_ask": ["bundle_split"]},
+    "tenants": {"acme": {"approval": {"never_ask": ["retention"]}}},
+    "namespaces": {"acme/orders": {"approval": {"never_ask": ["retention", "backlog_quota"]}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("namespace", "never"),
+    [
+        ("other/one", ("bundle_split",)),
+        ("acme/carts", ("retention",)),
+        ("acme/orders", ("retention", "backlog_quota")),
+    ],
+)
+def test_what_is_never_asked_differs_by_namespace(namespace: str, never: tuple[str, ...]) -> None:
+    """The nearest wins as with every other key; the rest of the section is the cluster's."""
+    policy = parse_policy({**NEVER_ASKED, "approval": {**NEVER_ASKED["approval"], "valid_minutes": 5}}, name="p")
+    own = policy.for_namespace(namespace).approval
+    assert (own.never_ask, own.valid_minutes) == (never, 5)
+
+
+def test_of_an_approval_nothing_else_differs_by_namespace(lines: Callable[[str], list[str]]) -> None:
+    """As what a permit rests on holds for the whole cluster; and a rollback is never left out."""
+    assert lines("namespaces:\n  a/b:\n    approval:\n      valid_minutes: 5\n") == [
+        "4:7: namespaces.a/b.approval.valid_minutes: cannot differ by namespace: of this section only never_ask can"
+    ]
+    assert "no kind of batch" in lines("tenants: {a: {approval: {never_ask: [everything]}}}")[0]
+    assert "a rollback is asked because a person wanted it" in lines("approval: {never_ask: [rollback]}")[0]

@@ -20,6 +20,7 @@ from pulsar_steward.ledger.counts import ClusterCounts, LedgerCounts
 from pulsar_steward.ledger.halts import Halt
 from pulsar_steward.ledger.messages import OVER, MessageCounts
 from pulsar_steward.ledger.rows import Decision, Outcome
+from pulsar_steward.ledger.silences import SILENT
 from pulsar_steward.ledger.waiting import WaitingQuestion
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.plan import KINDS
@@ -108,6 +109,7 @@ def full(tmp_path: Path) -> bytes:
         waiting=tuple(a_question(kind) for kind in (*KINDS, "later", 'na"sty\n')),
         halt=Halt(cluster=CLUSTER, at=NOW, halted=True, said_by="bob", reason="x"),
         answers={(kind, each.value): 1 for kind in (*KINDS, "later") for each in Decision},
+        silent={(kind, each.value): 1 for kind in (*KINDS, "later") for each in SILENT},
         outcomes={(kind, each.value): 1 for kind in (*KINDS, "later") for each in Outcome},
         health={level.value: 1 for level in Level},
         without_outcome=1,
@@ -123,6 +125,17 @@ def full(tmp_path: Path) -> bytes:
 def exported(text: bytes) -> set[str]:
     """Names of all samples."""
     return {name for name, *_ in samples(text)}
+
+
+def test_what_is_silent_is_counted_by_who_said_no() -> None:
+    """By kind and decision; where nobody said no it is 0, not absent."""
+    counts = msgspec.structs.replace(QUIET, silent={("retention", "snoozed"): 2, ("of a later version", "never"): 1})
+    values = samples(exposition(of(counts), {CLUSTER: None}, NOW))
+    name = "steward_questions_silent"
+    assert values[name, "snoozed", "retention"] == 2
+    assert values[name, "never", "other"] == 1
+    assert values[name, "rejected", "retention"] == 0
+    assert sum(key[0] == name for key in values) == 3 * (len(KINDS) + 1)
 
 
 def test_findings_are_counted_by_check_and_severity(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def _stood_still(newer: Row, older: Row) -> bool:
 
 
 def _grew(newer: Row, older: Row) -> bool:
-    return 0 < older["backlog_entries"] < newer["backlog_entries"]
+    return bool(0 < older["backlog_entries"] < newer["backlog_entries"])
 
 
 def oldest(replicators: Sequence[Replicator]) -> Sequence[Row]:

@@ -74,6 +74,7 @@ def _said(story: Story) -> Iterator[str]:
         yield "no answer is recorded: nothing was changed"
     for answer in story.answers:
         yield _answer(answer)
+        yield from _silence(answer)
     for outcome in story.outcomes:
         yield f"{outcome.step_id} {outcome.outcome} {_at(outcome.at)}: {outcome.reason}"
     for intent in story.under_way:
@@ -91,6 +92,17 @@ def _answer(answer: RecordedAnswer) -> str:
     until = f", valid until {_at(answer.expires_at)}" if answer.expires_at else ""
     comment = f' "{answer.comment}"' if answer.comment else ""
     return f"{answer.decision}{steps}{who} {_at(answer.answered_at)}{until}: {answer.reason}{comment}"
+
+
+def _silence(answer: RecordedAnswer) -> Iterator[str]:
+    """Until when an answer silences its question, and how that is taken back."""
+    if answer.silent_until is not None:
+        worse = ", or until it gets worse" if answer.until_worse else ""
+        end = f"steward questions ask-again {answer.answer_id} ends that"
+        yield f"silent until {_at(answer.silent_until)}{worse}; {end}"
+    if answer.policy_entry:
+        yield f"silent until steward questions ask-again {answer.answer_id} ends that; the policy entry for good:"
+        yield from answer.policy_entry.splitlines()
 
 
 def _at(moment: datetime) -> str:

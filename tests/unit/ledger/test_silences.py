@@ -1,0 +1,176 @@
+"""Noes in the ledger: which hold, until when, and how one is taken back."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from pulsar_steward.errors import NotInLedger
+from pulsar_steward.ledger.publishing import NewQuestion, QuestionChanges
+from pulsar_steward.ledger.rows import Answer, Decision
+from pulsar_steward.ledger.silences import SILENT, Silence, SilenceEnd, silences, take_back
+from pulsar_steward.ledger.verify import verify_ledger
+from pulsar_steward.model.plan import ROLLBACK
+from pulsar_steward.policy.approval import ApprovalPolicy
+from pulsar_steward.policy.schema import Policy
+from tests.unit.ledger.test_records import APPROVED, AT, LATER, NEWER, PLAN, RUN
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from pulsar_steward.ledger.read import LedgerReader
+    from pulsar_steward.ledger.write import LedgerWriter
+
+DAY = timedelta(days=1)
+GOAL = "retention shop/orders"
+ASKED = QuestionChanges(asked=(NewQuestion(batch_id="b1", content_digest="0" * 64, goal=GOAL),))
+POLICY = Policy(approval=ApprovalPolicy(ask_again_minutes=120))
+
+
+def a_no(decision: Decision = Decision.SNOOZED, **fields: Any) -> Answer:
+    """A no to the first batch; a snooze is for seven days."""
+    usual = msgspec.structs.replace(
+        APPROVED,
+        decision=decision,
+        reason="made up",
+        comment="after the fair",
+        step_ids=(),
+        digest=None,
+        expires_at=None,
+        silent_until=AT + 7 * DAY if decision is Decision.SNOOZED else None,
+        until_worse=True if decision is Decision.SNOOZED else None,
+        policy_entry="namespaces: {}\n" if decision is Decision.NEVER else None,
+    )
+    return msgspec.structs.replace(usual, **fields)
+
+
+@pytest.fixture
+def asked(write: LedgerWriter) -> LedgerWriter:
+    """A writer of a ledger with a question that somebody was asked."""
+    write.record_plan(PLAN, AT, questions=ASKED)
+    write.record_request(PLAN, "b1", RUN, AT, policy=POLICY)
+    return write
+
+
+def held(engine: Engine, at: datetime = LATER) -> list[Decision]:
+    """Decisions of the silences in force."""
+    return [each.decision for each in silences(engine, at)]
+
+
+def test_a_silence_comes_back_whole(asked: LedgerWriter, engine: Engine, read: LedgerReader) -> None:
+    """With its goal, who wants it so, until when and why."""
+    number = asked.record_answer(a_no())
+    batch = PLAN.batch("b1")
+    (found,) = silences(engine, LATER)
+    assert found == Silence(
+        answer_id=number,
+        cluster=PLAN.cluster,
+        plan_id=PLAN.plan_id,
+        batch_id="b1",
+        kind=batch.kind,
+        title=batch.title,
+        goal=GOAL,
+        decision=Decision.SNOOZED,
+        by="alice",
+        at=AT,
+        until=AT + 7 * DAY,
+        until_worse=True,
+        comment="after the fair",
+        policy_entry="",
+    )
+    assert read.questions.silences(PLAN.cluster, LATER) == (found,)
+    assert read.questions.silences("elsewhere", LATER) == ()
+    assert verify_ledger(engine).tampered == ()
+
+
+@pytest.mark.parametrize(
+    ("decision", "rests"),
+    [
+        (Decision.SNOOZED, 7 * DAY),
+        (Decision.NEVER, None),
+        (Decision.REJECTED, timedelta(hours=2)),
+        (Decision.NO_ANSWER, timedelta()),
+        (Decision.MALFORMED, timedelta()),
+        (Decision.APPROVED, timedelta()),
+    ],
+)
+def test_how_long_what_is_silent(
+    asked: LedgerWriter, engine: Engine, decision: Decision, rests: timedelta | None
+) -> None:
+    """A snooze for its days, a never for good, a rejection as long as the policy says; all else not at all."""
+    asked.record_answer(a_no(decision))
+    assert (decision in SILENT) is (rests != timedelta())
+    assert held(engine, AT + (rests or 1000 * DAY) - timedelta(seconds=1)) == ([decision] if decision in SILENT else [])
+    assert held(engine, AT + (rests or 1000 * DAY)) == ([decision] if rests is None else [])
+
+
+def test_a_rollback_is_never_silent(write: LedgerWriter, engine: Engine) -> None:
+    """As no observation asks about one."""
+    back = msgspec.structs.replace(PLAN, batches=(msgspec.structs.replace(PLAN.batches[0], kind=ROLLBACK),))
+    write.record_plan(back, AT)
+    write.record_answer(a_no(Decision.REJECTED, plan_id=back.plan_id))
+    assert held(engine) == []
+
+
+@pytest.mark.parametrize(
+    ("later", "expected"),
+    [
+        (Decision.APPROVED, []),
+        (Decision.REJECTED, [Decision.REJECTED]),
+        (Decision.SNOOZED, [Decision.SNOOZED]),
+        (Decision.NO_ANSWER, [Decision.NEVER]),
+        (Decision.MALFORMED, [Decision.NEVER]),
+    ],
+)
+def test_the_last_word_of_a_person_holds(
+    asked: LedgerWriter, engine: Engine, later: Decision, expected: list[Decision]
+) -> None:
+    """Where nobody answered, or what cannot be read, the word before does."""
+    asked.record_answer(a_no(Decision.NEVER))
+    asked.record_answer(a_no(later, run="pulsar_remediate/by_hand/0"))
+    assert held(engine) == expected
+
+
+def test_any_no_of_two_people_holds(asked: LedgerWriter, engine: Engine) -> None:
+    """The second one's, after the first approved."""
+    asked.record_answer(APPROVED)
+    asked.record_answer(a_no(Decision.NEVER, voice=2, answered_by="bob"))
+    assert [(each.decision, each.by) for each in silences(engine, LATER)] == [(Decision.NEVER, "bob")]
+
+
+@pytest.mark.parametrize(
+    ("decision", "over"), [(Decision.SNOOZED, True), (Decision.NEVER, False), (Decision.REJECTED, False)]
+)
+def test_a_snooze_is_over_once_its_goal_was_asked_again(
+    asked: LedgerWriter, engine: Engine, decision: Decision, over: bool
+) -> None:
+    """As it got worse, whatever it is by now; of another goal nothing follows."""
+    asked.record_answer(a_no(decision))
+    other = msgspec.structs.replace(ASKED.asked[0], goal="retention shop/carts", batch_id="b2")
+    asked.record_plan(NEWER, LATER, questions=QuestionChanges(asked=(other,)))
+    assert held(engine) == [decision]
+    asked.record_plan(NEWER, LATER, questions=ASKED)
+    assert (held(engine) == []) is over
+
+
+@pytest.mark.parametrize("decision", SILENT)
+def test_a_no_is_taken_back(asked: LedgerWriter, engine: Engine, read: LedgerReader, decision: Decision) -> None:
+    """Once, with who and why; it is asked again then."""
+    number = asked.record_answer(a_no(decision))
+    end = SilenceEnd(answer_id=number, at=LATER, said_by="bob at his desk", reason="the fair is over")
+    assert held(engine) == [decision]
+    assert take_back(engine, end)
+    assert (held(engine), read.questions.rejections(PLAN.cluster, AT - DAY)) == ([], ())
+    assert not take_back(engine, end)
+    assert verify_ledger(engine).tampered == ()
+
+
+def test_only_a_no_can_be_taken_back(asked: LedgerWriter, engine: Engine) -> None:
+    """Not an approval, and not what is not there: the command could not tell what it did."""
+    number = asked.record_answer(APPROVED)
+    for each in (number, number + 1):
+        with pytest.raises(NotInLedger, match=f"answer {each} silences nothing"):
+            take_back(engine, SilenceEnd(answer_id=each, at=LATER, said_by="bob", reason="why not"))

@@ -1,0 +1,49 @@
+"""The entry that a policy would have to have, so that something is not proposed any more."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+import yaml
+
+from pulsar_steward.model.plan import KINDS, ROLLBACK, Batch
+from pulsar_steward.model.setting import SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.policy.load import parse_policy
+from pulsar_steward.policy.never_asked import namespace_to_leave_alone, never_asked_entry
+from tests.builders import a_batch, a_move, a_split, a_step
+
+TTL = ChangeSetting(namespace="acme/x", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
+SETS, SPLITS, MOVES = a_step(TTL), a_step(a_split(namespace="acme/x")), a_step(a_move(namespace="acme/x"))
+
+
+def test_the_entry_holds_up_as_a_policy() -> None:
+    """And leaves out these kinds for that namespace, and nothing else."""
+    policy = parse_policy(yaml.safe_load(never_asked_entry("acme/x", ["retention", "backlog_quota"])), name="p")
+    assert policy.for_namespace("acme/x").approval.never_ask == ("backlog_quota", "retention")
+    assert policy.for_namespace("acme/y").approval.never_ask == policy.approval.never_ask == ()
+
+
+@pytest.mark.parametrize("kind", [each for each in KINDS if each != ROLLBACK])
+def test_every_kind_that_is_planned_can_be_left_out(kind: str) -> None:
+    """By its name as plans have it."""
+    policy = parse_policy(yaml.safe_load(never_asked_entry("a/b", [kind])), name="p")
+    assert policy.for_namespace("a/b").approval.never_ask == (kind,)
+
+
+@pytest.mark.parametrize(
+    ("batch", "namespace"),
+    [
+        (a_batch(SETS), "acme/x"),
+        (a_batch(SPLITS), "acme/x"),
+        (a_batch(SPLITS, MOVES), "acme/x"),
+        (a_batch(MOVES), None),
+        (a_batch(SETS, a_step(msgspec.structs.replace(TTL, namespace="acme/y"))), None),
+        (a_batch(SETS, kind=ROLLBACK), None),
+        (a_batch(a_step(msgspec.structs.replace(TTL, namespace="no namespace"))), None),
+    ],
+    ids=["a setting", "a split", "a split and its move", "moves", "two namespaces", "a rollback", "no name of one"],
+)
+def test_what_is_about_one_namespace(batch: Batch, namespace: str | None) -> None:
+    """Moves are about brokers, whichever namespace's bundles they are."""
+    assert namespace_to_leave_alone(batch) == namespace
