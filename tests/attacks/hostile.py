@@ -156,6 +156,20 @@ def a_batch_of(name: str) -> Batch:
     )
 
 
+def a_group_of(name: str) -> Batch:
+    """A batch of so many steps in two namespaces that it is told by sums."""
+    batch = a_batch_of(name)
+    elsewhere = [
+        msgspec.structs.replace(
+            step, step_id=f"{step.step_id}-{n}", change=msgspec.structs.replace(step.change, namespace=f"{name}/{n}")
+        )
+        for step in batch.steps
+        for n in range(20)
+    ]
+    steps = (*batch.steps, *elsewhere)
+    return msgspec.structs.replace(batch, steps=steps, parts=(len(batch.steps), len(elsewhere)))
+
+
 def a_plan_of(name: str) -> Plan:
     """A plan of that batch, of a cluster of this name."""
     return a_plan(a_batch_of(name), cluster=name, snapshot_id=name, notes=(name, f"{name}: not taken back"))
@@ -250,6 +264,7 @@ MANY_LINES: dict[str, Callable[[str, Path], str]] = {
     "the second person's approval": lambda name, _: approval.body(
         a_plan_of(name), a_batch_of(name), Policy(), first=an_answer_of(name)
     ),
+    "the approval of a group": lambda name, _: approval.body(a_plan_of(name), a_group_of(name), Policy()),
     "the approval of a way back": lambda name, _: approval.body(
         a_plan_of(name), msgspec.structs.replace(a_batch_of(name), kind=ROLLBACK), Policy()
     ),

@@ -221,13 +221,13 @@ class QuestionReader:
             asked = select(QUESTIONS.c.batch_id).where(QUESTIONS.c.plan_id == plan_id)
             return frozenset(connection.execute(asked).scalars())
 
-    def replaced_by(self, plan_id: str, batch_id: str) -> QuestionEnd | None:
-        """End of the question whose place a batch takes; None: it takes no other's."""
+    def replaced_by(self, plan_id: str, batch_id: str) -> tuple[QuestionEnd, ...]:
+        """Ends of the questions whose place a batch takes, oldest question first; a group may take that of several."""
         table = QUESTION_ENDS
         query = select(table).where(table.c.by_plan_id == plan_id, table.c.by_batch_id == batch_id)
         with transaction(self._engine) as connection:
-            row = connection.execute(query.order_by(table.c.question_id.desc()).limit(1)).mappings().first()
-        return None if row is None else from_row(row, QuestionEnd)
+            rows = connection.execute(query.order_by(table.c.question_id)).mappings().all()
+        return tuple(from_row(row, QuestionEnd) for row in rows)
 
     def seen_at(self, plan: Plan, batch_id: str) -> datetime:
         """Time of the newest snapshot of which exactly this batch was proposed: the plan's, or a later one's."""

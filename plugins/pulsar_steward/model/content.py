@@ -50,6 +50,17 @@ def namespace_of(batch: Batch) -> str | None:
     return namespaces.pop() if len(namespaces) == 1 else None
 
 
+def share_goal(goal: str, other: str) -> bool:
+    """True if two goals, as `goal_of` gives them, have a kind and a namespace in common, or the kind of moves."""
+    return not goals_in(goal).isdisjoint(goals_in(other))
+
+
+def goals_in(goal: str) -> frozenset[str]:
+    """Goals of the parts of a batch, of which `goal_of` gave the goal; no name of a namespace has a blank."""
+    kind, *namespaces = goal.split(" ")
+    return frozenset(f"{kind} {namespace}" for namespace in namespaces) or frozenset({kind})
+
+
 def loses_more(batch: Batch, asked: Batch) -> bool:
     """True if a step of a batch would lose more than the same step of another one of equal content."""
     return any(_more(_loss(new), _loss(old)) for new, old in zip(batch.steps, asked.steps, strict=True))

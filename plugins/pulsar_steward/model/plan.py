@@ -36,6 +36,8 @@ class Placement(msgspec.Struct, frozen=True, order=True):
 class Batch(msgspec.Struct, frozen=True, kw_only=True):
     """The steps that a person approves together: one kind, and one namespace or one goal of the whole cluster.
 
+    A policy may have several of them, of one kind, asked about together (`pulsar_steward.orchestration.grouping`).
+
     Attributes:
         batch_id: Unique within its plan, such as ``b1``.
         kind: The planner that made it, such as ``tc_balance``.
@@ -45,6 +47,8 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
         unit: What `before` and `after` count, in the plural.
         before: Placement at the snapshot, brokers in order of their ids.
         after: Placement when every step is done.
+        parts: Number of steps of each of the batches that are asked about together in this one, in order; unset where
+            it is one alone, so that plans without groups have no such key.
     """
 
     batch_id: str
@@ -55,6 +59,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     unit: str = ""
     before: tuple[Placement, ...] = ()
     after: tuple[Placement, ...] = ()
+    parts: tuple[int, ...] | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def is_rollback(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowSkipException, TaskDeferred
+from airflow.providers.common.compat.sdk import AirflowSkipException, TaskDeferred, conf
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Param, exceptions
 from airflow.sdk.definitions.param import ParamsDict
@@ -19,6 +19,7 @@ from pulsar_steward.ledger.rows import Origin
 from pulsar_steward.orchestration.approval_response import (
     APPROVE,
     COMMENT,
+    LEFT_OUT,
     LOSS,
     MAX_COMMENT_CHARACTERS,
     MAX_SNOOZE_DAYS,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
-    from pulsar_steward.model.step import Step
+    from pulsar_steward.orchestration.approval_response import Question
     from pulsar_steward.orchestration.batches import BatchRef
 
 
@@ -84,10 +85,10 @@ class ApproveBatch(HITLOperator):
             if self.voice > 1 and (terms.people < self.voice or asked.first is None):
                 raise AirflowSkipException("no second person has to be asked")
             self.subject = approval.subject(plan, batch, second=self.voice > 1)
-            former, now = task.former(plan, batch), task.clock()
-            self.body = approval.body(plan, batch, task.policy, first=asked.first, former=former, now=now)
+            former, now, page = task.former(plan, batch), task.clock(), _page_of(plan.plan_id, batch.batch_id)
+            self.body = approval.body(plan, batch, task.policy, first=asked.first, former=former, now=now, page=page)
             self.options = list(asked.options)
-            self.params = _form(asked.steps, approval.labels(batch), may_snooze=SNOOZE in asked.options)
+            self.params = _form(asked, approval.labels(batch))
             self.assigned_users = (
                 None if terms.users is None else [{"id": user, "name": user} for user in sorted(terms.users)]
             )
@@ -185,7 +186,18 @@ def run_key(context: Context) -> str:
     return f"{instance.dag_id}/{instance.run_id}/{instance.map_index}"
 
 
-def _form(steps: Sequence[Step], labels: dict[str, str], *, may_snooze: bool) -> ParamsDict:
+def _page_of(plan_id: str, batch_id: str) -> str:
+    """Address of a batch on the page of its plan, within this Airflow."""
+    from pulsar_steward.notify.links import link, plan_path  # noqa: PLC0415 - keeps the parsing of DAG files light
+
+    return link(conf.get("api", "base_url", fallback="") or "", plan_path(plan_id, batch_id))
+
+
+def _form(asked: Question, labels: dict[str, str]) -> ParamsDict:
+    """Fields of a question: a tick for each step, and for a group one for each namespace that is to be left out."""
+    from pulsar_steward.outside_text import shown  # noqa: PLC0415 - keeps the parsing of DAG files light
+
+    steps, namespaces = asked.steps, list(asked.namespaces)
     ids = [step.step_id for step in steps]
     fields = {
         STEPS: Param(
@@ -208,7 +220,17 @@ def _form(steps: Sequence[Step], labels: dict[str, str], *, may_snooze: bool) ->
             ),
         ),
     }
-    if may_snooze:
+    if namespaces:
+        fields[LEFT_OUT] = Param(
+            [],
+            type="array",
+            title="Namespaces to leave out",
+            description="All but these: no step in them is carried out, ticked or not.",
+            items={"type": "string", "enum": namespaces},
+            examples=namespaces,
+            values_display={name: shown(name) for name in namespaces},
+        )
+    if SNOOZE in asked.options:
         fields |= _snooze_fields()
     if any(kind_of(step.change).loses_messages for step in steps):
         fields[LOSS] = Param(

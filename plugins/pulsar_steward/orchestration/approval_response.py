@@ -14,6 +14,7 @@ from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.guard.window_times import good_until
 from pulsar_steward.ledger.rows import Answer, Decision, Origin, RecordedAnswer
+from pulsar_steward.model.parts import is_about_several
 from pulsar_steward.model.people import same_person
 from pulsar_steward.model.plan import Plan, approval_digest
 from pulsar_steward.model.units import counted
@@ -43,6 +44,7 @@ SNOOZE_DAYS_BY_DEFAULT = 7
 
 MAX_SNOOZE_DAYS = 90
 """Days for which a person may snooze; who wants never to be asked says so."""
+LEFT_OUT = "namespaces_left_out"
 
 MAX_COMMENT_CHARACTERS = 4000
 """Characters of a comment that the ledger stores."""
@@ -52,6 +54,10 @@ MAX_NAME_CHARACTERS = 200
 
 MAX_QUOTED_CHARACTERS = 200
 """Characters of an invalid value that a reason quotes."""
+
+
+MAX_NAMED = 20
+"""Steps or namespaces that a reason names one by one."""
 
 
 class _Person(msgspec.Struct, frozen=True):
@@ -102,7 +108,17 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     def steps(self) -> tuple[Step, ...]:
         """The steps to approve; for a second person those that the first one left ticked."""
         steps = self.plan.batch(self.batch_id).steps
-        return steps if self.first is None else tuple(step for step in steps if step.step_id in self.first.step_ids)
+        if self.first is None:
+            return steps
+        approved = frozenset(self.first.step_ids)
+        return tuple(step for step in steps if step.step_id in approved)
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """Namespaces that may be left out as a whole, in the order of the steps; none where all is about one."""
+        if not is_about_several(self.plan.batch(self.batch_id)):
+            return ()
+        return tuple(dict.fromkeys(step.change.namespace for step in self.steps))
 
     @property
     def risk(self) -> Risk:
@@ -307,13 +323,24 @@ def _approved(
         return _changed(given, reason=f"the approved steps are {_quoted(ticked)}, not a list of steps of this batch")
     if not ticked:
         return _changed(given, decision=Decision.REJECTED, reason="every step was unticked")
-    steps = tuple(step for step in known if step in ticked)
-    takers = [step for step in steps if kind_of(batch.step(step).change).loses_messages]
+    left_out = response.params_input.get(LEFT_OUT, None if asked.namespaces else [])
+    if not _is_choice(left_out, asked.namespaces):
+        reason = f"the namespaces to leave out are {_quoted(left_out)}, not a list of namespaces of this batch"
+        return _changed(given, reason=reason)
+    chosen = frozenset(ticked)
+    counting = [step for step in asked.steps if step.step_id in chosen and step.change.namespace not in left_out]
+    if not counting:
+        reason = "every step was unticked, or its namespace left out"
+        return _changed(given, decision=Decision.REJECTED, reason=reason)
+    steps = tuple(step.step_id for step in counting)
+    takers = [step.step_id for step in counting if kind_of(step.change).loses_messages]
     if takers and response.params_input.get(LOSS) is not True:
-        reason = f"that messages may be lost was not confirmed, and {', '.join(takers)} may take some away"
+        reason = f"that messages may be lost was not confirmed, and {_named(takers)} may take some away"
         return _changed(given, decision=Decision.REJECTED, reason=reason)
     valid, waits = asked.terms(policy).valid_minutes, policy.wait_for_window_minutes
     extent = "every step" if len(steps) == len(batch.steps) else f"{len(steps)} of {counted(len(batch.steps), 'step')}"
+    if left_out:
+        extent += f", and left out {_named(left_out)}"
     return _changed(
         given,
         decision=Decision.APPROVED,
@@ -324,11 +351,20 @@ def _approved(
     )
 
 
-def _is_choice(ticked: object, known: Sequence[str]) -> TypeGuard[list[str]]:
-    """True for a list of some of the steps, each of them once."""
-    if not isinstance(ticked, list) or len(ticked) > len(known):
+def _is_choice(chosen: object, known: Sequence[str]) -> TypeGuard[list[str]]:
+    """True for a list of some of the known names, each of them once."""
+    if not isinstance(chosen, list) or len(chosen) > len(known):
         return False
-    return all(step in known and ticked.count(step) == 1 for step in ticked)
+    if not all(isinstance(name, str) for name in chosen):
+        return False
+    names = frozenset(chosen)
+    return len(names) == len(chosen) and names.issubset(known)
+
+
+def _named(names: Sequence[str]) -> str:
+    """The first names, and how many more there are: a group may have hundreds."""
+    more = len(names) - MAX_NAMED
+    return ", ".join(names[:MAX_NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _changed(answer: Answer, **changes: Any) -> Answer:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, assert_never
 from pulsar_steward.errors import NotInLedger, OutdatedPlan
 from pulsar_steward.ledger.rows import Decision
 from pulsar_steward.model.content import content_digest, goal_of
+from pulsar_steward.model.parts import parts_of
 from pulsar_steward.orchestration.publish import AskedBatch, RejectedBatch, SilencedGoal, State
 from pulsar_steward.policy.looser import loosened
 
@@ -46,22 +47,23 @@ class QuestionBook:
         return tuple(each for each in found if each is not None)
 
     def rejected(self) -> tuple[RejectedBatch, ...]:
-        """Batches that were rejected so lately that they are not asked about again, the newest first."""
+        """Batches, of groups their parts, that were rejected so lately that they rest, the newest first."""
         since = self._now - timedelta(minutes=self._policy.approval.ask_again_minutes)
-        found = []
+        found: list[RejectedBatch] = []
         for each in self._ledger.questions.rejections(self._cluster, since):
             plan = self._plan(each.plan_id)
             if plan is not None and not (batch := plan.batch(each.batch_id)).is_rollback:
-                content = content_digest(plan, batch)
-                rejected = RejectedBatch(
-                    plan_id=each.plan_id,
-                    content=content,
-                    batch=batch,
-                    at=each.at,
-                    by=each.by or "",
-                    comment=each.comment,
+                found.extend(
+                    RejectedBatch(
+                        plan_id=each.plan_id,
+                        content=content_digest(plan, part),
+                        batch=part,
+                        at=each.at,
+                        by=each.by or "",
+                        comment=each.comment,
+                    )
+                    for part in parts_of(batch)
                 )
-                found.append(rejected)
         return tuple(found)
 
     def silenced(self) -> tuple[SilencedGoal, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from pulsar_steward.apply.context import LedgerContext
@@ -52,14 +52,16 @@ class TaskContext(LedgerContext):
         )
 
     def former(self, plan: Plan, batch: Batch) -> Former | None:
-        """Question whose place a batch takes; None: it takes no other's, or that cannot be read any more."""
-        end = self.ledger.questions.replaced_by(plan.plan_id, batch.batch_id)
-        if end is None:
+        """Questions whose place a batch takes; None: it takes no other's, or they cannot be read any more."""
+        known = []
+        for end in self.ledger.questions.replaced_by(plan.plan_id, batch.batch_id):
+            with suppress(OutdatedPlan):
+                known.append((end, self.ledger.plan(end.plan_id).batch(end.batch_id)))
+        if not known:
             return None
-        try:
-            return Former(end=end, batch=self.ledger.plan(end.plan_id).batch(end.batch_id))
-        except OutdatedPlan:
-            return None
+        end, _ = known[-1]
+        steps = tuple(step for _, earlier in known for step in earlier.steps)
+        return Former(end=end, steps=steps, others=len(known) - 1)
 
     @contextmanager
     def reading_here(self) -> Iterator[ReadContext]:

@@ -7,6 +7,7 @@ ends it. Plans of an earlier Steward, whose batches are no questions, are supers
 
 from __future__ import annotations
 
+from collections import defaultdict
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -15,16 +16,21 @@ import msgspec
 
 from pulsar_steward.ledger.publishing import Ending, NewQuestion, QuestionChanges
 from pulsar_steward.ledger.questions import EndReason
-from pulsar_steward.model.content import content_digest, goal_of, loses_more
+from pulsar_steward.model.content import content_digest, goal_of, goals_in, loses_more, share_goal
+from pulsar_steward.model.parts import parts_of
 from pulsar_steward.model.plan import Batch
 from pulsar_steward.model.units import counted, time_in_words
 from pulsar_steward.orchestration.worse import got_worse
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.policy.approval import ApprovalPolicy
+
+
+MAX_REASONS = 10
+"""Batches of one fate that the reason of a decision names one by one."""
 
 
 class State(StrEnum):
@@ -60,9 +66,14 @@ class AskedBatch(msgspec.Struct, frozen=True, kw_only=True):
     answerable: bool = True
     requested: bool = True
 
+    @property
+    def is_answerable(self) -> bool:
+        """True if it waits, and an approval of it could be carried out."""
+        return self.state is State.WAITING and self.answerable
+
 
 class RejectedBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch that a person rejected, in whichever plan."""
+    """A batch that a person rejected, in whichever plan; of a group each part is one by itself."""
 
     plan_id: str
     content: str
@@ -140,6 +151,103 @@ class View(StrEnum):
     PARTIAL = "partial"
 
 
+class AskedPart(msgspec.Struct, frozen=True):
+    """A part of a batch, with the digest of its content."""
+
+    content: str
+    batch: Batch
+
+    def asks_as(self, earlier: AskedPart) -> bool:
+        """True if it asks the same as an earlier one, and no more is lost."""
+        return _same(earlier.content, earlier.batch, self.batch, self.content)
+
+
+class Contents:
+    """Contents of the parts of a plan's batches, and of those of questions that are compared with them.
+
+    Attributes:
+        of_plan: Parts of all batches of the plan.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._of_batches = {batch.batch_id: self._parts(batch) for batch in plan.batches}
+        self._of_questions: dict[int, tuple[AskedPart, ...]] = {}
+        self._by_goal: defaultdict[str, list[AskedPart]] = defaultdict(list)
+        self.of_plan = [part for parts in self._of_batches.values() for part in parts]
+        for part in self.of_plan:
+            for goal in goals_in(goal_of(part.batch)):
+                self._by_goal[goal].append(part)
+
+    def _parts(self, batch: Batch) -> tuple[AskedPart, ...]:
+        return tuple(AskedPart(content_digest(self._plan, part), part) for part in parts_of(batch))
+
+    def of_batch(self, batch_id: str) -> tuple[AskedPart, ...]:
+        """Parts of a batch of the plan."""
+        return self._of_batches[batch_id]
+
+    def of_question(self, question: AskedBatch) -> tuple[AskedPart, ...]:
+        """Parts of a question; none if it is about another Pulsar cluster, or cannot be read."""
+        if question.question_id not in self._of_questions:
+            batch = question.batch
+            same_cluster = batch is not None and content_digest(self._plan, batch) == question.content
+            self._of_questions[question.question_id] = self._parts(batch) if batch and same_cluster else ()
+        return self._of_questions[question.question_id]
+
+    def covered_by(self, question: AskedBatch) -> frozenset[str]:
+        """Contents of those parts of the plan that a question has unchanged; none if it differs for one of its goals.
+
+        A partial snapshot need not show all parts of a group; what it does not show may still be so.
+        """
+        asked = {part.content: part for part in self.of_question(question)}
+        about = [part for goal in goals_in(question.goal) for part in self._by_goal.get(goal, ())]
+        if all(part.content in asked and part.asks_as(asked[part.content]) for part in about):
+            return frozenset(part.content for part in about)
+        return frozenset()
+
+    @staticmethod
+    def rejection_of(parts: Collection[AskedPart], lately: Collection[RejectedBatch]) -> RejectedBatch | None:
+        """The newest of the rejections that have each of these parts rest; None: not all of them were rejected."""
+        found = [next((each for each in lately if _is_rejected(part, each)), None) for part in parts]
+        known = [each for each in found if each is not None]
+        return max(known, key=lambda each: each.at) if known and len(known) == len(found) else None
+
+
+def resting(rejected: Collection[RejectedBatch], policy: ApprovalPolicy, now: datetime) -> list[RejectedBatch]:
+    """Rejections that are respected still."""
+    return [each for each in rejected if now < each.at + timedelta(minutes=policy.ask_again_minutes)]
+
+
+def in_force(silenced: Collection[SilencedGoal], now: datetime) -> list[SilencedGoal]:
+    """Silences that are not over yet."""
+    return [each for each in silenced if each.until is None or now < each.until]
+
+
+def silence_of(batch: Batch, silenced: Iterable[SilencedGoal]) -> tuple[SilencedGoal | None, str | None]:
+    """The silence that a batch's goal is under, if any; or else what got worse than when it was snoozed.
+
+    Whoever silenced a group silenced each of its namespaces: a part is compared with the same part of it.
+    """
+    goal, worst = goal_of(batch), None
+    for each in silenced:
+        if not share_goal(goal, each.goal):
+            continue
+        worse = got_worse(batch, _part_about(goal, each.batch)) if each.until_worse else None
+        if worse is None:
+            return each, None
+        worst = worst or worse
+    return None, worst
+
+
+def _part_about(goal: str, batch: Batch | None) -> Batch | None:
+    """What of a batch is about a goal, as one batch."""
+    if batch is None:
+        return None
+    parts = [part for part in parts_of(batch) if share_goal(goal_of(part), goal)]
+    steps = tuple(step for part in parts for step in part.steps)
+    return msgspec.structs.replace(batch, steps=steps, parts=msgspec.UNSET)
+
+
 def decide(
     plan: Plan,
     view: View,
@@ -165,9 +273,8 @@ def decide(
     if view is View.PARTIAL and not plan.batches:
         reason = "; ".join(("a partial snapshot changes nothing", *plan.notes))
         return Publication(ask=False, record=False, reason=reason)
-    lately = [each for each in rejected if now < each.at + timedelta(minutes=policy.ask_again_minutes)]
-    silent = [each for each in silenced if each.until is None or now < each.until]
-    sorted_out = _Sorted(plan, standing, lately, silent)
+    resting_now = resting(rejected, policy, now), in_force(silenced, now)
+    sorted_out = _Sorted(plan, view, standing, *resting_now)
     ended = tuple(_ends(sorted_out, view))
     record = bool(sorted_out.asked or ended or not plan.batches)
     return Publication(
@@ -196,6 +303,7 @@ class _Sorted:
         unasked_here: Those of them that are yet to be asked, or to be asked again.
         rejected: Batches of which the same was rejected lately.
         held: Batches for whose goal something is being carried out.
+        covered: Batches that a standing question has among its parts, where not all of them were seen.
         silent: Batches whose goal is silent.
         worse: What got worse, by the ids of the batches that are asked although somebody snoozed their goal.
     """
@@ -203,29 +311,32 @@ class _Sorted:
     def __init__(
         self,
         plan: Plan,
+        view: View,
         standing: Sequence[AskedBatch],
         lately: Collection[RejectedBatch],
         silenced: Collection[SilencedGoal],
     ) -> None:
         self.plan = plan
+        self.contents = Contents(plan)
         self.standing = standing
         self.asked: list[tuple[Batch, str]] = []
         self.confirmed: list[AskedBatch] = []
         self.here = [each for each in standing if each.plan_id == plan.plan_id]
         self.rejected: list[tuple[Batch, str, RejectedBatch]] = []
         self.held: list[Batch] = []
+        self.covered: list[Batch] = []
         self.unasked_here: list[AskedBatch] = []
         self.silent: list[tuple[Batch, SilencedGoal]] = []
         self.worse: dict[str, str] = {}
-        in_use = {each.goal for each in standing if each.state is State.IN_USE}
+        in_use = [each.goal for each in standing if each.state is State.IN_USE]
+        whole = [self.contents.covered_by(each) for each in standing if each.is_answerable and view is View.PARTIAL]
         here = {each.batch_id: each for each in self.here}
         for batch in plan.batches:
             content, own = content_digest(plan, batch), here.get(batch.batch_id)
-            stands = [each for each in standing if _is_answerable(each) and _asks(each, batch, content)]
-            no = next((each for each in lately if _same(each.content, each.batch, batch, content)), None)
-            of_goal = [each for each in silenced if each.goal == goal_of(batch)]
-            worse = [got_worse(batch, each.batch) if each.until_worse else None for each in of_goal]
-            silence = next((each for each, why in zip(of_goal, worse, strict=True) if why is None), None)
+            stands = [each for each in standing if each.is_answerable and _asks(each, batch, content)]
+            parts, goal = self.contents.of_batch(batch.batch_id), goal_of(batch)
+            no = self.contents.rejection_of(parts, lately)
+            silence, worse = silence_of(batch, silenced)
             if own is not None:
                 if (own.state is State.OVER and no is None and silence is None) or (
                     own.state is State.WAITING and not own.requested
@@ -233,28 +344,41 @@ class _Sorted:
                     self.unasked_here.append(own)
             elif stands:
                 self.confirmed.append(stands[0])
-            elif goal_of(batch) in in_use:
+            elif any(share_goal(goal, each) for each in in_use):
                 self.held.append(batch)
+            elif any(each.issuperset(part.content for part in parts) for each in whole):
+                self.covered.append(batch)
             elif no is not None:
                 self.rejected.append((batch, content, no))
             elif silence is not None:
                 self.silent.append((batch, silence))
             else:
                 self.asked.append((batch, content))
-                if worst := next((why for why in worse if why is not None), None):
-                    self.worse[batch.batch_id] = worst
+                if worse:
+                    self.worse[batch.batch_id] = worse
 
     def kept(self, question: AskedBatch) -> bool:
         """True if a question goes on as it is."""
         if question.state is State.IN_USE or question in self.confirmed or question in self.here:
             return True
-        rejected = any(_asks(question, batch, content) for batch, content, _ in self.rejected)
-        silent = any(goal_of(batch) == question.goal for batch, _ in self.silent)
+        silent = any(share_goal(goal_of(batch), question.goal) for batch, _ in self.silent)
+        rejected = self.has_all_of(question, [batch for batch, *_ in self.rejected])
         return (rejected or silent) and question.state is State.OVER
 
+    def has_all_of(self, question: AskedBatch, batches: Iterable[Batch]) -> bool:
+        """True if batches of the plan have all parts of a question among them, unchanged."""
+        parts = {part.content: part for batch in batches for part in self.contents.of_batch(batch.batch_id)}
+        asked = self.contents.of_question(question)
+        return bool(asked) and all(part.content in parts and parts[part.content].asks_as(part) for part in asked)
 
-def _is_answerable(question: AskedBatch) -> bool:
-    return question.state is State.WAITING and question.answerable
+    def has_part_of(self, question: AskedBatch, batch: Batch) -> bool:
+        """True if a batch of the plan has a part of a question."""
+        asked = {part.content for part in self.contents.of_question(question)}
+        return any(part.content in asked for part in self.contents.of_batch(batch.batch_id))
+
+
+def _is_rejected(part: AskedPart, rejected: RejectedBatch) -> bool:
+    return _same(rejected.content, rejected.batch, part.batch, part.content)
 
 
 def _asks(question: AskedBatch, batch: Batch, content: str) -> bool:
@@ -269,11 +393,12 @@ def _ends(sorted_out: _Sorted, view: View) -> Iterator[Ending]:
     """Ends of the questions that stand no more, each with the new question that takes its place."""
     plan_id, free = sorted_out.plan.plan_id, [batch for batch, _ in sorted_out.asked]
     over = [each for each in sorted_out.standing if not sorted_out.kept(each)]
-    contents = {batch.batch_id: content for batch, content in sorted_out.asked}
     for question in over:
-        same = next((batch for batch in free if _asks(question, batch, contents[batch.batch_id])), None)
-        of_goal = [batch for batch, _ in sorted_out.asked if goal_of(batch) == question.goal]
-        successor = same or next((batch for batch in of_goal if batch in free), of_goal[-1] if of_goal else None)
+        of_goal = [batch for batch, _ in sorted_out.asked if share_goal(goal_of(batch), question.goal)]
+        same = sorted_out.has_all_of(question, of_goal)
+        asks_same = [batch for batch in of_goal if same and sorted_out.has_part_of(question, batch)]
+        choice = asks_same or of_goal
+        successor = next((batch for batch in choice if batch in free), choice[-1] if choice else None)
         if successor in free:
             free.remove(successor)
         place = f"batch {successor.batch_id} of plan {plan_id}" if successor else ""
@@ -283,7 +408,7 @@ def _ends(sorted_out: _Sorted, view: View) -> Iterator[Ending]:
         elif successor is not None and question.state is State.OVER and successor.batch_id in sorted_out.worse:
             words = f"it got worse since it was snoozed: {sorted_out.worse[successor.batch_id]}; {place} asks anew"
             reason = EndReason.WORSE
-        elif same is not None:
+        elif same:
             reason, words = EndReason.ASKED_ANEW, f"{place} asks the same anew; answer that one"
         elif successor is not None:
             words = f"the cluster was seen otherwise since, and {place} takes its place; answer that one"
@@ -304,14 +429,25 @@ def _reasons(sorted_out: _Sorted, ended: Collection[Ending]) -> Iterator[str]:
         yield f"{counted(asked, 'batch', 'batches')} to be answered"
     for question in sorted_out.confirmed:
         yield f"batch {question.batch_id} of plan {question.plan_id} asks the same and still stands"
-    for batch, _, no in sorted_out.rejected:
-        yield f"{batch.title}: {no.words}"
-    for batch, silence in sorted_out.silent:
-        yield f"{batch.title}: {silence.words}"
+    yield from _first_of(f"{batch.title}: {no.words}" for batch, _, no in sorted_out.rejected)
+    yield from _first_of(f"{batch.title}: {silence.words}" for batch, silence in sorted_out.silent)
     for batch, _ in sorted_out.asked:
         if why := sorted_out.worse.get(batch.batch_id):
             yield f"{batch.title}: asked before its snooze is over, as it got worse: {why}"
-    for batch in sorted_out.held:
-        yield f"{batch.title}: an approval for the same goal is being carried out"
+    yield from _first_of(
+        f"{batch.title}: an approval for the same goal is being carried out" for batch in sorted_out.held
+    )
+    yield from _first_of(
+        f"{batch.title}: a question that has more than this partial snapshot shows still stands"
+        for batch in sorted_out.covered
+    )
     if ended:
         yield f"{counted(len(ended), 'earlier question')} ended"
+
+
+def _first_of(reasons: Iterable[str]) -> Iterator[str]:
+    """The first reasons, and the number of further ones: those of a group are as many as its namespaces."""
+    every = tuple(reasons)
+    yield from every[:MAX_REASONS]
+    if more := every[MAX_REASONS:]:
+        yield f"and {counted(len(more), 'more such batch', 'more such batches')}"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from itertools import combinations
 from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from pulsar_steward.model.plan import KINDS, ROLLBACK
+from pulsar_steward.model.plan import BROKER_DRAIN, KINDS, ROLLBACK
 from pulsar_steward.model.risk import Risk
 from pulsar_steward.model.section import Section
 from pulsar_steward.policy.approval_terms import FLOOR_VALID_MINUTES, Terms, terms_of
@@ -47,8 +48,29 @@ class RiskTerms(Section):
     requester_may_approve: bool | None = Field(None, description="whether who started the run by hand may approve")
 
 
+class DecideBy(StrEnum):
+    """Size of a decision: whose proposals of one kind are asked about in one question."""
+
+    NAMESPACE = "namespace"
+    TENANT = "tenant"
+    KIND = "kind"
+
+
+ALWAYS_ALONE = ("tc_balance", "bundle_balance", BROKER_DRAIN, ROLLBACK)
+"""Kinds of batches that are each a question by itself: they are about the whole cluster, or somebody asked for them."""
+
+
+def _kind_of_namespaces(text: str) -> str:
+    if _kind(text) in ALWAYS_ALONE:
+        raise ValueError(f"a batch of kind {text!r} is always asked about by itself")
+    return text
+
+
+KindOfNamespaces = Annotated[str, AfterValidator(_kind_of_namespaces)]
+
+
 class ApprovalPolicy(Section):
-    """People who may answer, and how long a question and its answer are valid."""
+    """People who may answer, what is asked together, and how long a question and its answer are valid."""
 
     response_timeout_minutes: int = Field(24 * 60, ge=1, description="no answer by then is a rejection")
     valid_minutes: int = Field(60, ge=1, description="from the answer to the last change made under it")
@@ -70,10 +92,21 @@ class ApprovalPolicy(Section):
     )
     two_people_for: tuple[Kind, ...] = Field((), description="kinds of batches that a second person has to approve")
     requester_may_approve: bool = Field(True, description="whether who started a run by hand may approve what it asks")
+    decide_by: DecideBy = Field(
+        DecideBy.NAMESPACE, description="what one question is about: a `namespace`, a `tenant`, or a whole `kind`"
+    )
+    decide_by_kind: dict[KindOfNamespaces, DecideBy] = Field(
+        {}, description="the same for one kind of batch, in place of `decide_by`"
+    )
+    most_steps: int = Field(200, ge=1, description="steps of a question about several namespaces; more are another one")
 
     by_risk: dict[Risk, RiskTerms] = Field(
         {}, description="what batches demand by their risk, which Steward computes; higher levels demand no less"
     )
+
+    def size_for(self, kind: str) -> DecideBy:
+        """Size of a decision on batches of this kind."""
+        return self.decide_by_kind.get(kind, self.decide_by)
 
     @model_validator(mode="after")
     def _risks_hold(self) -> Self:

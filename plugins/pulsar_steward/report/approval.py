@@ -9,9 +9,11 @@ from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.checks.registry import BY_ID
 from pulsar_steward.guard.window_times import windows_for
 from pulsar_steward.model.loss import Loss
+from pulsar_steward.model.parts import is_about_several
 from pulsar_steward.model.units import bytes_in_words, counted, time_in_words
 from pulsar_steward.outside_text import shown
 from pulsar_steward.policy.never_asked import namespace_to_leave_alone
+from pulsar_steward.report import approval_group as group
 from pulsar_steward.report.markdown import bullets, codes, table, text
 from pulsar_steward.report.what_changed import what_changed
 from pulsar_steward.report.when import when
@@ -44,6 +46,7 @@ def body(
     first: RecordedAnswer | None = None,
     former: Former | None = None,
     now: datetime | None = None,
+    page: str = "",
 ) -> str:
     """Body of an approval request, in Markdown.
 
@@ -54,29 +57,31 @@ def body(
         first: The approval that a second person is asked to confirm; None: the first one is asked.
         former: The question whose place it takes; None: it takes no other's.
         now: Current time, to say when the batch would begin and end; None: that is left out.
+        page: Address of the batch on the page of its plan; empty: not known.
     """
+    large = group.is_large(batch)
     parts = [
         _confirming(batch, first) if first else "",
         *_rollback_note(plan, batch),
         _lead(batch),
         *_former(batch, former),
-        *_warnings(batch.steps),
+        *(group.warnings(batch.steps, _warning_lines) if large else _warnings(batch.steps)),
         *_risk(plan, batch),
         *_worth(batch),
         "### Why",
-        _reasons(batch),
+        group.reasons(batch.findings, _source) if large and not batch.is_rollback else _reasons(batch),
         *_placement(batch),
         f"### The {counted(len(batch.steps), 'step')}",
-        _steps(batch.steps),
+        *(_by_sums(batch, page) if large else [_steps(batch.steps)]),
         *_sums(batch),
-        *_if_rejected(batch.steps),
+        *(group.averted(batch.steps, _averted_lines) if large else _if_rejected(batch.steps)),
         "### What was looked at",
         _guards(batch.steps),
         *_when(plan, batch, policy, now),
         "### What approving means",
         bullets(_terms(plan, batch, policy)),
         "### The exact calls",
-        codes(str(kind_of(step.change).call()) for step in batch.steps),
+        group.calls(batch.steps) if large else codes(str(kind_of(step.change).call()) for step in batch.steps),
         f"{text(f'Plan {plan.plan_id}, batch {batch.batch_id}, SHA-256 {plan.digest}.')}",
     ]
     return "\n\n".join(part for part in parts if part)
@@ -93,7 +98,7 @@ def _lead(batch: Batch) -> str:
     pauses = f"; {counted(coordinators, 'transaction coordinator')} pause for a moment" if coordinators else ""
     final = [step.step_id for step in batch.steps if step.undo is None]
     gone = any(kind_of(step.change).loses_messages for step in batch.steps)
-    back = f"**{text(', '.join(final))} cannot be undone.**" if final else "Every step can be undone."
+    back = f"**{text(group.few_ids(final))} cannot be undone.**" if final else "Every step can be undone."
     if gone:
         back += " **What brokers have deleted by then does not come back.**"
     moved = f"{counted(clients, 'client')} will reconnect" if _moves(batch) else "No client has to reconnect"
@@ -104,7 +109,7 @@ def _former(batch: Batch, former: Former | None) -> Iterator[str]:
     """Section of a question that takes another one's place."""
     if former is not None:
         yield "### What changed since it was asked before"
-        yield bullets(what_changed(batch, former))
+        yield bullets(group.first_of(what_changed(batch, former), group.MAX_ROWS, "more difference"))
 
 
 def _rollback_note(plan: Plan, batch: Batch) -> Iterator[str]:
@@ -147,8 +152,19 @@ def _warnings(steps: Sequence[Step]) -> Iterator[str]:
         if warning is None:
             continue
         yield f"# {text(step.step_id)} {warning.headline}"
-        words = f"{warning.subject}: {warning.words or _guard_words(step, warning)}"
-        yield bullets([words, *_lost_by_topic(loss)])
+        yield bullets(_warned_of(step, warning))
+
+
+def _warned_of(step: Step, warning: ApprovalWarning) -> Iterator[str]:
+    yield f"{warning.subject}: {warning.words or _guard_words(step, warning)}"
+    yield from _lost_by_topic(step.loss if isinstance(step.loss, Loss) else None)
+
+
+def _warning_lines(step: Step, warning: ApprovalWarning) -> Iterator[str]:
+    """Lines on one of many steps that are warned of."""
+    what, *topics = _warned_of(step, warning)
+    yield f"{step.step_id}: {what}"
+    yield from topics
 
 
 def _guard_words(step: Step, warning: ApprovalWarning) -> str:
@@ -174,7 +190,8 @@ def _moves(batch: Batch) -> bool:
 
 def _reasons(batch: Batch) -> str:
     if batch.is_rollback:
-        return bullets(f"{step.step_id}: {step.why}." for step in batch.steps)
+        whys = [f"{step.step_id}: {step.why}." for step in batch.steps]
+        return group.examples(whys, "step") if group.is_large(batch) else bullets(whys)
     return bullets(
         f"{finding.severity.upper()}: {finding.evidence} {_since(finding)}{_source(finding)}"
         for finding in batch.findings
@@ -218,21 +235,31 @@ def _steps(steps: Sequence[Step]) -> str:
     return table(header, rows, numbers=frozenset({3, 4}))
 
 
+def _by_sums(batch: Batch, page: str) -> Iterator[str]:
+    yield from group.steps_by_value(batch.steps)
+    yield from group.steps_by_namespace(batch.steps, page)
+
+
 def _sums(batch: Batch) -> Iterator[str]:
     """Reasons for the values of proposed settings, with the numbers."""
     sums = [f"{step.step_id}: {step.why}." for step in batch.steps if kind_of(step.change).sets_value]
     if sums and not batch.is_rollback:
         yield "### How the values come about"
-        yield bullets(sums)
+        yield group.examples(sums, "step") if group.is_large(batch) else bullets(sums)
 
 
 def _if_rejected(steps: Sequence[Step]) -> Iterator[str]:
     """Messages that brokers may delete unread if nothing is changed, by topic."""
     for step in steps:
-        if not isinstance(step.averts, Loss):
-            continue
-        yield "### What rejecting means"
-        yield bullets([f"{step.step_id}: {averted(step.averts)}", *_lost_by_topic(step.averts)])
+        if isinstance(step.averts, Loss):
+            yield "### What rejecting means"
+            yield bullets(_averted_lines(step))
+
+
+def _averted_lines(step: Step) -> Iterator[str]:
+    if isinstance(step.averts, Loss):
+        yield f"{step.step_id}: {averted(step.averts)}"
+        yield from _lost_by_topic(step.averts)
 
 
 def averted(loss: Loss) -> str:
@@ -254,7 +281,7 @@ def _guards(steps: Sequence[Step]) -> str:
         if not result.passed
     ]
     passed = f"Guards passed for every step: {', '.join(guards)}. They look again right before each call."
-    return bullets(vetoes or [passed])
+    return bullets(group.first_of(vetoes, group.MAX_ROWS, "more objection") if vetoes else [passed])
 
 
 def _terms(plan: Plan, batch: Batch, policy: Policy) -> Iterator[str]:
@@ -268,6 +295,9 @@ def _terms(plan: Plan, batch: Batch, policy: Policy) -> Iterator[str]:
     if plan.planned_for is not None:
         yield f"Only in Pulsar cluster {plan.planned_for}, and under no looser policy than the present one."
     yield "If the cluster has moved on by then, nothing is forced: the batch stops, and says why."
+    if is_about_several(batch):
+        yield "Where a guard objects in one namespace before the first change, nothing is changed in any of them."
+        yield "Namespaces that you leave out stay as they are, whatever is ticked."
     if terms.people > 1:
         yield "Two different people have to approve this batch; the second sees what the first left ticked."
     if not terms.requester_may_approve:
@@ -294,5 +324,5 @@ def _confirming(batch: Batch, first: RecordedAnswer) -> str:
     extent = f"{len(first.step_ids)} of {counted(len(batch.steps), 'step')}"
     comment = f' "{first.comment}"' if first.comment else ""
     at = time_in_words(first.answered_at)
-    approved = f"{first.answered_by} approved {extent} at {at}: {', '.join(first.step_ids)}.{comment}"
+    approved = f"{first.answered_by} approved {extent} at {at}: {group.few_ids(first.step_ids)}.{comment}"
     return f"**{text(f'{approved} A second person has to.')}**"

@@ -9,25 +9,27 @@ import msgspec
 from pulsar_steward.changes import kind_of
 from pulsar_steward.ledger.questions import EndReason, QuestionEnd
 from pulsar_steward.model.content import loses_more
-from pulsar_steward.model.plan import Batch
+from pulsar_steward.model.step import Step
 from pulsar_steward.model.units import counted, time_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pulsar_steward.model.step import Step
+    from pulsar_steward.model.plan import Batch
 
 
 class Former(msgspec.Struct, frozen=True, kw_only=True):
-    """A question that ended, and whose place another one takes.
+    """A question that ended, and whose place another one takes; or several, where a group does.
 
     Attributes:
-        end: Its end, with the reason.
-        batch: Its batch.
+        end: Its end, with the reason; of several that of the newest.
+        steps: Its steps; of several all of theirs.
+        others: Number of questions beside the one of the end.
     """
 
     end: QuestionEnd
-    batch: Batch
+    steps: tuple[Step, ...]
+    others: int = 0
 
 
 def what_changed(batch: Batch, former: Former) -> tuple[str, ...]:
@@ -37,8 +39,11 @@ def what_changed(batch: Batch, former: Former) -> tuple[str, ...]:
         batch: The batch that is asked about now.
         former: The question whose place it takes.
     """
-    found = tuple(_differences(_by_subject(batch), _by_subject(former.batch)))
+    now, then = _by_subject(batch.steps), _by_subject(former.steps)
+    found = tuple(_differences(now, then))
     asked = f"plan {former.end.plan_id}, batch {former.end.batch_id}"
+    if former.others:
+        asked += f", and {counted(former.others, 'other question')}"
     match former.end.reason:
         case EndReason.POLICY_LOOSENED:
             why = f"Asked before ({asked}), under a stricter policy or by an earlier Steward: that answer is void."
@@ -48,7 +53,8 @@ def what_changed(batch: Batch, former: Former) -> tuple[str, ...]:
             why = f"Snoozed before ({asked}): {former.end.words}."
         case _:
             why = f"It takes the place of {asked}, which ended {time_in_words(former.end.at)}."
-    if not found and len(batch.steps) == len(former.batch.steps) and loses_more(batch, former.batch):
+    same = msgspec.structs.replace(batch, steps=tuple(then[subject] for subject in now if subject in then))
+    if not found and len(same.steps) == len(batch.steps) and loses_more(batch, same):
         found = ("More would be lost than was asked before.",)
     return (why, *(found or ("The steps are the same, with the same values.",)))
 
@@ -56,9 +62,9 @@ def what_changed(batch: Batch, former: Former) -> tuple[str, ...]:
 _Subject = tuple[str, ...]
 
 
-def _by_subject(batch: Batch) -> Mapping[_Subject, Step]:
+def _by_subject(steps: tuple[Step, ...]) -> Mapping[_Subject, Step]:
     """Steps by kind and subject of their change."""
-    return {(type(step.change).__name__, *kind_of(step.change).subject): step for step in batch.steps}
+    return {(type(step.change).__name__, *kind_of(step.change).subject): step for step in steps}
 
 
 def _differences(now: Mapping[_Subject, Step], then: Mapping[_Subject, Step]) -> Iterator[str]:

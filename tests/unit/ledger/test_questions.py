@@ -75,8 +75,8 @@ def test_a_question_that_ended_permits_nothing(asked: LedgerWriter, read: Ledger
     assert end is not None
     assert (end.reason, end.by_plan_id, end.by_batch_id, end.at) == (EndReason.CHANGED, NEWER.plan_id, "b2", LATER)
     assert read.questions.ends(PLAN.plan_id) == {"b1": end}
-    assert read.questions.replaced_by(NEWER.plan_id, "b2") == end
-    assert read.questions.replaced_by(NEWER.plan_id, "b1") is None
+    assert read.questions.replaced_by(NEWER.plan_id, "b2") == (end,)
+    assert read.questions.replaced_by(NEWER.plan_id, "b1") == ()
 
 
 def test_a_question_ends_once(asked: LedgerWriter, read: LedgerReader) -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from pulsar_steward.model.cluster import ClusterIdentity
-from pulsar_steward.model.content import content_digest, goal_of, loses_more
+from pulsar_steward.model.content import content_digest, goal_of, loses_more, share_goal
 from pulsar_steward.model.loss import Loss, TopicLoss
 from pulsar_steward.model.numbering import renumbered
 from pulsar_steward.model.setting import SettingName, TimeToLive
@@ -106,6 +106,25 @@ def test_the_cluster_is_content(fields: dict[str, Any]) -> None:
 def test_a_goal_is_a_kind_and_what_it_is_about(steps: tuple[Step, ...], goal: str) -> None:
     """Whatever the steps towards it are by now."""
     assert goal_of(a_batch(*steps)) == goal
+
+
+@pytest.mark.parametrize(
+    ("goal", "other", "share"),
+    [
+        ("tc_balance", "tc_balance", True),
+        ("tc_balance", "bundle_balance", False),
+        ("retention a/b", "retention a/b", True),
+        ("retention a/b a/c", "retention a/c a/d", True),
+        ("retention a/b a/c", "retention a/d", False),
+        ("retention a/b", "backlog_quota a/b", False),
+        ("retention a/b", "retention a/bc", False),
+        ("bundle_split", "bundle_split a/b", False),
+    ],
+)
+def test_goals_are_shared_namespace_by_namespace(goal: str, other: str, share: bool) -> None:
+    """Of a kind; the moves of a kind have one goal."""
+    assert share_goal(goal, other) is share
+    assert share_goal(other, goal) is share
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from pulsar_steward.orchestration.approval import WAITS, ApproveBatch
 from pulsar_steward.orchestration.approval_response import (
     APPROVE,
     COMMENT,
+    LEFT_OUT,
     NEVER,
     REJECT,
     SNOOZE,
@@ -263,6 +264,37 @@ def test_a_task_waits_in_our_trigger(site: Worksite, monkeypatch: pytest.MonkeyP
     assert (deferred.value.trigger.plan_id, deferred.value.trigger.batch_id) == (plan.plan_id, "b1")
     assert deferred.value.method_name == "execute_complete"
     assert len(site.ledger.waiting(plan.plan_id, "b1", site.clock())) == 1
+
+
+def asked_form(site: Worksite, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> ApproveBatch:
+    """The task, as it is when Airflow is about to show its question."""
+
+    def execute(*_: object) -> None:
+        raise TaskDeferred(trigger=a_trigger(), method_name="x")
+
+    monkeypatch.setattr(HITLOperator, "execute", execute)
+    task = a_task(site.record(plan, questions=QuestionChanges(asked=(a_question(plan),))))
+    with pytest.raises(TaskDeferred):
+        task.execute(a_context())
+    return task
+
+
+def test_a_question_about_several_namespaces_lets_some_be_left_out(
+    site: Worksite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None at first; only names of the batch can be chosen, and one about a single namespace has no such field."""
+    names = ["shop/a", "shop/b"]
+    changes = [
+        ChangeSetting(namespace=name, name=SettingName.TTL, before=None, after=TimeToLive(seconds=0)) for name in names
+    ]
+    plan = site.proposed(*changes)
+    plan = msgspec.structs.replace(plan, batches=(msgspec.structs.replace(plan.batches[0], parts=(1, 1)),))
+    task = asked_form(site, plan, monkeypatch)
+    left_out = task.params.get_param(LEFT_OUT)
+    assert (left_out.value, left_out.schema["items"]["enum"]) == ([], names)
+    assert "Namespaces that you leave out stay as they are" in str(task.body)
+    alone = asked_form(site, site.proposed(changes[0]), monkeypatch)
+    assert LEFT_OUT not in alone.params
 
 
 def test_what_ended_is_not_asked(site: Worksite) -> None:

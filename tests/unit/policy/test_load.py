@@ -18,7 +18,8 @@ UNIT_WORDS = """
 seconds minutes milliseconds minute hour hours percent mean others bytes mebibytes megabytes attempts batches
 redirects snapshots coordinators bundles bundle topics subscriptions subscription consumers
 producers clients messages message entries buckets nodes node brokers broker cluster namespaces
-signs suspects step second tasks operations collections switches threads requests files moves changes turnovers splits
+signs suspects step steps second tasks operations collections switches threads requests files moves changes turnovers
+splits
 """
 UNITS = frozenset(UNIT_WORDS.split())
 """What a whole number counts; one of these words is in every such key's name."""
@@ -73,6 +74,12 @@ def test_a_key_takes_the_place_of_its_default_only(file: Path) -> None:
         ({"tc_skew": {"critical_share_percent": 101}}, "tc_skew.critical_share_percent: .* equal to 100"),
         ({"brokers": {"draining": "a:8080"}}, "brokers.draining: .* valid tuple"),
         ({"brokers": {"draining": [8080]}}, r"brokers.draining.0: .* valid string"),
+        ({"approval": {"decide_by": "plan"}}, "approval.decide_by: .* 'namespace', 'tenant' or 'kind'"),
+        ({"approval": {"decide_by_kind": {"retention": "all"}}}, "decide_by_kind.retention: .* 'tenant' or 'kind'"),
+        ({"approval": {"decide_by_kind": {"tc_balance": "kind"}}}, "'tc_balance' is always asked about by itself"),
+        ({"approval": {"decide_by_kind": {"retentions": "kind"}}}, "'retentions' is no kind of batch"),
+        ({"approval": {"most_steps": 0}}, "approval.most_steps: .* greater than or equal to 1"),
+        ({"approval": {"most_steps": "all"}}, "approval.most_steps: .* valid integer"),
         ({"apply": 5}, "apply: .* valid dictionary"),
         ({"apply": None}, "apply: .* valid dictionary"),
         ([], "the document: .* valid dictionary"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 import pytest
 
@@ -15,11 +17,14 @@ from pulsar_steward.report.approval import body
 from pulsar_steward.report.what_changed import Former, what_changed
 from tests.builders import NOW, a_batch, a_move, a_plan, a_step, broker
 
+if TYPE_CHECKING:
+    from pulsar_steward.model.step import Step
+
 MOVE, OTHER = a_step(), a_step(a_move(bundle="0x10000000_0x20000000"), step_id="b1.s02")
 BATCH = a_batch(MOVE, OTHER)
 
 
-def former(*steps: object, reason: EndReason = EndReason.CHANGED) -> Former:
+def former(*steps: Step, reason: EndReason = EndReason.CHANGED) -> Former:
     """A question with these steps that ended."""
     end = QuestionEnd(
         question_id=1,
@@ -31,10 +36,10 @@ def former(*steps: object, reason: EndReason = EndReason.CHANGED) -> Former:
         by_batch_id="b1",
         words="made up",
     )
-    return Former(end=end, batch=msgspec.structs.replace(BATCH, steps=steps))
+    return Former(end=end, steps=steps)
 
 
-def differences(*steps: object) -> tuple[str, ...]:
+def differences(*steps: Step) -> tuple[str, ...]:
     """What is said of the steps."""
     return what_changed(BATCH, former(*steps))[1:]
 
@@ -44,6 +49,16 @@ def test_steps_that_were_added_and_left_out() -> None:
     assert differences(MOVE) == (f"Added: b1.s02, {kind_of(OTHER.change).describe()}.", "1 step as before.")
     third = a_step(a_move(bundle="0x20000000_0x30000000"))
     assert differences(MOVE, OTHER, third) == (f"Left out: {kind_of(third.change).describe()}.", "2 steps as before.")
+
+
+def test_a_group_may_take_the_place_of_several_questions() -> None:
+    """What each of them asked is as before, in whichever order, and more is lost where it is."""
+    both = msgspec.structs.replace(former(OTHER, MOVE), others=1)
+    why, rest = what_changed(BATCH, both)
+    assert "plan p, batch b1, and 1 other question" in why
+    assert rest == "The steps are the same, with the same values."
+    loses = a_batch(MOVE, msgspec.structs.replace(OTHER, loss=Loss(messages=1)))
+    assert what_changed(loses, both)[1:] == ("More would be lost than was asked before.",)
 
 
 def test_another_value() -> None:
@@ -65,8 +80,7 @@ def test_more_would_be_lost() -> None:
     """The steps are the same, and that is why it is asked."""
     ttl = ChangeSetting(namespace="a/b", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
     now, then = (a_step(ttl, loss=Loss(messages=number, bytes=1)) for number in (6, 5))
-    asked = msgspec.structs.replace(former(then), batch=a_batch(then))
-    assert what_changed(a_batch(now), asked)[1:] == ("More would be lost than was asked before.",)
+    assert what_changed(a_batch(now), former(then))[1:] == ("More would be lost than was asked before.",)
 
 
 @pytest.mark.parametrize(

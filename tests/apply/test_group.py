@@ -1,0 +1,109 @@
+"""A question about several namespaces: all but some are approved, these are changed, and the rest is asked anew."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from lab.simulator import ClusterSpec, NamespaceSpec
+from pulsar_steward.ledger.rows import Decision
+from pulsar_steward.model.parts import namespaces_of
+from pulsar_steward.model.setting import SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.orchestration.approval_response import APPROVE, COMMENT, LEFT_OUT, STEPS, Question, interpret
+from pulsar_steward.orchestration.asked import QuestionBook
+from pulsar_steward.orchestration.grouping import grouped
+from pulsar_steward.orchestration.publish import View, decide
+from tests.apply.worksite import RUN, a_worksite, quick_policy, said
+from tests.builders import CLUSTER, a_batch, a_plan, a_step
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pulsar_steward.model.plan import Batch, Plan
+    from pulsar_steward.orchestration.publish import Publication
+    from tests.apply.worksite import Worksite
+
+NAMES = ("shop/a", "shop/b", "shop/c")
+CLUSTER_OF_THREE = ClusterSpec(namespaces=tuple(NamespaceSpec(name) for name in NAMES))
+FOREVER, LATER = TimeToLive(seconds=7200), TimeToLive(seconds=0)
+
+
+def never_expires(namespace: str) -> Batch:
+    """What a planner makes of a namespace."""
+    change = ChangeSetting(namespace=namespace, name=SettingName.TTL, before=None, after=LATER)
+    return a_batch(a_step(change, undo=change.inverse), kind="retention", title=namespace)
+
+
+def published(site: Worksite, *names: str, snapshot: str) -> tuple[Plan, Publication]:
+    """An observation after which these namespaces are proposed, as the task of Airflow publishes it."""
+    now, book = site.clock(), QuestionBook(site.ledger, CLUSTER, site.policy, site.clock())
+    batches = [msgspec.structs.replace(never_expires(name), batch_id=f"b{n}") for n, name in enumerate(names, start=1)]
+    made = a_plan(
+        *batches,
+        snapshot_id=snapshot,
+        taken_at=now,
+        pulsar_cluster=site.identity,
+        policy_digest=site.recorded_policy.digest,
+    )
+    plan = grouped(made, View.COMPLETE, book.standing(), book.rejected(), book.silenced(), site.policy)
+    known = book.standing(), book.rejected(), book.older_plans()
+    publication = decide(plan, View.COMPLETE, *known, site.policy.approval, now)
+    if publication.record:
+        site.record(plan, questions=publication.questions)
+    return plan, publication
+
+
+def answered(site: Worksite, plan: Plan, left_out: list[str]) -> Decision:
+    """Somebody is asked, and approves all but these namespaces."""
+    site.ask(plan)
+    asked = Question(plan=plan, batch_id="b1", run=RUN)
+    event = {
+        "chosen_options": [APPROVE],
+        "params_input": {STEPS: [step.step_id for step in asked.steps], LEFT_OUT: left_out, COMMENT: ""},
+        "responded_at": site.clock(),
+        "responded_by_user": {"id": "1", "name": "alice"},
+    }
+    answer = interpret(event, asked, site.policy.approval, site.clock())
+    site.writes.record_answer(answer)
+    return answer.decision
+
+
+def test_all_but_one_namespace_are_changed_and_that_one_is_asked_anew(tmp_path: Path) -> None:
+    """From the proposal to the calls, in one question for three namespaces."""
+    with a_worksite(tmp_path, CLUSTER_OF_THREE) as site:
+        site.policy = quick_policy(approval={"decide_by": "tenant"})
+        plan, first = published(site, *NAMES, snapshot="first")
+        assert [new.goal for new in first.questions.asked] == ["retention shop/a shop/b shop/c"]
+        assert answered(site, plan, ["shop/b"]) is Decision.APPROVED
+        assert said(site.carry_out(plan)) == ["done", "done"]
+        assert site.changes() == ["messageTTL a", "messageTTL c"]
+
+        later, second = published(site, "shop/b", snapshot="second")
+        assert [namespaces_of(batch) for batch in later.batches] == [("shop/b",)]
+        assert second.ask
+
+
+def test_an_objection_in_one_namespace_stops_the_whole_group(tmp_path: Path) -> None:
+    """Before anything is called: what was approved is one batch."""
+    with a_worksite(tmp_path, CLUSTER_OF_THREE) as site:
+        site.policy = quick_policy(approval={"decide_by": "kind"})
+        by_hand = ChangeSetting(namespace="shop/c", name=SettingName.TTL, before=None, after=FOREVER)
+        assert said(site.carry_out(site.approved(by_hand))) == ["done"]
+        plan, _ = published(site, *NAMES, snapshot="first")
+        sent = len(site.changes())
+        assert answered(site, plan, []) is Decision.APPROVED
+        assert set(said(site.carry_out(plan))) <= {"drifted", "refused"}
+        assert len(site.changes()) == sent
+
+
+def test_a_rejected_group_rests_in_the_ledger_by_its_parts(tmp_path: Path) -> None:
+    """What joins it is asked without them."""
+    with a_worksite(tmp_path, CLUSTER_OF_THREE) as site:
+        site.policy = quick_policy(approval={"decide_by": "kind"})
+        plan, _ = published(site, "shop/a", "shop/b", snapshot="first")
+        assert answered(site, plan, ["shop/a", "shop/b"]) is Decision.REJECTED
+        later, second = published(site, *NAMES, snapshot="second")
+        asked = [namespaces_of(later.batch(new.batch_id)) for new in second.questions.asked]
+        assert (asked, second.questions.ended) == ([("shop/c",)], ())

@@ -1,0 +1,390 @@
+"""Which of a plan's batches are one question, and that a question that stands keeps its size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from pulsar_steward.model.content import content_digest, goal_of, goals_in
+from pulsar_steward.model.loss import Loss
+from pulsar_steward.model.numbering import renumbered
+from pulsar_steward.model.parts import namespaces_of, parts_of
+from pulsar_steward.model.plan import ROLLBACK
+from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.orchestration.grouping import grouped
+from pulsar_steward.orchestration.publish import AskedBatch, RejectedBatch, State, View, decide, resting
+from tests.builders import IDENTITY, NOW, a_batch, a_move, a_plan, a_policy, a_split, a_step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pulsar_steward.model.plan import Batch, Plan
+    from pulsar_steward.orchestration.publish import Publication
+    from pulsar_steward.policy.schema import Policy
+
+
+def quota(namespace: str, size: int = 1, name: SettingName = SettingName.SIZE_QUOTA, steps: int = 1) -> Batch:
+    """A batch that sets a quota, and deletes nothing; of several steps each is about a topic."""
+    after = BacklogQuota(limit_bytes=size, policy=QuotaPolicy.HOLD)
+    changes = [
+        ChangeSetting(
+            namespace=namespace,
+            topic=f"persistent://{namespace}/t{number}" if steps > 1 else None,
+            name=name,
+            before=None,
+            after=after,
+        )
+        for number in range(steps)
+    ]
+    made = [a_step(each, step_id=f"b1.s{n:02d}", undo=each.inverse) for n, each in enumerate(changes, start=1)]
+    return a_batch(*made, kind="backlog_quota", title=f"{namespace}: {size}")
+
+
+def expiry(namespace: str, seconds: int = 60, **fields: Any) -> Batch:
+    """A batch that has messages expire; `fields` are those of its step."""
+    change = ChangeSetting(namespace=namespace, name=SettingName.TTL, before=None, after=TimeToLive(seconds=seconds))
+    title = f"{namespace}: {seconds} s"
+    return a_batch(a_step(change, **{"undo": change.inverse, **fields}), kind="retention", title=title)
+
+
+def planned(*batches: Batch, snapshot: str = "new") -> Plan:
+    """A plan as planners make it."""
+    numbered = tuple(renumbered(batch, f"b{number}") for number, batch in enumerate(batches, start=1))
+    plan = a_plan(snapshot_id=snapshot, pulsar_cluster=IDENTITY)
+    return msgspec.structs.replace(plan, batches=numbered, taken_at=NOW)
+
+
+def sized(by: str, **approval: Any) -> Policy:
+    """A policy with this size of a decision."""
+    return a_policy(approval={"decide_by": by, "ask_again_minutes": 120, **approval})
+
+
+@dataclass
+class Book:
+    """A ledger's questions in short: publishes one plan after another."""
+
+    policy: Policy
+    standing: list[AskedBatch] = field(default_factory=list)
+    rejected: list[RejectedBatch] = field(default_factory=list)
+    plan: Plan = field(default_factory=planned)
+
+    def publish(self, *batches: Batch, view: View = View.COMPLETE, snapshot: str = "new") -> Publication:
+        """Groups, decides, and keeps what comes of it."""
+        approval = self.policy.approval
+        made, lately = planned(*batches, snapshot=snapshot), resting(self.rejected, approval, NOW)
+        self.plan = grouped(made, view, self.standing, lately, (), self.policy)
+        publication = decide(self.plan, view, self.standing, self.rejected, (), approval, NOW)
+        ended = {each.question_id for each in publication.questions.ended}
+        self.standing = [each for each in self.standing if each.question_id not in ended]
+        next_id = max((*ended, *(each.question_id for each in self.standing)), default=0) + 1
+        for number, new in enumerate(publication.questions.asked, start=next_id):
+            batch = self.plan.batch(new.batch_id)
+            self.standing.append(
+                AskedBatch(
+                    question_id=number,
+                    plan_id=self.plan.plan_id,
+                    batch_id=new.batch_id,
+                    content=new.content_digest,
+                    goal=new.goal,
+                    batch=batch,
+                    state=State.WAITING,
+                )
+            )
+        return publication
+
+    def becomes(self, state: State) -> None:
+        """All questions are in this state."""
+        self.standing = [msgspec.structs.replace(each, state=state) for each in self.standing]
+
+    def reject(self, minutes: int = 5) -> None:
+        """A person rejects all questions."""
+        self.becomes(State.OVER)
+        for each in self.standing:
+            assert each.batch is not None
+            self.rejected += [
+                RejectedBatch(
+                    plan_id=each.plan_id,
+                    content=content_digest(self.plan, part),
+                    batch=part,
+                    at=NOW - timedelta(minutes=minutes),
+                )
+                for part in parts_of(each.batch)
+            ]
+
+    @property
+    def asked(self) -> list[tuple[str, ...]]:
+        """Namespaces of the questions that stand."""
+        return [namespaces_of(each.batch) for each in self.standing if each.batch is not None]
+
+
+def about(plan: Plan) -> list[tuple[str, ...]]:
+    """Namespaces of a plan's batches."""
+    return [namespaces_of(batch) for batch in plan.batches]
+
+
+def in_questions(policy: Policy, *batches: Batch) -> Plan:
+    """A plan's batches in questions, where none stands."""
+    return grouped(planned(*batches), View.COMPLETE, (), (), (), policy)
+
+
+AX, AY, AZ, BX = (quota(name) for name in ("a/x", "a/y", "a/z", "b/x"))
+
+
+def test_by_namespace_a_plan_is_what_planners_made() -> None:
+    """To the byte; so it is by default."""
+    for policy in (a_policy(), sized("namespace")):
+        assert in_questions(policy, AX, AY, a_batch()).encoded() == planned(AX, AY, a_batch()).encoded()
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        (sized("tenant"), [("a/x", "a/y"), ("b/x",), ("a/x",), ("b/x",)]),
+        (sized("kind"), [("a/x", "b/x", "a/y"), ("a/x", "b/x")]),
+        (sized("namespace", decide_by_kind={"retention": "kind"}), [("a/x",), ("b/x",), ("a/y",), ("a/x", "b/x")]),
+        (sized("kind", decide_by_kind={"retention": "namespace"}), [("a/x", "b/x", "a/y"), ("a/x",), ("b/x",)]),
+        (sized("kind", most_steps=2), [("a/x", "b/x"), ("a/y",), ("a/x", "b/x")]),
+        (sized("kind", most_steps=1), [("a/x",), ("b/x",), ("a/y",), ("a/x",), ("b/x",)]),
+    ],
+    ids=["tenant", "kind", "one kind", "all but one kind", "at most two", "at most one"],
+)
+def test_the_policy_says_what_is_asked_together(policy: Policy, expected: list[tuple[str, ...]]) -> None:
+    """In the plan's order, the most urgent first; two kinds are never one question."""
+    plan = in_questions(policy, AX, BX, AY, expiry("a/x"), expiry("b/x"))
+    assert about(plan) == expected
+    assert [batch.batch_id for batch in plan.batches] == [f"b{n}" for n in range(1, len(expected) + 1)]
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        pytest.param((AX, expiry("a/y")), id="kinds"),
+        pytest.param((expiry("a/x"), expiry("a/y", 0)), id="what loses messages, and what does not"),
+        pytest.param((AX, a_batch(a_step(AY.steps[0].change), kind=AY.kind)), id="what cannot be undone"),
+        pytest.param((AX, quota("a/y", name=SettingName.AGE_QUOTA)), id="what a guard stops only at the call"),
+        pytest.param((AX, msgspec.structs.replace(AY, steps=(msgspec.structs.replace(
+            AY.steps[0], loss=Loss(messages=1, bytes=1)),))), id="what loses messages all the same"),
+        pytest.param((a_batch(), a_batch(a_step(a_move(namespace="a/y")))), id="moves"),
+        pytest.param((a_batch(a_step(a_move(namespace="a/x")), kind="bundle_balance"),
+                      a_batch(a_step(a_move(namespace="a/y")), kind="bundle_balance")), id="moves of two namespaces"),
+        pytest.param(tuple(msgspec.structs.replace(each, kind=ROLLBACK) for each in (AX, AY)), id="rollbacks"),
+    ],
+)  # fmt: skip
+def test_some_things_are_never_asked_together(pair: tuple[Batch, Batch]) -> None:
+    """Whatever the policy says."""
+    assert len(in_questions(sized("kind"), *pair).batches) == 2
+
+
+def test_what_is_alike_is_asked_together() -> None:
+    """Also where it loses messages, or cannot be undone."""
+    splits = [a_batch(a_step(a_split(namespace=name)), kind="bundle_split") for name in ("a/x", "a/y")]
+    for pair in ((AX, AY), (expiry("a/x"), expiry("a/y")), splits):
+        assert about(in_questions(sized("kind"), *pair)) == [("a/x", "a/y")]
+
+
+def test_a_group_is_cut_between_namespaces() -> None:
+    """One that has too many steps by itself is cut between its batches, and one batch is never cut."""
+    policy = sized("kind", most_steps=3)
+    assert about(in_questions(policy, quota("a/x", steps=2), quota("a/y", steps=2), AZ)) == [("a/x",), ("a/y", "a/z")]
+    crowd = (quota("a/x", steps=2), quota("a/x", 2, steps=2), AY, quota("a/z", steps=5))
+    plan = in_questions(policy, *crowd)
+    assert [(namespaces_of(batch), len(batch.steps)) for batch in plan.batches] == [
+        (("a/x",), 2),
+        (("a/x", "a/y"), 3),
+        (("a/z",), 5),
+    ]
+
+
+def test_a_group_has_no_more_steps_than_may_be_changed_in_one_run() -> None:
+    """What is more could never be carried out."""
+    policy = a_policy(approval={"decide_by": "kind"}, guards={"most_changes_per_run": 2})
+    assert about(in_questions(policy, AX, AY, AZ)) == [("a/x", "a/y"), ("a/z",)]
+
+
+def test_a_group_is_what_its_parts_are() -> None:
+    """Steps in order, each after what it was after; its parts have the content that they have alone."""
+    first, second = quota("a/x", steps=2), quota("a/y", steps=2)
+    chained = msgspec.structs.replace(second.steps[1], after=("b1.s01",))
+    second = msgspec.structs.replace(second, steps=(second.steps[0], chained))
+    alone, (group,) = planned(first, second), in_questions(sized("kind"), first, second).batches
+    assert [(step.step_id, step.after) for step in group.steps] == [
+        ("b1.s01", ()),
+        ("b1.s02", ()),
+        ("b1.s03", ()),
+        ("b1.s04", ("b1.s03",)),
+    ]
+    assert group.title == "a/x and 1 more namespace of tenant a: size quota (4 steps)"
+    assert len(group.findings) == 1
+    assert [content_digest(alone, part) for part in parts_of(group)] == [
+        content_digest(alone, batch) for batch in alone.batches
+    ]
+    assert goals_in(goal_of(group)) == {goal_of(batch) for batch in alone.batches}
+
+
+# -- from one observation to the next
+
+
+def test_a_group_that_stands_is_not_asked_again_because_another_joins() -> None:
+    """What is new is a question by itself, in whatever order and with whatever urgency all of it comes."""
+    book = Book(sized("kind"))
+    book.publish(AX, AY)
+    for batches in ((AX, AY, AZ), (AZ, AY, AX), (BX, AY, AZ, AX)):
+        publication = book.publish(*batches, snapshot=f"with {len(batches)}")
+        assert publication.questions.ended == ()
+        assert 1 in publication.questions.confirmed
+    assert book.asked == [("a/x", "a/y"), ("a/z",), ("b/x",)]
+
+
+@pytest.mark.parametrize(
+    ("batches", "reason", "expected"),
+    [
+        pytest.param((AX, quota("a/y", 2)), "changed", [("a/x", "a/y")], id="another value"),
+        pytest.param((AX,), "changed", [("a/x",)], id="one is gone"),
+        pytest.param((AZ,), "no_longer_proposed", [("a/z",)], id="all are gone"),
+    ],
+)
+def test_a_group_of_which_a_part_changed_is_asked_anew(
+    batches: tuple[Batch, ...], reason: str, expected: list[tuple[str, ...]]
+) -> None:
+    """As an approval would cover what is no longer so."""
+    book = Book(sized("kind"))
+    book.publish(AX, AY)
+    (end,) = book.publish(*batches).questions.ended
+    assert (end.reason.value, end.by_batch_id) == (reason, "b1" if reason == "changed" else None)
+    assert book.asked == expected
+
+
+def test_questions_that_stand_keep_their_size_when_the_policy_changes() -> None:
+    """Nobody is asked again for it."""
+    for before, after in (("namespace", "kind"), ("kind", "namespace")):
+        book = Book(sized(before))
+        book.publish(AX, AY)
+        book.policy = sized(after)
+        publication = book.publish(AX, AY, snapshot="later")
+        assert (publication.ask, publication.questions.ended) == (False, ())
+
+
+def test_a_rejected_group_silences_its_parts() -> None:
+    """Also where a part is gone, or another namespace joins; what has another value is asked."""
+    book = Book(sized("kind"))
+    book.publish(AX, AY)
+    book.reject()
+    assert not book.publish(AX, AY, snapshot="same").ask
+    assert book.asked == [("a/x", "a/y")]
+    assert not book.publish(AX, snapshot="fewer").ask
+    book.publish(AX, AY, AZ, snapshot="more")
+    assert book.asked == [("a/z",)]
+    book.publish(quota("a/x", 2), AY, AZ, snapshot="changed")
+    assert book.asked == [("a/z",), ("a/x",)]
+
+
+def test_a_rejection_of_one_does_not_silence_a_group() -> None:
+    """The others are asked without it."""
+    book = Book(sized("namespace"))
+    book.publish(AX)
+    book.reject()
+    book.policy = sized("kind")
+    book.publish(AX, AY, AZ)
+    assert book.asked == [("a/x",), ("a/y", "a/z")]
+
+
+def test_a_group_that_timed_out_is_asked_anew_with_what_joined() -> None:
+    """It asks the same, and more."""
+    book = Book(sized("kind"))
+    book.publish(AX, AY)
+    book.becomes(State.OVER)
+    (end,) = book.publish(AX, AY, AZ, snapshot="later").questions.ended
+    assert (end.reason.value, end.by_batch_id) == ("asked_anew", "b1")
+    assert book.asked == [("a/x", "a/y", "a/z")]
+
+
+def test_nothing_is_asked_for_what_a_group_in_use_is_about() -> None:
+    """Whether it is the same or something else; other namespaces are asked about."""
+    book = Book(sized("kind"))
+    book.publish(AX, AY)
+    book.becomes(State.IN_USE)
+    book.publish(quota("a/x", 2), AY, AZ)
+    assert book.asked == [("a/x", "a/y"), ("a/z",)]
+
+
+def test_a_partial_snapshot_that_shows_a_part_of_a_group_asks_nothing() -> None:
+    """The rest may still be so; where what it shows is otherwise, the question ends."""
+    book = Book(sized("kind"))
+    book.publish(AX, AY)
+    publication = book.publish(AX, view=View.PARTIAL)
+    assert (publication.ask, publication.questions.confirmed, publication.questions.ended) == (False, (), ())
+    assert book.asked == [("a/x", "a/y")]
+    assert not book.publish(AX, AY, view=View.PARTIAL, snapshot="whole").questions.ended
+    (end,) = book.publish(quota("a/x", 2), view=View.PARTIAL, snapshot="other").questions.ended
+    assert end.reason.value == "changed"
+
+
+def test_a_greater_loss_in_a_part_is_another_question() -> None:
+    """And a smaller one is the same."""
+    some, less, more = (expiry("a/x", loss=Loss(messages=n, bytes=9)) for n in (5, 4, 6))
+    book = Book(sized("kind"))
+    book.publish(some, expiry("a/y"))
+    assert not book.publish(less, expiry("a/y")).ask
+    (end,) = book.publish(more, expiry("a/y")).questions.ended
+    assert end.reason.value == "changed"
+
+
+def test_a_task_that_is_tried_again_makes_the_same_plan() -> None:
+    """As the questions that it recorded are formed again, whatever stood before them."""
+    book = Book(sized("kind", most_steps=2))
+    book.publish(AX, AY, snapshot="before")
+    book.publish(AZ, quota("a/x", 2), BX, AY)
+    plan = book.plan
+    again = book.publish(AZ, quota("a/x", 2), BX, AY)
+    assert book.plan.plan_id == plan.plan_id
+    assert (again.ask, again.questions.asked, again.questions.ended) == (False, (), ())
+
+
+NAMES = ("a/x", "a/y", "b/z")
+
+
+def proposals(values: Iterable[int | None]) -> list[Batch]:
+    """A quota of this size for each namespace that has one."""
+    return [quota(name, value) for name, value in zip(NAMES, values, strict=True) if value is not None]
+
+
+@pytest.mark.parametrize("policy", [sized("tenant"), sized("kind"), sized("kind", most_steps=2)])
+@pytest.mark.parametrize("fate", [State.WAITING, State.IN_USE, State.OVER, "rejected"], ids=str)
+@pytest.mark.parametrize("view", View)
+def test_whatever_stood_and_whatever_is_seen(policy: Policy, fate: State | str, view: View) -> None:
+    """Each proposal is in one place: in a question that stands or is new, resting, or held; nothing is left over."""
+    for old, new in product(product((None, 1), repeat=3), product((None, 1, 2), repeat=3)):
+        book, case = Book(policy), (old, new)
+        book.publish(*proposals(old), snapshot="old")
+        if isinstance(fate, State):
+            book.becomes(fate)
+        else:
+            book.reject()
+        before = list(book.standing)
+        publication = book.publish(*proposals(new), view=view)
+        shown = [part.steps[0].change for batch in book.plan.batches for part in parts_of(batch)]
+        assert sorted(map(str, shown)) == sorted(str(each.steps[0].change) for each in proposals(new)), case
+        stand = [each for each in book.standing if each.state is State.WAITING and each.batch is not None]
+        places = [str(step.change) for each in stand if each.batch for step in each.batch.steps]
+        assert len(places) == len(set(places)), case
+        for batch in proposals(new):
+            is_asked = str(batch.steps[0].change) in places
+            was_asked = goal_of(batch) in {goal for each in before for goal in goals_in(each.goal)}
+            same = any(
+                batch.steps[0].change == step.change for each in before if each.batch for step in each.batch.steps
+            )
+            silent = (fate is State.IN_USE and was_asked) or (fate == "rejected" and same)
+            assert is_asked is not silent, (case, batch.title)
+        if view is View.COMPLETE:
+            proposed = {str(batch.steps[0].change) for batch in proposals(new)}
+            assert proposed.issuperset(places), case
+        if fate is State.IN_USE:
+            assert publication.questions.ended == (), case
+        questions, again = list(book.standing), book.publish(*proposals(new), view=view, snapshot="again")
+        assert (again.questions.asked, again.questions.ended, book.standing) == ((), (), questions), case
