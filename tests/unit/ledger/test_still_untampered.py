@@ -82,7 +82,7 @@ def test_a_chain_that_was_written_anew_is_found(engine: Engine, write: LedgerWri
 def test_an_inserted_row_is_found(engine: Engine, walked: VerifiedChain) -> None:
     """Such as a second approval."""
     with engine.begin() as connection:
-        row = connection.execute(select(tables.ANSWERS)).mappings().one()
+        row = connection.execute(select(tables.ANSWERS).where(tables.ANSWERS.c.answer_id == 1)).mappings().one()
         connection.execute(insert(tables.ANSWERS), {**row, "answer_id": 77})
     with pytest.raises(LedgerTampered, match="inserted by another hand"):
         require_still_untampered(engine, walked)
