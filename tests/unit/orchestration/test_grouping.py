@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from pulsar_steward.model.content import content_digest, goal_of, goals_in
+from pulsar_steward.model.finding import Severity
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.numbering import renumbered
 from pulsar_steward.model.parts import namespaces_of, parts_of
@@ -18,8 +19,8 @@ from pulsar_steward.model.plan import ROLLBACK
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.orchestration.grouping import grouped
-from pulsar_steward.orchestration.publish import AskedBatch, RejectedBatch, State, View, decide, resting
-from tests.builders import IDENTITY, NOW, a_batch, a_move, a_plan, a_policy, a_split, a_step
+from pulsar_steward.orchestration.publish import AskedBatch, RejectedBatch, SilencedGoal, State, View, decide, resting
+from tests.builders import IDENTITY, NOW, a_batch, a_finding, a_move, a_plan, a_policy, a_split, a_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -72,14 +73,15 @@ class Book:
     policy: Policy
     standing: list[AskedBatch] = field(default_factory=list)
     rejected: list[RejectedBatch] = field(default_factory=list)
+    silenced: list[SilencedGoal] = field(default_factory=list)
     plan: Plan = field(default_factory=planned)
 
     def publish(self, *batches: Batch, view: View = View.COMPLETE, snapshot: str = "new") -> Publication:
         """Groups, decides, and keeps what comes of it."""
         approval = self.policy.approval
         made, lately = planned(*batches, snapshot=snapshot), resting(self.rejected, approval, NOW)
-        self.plan = grouped(made, view, self.standing, lately, (), self.policy)
-        publication = decide(self.plan, view, self.standing, self.rejected, (), approval, NOW)
+        self.plan = grouped(made, view, self.standing, lately, self.silenced, self.policy)
+        publication = decide(self.plan, view, self.standing, self.rejected, (), approval, NOW, self.silenced)
         ended = {each.question_id for each in publication.questions.ended}
         self.standing = [each for each in self.standing if each.question_id not in ended]
         next_id = max((*ended, *(each.question_id for each in self.standing)), default=0) + 1
@@ -116,6 +118,21 @@ class Book:
                 )
                 for part in parts_of(each.batch)
             ]
+
+    def snooze(self) -> None:
+        """A person snoozes all questions for a week, or until they get worse."""
+        self.becomes(State.OVER)
+        self.silenced += [
+            SilencedGoal(
+                plan_id=each.plan_id,
+                goal=each.goal,
+                batch=each.batch,
+                at=NOW,
+                until=NOW + timedelta(days=7),
+                until_worse=True,
+            )
+            for each in self.standing
+        ]
 
     @property
     def asked(self) -> list[tuple[str, ...]]:
@@ -282,6 +299,31 @@ def test_a_rejected_group_silences_its_parts() -> None:
     assert book.asked == [("a/z",)]
     book.publish(quota("a/x", 2), AY, AZ, snapshot="changed")
     assert book.asked == [("a/z",), ("a/x",)]
+
+
+def test_a_snoozed_group_silences_its_namespaces() -> None:
+    """Whatever their values; of what got worse only that namespace is asked about, and the others stay silent."""
+    book = Book(sized("kind"))
+    book.publish(AX, AY)
+    book.snooze()
+    assert not book.publish(quota("a/x", 2), AY, snapshot="other value").ask
+    book.publish(AX, AY, AZ, snapshot="more")
+    assert book.asked == [("a/x", "a/y"), ("a/z",)]
+    worse = msgspec.structs.replace(AX, findings=(a_finding(Severity.CRITICAL),))
+    book.publish(worse, AY, AZ, snapshot="worse")
+    assert book.asked == [("a/x", "a/y"), ("a/z",), ("a/x",)]
+    assert not book.publish(worse, AY, AZ, snapshot="as bad").ask
+
+
+@pytest.mark.parametrize("more", [1, 2])
+def test_a_namespace_of_a_snoozed_group_is_compared_with_itself(more: int) -> None:
+    """That the others would have lost a lot is no reason to keep silent about it."""
+    book = Book(sized("kind"))
+    book.publish(expiry("a/x", loss=Loss(messages=1, bytes=1)), expiry("a/y", loss=Loss(messages=9, bytes=9)))
+    assert book.asked == [("a/x", "a/y")]
+    book.snooze()
+    loses_more = expiry("a/x", loss=Loss(messages=more, bytes=more))
+    assert book.publish(loses_more, snapshot="later").ask is (more > 1)
 
 
 def test_a_rejection_of_one_does_not_silence_a_group() -> None:

@@ -18,13 +18,8 @@ UNIT_WORDS = """
 seconds minutes milliseconds minute hour hours percent mean others bytes mebibytes megabytes attempts batches
 redirects snapshots coordinators bundles bundle topics subscriptions subscription consumers
 producers clients messages message entries buckets nodes node brokers broker cluster namespaces
-<<<<<<< ours
 signs suspects step steps second tasks operations collections switches threads requests files moves changes turnovers
 splits
-=======
-steps
-signs suspects step second tasks operations collections switches threads requests files moves changes turnovers splits
->>>>>>> theirs
 """
 UNITS = frozenset(UNIT_WORDS.split())
 """What a whole number counts; one of these words is in every such key's name."""
