@@ -72,7 +72,9 @@ class Trial:
         steps = steps_for(self.truth, self.site.brokers, wishes)
         batch = a_batch(*steps, kind=TWO_PEOPLE if two else "tc_balance")
         plan = a_plan(batch, taken_at=self.site.clock())
-        asked = QuestionChanges(asked=(a_question(plan),))
+        # A question that somebody removed cannot be written again either, nor any in its place.
+        removed = any((how, table) == ("removed", "questions") for how, table, _ in self._forged)
+        asked = QuestionChanges() if removed else QuestionChanges(asked=(a_question(plan),))
         plan = self.site.record(plan, supersede=supersede, questions=asked)
         self.known.append(Proposal(plan, voices=2 if two else 1, forged=self._forged))
         return self.known[-1]

@@ -130,7 +130,9 @@ class Witness:
         self.faults += [f"{call}: {wrong}" for wrong in self._wrongs(call, intent)]
 
     def _wrongs(self, call: Call, intent: Intent) -> list[str]:
-        proposal, step_id, now = self._proposal, intent.step_id, self._site.clock()
+        proposal, step_id = self._proposal, intent.step_id
+        # A clock that is set back counts as late as what is in the ledger: what was approved before is not yet to come.
+        now = max(self._site.clock(), *(each.at for each in self._intents()))
         batch = proposal.plan.batches[0]
         approved = proposal.permitted(self._run, now)
         earlier = [step.step_id for step in batch.steps if step.step_id < step_id and step.step_id in approved]

@@ -80,7 +80,8 @@ def _trouble(coordinators: int, brokers: int, limits: TcCountPolicy) -> tuple[Se
             " a broker that restarts has the logs of all of its own replayed elsewhere"
         )
     if coordinators * limits.information_brokers_per_coordinator < brokers:
-        return Severity.INFO, f": at least {brokers - coordinators:,} brokers hold none, and transactions load the rest"
+        idle = counted(brokers - coordinators, "broker holds", "brokers hold")
+        return Severity.INFO, f": at least {idle} none, and transactions load the rest"
     return None, ", which suits them"
 
 
