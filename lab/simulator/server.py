@@ -64,6 +64,10 @@ def _protocol(connections: Connections) -> type[asyncio.Protocol]:
     return Known
 
 
+TURNS_TO_CLOSE = 6
+"""Turns of the event loop in which a connection that was accepted just before becomes known, and is closed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Listener:
     """One broker that listens."""
@@ -82,9 +86,9 @@ class Listener:
         self.connections.drop_all()
         self.serving.cancel()
         await asyncio.gather(self.serving, return_exceptions=True)
-        # A connection that was accepted just before is known only now; what is reset is closed a moment later.
-        self.connections.drop_all()
-        await asyncio.sleep(0)
+        for _ in range(TURNS_TO_CLOSE):
+            self.connections.drop_all()
+            await asyncio.sleep(0)
 
 
 async def listen(app: ASGIApp, broker_id: str, shared: Shared, sock: socket.socket) -> Listener:
