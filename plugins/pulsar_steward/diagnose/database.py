@@ -76,11 +76,11 @@ def connect(threads: int) -> Iterator[duckdb.DuckDBPyConnection]:
 def _with_a_database(threads: int) -> tuple[duckdb.DuckDBPyConnection, str]:
     name = f"shard_{next(_NUMBERS)}"
     try:
-        connection = _engine(threads).cursor()
+        connection = _connection(threads)
         connection.execute(f"attach ':memory:' as {name}")
     except duckdb.FatalException:  # an engine that met an error of its own takes nothing any more
         _forget(threads)
-        connection = _engine(threads).cursor()
+        connection = _connection(threads)
         connection.execute(f"attach ':memory:' as {name}")
     connection.execute(f"use {name}")
     return connection, name
@@ -88,18 +88,19 @@ def _with_a_database(threads: int) -> tuple[duckdb.DuckDBPyConnection, str]:
 
 def _remove(threads: int, name: str) -> None:
     try:
-        with _engine(threads).cursor() as connection:
+        with _connection(threads) as connection:
             connection.execute(f"detach database if exists {name}")
     except duckdb.FatalException:
         _forget(threads)
 
 
-def _engine(threads: int) -> duckdb.DuckDBPyConnection:
+def _connection(threads: int) -> duckdb.DuckDBPyConnection:
+    """A connection to this process's engine; threads have to have one each."""
     key = os.getpid(), threads
     with _ENGINES_LOCK:
         if key not in _ENGINES:
             _ENGINES[key] = duckdb.connect(config={"threads": threads, **_CONFIGURATION})
-        return _ENGINES[key]
+        return _ENGINES[key].cursor()
 
 
 def _forget(threads: int) -> None:
