@@ -60,7 +60,7 @@ def _publishing(here: Ground) -> None:
 
 
 Parts = Callable[[Lab], tuple[Callable[[], None], Callable[[], None]]]
-"""What stops something of a lab, and what lets it go on."""
+"""Calls that stop something of a lab, and let it go on."""
 
 
 def _fault(name: str, about: str, stopped: Parts | None = None, **label: Any) -> RealFault:

@@ -21,7 +21,7 @@ Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why it may be asked a
 
 @app.callback(invoke_without_command=True)
 def _options(context: typer.Context) -> None:
-    """What nobody is asked for the time being, as it was rejected, snoozed or never wanted."""
+    """Batches that nobody is asked about for the time being: rejected, snoozed or never wanted."""
     help_without_command(context)
 
 

@@ -271,7 +271,7 @@ class QuestionReader:
             return tuple(from_row(row, Rejection) for row in connection.execute(query).mappings())
 
     def silences(self, cluster: str, now: datetime) -> tuple[Silence, ...]:
-        """What nobody is asked of a cluster for the time being; see `pulsar_steward.ledger.silences.silences_in`."""
+        """Batches of a cluster that nobody is asked about for now; see `pulsar_steward.ledger.silences.silences_in`."""
         return silences(self._engine, now, cluster)
 
     def plans_without(self, cluster: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What nobody is asked for the time being, as a person said no: until when, by whom, and how that is taken back.
+"""Batches that nobody is asked about, as a person said no: until when, by whom, and how that is taken back.
 
 A rejection silences its content, a snooze and a never their goal. Taking one back permits nothing, so that anybody with
 access to the ledger may, also by the command line: the next observation asks again.

@@ -22,7 +22,7 @@ SECONDS_TO_QUOTA = "seconds_to_quota"
 
 
 class Worth(msgspec.Struct, frozen=True, kw_only=True):
-    """What a batch mends.
+    """Worth of a batch: what it mends.
 
     Attributes:
         critical: Critical findings that it answers.

@@ -1,4 +1,4 @@
-"""What the halt variable of Airflow was seen to say, and since when; pure functions.
+"""The halt variable of Airflow as it was seen, and since when; pure functions.
 
 The variable has neither a history nor a row of the ledger: what was seen before is handed in, and what is seen now is
 kept by whoever looked, before anybody is told of it.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class VariableHalt(msgspec.Struct, frozen=True, kw_only=True):
-    """What the variable was seen to say of a cluster.
+    """The variable's word on a cluster, as it was seen.
 
     Attributes:
         halted: True: no changes may be made; False: it did once, and does not any more.
@@ -34,7 +34,7 @@ class VariableHalt(msgspec.Struct, frozen=True, kw_only=True):
 def seen_now(
     before: Mapping[str, VariableHalt], value: str, clusters: Collection[str], now: datetime
 ) -> dict[str, VariableHalt]:
-    """What was seen so far, by cluster, with what is new in the variable's value.
+    """Words seen so far, by cluster, with those that are new in the variable's value.
 
     Args:
         before: What was seen before.

@@ -99,7 +99,7 @@ def _is_alone(batch: Batch, policy: Policy) -> bool:
 
 
 class _Together(NamedTuple):
-    """What batches have in common that may be asked about together.
+    """Properties that batches share which may be asked about together.
 
     Attributes:
         kind: Their kind: by it the policy says who may answer, and how many people.
@@ -118,7 +118,7 @@ class _Together(NamedTuple):
 
     @classmethod
     def of(cls, batch: Batch, policy: Policy) -> _Together:
-        """What a batch of one namespace has in common with others."""
+        """Properties of a batch of one namespace."""
         (namespace,) = namespaces_of(batch)
         by_tenant = policy.approval.size_for(batch.kind) is DecideBy.TENANT
         changes = [step.change for step in batch.steps]

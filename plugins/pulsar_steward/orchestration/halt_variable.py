@@ -44,7 +44,7 @@ def halted_by_variable(cluster: str) -> str | None:
 
 
 def halts_seen(clusters: Collection[str], now: datetime) -> dict[str, VariableHalt]:
-    """What the variable was seen to say of each cluster; what is new is kept before anybody is told of it.
+    """The variable's word on each cluster, as it was seen; a new one is kept before anybody is told of it.
 
     Where that cannot be read or kept, nobody is told: the next look sees it, and tells it once.
 

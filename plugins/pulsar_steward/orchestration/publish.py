@@ -240,7 +240,7 @@ def silence_of(batch: Batch, silenced: Iterable[SilencedGoal]) -> tuple[Silenced
 
 
 def _part_about(goal: str, batch: Batch | None) -> Batch | None:
-    """What of a batch is about a goal, as one batch."""
+    """The parts of a batch that are about a goal, as one batch."""
     if batch is None:
         return None
     parts = [part for part in parts_of(batch) if share_goal(goal_of(part), goal)]

@@ -16,7 +16,7 @@ NOTHING = Loss(messages=0)
 
 
 def got_worse(batch: Batch, asked: Batch | None) -> str | None:
-    """What is worse in a batch than when another one of the same goal was asked about; None: nothing.
+    """The first thing that is worse in a batch than in the one of its goal that was asked about; None: nothing.
 
     Worse is a finding that is more severe, one that was not there, and a change that would lose more. Figures alone,
     such as a growing backlog, are not: where they matter a check's next threshold says so.

@@ -38,7 +38,7 @@ PlannedKind = Annotated[Kind, AfterValidator(_planned)]
 
 
 class RiskTerms(Section):
-    """What batches of one level of risk demand beside what their kind does; the stricter holds."""
+    """Demands of batches of one level of risk beside those of their kind; the stricter holds."""
 
     users: tuple[str, ...] = Field(
         (), description="who may answer, of those who may by kind; empty: as the level below says"

@@ -65,7 +65,7 @@ def terms_of(approval: Values, kind: str, risk: Risk) -> Terms:
 
 
 def levels_up_to(approval: Values, risk: Risk) -> list[Values]:
-    """What a policy says of each level up to one, the lowest first: a higher risk never demands less."""
+    """Demands of each level up to one, the lowest first: a higher risk never demands less."""
     by_risk: Mapping[str, Values] = approval.get("by_risk", {})
     return [by_risk[level] for level in Risk if level.rank <= risk.rank and level in by_risk]
 

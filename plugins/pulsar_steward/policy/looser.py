@@ -135,7 +135,7 @@ def _looser_users(kind: str, level: Risk, approval: Mapping[str, Any], was: Mapp
 
 
 def _looser_by_risk(level: Risk, approval: Mapping[str, Any], was: Mapping[str, Any]) -> Iterator[str]:
-    """What batches of a level demand less of, whatever their kind."""
+    """Demands of batches of a level, whatever their kind, that are less than they were."""
     now, then = (_terms({"by_risk": values.get("by_risk", {})}, "", level) for values in (approval, was))
     name = f"{TERMS[0]}: of {level} risk"
     if now.people < then.people:

@@ -1,4 +1,4 @@
-"""What the policy leaves out of plans altogether, and the entry that would have it leave out one thing more."""
+"""Kinds of batches that the policy leaves out of plans, and the entry that would leave out one more."""
 
 from __future__ import annotations
 

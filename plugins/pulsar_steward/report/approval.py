@@ -263,7 +263,7 @@ def _averted_lines(step: Step) -> Iterator[str]:
 
 
 def averted(loss: Loss) -> str:
-    """What brokers may delete unread if a step is not done, as part of a sentence."""
+    """Messages that brokers may delete unread if a step is not done, as part of a sentence."""
     return (
         f"what gets older than the time to live is deleted unread, of {counted(loss.messages or 0, 'message')} waiting"
         f" in {counted(len(loss.topics) + loss.more, 'topic')} now, as brokers count them"

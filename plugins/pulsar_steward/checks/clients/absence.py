@@ -51,7 +51,7 @@ select subject, try_cast(figures_json->>'since_epoch_seconds' as bigint) as sinc
     try_cast(figures_json->>'beginning_seen' as bigint) = 1 as beginning_seen
 from findings where check_id = 'subscription-abandoned'
 """
-"""What was found of subscriptions in an earlier snapshot."""
+"""Findings about subscriptions in an earlier snapshot."""
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,7 @@ class Sighting:
 
 
 class CausesOfSlowness:
-    """What other checks found that may slow publishing, by broker.
+    """Findings of other checks that may slow publishing, by broker.
 
     Args:
         results: Results of the checks `RESTS_ON`, by id.
