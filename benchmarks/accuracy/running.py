@@ -21,7 +21,7 @@ from pulsar_steward.snapshots.folder import stamp_of
 from pulsar_steward.snapshots.read import open_snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from benchmarks.accuracy.scenes import Scene
@@ -110,16 +110,9 @@ class Workbench:
         200 ms. The snapshots taken meanwhile are in a folder of their own, and so no scene's past.
         """
         deadline = time.monotonic() + SETTLED_WITHIN_S
-        policy = parse_policy(dict(scene.policy), name=f"the policy of {scene.name}")
+        aside, slow = self._home / "settling", [each.CHECK.check_id for each in (bookie_thread_busy, publish_slow)]
         while time.monotonic() < deadline:
-            uri = observe(
-                lab,
-                policy,
-                cluster=scene.name,
-                out=self._home / "settling",
-                taken_at=datetime.now(UTC),
-                checks=[bookie_thread_busy.CHECK.check_id, publish_slow.CHECK.check_id],
-            )
+            uri = self._observe(scene, lab, datetime.now(UTC), out=aside, checks=slow)
             if all(finding.severity is Severity.INFO for finding in open_snapshot(uri).findings()):
                 return
             self._say("  the machine is still busy with the faults that were made: looked at later")
@@ -139,9 +132,19 @@ class Workbench:
         seconds = time.monotonic() - began
         return SceneOutcome(scene, (Outcome(fault, judged[fault.name], seconds),), strays, seconds)
 
-    def _observe(self, scene: Scene, cluster: PulsarTarget, taken_at: datetime) -> str:
+    def _observe(
+        self,
+        scene: Scene,
+        cluster: PulsarTarget,
+        taken_at: datetime,
+        *,
+        out: Path | None = None,
+        checks: Collection[str] = (),
+    ) -> str:
         policy = parse_policy(dict(scene.policy), name=f"the policy of {scene.name}")
-        return observe(cluster, policy, cluster=scene.name, out=self._snapshots, taken_at=taken_at)
+        return observe(
+            cluster, policy, cluster=scene.name, out=out or self._snapshots, taken_at=taken_at, checks=checks
+        )
 
 
 def _outcome(actor: Actor, judged: Mapping[str, Judgement]) -> Outcome:

@@ -187,7 +187,7 @@ def test_two_people_have_to_approve(care: Care) -> None:
     alone = care.remediate(plan_id=plan.plan_id)
     care.approve(care.approvals(1, alone)[0])
     (second,) = care.approvals(1, alone)
-    assert "(second approval)" in second["subject"]
+    assert second["subject"].endswith("(second approval) (1 warning; medium risk)")
     care.approve(second)
     care.ended(alone)
     last = care.ledger.answers(plan.plan_id, "b1")[-1]

@@ -130,7 +130,8 @@ def ask_for_permit(
         if not wider.issuperset(step.step_id for step in steps):
             raise Refused("the second approval covers steps that the first does not")
     batch = plan.batch(batch_id)
-    terms = [terms_of(each["approval"], batch.kind, risk_of(plan, batch).level) for each in known]
+    risk = risk_of(plan, batch).level
+    terms = [terms_of(each["approval"], batch.kind, risk) for each in known]
     valid, windows = min(each.valid_minutes for each in terms), windows_for(batch, policy)
     waits = min(each["approval"].get("wait_for_window_minutes", 0) for each in known)
     grant = Grant(

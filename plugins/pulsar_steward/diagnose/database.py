@@ -76,14 +76,17 @@ def connect(threads: int) -> Iterator[duckdb.DuckDBPyConnection]:
 def _with_a_database(threads: int) -> tuple[duckdb.DuckDBPyConnection, str]:
     name = f"shard_{next(_NUMBERS)}"
     try:
-        connection = _connection(threads)
-        connection.execute(f"attach ':memory:' as {name}")
+        return _attached(threads, name), name
     except duckdb.FatalException:  # an engine that met an error of its own takes nothing any more
         _forget(threads)
-        connection = _connection(threads)
-        connection.execute(f"attach ':memory:' as {name}")
+        return _attached(threads, name), name
+
+
+def _attached(threads: int, name: str) -> duckdb.DuckDBPyConnection:
+    connection = _connection(threads)
+    connection.execute(f"attach ':memory:' as {name}")
     connection.execute(f"use {name}")
-    return connection, name
+    return connection
 
 
 def _remove(threads: int, name: str) -> None:

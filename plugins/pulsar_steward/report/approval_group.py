@@ -153,7 +153,7 @@ def calls(steps: Sequence[Step]) -> str:
 
 
 def averted(steps: Sequence[Step], line_of: Callable[[Step], Iterable[str]]) -> Iterator[str]:
-    """What rejecting means, by the steps that avert most.
+    """Section on what rejecting means, by the steps that avert most.
 
     Args:
         steps: The steps of the batch.

@@ -17,7 +17,7 @@ TOWARDS_QUOTAS = "backlog_quota"
 
 
 def worth_in_brief(batch: Batch) -> str:
-    """What a batch mends, such as ``1 critical, quota in 1.9 h``; empty where nothing is known."""
+    """Worth of a batch in a few words, such as ``1 critical, quota in 1.9 h``; empty where nothing is known."""
     worth = worth_of(batch)
     left = worth.seconds_to_quota
     parts = (
