@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lab.simulator import Answer, BrokenJson, Delay, Drop, Fault
+from pulsar_steward.apply import perform
 from pulsar_steward.apply.execute import MAX_ATTEMPTS
 from pulsar_steward.ledger.halts import Halt, say
 from pulsar_steward.model.step import UnloadBundle
@@ -138,6 +139,17 @@ def test_a_bundle_that_lands_elsewhere_once_is_moved_on(site: Worksite) -> None:
     assert outcome.outcome == "done"
     assert sources(site, plan) == [site.brokers[0], site.brokers[2]]
     assert [intent.attempt for intent in site.ledger.intents(plan.plan_id, "b1")] == [1, 2]
+
+
+def test_a_bundle_that_is_taken_back_is_not_waited_for_in_vain(site: Worksite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its clients are on the broker that was to be relieved: what stands steadily is moved again long before the time."""
+    monkeypatch.setattr(perform, "_STEADY_SECONDS", 0.5)
+    site.policy = quick_policy(apply={"proof_timeout_seconds": 3600})
+    site.simulator.faults.add(Fault(Answer(204), path=UNLOAD, times=1))
+    plan = site.approved(site.move(0))
+    (outcome,) = site.carry_out(plan)
+    assert outcome.outcome == "done"
+    assert sources(site, plan) == [site.brokers[0], site.brokers[0]]
 
 
 @pytest.mark.parametrize("times", [1, 2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -78,6 +79,12 @@ class Care:
         mine = msgspec.structs.replace(plan, pulsar_cluster=identity, policy_digest=policy.digest)
         self.ledger_writer.record_plan(mine, datetime.now(UTC), policy=policy)
         return mine
+
+    def write_policy(self, sections: Mapping[str, Any]) -> None:
+        """Puts the cluster's policy where tasks read it, each time they begin; JSON is YAML."""
+        file = self.airflow.spec.steward_home / "policies" / f"{self.cluster}.yaml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(sections), encoding="utf-8")
 
     def observe(self) -> dict[str, str | None]:
         """Runs ``pulsar_observe`` to its end; returns its tasks' states."""

@@ -72,11 +72,8 @@ def _policy(care: Care) -> None:
 
 
 def write_policy(care: Care, **sections: dict[str, Any]) -> None:
-    """Puts a cluster's policy where tasks read it, each time they begin; JSON is YAML."""
-    file = care.airflow.spec.steward_home / "policies" / f"{care.cluster}.yaml"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    merged = {name: {**POLICY.get(name, {}), **sections.get(name, {})} for name in {*POLICY, *sections}}
-    file.write_text(json.dumps(merged), encoding="utf-8")
+    """Puts `POLICY` with these differences where tasks read it."""
+    care.write_policy({name: {**POLICY.get(name, {}), **sections.get(name, {})} for name in {*POLICY, *sections}})
 
 
 def attempts(care: Care, run: str) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -42,6 +44,11 @@ log = logging.getLogger(__name__)
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 1.0
 _SAY_EVERY_SECONDS = 5.0
+_STEADY_SECONDS = 5.0
+"""Time after which an accepted change that is seen as taken back, each time that it is looked at, is one.
+
+Both load managers answer a move once the bundle is unloaded; what a broker shows may be older by a moment, not by this.
+"""
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,8 +102,31 @@ def _performed(context: ApplyContext, kind: ChangeKind[Any, Any], before: Before
         doubt = error
     except AdminError as error:
         return Result(outcome=Outcome.FAILED, reason=str(error))
-    observation = wait_for(context, kind, before, enough=lambda seen: seen.continuation is not None)
+    observation = wait_for(context, kind, before, enough=_WentAnotherWay(accepted=doubt is None))
     return result_of(observation, doubt)
+
+
+@dataclass
+class _WentAnotherWay:
+    """Tells of the observations of a change whether it is plain that Pulsar went another way.
+
+    Attributes:
+        accepted: Whether the broker accepted the call. If not, it may still take effect, and nothing is taken back.
+    """
+
+    accepted: bool
+    _taken_back_since: float | None = None
+
+    def __call__(self, seen: Observation) -> bool:
+        if seen.continuation is not None:
+            return True
+        if seen.retry is None or not self.accepted:
+            self._taken_back_since = None
+            return False
+        now = time.monotonic()
+        if self._taken_back_since is None:
+            self._taken_back_since = now
+        return now - self._taken_back_since >= _STEADY_SECONDS
 
 
 def result_of(observation: Observation | AdminError, doubt: AdminError | None) -> Result:

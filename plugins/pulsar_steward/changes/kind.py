@@ -43,7 +43,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
         values: The state as values, for the ledger.
         continuation: The change that leads from this state to what was approved, where Pulsar went another way; else
             None.
-        retry: The same, where the change was taken back: only if the call was accepted, and its time is up.
+        retry: The same, where the change was taken back: only if the call was accepted, and it is seen steadily.
     """
 
     there: bool

@@ -32,7 +32,7 @@ def show(context: typer.Context, plan_id: PlanId, *, ledger: LedgerUrl = None) -
 def _lines(reader: LedgerReader, plan: Plan, columns: int) -> Iterator[Text]:
     yield from header_lines(plan, reader.plan_row(plan.plan_id), columns)
     for batch in plan.batches:
-        yield from batch_lines(batch, columns)
+        yield from batch_lines(plan, batch, columns)
         yield from story_lines(_story(reader, plan, batch), columns)
     if plan.notes:
         yield from heading("Why it was no more than this")

@@ -25,6 +25,7 @@ from pulsar_steward.ledger.waiting import (
     rows_of,
     running_batch,
     same,
+    unused_approvals,
     waiting_questions,
 )
 
@@ -42,6 +43,7 @@ class ClusterCounts(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         waiting: Questions that nobody has answered yet, oldest first.
+        approved: Number of approved batches of which nothing is carried out yet, by kind.
         silent: Number of answers by which something is not asked for the time being, by kind of batch and decision.
         running: The batch that is being carried out now, or None.
         halt: The halt in force, its own or that of every cluster, or None.
@@ -71,6 +73,7 @@ class ClusterCounts(msgspec.Struct, frozen=True, kw_only=True):
     batch_seconds: tuple[float, ...]
     messages: MessageCounts = MessageCounts()
     silent: Mapping[tuple[str, str], int] = {}
+    approved: Mapping[str, int] = {}
 
 
 class LedgerCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,7 +103,8 @@ def ledger_counts(engine: Engine, now: datetime) -> LedgerCounts:
 def _counts(connection: Connection, now: datetime) -> LedgerCounts:
     plans = {row["cluster"]: row["count"] for row in rows_of(connection, _plans())}
     leases = {row["cluster"]: from_row(row, Lease) for row in rows_of(connection, select(tables.LEASES))}
-    waiting = _by_cluster(waiting_questions(connection, now))
+    questions = waiting_questions(connection, now)
+    waiting, approved = _by_cluster(questions), unused_approvals(connection, questions, now)
     answers, outcomes, health = (_sums(connection, query) for query in (_answers(), _outcomes(), _health(connection)))
     calls = {row["cluster"]: row for row in rows_of(connection, _without_outcome())}
     answering = _durations(connection, _answer_times())
@@ -126,6 +130,7 @@ def _counts(connection: Connection, now: datetime) -> LedgerCounts:
             batch_seconds=tuple(carrying_out.get(cluster, ())),
             messages=messages.get(cluster, MessageCounts()),
             silent={(kind, decision): number for (of, kind, decision), number in silent.items() if of == cluster},
+            approved={kind: number for (of, kind), number in approved.items() if of == cluster},
         )
         for cluster in known
     }

@@ -1,7 +1,8 @@
-"""Questions that wait for an answer, and batches that are being carried out, by the ledger's rows. Cannot write."""
+"""Questions that wait for an answer, approved batches, and those being carried out, by the ledger's rows. Cannot write."""
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -9,15 +10,18 @@ import msgspec
 from sqlalchemy import and_, exists, func, select
 
 from pulsar_steward.ledger import tables
-from pulsar_steward.ledger.rows import from_row
+from pulsar_steward.ledger.rows import Decision, from_row
 from pulsar_steward.policy.approval import ApprovalPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from sqlalchemy import ColumnElement, Connection, RowMapping, Select
 
     from pulsar_steward.ledger.rows import Lease
+
+BatchKind = tuple[str, str]
+"""Cluster, and kind of a batch."""
 
 
 class WaitingQuestion(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,6 +99,32 @@ def waiting_questions(connection: Connection, now: datetime) -> list[WaitingQues
         if now < ends_at:
             found.append(from_row(row, WaitingQuestion, ends_at=ends_at))
     return found
+
+
+def unused_approvals(connection: Connection, waiting: Collection[WaitingQuestion], now: datetime) -> Counter[BatchKind]:
+    """Number of approved batches of which nothing is carried out yet, by cluster and kind.
+
+    They are about to begin, or wait for a maintenance window or for another batch. What a second person is asked about,
+    what was answered otherwise since, and what ended or ran out is none.
+    """
+    answers, ends, newer, uses = tables.ANSWERS, tables.QUESTION_ENDS, tables.SUPERSESSIONS, tables.ANSWER_USES
+    later = answers.alias("later")
+    answered_since = exists().where(
+        *same(later, answers, "plan_id", "batch_id", "run"), later.c.answer_id > answers.c.answer_id
+    )
+    query = of_batches(answers, answers.c.plan_id, answers.c.batch_id).where(
+        answers.c.decision == Decision.APPROVED,
+        answers.c.expires_at > now,
+        ~answered_since,
+        ~exists().where(uses.c.answer_id == answers.c.answer_id),
+        ~exists().where(newer.c.plan_id == answers.c.plan_id),
+        ~exists().where(*same(ends, answers, "plan_id", "batch_id")),
+    )
+    open_questions = {(each.plan_id, each.batch_id) for each in waiting}
+    rows = rows_of(connection, query)
+    return Counter(
+        (row["cluster"], row["kind"]) for row in rows if (row["plan_id"], row["batch_id"]) not in open_questions
+    )
 
 
 def running_batch(connection: Connection, lease: Lease | None, now: datetime) -> RunningBatch | None:

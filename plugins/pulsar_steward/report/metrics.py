@@ -85,6 +85,11 @@ METRICS = {
     ),
     "steward_answers": Metric(_COUNTER, "Questions that ended, by decision.", ("cluster", "kind", "decision")),
     "steward_answer_seconds": Metric(_HISTOGRAM, "Seconds from a question to a person's answer."),
+    "steward_approvals_unused": Metric(
+        _GAUGE,
+        "Approved batches of which nothing is carried out yet: about to begin, or waiting for a maintenance window.",
+        ("cluster", "kind"),
+    ),
     "steward_batch_running": Metric(_GAUGE, "1: a batch is being carried out."),
     "steward_batch_seconds": Metric(_HISTOGRAM, "Seconds from a batch's first call to its last outcome."),
     "steward_steps": Metric(_COUNTER, "Steps that came to an end, by outcome.", ("cluster", "kind", "outcome")),
@@ -192,6 +197,11 @@ class _Collected:
         self._sums("steward_questions_silent", cluster, counts.silent, SILENT)
         self._sums("steward_answers", cluster, counts.answers, Decision)
         self._sums("steward_steps", cluster, counts.outcomes, Outcome)
+        approved: Counter[str] = Counter()
+        for kind, number in counts.approved.items():
+            approved[_known(kind, KIND_LABELS)] += number
+        for kind in KIND_LABELS:
+            self._add("steward_approvals_unused", approved[kind], cluster, kind)
         self._histogram("steward_answer_seconds", cluster, counts.answer_seconds, ANSWER_BUCKETS)
         self._histogram("steward_batch_seconds", cluster, counts.batch_seconds, BATCH_BUCKETS)
         self._add("steward_batch_running", counts.running is not None, cluster)

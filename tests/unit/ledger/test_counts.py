@@ -163,6 +163,48 @@ def test_an_empty_ledger_has_no_clusters(engine: Engine) -> None:
     assert (counts.rows, counts.newest_row, counts.clusters) == (0, None, {})
 
 
+def test_an_approval_counts_as_unused_until_something_is_carried_out(engine: Engine, write: LedgerWriter) -> None:
+    """Or until its time is over; as where a batch waits for its maintenance window."""
+    asked(write)
+    kind = PLAN.batches[0].kind
+    assert counts_at(engine).approved == {}
+    write.record_answer(an_answer())
+    assert counts_at(engine, NOW + 11 * MINUTE).approved == {kind: 1}
+    assert counts_at(engine, NOW + 71 * MINUTE).approved == {}
+    assert write.use_answer(1, RUN, NOW + 11 * MINUTE)
+    assert counts_at(engine, NOW + 11 * MINUTE).approved == {}
+
+
+def test_an_approval_that_a_second_person_is_asked_about_is_none_yet(engine: Engine, write: LedgerWriter) -> None:
+    """Nor one that the second person took back."""
+    asked(write)
+    write.record_answer(an_answer())
+    write.record_request(PLAN, "b1", RUN, NOW + 11 * MINUTE, policy=TOLD[0], voice=2)
+    assert counts_at(engine, NOW + 12 * MINUTE).approved == {}
+    no = an_answer(Decision.REJECTED, answered_by="bob", answered_at=NOW + 13 * MINUTE, voice=2)
+    write.record_answer(msgspec.structs.replace(no, step_ids=(), digest=None, expires_at=None))
+    assert counts_at(engine, NOW + 14 * MINUTE).approved == {}
+
+
+def test_an_approval_whose_question_ended_is_none(engine: Engine, write: LedgerWriter) -> None:
+    """What stands is asked anew."""
+    asked(write)
+    question = NewQuestion(batch_id="b1", content_digest="0" * 64, goal="tc_balance")
+    write.record_plan(PLAN, NOW, questions=QuestionChanges(asked=(question,)))
+    write.record_answer(an_answer())
+    end = Ending(question_id=1, reason=EndReason.NO_LONGER_PROPOSED, words="it went")
+    write.record_plan(a_plan(snapshot_id="newer"), NOW, questions=QuestionChanges(ended=(end,)))
+    assert counts_at(engine, NOW + 12 * MINUTE).approved == {}
+
+
+def test_an_approval_of_a_plan_that_was_superseded_is_none(engine: Engine, write: LedgerWriter) -> None:
+    """A newer plan took its place."""
+    asked(write)
+    write.record_answer(an_answer())
+    write.record_plan(a_plan(snapshot_id="newer"), NOW, supersede=[PLAN.plan_id])
+    assert counts_at(engine, NOW + 12 * MINUTE).approved == {}
+
+
 @pytest.mark.parametrize("decision", [Decision.SNOOZED, Decision.NEVER])
 def test_what_is_silent_is_counted_as_an_answer_of_a_person(
     engine: Engine, write: LedgerWriter, decision: Decision

@@ -110,6 +110,7 @@ def full(tmp_path: Path) -> bytes:
         halt=Halt(cluster=CLUSTER, at=NOW, halted=True, said_by="bob", reason="x"),
         answers={(kind, each.value): 1 for kind in (*KINDS, "later") for each in Decision},
         silent={(kind, each.value): 1 for kind in (*KINDS, "later") for each in SILENT},
+        approved=dict.fromkeys((*KINDS, "later"), 1),
         outcomes={(kind, each.value): 1 for kind in (*KINDS, "later") for each in Outcome},
         health={level.value: 1 for level in Level},
         without_outcome=1,
@@ -125,6 +126,18 @@ def full(tmp_path: Path) -> bytes:
 def exported(text: bytes) -> set[str]:
     """Names of all samples."""
     return {name for name, *_ in samples(text)}
+
+
+def test_what_is_approved_and_not_begun_is_counted() -> None:
+    """By kind; 0 of the others."""
+    counts = msgspec.structs.replace(QUIET, approved={"retention": 2, "of a later version": 1})
+    values = samples(exposition(of(counts), {CLUSTER: None}, NOW))
+    name = "steward_approvals_unused"
+    assert {key: value for key, value in values.items() if key[0] == name and value} == {
+        (name, "retention"): 2,
+        (name, "other"): 1,
+    }
+    assert sum(key[0] == name for key in values) == len(KINDS) + 1
 
 
 def test_what_is_silent_is_counted_by_who_said_no() -> None:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from pulsar_steward.changes import kind_of
+from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.model.units import counted
 from pulsar_steward.outside_text import shown
 from pulsar_steward.report.checkup.text import bullets, fitting, heading, wrapped
+from pulsar_steward.report.worth import worth_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,18 +34,22 @@ def plan_lines(plan: Plan, reasons: Sequence[str], width: int) -> Iterator[Text]
     if not plan.batches:
         yield from wrapped("Nothing would be proposed, for these reasons:", width)
     for batch in plan.batches:
-        yield from batch_lines(batch, width)
+        yield from batch_lines(plan, batch, width)
     if plan.batches and reasons:
         yield from heading("Why it is no more than this")
     yield from bullets(reasons, width)
 
 
-def batch_lines(batch: Batch, width: int) -> Iterator[Text]:
-    """One batch: the steps that a person would be asked to approve together."""
+def batch_lines(plan: Plan, batch: Batch, width: int) -> Iterator[Text]:
+    """One batch of a plan: the steps that a person would be asked to approve together, their worth and their risk."""
     yield Text()
     yield from wrapped(f"Batch {batch.batch_id}: {batch.title}", width, style="heading")
     for finding in batch.findings:
         yield from bullets([f"{finding.severity.upper()} {finding.check_id}: {finding.evidence}"], width)
+    yield from bullets(worth_in_words(batch), width)
+    risk = risk_of(plan, batch)
+    yield from wrapped(f"Risk: {risk.level}", width, style="heading")
+    yield from bullets((f"{reason.level}: {reason.words}" for reason in risk.reasons), width)
     yield from _placement(batch)
     for step in batch.steps:
         yield from _step(step, width)
