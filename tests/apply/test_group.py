@@ -49,7 +49,7 @@ def published(site: Worksite, *names: str, snapshot: str) -> tuple[Plan, Publica
     )
     plan = grouped(made, View.COMPLETE, book.standing(), book.rejected(), book.silenced(), site.policy)
     known = book.standing(), book.rejected(), book.older_plans()
-    publication = decide(plan, View.COMPLETE, *known, site.policy.approval, now)
+    publication = decide(plan, View.COMPLETE, *known)
     if publication.record:
         site.record(plan, questions=publication.questions)
     return plan, publication

@@ -142,7 +142,7 @@ def test_a_bundle_that_lands_elsewhere_once_is_moved_on(site: Worksite) -> None:
 
 
 def test_a_bundle_that_is_taken_back_is_not_waited_for_in_vain(site: Worksite, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its clients are on the broker that was to be relieved: what stands steadily is moved again long before the time."""
+    """Its clients are on the broker that was to be relieved: what stands steadily is moved again soon."""
     monkeypatch.setattr(perform, "_STEADY_SECONDS", 0.5)
     site.policy = quick_policy(apply={"proof_timeout_seconds": 3600})
     site.simulator.faults.add(Fault(Answer(204), path=UNLOAD, times=1))

@@ -183,9 +183,7 @@ def story(care: Care) -> Iterator[Story]:
         care.approve(fourth[COORDINATORS])
         assert care.ended(fourth[COORDINATORS]) == "success"
         seen.placement, seen.left = care.placement(), asked.waiting()
-        seen.kept = {
-            name: here.admin.policies(here.namespace)["retention_policies"] for name, here in grounds.items()
-        }
+        seen.kept = {name: here.admin.policies(here.namespace)["retention_policies"] for name, here in grounds.items()}
         yield seen
 
 
@@ -216,7 +214,7 @@ def _applying(care: Care, run: str, index: int) -> str | None:
 
 
 def test_what_differs_is_asked_and_nothing_twice(story: Story) -> None:
-    """Not while it waits for an answer or for its window, nor after a rejection; what is silent only where it got worse."""
+    """Not while it waits for an answer or for its window, nor rejected or silent; unless it got worse."""
     assert story.asked == [
         [COORDINATORS, "overtime-approved", "overtime-mended"],
         [],
@@ -232,7 +230,9 @@ def test_nothing_is_left_over(story: Story, care: Care) -> None:
     end = care.ledger.questions.end(*story.mended)
     assert end is not None
     assert end.reason is EndReason.NO_LONGER_PROPOSED
-    decisions = [answer.decision for row in care.ledger.plans(care.cluster) for answer in care.ledger.answers(row.plan_id)]
+    plans = [care.ledger.plan(row.plan_id) for row in care.ledger.plans(care.cluster)]
+    answers = [care.ledger.answers(plan.plan_id, batch.batch_id) for plan in plans for batch in plan.batches]
+    decisions = [answer.decision for of_batch in answers for answer in of_batch]
     assert sorted(decisions) == sorted([Decision.APPROVED, Decision.SNOOZED, Decision.REJECTED, Decision.APPROVED])
 
 

@@ -1,4 +1,4 @@
-"""Questions that wait for an answer, approved batches, and those being carried out, by the ledger's rows. Cannot write."""
+"""Questions that wait for an answer, approved batches, and those that are carried out. Cannot write."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from pulsar_steward.orchestration import home
 from pulsar_steward.orchestration.asked import QuestionBook
 from pulsar_steward.orchestration.context import TaskContext, open_context
 from pulsar_steward.orchestration.grouping import grouped
-from pulsar_steward.orchestration.publish import View, decide, in_force, resting
+from pulsar_steward.orchestration.publish import View, decide
 from pulsar_steward.orchestration.rolled_back import rolled_back_lately, without_rolled_back
 from pulsar_steward.outside_text import shown
 from pulsar_steward.planners.from_snapshot import moves_before, planning_facts_of
@@ -72,11 +72,10 @@ def plan_snapshot(cluster: str, snapshot_uri: str, run: str) -> Planned:
         view = View.PARTIAL if meta.unread else View.COMPLETE
         book = QuestionBook(task.ledger, cluster, task.policy, now)
         standing, rejected, silenced = book.standing(), book.rejected(), book.silenced()
-        resting_now = resting(rejected, task.policy.approval, now), in_force(silenced, now)
-        plan = grouped(made, view, standing, *resting_now, task.policy)
+        plan = grouped(made, view, standing, rejected, silenced, task.policy)
         for note in plan.notes:
             log.info("note: %s", note)
-        publication = decide(plan, view, standing, rejected, book.older_plans(), task.policy.approval, now, silenced)
+        publication = decide(plan, view, standing, rejected, book.older_plans(), silenced)
         return _recorded(task, plan, publication, now)
 
 

@@ -8,7 +8,7 @@ ends it. Plans of an earlier Steward, whose batches are no questions, are supers
 from __future__ import annotations
 
 from collections import defaultdict
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from pulsar_steward.model.plan import Plan
-    from pulsar_steward.policy.approval import ApprovalPolicy
 
 
 MAX_REASONS = 10
@@ -213,16 +212,6 @@ class Contents:
         return max(known, key=lambda each: each.at) if known and len(known) == len(found) else None
 
 
-def resting(rejected: Collection[RejectedBatch], policy: ApprovalPolicy, now: datetime) -> list[RejectedBatch]:
-    """Rejections that are respected still."""
-    return [each for each in rejected if now < each.at + timedelta(minutes=policy.ask_again_minutes)]
-
-
-def in_force(silenced: Collection[SilencedGoal], now: datetime) -> list[SilencedGoal]:
-    """Silences that are not over yet."""
-    return [each for each in silenced if each.until is None or now < each.until]
-
-
 def silence_of(batch: Batch, silenced: Iterable[SilencedGoal]) -> tuple[SilencedGoal | None, str | None]:
     """The silence that a batch's goal is under, if any; or else what got worse than when it was snoozed.
 
@@ -254,8 +243,6 @@ def decide(
     standing: Sequence[AskedBatch],
     rejected: Sequence[RejectedBatch],
     older: Sequence[str],
-    policy: ApprovalPolicy,
-    now: datetime,
     silenced: Sequence[SilencedGoal] = (),
 ) -> Publication:
     """Decides what to do with a new plan.
@@ -264,17 +251,14 @@ def decide(
         plan: The new plan.
         view: Completeness of its snapshot.
         standing: The cluster's questions that have not ended, oldest first.
-        rejected: Batches that were rejected, the newest first.
+        rejected: Batches whose rejection is respected still, the newest first.
         older: Plans without questions that no newer plan superseded and that are not being carried out.
-        policy: How long a rejection is respected.
-        now: Current time, UTC.
-        silenced: Goals that a person snoozed, or never wants to be asked about.
+        silenced: Goals that are silent still: a person snoozed them, or never wants to be asked about them.
     """
     if view is View.PARTIAL and not plan.batches:
         reason = "; ".join(("a partial snapshot changes nothing", *plan.notes))
         return Publication(ask=False, record=False, reason=reason)
-    resting_now = resting(rejected, policy, now), in_force(silenced, now)
-    sorted_out = _Sorted(plan, view, standing, *resting_now)
+    sorted_out = _Sorted(plan, view, standing, rejected, silenced)
     ended = tuple(_ends(sorted_out, view))
     record = bool(sorted_out.asked or ended or not plan.batches)
     return Publication(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.standard.triggers.hitl import HITLTrigger
 from airflow.triggers.base import TriggerEvent
 
-from pulsar_steward.orchestration.question_look import shared_look
+from pulsar_steward.orchestration.question_poll import shared_poll
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -59,7 +59,7 @@ class QuestionTrigger(HITLTrigger):
     async def _event(self) -> TriggerEvent:
         answer = asyncio.ensure_future(self._answer())
         try:
-            with shared_look(self.look_every_seconds).until_over(self.plan_id, self.batch_id) as over:
+            with shared_poll(self.look_every_seconds).until_over(self.plan_id, self.batch_id) as over:
                 either: set[asyncio.Future[Any]] = {answer, over}
                 await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
                 if answer.done():

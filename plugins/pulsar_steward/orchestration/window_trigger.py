@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.timezone import utcnow
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from pulsar_steward.orchestration.question_look import shared_look
+from pulsar_steward.orchestration.question_poll import shared_poll
 from pulsar_steward.orchestration.question_trigger import END, LOOK_EVERY_SECONDS
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class WindowTrigger(BaseTrigger):
         yield await self._event()
 
     async def _event(self) -> TriggerEvent:
-        with shared_look(self.look_every_seconds).until_over(self.plan_id, self.batch_id) as over:
+        with shared_poll(self.look_every_seconds).until_over(self.plan_id, self.batch_id) as over:
             while (left := (self.opens_at - utcnow()).total_seconds()) > 0:  # by the wall clock, which may be set
                 await asyncio.wait({over}, timeout=min(left, self.look_every_seconds))
                 if over.done():

@@ -67,7 +67,7 @@ def published(engine: Engine, plan: Plan, minutes: int, policy: Policy = POLICY)
     now, ledger, writes = NOW + timedelta(minutes=minutes), LedgerReader(engine), LedgerWriter(engine)
     book = QuestionBook(ledger, CLUSTER, policy, now)
     known = book.standing(), book.rejected(), book.older_plans()
-    publication = decide(plan, View.COMPLETE, *known, policy.approval, now, book.silenced())
+    publication = decide(plan, View.COMPLETE, *known, book.silenced())
     if publication.record:
         changes = publication.questions
         writes.record_plan(plan, now, policy=policy, supersede=publication.supersede, questions=changes)

@@ -19,7 +19,7 @@ from pulsar_steward.model.plan import ROLLBACK
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
 from pulsar_steward.model.step import ChangeSetting
 from pulsar_steward.orchestration.grouping import grouped
-from pulsar_steward.orchestration.publish import AskedBatch, RejectedBatch, SilencedGoal, State, View, decide, resting
+from pulsar_steward.orchestration.publish import AskedBatch, RejectedBatch, SilencedGoal, State, View, decide
 from tests.builders import IDENTITY, NOW, a_batch, a_finding, a_move, a_plan, a_policy, a_split, a_step
 
 if TYPE_CHECKING:
@@ -78,10 +78,9 @@ class Book:
 
     def publish(self, *batches: Batch, view: View = View.COMPLETE, snapshot: str = "new") -> Publication:
         """Groups, decides, and keeps what comes of it."""
-        approval = self.policy.approval
-        made, lately = planned(*batches, snapshot=snapshot), resting(self.rejected, approval, NOW)
-        self.plan = grouped(made, view, self.standing, lately, self.silenced, self.policy)
-        publication = decide(self.plan, view, self.standing, self.rejected, (), approval, NOW, self.silenced)
+        made = planned(*batches, snapshot=snapshot)
+        self.plan = grouped(made, view, self.standing, self.rejected, self.silenced, self.policy)
+        publication = decide(self.plan, view, self.standing, self.rejected, (), self.silenced)
         ended = {each.question_id for each in publication.questions.ended}
         self.standing = [each for each in self.standing if each.question_id not in ended]
         next_id = max((*ended, *(each.question_id for each in self.standing)), default=0) + 1

@@ -78,7 +78,7 @@ def decided(
     older: tuple[str, ...] = (),
 ) -> Publication:
     """What becomes of a plan of these batches."""
-    return decide(a_new_plan(*batches), view, tuple(standing), tuple(rejections), older, POLICY, NOW)
+    return decide(a_new_plan(*batches), view, tuple(standing), tuple(rejections), older)
 
 
 def in_short(publication: Publication) -> tuple[list[str], list[int], list[tuple[int, str, str | None]]]:
@@ -158,18 +158,17 @@ def test_each_batch_is_asked_once(
 
 
 @pytest.mark.parametrize(
-    ("batch", "minutes", "asks"),
+    ("batch", "asks"),
     [
-        pytest.param(SHOP, 119, False, id="lately"),
-        pytest.param(SHOP, 120, True, id="long ago"),
-        pytest.param(SHOP_LATER, 1, True, id="something else"),
+        pytest.param(SHOP, False, id="the same"),
+        pytest.param(SHOP_LATER, True, id="something else"),
     ],
 )
 @pytest.mark.parametrize("stands", [True, False])
-def test_what_was_rejected_rests(batch: Batch, minutes: int, asks: bool, stands: bool) -> None:
+def test_what_was_rejected_rests(batch: Batch, asks: bool, stands: bool) -> None:
     """In whichever plan it was; another content is another question."""
     standing = [asked(1, SHOP, State.OVER)] if stands else []
-    publication = decided([batch], standing, [rejected(SHOP, minutes)])
+    publication = decided([batch], standing, [rejected(SHOP, 1)])
     assert publication.ask is asks
     assert bool(publication.questions.ended) is (stands and asks)
 
@@ -189,9 +188,9 @@ def test_the_same_plan_once_more_asks_what_nobody_was_asked() -> None:
             [(SHOP, State.WAITING), (BANK, State.WAITING), (MOVE, State.IN_USE)], start=1
         )
     ]
-    publication = decide(plan, View.COMPLETE, here, (), (), POLICY, NOW)
+    publication = decide(plan, View.COMPLETE, here, (), ())
     assert (publication.ask, in_short(publication)) == (True, ([], [], []))
-    assert not decide(plan, View.COMPLETE, here[1:], (rejected(SHOP, 1),), (), POLICY, NOW).ask
+    assert not decide(plan, View.COMPLETE, here[1:], (rejected(SHOP, 1),), ()).ask
 
 
 def test_plans_without_questions_are_superseded_with_the_next_record() -> None:

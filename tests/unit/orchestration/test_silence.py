@@ -17,7 +17,6 @@ from tests.unit.orchestration.test_publish import (
     BANK,
     MOVE,
     OTHER_MOVE,
-    POLICY,
     SHOP,
     SHOP_LATER,
     SHOP_LOSES,
@@ -50,7 +49,7 @@ def decided(
     batches: list[Batch], *silences: SilencedGoal, standing: tuple[AskedBatch, ...] = (), view: View = View.COMPLETE
 ) -> Publication:
     """What becomes of a plan of these batches."""
-    return decide(a_new_plan(*batches), view, standing, (), (), POLICY, NOW, silences)
+    return decide(a_new_plan(*batches), view, standing, (), (), silences)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +59,6 @@ def decided(
         pytest.param(SHOP_LATER, silenced(SHOP), False, id="another value"),
         pytest.param(BANK, silenced(SHOP), True, id="another namespace"),
         pytest.param(OTHER_MOVE, silenced(MOVE), False, id="another move between brokers"),
-        pytest.param(SHOP, silenced(SHOP, days=0), True, id="its time is over"),
         pytest.param(WORSE, silenced(SHOP), True, id="worse"),
         pytest.param(WORSE, silenced(SHOP, until_worse=False), False, id="worse, and that does not matter"),
         pytest.param(SHOP_LOSES, silenced(SHOP), True, id="more is lost"),
@@ -107,8 +105,8 @@ def test_the_same_plan_once_more_does_not_ask_what_was_snoozed() -> None:
     """As where the task that records it is tried again."""
     plan = a_new_plan(SHOP)
     question = asked(1, SHOP, State.OVER, plan_id=plan.plan_id)
-    assert decide(plan, View.COMPLETE, (question,), (), (), POLICY, NOW).ask
-    assert not decide(plan, View.COMPLETE, (question,), (), (), POLICY, NOW, (silenced(SHOP),)).ask
+    assert decide(plan, View.COMPLETE, (question,), (), ()).ask
+    assert not decide(plan, View.COMPLETE, (question,), (), (), (silenced(SHOP),)).ask
 
 
 def test_it_is_said_who_wants_it_so_and_why() -> None:
@@ -116,7 +114,7 @@ def test_it_is_said_who_wants_it_so_and_why() -> None:
     person: dict[str, Any] = {"by": "alice", "comment": "after the fair"}
     no = msgspec.structs.replace(rejected(BANK, 5), **person)
     silences = (silenced(SHOP, **person), silenced(MOVE, days=None, **person))
-    publication = decide(a_new_plan(SHOP, MOVE, BANK), View.COMPLETE, (), (no,), (), POLICY, NOW, silences)
+    publication = decide(a_new_plan(SHOP, MOVE, BANK), View.COMPLETE, (), (no,), (), silences)
     reasons = publication.reason.split("; ")
     assert [("by alice" in each, '"after the fair"' in each) for each in reasons] == [(True, True)] * 3
 
@@ -124,7 +122,7 @@ def test_it_is_said_who_wants_it_so_and_why() -> None:
 def test_whatever_was_said_and_whatever_is_seen() -> None:
     """Of every combination: a batch is asked exactly if no no holds for it, and no question is lost over it."""
     batches = (None, SHOP, SHOP_LATER, WORSE, BANK)
-    noes = (None, silenced(SHOP), silenced(SHOP, until_worse=False), silenced(SHOP, days=None), silenced(SHOP, days=0))
+    noes = (None, silenced(SHOP), silenced(SHOP, until_worse=False), silenced(SHOP, days=None))
     for old, state, new, first, second, view in product(batches, State, batches, noes, noes, View):
         standing = () if old is None else (asked(1, old, state),)
         silences = [each for each in (first, second) if each is not None]
@@ -132,7 +130,7 @@ def test_whatever_was_said_and_whatever_is_seen() -> None:
         asks, confirmed, ended = in_short(publication)
         case = (old, state, new, first, second, view)
         of_shop = new is not None and goal_of(new) == goal_of(SHOP)
-        in_force = [each for each in silences if each.until != NOW and not (each.until_worse and new is WORSE)]
+        in_force = [each for each in silences if not (each.until_worse and new is WORSE)]
         if of_shop and in_force:
             assert asks == [], case
             if old is not None and state is State.OVER and goal_of(old) == goal_of(SHOP):

@@ -13,7 +13,7 @@ import yaml
 from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException, TaskDeferred
 
 from pulsar_steward.errors import LedgerError
-from pulsar_steward.orchestration import batches, question_look
+from pulsar_steward.orchestration import batches, question_poll
 from pulsar_steward.orchestration.applying import ApplyBatch
 from pulsar_steward.orchestration.batches import BatchRef
 from pulsar_steward.orchestration.question_trigger import END, is_end
@@ -134,7 +134,7 @@ def ledger_says(monkeypatch: pytest.MonkeyPatch, *words: str | Exception | None)
             raise now
         return {} if now is None else dict.fromkeys(batches, now)
 
-    monkeypatch.setattr(question_look, "read_over", read_over)
+    monkeypatch.setattr(question_poll, "read_over", read_over)
 
 
 def test_the_opening_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""One look into the ledger for all questions that a process waits with: whether each of them still stands.
+"""One poll of the ledger for all questions that a process waits with: whether each of them still stands.
 
 A triggerer holds hundreds of questions, each with a trigger of its own. These share one task of the event loop, which
 reads the ledger for all of them at once, and ends with the last of them.
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class SharedLook:
-    """Looks into the ledger again and again, as long as somebody waits for the end of a question.
+class QuestionPoll:
+    """Poll of the ledger that goes on as long as somebody waits for the end of a question.
 
     Args:
-        every_seconds: Time between two looks.
+        every_seconds: Time between two reads.
     """
 
     def __init__(self, every_seconds: float) -> None:
@@ -41,7 +41,7 @@ class SharedLook:
         self._waiting[over] = (plan_id, batch_id)
         if self._task is None or self._task.done():
             # In a context of its own: what Airflow binds to the first trigger's, such as its log, ends with that one.
-            self._task = loop.create_task(self._look_again_and_again(), context=contextvars.Context())
+            self._task = loop.create_task(self._poll(), context=contextvars.Context())
         try:
             yield over
         finally:
@@ -51,7 +51,7 @@ class SharedLook:
                 self._task.cancel()
                 self._task = None
 
-    async def _look_again_and_again(self) -> None:
+    async def _poll(self) -> None:
         while True:
             await asyncio.sleep(self._every_seconds)
             reasons = await _reasons(frozenset(self._waiting.values()))
@@ -60,13 +60,13 @@ class SharedLook:
                     over.set_result(reasons[batch])
 
 
-_LOOKS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[float, SharedLook]] = WeakKeyDictionary()
+_POLLS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[float, QuestionPoll]] = WeakKeyDictionary()
 
 
-def shared_look(every_seconds: float) -> SharedLook:
-    """The one look of the running event loop with this time between two looks."""
-    looks = _LOOKS.setdefault(asyncio.get_running_loop(), {})
-    return looks.setdefault(every_seconds, SharedLook(every_seconds))
+def shared_poll(every_seconds: float) -> QuestionPoll:
+    """The one poll of the running event loop with this time between two reads."""
+    polls = _POLLS.setdefault(asyncio.get_running_loop(), {})
+    return polls.setdefault(every_seconds, QuestionPoll(every_seconds))
 
 
 async def _reasons(batches: Collection[BatchKey]) -> dict[BatchKey, str]:

@@ -1,0 +1,60 @@
+"""An answer as Airflow reports it, and what it comes to, for the tests of answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pulsar_steward.ledger.rows import Decision, RecordedAnswer
+from pulsar_steward.orchestration.approval_response import (
+    APPROVE,
+    Question,
+    interpret,
+)
+from pulsar_steward.policy.approval import ApprovalPolicy
+from tests.builders import NOW, a_batch, a_plan, a_step
+
+if TYPE_CHECKING:
+    from pulsar_steward.ledger.rows import Answer
+
+IDS = ("b1.s01", "b1.s02", "b1.s03")
+PLAN = a_plan(a_batch(*(a_step(step_id=step_id) for step_id in IDS)))
+POLICY = ApprovalPolicy(valid_minutes=30)
+RUN = "dag/run/0"
+ASKED = Question(plan=PLAN, batch_id="b1", run=RUN)
+FIRST = RecordedAnswer(
+    answer_id=1,
+    plan_id=PLAN.plan_id,
+    batch_id="b1",
+    run=RUN,
+    decision=Decision.APPROVED,
+    answered_by="alice",
+    answered_at=NOW,
+    reason="a person approved 2 of 3 steps",
+    step_ids=("b1.s01", "b1.s03"),
+)
+"""An approval that a second person is asked to confirm."""
+
+GONE = object()
+"""Stands for a field that is missing."""
+
+
+def event(**fields: Any) -> dict[str, Any]:
+    """An approval of every step as Airflow reports it, with other fields or without some (`GONE`)."""
+    usual = {
+        "chosen_options": [APPROVE],
+        "params_input": {"steps": list(IDS), "comment": ""},
+        "responded_at": NOW,
+        "responded_by_user": {"id": "7", "name": "operator"},
+        "timedout": False,
+    }
+    return {name: value for name, value in {**usual, **fields}.items() if value is not GONE}
+
+
+def ticked(*steps: Any) -> dict[str, Any]:
+    """The same with these steps ticked."""
+    return event(params_input={"steps": list(steps), "comment": ""})
+
+
+def answer_to(given_event: Any) -> Answer:
+    """What it comes to."""
+    return interpret(given_event, ASKED, POLICY, NOW)

@@ -1,0 +1,131 @@
+"""The two kinds of no that keep a goal silent: for some days, and for good."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from pulsar_steward.ledger.rows import Answer, Decision
+from pulsar_steward.model.plan import ROLLBACK, Batch
+from pulsar_steward.model.setting import SettingName, TimeToLive
+from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.orchestration.approval_response import (
+    APPROVE,
+    NEVER,
+    REJECT,
+    SNOOZE,
+    SNOOZE_DAYS,
+    UNTIL_WORSE,
+    Question,
+    interpret,
+)
+from pulsar_steward.policy.approval import ApprovalPolicy
+from tests.builders import NOW, a_batch, a_plan, a_step
+from tests.unit.orchestration.answering import FIRST, GONE, POLICY, RUN, event
+
+TTL = ChangeSetting(namespace="shop/orders", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
+SETTING = a_plan(a_batch(a_step(TTL, step_id="b1.s01"), kind="retention"))
+OF_NAMESPACE = Question(plan=SETTING, batch_id="b1", run=RUN)
+
+
+def said(option: str, asked: Question = OF_NAMESPACE, **form: Any) -> Answer:
+    """An answer with the only step ticked, and these fields of the form."""
+    filled = {"steps": ["b1.s01"], "comment": "", SNOOZE_DAYS: 7, UNTIL_WORSE: True, **form}
+    given_event = event(
+        chosen_options=[option], params_input={name: value for name, value in filled.items() if value is not GONE}
+    )
+    return interpret(given_event, asked, POLICY, NOW)
+
+
+@pytest.mark.parametrize("days", [1, 7, 90])
+@pytest.mark.parametrize("until_worse", [True, False])
+def test_a_snooze_is_for_so_many_days(days: int, until_worse: bool) -> None:
+    """It permits nothing, although steps are ticked; the reason says until when."""
+    answer = said(SNOOZE, snooze_days=days, until_it_gets_worse=until_worse, comment="after the fair")
+    assert (answer.decision, answer.step_ids, answer.digest, answer.expires_at) == (Decision.SNOOZED, (), None, None)
+    assert (answer.silent_until, answer.until_worse) == (NOW + timedelta(days=days), until_worse)
+    assert ("worse" in answer.reason, answer.comment) == (until_worse, "after the fair")
+
+
+def test_a_snooze_without_a_form_is_the_usual_one() -> None:
+    """As a program may answer that sends no more than the option."""
+    answer = said(SNOOZE, snooze_days=GONE, until_it_gets_worse=GONE)
+    assert (answer.silent_until, answer.until_worse) == (NOW + timedelta(days=7), True)
+
+
+HUGE = pytest.param(10**5000, id="5,000 digits")
+
+
+@pytest.mark.parametrize("days", [0, -1, 91, 7.0, float("nan"), float("inf"), "7", True, None, [7], HUGE])
+def test_a_snooze_of_no_known_length_is_none(days: object) -> None:
+    """It is malformed, and asked again: nothing is silent for longer than somebody meant."""
+    answer = said(SNOOZE, snooze_days=days)
+    assert (answer.decision, answer.silent_until) == (Decision.MALFORMED, None)
+    assert len(answer.reason) < 400
+
+
+@pytest.mark.parametrize("worse", [None, 1, "true", []])
+def test_until_it_gets_worse_is_yes_or_no(worse: object) -> None:
+    """Anything else is asked again."""
+    assert said(SNOOZE, until_it_gets_worse=worse).decision is Decision.MALFORMED
+
+
+def test_never_proposes_a_policy_entry_and_changes_nothing() -> None:
+    """With what the policy leaves out for the namespace already, so that the entry takes nothing away."""
+    answer = said(NEVER)
+    assert (answer.decision, answer.step_ids, answer.silent_until) == (Decision.NEVER, (), None)
+    entry = {"namespaces": {"shop/orders": {"approval": {"never_ask": ["retention"]}}}}
+    assert yaml.safe_load(answer.policy_entry or "") == entry
+    more = said(NEVER, msgspec.structs.replace(OF_NAMESPACE, never_asked=("backlog_quota",)))
+    entry["namespaces"]["shop/orders"]["approval"]["never_ask"].insert(0, "backlog_quota")
+    assert yaml.safe_load(more.policy_entry or "") == entry
+
+
+@pytest.mark.parametrize(
+    ("batch", "options"),
+    [
+        pytest.param(a_batch(a_step(TTL)), (APPROVE, REJECT, SNOOZE, NEVER), id="of a namespace"),
+        pytest.param(a_batch(), (APPROVE, REJECT, SNOOZE), id="moves between brokers"),
+        pytest.param(
+            a_batch(a_step(TTL), a_step(msgspec.structs.replace(TTL, namespace="a/b"))),
+            (APPROVE, REJECT, SNOOZE),
+            id="of two namespaces",
+        ),
+        pytest.param(a_batch(a_step(TTL), kind=ROLLBACK), (APPROVE, REJECT), id="a rollback"),
+        pytest.param(
+            a_batch(a_step(msgspec.structs.replace(TTL, namespace="a/b c"))),
+            (APPROVE, REJECT, SNOOZE),
+            id="of a name that no policy can hold",
+        ),
+    ],
+)
+def test_only_what_can_be_meant_may_be_chosen(batch: Batch, options: tuple[str, ...]) -> None:
+    """Whatever else is chosen is malformed."""
+    asked = Question(plan=a_plan(batch), batch_id="b1", run=RUN)
+    assert asked.options == options
+    for option, decision in {SNOOZE: Decision.SNOOZED, NEVER: Decision.NEVER}.items():
+        assert said(option, asked).decision is (decision if option in options else Decision.MALFORMED)
+
+
+@pytest.mark.parametrize("option", [SNOOZE, NEVER])
+def test_whose_answer_it_is_not_cannot_silence(option: str) -> None:
+    """As they cannot reject it either; somebody with a second approval to give can."""
+    policy = ApprovalPolicy(assigned_users=("bob",))
+    given_event = event(chosen_options=[option])
+    assert interpret(given_event, OF_NAMESPACE, policy, NOW).decision is Decision.MALFORMED
+    first = msgspec.structs.replace(FIRST, plan_id=SETTING.plan_id, step_ids=("b1.s01",))
+    second = msgspec.structs.replace(OF_NAMESPACE, first=first)
+    answer = said(option, second)
+    assert (answer.decision, answer.voice) == ({SNOOZE: Decision.SNOOZED, NEVER: Decision.NEVER}[option], 2)
+
+
+@pytest.mark.parametrize("option", [SNOOZE, NEVER])
+def test_a_comment_that_cannot_be_kept_does_not_undo_a_no(option: str) -> None:
+    """As with a rejection; the reason says so."""
+    answer = said(option, comment=7)
+    assert answer.decision in {Decision.SNOOZED, Decision.NEVER}
+    assert "the comment is not a text" in answer.reason
