@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lab.simulator import ClusterSpec, NamespaceSpec, SubscriptionSpec, TopicSpec
+from pulsar_steward.checks.registry import CHECKS
 from pulsar_steward.collect.collecting import Order, collect
 from pulsar_steward.collect.reading import Division, WrittenByTasks
 from pulsar_steward.diagnose.diagnosing import diagnose
@@ -46,6 +47,8 @@ SPEC = ClusterSpec(
 )
 """Four brokers that share coordinators and 120 topics evenly."""
 
+MOVES_ANSWER = tuple(check for check in CHECKS if check.remedied_by in {"broker_drain", "bundle_balance", "tc_balance"})
+TOLD = {check.check_id for check in MOVES_ANSWER}
 FAR_APART = {"broker_load_skew": {"minimum_topics": 20}, "bundle_balance_remedy": {"least_snapshots": 2}}
 
 
@@ -73,12 +76,11 @@ class Drain:
         order = Order(cluster=CLUSTER, taken_at=site.clock().replace(microsecond=0), policy=site.policy.collect)
         folder = SnapshotFolder(LocalFiles(), snapshot_uri(str(self.home), CLUSTER, order.taken_at))
         collect(site.settings, order, folder, WrittenByTasks(site.settings, folder, threads, Division(2, 1)), threads)
-        diagnose(folder, site.policy, threads)
+        diagnose(folder, site.policy, threads, MOVES_ANSWER)
         moves = moves_before(site.ledger, CLUSTER, order.taken_at, site.policy)
         planning = planning_facts_of(open_snapshot(folder.uri), site.policy, moves)
-        checks = {"broker-draining", "broker-load-skew", "tc-skew"}
         return site.record(make_plan(planning)), {
-            each.subject: each for each in planning.findings if each.check_id in checks
+            each.subject: each for each in planning.findings if each.check_id in TOLD
         }
 
     def carry_out(self, plan: Plan, *step_ids: str, **around: Any) -> list[str]:

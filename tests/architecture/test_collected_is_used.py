@@ -70,7 +70,7 @@ def questions() -> Iterator[str]:
             yield question.sql
             yield question.detail or ""
         yield from (each.sql for each in check.earlier.values())
-    yield from (*views.MACROS, *views.TABLE_MACROS)
+    yield from (*views.MACROS, *views.TABLE_MACROS.values())
     yield from (view.sql for view in (*views.LARGE_TABLES, *views.SHARED, *VIEWS))
 
 

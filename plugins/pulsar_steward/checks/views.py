@@ -47,12 +47,12 @@ MACROS = (
     f"create macro is_heartbeat(namespace) as regexp_matches(namespace, '{HEARTBEAT}')",
 )
 
-TABLE_MACROS = (
+TABLE_MACROS = {
     # A setting, of each broker that reported it.
-    """create macro setting(name) as table
+    "setting": """create macro setting(name) as table
         select broker, value from configuration where key = name and value is not null""",
-)
-"""Macros that need the tables that they select from."""
+}
+"""Macros that need the tables that they select from, by name."""
 
 LARGE_TABLES = (
     View(

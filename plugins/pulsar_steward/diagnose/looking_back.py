@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pulsar_steward.checks.views import LARGE_TABLES, SHARED
-from pulsar_steward.diagnose.questions import prepared, text_of, words_of
-from pulsar_steward.diagnose.shards import AnswerTable, ShardTask, all_together, answers_of_shard, views_needed
-from pulsar_steward.model.tables import CONFIGURATION
+from pulsar_steward.diagnose.questions import prepared, text_of
+from pulsar_steward.diagnose.shards import (
+    AnswerTable,
+    ShardTask,
+    all_together,
+    answers_of_shard,
+    views_needed,
+    words_needed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,10 +67,7 @@ def looked_back(
 def _named_in(questions: Sequence[PreparedQuestion], views: Sequence[View], small: Sources) -> Sources:
     """Small tables that questions need: tables in memory travel with every task."""
     texts = [text_of(each) for each in questions]
-    texts += [view.sql for view in views_needed((*LARGE_TABLES, *SHARED, *views), texts)]
-    words = {word for text in texts for word in words_of(text)}
-    if "setting" in words:
-        words.add(CONFIGURATION.name)
+    words = words_needed(views_needed((*LARGE_TABLES, *SHARED, *views), texts), texts)
     return {name: source for name, source in small.items() if name in words}
 
 

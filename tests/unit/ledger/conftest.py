@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from sqlalchemy import URL, create_engine, make_url, text
 
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.store import open_ledger
+from pulsar_steward.ledger.verify import require_untampered
 from pulsar_steward.ledger.write import LedgerWriter
 from tests.unit.ledger.forging import filled
 from tests.unit.ledger.test_records import AT, PLAN
@@ -18,6 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sqlalchemy import Engine
+
+    from pulsar_steward.ledger.verify import VerifiedChain
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -54,8 +60,51 @@ def read(engine: Engine) -> LedgerReader:
     return LedgerReader(engine)
 
 
+@dataclass(frozen=True)
+class Filled:
+    """A ledger with a row in every table, in SQLite's file.
+
+    Attributes:
+        file: The file.
+        early: How it was found when it held the plan alone.
+    """
+
+    file: Path
+    early: VerifiedChain
+
+    def into(self, engine: Engine) -> None:
+        """Copies it over an open, empty ledger in SQLite."""
+        with closing(sqlite3.connect(self.file)) as source, engine.connect() as connection:
+            own: Any = connection.connection.driver_connection
+            source.backup(own)
+
+
+@pytest.fixture(scope="session")
+def filled_once(tmp_path_factory: pytest.TempPathFactory) -> Filled:
+    """Written once: hundreds of tests begin with it."""
+    file = tmp_path_factory.mktemp("filled") / "ledger.db"
+    engine = open_ledger(URL.create("sqlite", database=str(file)))
+    LedgerWriter(engine).record_plan(PLAN, AT)
+    early = require_untampered(engine, PLAN.plan_id)
+    filled(engine)
+    engine.dispose()
+    return Filled(file, early)
+
+
 @pytest.fixture
-def full(engine: Engine, write: LedgerWriter) -> Engine:
-    """A ledger with a row in every table."""
+def filled_early(engine: Engine, write: LedgerWriter, filled_once: Filled) -> VerifiedChain:
+    """Fills the ledger; returns how it was found when it held the plan alone."""
+    if engine.dialect.name == "sqlite":
+        filled_once.into(engine)
+        return filled_once.early
     write.record_plan(PLAN, AT)
-    return filled(engine)
+    early = require_untampered(engine, PLAN.plan_id)
+    filled(engine)
+    return early
+
+
+@pytest.fixture
+def full(engine: Engine, filled_early: VerifiedChain) -> Engine:
+    """A ledger with a row in every table."""
+    del filled_early
+    return engine

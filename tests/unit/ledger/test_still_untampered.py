@@ -32,12 +32,9 @@ COMPARED = [table for table in tables.CHAINED if table not in tables.TOLD]
 
 
 @pytest.fixture(params=["before", "after"])
-def walked(request: pytest.FixtureRequest, engine: Engine, write: LedgerWriter) -> VerifiedChain:
+def walked(request: pytest.FixtureRequest, full: Engine, filled_early: VerifiedChain) -> VerifiedChain:
     """How the ledger was found before, or after, all but the plan was added to it."""
-    write.record_plan(PLAN, AT)
-    early = require_untampered(engine, PLAN.plan_id)
-    filled(engine)
-    return early if request.param == "before" else require_untampered(engine, PLAN.plan_id)
+    return filled_early if request.param == "before" else require_untampered(full, PLAN.plan_id)
 
 
 def another_halt(ledger: Engine) -> None:
@@ -67,10 +64,9 @@ def test_a_changed_row_is_found(engine: Engine, walked: VerifiedChain, table: Ta
 
 @IN_SQLITE
 @pytest.mark.parametrize("table", tables.CHAINED, ids=str)
-def test_a_chain_that_was_written_anew_is_found(engine: Engine, write: LedgerWriter, table: Table) -> None:
+def test_a_chain_that_was_written_anew_is_found(full: Engine, table: Table) -> None:
     """A changed row that all links were made to fit is what was written, for whoever did not see it before."""
-    write.record_plan(PLAN, AT)
-    walked = require_untampered(filled(engine), PLAN.plan_id)
+    engine, walked = full, require_untampered(full, PLAN.plan_id)
     with forging(engine) as connection:
         changed(connection, table, mend=True)
         written_anew(connection)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,23 @@ VERSIONS = "steward_version"
 """Table with the version. Not Alembic's usual name, which Airflow's own uses where both share a database."""
 
 
+@cache
+def _scripts() -> ScriptDirectory:
+    """This Steward's migrations; read once, as every task of a DAG opens the ledger."""
+    return ScriptDirectory.from_config(_config())
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+    return config
+
+
+@cache
+def _versions() -> frozenset[str]:
+    return frozenset(each.revision for each in _scripts().walk_revisions())
+
+
 class Migrations:
     """Migrations from a database's version of the tables to this Steward's.
 
@@ -31,10 +49,8 @@ class Migrations:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._config = Config()
-        self._config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+        self._config = _config()
         self._config.attributes["connection"] = connection
-        self._scripts = ScriptDirectory.from_config(self._config)
 
     def complete(self) -> bool:
         """True if the tables are those of this Steward.
@@ -43,11 +59,11 @@ class Migrations:
             ConfigurationError: If they are those of a later one.
         """
         present = self._present()
-        if present is not None and present not in {each.revision for each in self._scripts.walk_revisions()}:
+        if present is not None and present not in _versions():
             raise ConfigurationError(
                 f"the ledger is of a later Steward (its tables have version {present}): use that one, or a later one"
             )
-        return present == self._scripts.get_current_head()
+        return present == _scripts().get_current_head()
 
     def _present(self) -> str | None:
         # Alembic's own way logs two lines about the database, here for every task.
