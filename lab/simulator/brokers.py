@@ -124,6 +124,12 @@ async def tenant(request: Request) -> Response:
     return replies.document({"adminRoles": [], "allowedClusters": [state.spec.cluster]})
 
 
+async def bookies(request: Request) -> Response:
+    """Every bookie that belongs to the cluster, whether it is up or not."""
+    count = here(request).state.spec.bookies
+    return replies.document({"bookies": [{"bookieId": f"bookie-{number}:3181"} for number in range(count)]})
+
+
 ROUTES = [
     Route("/admin/v2/brokers", listed),
     Route("/admin/v2/brokers/leaderBroker", leader),
@@ -133,6 +139,7 @@ ROUTES = [
     Route("/admin/v2/brokers/configuration/runtime", runtime_configuration),
     Route("/admin/v2/brokers/{cluster}", listed),
     Route("/admin/v2/brokers/{cluster}/{broker}/ownedNamespaces", owned_namespaces),
+    Route("/admin/v2/bookies/all", bookies),
     Route("/admin/v2/clusters", clusters),
     Route("/admin/v2/clusters/{cluster}", cluster),
     Route("/admin/v2/tenants", tenants),

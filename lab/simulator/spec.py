@@ -190,6 +190,7 @@ class ClusterSpec:
 
     Attributes:
         coordinators: Transaction coordinators, the partitions of ``transaction_coordinator_assign``.
+        bookies: Bookies that belong to the cluster.
         tc_owner: The number of the broker that owns all of them; None spreads them.
         tc_loaded: False leaves every bundle of ``pulsar/system`` unowned, as on a cluster that no client has used.
         namespaces: ``pulsar/system`` and ``public/default`` are added when they are not given.
@@ -210,6 +211,7 @@ class ClusterSpec:
     brokers: int = 3
     coordinators: int = 16
     system_bundles: int = 16
+    bookies: int = 5
     tc_owner: int | None = None
     tc_loaded: bool = True
     namespaces: tuple[NamespaceSpec, ...] = ()

@@ -149,6 +149,7 @@ DOCUMENTS = {
     "the version": Document(0, "brokers/version", overview, ("version",)),
     "the leader": Document(0, "leaderBroker", overview, ("leader",)),
     "the coordinators": Document(0, "assign/partitions", overview, ("coordinators",)),
+    "the bookies": Document(0, "bookies/all", overview, ("bookies",)),
     "isolation policies": Document(0, "namespaceIsolationPolicies", overview, ("policies",)),
     "the tenants": Document(0, "/admin/v2/tenants", overview, ("namespaces",)),
     "a tenant's namespaces": Document(0, "/admin/v2/namespaces/acme", overview, ("namespaces",)),

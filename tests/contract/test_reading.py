@@ -1,5 +1,6 @@
 """What a cluster tells when asked: paths, status codes, wordings and shapes of documents."""
 
+import json
 import zlib
 from typing import Any
 
@@ -182,6 +183,17 @@ def test_hash_positions_are_the_crc32_of_the_full_names(api: Api, namespace: str
     assert f"persistent://{topic}-partition-0" in told["topicHashPositions"]
     for name, position in told["topicHashPositions"].items():
         assert position == zlib.crc32(name.encode())
+
+
+def test_bookies_are_told_by_id(api: Api, reader: Reader) -> None:
+    """Every broker knows all that belong to the cluster; to the reader they are ids."""
+    answers = [api.call("GET", "/admin/v2/bookies/all", at) for at in range(len(api.ids))]
+    assert {answer.status_code for answer in answers} == {200}
+    (document,) = [json.loads(text) for text in {answer.text for answer in answers}]
+    assert set(document) == {"bookies"}
+    assert {type(each["bookieId"]) for each in document["bookies"]} == {str}
+    assert reader.bookies() == tuple(sorted(each["bookieId"] for each in document["bookies"]))
+    assert reader.bookies()
 
 
 def test_isolation_policies_are_missing_then_empty(api: Api, namespace: str) -> None:

@@ -22,6 +22,7 @@ from pulsar_steward.ledger import tables
 from pulsar_steward.ledger.rows import Decision, Outcome
 from pulsar_steward.ledger.verify import verify_ledger
 from pulsar_steward.model.plan import approval_digest
+from pulsar_steward.model.units import MINUTE
 from pulsar_steward.orchestration.halt_variable import HALT
 from tests.beside import lateness
 from tests.live.airflow_processes import another_scheduler, kill, scheduler_killed, started_scheduler, task_process
@@ -212,9 +213,10 @@ def test_who_is_not_asked_and_who_asked_cannot_approve(care: Care) -> None:
             care.approve(detail)
         bob.answer(detail, "Approve")
     care.ended(run)
-    (answer,) = care.ledger.answers(plan.plan_id, "b1")
-    assert (answer.decision, answer.answered_by) == (Decision.MALFORMED, "bob")
-    assert "bob started the run" in answer.reason
+    # Where Airflow begins the task once more, as `AirflowApi.answer` tells, the same is asked and answered again.
+    answers = care.ledger.answers(plan.plan_id, "b1")
+    assert {(answer.decision, answer.answered_by) for answer in answers} == {(Decision.MALFORMED, "bob")}
+    assert all("bob started the run" in answer.reason for answer in answers)
     all_tell_the_same(care, plan, logs)
 
 
@@ -225,7 +227,8 @@ def test_the_halt_variable_stops_a_batch_that_keeps_its_pace(care: Care, pulsar:
         logs, plan = RequestLogs(paced.lab), asked(paced)
         run = paced.remediate(plan_id=plan.plan_id)
         paced.approve(paced.approvals(1, run)[0])
-        wait_until(lambda: len(outcomes_of(paced, plan)) == 1, "the first step is done", 60)
+        # Another broker may be quicker to take the bundle; the next call for it then waits for its minute.
+        wait_until(lambda: len(outcomes_of(paced, plan)) == 1, "the first step is done", 3 * MINUTE)
         with lateness() as late:
             paced.airflow.api.add_variable(HALT, f"elsewhere, {paced.cluster}")
             said = datetime.now(UTC)

@@ -51,6 +51,7 @@ LOOKS_AT = {
     "/admin/v2/brokers/configuration/runtime": LOOKS,
     "/admin/v2/broker-stats/topics": LOOKS,
     "/admin/v2/broker-stats/load-report": LOOKS,
+    "/admin/v2/bookies/all": LOOKS,
     "/admin/v2/tenants": LOOKS,
     f"/admin/v2/clusters/{CLUSTER}/namespaceIsolationPolicies": LOOKS,
     f"/admin/v2/namespaces/{TENANT}": ADMIN,

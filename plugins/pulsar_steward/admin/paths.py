@@ -9,6 +9,7 @@ from pulsar_steward.errors import InvalidName
 BROKERS = "/admin/v2/brokers"
 CLUSTERS = "/admin/v2/clusters"
 TENANTS = "/admin/v2/tenants"
+BOOKIES = "/admin/v2/bookies/all"
 
 
 def segment(name: str) -> str:

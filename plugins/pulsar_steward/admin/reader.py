@@ -49,6 +49,14 @@ class _Partitioned(msgspec.Struct):
     partitions: Count
 
 
+class _Bookie(msgspec.Struct, frozen=True, rename="camel"):
+    bookie_id: str
+
+
+class _Bookies(msgspec.Struct, frozen=True):
+    bookies: list[_Bookie]
+
+
 class Reader(Closing):
     """Reads one cluster; has no method that writes and a transport that refuses to.
 
@@ -116,6 +124,11 @@ class Reader(Closing):
     def runtime_configuration(self) -> dict[str, str]:
         """Runtime configuration of the responding broker; every value is a string."""
         return self._transport.read(f"{paths.BROKERS}/configuration/runtime", dict[str, str])
+
+    def bookies(self) -> tuple[str, ...]:
+        """Ids of the bookies that the cluster has ever had and not removed, sorted; those that are down among them."""
+        document = self._transport.read(paths.BOOKIES, _Bookies)
+        return tuple(sorted(each.bookie_id for each in document.bookies))
 
     def clock_skew_milliseconds(self) -> int | None:
         """Milliseconds that the responding broker's clock is ahead of this machine's, to a second; None: unknown."""

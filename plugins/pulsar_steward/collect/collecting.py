@@ -214,6 +214,7 @@ class Collecting:
             "unread_namespaces": sorted([*overview.unread, *failed]),
             "coordinators": overview.coordinators,
             "tcs_by_bundle": overview.tcs_by_bundle,
+            "bookies": overview.bookies,
         }
 
     def _coordinators(self, bundles: pa.Table) -> list[dict[str, Any]]:

@@ -32,6 +32,7 @@ KEPT = frozenset(
         "loadBalancerNamespaceBundleMaxBandwidthMbytes",
         "loadBalancerNamespaceBundleMaxMsgRate",
         "loadBalancerNamespaceBundleMaxSessions",
+        "managedLedgerDefaultEnsembleSize",
         "managedLedgerMaxLedgerRolloverTimeMinutes",
         "managedLedgerMaxBatchDeletedIndexToPersist",
         "managedLedgerMaxUnackedRangesToPersist",

@@ -40,6 +40,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
         brokers: Brokers that are listed, ``host:webport``, sorted.
         leader: The broker that leads the load manager, or None.
         coordinators: Number of transaction coordinators; 0 if transactions are off.
+        bookies: Number of bookies that belong to the cluster, up or down; None: the brokers do not tell.
         policies: Namespace isolation policies.
         namespaces: ``tenant/name``, sorted.
         unread: What could not be read, as a snapshot names it: ``tenant/*`` for a tenant's namespaces, ``*/*`` for all
@@ -52,6 +53,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     brokers: tuple[str, ...]
     leader: str | None
     coordinators: int
+    bookies: int | None
     policies: tuple[IsolationPolicy, ...]
     namespaces: tuple[str, ...]
     unread: tuple[str, ...]
@@ -90,6 +92,7 @@ def look_over(reader: Reader) -> Overview:
         brokers=brokers,
         leader=asked.told("leader", reader.leader, None),
         coordinators=asked.told("transaction coordinators", lambda: _coordinators(reader, configuration), 0),
+        bookies=_bookies(reader),
         policies=asked.told(
             "isolation policies", lambda: isolation_policies(reader.isolation_policies(identity.name)), ()
         ),
@@ -125,6 +128,15 @@ def _coordinators(reader: Reader, configuration: dict[str, str]) -> int:
     if configuration.get("transactionCoordinatorEnabled") != "true":
         return 0
     return reader.partitions(TC_TOPIC)
+
+
+def _bookies(reader: Reader) -> int | None:
+    """Number of bookies; without it a snapshot is no less whole, as one check alone needs it."""
+    try:
+        return len(reader.bookies())
+    except AdminError as error:
+        log.info("bookies: not read: %s", error)
+        return None
 
 
 def _namespaces(reader: Reader, asked: _Requests) -> tuple[str, ...]:

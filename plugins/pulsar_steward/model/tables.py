@@ -67,6 +67,7 @@ SNAPSHOT = Table(
         ),
         Column("coordinators", Kind.INT, "transaction coordinators; 0 where transactions are off"),
         Column("tcs_by_bundle", Kind.BOOLEAN, "whether bundles place the coordinators (not so from Pulsar 5 on)"),
+        Column("bookies", Kind.INT, "bookies that belong to the cluster, up or down; null where brokers do not tell"),
     ),
 )
 

@@ -62,7 +62,7 @@ HARMLESS = re.compile(
     r"/metrics/"
     r"|/admin/v2/(brokers|tenants|namespaces/[^/]+|namespaces/[^/]+/[^/]+)"
     r"|/admin/v2/brokers/(version|leaderBroker|configuration/runtime|[^/]+/[^/]+/ownedNamespaces)"
-    r"|/admin/v2/broker-stats/(topics|load-report)"
+    r"|/admin/v2/broker-stats/(topics|load-report)|/admin/v2/bookies/all"
     r"|/admin/v2/clusters/[^/]+/namespaceIsolationPolicies"
     r"|/admin/v2/namespaces/pulsar/system/[^/]+/topicHashPositions"
     r"|/admin/v2/persistent/pulsar/system/transaction_coordinator_assign/partitions"
