@@ -80,6 +80,12 @@ class Listener:
 
     async def kill(self) -> None:
         """From now on connections are refused, and those that were open are reset."""
+        loop = asyncio.get_running_loop()
+        for listening in (each for server in self.server.servers for each in server.sockets):
+            loop.remove_reader(listening.fileno())
+        # A server that is closed while it takes a connection leaves that open for ever (python/cpython#109564).
+        for _ in range(TURNS_TO_CLOSE):
+            await asyncio.sleep(0)
         for server in self.server.servers:
             server.close()
         self.sock.close()

@@ -199,7 +199,11 @@ def observations(root: Path) -> None:
         at = NOW - (8 - number) * QUARTER + QUARTER
         observed(root, "east", at, whole=number != 3, **troubled(number, at))
         observed(root, "west", at, verdicts=[a_verdict(check, "clear", "All is well.") for check in BY_ID])
-    observed(root, "north", NOW - 40 * QUARTER, whole=False)
+    two_of_three = [
+        {"broker": broker(n), "read": n < 2, "leader": n == 0, "topics": 10 if n < 2 else None, "read_milliseconds": 3}
+        for n in range(3)
+    ]
+    observed(root, "north", NOW - 40 * QUARTER, whole=False, brokers=two_of_three)
 
 
 def tc_batch(cluster: str, number: int = 4) -> Batch:
