@@ -18,6 +18,7 @@ from lab.faults.real.operator import operator_of
 from lab.waiting import wait_until
 from pulsar_steward.ledger.questions import EndReason
 from pulsar_steward.ledger.rows import Decision, Outcome
+from pulsar_steward.orchestration.approval_response import LOSS
 from tests.live.care import Care
 from tests.live.plots import plot
 from tests.live.producers import filled
@@ -141,7 +142,6 @@ def story(care: Care) -> Iterator[Story]:
     care.write_policy(
         {
             "retention_unbounded": {"warning_storage_bytes": 100_000},
-            "tc_skew": {"critical_share_percent": 90},
             "guards": {"windows": [{"opens": f"{opens.minute} {opens.hour} * * *", "minutes": 240}]},
             "events": {"topic": None},
         }
@@ -156,7 +156,7 @@ def story(care: Care) -> Iterator[Story]:
 
         first = asked.after_observing(approved, mended, COORDINATORS)
         seen.asked.append(sorted(first))
-        care.approve(first[approved], comment="tonight")
+        care.approve(first[approved], comment="tonight", **{LOSS: True})  # what is over the bounds goes
         bob.answer(first[COORDINATORS], "Snooze", comment="after the release")
         seen.approved, seen.mended = (_batch(care, name) for name in (approved, mended))
         run, index = _place(first[approved])
@@ -195,12 +195,11 @@ def _kept_for_ever(stack: ExitStack, lab: Lab, name: str) -> Ground:
 
 
 def _uneven(lab: Lab) -> None:
-    """Coordinators unevenly on two brokers: trouble, and not yet the worst."""
-    admin = operator_of(lab)
-    first, second, _ = (broker.broker_id for broker in lab.brokers)
-    held = sorted(coordinators.bundles_with_coordinators(admin).items(), key=lambda each: len(each[1]))
-    few = held[0][0]
-    coordinators.place(admin, {bundle: second if bundle == few else first for bundle, _ in held}, lab.owned_bundles)
+    """Coordinators on two of three brokers, about half of them each: trouble, and not yet the worst."""
+    held = sorted(coordinators.bundles_with_coordinators(operator_of(lab)))
+    brokers = [broker.broker_id for broker in lab.brokers][:2]
+    places = {bundle: brokers[number % 2] for number, bundle in enumerate(held)}
+    coordinators.place(operator_of(lab), places, lab.owned_bundles)
 
 
 def _batch(care: Care, name: str) -> tuple[str, str]:
