@@ -18,7 +18,6 @@ from lab.faults.real.operator import operator_of
 from lab.waiting import wait_until
 from pulsar_steward.ledger.questions import EndReason
 from pulsar_steward.ledger.rows import Decision, Outcome
-from pulsar_steward.orchestration.approval_response import LOSS
 from tests.live.care import Care
 from tests.live.plots import plot
 from tests.live.producers import filled
@@ -156,7 +155,7 @@ def story(care: Care) -> Iterator[Story]:
 
         first = asked.after_observing(approved, mended, COORDINATORS)
         seen.asked.append(sorted(first))
-        care.approve(first[approved], comment="tonight", **{LOSS: True})  # what is over the bounds goes
+        care.approve(first[approved], comment="tonight", messages_may_be_lost=True)  # what is over the bounds goes
         bob.answer(first[COORDINATORS], "Snooze", comment="after the release")
         seen.approved, seen.mended = (_batch(care, name) for name in (approved, mended))
         run, index = _place(first[approved])
