@@ -14,7 +14,7 @@ from tests.builders import NOW, a_policy
 if TYPE_CHECKING:
     from pulsar_steward.checks.check import Judgement
     from pulsar_steward.policy.schema import Policy
-    from tests.checks.conftest import JudgeRows
+    from tests.checks.conftest import JudgeRows, Rows
 
 CRITICAL, INFO = Severity.CRITICAL, Severity.INFO
 OWN = "acme/orders"
@@ -31,7 +31,7 @@ def judged(
     about = {"cluster": "lab", "taken_at": NOW, "unread_brokers": [], "unread_namespaces": [], "bookies": bookies}
     persistence = {} if own is None else {"persistence": {"bookkeeperEnsemble": own, "bookkeeperWriteQuorum": 1}}
     settings = [{"broker": f"b-{n}:8080", "key": DEFAULT, "value": value} for n, value in enumerate(default)]
-    rows = {
+    rows: Rows = {
         "snapshot": [about],
         "namespaces": [{"namespace": OWN, "policies_json": json.dumps(persistence)}],
         "configuration": settings,
