@@ -59,7 +59,7 @@ def judge(answers: Answers, context: CheckContext[EnsembleTooLargePolicy]) -> Ju
         return Judgement(findings=tuple(_finding(row, cluster) for row in found.rows), more=found.more)
     if not told:
         return Judgement(cannot_tell=f"{DEFAULT} was not read of any broker.")
-    return Judgement(quiet=f"Of the {counted(bookies, 'bookie')}, enough are left where one is away.")
+    return Judgement(quiet=f"No ensemble takes more bookies than it should: the cluster has {bookies:,}.")
 
 
 def _finding(row: Row, cluster: str) -> Finding:
@@ -88,7 +88,7 @@ CHECK = Check(
     order=45,
     title="Ledgers are spread over as many bookies as there are, or more",
     advice=(
-        "More than there are: lower it at once, pulsar-admin namespaces set-persistence -e, -w and -a, with a below w.",
+        "More than there are: lower it at once (pulsar-admin namespaces set-persistence -e E -w QW -a QA).",
         "Or bring missing bookies back: pulsar-admin bookies list-bookies names all that belong to the cluster.",
         "As many as there are: add a bookie, so that one may be away.",
         "What is written already stays where it is; only new ledgers follow the setting.",
