@@ -13,6 +13,7 @@ ANY = "~"
 FINISHED = frozenset({"success", "failed"})
 PAGE = 100
 READ_WITHIN_S = 90.0
+NOTICED_WITHIN_S = 30.0
 WAITING = frozenset({"awaiting_input", "deferred"})
 """States of a task that waits for a person: without a trigger, or in one, as those of Steward do."""
 
@@ -22,9 +23,23 @@ class AirflowCallError(LabError):
 
 
 class AirflowApi:
-    """One user's view of Airflow; the token is fetched when it is first needed."""
+    """One user's view of Airflow; the token is fetched when it is first needed.
 
-    def __init__(self, url: str, user: str, password: str) -> None:
+    Args:
+        url: Address of the pages.
+        user: Name of the user.
+        password: Their password.
+        noticed: Tells of a task instance whether the scheduler knows that its process has ended; always, by default.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        user: str,
+        password: str,
+        noticed: Callable[[Mapping[str, Any]], bool] = lambda _task: True,
+    ) -> None:
+        self._noticed = noticed
         self._login = {"username": user, "password": password}
         self._client = httpx.Client(base_url=url, timeout=30)
         self.user = user
@@ -122,8 +137,8 @@ class AirflowApi:
         """Answers an approval, and returns once the asking task has taken the answer.
 
         Airflow 3.3 fails a task whose answer comes before the scheduler has noticed that it waits, which only a
-        program can be quick enough for. So this waits until the scheduler went round; should the task ask again all
-        the same, it is answered again.
+        program can be quick enough for. So this waits until the scheduler has; should the task ask again all the same,
+        it is answered again.
 
         Args:
             detail: What waits, as `waiting` lists it.
@@ -153,23 +168,31 @@ class AirflowApi:
         self._call("PATCH", f"{place}/{task['map_index']}/hitlDetails", json=dict(body))
 
     def _settle(self, detail: Mapping[str, Any], deadline: float) -> None:
-        """Waits until the task waits, and the scheduler has gone round twice since."""
+        """Waits until the task waits, and the scheduler has gone round twice since and knows that its process ended."""
         while self._state_of(detail) not in WAITING and time.monotonic() < deadline:
             time.sleep(0.1)
         for _ in range(2):
             seen = self._heartbeat()
             while self._heartbeat() == seen and time.monotonic() < deadline:
                 time.sleep(0.1)
+        last = min(deadline, time.monotonic() + NOTICED_WITHIN_S)
+        while not self._noticed(self._task_of(detail)) and time.monotonic() < last:
+            time.sleep(0.2)
 
     def _heartbeat(self) -> str | None:
         beat = self.get("monitor/health")["scheduler"]["latest_scheduler_heartbeat"]
         return None if beat is None else str(beat)
 
     def _state_of(self, detail: Mapping[str, Any]) -> str | None:
+        state = self._task_of(detail)["state"]
+        return None if state is None else str(state)
+
+    def _task_of(self, detail: Mapping[str, Any]) -> dict[str, Any]:
+        """The asking task as it is now."""
         task = detail["task_instance"]
         place = f"dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}"
-        state = self.get(f"{place}/{task['map_index']}")["state"]
-        return None if state is None else str(state)
+        found: dict[str, Any] = self.get(f"{place}/{task['map_index']}")
+        return found
 
     def _asks(self, detail: Mapping[str, Any]) -> bool:
         """True if the same task waits for an answer, be it in another attempt."""

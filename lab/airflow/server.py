@@ -21,6 +21,8 @@ READY_WITHIN_S = 180.0
 MIGRATED_WITHIN_S = 180.0
 MIGRATED = ("Database migration done", "Database migrating done")
 """Last words of `airflow db migrate`; the second ones are those before Airflow 3.2."""
+ENDED = "Received executor event with state success for task instance"
+"""What a scheduler says of a task's process that has ended, be it with a result or because the task waits."""
 GRACE_S = 10.0
 PARTS = ("api-server", "scheduler", "dag-processor")
 
@@ -47,11 +49,19 @@ class Airflow:
 
     def api_as(self, user: str) -> AirflowApi:
         """The REST API as one of the users."""
-        return AirflowApi(self.spec.url, user, self._passwords[user])
+        return AirflowApi(self.spec.url, user, self._passwords[user], self._has_noticed)
 
     def log(self, part: str) -> Path:
         """The log of one of `PARTS`, or of ``migrate``."""
         return self.spec.home / "parts" / f"{part}.log"
+
+    def _has_noticed(self, task: Mapping[str, Any]) -> bool:
+        """True once a scheduler's log says that the process of a task instance's last attempt has ended."""
+        attempt = f"try_number={task['try_number']}, map_index={task['map_index']})"
+        key = f"task_id='{task['task_id']}', run_id='{task['dag_run_id']}', {attempt}"
+        logs = self.log("scheduler").parent.glob("*scheduler*.log")
+        lines = (line for log in logs for line in log.read_text(encoding="utf-8", errors="replace").splitlines())
+        return any(ENDED in line and key in line for line in lines)
 
     def migrate(self) -> None:
         """Begins to make the database, and returns at once."""

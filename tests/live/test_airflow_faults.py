@@ -213,10 +213,9 @@ def test_who_is_not_asked_and_who_asked_cannot_approve(care: Care) -> None:
             care.approve(detail)
         bob.answer(detail, "Approve")
     care.ended(run)
-    # Where Airflow begins the task once more, as `AirflowApi.answer` tells, the same is asked and answered again.
-    answers = care.ledger.answers(plan.plan_id, "b1")
-    assert {(answer.decision, answer.answered_by) for answer in answers} == {(Decision.MALFORMED, "bob")}
-    assert all("bob started the run" in answer.reason for answer in answers)
+    (answer,) = care.ledger.answers(plan.plan_id, "b1")
+    assert (answer.decision, answer.answered_by) == (Decision.MALFORMED, "bob")
+    assert "bob started the run" in answer.reason
     all_tell_the_same(care, plan, logs)
 
 
