@@ -22,7 +22,7 @@ MIGRATED_WITHIN_S = 180.0
 MIGRATED = ("Database migration done", "Database migrating done")
 """Last words of `airflow db migrate`; the second ones are those before Airflow 3.2."""
 ENDED = "Received executor event with state success for task instance"
-"""What a scheduler says of a task's process that has ended, be it with a result or because the task waits."""
+"""Words of a scheduler about a task's process that has ended, be it with a result or because the task waits."""
 GRACE_S = 10.0
 PARTS = ("api-server", "scheduler", "dag-processor")
 

@@ -54,22 +54,22 @@ OPENS_AFTER = timedelta(minutes=6)
 
 ASKED_WITHIN_S = 180.0
 LEFT_WITHIN_S = 90.0
-"""What no longer stands leaves Airflow's list within a minute (docs/design); a loaded machine has half as much more."""
+"""A question that ended leaves Airflow's list within a minute (decision 16); a loaded machine has half as much more."""
 
 RUN_WITHIN_S = 900.0
 
 
 @dataclass
 class Story:
-    """What was seen.
+    """Results of the story.
 
     Attributes:
         opens: When the window opens.
-        asked: What each observation asked anew.
+        asked: Questions of each observation that were new, by what they are about.
         waits: State of the approved batch's task right after the approval.
         kept: Retention of the namespaces in the end, by their names.
         placement: Coordinators by broker in the end, most first.
-        left: What waits for an answer in the end.
+        left: Questions that wait for an answer in the end.
         approved: Plan and batch that was approved in the first round.
         mended: The same of the question about what somebody mended by hand.
     """
@@ -108,7 +108,7 @@ class _Asked:
         return {self.about(each): each for each in new.values()}
 
     def waiting(self) -> list[str]:
-        """What waits for an answer."""
+        """Questions that wait for an answer, by what they are about."""
         return sorted(map(self.about, self.care.waiting()))
 
     def _new(self) -> dict[tuple[str, int], dict[str, Any]]:

@@ -27,7 +27,7 @@ def judged(
     default: tuple[str, ...] = ("2",),
     policy: Policy | None = None,
 ) -> Judgement:
-    """What is said of one namespace, and of brokers with these defaults."""
+    """Judgement of one namespace, and of brokers with these defaults."""
     about = {"cluster": "lab", "taken_at": NOW, "unread_brokers": [], "unread_namespaces": [], "bookies": bookies}
     persistence = {} if own is None else {"persistence": {"bookkeeperEnsemble": own, "bookkeeperWriteQuorum": 1}}
     settings = [{"broker": f"b-{n}:8080", "key": DEFAULT, "value": value} for n, value in enumerate(default)]
@@ -65,7 +65,7 @@ def test_ensembles_are_held_against_the_bookies(
 
 @pytest.mark.parametrize(("bookies", "default"), [(None, ("2",)), (0, ("2",)), (3, ()), (3, ("some",))])
 def test_what_was_not_read_is_said(judge_rows: JudgeRows, bookies: int | None, default: tuple[str, ...]) -> None:
-    """Nothing is well that nobody knows."""
+    """Unknown is not taken for well."""
     judgement = judged(judge_rows, bookies, default=default)
     assert judgement.findings == ()
     assert judgement.cannot_tell
