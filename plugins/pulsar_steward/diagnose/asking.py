@@ -11,12 +11,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pulsar_steward.checks.check import About, Answer, Earlier
-from pulsar_steward.checks.views import LARGE_TABLES, SHARED
 from pulsar_steward.diagnose.database import add_table, connect
 from pulsar_steward.diagnose.looking_back import looked_back
 from pulsar_steward.diagnose.moving import BUNDLES_GIVEN, MOVING, MOVING_BUNDLES, ROWS, settled_of
-from pulsar_steward.diagnose.questions import PreparedQuestion, prepared, text_of, words_of
-from pulsar_steward.diagnose.shards import ShardTask, all_together, answer_to, answers_of_shard, prepare, views_needed
+from pulsar_steward.diagnose.questions import PreparedQuestion, prepared, text_of
+from pulsar_steward.diagnose.shards import (
+    ShardTask,
+    all_together,
+    answer_to,
+    answers_of_shard,
+    prepare,
+    views_needed,
+    words_needed,
+)
 from pulsar_steward.model.tables import BROKERS, BUNDLES, SNAPSHOT
 
 if TYPE_CHECKING:
@@ -106,8 +113,7 @@ def about_of(snapshot: SnapshotSources) -> About:
 def reads(questions: Questions, table: str, views: Sequence[View]) -> bool:
     """True if any question about this snapshot reads a table, directly or through views."""
     texts = [f"{each.sql} {each.detail or ''}" for each in (*questions.shards.values(), *questions.cluster.values())]
-    named = [view.sql for view in views_needed((*LARGE_TABLES, *SHARED, *views), texts)]
-    return any(table in words_of(text) for text in (*texts, *named))
+    return table in words_needed(views_needed(views, texts), texts)
 
 
 def _small_rows(

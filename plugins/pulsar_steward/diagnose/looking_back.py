@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pulsar_steward.checks.views import LARGE_TABLES, SHARED
 from pulsar_steward.diagnose.questions import prepared, text_of
 from pulsar_steward.diagnose.shards import (
     AnswerTable,
@@ -67,7 +66,7 @@ def looked_back(
 def _named_in(questions: Sequence[PreparedQuestion], views: Sequence[View], small: Sources) -> Sources:
     """Small tables that questions need: tables in memory travel with every task."""
     texts = [text_of(each) for each in questions]
-    words = words_needed(views_needed((*LARGE_TABLES, *SHARED, *views), texts), texts)
+    words = words_needed(views_needed(views, texts), texts)
     return {name: source for name, source in small.items() if name in words}
 
 

@@ -90,7 +90,7 @@ def answers_of_shard(task: ShardTask) -> dict[Key, AnswerTable]:
 
 def prepare(connection: duckdb.DuckDBPyConnection, task: ShardTask, texts: Sequence[str]) -> None:
     """Creates the tables, macros and views that any of the texts needs, and no others: each takes a millisecond."""
-    needed = views_needed((*LARGE_TABLES, *SHARED, *task.views), texts)
+    needed = views_needed(task.views, texts)
     words = words_needed(needed, texts)
     for table in (*SMALL, FINDINGS):  # findings are those of an earlier snapshot; this one has none yet
         if table.name in words:
@@ -111,12 +111,12 @@ def prepare(connection: duckdb.DuckDBPyConnection, task: ShardTask, texts: Seque
 
 
 def views_needed(views: Sequence[View], texts: Sequence[str]) -> list[View]:
-    """Views that texts name, and those that these name, in their order; `limits` needs the namespaces."""
+    """Views, common ones too, that texts name, and those that these name, in order; `limits` needs the namespaces."""
     words = {word for text in texts for word in words_of(text)}
     if "limits" in words:
         words.add("namespaces_seen")
     found = []
-    for view in reversed(views):
+    for view in reversed((*LARGE_TABLES, *SHARED, *views)):
         if view.name in words:
             found.append(view)
             words.update(words_of(view.sql))
