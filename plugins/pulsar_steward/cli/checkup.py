@@ -5,29 +5,10 @@ from typing import Annotated
 
 import typer
 
-from pulsar_steward.cli.options import (
-    Addresses,
-    AdminUrls,
-    AllowUnencryptedToken,
-    BasicFile,
-    CaFile,
-    ClientCert,
-    ClientKey,
-    ClusterName,
-    FrontDoor,
-    Keep,
-    Master,
-    Oauth2File,
-    PolicyFile,
-    Proxy,
-    SnapshotUri,
-    Source,
-    TokenFile,
-    policy_of,
-    snapshot_of,
-)
+from pulsar_steward.cli.access import Access
+from pulsar_steward.cli.option_groups import with_option_groups
+from pulsar_steward.cli.options import Source, policy_of, snapshot_of
 from pulsar_steward.cli.output import STANDARD_OUTPUT, print_lines, progress, tell, width
-from pulsar_steward.cli.snapshot import Access, secrets_of
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.logs.entries import require_file
 from pulsar_steward.logs.reading import LogsRead, read_logs
@@ -56,52 +37,18 @@ MoreLogs = Annotated[list[str] | None, typer.Argument(metavar="[FILE]...", help=
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Tells every finding, and why each check is clear.")]
 
 
-def checkup(  # noqa: PLR0913 - one for each option of the command
+@with_option_groups
+def checkup(
     more_logs: MoreLogs = None,
     *,
-    admin_url: AdminUrls = None,
-    snapshot: SnapshotUri = None,
-    token_file: TokenFile = None,
-    ca_file: CaFile = None,
-    allow_unencrypted_token: AllowUnencryptedToken = False,
-    client_cert: ClientCert = None,
-    client_key: ClientKey = None,
-    oauth2_file: Oauth2File = None,
-    basic_file: BasicFile = None,
-    address_map: Addresses = None,
-    proxy: Proxy = None,
-    front_door: FrontDoor = False,
-    policy: PolicyFile = None,
-    cluster: ClusterName = None,
+    source: Source,
     html: HtmlFile = None,
     json: JsonFile = None,
     logs: Logs = None,
-    keep: Keep = None,
-    master: Master = None,
     verbose: Verbose = False,
 ) -> None:
     """Looks at a cluster and says what is wrong. Exit code: 0 healthy, 1 findings, 2 could not look."""
-    source = Source(
-        admin_urls=admin_url,
-        snapshot=snapshot,
-        access=Access(
-            token_file=token_file,
-            ca_file=ca_file,
-            allow_unencrypted_token=allow_unencrypted_token,
-            client_cert=client_cert,
-            client_key=client_key,
-            oauth2_file=oauth2_file,
-            basic_file=basic_file,
-            address_map=tuple(address_map or ()),
-            proxy=proxy,
-            front_door=front_door,
-        ),
-        policy=policy,
-        cluster=cluster,
-        keep=keep,
-        master=master,
-    )
-    written = policy_of(policy)
+    written = policy_of(source.policy)
     _check_places({"--html": html, "--json": json})
     files = _log_files(logs, more_logs)
     with snapshot_of(source, written) as seen:
@@ -131,7 +78,7 @@ def _read_logs(files: list[Path], access: Access) -> LogsRead | None:
     if not files:
         return None
     with progress() as say:
-        return read_logs(files, secrets_of(access), say)
+        return read_logs(files, access.secrets(), say)
 
 
 def _check_places(places: dict[str, str | None]) -> None:

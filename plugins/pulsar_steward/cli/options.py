@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share, and the snapshot and the policy that they select."""
+"""Options that several commands share, and the snapshot and the policy that they select."""
 
 import tempfile
 from collections.abc import Iterator
@@ -10,9 +10,10 @@ import msgspec
 import typer
 from pyarrow import fs
 
+from pulsar_steward.cli.access import Access
 from pulsar_steward.cli.output import progress, tell
 from pulsar_steward.cli.paths import JOB
-from pulsar_steward.cli.snapshot import Access, Target, look
+from pulsar_steward.cli.snapshot import Target, look
 from pulsar_steward.errors import ConfigurationError, PolicyError, SnapshotError
 from pulsar_steward.model.tables import FINDINGS, VERDICTS
 from pulsar_steward.policy.load import load_policy
@@ -24,99 +25,28 @@ AdminUrls = Annotated[
     list[str] | None,
     typer.Option("--admin-url", metavar="URL", help="A broker's admin address; may be repeated, tried in turn."),
 ]
-SnapshotUri = Annotated[
-    str | None,
-    typer.Option("--snapshot", metavar="URI", help="A diagnosed snapshot, in place of looking at a cluster."),
-]
-TokenFile = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Holds a superuser's token.  [default: the variable STEWARD_ADMIN_TOKEN]"),
-]
-AllowUnencryptedToken = Annotated[
-    bool, typer.Option("--allow-unencrypted-token", help="Lets the token go over http:// to another machine.")
-]
-CaFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Certificates to trust for https.")]
-ClientCert = Annotated[
-    Path | None,
-    typer.Option("--client-cert", metavar="FILE", help="A certificate that says who is asking (mutual TLS)."),
-]
-ClientKey = Annotated[Path | None, typer.Option("--client-key", metavar="FILE", help="The key of --client-cert.")]
-Oauth2File = Annotated[
-    Path | None,
-    typer.Option(
-        "--oauth2-file", metavar="FILE", help="JSON of client_id, client_secret, issuer_url, audience, scope."
-    ),
-]
-BasicFile = Annotated[
-    Path | None, typer.Option("--basic-file", metavar="FILE", help="user:password, for basic authentication.")
-]
-ChangeUrls = Annotated[
-    list[str] | None,
-    typer.Option("--change-admin-url", metavar="URL", help="Where the cluster is changed.  [default: as --admin-url]"),
-]
-ChangeTokenFile = Annotated[
-    Path | None,
-    typer.Option("--change-token-file", metavar="FILE", help="Holds the token of a role that may change the cluster."),
-]
-ChangeOauth2File = Annotated[
-    Path | None, typer.Option("--change-oauth2-file", metavar="FILE", help="As --oauth2-file, to change the cluster.")
-]
-ChangeBasicFile = Annotated[
-    Path | None, typer.Option("--change-basic-file", metavar="FILE", help="As --basic-file, to change the cluster.")
-]
-ChangeCert = Annotated[
-    Path | None, typer.Option("--change-client-cert", metavar="FILE", help="As --client-cert, to change the cluster.")
-]
-ChangeKey = Annotated[
-    Path | None, typer.Option("--change-client-key", metavar="FILE", help="The key of --change-client-cert.")
-]
-Addresses = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--address-map",
-        metavar="ADVERTISED=URL",
-        help="Reaches the broker that lists itself so by this URL; repeatable.",
-    ),
-]
-Proxy = Annotated[
-    str | None, typer.Option("--proxy", metavar="URL", help="A forward proxy, http://host:port, for all calls.")
-]
-FrontDoor = Annotated[
-    bool, typer.Option("--front-door", help="The addresses are a balancer's or proxy's: no broker can be asked itself.")
-]
 PolicyFile = Annotated[Path | None, typer.Option("--policy", metavar="FILE", help="Thresholds and limits, YAML.")]
 ClusterName = Annotated[
     str | None, typer.Option("--cluster", metavar="NAME", help="What to call it.  [default: as it calls itself]")
 ]
-Keep = Annotated[
-    Path | None, typer.Option("--keep", metavar="DIR", help="Keeps the snapshot here; otherwise it is removed.")
-]
-Master = Annotated[
-    str | None,
-    typer.Option("--master", metavar="URL", help="Has a Spark do the looking; needs Java.  [default: this process]"),
-]
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """Source of a snapshot, from the command's options.
+    """Source of a snapshot: a cluster to look at, or a snapshot that exists."""
 
-    Attributes:
-        admin_urls: The cluster to observe, or none.
-        snapshot: An existing snapshot, or None.
-        access: As for `Target`.
-        policy: A policy file, or None.
-        cluster: As for `Target`.
-        keep: Folder in which a new snapshot is kept, or None.
-        master: As for `Target`.
-    """
-
-    admin_urls: list[str] | None
-    snapshot: str | None
+    admin_url: AdminUrls = None
+    snapshot: Annotated[
+        str | None, typer.Option(metavar="URI", help="A diagnosed snapshot, in place of looking at a cluster.")
+    ] = None
     access: Access
-    policy: Path | None
-    cluster: str | None
-    keep: Path | None
-    master: str | None = None
+    policy: PolicyFile = None
+    cluster: ClusterName = None
+    keep: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keeps the snapshot here; otherwise it is removed.")
+    ] = None
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="Has a Spark do the looking; needs Java.  [default: this process]")
+    ] = None
 
 
 def policy_of(file: Path | None) -> Policy:
@@ -138,7 +68,7 @@ def snapshot_of(source: Source, policy: Policy) -> Iterator[Snapshot]:
         ConfigurationError: If the options select none, or two.
         StewardError: If it cannot be taken or opened.
     """
-    if bool(source.admin_urls) == bool(source.snapshot):
+    if bool(source.admin_url) == bool(source.snapshot):
         raise ConfigurationError(
             "give either --admin-url, such as http://broker:8080, to look at a cluster, or --snapshot to read one"
         )
@@ -146,7 +76,7 @@ def snapshot_of(source: Source, policy: Policy) -> Iterator[Snapshot]:
         yield _diagnosed(source.snapshot)
         return
     target = Target(
-        urls=tuple(source.admin_urls or ()),
+        urls=tuple(source.admin_url or ()),
         access=source.access,
         cluster=source.cluster,
         policy=policy,

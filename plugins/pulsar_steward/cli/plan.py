@@ -5,29 +5,9 @@ from typing import Annotated
 import typer
 
 from pulsar_steward.cli.ledgers import LEDGER, LedgerUrl, ledger_to_read, without_password
-from pulsar_steward.cli.options import (
-    Addresses,
-    AdminUrls,
-    AllowUnencryptedToken,
-    BasicFile,
-    CaFile,
-    ClientCert,
-    ClientKey,
-    ClusterName,
-    FrontDoor,
-    Keep,
-    Master,
-    Oauth2File,
-    PolicyFile,
-    Proxy,
-    SnapshotUri,
-    Source,
-    TokenFile,
-    policy_of,
-    snapshot_of,
-)
+from pulsar_steward.cli.option_groups import with_option_groups
+from pulsar_steward.cli.options import Source, policy_of, snapshot_of
 from pulsar_steward.cli.output import print_lines, tell_exactly, width
-from pulsar_steward.cli.snapshot import Access
 from pulsar_steward.planners.from_snapshot import Moves, moves_before, planning_facts_of
 from pulsar_steward.planners.registry import make_plan
 from pulsar_steward.policy.schema import Policy
@@ -38,51 +18,11 @@ from pulsar_steward.snapshots.rows import SnapshotMeta
 AsJson = Annotated[bool, typer.Option("--json", help="Prints the plan as JSON, in the form that digests are made of.")]
 
 
-def plan(  # noqa: PLR0913 - one for each option of the command
-    context: typer.Context,
-    *,
-    admin_url: AdminUrls = None,
-    snapshot: SnapshotUri = None,
-    token_file: TokenFile = None,
-    ca_file: CaFile = None,
-    allow_unencrypted_token: AllowUnencryptedToken = False,
-    client_cert: ClientCert = None,
-    client_key: ClientKey = None,
-    oauth2_file: Oauth2File = None,
-    basic_file: BasicFile = None,
-    address_map: Addresses = None,
-    proxy: Proxy = None,
-    front_door: FrontDoor = False,
-    policy: PolicyFile = None,
-    cluster: ClusterName = None,
-    ledger: LedgerUrl = None,
-    keep: Keep = None,
-    master: Master = None,
-    json: AsJson = False,
-) -> None:
+@with_option_groups
+def plan(context: typer.Context, *, source: Source, ledger: LedgerUrl = None, json: AsJson = False) -> None:
     """Says what would be proposed, and why it is no more. Records nothing and asks nobody."""
     without_password(context, ledger)
-    source = Source(
-        admin_urls=admin_url,
-        snapshot=snapshot,
-        access=Access(
-            token_file=token_file,
-            ca_file=ca_file,
-            allow_unencrypted_token=allow_unencrypted_token,
-            client_cert=client_cert,
-            client_key=client_key,
-            oauth2_file=oauth2_file,
-            basic_file=basic_file,
-            address_map=tuple(address_map or ()),
-            proxy=proxy,
-            front_door=front_door,
-        ),
-        policy=policy,
-        cluster=cluster,
-        keep=keep,
-        master=master,
-    )
-    written = policy_of(policy)
+    written = policy_of(source.policy)
     with snapshot_of(source, written) as seen:
         limits = written.for_cluster(seen.meta().cluster)
         made = make_plan(planning_facts_of(seen, limits, _moved(ledger, seen.meta(), limits)))

@@ -11,7 +11,6 @@ import shlex
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
@@ -19,9 +18,9 @@ import msgspec
 from pydantic import SecretStr
 
 from pulsar_steward.admin.addresses import address_map
-from pulsar_steward.admin.logins import basic_in, oauth2_in, token_in
 from pulsar_steward.admin.reader import Reader
-from pulsar_steward.admin.settings import TOKEN_VARIABLE, AdminSettings
+from pulsar_steward.admin.settings import AdminSettings
+from pulsar_steward.cli.access import Access
 from pulsar_steward.cli.jobs import run_job
 from pulsar_steward.cli.paths import JOB, need_java, spark_apps
 from pulsar_steward.collect.collecting import Order, collect
@@ -39,8 +38,8 @@ from pulsar_steward.snapshots.folder import SnapshotFolder, snapshot_uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-    from pulsar_steward.admin.logins import Login
     from pulsar_steward.cli.output import Say
 
 SHARDS = 4
@@ -51,36 +50,6 @@ MAX_CONCURRENT_BROKERS = 4
 
 PATIENCE_SECONDS = 2
 """Seconds between progress messages about a slow broker."""
-
-
-class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """Addresses and credentials of a cluster, from the command's options (docs/reaching-a-cluster.md).
-
-    Attributes:
-        token_file: File with the token, read again when it changes; None: the variable `TOKEN_VARIABLE`, or none.
-        ca_file: Certificates to trust.
-        allow_unencrypted_token: True if the token may be sent over ``http`` to another machine.
-        client_cert: Client certificate (mutual TLS).
-        client_key: Its key.
-        oauth2_file: Client credentials, as Pulsar's own clients read them.
-        basic_file: File with ``user:password``.
-        address_map: Items ``ADVERTISED=URL``.
-        proxy: Forward proxy.
-        front_door: True if no single broker can be reached.
-        token_variable: False if the variable with a token is about other credentials.
-    """
-
-    token_file: Path | None = None
-    ca_file: Path | None = None
-    allow_unencrypted_token: bool = False
-    client_cert: Path | None = None
-    client_key: Path | None = None
-    oauth2_file: Path | None = None
-    basic_file: Path | None = None
-    address_map: tuple[str, ...] = ()
-    proxy: str | None = None
-    front_door: bool = False
-    token_variable: bool = True
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -198,7 +167,7 @@ def settings_of(target: Target) -> AdminSettings:
         ConfigurationError: If an address or the token is not valid.
     """
     access = target.access
-    token, login = _token(access), _login(access)
+    token, login = access.token(), access.login()
     policy = target.policy.for_cluster(target.cluster) if target.cluster else target.policy
     return AdminSettings(
         urls=target.urls,
@@ -210,20 +179,10 @@ def settings_of(target: Target) -> AdminSettings:
         login=login,
         client_cert_file=_absolute(access.client_cert),
         client_key_file=_absolute(access.client_key),
-        address_map=address_map(dict(map(_mapped, access.address_map))),
+        address_map=address_map(dict(map(_mapped, access.address_map or ()))),
         proxy=access.proxy,
         front_door=access.front_door,
     )
-
-
-def secrets_of(access: Access) -> tuple[str, ...]:
-    """Secrets among a cluster's credentials, to be masked wherever they come back.
-
-    Raises:
-        ConfigurationError: If they cannot be read.
-    """
-    token, login = _token(access), _login(access)
-    return (*((token,) if token is not None else ()), *(login.secrets if login is not None else ()))
 
 
 def _absolute(file: Path | None) -> str | None:
@@ -235,22 +194,6 @@ def _mapped(option: str) -> tuple[str, str]:
     if not divider:
         raise ConfigurationError("--address-map: expected ADVERTISED=URL, such as broker-1:8080=https://127.0.0.1:8443")
     return advertised, url
-
-
-def _token(access: Access) -> str | None:
-    ways = {"--token-file": access.token_file, "--oauth2-file": access.oauth2_file, "--basic-file": access.basic_file}
-    named = [option for option, file in ways.items() if file is not None]
-    if len(named) > 1:
-        raise ConfigurationError(f"{' and '.join(named)} are several kinds of credentials: give one of them")
-    if access.token_file is not None:
-        return token_in(access.token_file)
-    return None if named or not access.token_variable else os.environ.get(TOKEN_VARIABLE) or None
-
-
-def _login(access: Access) -> Login | None:
-    if access.oauth2_file is not None:
-        return oauth2_in(access.oauth2_file)
-    return None if access.basic_file is None else basic_in(access.basic_file)
 
 
 def _named(target: Target, settings: AdminSettings) -> str:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lab.simulator import ClusterSpec, running_simulator
-from pulsar_steward.cli.snapshot import Access, Target, look, settings_of
+from pulsar_steward.cli.access import Access
+from pulsar_steward.cli.snapshot import Target, look, settings_of
 from pulsar_steward.errors import ConfigurationError
 from pulsar_steward.policy.schema import Policy
 

@@ -8,6 +8,7 @@ import msgspec
 import typer
 from rich.text import Text
 
+from pulsar_steward.cli.access import Access, ChangeAccess
 from pulsar_steward.cli.doctor.cluster import cluster_lines
 from pulsar_steward.cli.doctor.events import events_lines
 from pulsar_steward.cli.doctor.here import home_lines, ledger_lines, policy_lines, secrets_lines
@@ -15,30 +16,10 @@ from pulsar_steward.cli.doctor.line import Line, State, exit_code, of_error
 from pulsar_steward.cli.doctor.recipients import recipient_lines
 from pulsar_steward.cli.doctor.spark import package_lines, spark_lines
 from pulsar_steward.cli.ledgers import LedgerUrl, without_password
-from pulsar_steward.cli.options import (
-    Addresses,
-    AdminUrls,
-    AllowUnencryptedToken,
-    BasicFile,
-    CaFile,
-    ChangeBasicFile,
-    ChangeCert,
-    ChangeKey,
-    ChangeOauth2File,
-    ChangeTokenFile,
-    ChangeUrls,
-    ClientCert,
-    ClientKey,
-    ClusterName,
-    FrontDoor,
-    Oauth2File,
-    PolicyFile,
-    Proxy,
-    TokenFile,
-    policy_of,
-)
+from pulsar_steward.cli.option_groups import with_option_groups
+from pulsar_steward.cli.options import AdminUrls, ClusterName, PolicyFile, policy_of
 from pulsar_steward.cli.output import print_lines, tell_exactly, width
-from pulsar_steward.cli.snapshot import Access, Target, settings_of
+from pulsar_steward.cli.snapshot import Target, settings_of
 from pulsar_steward.errors import ConfigurationError, PolicyError
 from pulsar_steward.model.units import counted
 from pulsar_steward.policy.schema import Policy
@@ -73,26 +54,13 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     lines: tuple[Line, ...]
 
 
-def doctor(  # noqa: PLR0913 - one for each option of the command
+@with_option_groups
+def doctor(  # noqa: PLR0913 - one for each option that other commands have not
     context: typer.Context,
     *,
     admin_url: AdminUrls = None,
-    token_file: TokenFile = None,
-    ca_file: CaFile = None,
-    allow_unencrypted_token: AllowUnencryptedToken = False,
-    client_cert: ClientCert = None,
-    client_key: ClientKey = None,
-    oauth2_file: Oauth2File = None,
-    basic_file: BasicFile = None,
-    address_map: Addresses = None,
-    proxy: Proxy = None,
-    front_door: FrontDoor = False,
-    change_admin_url: ChangeUrls = None,
-    change_token_file: ChangeTokenFile = None,
-    change_oauth2_file: ChangeOauth2File = None,
-    change_basic_file: ChangeBasicFile = None,
-    change_client_cert: ChangeCert = None,
-    change_client_key: ChangeKey = None,
+    access: Access,
+    change: ChangeAccess,
     cluster: ClusterName = None,
     policy: PolicyFile = None,
     ledger: LedgerUrl = None,
@@ -105,37 +73,10 @@ def doctor(  # noqa: PLR0913 - one for each option of the command
     lines = [*home_lines(), *secrets_lines(), *policy_lines(policy), *ledger_lines(ledger)]
     lines += recipient_lines(policy, ledger)
     if admin_url:
-        target = Target(
-            urls=tuple(admin_url),
-            access=Access(
-                token_file=token_file,
-                ca_file=ca_file,
-                allow_unencrypted_token=allow_unencrypted_token,
-                client_cert=client_cert,
-                client_key=client_key,
-                oauth2_file=oauth2_file,
-                basic_file=basic_file,
-                address_map=tuple(address_map or ()),
-                proxy=proxy,
-                front_door=front_door,
-            ),
-            cluster=cluster,
-            policy=_policy(policy),
-        )
-        change = msgspec.structs.replace(
-            target.access,
-            token_file=change_token_file,
-            client_cert=change_client_cert,
-            client_key=change_client_key,
-            oauth2_file=change_oauth2_file,
-            basic_file=change_basic_file,
-            token_variable=False,
-        )
-        given = change_admin_url or change_token_file or change_oauth2_file or change_basic_file or change_client_cert
-        changed = msgspec.structs.replace(target, urls=tuple(change_admin_url or admin_url), access=change)
-        lines = [*_cluster(target, changed if given else None), *lines]
+        target = Target(urls=tuple(admin_url), access=access, cluster=cluster, policy=_policy(policy))
+        lines = [*_cluster(target, _changed(target, change)), *lines]
     if events_url:
-        lines += events_lines(events_url, ca_file)
+        lines += events_lines(events_url, access.ca_file)
     lines += package_lines()
     if spark:
         lines += spark_lines()
@@ -145,6 +86,14 @@ def doctor(  # noqa: PLR0913 - one for each option of the command
     else:
         print_lines(_text(report, fitting(width()), asked=bool(admin_url)))
     raise typer.Exit(report.exit_code)
+
+
+def _changed(target: Target, change: ChangeAccess) -> Target | None:
+    """The cluster as it is changed; None: as it is looked at."""
+    if not change.is_given():
+        return None
+    urls = tuple(change.change_admin_url or target.urls)
+    return msgspec.structs.replace(target, urls=urls, access=change.after(target.access))
 
 
 def _cluster(target: Target, changed: Target | None) -> Iterator[Line]:

@@ -1,0 +1,66 @@
+"""Options that several commands take: the fields of a struct, which each of these commands has one parameter for."""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from functools import wraps
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import msgspec
+from typer.models import OptionInfo
+
+
+def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """The command as Typer takes it: each option of a struct among its parameters is a parameter of its own.
+
+    An option is a field that is annotated with one, with its default. A field whose type is such a struct has that
+    one's options; any other field keeps its default.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    flat = [each for parameter in signature.parameters.values() for each in _flat(parameter)]
+
+    @wraps(command)
+    def called(*arguments: Any, **options: Any) -> None:
+        parameters = signature.parameters.values()
+        groups = {each.name: _made(each.annotation, options) for each in parameters if _is_group(each.annotation)}
+        command(*arguments, **options, **groups)
+
+    called.__signature__ = signature.replace(parameters=flat)  # type: ignore[attr-defined]  # read by inspect
+    called.__annotations__ = {each.name: each.annotation for each in flat}
+    return called
+
+
+def _is_group(annotation: object) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, msgspec.Struct)
+
+
+def _flat(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
+    if not _is_group(parameter.annotation):
+        yield parameter
+        return
+    for name, (annotation, default) in _fields(parameter.annotation).items():
+        field = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        yield from _flat(field)
+
+
+def _made(group: Any, options: dict[str, Any]) -> Any:
+    """A struct from the options of its fields, which are taken out of those given."""
+    fields = _fields(group)
+    values: Mapping[str, Any] = {
+        name: _made(annotation, options) if _is_group(annotation) else options.pop(name)
+        for name, (annotation, _) in fields.items()
+    }
+    return group(**values)
+
+
+def _fields(group: Any) -> dict[str, tuple[Any, Any]]:
+    """Annotations and defaults of those fields of a struct that are options, or structs of options."""
+    hints = get_type_hints(group, include_extras=True)
+    defaults = {field.name: field.default for field in msgspec.structs.fields(group)}
+    return {name: (hints[name], default) for name, default in defaults.items() if _is_option(hints[name])}
+
+
+def _is_option(annotation: Any) -> bool:
+    """True for what Typer has options of, and for structs of such fields."""
+    if get_origin(annotation) is Annotated:
+        return any(isinstance(each, OptionInfo) for each in get_args(annotation))
+    return _is_group(annotation)
