@@ -246,6 +246,14 @@ class QuestionReader:
             row = connection.execute(query.order_by(table.c.request_id.desc()).limit(1)).mappings().first()
         return None if row is None else from_row(row, Request)
 
+    def asked_by(self, run: str) -> BatchKey | None:
+        """The batch that a run asked about last, by ``dag/run/map index``; None: it asked about none."""
+        table = REQUESTS
+        query = select(table.c.plan_id, table.c.batch_id).where(table.c.run == run).order_by(table.c.request_id.desc())
+        with transaction(self._engine) as connection:
+            row = connection.execute(query.limit(1)).first()
+        return None if row is None else (row.plan_id, row.batch_id)
+
     def is_used(self, answer_id: int) -> bool:
         """True if a run acts on an answer."""
         with transaction(self._engine) as connection:

@@ -11,14 +11,15 @@ from fastapi.responses import Response
 
 from pulsar_steward.ledger.events import Event
 from pulsar_steward.ledger.history import Filter, Page, history
+from pulsar_steward.ledger.plan_lines import PlanLine
 from pulsar_steward.ledger.verify import IntegrityReport
 from pulsar_steward.outside_text import shown_json
 from pulsar_steward.pages.backlogs import Backlogs, backlogs
 from pulsar_steward.pages.brokers import Broker, BundleMap, broker_rows, bundle_map
 from pulsar_steward.pages.clusters import ClusterCard, cluster_cards
 from pulsar_steward.pages.findings import MAX_PAGE, PAGE, Asked, FindingPage, Order, Section, findings_page, sections
-from pulsar_steward.pages.plan_data import PlanLine, PlanView
-from pulsar_steward.pages.plans import plan_lines, plan_view
+from pulsar_steward.pages.plan_data import PlanView
+from pulsar_steward.pages.plans import newest_plans, plan_view
 from pulsar_steward.pages.sources import NotKnown
 from pulsar_steward.pages.trends import Trend, cluster_trends
 
@@ -144,7 +145,7 @@ class Api:
 
     def plans(self, cluster: str) -> Response:
         """The newest plans."""
-        return as_json(plan_lines(self._sources, cluster))
+        return as_json(newest_plans(self._sources, cluster))
 
     def plan(self, plan_id: str) -> Response:
         """A plan with everything that became of it."""

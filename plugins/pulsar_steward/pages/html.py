@@ -19,7 +19,7 @@ from pulsar_steward.pages.backlogs import backlogs
 from pulsar_steward.pages.brokers import broker_rows, bundle_map, listed_brokers
 from pulsar_steward.pages.clusters import cluster_cards
 from pulsar_steward.pages.findings import Asked, Order, findings_page, sections
-from pulsar_steward.pages.plans import plan_lines, plan_of_run, plan_view
+from pulsar_steward.pages.plans import newest_plans, plan_of_run, plan_view
 from pulsar_steward.pages.rendering import ASSETS, asset, link_to
 from pulsar_steward.pages.sources import NotKnown
 from pulsar_steward.pages.stories import MAX_EVENTS, story_csv
@@ -93,7 +93,7 @@ class Pages:
         values = _of_snapshot(self._sources, card.cluster, asked, [each.plan_id for each in card.waiting])
         if "brokers" in values:
             values["listed"] = listed_brokers(values["brokers"], every=brokers == "all")
-        plans = plan_lines(self._sources, cluster)
+        plans = newest_plans(self._sources, cluster)
         usual: dict[str, Any] = {"asked": asked, "orders": list(Order), "severities": list(Severity)}
         return self._renderer.page(request, "cluster.html.j2", card=card, plans=plans, **usual, **values)
 

@@ -174,15 +174,3 @@ class PlanView(msgspec.Struct, frozen=True, kw_only=True):
     batches: tuple[BatchView, ...]
     placement: PredictedPlacement | None
     notes: tuple[str, ...]
-
-
-class PlanLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan for a list."""
-
-    plan_id: str
-    recorded_at: datetime
-    superseded_by: str | None
-    titles: tuple[str, ...]
-    steps: int
-    waiting: int
-    outcomes: dict[str, int]

@@ -7,24 +7,23 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 import msgspec
 from pydantic import ValidationError
-from sqlalchemy import select
 
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.risk import risk_of
 from pulsar_steward.errors import LedgerTampered, NotInLedger, SnapshotError
 from pulsar_steward.guard.window_times import next_opening
-from pulsar_steward.ledger import tables
+from pulsar_steward.ledger.plan_lines import PlanLine, plan_lines
 from pulsar_steward.ledger.questions import QuestionEnd
 from pulsar_steward.ledger.rows import Decision, Outcome, Proof, interrupted
 from pulsar_steward.ledger.store import one_moment
-from pulsar_steward.ledger.waiting import WaitingQuestion, rows_of, waiting_questions
+from pulsar_steward.ledger.waiting import WaitingQuestion, waiting_questions
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import in_words
 from pulsar_steward.model.step import ChangeSetting, SplitBundle, Step, UnloadBundle
 from pulsar_steward.model.worth import worth_of
 from pulsar_steward.pages.forecast import remaining
 from pulsar_steward.pages.placement import predicted_placement
-from pulsar_steward.pages.plan_data import AnswerView, BatchState, BatchView, Level, PlanLine, PlanView, StepView
+from pulsar_steward.pages.plan_data import AnswerView, BatchState, BatchView, Level, PlanView, StepView
 from pulsar_steward.pages.sources import NotKnown
 from pulsar_steward.policy.guards import Window
 from pulsar_steward.policy.pace import Pace
@@ -315,35 +314,14 @@ def _sides(step: Step) -> tuple[str, str, str]:
             return f"{setting.name.value} of {setting.holder}", before, after
 
 
-def plan_lines(sources: Sources, cluster: str, most: int = LISTED) -> tuple[PlanLine, ...]:
-    """A cluster's newest plans.
+def newest_plans(sources: Sources, cluster: str) -> tuple[PlanLine, ...]:
+    """A cluster's newest plans, the newest first.
 
     Raises:
         LedgerError: If the ledger cannot be read.
     """
-    rows = sources.ledger.plans(cluster, limit=most)
-    ids = [row.plan_id for row in rows]
-    batches, outcomes = tables.BATCHES, tables.OUTCOMES
     with one_moment(sources.engine) as connection:
-        of_plans = rows_of(connection, select(batches).where(batches.c.plan_id.in_(ids)).order_by(batches.c.position))
-        ended = rows_of(connection, select(outcomes.c.plan_id, outcomes.c.outcome).where(outcomes.c.plan_id.in_(ids)))
-        waiting = [each.plan_id for each in waiting_questions(connection, sources.now())]
-    return tuple(
-        PlanLine(
-            plan_id=row.plan_id,
-            recorded_at=row.created_at,
-            superseded_by=row.superseded_by,
-            titles=tuple(each["title"] for each in of_plans if each["plan_id"] == row.plan_id),
-            steps=sum(each["steps"] for each in of_plans if each["plan_id"] == row.plan_id),
-            waiting=waiting.count(row.plan_id),
-            outcomes=_counts([each["outcome"] for each in ended if each["plan_id"] == row.plan_id]),
-        )
-        for row in rows
-    )
-
-
-def _counts(outcomes: Sequence[str]) -> dict[str, int]:
-    return {each.value: outcomes.count(each.value) for each in Outcome if each.value in outcomes}
+        return plan_lines(connection, cluster, sources.now(), LISTED)
 
 
 def plan_of_run(sources: Sources, run: str) -> tuple[str, str]:
@@ -357,10 +335,7 @@ def plan_of_run(sources: Sources, run: str) -> tuple[str, str]:
         NotKnown: If the ledger holds no request of it.
         LedgerError: If the ledger cannot be read.
     """
-    asked = tables.REQUESTS
-    query = select(asked.c.plan_id, asked.c.batch_id).where(asked.c.run == run).order_by(asked.c.request_id.desc())
-    with one_moment(sources.engine) as connection:
-        row = connection.execute(query.limit(1)).first()
-    if row is None:
+    asked = sources.ledger.questions.asked_by(run)
+    if asked is None:
         raise NotKnown(f"the ledger holds no question of {run}: it asks about no batch, or has not asked yet")
-    return row.plan_id, row.batch_id
+    return asked

@@ -1,0 +1,63 @@
+"""Newest plans of a cluster, each in a line. Cannot write."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+from sqlalchemy import select
+
+from pulsar_steward.ledger.rows import Outcome
+from pulsar_steward.ledger.tables import BATCHES, OUTCOMES, PLANS, SUPERSESSIONS
+from pulsar_steward.ledger.waiting import rows_of, waiting_questions
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+
+class PlanLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan for a list.
+
+    Attributes:
+        titles: Titles of its batches.
+        steps: Steps of all of its batches.
+        waiting: Questions of it that wait for an answer.
+        outcomes: Steps that came to an end, by outcome.
+    """
+
+    plan_id: str
+    recorded_at: datetime
+    superseded_by: str | None
+    titles: tuple[str, ...]
+    steps: int
+    waiting: int
+    outcomes: dict[str, int]
+
+
+def plan_lines(connection: Connection, cluster: str, now: datetime, most: int) -> tuple[PlanLine, ...]:
+    """A cluster's newest plans, the newest first."""
+    by = SUPERSESSIONS.c.by_plan_id
+    newest = select(PLANS.c.plan_id, PLANS.c.created_at, by).outerjoin(
+        SUPERSESSIONS, SUPERSESSIONS.c.plan_id == PLANS.c.plan_id
+    )
+    of_cluster = newest.where(PLANS.c.cluster == cluster).order_by(PLANS.c.sequence.desc()).limit(most)
+    plans = rows_of(connection, of_cluster)
+    ids = [row["plan_id"] for row in plans]
+    batches = rows_of(connection, select(BATCHES).where(BATCHES.c.plan_id.in_(ids)).order_by(BATCHES.c.position))
+    ended = rows_of(connection, select(OUTCOMES.c.plan_id, OUTCOMES.c.outcome).where(OUTCOMES.c.plan_id.in_(ids)))
+    outcomes = Counter((row["plan_id"], row["outcome"]) for row in ended)
+    waiting = Counter(each.plan_id for each in waiting_questions(connection, now))
+    return tuple(
+        PlanLine(
+            plan_id=row["plan_id"],
+            recorded_at=row["created_at"],
+            superseded_by=row["by_plan_id"],
+            titles=tuple(each["title"] for each in batches if each["plan_id"] == row["plan_id"]),
+            steps=sum(each["steps"] for each in batches if each["plan_id"] == row["plan_id"]),
+            waiting=waiting[row["plan_id"]],
+            outcomes={each.value: count for each in Outcome if (count := outcomes[row["plan_id"], each.value])},
+        )
+        for row in plans
+    )
