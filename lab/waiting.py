@@ -6,8 +6,15 @@ from collections.abc import Callable
 from lab.errors import NotReachedError
 
 
-def wait_until(reached: Callable[[], bool], what: str, within_s: float, every_s: float = 0.1) -> None:
-    """Waits until ``reached``.
+def wait_until(
+    reached: Callable[[], bool],
+    what: str,
+    within_s: float,
+    every_s: float = 0.1,
+    *,
+    instead: Callable[[], object] | None = None,
+) -> None:
+    """Waits until ``reached``; ``instead`` gives what there is instead, for the error.
 
     Raises:
         NotReachedError: It was not, in time.
@@ -15,5 +22,6 @@ def wait_until(reached: Callable[[], bool], what: str, within_s: float, every_s:
     deadline = time.monotonic() + within_s
     while not reached():
         if time.monotonic() > deadline:
-            raise NotReachedError(f"waited {within_s:.0f} s in vain until {what}")
+            there = "" if instead is None else f"; instead: {instead()}"
+            raise NotReachedError(f"waited {within_s:.0f} s in vain until {what}{there}")
         time.sleep(every_s)
