@@ -30,6 +30,7 @@ class Admin:
         timeout_s: How long a call may take; a paused broker accepts connections and never answers.
         context: Certificates to trust, and the superuser's own, for a lab that speaks TLS.
         names: Names by which brokers redirect to each other and that nobody else can resolve, with their addresses.
+        cluster: Name of the broker's cluster.
     """
 
     def __init__(
@@ -39,12 +40,14 @@ class Admin:
         timeout_s: float = TIMEOUT_S,
         context: ssl.SSLContext = NO_CERTIFICATES,
         names: Mapping[str, str] | None = None,
+        cluster: str = CLUSTER,
     ) -> None:
         self._url = url
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._timeout_s = timeout_s
         self._context = context
         self._names = names or {}
+        self._cluster = cluster
 
     def healthy(self) -> bool:
         """Tells whether the broker can write and read a message."""
@@ -56,7 +59,7 @@ class Admin:
 
     def active_brokers(self) -> tuple[str, ...]:
         """Ids of the brokers that hold a metadata session; a killed one stays until its session ends."""
-        return tuple(sorted(self._call("GET", f"/admin/v2/brokers/{CLUSTER}").json()))
+        return tuple(sorted(self._call("GET", f"/admin/v2/brokers/{self._cluster}").json()))
 
     def leader(self) -> str:
         """Id of the broker that decides on placement; one that was killed stays it until its session ends."""
@@ -65,7 +68,7 @@ class Admin:
 
     def owned(self, broker_id: str) -> tuple[str, ...]:
         """The bundles that the broker owns, sorted; loads nothing."""
-        return tuple(sorted(self._call("GET", f"/admin/v2/brokers/{CLUSTER}/{broker_id}/ownedNamespaces").json()))
+        return tuple(sorted(self._call("GET", f"/admin/v2/brokers/{self._cluster}/{broker_id}/ownedNamespaces").json()))
 
     def bundles(self, namespace: str) -> tuple[str, ...]:
         """The ranges (``0xLOW_0xHIGH``) that the namespace is cut into."""

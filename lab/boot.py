@@ -86,7 +86,8 @@ class Boot:
 
     def admin(self, broker: Broker, within_s: float = ANSWER_WITHIN_S) -> Admin:
         """Speaks to a broker as the superuser."""
-        return Admin(broker.admin_url, self.token(), within_s, self.context(), plan.possible_names(self._spec))
+        names = plan.possible_names(self._spec)
+        return Admin(broker.admin_url, self.token(), within_s, self.context(), names, self._spec.cluster)
 
     @property
     def _secrets(self) -> Path:

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, Self, Unpack
 
-from lab import certificates, coordinators, jars, placement, plan, ports, prerequisites, process, tokens
+from lab import certificates, coordinators, jars, placement, plan, ports, prerequisites, process, settings, tokens
 from lab.admin import TIMEOUT_S, Admin
 from lab.boot import Boot, Progress, log_file
 from lab.errors import AdminCallError, BrokerStateError, LabExistsError, UnknownBrokerError
-from lab.model import CLUSTER, WITH_TOKEN, Broker, LabOptions, LabSpec, LabState, Node
+from lab.model import WITH_TOKEN, Broker, LabOptions, LabSpec, LabState, Node
 from lab.store import StateFile
 from lab.waiting import wait_until
 
@@ -107,7 +107,7 @@ class Lab:
     @property
     def cluster(self) -> str:
         """The cluster's name in its own configuration."""
-        return CLUSTER
+        return self.state.spec.cluster
 
     @property
     def brokers(self) -> tuple[Broker, ...]:
@@ -134,6 +134,11 @@ class Lab:
     def service_url_tls(self) -> str:
         """``pulsar+ssl://host:port,...`` of the same brokers."""
         return "pulsar+ssl://" + ",".join(place for broker in self.brokers if (place := broker.service_address_tls))
+
+    @property
+    def configuration_store(self) -> str:
+        """``host:port`` of the store of tenants and namespaces, for the options of a lab that shares it."""
+        return settings.configuration_store(self.state)
 
     @property
     def token_file(self) -> Path | None:
@@ -221,6 +226,21 @@ class Lab:
     def resume_bookie(self) -> None:
         """SIGCONT; harmless where it runs."""
         self._signal(self.state.bookie, signal.SIGCONT)
+
+    @contextlib.contextmanager
+    def second_cluster(self, name: str, **options: Unpack[LabOptions]) -> Iterator["Lab"]:
+        """A cluster of another name behind the same configuration store, for the length of a ``with`` block.
+
+        Its setting up adds it to the clusters that serve this one's ``public`` and ``pulsar``: whoever needs brokers
+        that know of no other cluster cannot use this lab any more.
+
+        Raises:
+            LabError: It could not be started; nothing of it runs then.
+        """
+        options["cluster"], options["configuration_store"] = name, self.configuration_store
+        options.setdefault("pulsar_version", self.state.spec.pulsar_version)
+        with running_lab(name, home=self.home / "beside", progress=self._progress, **options) as second:
+            yield second
 
     def restore(self) -> None:
         """Has every broker that the lab began with running, and no other."""

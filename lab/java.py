@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from lab import settings
-from lab.model import CLUSTER, LabState
+from lab.model import LabState
 
 DRIVERS = "org.apache.pulsar.metadata.bookkeeper"
 OPENED = (
@@ -37,9 +37,9 @@ def cluster_metadata(jars: Path, state: LabState) -> list[str]:
     return [
         *_java(jars, 256),
         "org.apache.pulsar.PulsarClusterMetadataSetup",
-        *("--cluster", CLUSTER),
+        *("--cluster", state.spec.cluster),
         *("--metadata-store", store),
-        *("--configuration-metadata-store", store),
+        *("--configuration-metadata-store", f"zk:{settings.configuration_store(state)}"),
         *("--web-service-url", f"http://{first.broker_id}"),
         *("--broker-service-url", f"pulsar://{first.service_address}"),
         *(tls if first.admin_url_tls else ()),

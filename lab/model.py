@@ -32,6 +32,8 @@ class LabOptions(TypedDict, total=False):
     advertised: Advertised
     base_port: int | None
     coordinators: int
+    cluster: str
+    configuration_store: str | None
     broker_settings: Mapping[str, str]
     bookie_settings: Mapping[str, str]
     tied: bool
@@ -56,6 +58,9 @@ class LabSpec(msgspec.Struct, frozen=True, kw_only=True):
             The binary protocol stays at their addresses.
         base_port: The first of the ports to use; None takes free ones.
         coordinators: How many transaction coordinators the cluster has.
+        cluster: Name of the cluster.
+        configuration_store: ``host:port`` of the store of tenants and namespaces, as `Lab.configuration_store` gives it
+            for another lab whose cluster has another name, to have two clusters that replicate; None: its own.
         broker_settings: More settings for ``broker.conf``; they win over the lab's own.
         bookie_settings: Likewise for the bookie's.
         tied: The processes are killed when the thread that started them ends, even by SIGKILL (Linux only).
@@ -70,6 +75,8 @@ class LabSpec(msgspec.Struct, frozen=True, kw_only=True):
     advertised: Advertised = "address"
     base_port: int | None = None
     coordinators: int = 16
+    cluster: str = CLUSTER
+    configuration_store: str | None = None
     broker_settings: Mapping[str, str] = {}
     bookie_settings: Mapping[str, str] = {}
     tied: bool = False

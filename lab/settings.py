@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
-from lab.model import CLUSTER, Broker, LabState
+from lab.model import Broker, LabState
 from lab.ports import LOOPBACK
 
 TEMPLATES = Path(__file__).with_name("config")
@@ -36,7 +36,8 @@ def broker(state: LabState, broker: Broker, extra: Mapping[str, str]) -> str:
     text = _filled(
         "broker",
         zookeeper=zookeeper_address(state),
-        cluster=CLUSTER,
+        configuration_store=configuration_store(state),
+        cluster=state.spec.cluster,
         service_port=broker.service_port,
         web_port=broker.web_port,
         host=broker.host,
@@ -59,6 +60,11 @@ def hosts(names: Mapping[str, str]) -> str:
 def zookeeper_address(state: LabState) -> str:
     """``host:port`` of the metadata store."""
     return f"{state.zookeeper.host}:{state.zookeeper.port}"
+
+
+def configuration_store(state: LabState) -> str:
+    """``host:port`` of the store of tenants and namespaces, which several clusters may share."""
+    return state.spec.configuration_store or zookeeper_address(state)
 
 
 def parsed(text: str) -> dict[str, str]:

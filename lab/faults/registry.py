@@ -16,6 +16,7 @@ from lab.faults.real import (
     moves,
     publishing,
     quotas,
+    replication,
     retention,
     subscriptions,
     trends,
@@ -42,6 +43,7 @@ REAL = (
     *trends.FAULTS,
     *moves.FAULTS,
     *publishing.FAULTS,
+    *replication.FAULTS,
 )
 
 FAULTS: tuple[AnyFault, ...] = (*REAL, *SIMULATED)

@@ -8,12 +8,10 @@ import pytest
 
 from lab import placement
 from lab.faults.real.ground import COMMON_SETTINGS
-from lab.faults.real.operator import operator_of, shown_topics
+from lab.faults.real.operator import shown_topics
 from lab.waiting import wait_until
 from pulsar_steward.ledger.rows import Outcome
-from pulsar_steward.model.setting import Retention, SettingName
-from pulsar_steward.model.step import ChangeSetting, UnloadBundle
-from pulsar_steward.model.tables import NAMESPACES
+from pulsar_steward.model.step import UnloadBundle
 from tests.live.healing import Healer, found
 from tests.live.plots import plot
 
@@ -163,24 +161,3 @@ def test_namespaces_of_a_group_are_kept_apart(lab: Lab, tmp_path: Path) -> None:
         assert outcome is Outcome.REFUSED
         assert "anti_affinity: " in reason
         assert owners(one) == {bundle: first}
-
-
-def test_namespaces_of_other_clusters(lab: Lab, mode: str, tmp_path: Path) -> None:
-    """One of another cluster's is no part of a snapshot; one of both keeps its settings."""
-    if mode != "modular":
-        pytest.skip("no load manager has a part in it")
-    admin = operator_of(lab)
-    admin.create_cluster("west")
-    admin.create_tenant("shared", "local", "west")
-    for name, clusters in {"there": ["west"], "both": ["local", "west"]}.items():
-        admin.create_namespace(f"shared/{name}", 4, replication_clusters=clusters)
-    with Healer.on(lab, tmp_path, checks=("tc-skew",)) as healer:
-        snapshot = healer.observe()
-        assert not snapshot.meta().unread
-        names = snapshot.table(NAMESPACES, ["namespace"])["namespace"].to_pylist()
-        assert [name for name in names if name.startswith("shared/")] == ["shared/both"]
-        before, kept = admin.policies("shared/both"), Retention(minutes=60, megabytes=-1)
-        change = ChangeSetting(namespace="shared/both", name=SettingName.RETENTION, before=None, after=kept)
-        outcome, reason = healer.refusal_of(change)
-        assert (outcome, reason.partition(":")[0]) == (Outcome.REFUSED, "one_cluster"), reason
-        assert admin.policies("shared/both") == before

@@ -10,7 +10,6 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_fi
 from lab.admin import Admin
 from lab.cluster import Lab
 from lab.errors import AdminCallError
-from lab.model import CLUSTER
 from lab.process import condition
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def operator_of(lab: Lab) -> "Operator":
 def operators_of(lab: Lab) -> "list[Operator]":
     """Speaks to each broker that runs."""
     running = [broker for broker in lab.brokers if condition(broker.process) == "running"]
-    return [Operator(broker.admin_url, lab.token, SLOW_CALL_S) for broker in running]
+    return [Operator(broker.admin_url, lab.token, SLOW_CALL_S, cluster=lab.cluster) for broker in running]
 
 
 def shown_topics(lab: Lab) -> Shown:
@@ -172,11 +171,11 @@ class Operator(Admin):
                 "parameters": {"min_limit": "1", "usage_threshold": "80"},
             },
         }
-        self._call("POST", f"/admin/v2/clusters/{CLUSTER}/namespaceIsolationPolicies/{policy}", document=document)
+        self._call("POST", f"/admin/v2/clusters/{self._cluster}/namespaceIsolationPolicies/{policy}", document=document)
 
     def drop_isolation(self, policy: str) -> None:
         """Removes an isolation policy; one that does not exist is no error."""
-        self._call("DELETE", f"/admin/v2/clusters/{CLUSTER}/namespaceIsolationPolicies/{policy}")
+        self._call("DELETE", f"/admin/v2/clusters/{self._cluster}/namespaceIsolationPolicies/{policy}")
 
     def set_anti_affinity(self, namespace: str, group: str) -> None:
         """Puts a namespace into an anti-affinity group."""

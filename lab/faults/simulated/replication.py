@@ -4,7 +4,7 @@ from lab.faults.fault import Expected, SimulatedFault
 from lab.faults.simulated._clusters import cluster
 from lab.simulator import ClusterSpec, NamespaceSpec, ReplicatorSpec, SubscriptionSpec, TopicSpec
 
-ONE_CLUSTER = "two real clusters that replicate to each other need more memory than the lab's machine has"
+LONG = "no benchmark waits for half an hour; of two real clusters, `replication-cut` and its twins show a minute of it"
 WEST, TO_WEST = "west", "^shop/geo to west$"
 
 
@@ -36,7 +36,7 @@ FAULTS = (
         expected=(Expected("replication-stopped", TO_WEST),),
         specs=_replicating(3_000, 15_000, 27_000, 39_000, connected=False, sent=0.0),
         observations=4,
-        why=ONE_CLUSTER,
+        why=LONG,
         quick=True,
     ),
     SimulatedFault(
@@ -45,7 +45,7 @@ FAULTS = (
         expected=(Expected("replication-stopped", TO_WEST),),
         specs=_replicating(3_000, 15_000, 27_000, 39_000, sent=0.0),
         observations=4,
-        why=ONE_CLUSTER,
+        why=LONG,
     ),
     SimulatedFault(
         name="replication-falls-behind",
@@ -54,14 +54,14 @@ FAULTS = (
         specs=_replicating(60_000, 100_000, 140_000, 180_000, 220_000, sent=7.0),
         observations=5,
         minutes_apart=20,
-        why=ONE_CLUSTER,
+        why=LONG,
     ),
     SimulatedFault(
         name="replication-with-a-short-backlog",
         about="Healthy: twelve topics send to the other cluster what is published; a handful is always on its way.",
         specs=_replicating(40, 25, 60, 35),
         observations=4,
-        why=ONE_CLUSTER,
+        why=LONG,
         twin_of=("replication-disconnected", "replication-hangs", "replication-falls-behind"),
     ),
     SimulatedFault(
@@ -69,7 +69,7 @@ FAULTS = (
         about="Healthy: nobody publishes, so that brokers have given up their producers in the other cluster.",
         specs=_replicating(0, 0, 0, 0, connected=False, rate=0.0, sent=0.0),
         observations=4,
-        why=ONE_CLUSTER,
+        why=LONG,
         twin_of=("replication-disconnected",),
     ),
     SimulatedFault(
@@ -77,7 +77,7 @@ FAULTS = (
         about="Healthy again: what was left from an outage of the other cluster becomes less.",
         specs=_replicating(900_000, 700_000, 500_000, 300_000, sent=180.0),
         observations=4,
-        why=ONE_CLUSTER,
+        why=LONG,
         twin_of=("replication-falls-behind",),
     ),
     SimulatedFault(
@@ -85,7 +85,7 @@ FAULTS = (
         about="Healthy: right when it is looked at, brokers that were restarted have not yet connected.",
         specs=(*_replicating(40, 25, 60), *_replicating(1_500, connected=False, sent=0.0)),
         observations=4,
-        why=ONE_CLUSTER,
+        why=LONG,
         twin_of=("replication-disconnected",),
     ),
 )
