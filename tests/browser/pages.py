@@ -11,7 +11,10 @@ from selenium.common.exceptions import (
     StaleElementReferenceException,
 )
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
+
+from pulsar_steward.orchestration.approval_response import APPROVE, LEFT_OUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,6 +58,11 @@ class Pages:
         self._click(By.XPATH, f"//a[contains(., {_quoted(subject)}) and contains(@href, 'required_actions')]")
         self._shown(By.XPATH, "//button[normalize-space()='Approve']")
 
+    def open_plan(self, plan_id: str) -> None:
+        """Opens the page of a plan."""
+        self._browser.get(f"{self._url}/steward/plans/{plan_id}")
+        self._shown(By.TAG_NAME, "h1")
+
     def open_question_of_plan(self, plan_id: str, batch_id: str) -> None:
         """Opens a batch's question by the link on the page of its plan, which is left for Airflow's."""
         self._browser.get(f"{self._url}/steward/plans/{plan_id}")
@@ -88,9 +96,22 @@ class Pages:
         """Fills the comment in."""
         self._fill_in("element_comment", words)
 
-    def approve(self) -> None:
-        """Presses the button, and waits until the page has taken the answer."""
-        self._click(By.XPATH, "//button[normalize-space()='Approve']")
+    def leave_out(self, namespace: str) -> None:
+        """Chooses a namespace that is to be left out, by typing its name, as people do where there are hundreds."""
+
+        def chosen() -> bool:
+            if self._browser.find_elements(By.CSS_SELECTOR, f"[aria-label='Remove {namespace}']"):
+                return True
+            field = self._shown(By.CSS_SELECTOR, f"#element_{LEFT_OUT} input")
+            self._scrolled_to(field)
+            field.send_keys(namespace, Keys.ENTER)
+            return False
+
+        self._until(chosen)
+
+    def answer(self, option: str = APPROVE) -> None:
+        """Presses an option's button, and waits until the page has taken the answer."""
+        self._click(By.XPATH, f"//button[normalize-space()='{option}']")
         self._until(lambda: "Awaiting Input" not in self.text())
 
     def picture(self, name: str, *, of: str | None = None) -> None:
