@@ -41,6 +41,7 @@ def _as_said(trial: Trial, proposal: Proposal) -> dict[str, Callable[[], object]
         **{name: partial(answered, RUN_A, steps, permits=False, **said) for name, said in _NO_APPROVALS.items()},
         "is approved again": lambda: answered(RUN_A, steps),
         "is approved in part": lambda: answered(RUN_A, steps[:1]),
+        "is approved but for a namespace": lambda: trial.approved_but_for_the_first_namespace(proposal, RUN_A),
         "is approved in another run": lambda: answered(RUN_B, steps),
         "a second person agrees": lambda: answered(RUN_A, steps, voice=2, answered_by="bob"),
         "a second person agrees to the last step": lambda: answered(RUN_A, steps[-1:], voice=2, answered_by="bob"),
@@ -86,7 +87,8 @@ def _prove(trial: Trial, proposal: Proposal) -> None:
 NAMES = (
     "nothing",
     *_NO_APPROVALS,
-    *("is approved again", "is approved in part", "is approved in another run", "a second person agrees"),
+    *("is approved again", "is approved in part", "is approved but for a namespace"),
+    *("is approved in another run", "a second person agrees"),
     *("a second person agrees to the last step", "the same person agrees twice", "a second person rejects"),
     *("another run takes the answers", "its question ends", "is confirmed", "is superseded"),
     *("all is halted", "this is halted", "is proved"),

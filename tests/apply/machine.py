@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from pulsar_steward.model.step import Change, Step
     from tests.apply.worksite import Worksite
 
-SHOP, WHOLE = "shop/orders", "0x00000000_0xffffffff"
+SHOP, RETURNS, WHOLE = "shop/orders", "shop/returns", "0x00000000_0xffffffff"
+GROUP = "group"
+"""Kind of a wish that is about several namespaces: it is a batch by itself."""
+
 Wish = tuple[str, int, int]
 """What somebody would like to change: the kind, and two numbers that choose what and whereto."""
 
@@ -73,6 +76,13 @@ class Proposal:
     def step_ids(self) -> tuple[str, ...]:
         """Its steps, in order."""
         return tuple(step.step_id for step in self.plan.batches[0].steps)
+
+    @property
+    def is_group(self) -> bool:
+        """True if one question asks about several namespaces, some of which may be left out."""
+        return len({step.change.namespace for step in self.plan.batches[0].steps}) > 1 and all(
+            isinstance(step.change, ChangeSetting) for step in self.plan.batches[0].steps
+        )
 
     def permitted(self, run: str, now: datetime) -> frozenset[str]:
         """The steps that a run may change now, as long as nobody said stop."""
@@ -166,7 +176,8 @@ def steps_for(truth: Truth, brokers: Sequence[str], wishes: Iterable[Wish]) -> l
         wishes: Of each a kind, which bundle or value, and which broker.
     """
     steps: list[Step] = []
-    for wish in wishes:
+    wanted = list(wishes)
+    for wish in [wish for wish in wanted if wish[0] == GROUP][:1] or wanted:
         after: tuple[str, ...] = ()
         for change in _changes(truth, brokers, *wish):
             steps.append(a_step(change, step_id=f"b1.s{len(steps) + 1:02d}", after=after))
@@ -185,9 +196,11 @@ def _changes(truth: Truth, brokers: Sequence[str], kind: str, place: int, number
         case "shop":
             return [_move(truth, brokers, SHOP, WHOLE, number)]
         case "ttl":
-            return [_setting(truth, SettingName.TTL, TimeToLive(seconds=60 * (place + 1)))]
+            return [_ttl(truth, SHOP, place)]
+        case "group":
+            return [set_(truth, namespace, place) for namespace in (SHOP, RETURNS) for set_ in (_ttl, _retention)]
         case _:
-            return [_setting(truth, SettingName.RETENTION, Retention(minutes=60 * (place + 1), megabytes=-1))]
+            return [_retention(truth, SHOP, place)]
 
 
 def _move(truth: Truth, brokers: Sequence[str], namespace: str, bundle: str, number: int) -> UnloadBundle:
@@ -212,6 +225,14 @@ def _split(truth: Truth, whole: UnloadBundle, moves: int) -> list[Change]:
     return [split, *(msgspec.structs.replace(whole, bundle=half) for half in named[:moves])]
 
 
-def _setting(truth: Truth, name: SettingName, after: Setting) -> ChangeSetting:
-    before = truth.setting(SHOP, name)
-    return ChangeSetting(namespace=SHOP, name=name, before=before, after=None if before == after else after)
+def _ttl(truth: Truth, namespace: str, place: int) -> ChangeSetting:
+    return _setting(truth, namespace, SettingName.TTL, TimeToLive(seconds=60 * (place + 1)))
+
+
+def _retention(truth: Truth, namespace: str, place: int) -> ChangeSetting:
+    return _setting(truth, namespace, SettingName.RETENTION, Retention(minutes=60 * (place + 1), megabytes=-1))
+
+
+def _setting(truth: Truth, namespace: str, name: SettingName, after: Setting) -> ChangeSetting:
+    before = truth.setting(namespace, name)
+    return ChangeSetting(namespace=namespace, name=name, before=before, after=None if before == after else after)

@@ -14,6 +14,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, 
 from lab.simulator import Answer, BrokenJson, Delay, Drop, Fault
 from pulsar_steward.ledger.verify import verify_ledger
 from tests.apply.happenings import NAMES, RUN_A, RUN_B
+from tests.apply.machine import GROUP
 from tests.apply.trial import a_trial, impatient_policy
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 SEEN: Counter[str] = Counter()
 """How often what happened, over all examples of a machine."""
 
-KINDS = ("move", "move", "split", "shop", "ttl", "retention")
+KINDS = ("move", "move", "split", "shop", "ttl", "retention", GROUP)
 WISHES = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 7), st.integers(0, 2)), min_size=1, max_size=4)
 HAPPENINGS = st.sampled_from(NAMES)
 CRASHES = ("switch 2", "switch 3", "before PUT", "after PUT", "before GET", "after GET", "outcome")
@@ -142,7 +143,7 @@ SETTINGS = settings(
 )
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(2, 6))
 def test_nothing_is_changed_but_what_was_approved_and_once(number: int) -> None:
     """Whatever people, brokers, clocks, crashes and forgers do in between, and in whatever order."""
     SEEN.clear()
@@ -164,3 +165,17 @@ def test_a_step_that_was_given_up_after_a_call_is_not_looked_into_again() -> Non
         trial.carried_out(proposal, RUN_A)
         assert trial.faults == []
         assert given_up == [("b1.s01", "failed"), ("b1.s02", "refused")] == trial.site.recorded(proposal.plan)
+
+
+def test_of_a_group_only_what_was_not_left_out_is_changed() -> None:
+    """Though all of its steps were ticked; a later approval of the same in another run permits nothing more."""
+    with a_trial(impatient_policy()) as trial:
+        proposal = trial.recorded([(GROUP, 0, 0)])
+        trial.approved_but_for_the_first_namespace(proposal, RUN_A)
+        trial.carried_out(proposal, RUN_A)
+        assert trial.faults == []
+        assert trial.site.recorded(proposal.plan) == [("b1.s03", "done"), ("b1.s04", "done")]
+        trial.answered(proposal, RUN_B, proposal.step_ids)
+        trial.carried_out(proposal, RUN_B)
+        assert trial.faults == []
+        assert {came_to for _, came_to in trial.site.recorded(proposal.plan)[2:]} == {"refused"}

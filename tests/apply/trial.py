@@ -5,28 +5,35 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lab.simulator import running_simulator
+from lab.simulator import NamespaceSpec, running_simulator
 from pulsar_steward.apply.halting import never
 from pulsar_steward.errors import LeaseLost, LedgerError, Refused
 from pulsar_steward.ledger.halts import Halt, say
 from pulsar_steward.ledger.publishing import QuestionChanges
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.orchestration.approval_response import APPROVE, LEFT_OUT, LOSS, STEPS, Question, interpret
 from tests.apply.forging import forgeries
 from tests.apply.happenings import happenings
-from tests.apply.machine import SHOP, Proposal, Truth, Word, steps_for
+from tests.apply.machine import RETURNS, SHOP, Proposal, Truth, Word, steps_for
 from tests.apply.witness import Crash, Witness
 from tests.apply.worksite import SKEWED, Worksite, a_question, quick_policy
 from tests.builders import CLUSTER, a_batch, a_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from lab.simulator import Fault
+    from pulsar_steward.ledger.rows import Answer
+    from pulsar_steward.model.step import Step
     from pulsar_steward.policy.schema import Policy
     from tests.apply.machine import Wish
+
+TWO_SHOPS = replace(SKEWED, namespaces=(*SKEWED.namespaces, NamespaceSpec(RETURNS)))
 
 TWO_PEOPLE = "bundle_split"
 """The kind of batch that two people have to approve."""
@@ -70,7 +77,7 @@ class Trial:
     def recorded(self, wishes: Iterable[Wish], *, two: bool = False, supersede: tuple[str, ...] = ()) -> Proposal:
         """A plan for the cluster as it is, which one or two people have to approve."""
         steps = steps_for(self.truth, self.site.brokers, wishes)
-        batch = a_batch(*steps, kind=TWO_PEOPLE if two else "tc_balance")
+        batch = a_batch(*steps, kind=TWO_PEOPLE if two else "tc_balance", **_parts(steps))
         plan = a_plan(batch, taken_at=self.site.clock())
         # A question that somebody removed cannot be written again either, nor any in its place.
         removed = any((how, table) == ("removed", "questions") for how, table, _ in self._forged)
@@ -102,7 +109,26 @@ class Trial:
         self, proposal: Proposal, run: str, steps: Iterable[str], *, permits: bool = True, **fields: Any
     ) -> None:
         """What one person answers; `fields` are those of `Answer`."""
-        answer = self.site.approval(proposal.plan, *steps, run=run, **fields)
+        self._answers(proposal, self.site.approval(proposal.plan, *steps, run=run, **fields), permits=permits)
+
+    def approved_but_for_the_first_namespace(self, proposal: Proposal, run: str) -> None:
+        """A person ticks every step, and leaves a namespace out where there are several."""
+        plan, now = proposal.plan, self.site.clock()
+        steps = plan.batches[0].steps
+        left_out = [steps[0].change.namespace] if proposal.is_group else []
+        event = {
+            "chosen_options": [APPROVE],
+            "params_input": {STEPS: list(proposal.step_ids), LEFT_OUT: left_out, LOSS: True},
+            "responded_at": now,
+            "responded_by_user": {"id": "operator", "name": "operator"},
+        }
+        answer = interpret(event, Question(plan=plan, batch_id="b1", run=run), self.site.policy.approval, now)
+        if answer.step_ids != tuple(step.step_id for step in steps if step.change.namespace not in left_out):
+            self.faults.append(f"all but {left_out} was taken for {answer.step_ids}: {answer.reason}")
+        self._answers(proposal, answer, permits=True)
+
+    def _answers(self, proposal: Proposal, answer: Answer, *, permits: bool) -> None:
+        run = answer.run
         self.site.ask(proposal.plan, run, voice=answer.voice or 1)
         answer_id = self.site.writes.record_answer(answer)
         until = answer.expires_at if permits else None
@@ -214,6 +240,14 @@ class Trial:
             self.site.writes.take_lease(CLUSTER, f"{run}#dead", self.site.policy.apply.lease_seconds, self.site.clock())
 
 
+def _parts(steps: Sequence[Step]) -> dict[str, Any]:
+    """Number of steps of each namespace, of a batch about several; of any other nothing."""
+    namespaces = [step.change.namespace for step in steps]
+    if len(set(namespaces)) == 1 or not all(isinstance(step.change, ChangeSetting) for step in steps):
+        return {}
+    return {"parts": tuple(Counter(namespaces).values())}
+
+
 def _wrong_end(ended: type[BaseException] | None, *, opens: bool, free: bool, calm: bool) -> list[str]:
     """What is wrong with an end.
 
@@ -237,7 +271,7 @@ def _wrong_end(ended: type[BaseException] | None, *, opens: bool, free: bool, ca
 @contextmanager
 def a_trial(policy: Policy) -> Iterator[Trial]:
     """A cluster and an empty ledger of its own."""
-    with tempfile.TemporaryDirectory() as folder, running_simulator(SKEWED, session_s=3600) as simulator:
+    with tempfile.TemporaryDirectory() as folder, running_simulator(TWO_SHOPS, session_s=3600) as simulator:
         engine = open_ledger(f"sqlite:///{folder}/ledger.db")
         try:
             yield Trial(Worksite(simulator, engine, policy=policy))
