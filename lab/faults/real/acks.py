@@ -9,6 +9,8 @@ from lab.faults.real.on_ground import fault_of_namespace
 MOST_UNACKED = 50_000
 """``maxUnackedMessagesPerConsumer`` of Pulsar."""
 
+CONSUMED_A_SECOND = 200
+
 Arrange = Callable[[Ground], None]
 
 
@@ -63,6 +65,20 @@ def _one_of_four_blocked(here: Ground) -> None:
     _until_blocked(here, topic, 1)
 
 
+def _written(every_s: int) -> Arrange:
+    """Much is consumed, and cursors are written so often."""
+
+    def arrange(here: Ground) -> None:
+        quorum = {"bookkeeperEnsemble": 1, "bookkeeperWriteQuorum": 1, "bookkeeperAckQuorum": 1}
+        here.admin.set_policy(here.namespace, "persistence", quorum | {"managedLedgerMaxMarkDeleteRate": 1 / every_s})
+        topic = here.topic()
+        here.take(topic)
+        here.flow(topic, CONSUMED_A_SECOND)
+        here.until(topic, lambda shown: shown["msgRateOut"] > CONSUMED_A_SECOND / 2, "it is consumed")
+
+    return arrange
+
+
 def _until_blocked(here: Ground, topic: str, consumers: int) -> None:
     here.until(
         topic,
@@ -102,6 +118,20 @@ FAULTS = (
         _subscription_blocked,
         "subscription-blocked",
         batched=True,
+    ),
+    fault_of_namespace(
+        "acks-written-seldom",
+        "A consumer gets 200 messages a second, and what it acknowledges is written every two minutes.",
+        _written(120),
+        "ack-state-seldom",
+        quick=True,
+    ),
+    fault_of_namespace(
+        "acks-written-each-second",
+        "Healthy: a consumer gets 200 messages a second, and what it acknowledges is written every second.",
+        _written(1),
+        twin_of=("acks-written-seldom",),
+        quick=True,
     ),
     fault_of_namespace(
         "one-of-four-blocked",

@@ -33,6 +33,7 @@ KEPT = frozenset(
         "loadBalancerNamespaceBundleMaxMsgRate",
         "loadBalancerNamespaceBundleMaxSessions",
         "managedLedgerDefaultEnsembleSize",
+        "managedLedgerDefaultMarkDeleteRateLimit",
         "managedLedgerMaxLedgerRolloverTimeMinutes",
         "managedLedgerMaxBatchDeletedIndexToPersist",
         "managedLedgerMaxUnackedRangesToPersist",

@@ -1,0 +1,106 @@
+"""Cursors that are written so seldom that consumers get much again where a broker dies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import counted, seconds_in_words
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Answers, CheckContext, Row
+
+
+class AckStateSeldomPolicy(Section):
+    """Thresholds for the time between two writes of a cursor."""
+
+    information_seconds: int = Field(
+        10, ge=1, description="between two writes of what a subscription has acknowledged, or more; brokers wait for 1"
+    )
+    warning_messages: int = Field(
+        10_000, ge=1, description="that consumers get again where brokers die, at the rate of now; fewer: information"
+    )
+
+
+DEFAULT = "managedLedgerDefaultMarkDeleteRateLimit"
+
+DELIVERED = """
+select namespace, sum(round(coalesce(message_rate_out, 0)))::bigint as messages_per_second
+from user_subscriptions group by namespace
+"""
+
+# What a namespace sets goes before the brokers' default. Nothing above 0 is no limit: each acknowledgement is written.
+FOUND = f"""
+with documents as (
+    select namespace, json_transform(case when json_valid(policies_json) then policies_json end,
+        '{{"persistence": {{"managedLedgerMaxMarkDeleteRate": "DOUBLE"}}}}') as own from namespaces),
+own as (
+    select namespace, own.persistence.managedLedgerMaxMarkDeleteRate as writes_per_second from documents
+    where own.persistence.managedLedgerMaxMarkDeleteRate is not null),
+rates as (
+    select namespace, sum(messages_per_second)::bigint as messages_per_second from delivered group by namespace),
+judged as (
+    select own.namespace, writes_per_second, coalesce(messages_per_second, 0) as messages_per_second
+    from own left join rates using (namespace)
+    union all
+    select null, min(try_cast(value as double)) filter (where try_cast(value as double) > 0),
+        (select coalesce(sum(messages_per_second), 0)::bigint from rates anti join own using (namespace))
+    from setting('{DEFAULT}'))
+select namespace, writes_per_second, messages_per_second, 1 / writes_per_second as seconds,
+    messages_per_second / writes_per_second as messages
+from judged where writes_per_second > 0 and 1 / writes_per_second >= $information_seconds
+"""
+READ = f"select count(*) as brokers from setting('{DEFAULT}') where try_cast(value as double) is not null"
+
+
+def judge(answers: Answers, context: CheckContext[AckStateSeldomPolicy]) -> Judgement:
+    """A finding for each namespace that sets such a rate, and one for the brokers' default."""
+    found, read = answers["found"], answers["read"].one["brokers"]
+    if found.rows:
+        return Judgement(findings=tuple(_finding(row, context) for row in found.rows), more=found.more)
+    if not read:
+        return Judgement(cannot_tell=f"{DEFAULT} was not read of any broker.")
+    least = counted(context.limits.information_seconds, "second")
+    return Judgement(quiet=f"What is acknowledged is written before {least} are over, whatever a broker then does.")
+
+
+def _finding(row: Row, context: CheckContext[AckStateSeldomPolicy]) -> Finding:
+    of_all, messages = row["namespace"] is None, round(row["messages"])
+    every = seconds_in_words(row["seconds"], rounded=True)
+    who = f"where a namespace sets nothing else ({DEFAULT})" if of_all else "by the namespace's own policy"
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=Severity.WARNING if messages >= context.limits.warning_messages else Severity.INFO,
+        subject=context.about.cluster if of_all else row["namespace"],
+        evidence=(
+            f"What a subscription has acknowledged is written once in {every} {who}."
+            f" Consumers get {counted(row['messages_per_second'], 'message')} a second there: where their brokers die,"
+            f" up to {counted(messages, 'message')} come again."
+        ),
+        figures={"messages": messages, "seconds": round(row["seconds"])},
+    )
+
+
+CHECK = Check(
+    check_id="ack-state-seldom",
+    order=45,
+    title="What is acknowledged is written seldom",
+    advice=(
+        "Of a namespace: pulsar-admin namespaces set-persistence -r 1 (its -e -w -a as they are): once a second.",
+        f"Of all others: `{DEFAULT}=1` in broker.conf, its default; brokers restart for it.",
+        "0 writes each acknowledgement by itself: bookies have to bear that for every subscription.",
+        "Until then, have consumers bear messages that come again, and end brokers orderly: then nothing does.",
+    ),
+    source="docs/knowledge.md C: ack state written too often or too seldom; apache/pulsar#393, #180",
+    policy=AckStateSeldomPolicy,
+    shards={"delivered": Question(DELIVERED)},
+    cluster={
+        "found": Question(FOUND, worst_first="messages desc, seconds desc, namespace"),
+        "read": Question(READ),
+    },
+    judge=judge,
+)
