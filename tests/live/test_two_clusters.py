@@ -80,4 +80,5 @@ def test_coordinators_are_spread_within_a_cluster(
         healer.heal(healer.plan(snapshot))
     counts = clusters[name].tc_placement()
     assert max(counts.values()) - min(counts.values()) <= 2, counts
-    assert clusters[other].owned_bundles() == elsewhere
+    now = clusters[other].owned_bundles()
+    assert all(set(bundles) <= set(now[broker]) for broker, bundles in elsewhere.items())
