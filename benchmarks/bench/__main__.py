@@ -21,6 +21,7 @@ import pyspark
 from rich.console import Console
 
 from benchmarks.bench.document import Bench, Size, markdown
+from benchmarks.bench.failover import TOPICS, failovers
 from benchmarks.bench.figures import Figures
 from benchmarks.bench.median import median
 from benchmarks.bench.pages import PageFigures
@@ -62,13 +63,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         asking = _median(times, "benchmarks.bench.asking", Path(home, "airflow"))
         say(f"  {asking.seconds:.1f} s")
         say("the simulator beside real brokers")
-        truth = compared(Path(home, "truth"), MEMORY, say) if _may_run_pulsar(say) else None
+        real = _may_run_pulsar(say)
+        truth = compared(Path(home, "truth"), MEMORY, say) if real else None
+        say("a broker is lost")
+        lost = [each for count in TOPICS if real for each in failovers(count, Path(home, f"lost-{count}"), say)]
     planning = [_median(times, "benchmarks.bench.planning", which) for which in ("coordinators", "bundles")]
     bench = Bench(
         sizes,
         planning,
         asking,
         truth,
+        lost,
         where_the_time_goes() if arguments.profile else [],
         datetime.now(UTC).date().isoformat(),
         _machine(),

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from benchmarks.bench.failover import lines as failover_lines
 from benchmarks.bench.targets import lines, targets
 from pulsar_steward.model.units import KIB, MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from benchmarks.bench.failover import Failover
     from benchmarks.bench.figures import Figures
     from benchmarks.bench.pages import PageFigures
     from benchmarks.bench.real import Cluster, Truth
@@ -68,6 +70,7 @@ class Bench:
         planning: Measurements of planners.
         asking: From a trigger to an approval that waits.
         truth: A real cluster and a simulated one of the same shape.
+        failovers: Real brokers that were lost, with few topics first.
         profile: Functions by their own time, of reading one broker's documents.
         date: ISO.
         machine: Cores and memory, in words.
@@ -78,6 +81,7 @@ class Bench:
     planning: Sequence[Figures]
     asking: Figures
     truth: Truth | None
+    failovers: Sequence[Failover]
     profile: Sequence[tuple[str, float]]
     date: str
     machine: str
@@ -134,6 +138,8 @@ def markdown(bench: Bench) -> str:
         text += ["", "## Spark's workers", "", *_workers(bench.sizes[-1].partitions, workers)]
     if bench.truth is not None:
         text += ["", "## The simulator beside real brokers", "", *_truth(bench.truth)]
+    if bench.failovers:
+        text += ["", "## A broker is lost", "", *failover_lines(bench.failovers)]
     if bench.profile:
         text += ["", "## Where the time goes", "", *_profile(bench.sizes[-1]), "", *_functions(bench.profile)]
     return "\n".join(text) + "\n"
