@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 LATER = 15
 """Requests of each route after the first; the one in the middle counts."""
 
-MOVES = 200
+STEPS = 200
 RUN = "pulsar_remediate/bench/0"
 FILE = "steward.css"
 
@@ -71,8 +71,8 @@ def main(snapshots: str) -> None:
     (snapshot,) = shelf.diagnosed(cluster)
     with tempfile.TemporaryDirectory(prefix="bench-pages-") as home:
         url = f"sqlite:///{Path(home, 'ledger.db')}"
-        plan = _a_plan(snapshot, cluster)
-        _record(url, plan)
+        plan = a_plan(snapshot, cluster)
+        ask_about(url, plan)
         now = plan.taken_at + timedelta(minutes=5)
 
         def application() -> FastAPI:
@@ -109,12 +109,12 @@ async def _asked(app: FastAPI, path: str) -> tuple[list[float], int]:
     return seconds, len(answer.content)
 
 
-def _a_plan(snapshot: Snapshot, cluster: str) -> Plan:
+def a_plan(snapshot: Snapshot, cluster: str) -> Plan:
     """Moves of the first bundles, each to the next broker."""
     columns = ["namespace", "bundle", "owner", "topics", "producers", "consumers"]
     brokers = [row.broker for row in snapshot.brokers()]
     steps = []
-    for place, row in enumerate(snapshot.table(BUNDLES, columns).slice(0, MOVES).to_pylist(), start=1):
+    for place, row in enumerate(snapshot.table(BUNDLES, columns).slice(0, STEPS).to_pylist(), start=1):
         target = brokers[(brokers.index(row["owner"]) + 1) % len(brokers)]
         move = UnloadBundle(namespace=row["namespace"], bundle=row["bundle"], source=row["owner"], target=target)
         step = Step(
@@ -130,7 +130,7 @@ def _a_plan(snapshot: Snapshot, cluster: str) -> Plan:
         )
         steps.append(step)
     batch = Batch(
-        batch_id="b1", kind="bundle_balance", title=f"{MOVES} moves", findings=(), steps=tuple(steps), unit="topics"
+        batch_id="b1", kind="bundle_balance", title=f"{STEPS} moves", findings=(), steps=tuple(steps), unit="topics"
     )
     meta = snapshot.meta()
     return Plan(
@@ -142,7 +142,7 @@ def _a_plan(snapshot: Snapshot, cluster: str) -> Plan:
     )
 
 
-def _record(url: str, plan: Plan) -> None:
+def ask_about(url: str, plan: Plan) -> None:
     """A ledger in which somebody is asked about the plan."""
     engine = open_ledger(url)
     writer = LedgerWriter(engine)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import pytest
-import uvicorn
 from fastapi import FastAPI
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
-from lab.ports import LOOPBACK, Ports
 from lab.waiting import wait_until
 from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.pages.app import make_app
+from tests.browser.serving import NARROW, WIDE, console_of, is_within_the_window, opened, served
 from tests.unit.pages.scenes import observations, sources_of, told
 
 if TYPE_CHECKING:
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.browser, pytest.mark.extended("tests/unit/pages/test_pages.py")]
 
-WIDE, NARROW = 1400, 420
 LEAST_CONTRAST = 4.5
 """Of text and what is behind it, as WCAG asks for at level AA."""
 
@@ -85,24 +82,9 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     nothing = tmp_path_factory.mktemp("nothing")
     open_ledger(f"sqlite:///{nothing / 'ledger.db'}").dispose()
     outer.mount("/nothing/steward", make_app(sources_of(nothing), lambda: None))
-    port = Ports(None).take(LOOPBACK, "Steward's pages")
-    outer.url = f"http://{LOOPBACK}:{port}"
-    server = uvicorn.Server(uvicorn.Config(outer, host=LOOPBACK, port=port, log_level="warning", ws="none"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    wait_until(lambda: server.started, "the pages answer", 30)
-    yield outer
-    server.should_exit = True
-    thread.join()
-
-
-def opened(browser: Chrome, address: str, *, width: int = WIDE, scheme: str = "light") -> None:
-    """Opens a page in a window of this width, in a light or a dark browser."""
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    browser.get(address)
+    with served(outer) as url:
+        outer.url = url
+        yield outer
 
 
 def paths(shown: Shown) -> dict[str, str]:
@@ -136,9 +118,7 @@ def test_every_page_can_be_read(browser: Chrome, shown: Shown, screenshots: Path
         assert browser.execute_script(FAINT, LEAST_CONTRAST) == [], path
         assert browser.execute_script(NAMELESS) == [], path
         assert browser.execute_script("return window.taken === undefined")
-        log: list[dict[str, str]] = browser.get_log("browser")  # type: ignore[no-untyped-call]  # the driver has no types
-        said = [each["message"] for each in log if "favicon" not in each["message"]]
-        assert [each for each in said if name != "not-there"] == []
+        assert [each for each in console_of(browser) if name != "not-there"] == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -160,8 +140,7 @@ def test_a_narrow_window_scrolls_down_only(browser: Chrome, shown: Shown, screen
     for name, path in paths(shown).items():
         opened(browser, f"{shown.url}{path}", width=NARROW)
         browser.save_screenshot(str(screenshots / f"pages-{name}-narrow.png"))
-        widths = browser.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
-        assert widths[0] <= widths[1], path
+        assert is_within_the_window(browser), path
 
 
 def test_by_keyboard(browser: Chrome, shown: Shown) -> None:
