@@ -80,13 +80,13 @@ def failovers(topics: int, home: Path, say: Callable[[str], None]) -> list[Failo
             here.admin.create_partitions(here.topic(f"t-{number}"), min(PARTITIONS, topics - number * PARTITIONS))
             here.shared(here.topic(f"t-{number}"), receiver_queue_size=1)
         say(f"  {topics:,} consumers are connected")
-        return [_lost(here, how, say) for how in (KILLED, STOPPED)]
+        return [_lost(here, how, topics, say) for how in (KILLED, STOPPED)]
 
 
-def _lost(here: Ground, how: str, say: Callable[[str], None]) -> Failover:
+def _lost(here: Ground, how: str, topics: int, say: Callable[[str], None]) -> Failover:
     lab = here.lab
     broker = lab.brokers[0].broker_id
-    _gather(here, broker)
+    _gather(here, broker, topics)
     served, bundles = _served(here), len(lab.owned_bundles()[broker])
     say(f"  {len(served):,} topics are on one broker")
     began = time.monotonic()
@@ -102,11 +102,10 @@ def _lost(here: Ground, how: str, say: Callable[[str], None]) -> Failover:
     return Failover(how, len(served), listed, seconds, estimate)
 
 
-def _gather(here: Ground, broker: str) -> None:
+def _gather(here: Ground, broker: str, topics: int) -> None:
     """Has all bundles of the namespace on one broker, with every topic loaded there."""
     prefix = f"{here.namespace}/"
     mine = {bundle: f"{prefix}{bundle}" for bundle in here.admin.bundles(here.namespace)}
-    count = len(_served(here))
 
     def there() -> bool:
         owned = here.lab.owned_bundles().get(broker, ())
@@ -114,7 +113,7 @@ def _gather(here: Ground, broker: str) -> None:
             if name not in owned:
                 with suppress(AdminCallError):  # nobody owns it for a moment
                     here.admin.unload(here.namespace, bundle, broker)
-        return set(mine.values()) <= set(owned) and len(_served(here)) >= count
+        return set(mine.values()) <= set(owned) and len(_served(here)) >= topics
 
     wait_until(there, f"all of {here.namespace} is on {broker}", THERE_WITHIN_S, 5)
 
