@@ -89,8 +89,12 @@ class Pages:
     def take_out(self, step: str) -> None:
         """Unticks a step, as `steps` names it."""
         before = len(self.steps())
-        self._click(By.CSS_SELECTOR, f"[aria-label='Remove {step}']")
+        self.remove(step)
         self._until(lambda: len(self.steps()) == before - 1)
+
+    def remove(self, chosen: str) -> None:
+        """Removes what is chosen in a field of several, by its words."""
+        self._click(By.CSS_SELECTOR, f"[aria-label='Remove {chosen}']")
 
     def comment(self, words: str) -> None:
         """Fills the comment in."""

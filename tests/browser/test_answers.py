@@ -100,6 +100,18 @@ def test_all_but_one_namespace(care: Care, pages: Pages, namespaces: tuple[str, 
     assert [ttl_of(care, each) for each in (first, left_out, last)] == [0, None, 0]
 
 
+def test_all_namespaces_after_all(care: Care, pages: Pages, namespaces: tuple[str, ...]) -> None:
+    """Whoever chose one and removed it again leaves none out: the form lets them."""
+    plan = planned(care, *namespaces)
+    (detail,) = care.approvals(1, care.remediate(plan_id=plan.plan_id))
+    pages.open_question_of_plan(plan.plan_id, "b1")
+    pages.leave_out(namespaces[1])
+    pages.remove(namespaces[1])
+    pages.answer()
+    assert care.ended(detail) == "success"
+    assert [ttl_of(care, each) for each in namespaces] == [0, 0, 0]
+
+
 def test_never_for_a_namespace(care: Care, pages: Pages, namespaces: tuple[str, ...]) -> None:
     """Nothing is changed, and the entry of the policy that says so for good is on the page of the plan."""
     namespace = namespaces[0]
