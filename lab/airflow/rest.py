@@ -151,14 +151,14 @@ class AirflowApi:
         shown = {name: param.get("value") for name, param in (detail.get("params") or {}).items()}
         body = {"chosen_options": [option], "params_input": {**shown, **form}}
         deadline = time.monotonic() + within_s
-        self._settle(detail, deadline)
+        self.settle(detail, within_s)
         self.answer_raw(detail, body)
         meanwhile()
         while (state := self._state_of(detail)) != "success":
             if state == "failed" or time.monotonic() > deadline:
                 raise NotReachedError(f"the answer was not taken: {detail['subject']} is {state}")
             if state in WAITING and self._asks(detail):
-                self._settle(detail, deadline)
+                self.settle(detail, deadline - time.monotonic())
                 self.answer_raw(detail, body)
             time.sleep(0.2)
 
@@ -168,8 +168,9 @@ class AirflowApi:
         place = f"dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}"
         self._call("PATCH", f"{place}/{task['map_index']}/hitlDetails", json=dict(body))
 
-    def _settle(self, detail: Mapping[str, Any], deadline: float) -> None:
-        """Waits until the task waits, and the scheduler knows that its process ended."""
+    def settle(self, detail: Mapping[str, Any], within_s: float = 120) -> None:
+        """Waits until the task waits, and the scheduler knows that its process ended: then it may be answered."""
+        deadline = time.monotonic() + within_s
         while self._state_of(detail) not in WAITING and time.monotonic() < deadline:
             time.sleep(0.1)
         if self._noticed is None:

@@ -90,6 +90,7 @@ def test_all_but_one_namespace(care: Care, pages: Pages, namespaces: tuple[str, 
     first, left_out, last = namespaces
     pages.leave_out(left_out)
     pages.picture("5-one-namespace-left-out", of="//button[normalize-space()='Approve']")
+    care.airflow.api.settle(detail)
     pages.answer()
     assert care.ended(detail) == "success"
 
@@ -107,6 +108,7 @@ def test_all_namespaces_after_all(care: Care, pages: Pages, namespaces: tuple[st
     pages.open_question_of_plan(plan.plan_id, "b1")
     pages.leave_out(namespaces[1])
     pages.remove(namespaces[1])
+    care.airflow.api.settle(detail)
     pages.answer()
     assert care.ended(detail) == "success"
     assert [ttl_of(care, each) for each in namespaces] == [0, 0, 0]
@@ -120,6 +122,7 @@ def test_never_for_a_namespace(care: Care, pages: Pages, namespaces: tuple[str, 
     pages.open_question_of_plan(plan.plan_id, "b1")
     pages.comment("its owners delete by themselves")
     pages.picture("6-never", of=f"//button[normalize-space()='{NEVER}']")
+    care.airflow.api.settle(detail)
     pages.answer(NEVER)
     assert care.ended(detail) == "success"
 

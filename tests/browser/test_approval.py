@@ -85,6 +85,7 @@ def test_what_a_person_takes_out_stays_where_it_is(browser: Chrome, care: Care, 
     pages.take_out(unticked)
     pages.comment("the last one can wait until tonight")
     pages.picture("3-one-taken-out", of="//button[normalize-space()='Approve']")
+    care.airflow.api.settle(detail)
     pages.answer()
     assert care.ended(detail) == "success"
     pages.picture("4-answered")

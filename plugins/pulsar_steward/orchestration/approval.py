@@ -223,7 +223,7 @@ def _form(asked: Question, labels: dict[str, str]) -> ParamsDict:
     if namespaces:
         fields[LEFT_OUT] = Param(
             [],
-            type="array",
+            type=["array", "null"],  # else Airflow's form takes no answer once a choice was removed again
             title="Namespaces to leave out",
             description="All but these: no step in them is carried out, ticked or not.",
             items={"type": "string", "enum": namespaces},

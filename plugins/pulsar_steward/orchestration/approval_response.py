@@ -324,6 +324,8 @@ def _approved(
     if not ticked:
         return _changed(given, decision=Decision.REJECTED, reason="every step was unticked")
     left_out = response.params_input.get(LEFT_OUT, None if asked.namespaces else [])
+    if left_out is None and LEFT_OUT in response.params_input:
+        left_out = []  # a field that was cleared
     if not _is_choice(left_out, asked.namespaces):
         reason = f"the namespaces to leave out are {_quoted(left_out)}, not a list of namespaces of this batch"
         return _changed(given, reason=reason)
