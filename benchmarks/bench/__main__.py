@@ -65,8 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         say("the simulator beside real brokers")
         real = _may_run_pulsar(say)
         truth = compared(Path(home, "truth"), MEMORY, say) if real else None
-        say("a broker is lost")
-        lost = [each for count in TOPICS if real for each in failovers(count, Path(home, f"lost-{count}"), say)]
+        counts = TOPICS if real else ()
+        lost = [each for count in counts for each in failovers(count, Path(home, f"lost-{count}"), say)]
     planning = [_median(times, "benchmarks.bench.planning", which) for which in ("coordinators", "bundles")]
     bench = Bench(
         sizes,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from benchmarks.bench.failover import lines as failover_lines
+from benchmarks.bench.failover import table
 from benchmarks.bench.targets import lines, targets
 from pulsar_steward.model.units import KIB, MIB
 
@@ -139,7 +139,7 @@ def markdown(bench: Bench) -> str:
     if bench.truth is not None:
         text += ["", "## The simulator beside real brokers", "", *_truth(bench.truth)]
     if bench.failovers:
-        text += ["", "## A broker is lost", "", *failover_lines(bench.failovers)]
+        text += ["", "## A broker is lost", "", *table(bench.failovers)]
     if bench.profile:
         text += ["", "## Where the time goes", "", *_profile(bench.sizes[-1]), "", *_functions(bench.profile)]
     return "\n".join(text) + "\n"

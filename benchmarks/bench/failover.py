@@ -27,7 +27,6 @@ from pulsar_steward.checks.delayed.failover_time import FailoverTimePolicy
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from lab.cluster import Lab
     from lab.faults.real.ground import Ground
 
 TOPICS = (1_000, 10_000)
@@ -72,6 +71,7 @@ class Failover:
 
 def failovers(topics: int, home: Path, say: Callable[[str], None]) -> list[Failover]:
     """Loses a broker with so many topics, killed and ended orderly."""
+    say(f"a broker with {topics:,} topics is lost")
     with (
         running_lab("failover", home=home, brokers=BROKERS, broker_settings=dict(COMMON_SETTINGS)) as lab,
         ground(lab, "many", BUNDLES) as here,
@@ -97,8 +97,9 @@ def _lost(here: Ground, how: str, topics: int, say: Callable[[str], None]) -> Fa
     seconds = time.monotonic() - began
     say(f"  {how}: not listed after {listed:.0f} s, all topics are served after {seconds:.0f} s")
     lab.start_broker(broker)
+    policy = FailoverTimePolicy()
     load = Load(lost=broker, bundles=bundles, topics=len(served), delayed=0, most_delayed=0)
-    estimate = estimated(load, RemainingBrokers(BROKERS - 1), _session_seconds(lab), FailoverTimePolicy())
+    estimate = estimated(load, RemainingBrokers(BROKERS - 1), policy.session_timeout_seconds, policy)
     return Failover(how, len(served), listed, seconds, estimate)
 
 
@@ -129,12 +130,7 @@ def _served(here: Ground) -> set[str]:
     }
 
 
-def _session_seconds(lab: Lab) -> float:
-    milliseconds = lab.state.spec.broker_settings.get("metadataStoreSessionTimeoutMillis", "30000")
-    return int(milliseconds) / 1000
-
-
-def lines(measured: Sequence[Failover]) -> list[str]:
+def table(measured: Sequence[Failover]) -> list[str]:
     """The table of docs/performance.md."""
     head = [
         "One of three brokers of Pulsar itself holds all topics, each with a consumer of one client, which comes back",
@@ -159,7 +155,7 @@ def main() -> None:
     console = Console()
     with tempfile.TemporaryDirectory(prefix="failover-") as home:
         measured = failovers(int(sys.argv[1]), Path(home), sayer(console))
-    console.print("\n".join(lines(measured)), markup=False, highlight=False)
+    console.print("\n".join(table(measured)), markup=False, highlight=False)
 
 
 if __name__ == "__main__":

@@ -181,11 +181,6 @@ class Operator(Admin):
         """Puts a namespace into an anti-affinity group."""
         self._call("POST", f"{_path(namespace)}/antiAffinity", text=group)
 
-    def create_cluster(self, name: str) -> None:
-        """Names another cluster in the configuration store; nobody is there."""
-        address = {"serviceUrl": "http://127.0.0.1:9", "brokerServiceUrl": "pulsar://127.0.0.1:9"}
-        self._call("PUT", f"/admin/v2/clusters/{name}", document=address)
-
     def create_tenant(self, name: str, *clusters: str) -> None:
         """Makes a tenant whose namespaces these clusters may serve."""
         self._call("PUT", f"/admin/v2/tenants/{name}", document={"adminRoles": [], "allowedClusters": clusters})

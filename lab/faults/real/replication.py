@@ -23,12 +23,12 @@ SOONER = "The ten minutes over which it has to stand still are lowered to one, a
 CUT_BEFORE, MENDED_BEFORE = 1, 3
 """Looks that are done when the other cluster ends, and when it is there again."""
 
-Linked = Callable[[Ground, Lab], Callable[[int], None]]
-"""What happens before each look, from the number of looks before it."""
+Linked = Callable[[Ground, Lab], Change]
+"""Makes the change of the link, from a namespace that is replicated and the other cluster."""
 
 
 def _replication(here: Ground) -> list[dict[str, Any]]:
-    """What brokers tell of this namespace's topics and the other cluster."""
+    """Replication of this namespace's topics to the other cluster, as brokers tell it."""
     shown = recently_shown(here.lab)
     return [
         shown[topic]["replication"][WEST]
@@ -57,11 +57,11 @@ def _until(here: Ground, shows: Callable[[dict[str, Any]], bool], what: str) -> 
     wait_until(reached, what, REPLICATED_WITHIN_S, 0.5, instead=lambda: _replication(here))
 
 
-def _holds(_here: Ground, _west: Lab) -> Callable[[int], None]:
+def _holds(_here: Ground, _west: Lab) -> Change:
     return lambda _observed: None
 
 
-def _cut(here: Ground, west: Lab) -> Callable[[int], None]:
+def _cut(here: Ground, west: Lab) -> Change:
     def change(observed: int) -> None:
         if observed == CUT_BEFORE:
             west.kill_broker(west.brokers[0].broker_id)
@@ -70,7 +70,7 @@ def _cut(here: Ground, west: Lab) -> Callable[[int], None]:
     return change
 
 
-def _mended(here: Ground, west: Lab) -> Callable[[int], None]:
+def _mended(here: Ground, west: Lab) -> Change:
     cut = _cut(here, west)
 
     def change(observed: int) -> None:

@@ -90,7 +90,7 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         return (*((token,) if token is not None else ()), *(login.secrets if login is not None else ()))
 
 
-class ChangeAccess(msgspec.Struct, frozen=True, kw_only=True):
+class ChangeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a cluster is changed, where that is not how it is looked at."""
 
     change_admin_url: Annotated[

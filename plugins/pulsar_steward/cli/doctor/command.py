@@ -8,7 +8,7 @@ import msgspec
 import typer
 from rich.text import Text
 
-from pulsar_steward.cli.access import Access, ChangeAccess
+from pulsar_steward.cli.access import Access, ChangeOptions
 from pulsar_steward.cli.doctor.cluster import cluster_lines
 from pulsar_steward.cli.doctor.events import events_lines
 from pulsar_steward.cli.doctor.here import home_lines, ledger_lines, policy_lines, secrets_lines
@@ -60,7 +60,7 @@ def doctor(  # noqa: PLR0913 - one for each option that other commands have not
     *,
     admin_url: AdminUrls = None,
     access: Access,
-    change: ChangeAccess,
+    change: ChangeOptions,
     cluster: ClusterName = None,
     policy: PolicyFile = None,
     ledger: LedgerUrl = None,
@@ -88,7 +88,7 @@ def doctor(  # noqa: PLR0913 - one for each option that other commands have not
     raise typer.Exit(report.exit_code)
 
 
-def _changed(target: Target, change: ChangeAccess) -> Target | None:
+def _changed(target: Target, change: ChangeOptions) -> Target | None:
     """The cluster as it is changed; None: as it is looked at."""
     if not change.is_given():
         return None
