@@ -11,6 +11,7 @@ from benchmarks.accuracy.labs import Labs
 from benchmarks.accuracy.made_up import MadeUp
 from benchmarks.accuracy.outcome import Outcome, SceneOutcome
 from benchmarks.accuracy.scenes import scenes
+from benchmarks.accuracy.settling import statistics_apart_s, wait_for_quick_writes
 from benchmarks.accuracy.stage import Stage
 from benchmarks.observing import observe
 from lab.faults.fault import RealFault, SimulatedFault
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
 
 A_SECOND_S = 1.0
-SETTLED_WITHIN_S = 240.0
-LOOKS_APART_S = 15.0
 
 
 class Workbench:
@@ -83,7 +82,9 @@ class Workbench:
         try:
             stage.make()
             if len(scene.faults) > 1 and scene.observations == 1:
-                self._wait_for_quick_writes(scene, lab)
+                wait_for_quick_writes(
+                    lambda: self._writes_are_slow(scene, lab), statistics_apart_s(dict(scene.settings))
+                )
                 self._observe(scene, lab, datetime.now(UTC))
             for observed in range(scene.observations):
                 time.sleep(A_SECOND_S)  # a snapshot's name is the second that it was taken at
@@ -103,20 +104,18 @@ class Workbench:
         judged, strays = _judged(uri, scene.faults)
         return SceneOutcome(scene, tuple(_outcome(actor, judged) for actor in stage.actors), strays, seconds)
 
-    def _wait_for_quick_writes(self, scene: Scene, lab: Lab) -> None:
-        """Waits while the check of slow writes finds any, for a few minutes of brokers' statistics at most.
+    def _writes_are_slow(self, scene: Scene, lab: Lab) -> bool:
+        """Whether a check of slow writes finds any.
 
         A machine that computes other things, too, writes slowly in the minute of a burst: seen with 45 % of writes over
         200 ms. The snapshots taken meanwhile are in a folder of their own, and so no scene's past.
         """
-        deadline = time.monotonic() + SETTLED_WITHIN_S
-        aside, slow = self._home / "settling", [each.CHECK.check_id for each in (bookie_thread_busy, publish_slow)]
-        while time.monotonic() < deadline:
-            uri = self._observe(scene, lab, datetime.now(UTC), out=aside, checks=slow)
-            if all(finding.severity is Severity.INFO for finding in open_snapshot(uri).findings()):
-                return
-            self._say("  the machine is still busy with the faults that were made: looked at later")
-            time.sleep(LOOKS_APART_S)
+        aside, checks = self._home / "settling", [each.CHECK.check_id for each in (bookie_thread_busy, publish_slow)]
+        uri = self._observe(scene, lab, datetime.now(UTC), out=aside, checks=checks)
+        if all(finding.severity is Severity.INFO for finding in open_snapshot(uri).findings()):
+            return False
+        self._say("  the machine is still busy with the faults that were made: looked at later")
+        return True
 
     def _simulated(self, scene: Scene, fault: SimulatedFault) -> SceneOutcome:
         """The last observation is of now, and the others of as long ago as the fault says."""
