@@ -168,31 +168,39 @@ def test_a_healthy_cluster_is_quiet(cluster: Callable[..., Cluster], check: Any)
 
 ESTIMATES: dict[str, tuple[Load, int, int]] = {
     # what is lost, other brokers, seconds
-    "an empty broker costs its session": (Load("a", 0, 0, 0, 0), 2, 30),
-    "bundles are assigned one by one": (Load("a", 250, 0, 0, 0), 2, 40),
-    "topics are shared by the others": (Load("a", 0, 10_000, 0, 0), 4, 55),
-    "a single broker takes all again": (Load("a", 0, 10_000, 0, 0), 0, 130),
-    "delayed messages are shared by the others": (Load("a", 0, 0, 10_000_000, 1_000_000), 4, 80),
-    "those of one subscription are not": (Load("a", 0, 0, 10_000_000, 10_000_000), 4, 230),
-    "parts of seconds are rounded up": (Load("a", 1, 0, 0, 0), 2, 31),
-    "many brokers share one metadata store": (Load("a", 0, 30_000, 0, 0), 100, 60),
+    "an empty broker costs its session, and as long of clients that wait": (Load("a", 0, 0, 0, 0), 2, 60),
+    "bundles are assigned one by one": (Load("a", 250, 0, 0, 0), 2, 80),
+    "topics are shared by the others": (Load("a", 0, 10_000, 0, 0), 4, 110),
+    "a single broker takes all again": (Load("a", 0, 10_000, 0, 0), 0, 190),
+    "delayed messages are shared by the others": (Load("a", 0, 0, 10_000_000, 1_000_000), 4, 110),
+    "those of one subscription are not": (Load("a", 0, 0, 10_000_000, 10_000_000), 4, 260),
+    "parts of seconds are rounded up": (Load("a", 1, 0, 0, 0), 2, 61),
+    "many brokers share one metadata store": (Load("a", 0, 30_000, 0, 0), 100, 120),
 }
 
 
 @pytest.mark.parametrize(("load", "others", "seconds"), ESTIMATES.values(), ids=ESTIMATES)
 def test_an_estimate_is_a_sum(load: Load, others: int, seconds: int) -> None:
-    """Session, bundles, topics and delayed backlog, one after the other."""
+    """Session, bundles, topics, the wait of clients and delayed backlog, one after the other."""
     assert estimated(load, RemainingBrokers(others), 30, FailoverTimePolicy()).seconds == seconds
 
 
+def test_nobody_waits_for_the_session_of_a_broker_that_ends_orderly() -> None:
+    """Clients try again at once, and wait for no longer than topics are gone."""
+    load = Load("a", 25, 1_000, 0, 0)
+    orderly = estimated(load, RemainingBrokers(2), 0, FailoverTimePolicy())
+    assert (orderly.session, orderly.backing_off, orderly.seconds) == (0, 6, 12)
+
+
 FAILOVER_CASES: dict[str, tuple[int, int, dict[str, str | None], Severity | None]] = {
-    # topics of the fullest of three brokers, delayed messages of one subscription on it, settings; 30.4 s are fixed
-    "short of two minutes": (17_700, 0, {}, None),
-    "two minutes": (17_920, 0, {}, Severity.WARNING),
+    # topics of the fullest of three brokers, delayed messages of one subscription on it, settings; 30.4 s are fixed, and
+    # clients wait as long as all but delayed messages takes, up to a minute
+    "short of two and a half minutes": (11_700, 0, {}, None),
+    "two and a half minutes": (11_920, 0, {}, Severity.WARNING),
     "a delayed backlog is read again": (0, 5_000_000, {}, Severity.WARNING),
     "buckets are not": (100, 5_000_000, IN_BUCKETS, None),
-    "brokers load few at a time": (17_700, 0, {"maxConcurrentTopicLoadRequest": "40"}, Severity.WARNING),
-    "they load enough at a time": (17_700, 0, {"maxConcurrentTopicLoadRequest": "50"}, None),
+    "brokers load few at a time": (11_700, 0, {"maxConcurrentTopicLoadRequest": "40"}, Severity.WARNING),
+    "they load enough at a time": (11_700, 0, {"maxConcurrentTopicLoadRequest": "50"}, None),
     "ten minutes": (0, 28_500_000, {}, Severity.CRITICAL),
     "a longer session": (0, 0, {"metadataStoreSessionTimeoutMillis": "120000"}, Severity.WARNING),
 }

@@ -59,19 +59,30 @@ class RemainingBrokers:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds until everything is served again, by part."""
+    """Seconds until everything is served again, by part.
+
+    Attributes:
+        load: The load that is lost.
+        takers: The brokers that take it over.
+        session: Until the metadata session of the lost broker ends.
+        assigning: Until all bundles have a new owner.
+        loading: Until all topics are loaded.
+        backing_off: Until clients that tried in vain meanwhile try again.
+        reading: Until the delayed backlog is read.
+    """
 
     load: Load
     takers: RemainingBrokers
     session: float
     assigning: float
     loading: float
+    backing_off: float
     reading: float
 
     @property
     def seconds(self) -> int:
         """Sum of all parts, one after the other, rounded up."""
-        return -int(-(self.session + self.assigning + self.loading + self.reading) // 1)
+        return -int(-(self.session + self.assigning + self.loading + self.backing_off + self.reading) // 1)
 
     @property
     def times_out(self) -> bool:
@@ -91,23 +102,26 @@ def estimated(load: Load, takers: RemainingBrokers, session_seconds: float, poli
     """Estimates the time that the loss takes.
 
     The session ends; the leader assigns the bundles one after the other; the other brokers load the topics, each its
-    part, as fast as the metadata store lets them; then the delayed backlog is read, by as many brokers, but that of one
-    subscription by one reader.
+    part, as fast as the metadata store lets them; clients, which double their wait at each attempt, may just have begun
+    one that is as long as all of that together, up to their longest; then the delayed backlog is read, by as many
+    brokers, but that of one subscription by one reader.
 
     Args:
         load: The load that is lost.
         takers: The brokers that take over.
-        session_seconds: Time until the broker's metadata session ends.
+        session_seconds: Time until the broker's metadata session ends; 0: the broker ends orderly.
         policy: The rates.
     """
     rate = policy.delayed_messages_read_per_second
     loaded = min(rate_of_one(takers, policy) * takers.brokers, policy.topics_loaded_per_second_in_all)
+    assigning, loading = load.bundles / policy.bundles_assigned_per_second, load.topics / loaded
     return Estimate(
         load=load,
         takers=takers,
         session=session_seconds,
-        assigning=load.bundles / policy.bundles_assigned_per_second,
-        loading=load.topics / loaded,
+        assigning=assigning,
+        loading=loading,
+        backing_off=min(session_seconds + assigning + loading, policy.client_backoff_seconds),
         reading=max(load.delayed / (rate * takers.brokers), load.most_delayed / rate),
     )
 
@@ -124,7 +138,7 @@ def sentence(estimate: Estimate, policy: FailoverTimePolicy) -> str:
         f"Losing {load.words} would stop its last topic for about {seconds_in_words(estimate.seconds, rounded=True)},"
         f" an estimate: {estimate.session:,.0f} s session + {counted(load.bundles, 'bundle')} /"
         f" {policy.bundles_assigned_per_second:,} per s + {counted(load.topics, 'topic')} / {_loading(takers, policy)}"
-        f" + {reading}."
+        f" + {estimate.backing_off:,.0f} s until clients try again + {reading}."
     )
     if estimate.times_out:
         words += (

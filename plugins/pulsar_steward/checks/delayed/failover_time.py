@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 class FailoverTimePolicy(Section):
     """Thresholds for the time that clients feel the loss of a broker, and the rates that the estimate assumes."""
 
-    warning_seconds: int = Field(120, ge=1, description="four times the 30 s that the metadata session takes by itself")
+    warning_seconds: int = Field(
+        150,
+        ge=1,
+        description="beyond the session (30 s), a minute of loading topics, and clients' longest back-off (60 s)",
+    )
     critical_seconds: int = Field(600, ge=1, description="beyond what clients retry over and people sit out")
     session_timeout_seconds: int = Field(
         30, ge=1, description="where `metadataStoreSessionTimeoutMillis` was not read; its default, measured"
@@ -49,6 +53,12 @@ class FailoverTimePolicy(Section):
     )
     topic_load_timeout_seconds: int = Field(
         60, ge=1, description="where `topicLoadTimeoutSeconds` was not read; its default"
+    )
+    client_backoff_seconds: int = Field(
+        60,
+        ge=0,
+        description="the longest wait of clients between two attempts, which they double at each; the default of"
+        " Pulsar's own",
     )
     delayed_messages_read_per_second: int = Field(
         50_000, ge=1, description="of a delayed backlog, by one broker or reader; assumed: measure it on yours"
