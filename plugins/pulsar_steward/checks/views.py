@@ -82,5 +82,15 @@ SHARED = (
         union select namespace from topics where namespace is not null""",
         kept=True,
     ),
+    # Namespaces' own settings of how ledgers are written; null where one leaves it to the brokers.
+    View(
+        "persistence",
+        """select namespace, own.persistence.bookkeeperEnsemble as ensemble,
+            own.persistence.managedLedgerMaxMarkDeleteRate as mark_deletes_per_second
+        from (select namespace, json_transform(case when json_valid(policies_json) then policies_json end,
+            '{"persistence": {"bookkeeperEnsemble": "BIGINT", "managedLedgerMaxMarkDeleteRate": "DOUBLE"}}') as own
+            from namespaces)
+        where own.persistence is not null""",
+    ),
 )
 """Views for checks of any subject."""

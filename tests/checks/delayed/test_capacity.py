@@ -193,7 +193,7 @@ def test_nobody_waits_for_the_session_of_a_broker_that_ends_orderly() -> None:
 
 
 FAILOVER_CASES: dict[str, tuple[int, int, dict[str, str | None], Severity | None]] = {
-    # topics of the fullest of three brokers, delayed messages of one subscription on it, settings; 30.4 s are fixed, and
+    # topics of the fullest of three brokers, delayed messages of one subscription on it, settings; 30.4 s are fixed;
     # clients wait as long as all but delayed messages takes, up to a minute
     "short of two and a half minutes": (11_700, 0, {}, None),
     "two and a half minutes": (11_920, 0, {}, Severity.WARNING),

@@ -33,7 +33,7 @@ def telling(brokers: list[dict[str, Any]]) -> Rows:
 
 
 FAILOVERS: dict[str, tuple[list[dict[str, Any]], dict[str, Severity]]] = {
-    # Of the two that are left, each loads 100 topics a second; 30.4 s are fixed for a broker, and clients wait a minute.
+    # Of the two that are left, each loads 100 topics a second; 30.4 s are fixed for a broker; clients wait a minute.
     "each broker alone is short of the limit, their host is not": (
         on("x", 12_000, 12_000) + on("y", 100) + on("z", 100),
         {"x": Severity.WARNING},

@@ -35,12 +35,9 @@ from user_subscriptions group by namespace
 
 # What a namespace sets goes before the brokers' default. Nothing above 0 is no limit: each acknowledgement is written.
 FOUND = f"""
-with documents as (
-    select namespace, json_transform(case when json_valid(policies_json) then policies_json end,
-        '{{"persistence": {{"managedLedgerMaxMarkDeleteRate": "DOUBLE"}}}}') as own from namespaces),
-own as (
-    select namespace, own.persistence.managedLedgerMaxMarkDeleteRate as writes_per_second from documents
-    where own.persistence.managedLedgerMaxMarkDeleteRate is not null),
+with own as (
+    select namespace, mark_deletes_per_second as writes_per_second from persistence
+    where mark_deletes_per_second is not null),
 rates as (
     select namespace, sum(messages_per_second)::bigint as messages_per_second from delivered group by namespace),
 judged as (

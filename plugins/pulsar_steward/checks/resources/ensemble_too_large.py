@@ -30,11 +30,8 @@ DEFAULT = "managedLedgerDefaultEnsembleSize"
 
 # A namespace's own setting; the default, of the broker with the largest, has no namespace.
 FOUND = f"""
-with documents as (
-    select namespace, json_transform(case when json_valid(policies_json) then policies_json end,
-        '{{"persistence": {{"bookkeeperEnsemble": "BIGINT"}}}}') as own from namespaces),
-sizes as (
-    select namespace, own.persistence.bookkeeperEnsemble as ensemble from documents
+with sizes as (
+    select namespace, ensemble from persistence
     union all select null, max(try_cast(value as bigint)) from setting('{DEFAULT}')),
 judged as (
     select namespace, ensemble, bookies, ensemble > bookies as too_large,
