@@ -8,12 +8,13 @@ from lab.simulator.cluster import Simulator, running_simulator
 from lab.simulator.faults import Answer, BrokenJson, Delay, Drop, Fault
 from lab.simulator.load import LatencySpec, LoadSpec
 from lab.simulator.model import RequestRecord
-from lab.simulator.spec import ClusterSpec, NamespaceSpec, ReplicatorSpec, SubscriptionSpec, TopicSpec
+from lab.simulator.spec import ClusterSpec, CoordinatorSpec, NamespaceSpec, ReplicatorSpec, SubscriptionSpec, TopicSpec
 
 __all__ = [
     "Answer",
     "BrokenJson",
     "ClusterSpec",
+    "CoordinatorSpec",
     "Delay",
     "Drop",
     "Fault",

@@ -7,11 +7,13 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from lab.simulator.brokers import configuration_of
-from lab.simulator.metrics import broker, ledgers, process
+from lab.simulator.metrics import broker, ledgers, process, transactions
 from lab.simulator.metrics import topics as of_topics
 from lab.simulator.metrics.broker import Totals
 from lab.simulator.metrics.topics import Shown
 from lab.simulator.routing import Here, here
+from lab.simulator.spec import CoordinatorSpec
+from lab.simulator.state import tc_topics
 
 NO_LIMITS = (-1, -1)
 TRACKER = "delayedDeliveryTrackerFactoryClassName"
@@ -39,10 +41,18 @@ def _lines(me: Here) -> Iterator[str]:
     yield from broker.lines(spec.cluster, me.broker.host, load, _totals(shown), extensible=spec.is_extensible)
     rates = {namespace: sum(topic.spec.rate_in for topic in topics) for namespace, topics in by_namespace.items()}
     yield from ledgers.lines(spec.cluster, load, rates)
+    yield from transactions.lines(spec.cluster, _used_coordinators(me))
     if configuration[TOPICS_TOO] == "true":
         yield from of_topics.lines(shown, buckets="Bucket" in configuration[TRACKER])
     if configuration[CLIENT_TOO] == "true":
         yield from ledgers.client_threads(spec.cluster, load)
+
+
+def _used_coordinators(me: Here) -> dict[int, CoordinatorSpec]:
+    """The coordinators that clients use and whose bundles the broker owns."""
+    topics = tc_topics(me.state.spec.coordinators)
+    owners = {number: me.state.owner(me.state.bundle_of(topics[number])) for number in me.state.spec.transactions}
+    return {number: me.state.spec.transactions[number] for number, owner in owners.items() if owner == me.broker}
 
 
 def _shown(me: Here) -> dict[str, list[Shown]]:

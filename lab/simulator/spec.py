@@ -185,11 +185,27 @@ class NamespaceSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class CoordinatorSpec:
+    """Counters of a transaction coordinator that clients use.
+
+    Attributes:
+        opened: Transactions that were opened since it was loaded.
+        still_open: Those of them that are open.
+        timed_out: Those of them that it aborted, as their time was over.
+    """
+
+    opened: int = 0
+    still_open: int = 0
+    timed_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterSpec:
     """A whole cluster.
 
     Attributes:
         coordinators: Transaction coordinators, the partitions of ``transaction_coordinator_assign``.
+        transactions: Counters of those coordinators that clients use, by number; their owners tell them.
         bookies: Bookies that belong to the cluster.
         tc_owner: The number of the broker that owns all of them; None spreads them.
         tc_loaded: False leaves every bundle of ``pulsar/system`` unowned, as on a cluster that no client has used.
@@ -210,6 +226,7 @@ class ClusterSpec:
 
     brokers: int = 3
     coordinators: int = 16
+    transactions: dict[int, CoordinatorSpec] = field(default_factory=dict)
     system_bundles: int = 16
     bookies: int = 5
     tc_owner: int | None = None

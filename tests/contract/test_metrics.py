@@ -25,6 +25,7 @@ ABSENT = {
     "log4j2_appender_total",  # told where the log configuration has an appender that the lab's brokers lack
     "jvm_memory_max_bytes",  # so a later Java library of Prometheus calls what 4.0.7 calls `jvm_memory_bytes_max`
     "pulsar_lb_resource_usage",  # of ExtensibleLoadManagerImpl
+    *(name for name in READ if name.startswith("pulsar_txn_")),  # told once a client uses transactions
     "pulsar_delayed_message_index_bucket_total",  # told once a message is delayed; the API of these tests sends none
 }
 """What is read, and neither told by idle real brokers nor by the simulator."""

@@ -11,9 +11,10 @@ from typing import Any, Self
 
 import pulsar
 
+from lab.errors import NotReachedError
 from lab.faults.clients.handling import Handler, subscribed
 from lab.faults.clients.publishing import publish
-from lab.faults.clients.work import Crowd, Flowing, Sending, Taking, Work
+from lab.faults.clients.work import Crowd, Flowing, Sending, Taking, Transacting, Work
 
 TURN_S = 0.1
 """A steady flow sends ten times a second."""
@@ -74,6 +75,8 @@ class PythonClients:
                     self._client.create_producer(work.topic)
                 for _ in range(work.consumers):
                     subscribed(self._client, Taking(topic=work.topic, queue=1))
+            case Transacting():
+                raise NotReachedError("the client for Python knows no transactions; make the fault with that for Java")
 
     def _begin(self, run: Callable[[], None]) -> None:
         thread = threading.Thread(target=run, name="client of a fault", daemon=True)

@@ -97,7 +97,24 @@ class Crowd:
     consumers: int = 0
 
 
-Work = Sending | Flowing | Taking | Crowd
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transacting:
+    """Transactions with one message each, in Java alone.
+
+    Attributes:
+        topic: Its full name.
+        rate: Transactions a second that are opened and committed, one after the other.
+        left_open: Transactions that are opened first and never ended by the client.
+        timeout_s: Time after which the coordinator aborts an open one.
+    """
+
+    topic: str
+    rate: int = 0
+    left_open: int = 0
+    timeout_s: float = 3600.0
+
+
+Work = Sending | Flowing | Taking | Crowd | Transacting
 
 
 class Clients(Protocol):

@@ -10,7 +10,7 @@ from lab.cluster import Lab
 from lab.errors import AdminCallError, NotReachedError
 from lab.faults.clients.languages import clients
 from lab.faults.clients.python import quiet_client
-from lab.faults.clients.work import Clients, Crowd, Flowing, Language, Sending, Taking, Work
+from lab.faults.clients.work import Clients, Crowd, Flowing, Language, Sending, Taking, Transacting, Work
 from lab.faults.real.clearing import clear
 from lab.faults.real.operator import Operator, metrics_of, operator_of, recently_shown
 from lab.waiting import wait_until
@@ -88,6 +88,10 @@ class Ground:
     def crowd(self, topic: str, *, producers: int = 0, consumers: int = 0) -> None:
         """Connects so many clients that do nothing."""
         self.do(Crowd(topic=topic, producers=producers, consumers=consumers))
+
+    def transact(self, topic: str, **more: Any) -> None:
+        """Opens transactions from now on; ``more`` is of `Transacting`."""
+        self.do(Transacting(topic=topic, **more))
 
     def close(self) -> None:
         """Ends all clients."""

@@ -11,6 +11,7 @@ from lab.faults.simulated import (
     publishing,
     replication,
     resources,
+    transactions,
 )
 
 FAULTS = (
@@ -23,6 +24,7 @@ FAULTS = (
     *placement.FAULTS,
     *publishing.FAULTS,
     *replication.FAULTS,
+    *transactions.FAULTS,
     *healthy.FAULTS,
 )
 """All of them, by subject; the healthy clusters come last."""

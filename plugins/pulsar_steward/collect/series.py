@@ -56,6 +56,11 @@ _OF_BROKER = (
     "pulsar_metadata_store_ops_latency_ms_bucket",
     "pulsar_metadata_store_ops_latency_ms_count",
     "pulsar_metadata_store_ops_latency_ms_sum",
+    "pulsar_txn_active_count",
+    "pulsar_txn_created_count",  # so 2.10 calls what 4.0 calls `..._total`
+    "pulsar_txn_created_total",
+    "pulsar_txn_timeout_count",
+    "pulsar_txn_timeout_total",
 )
 
 _OF_NAMESPACE = (

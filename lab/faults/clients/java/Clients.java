@@ -21,6 +21,7 @@ import org.apache.pulsar.client.api.PulsarClient;
 import org.apache.pulsar.client.api.SubscriptionInitialPosition;
 import org.apache.pulsar.client.api.SubscriptionType;
 import org.apache.pulsar.client.api.TypedMessageBuilder;
+import org.apache.pulsar.client.api.transaction.Transaction;
 
 /**
  * A client in Java: it reads work as lines of JSON and answers each with one; what it is, lab/faults/clients/work.py
@@ -82,6 +83,7 @@ public class Clients {
                 }
             }
             case "Crowd" -> crowd(work);
+            case "Transacting" -> transact(work);
             default -> throw new IllegalArgumentException("no such work");
         }
     }
@@ -207,6 +209,36 @@ public class Clients {
                     .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest).subscribeAsync());
         }
         CompletableFuture.allOf(connected.toArray(new CompletableFuture[0])).get(120, TimeUnit.SECONDS);
+    }
+
+    /** Opens what is left open, and then opens and commits as many a second as asked for. */
+    private void transact(JsonNode work) throws Exception {
+        ClientBuilder builder = PulsarClient.builder().serviceUrl(serviceUrl).enableTransaction(true);
+        if (!token.isEmpty()) {
+            builder.authentication(AuthenticationFactory.token(token));
+        }
+        PulsarClient own = builder.build();
+        Producer<byte[]> producer =
+                own.newProducer().topic(work.get("topic").asText()).sendTimeout(0, TimeUnit.SECONDS).create();
+        long timeout = (long) (1000 * work.get("timeout_s").asDouble());
+        for (int number = 0; number < work.get("left_open").asInt(); number++) {
+            producer.newMessage(opened(own, timeout)).value(new byte[1]).send();
+        }
+        begin(() -> {
+            double rate = work.get("rate").asDouble();
+            long began = System.nanoTime();
+            for (long done = 0;; Thread.sleep(100)) {
+                for (long due = (long) (rate * (System.nanoTime() - began) / 1e9); done < due; done++) {
+                    Transaction transaction = opened(own, timeout);
+                    producer.newMessage(transaction).value(new byte[1]).send();
+                    transaction.commit().get();
+                }
+            }
+        });
+    }
+
+    private static Transaction opened(PulsarClient client, long timeout) throws Exception {
+        return client.newTransaction().withTransactionTimeout(timeout, TimeUnit.MILLISECONDS).build().get();
     }
 
     private interface Task {

@@ -1,0 +1,206 @@
+"""Transactions that stay open, transactions that time out, and coordinators that answer nobody."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
+from pulsar_steward.checks.earlier import APART_SECONDS, WINDOW, WINDOW_MINUTES, by_time, looking_back, within
+from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
+from pulsar_steward.checks.views import STARTED
+from pulsar_steward.model.bundles import tc_topic
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import counted, seconds_in_words, time_in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from pulsar_steward.checks.check import Answers, CheckContext, Row
+
+OPEN = "pulsar_txn_active_count"
+OPENED = ("pulsar_txn_created_total", "pulsar_txn_created_count")
+TIMED_OUT = ("pulsar_txn_timeout_total", "pulsar_txn_timeout_count")
+"""Counters by their names of 4.0 and of 2.10."""
+
+
+class TransactionsOpenPolicy(Section):
+    """Thresholds for transactions that stay open, and for those that time out."""
+
+    warning_minutes: int = Field(
+        30,
+        ge=1,
+        description="that a transaction stays open: consumers of its topics get nothing that was published after it",
+    )
+    minimum_timed_out: int = Field(100, ge=1, description="transactions; fewer are clients that restarted")
+    warning_timed_out_percent: int = Field(
+        5, ge=1, le=100, description="transactions that the coordinators aborted, of all that were opened meanwhile"
+    )
+    window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
+
+
+TOLD = f"""
+with processes as (
+    select source, max(value) as started from metrics where series = '{STARTED}' group by source)
+select source as broker, labels_json->>'coordinator_id' as coordinator, max(started) as started,
+    max(value) filter (series = '{OPEN}')::bigint as open,
+    max(value) filter (series in {OPENED})::bigint as opened,
+    max(value) filter (series in {TIMED_OUT})::bigint as timed_out
+from metrics left join processes using (source)
+where source_kind = 'broker' and series in {(OPEN, *OPENED, *TIMED_OUT)} and isfinite(value)
+group by broker, coordinator having coordinator is not null
+"""
+
+# Of those that were open then, at least so many are open still: the others were opened since. A coordinator counts from
+# 0 where it is loaded: after a move, or a restart of its broker, nothing is known.
+SINCE = """
+select coordinator, broker, now.open, taken_at, ($now - epoch(taken_at))::bigint as seconds,
+    now.opened - older.opened as opened, now.timed_out - older.timed_out as timed_out,
+    least(older.open, now.open - (now.opened - older.opened)) as lasting
+from told now join told_before older using (broker, coordinator)
+where abs(now.started - older.started) < 2 and now.opened >= older.opened and now.timed_out >= older.timed_out
+"""
+LASTING = """
+select * from since where lasting > 0 and seconds >= 60 * $warning_minutes
+qualify row_number() over (partition by coordinator order by seconds desc, broker) = 1
+"""
+ENDED = """
+select * from since
+qualify row_number() over (partition by coordinator order by seconds desc, broker) = 1
+"""
+IN_ALL = """
+select coalesce(sum(opened), 0)::bigint as opened, coalesce(sum(timed_out), 0)::bigint as timed_out,
+    min(taken_at) as since
+from ended
+"""
+SILENT = "select broker from brokers where read and metrics_read is distinct from true"
+
+
+def judge(answers: Answers, context: CheckContext[TransactionsOpenPolicy]) -> Judgement:
+    """At most one finding about all transactions, and one for each coordinator that answers nobody."""
+    if not context.about.coordinators:
+        return Judgement(quiet="Transactions are off: there are no coordinators.")
+    found = [*_of_all(answers, context), *_unanswered(answers, context)]
+    if found:
+        return Judgement(findings=tuple(found[:MAX_FINDINGS]), more=max(0, len(found) - MAX_FINDINGS))
+    told, since = answers["told"].rows, answers["in_all"].one["since"]
+    open_now = sum(row["open"] or 0 for row in told)
+    least = counted(context.limits.warning_minutes, "minute")
+    cannot_tell = nothing_read(answers["read"])
+    if not told:
+        return Judgement(quiet="No client uses transactions.", cannot_tell=cannot_tell)
+    words = f"{counted(open_now, 'transaction is', 'transactions are')} open"
+    if cannot_tell is None and open_now and since is None:
+        cannot_tell = f"{words}; since when, only an earlier snapshot tells."
+    return Judgement(quiet=f"{words}, none known to be for {least}.", cannot_tell=cannot_tell)
+
+
+def _of_all(answers: Answers, context: CheckContext[TransactionsOpenPolicy]) -> Iterator[Finding]:
+    """A finding where transactions stay open, or too many time out."""
+    lasting, ended = answers["lasting"].rows, answers["in_all"].one
+    too_many = ended["timed_out"] >= context.limits.minimum_timed_out and (
+        100 * ended["timed_out"] >= context.limits.warning_timed_out_percent * ended["opened"]
+    )
+    if not lasting and not too_many:
+        return
+    words = []
+    if lasting:
+        words.append(_staying(lasting))
+    if too_many:
+        those = counted(ended["timed_out"], "transaction")
+        words.append(f"Since {time_in_words(ended['since'])} {those} timed out, {ended['opened']:,} were opened.")
+    yield Finding(
+        check_id=CHECK.check_id,
+        severity=Severity.WARNING,
+        subject=context.about.cluster,
+        evidence=" ".join(words),
+        figures={
+            "coordinators": len(lasting),
+            "open": sum(row["open"] or 0 for row in answers["told"].rows),
+            "opened": ended["opened"],
+            "staying_open": sum(row["lasting"] for row in lasting),
+            "staying_seconds": max((row["seconds"] for row in lasting), default=0),
+            "timed_out": ended["timed_out"],
+        },
+    )
+
+
+def _staying(lasting: tuple[Row, ...]) -> str:
+    """The transactions that stay open, with the sum of the coordinator that has most of them."""
+    worst = lasting[0]
+    least = min(row["seconds"] for row in lasting)
+    some = counted(sum(row["lasting"] for row in lasting), "transaction")
+    where = f"coordinator {worst['coordinator']} on {worst['broker']}"
+    return (
+        f"At least {some} of {counted(len(lasting), 'coordinator')} have been open for"
+        f" {seconds_in_words(least, rounded=True)} or longer: consumers of their topics get nothing that was published"
+        f" after them. {where[0].upper()}{where[1:]} has {worst['open']:,} open, and opened {worst['opened']:,} since"
+        f" {time_in_words(worst['taken_at'])}."
+    )
+
+
+def _unanswered(answers: Answers, context: CheckContext[TransactionsOpenPolicy]) -> Iterator[Finding]:
+    """A finding for each coordinator that no broker tells of, now and in the snapshot before, though others work."""
+    about, previous = context.about, _previous(context)
+    told = {row["coordinator"] for row in answers["told"].rows}
+    before = by_time(answers["told_before"].rows).get(previous, []) if previous else []
+    whole = not about.unread and not about.metrics_cut_off and not answers["silent"].rows
+    if not whole or not told or not before or not answers["in_all"].one["opened"]:
+        return
+    seen = told | {row["coordinator"] for row in before}
+    for number in range(about.coordinators):
+        if str(number) not in seen:
+            yield Finding(
+                check_id=CHECK.check_id,
+                severity=Severity.CRITICAL,
+                subject=tc_topic(number),
+                evidence=(
+                    f"No broker tells of transaction coordinator {number}, now or in the snapshot of"
+                    f" {time_in_words(previous)}, while {counted(len(told), 'other is', 'others are')} told of and"
+                    " transactions are opened. Clients take all coordinators in turn: those that come to this one wait."
+                ),
+                figures={"coordinator": number, "coordinators": about.coordinators, "told_of": len(told)},
+            )
+
+
+def _previous(context: CheckContext[TransactionsOpenPolicy]) -> datetime | None:
+    """Time of the newest whole snapshot before this one that is of another minute."""
+    earlier = within(context.about, context.limits.window_minutes)
+    return next(
+        (
+            each.taken_at
+            for each in earlier
+            if not each.partial and (context.about.taken_at - each.taken_at).total_seconds() >= APART_SECONDS
+        ),
+        None,
+    )
+
+
+CHECK = Check(
+    check_id="transactions-open",
+    order=17,
+    title="Transactions stay open, time out, or wait for a coordinator",
+    advice=(
+        "Stay open: `pulsar-admin transactions slow-transactions -t 30m` names them, with the topics that they hold.",
+        "End one that nobody will end: `pulsar-admin transactions abort-transaction -m M -l L` (its two parts).",
+        "Time out: clients that die, or work for longer than the time-out that they ask for.",
+        "A coordinator that answers nobody: look for __transaction_log_N in the log of its bundle's owner.",
+        "Unloading that bundle has another broker load its log.",
+    ),
+    source="docs/knowledge.md A; docs/checks/transactions-open.md",
+    policy=TransactionsOpenPolicy,
+    shards={"told": Question(TOLD)},
+    earlier={"told_before": looking_back(TOLD)},
+    cluster={
+        "read": BROKERS_READ,
+        "since": Question(SINCE),
+        "lasting": Question(LASTING, worst_first="lasting desc, coordinator"),
+        "ended": Question(ENDED),
+        "in_all": Question(IN_ALL),
+        "silent": Question(SILENT),
+    },
+    judge=judge,
+)

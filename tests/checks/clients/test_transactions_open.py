@@ -1,0 +1,142 @@
+"""Transactions that stay open, those that time out, and coordinators that no broker tells of."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.clients.transactions_open import CHECK, OPEN, OPENED, TIMED_OUT
+from pulsar_steward.checks.views import STARTED
+from pulsar_steward.model.finding import Severity
+from tests.builders import NOW
+
+if TYPE_CHECKING:
+    from tests.checks.conftest import JudgeRows
+    from tests.golden import Golden
+
+BROKERS = ("a:8080", "b:8080")
+Told = dict[int, tuple[int, int, int]]
+"""Figures of coordinators by number: open, opened, timed out."""
+
+
+def snapshot(told: Told, minutes_ago: int = 0, *, started: float = 1000.0, **meta: Any) -> dict[str, Any]:
+    """Four coordinators on two brokers, even numbers on the first."""
+    about = {"cluster": "lab", "taken_at": NOW - timedelta(minutes=minutes_ago), "coordinators": 4}
+    samples: list[dict[str, Any]] = [
+        {"source": broker, "source_kind": "broker", "series": STARTED, "value": started} for broker in BROKERS
+    ]
+    for number, figures in told.items():
+        samples += [
+            {"source": BROKERS[number % 2], "source_kind": "broker", "series": series, "value": float(figure)}
+            | {"labels_json": f'{{"coordinator_id":"{number}"}}'}
+            for series, figure in zip((OPEN, OPENED[0], TIMED_OUT[0]), figures, strict=True)
+        ]
+    return {
+        "snapshot": [about | {"tcs_by_bundle": True, "unread_brokers": [], "unread_namespaces": []} | meta],
+        "brokers": [{"broker": broker, "read": True, "metrics_read": True} for broker in BROKERS],
+        "metrics": samples,
+    }
+
+
+def in_use(opened: int = 1000, still_open: int = 2, timed_out: int = 0, *, without: int | None = None) -> Told:
+    """All coordinators alike, or all but one."""
+    return {number: (still_open, opened, timed_out) for number in range(4) if number != without}
+
+
+LASTING: dict[str, tuple[dict[str, Any], list[dict[str, Any]], int | None]] = {
+    # now, earlier, transactions that stay open
+    "more are open than were opened": (snapshot(in_use(1001)), [snapshot(in_use(), 30)], 4),
+    "as many were opened as are open": (snapshot(in_use(1002)), [snapshot(in_use(), 30)], None),
+    "for a shorter time": (snapshot(in_use(1001)), [snapshot(in_use(), 29)], None),
+    "no more than were open then": (snapshot(in_use(1000, 9)), [snapshot(in_use(1000, 1), 30)], 4),
+    "the coordinator counts anew": (snapshot(in_use(1)), [snapshot(in_use(), 30)], None),
+    "its broker started anew": (snapshot(in_use(1001), started=2000.0), [snapshot(in_use(), 30)], None),
+    "another one": (snapshot({0: (2, 1001, 0)}), [snapshot({1: (2, 1000, 0)}, 30)], None),
+}
+
+
+@pytest.mark.parametrize(("now", "earlier", "staying"), LASTING.values(), ids=LASTING)
+def test_transactions_that_stay_open(
+    judge_rows: JudgeRows, now: dict[str, Any], earlier: list[dict[str, Any]], staying: int | None
+) -> None:
+    """So many that the newer ones cannot be all that are open."""
+    found = judge_rows(CHECK, now, earlier=earlier).findings
+    assert [(each.subject, each.severity, each.figures["staying_open"]) for each in found] == (
+        [] if staying is None else [("lab", Severity.WARNING, staying)]
+    )
+
+
+TIMING_OUT = {
+    # opened by each coordinator, timed out of these
+    "one in twenty": (1000, 50, True),
+    "fewer than that": (1001, 50, False),
+    "few at all": (24, 24, False),
+    "enough of few": (25, 25, True),
+}
+
+
+@pytest.mark.parametrize(("opened", "timed_out", "found"), TIMING_OUT.values(), ids=TIMING_OUT)
+def test_transactions_that_time_out(judge_rows: JudgeRows, opened: int, timed_out: int, found: bool) -> None:
+    """Counted over all coordinators, since the earliest snapshot of the window."""
+    earlier = [snapshot(in_use(5000, 0, 700), minutes) for minutes in (10, 60)]
+    now = snapshot(in_use(5000 + opened, 0, 700 + timed_out))
+    assert bool(judge_rows(CHECK, now, earlier=earlier).findings) is found
+
+
+def test_the_evidence_can_be_checked_by_hand(judge_rows: JudgeRows, golden: Golden) -> None:
+    """Of the coordinator with most of them it has the figures of the brokers' metrics."""
+    now = snapshot(in_use(1100, 150, 90) | {3: (400, 1050, 120)})
+    (finding,) = judge_rows(CHECK, now, earlier=[snapshot(in_use(1000, 400), 45)]).findings
+    golden(finding.evidence)
+    assert all(isinstance(figure, int) for figure in finding.figures.values())
+
+
+PARTLY = {"unread_brokers": ["c:8080"]}
+UNANSWERED: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
+    # now, earlier, whether coordinator 2 is found
+    "in two snapshots": (snapshot(in_use(1100, without=2)), snapshot(in_use(without=2), 10), True),
+    "in this one alone": (snapshot(in_use(1100, without=2)), snapshot(in_use(), 10), False),
+    "in two of the same minute": (snapshot(in_use(1100, without=2)), snapshot(in_use(without=2), 1), False),
+    "no transaction is opened": (snapshot(in_use(1000, 0, without=2)), snapshot(in_use(1000, 0, without=2), 10), False),
+    "a broker was not read": (snapshot(in_use(1100, without=2), **PARTLY), snapshot(in_use(without=2), 10), False),
+    "a broker was not read then": (snapshot(in_use(1100, without=2)), snapshot(in_use(without=2), 10, **PARTLY), False),
+}
+
+
+@pytest.mark.parametrize(("now", "earlier", "found"), UNANSWERED.values(), ids=UNANSWERED)
+def test_a_coordinator_that_nobody_tells_of(
+    judge_rows: JudgeRows, now: dict[str, Any], earlier: dict[str, Any], found: bool
+) -> None:
+    """Clients connect to all of them: one that is not there while others work did not load."""
+    findings = judge_rows(CHECK, now, earlier=[earlier]).findings
+    assert [(each.severity, each.figures["coordinator"]) for each in findings] == (
+        [(Severity.CRITICAL, 2)] if found else []
+    )
+
+
+def test_its_words(judge_rows: JudgeRows, golden: Golden) -> None:
+    """They name the snapshot before, and how many others there are."""
+    now, then, _ = UNANSWERED["in two snapshots"]
+    (finding,) = judge_rows(CHECK, now, earlier=[then]).findings
+    golden(finding.evidence)
+
+
+def test_what_cannot_be_told_is_said(judge_rows: JudgeRows, golden: Golden) -> None:
+    """Nothing open is well without an earlier snapshot; something open is not known to be."""
+    golden(judge_rows(CHECK, snapshot(in_use())).cannot_tell)
+    golden(judge_rows(CHECK, snapshot(in_use(1000, 0))).quiet)
+    golden(judge_rows(CHECK, snapshot({})).quiet)
+    golden(judge_rows(CHECK, snapshot({}, coordinators=0)).quiet)
+
+
+def test_names_of_older_brokers_count_too(judge_rows: JudgeRows) -> None:
+    """2.10 calls the counters otherwise."""
+    now, then = snapshot(in_use(1001)), snapshot(in_use(), 30)
+    for rows in (now, then):
+        for sample in rows["metrics"]:
+            for new, old in (OPENED, TIMED_OUT):
+                sample["series"] = sample["series"].replace(new, old)
+    (finding,) = judge_rows(CHECK, now, earlier=[then]).findings
+    assert finding.figures["staying_open"] == 4
