@@ -93,7 +93,7 @@ def test_the_evidence_can_be_checked_by_hand(judge_rows: JudgeRows, golden: Gold
     assert all(isinstance(figure, int) for figure in finding.figures.values())
 
 
-PARTLY = {"unread_brokers": ["c:8080"]}
+PARTLY: dict[str, Any] = {"unread_brokers": ["c:8080"]}
 UNANSWERED: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
     # now, earlier, whether coordinator 2 is found
     "in two snapshots": (snapshot(in_use(1100, without=2)), snapshot(in_use(without=2), 10), True),

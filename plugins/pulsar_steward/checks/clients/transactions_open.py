@@ -146,7 +146,9 @@ def _unanswered(answers: Answers, context: CheckContext[TransactionsOpenPolicy])
     """A finding for each coordinator that no broker tells of, now and in the snapshot before, though others work."""
     about, previous = context.about, _previous(context)
     told = {row["coordinator"] for row in answers["told"].rows}
-    before = by_time(answers["told_before"].rows).get(previous, []) if previous else []
+    if previous is None:
+        return
+    before = by_time(answers["told_before"].rows).get(previous, [])
     whole = not about.unread and not about.metrics_cut_off and not answers["silent"].rows
     if not whole or not told or not before or not answers["in_all"].one["opened"]:
         return
