@@ -139,7 +139,10 @@ def troubled(number: int, at: datetime) -> dict[str, Any]:
             for number in range(4 * place, 4 * place + 4)
         ],
         "trends": trends,
-        "failovers": [failover(each["broker"], each["topics"], others=5) for each in brokers],
+        "failovers": [
+            failover(each["broker"], each["topics"], others=5, delayed=6_400_000 >> place)
+            for place, each in enumerate(brokers)
+        ],
         "namespaces": [{"namespace": name, "policies_json": policies} for name, policies in POLICIES.items()],
         "configuration": [
             {"broker": broker(place), "key": key, "value": value} for place in range(3) for key, value in USUAL.items()
