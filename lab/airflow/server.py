@@ -47,6 +47,11 @@ class Airflow:
         """User to password, for the pages' login."""
         return dict(self._passwords)
 
+    @property
+    def variables(self) -> dict[str, str]:
+        """Environment variables that its parts run with, for a command beside them."""
+        return dict(self._environment)
+
     def api_as(self, user: str) -> AirflowApi:
         """The REST API as one of the users."""
         return AirflowApi(self.spec.url, user, self._passwords[user], self._has_noticed)

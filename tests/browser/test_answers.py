@@ -114,6 +114,28 @@ def test_all_namespaces_after_all(care: Care, pages: Pages, namespaces: tuple[st
     assert [ttl_of(care, each) for each in namespaces] == [0, 0, 0]
 
 
+def test_no_step_at_all(care: Care, pages: Pages, namespaces: tuple[str, ...]) -> None:
+    """Who unticks every step and approves has approved nothing: it is said so, and nothing is changed."""
+    plan = planned(care, *namespaces[:2])
+    (detail,) = care.approvals(1, care.remediate(plan_id=plan.plan_id))
+    pages.open_question_of_plan(plan.plan_id, "b1")
+    for step in reversed(pages.steps()):
+        pages.take_out(step)
+    assert pages.steps() == []
+    pages.picture("7-no-step-at-all", of="//button[normalize-space()='Approve']")
+    care.airflow.api.settle(detail)
+    pages.answer()
+    assert care.ended(detail) == "success"
+
+    (answer,) = care.ledger.answers(plan.plan_id, "b1")
+    assert (answer.decision, answer.step_ids) == (Decision.REJECTED, ())
+    assert answer.reason == "every step was unticked: nothing is approved, and nothing is changed"
+    assert care.ledger.intents(plan.plan_id, "b1") == ()
+    assert [ttl_of(care, each) for each in namespaces] == [None, None, None]
+    pages.open_plan(plan.plan_id)
+    assert answer.reason in pages.text()
+
+
 def test_never_for_a_namespace(care: Care, pages: Pages, namespaces: tuple[str, ...]) -> None:
     """Nothing is changed, and the entry of the policy that says so for good is on the page of the plan."""
     namespace = namespaces[0]

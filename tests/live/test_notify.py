@@ -1,8 +1,14 @@
-"""``pulsar_notify`` in a real Airflow: each event comes once, also where the scheduler is killed in between."""
+"""``pulsar_notify`` in a real Airflow: each event comes once, also where the scheduler is killed in between.
+
+``steward doctor`` asks the same Airflow whether its recipients can be told.
+"""
 
 from __future__ import annotations
 
+import base64
 import json
+import secrets
+import subprocess
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,6 +25,7 @@ from tests.unit.notify.sinks import HttpSink, SmtpSink, running
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from email.message import EmailMessage
+    from pathlib import Path
 
     from lab.airflow.server import Airflow
 
@@ -47,6 +54,18 @@ notify:
     hook: {connection: steward_notify_hook, kind: webhook}
     mail: {connection: steward_notify_mail, kind: smtp}
 """
+
+
+ASKED = """
+notify:
+  recipients:
+    hook: {connection: steward_notify_hook, kind: webhook}
+    mail: {connection: steward_notify_mail, kind: smtp}
+    pages: {connection: steward_notify_pages, kind: webhook}
+    chat: {connection: steward_notify_chat, kind: slack}
+    lost: {connection: steward_notify_lost, kind: webhook}
+"""
+"""Two recipients by variables, two by Airflow's database, of which one has no provider, and one that is nowhere."""
 
 
 @pytest.fixture(scope="module")
@@ -129,3 +148,37 @@ def test_each_event_comes_once_though_the_scheduler_is_killed(told: Airflow, htt
     wait_until(lambda: all_came(http, smtp), "everything is told", WITHIN_S)
     assert {each: len(posted(http, each)) for each in PEOPLE} == dict.fromkeys(PEOPLE, 1)
     assert {each: len(mailed(smtp, each)) for each in PEOPLE} == dict.fromkeys(PEOPLE, 1)
+
+
+def asked(airflow: Airflow, policy: Path, **variables: str) -> dict[str, dict[str, str]]:
+    """Lines of ``steward doctor`` about recipients, by their names, in the environment that Airflow runs in."""
+    command = [str(airflow.spec.python), "-m", "pulsar_steward.cli", "doctor", "--json", "--policy", str(policy)]
+    ended = subprocess.run(  # noqa: S603 - this project's own command
+        command, env={**airflow.variables, **variables}, capture_output=True, text=True, check=False
+    )
+    lines = json.loads(ended.stdout)["lines"]
+    return {each["subject"].split()[1]: each for each in lines if each["subject"].startswith("recipient ")}
+
+
+def test_doctor_asks_this_airflow(told: Airflow, http: HttpSink, smtp: SmtpSink, tmp_path: Path) -> None:
+    """For connections by variables and in its database; each that is missing has a line with its remedy."""
+    pages = {"conn_type": "http", "host": "127.0.0.1", "port": http.port, "schema": "http", "password": "secret-page"}
+    told.api.add_connection("steward_notify_pages", json.dumps(pages))
+    told.api.add_connection("steward_notify_chat", json.dumps({"conn_type": "slackwebhook", "password": "secret-chat"}))
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(ASKED, encoding="utf-8")
+    posted_before, mailed_before = len(http.posted), len(smtp.mails)
+
+    lines = asked(told, policy)
+    states = {name: line["state"] for name, line in lines.items()}
+    assert states == {"hook": "ok", "mail": "ok", "pages": "ok", "chat": "problem", "lost": "problem"}, lines
+    assert f"127.0.0.1:{http.port} answers" in lines["pages"]["words"]
+    assert "pip install 'pulsar-steward[slack]'" in lines["chat"]["remedy"]
+    assert "AIRFLOW_CONN_STEWARD_NOTIFY_LOST" in lines["lost"]["remedy"]
+    assert "secret-" not in json.dumps(lines)
+    assert (len(http.posted), len(smtp.mails)) == (posted_before, mailed_before)
+
+    another = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
+    lines = asked(told, policy, AIRFLOW__CORE__FERNET_KEY=another)
+    assert (lines["pages"]["state"], lines["hook"]["state"]) == ("problem", "ok"), lines
+    assert "AIRFLOW__CORE__FERNET_KEY" in lines["pages"]["remedy"]

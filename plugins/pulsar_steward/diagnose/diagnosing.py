@@ -12,11 +12,12 @@ import msgspec
 from pulsar_steward.checks.registry import CHECKS, VIEWS
 from pulsar_steward.checks.words import named
 from pulsar_steward.diagnose.asking import NoAnswer, SnapshotSources, about_of, ask, reads
+from pulsar_steward.diagnose.failovers import failovers
 from pulsar_steward.diagnose.history import earlier_diagnoses, with_history
 from pulsar_steward.diagnose.runner import askers_of, judged, with_those_they_rest_on
 from pulsar_steward.diagnose.trends import NAME, trends, trends_asker
 from pulsar_steward.model.finding import Outlook, Verdict
-from pulsar_steward.model.tables import FINDINGS, METRICS, SMALL, SNAPSHOT, TRENDS, VERDICTS
+from pulsar_steward.model.tables import FAILOVERS, FINDINGS, METRICS, SMALL, SNAPSHOT, TRENDS, VERDICTS
 from pulsar_steward.snapshots.arrow import rows_of
 from pulsar_steward.snapshots.folder import LOOK_BACK
 
@@ -46,7 +47,7 @@ def diagnose(
     checks: Sequence[Check] = CHECKS,
     threads: int = 1,
 ) -> None:
-    """Writes the tables `findings`, `verdicts` and `trends`, replacing earlier ones.
+    """Writes the tables `findings`, `verdicts`, `trends` and `failovers`, replacing earlier ones.
 
     Args:
         folder: The snapshot's own folder.
@@ -75,6 +76,7 @@ def diagnose(
     findings = with_history(found, about.taken_at, earlier_diagnoses(earlier))
     folder.begin_diagnosis()
     folder.write(TRENDS, _trends(of_trends, answers, earlier))
+    folder.write(FAILOVERS, rows_of(FAILOVERS, failovers(askers, answers)))
     folder.write(FINDINGS, rows_of(FINDINGS, [_row(finding) for finding in findings]))
     folder.write(VERDICTS, rows_of(VERDICTS, [msgspec.to_builtins(verdict) for verdict in verdicts]))
 

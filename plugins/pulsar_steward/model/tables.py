@@ -323,6 +323,24 @@ TRENDS = Table(
     ),
 )
 
+FAILOVERS = Table(
+    "failovers",
+    "one row a broker that told its load: how long its topics would be gone, as the check `failover-time` estimates it",
+    (
+        Column("broker", Kind.STRING, "`host:webport`"),
+        Column("others", Kind.INT, "brokers that would take over; 0: only itself, once it is back"),
+        Column("bundles", Kind.LONG, "bundles that would get a new owner"),
+        Column("topics", Kind.LONG, "topics that would be loaded again"),
+        Column("delayed_messages", Kind.LONG, "delayed messages that would be read again, at least"),
+        Column("session_seconds", Kind.DOUBLE, "until its metadata session ends, where it does not end orderly"),
+        Column("assigning_seconds", Kind.DOUBLE, "until all bundles have a new owner"),
+        Column("loading_seconds", Kind.DOUBLE, "until all topics are loaded"),
+        Column("reading_seconds", Kind.DOUBLE, "until the delayed messages are read"),
+        Column("ended_seconds", Kind.LONG, "all of it, clients' part included, where it ends orderly"),
+        Column("lost_seconds", Kind.LONG, "the same where it is lost, which is what the check judges"),
+    ),
+)
+
 COLLECTED = (
     SNAPSHOT,
     BROKERS,
@@ -348,5 +366,5 @@ SHARDED = (TOPICS, SUBSCRIPTIONS, CLIENTS, METRICS)
 SMALL = tuple(table for table in COLLECTED if table not in SHARDED)
 """Tables that grow with brokers, bundles and namespaces, and so accompany every shard as a whole."""
 
-DIAGNOSED = (FINDINGS, VERDICTS, TRENDS)
-"""Tables that `diagnose` adds; snapshots of older versions have no `trends`."""
+DIAGNOSED = (FINDINGS, VERDICTS, TRENDS, FAILOVERS)
+"""Tables that `diagnose` adds; snapshots of older versions have no `trends`, and no `failovers`."""

@@ -55,11 +55,19 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """Result of reading a connection: its address, None where only a library knows it, or what is wrong with it."""
+    """Result of looking whether messages can be sent by a connection.
+
+    Attributes:
+        connection: Its name.
+        address: Where messages go; None where only a library knows that, or there is trouble.
+        trouble: For what reason none can be sent; empty: nothing is known to be in the way.
+        remedy: What to do about it.
+    """
 
     connection: str
     address: Address | None = None
     trouble: str = ""
+    remedy: str = ""
 
 
 class Webhook(NamedTuple):

@@ -45,6 +45,10 @@ if TYPE_CHECKING:
 WAITS = (TaskDeferred, getattr(exceptions, "TaskAwaitingInput", TaskDeferred))
 """How Airflow's operator begins to wait; since 3.3 without a trigger, so that it would not notice a question's end."""
 
+_CHOICES = ["array", "null"]
+"""Type of a field of several choices: once the last one is removed, Airflow's form holds null in place of a list, and
+takes no answer where a field may not be null."""
+
 OBSERVE_DAG = "pulsar_observe"
 """The DAG whose published plans start ``pulsar_remediate``."""
 
@@ -202,7 +206,7 @@ def _form(asked: Question, labels: dict[str, str]) -> ParamsDict:
     fields = {
         STEPS: Param(
             ids,
-            type="array",
+            type=_CHOICES,
             title="Steps to carry out",
             description="Take out what shall stay as it is; nothing else is changed.",
             items={"type": "string", "enum": ids},
@@ -223,7 +227,7 @@ def _form(asked: Question, labels: dict[str, str]) -> ParamsDict:
     if namespaces:
         fields[LEFT_OUT] = Param(
             [],
-            type=["array", "null"],  # else Airflow's form takes no answer once a choice was removed again
+            type=_CHOICES,
             title="Namespaces to leave out",
             description="All but these: no step in them is carried out, ticked or not.",
             items={"type": "string", "enum": namespaces},

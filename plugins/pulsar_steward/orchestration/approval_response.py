@@ -318,21 +318,20 @@ def _approved(
     """Answer for an approval: the steps that it covers, and whether it has everything that is required."""
     batch = asked.plan.batch(given.batch_id)
     known = [step.step_id for step in asked.steps]
-    ticked = response.params_input.get(STEPS)
+    ticked = _chosen(response, STEPS)
     if not _is_choice(ticked, known):
         return _changed(given, reason=f"the approved steps are {_quoted(ticked)}, not a list of steps of this batch")
     if not ticked:
-        return _changed(given, decision=Decision.REJECTED, reason="every step was unticked")
-    left_out = response.params_input.get(LEFT_OUT, None if asked.namespaces else [])
-    if left_out is None and LEFT_OUT in response.params_input:
-        left_out = []  # a field that was cleared
+        reason = "every step was unticked: nothing is approved, and nothing is changed"
+        return _changed(given, decision=Decision.REJECTED, reason=reason)
+    left_out = _chosen(response, LEFT_OUT) if asked.namespaces or LEFT_OUT in response.params_input else []
     if not _is_choice(left_out, asked.namespaces):
         reason = f"the namespaces to leave out are {_quoted(left_out)}, not a list of namespaces of this batch"
         return _changed(given, reason=reason)
     chosen = frozenset(ticked)
     counting = [step for step in asked.steps if step.step_id in chosen and step.change.namespace not in left_out]
     if not counting:
-        reason = "every step was unticked, or its namespace left out"
+        reason = "every step was unticked, or its namespace left out: nothing is approved, and nothing is changed"
         return _changed(given, decision=Decision.REJECTED, reason=reason)
     steps = tuple(step.step_id for step in counting)
     takers = [step.step_id for step in counting if kind_of(step.change).loses_messages]
@@ -351,6 +350,14 @@ def _approved(
         digest=approval_digest(asked.plan, given.batch_id, steps),
         expires_at=good_until(response.responded_at, valid, waits, windows),
     )
+
+
+def _chosen(response: _Response, field: str) -> object:
+    """Choices of a field, none where all were removed (null in Airflow's form); None: the form has no such field."""
+    if field not in response.params_input:
+        return None
+    chosen = response.params_input[field]
+    return [] if chosen is None else chosen
 
 
 def _is_choice(chosen: object, known: Sequence[str]) -> TypeGuard[list[str]]:

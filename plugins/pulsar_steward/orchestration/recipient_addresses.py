@@ -1,4 +1,4 @@
-"""Addresses of recipients by Airflow's connections, for ``steward doctor``, which runs this in a process of its own.
+"""Whether messages can be sent by Airflow's connections, for ``steward doctor``, which runs this in its own process.
 
 ``python -m pulsar_steward.orchestration.recipient_addresses`` reads routes as JSON from standard input, and prints a
 `Found` for each. Passwords stay in this process.
@@ -14,24 +14,45 @@ import msgspec
 
 from pulsar_steward.errors import StewardError
 from pulsar_steward.notify.addresses import Asked, Found, address_of
+from pulsar_steward.policy.notify import RecipientKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_PAGE = "docs/notifications.md says what it holds"
+_MENDED = f"mend the connection; {_PAGE}"
+_ADDED = (
+    f"add it in Airflow (Admin, Connections) or as AIRFLOW_CONN_{{}}; {_PAGE}. If it is there: run this with Airflow's"
+    " own database, AIRFLOW__CORE__FERNET_KEY and secrets backend"
+)
+_INSTALLED = "`pip install 'pulsar-steward[{}]'` where Airflow's tasks run, and here"
+
 
 def addresses(asked: Sequence[Asked]) -> list[Found]:
-    """Address of each connection, or what is wrong with it."""
-    from pulsar_steward.orchestration.recipients import fields_of  # noqa: PLC0415 - Airflow, after its process is named
+    """Address of each connection, or what keeps messages from being sent by it."""
+    return [_found(each) for each in asked]
 
-    found = []
-    for each in asked:
-        try:
-            address = address_of(each.kind, fields_of(each.connection))
-        except StewardError as error:
-            found.append(Found(connection=each.connection, trouble=str(error)))
-        else:
-            found.append(Found(connection=each.connection, address=address))
-    return found
+
+def _found(asked: Asked) -> Found:
+    from pulsar_steward.orchestration import recipients  # noqa: PLC0415 - Airflow, after its process is named
+
+    name, kind = asked.connection, asked.kind
+    fields = recipients.fields_named(name)
+    if fields is None:
+        words = f"Airflow has no connection {name!r} that it can read here"
+        return Found(connection=name, trouble=words, remedy=_ADDED.format(name.upper()))
+    try:
+        address = address_of(kind, fields)
+        if kind is RecipientKind.SMTP:
+            recipients.readers_of(fields)
+    except StewardError as error:
+        return Found(connection=name, trouble=str(error), remedy=_MENDED)
+    try:
+        recipients.require_provider(kind)
+    except StewardError:
+        words = f"the connection {name!r} is there, but not the package that sends messages by {kind}"
+        return Found(connection=name, trouble=words, remedy=_INSTALLED.format(kind))
+    return Found(connection=name, address=address)
 
 
 def main() -> None:

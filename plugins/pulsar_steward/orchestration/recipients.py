@@ -54,12 +54,20 @@ def fields_of(name: str) -> ConnectionFields:
     Raises:
         ConfigurationError: If there is none of that name.
     """
-    connection = connection_named(name)
-    if connection is None:
+    fields = fields_named(name)
+    if fields is None:
         raise ConfigurationError(
             f"there is no Airflow connection {name!r}, which a recipient of messages names: add it, or take the"
             " recipient out of the policy (docs/notifications.md)"
         )
+    return fields
+
+
+def fields_named(name: str) -> ConnectionFields | None:
+    """The same; None: there is no connection of that name."""
+    connection = connection_named(name)
+    if connection is None:
+        return None
     password = SecretStr(connection.password) if connection.password else None
     return ConnectionFields(
         name=name,
@@ -78,13 +86,8 @@ def _webhook(fields: ConnectionFields, message: Message) -> None:
 
 def _smtp(fields: ConnectionFields, message: Message) -> None:
     smtp_address(fields)  # refuses what would travel unencrypted
-    to = fields.extra.get("to")
-    if not to or not fields.extra.get("from_email"):
-        raise ConfigurationError(
-            f"the connection {fields.name!r} says not whom to write to, or from whom: give `to` and `from_email` in"
-            " its extra"
-        )
-    hook_class = _provider("airflow.providers.smtp.hooks.smtp", "smtp").SmtpHook
+    to = readers_of(fields)
+    hook_class = _provider(RecipientKind.SMTP).SmtpHook
     # It would send again what the server may have taken: the outbox tries again, after a pause and by the same id.
     once = type("OneTry", (hook_class,), {"smtp_retry_limit": 0})
     with once(smtp_conn_id=fields.name) as hook:
@@ -97,6 +100,21 @@ def _smtp(fields: ConnectionFields, message: Message) -> None:
         )
 
 
+def readers_of(fields: ConnectionFields) -> str | list[str]:
+    """Addresses to which a connection of type SMTP has mail written.
+
+    Raises:
+        ConfigurationError: If it says not to whom, or not from whom.
+    """
+    to: str | list[str] | None = fields.extra.get("to")
+    if not to or not fields.extra.get("from_email"):
+        raise ConfigurationError(
+            f"the connection {fields.name!r} says not whom to write to, or from whom: give `to` and `from_email` in"
+            " its extra"
+        )
+    return to
+
+
 def _as_html(message: Message) -> str:
     """Body of a mail, as the provider only sends HTML: everything but the link is text."""
     link = html.escape(message.link)
@@ -104,7 +122,7 @@ def _as_html(message: Message) -> str:
 
 
 def _slack(fields: ConnectionFields, message: Message) -> None:
-    hook_class = _provider("airflow.providers.slack.hooks.slack_webhook", "slack").SlackWebhookHook
+    hook_class = _provider(RecipientKind.SLACK).SlackWebhookHook
     text = f"{message.subject}\n{message.text}\n{message.link}"
     parts = [text[begin : begin + MAX_BLOCK] for begin in range(0, len(text), MAX_BLOCK)][:MAX_BLOCKS]
     blocks = [{"type": "section", "text": {"type": "plain_text", "text": part, "emoji": False}} for part in parts]
@@ -114,7 +132,7 @@ def _slack(fields: ConnectionFields, message: Message) -> None:
 
 
 def _pagerduty(fields: ConnectionFields, message: Message) -> None:
-    hook_class = _provider("airflow.providers.pagerduty.hooks.pagerduty_events", "pagerduty").PagerdutyEventsHook
+    hook_class = _provider(RecipientKind.PAGERDUTY).PagerdutyEventsHook
     hook_class(pagerduty_events_conn_id=fields.name).send_event(
         summary=message.subject[:MAX_SUMMARY],
         severity=message.severity.value,
@@ -126,8 +144,8 @@ def _pagerduty(fields: ConnectionFields, message: Message) -> None:
 
 
 def _apprise(fields: ConnectionFields, message: Message) -> None:
-    hook_class = _provider("airflow.providers.apprise.hooks.apprise", "apprise").AppriseHook
-    apprise = _provider("apprise", "apprise")
+    hook_class = _provider(RecipientKind.APPRISE).AppriseHook
+    apprise = _module("apprise", RecipientKind.APPRISE)
     hook = hook_class(apprise_conn_id=fields.name)
     # The hook's own `notify` drops the answer, which says whether anybody took the message.
     services = apprise.Apprise()
@@ -152,11 +170,34 @@ SENDERS: dict[RecipientKind, Callable[[ConnectionFields, Message], None]] = {
 }
 
 
-def _provider(module: str, extra: str) -> Any:
+_PROVIDERS = {
+    RecipientKind.SMTP: "airflow.providers.smtp.hooks.smtp",
+    RecipientKind.SLACK: "airflow.providers.slack.hooks.slack_webhook",
+    RecipientKind.PAGERDUTY: "airflow.providers.pagerduty.hooks.pagerduty_events",
+    RecipientKind.APPRISE: "airflow.providers.apprise.hooks.apprise",
+}
+"""Modules of Airflow's providers that send messages, each in the package that the extra of the same name installs."""
+
+
+def require_provider(kind: RecipientKind) -> None:
+    """Checks that what sends messages of a kind is installed.
+
+    Raises:
+        ConfigurationError: If it is not.
+    """
+    if kind in _PROVIDERS:
+        _provider(kind)
+
+
+def _provider(kind: RecipientKind) -> Any:
+    return _module(_PROVIDERS[kind], kind)
+
+
+def _module(name: str, kind: RecipientKind) -> Any:
     try:
-        return import_module(module)
+        return import_module(name)
     except ImportError as error:
         raise ConfigurationError(
-            f"messages by {extra} need a package that is not installed here: install pulsar-steward[{extra}] where"
+            f"messages by {kind} need a package that is not installed here: install pulsar-steward[{kind}] where"
             " Airflow's tasks run"
         ) from error

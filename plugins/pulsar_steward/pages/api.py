@@ -17,6 +17,7 @@ from pulsar_steward.outside_text import shown_json
 from pulsar_steward.pages.backlogs import Backlogs, backlogs
 from pulsar_steward.pages.brokers import Broker, BundleMap, broker_rows, bundle_map
 from pulsar_steward.pages.clusters import ClusterCard, cluster_cards
+from pulsar_steward.pages.failovers import Failovers, failovers
 from pulsar_steward.pages.findings import MAX_PAGE, PAGE, Asked, FindingPage, Order, Section, findings_page, sections
 from pulsar_steward.pages.plan_data import PlanView
 from pulsar_steward.pages.plans import newest_plans, plan_view
@@ -40,6 +41,7 @@ _DOCUMENTED = (
     tuple[Section, ...],
     tuple[Broker, ...],
     BundleMap,
+    Failovers,
     Backlogs,
     tuple[Trend, ...],
     tuple[PlanLine, ...],
@@ -90,6 +92,7 @@ class Api:
             ("/clusters/{cluster}/checks", self.checks, tuple[Section, ...]),
             ("/clusters/{cluster}/brokers", self.brokers, tuple[Broker, ...]),
             ("/clusters/{cluster}/bundles", self.bundles, BundleMap),
+            ("/clusters/{cluster}/failovers", self.failovers, Failovers),
             ("/clusters/{cluster}/backlogs", self.backlogs, Backlogs),
             ("/clusters/{cluster}/trends", self.trends, tuple[Trend, ...]),
             ("/clusters/{cluster}/plans", self.plans, tuple[PlanLine, ...]),
@@ -134,6 +137,10 @@ class Api:
     def bundles(self, cluster: str) -> Response:
         """The largest bundles by broker."""
         return as_json(bundle_map(self._sources, self._newest(cluster), ()))
+
+    def failovers(self, cluster: str) -> Response:
+        """How long the topics of each broker would be gone without it."""
+        return as_json(failovers(self._sources, self._newest(cluster)))
 
     def backlogs(self, cluster: str) -> Response:
         """Backlogs of the namespaces nearest to their quota, and delayed messages."""

@@ -18,6 +18,7 @@ from pulsar_steward.pages.api import chosen_of, newest_of
 from pulsar_steward.pages.backlogs import backlogs
 from pulsar_steward.pages.brokers import broker_rows, bundle_map, listed_brokers
 from pulsar_steward.pages.clusters import cluster_cards
+from pulsar_steward.pages.failovers import LISTED_FAILOVERS, failovers
 from pulsar_steward.pages.findings import Asked, Order, findings_page, sections
 from pulsar_steward.pages.plans import newest_plans, plan_of_run, plan_view
 from pulsar_steward.pages.rendering import ASSETS, asset, link_to
@@ -198,6 +199,8 @@ def _of_snapshot(sources: Sources, cluster: str, asked: Asked, waiting: list[str
             "sections": sections(sources.summary(snapshot)),
             "brokers": broker_rows(sources, snapshot),
             "bundles": bundle_map(sources, snapshot, plans),
+            "failovers": failovers(sources, snapshot),
+            "listed_failovers": LISTED_FAILOVERS,
             "backlogs": backlogs(sources, snapshot),
             "trends": cluster_trends(sources, snapshot),
         }

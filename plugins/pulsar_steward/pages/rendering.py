@@ -95,8 +95,8 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["counted"] = counted
-    for each in (in_words.number, in_words.percent, in_words.size, in_words.rate, in_words.moment, in_words.duration):
-        environment.filters[each.__name__] = each
+    for name in ("number", "percent", "size", "rate", "moment", "duration", "seconds"):
+        environment.filters[name] = getattr(in_words, name)
     for helper in (in_words.heat_step, in_words.polyline, in_words.number, in_words.rate):
         environment.globals[helper.__name__] = helper
     return environment

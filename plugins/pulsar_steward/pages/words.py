@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from pulsar_steward.model.units import DAY, HOUR, MINUTE, bytes_in_words, number_in_words
+from pulsar_steward.model.units import DAY, HOUR, MINUTE, bytes_in_words, number_in_words, seconds_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,6 +49,11 @@ def duration(seconds: float) -> str:
     if whole >= HOUR:
         return _two(whole, HOUR, "h", MINUTE, "min")
     return f"{whole // MINUTE} min" if whole >= MINUTE else f"{whole} s"
+
+
+def seconds(value: float) -> str:
+    """A forecast in the words of findings, to the second where it is short: ``95 s``, ``2.5 min``."""
+    return seconds_in_words(value, rounded=True)
 
 
 def _two(seconds: int, large: int, large_unit: str, small: int, small_unit: str) -> str:

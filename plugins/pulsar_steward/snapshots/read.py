@@ -17,6 +17,7 @@ from pulsar_steward.model.tables import (
     BROKERS,
     BUNDLES,
     COLLECTED,
+    FAILOVERS,
     FINDINGS,
     NAMESPACES,
     SINCE,
@@ -28,7 +29,15 @@ from pulsar_steward.model.tables import (
 )
 from pulsar_steward.model.units import counted
 from pulsar_steward.snapshots.place import place_of
-from pulsar_steward.snapshots.rows import BrokerRow, BundleRow, CoordinatorRow, NamespaceRow, SnapshotMeta, TrendRow
+from pulsar_steward.snapshots.rows import (
+    BrokerRow,
+    BundleRow,
+    CoordinatorRow,
+    FailoverRow,
+    NamespaceRow,
+    SnapshotMeta,
+    TrendRow,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,10 +145,14 @@ class Snapshot:
 
     def trends(self) -> tuple[TrendRow, ...]:
         """Figures over time, by measure, subject and time; none in snapshots of older versions."""
-        if self._files.get_file_info(f"{self._path}/{TRENDS.name}").type is fs.FileType.NotFound:
+        if not self._has(TRENDS):
             return ()
         rows = self._rows(TRENDS, TrendRow)
         return tuple(sorted(rows, key=lambda row: (row.measure, row.subject, row.taken_at)))
+
+    def failovers(self) -> tuple[FailoverRow, ...]:
+        """Brokers and how long their topics would be gone without them; none in snapshots of older versions."""
+        return tuple(self._rows(FAILOVERS, FailoverRow)) if self._has(FAILOVERS) else ()
 
     def table(self, table: Table, columns: Sequence[str] | None = None, filters: Any = None) -> pa.Table:
         """Reads a table, or some of its columns and rows.
@@ -160,6 +173,9 @@ class Snapshot:
             ).select(names)
         except (OSError, KeyError, pa.ArrowException) as error:
             raise SnapshotError(f"{self.uri}: the table {table.name} cannot be read: {error}") from error
+
+    def _has(self, table: Table) -> bool:
+        return bool(self._files.get_file_info(f"{self._path}/{table.name}").type is not fs.FileType.NotFound)
 
     def _rows(self, table: Table, kind: type[Row], filters: Any = None) -> list[Row]:
         fields = msgspec.structs.fields(kind)

@@ -87,6 +87,22 @@ class NamespaceRow(msgspec.Struct, frozen=True, kw_only=True):
     allowed_brokers: tuple[str, ...] | None
 
 
+class FailoverRow(msgspec.Struct, frozen=True, kw_only=True):
+    """How long the topics of a broker would be gone without it, an estimate; the columns of `failovers`."""
+
+    broker: str
+    others: int
+    bundles: int
+    topics: int
+    delayed_messages: int
+    session_seconds: float
+    assigning_seconds: float
+    loading_seconds: float
+    reading_seconds: float
+    ended_seconds: int
+    lost_seconds: int
+
+
 class TrendRow(msgspec.Struct, frozen=True, kw_only=True):
     """A figure at a time; `model.measures.MEASURES` describes each measure."""
 

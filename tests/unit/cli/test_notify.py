@@ -94,7 +94,7 @@ def test_doctor_looks_at_each_recipient(golden: Golden) -> None:
 
         def lookup(asked: Sequence[Asked]) -> list[Found]:
             here = Found(asked[0].connection, Address("127.0.0.1", port, tls=False))
-            return [here, Found(asked[1].connection, trouble="there is no such connection")]
+            return [here, Found(asked[1].connection, trouble="there is no such connection", remedy="add it")]
 
         told = list(recipient_lines(None, None, lookup))
     there = list(recipient_lines(None, None, lookup))

@@ -193,3 +193,28 @@ def test_doctor_is_told_addresses_alone(monkeypatch: pytest.MonkeyPatch) -> None
     found, lost = addresses([Asked(CONNECTION, RecipientKind.WEBHOOK), missing])
     assert found == Found(CONNECTION, Address("hooks.example.org", 443, tls=True))
     assert missing.connection in lost.trouble
+    assert "AIRFLOW_CONN_STEWARD_NOTIFY_MISSING" in lost.remedy
+
+
+def test_what_is_missing_beside_the_connection_is_found(smtp: SmtpSink, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whom mail goes to, and the package that sends; each with its own remedy."""
+    mailing(monkeypatch, smtp, to="")
+    [unaddressed] = addresses([Asked(CONNECTION, RecipientKind.SMTP)])
+    assert "`to` and `from_email`" in unaddressed.trouble
+    assert unaddressed.remedy.startswith("mend the connection")
+    mailing(monkeypatch, smtp)
+    monkeypatch.setitem(sys.modules, "airflow.providers.smtp.hooks.smtp", None)
+    [unsent] = addresses([Asked(CONNECTION, RecipientKind.SMTP)])
+    assert "smtp" in unsent.trouble
+    assert "pip install 'pulsar-steward[smtp]'" in unsent.remedy
+
+
+def test_one_connection_that_cannot_be_read_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is any of its content told."""
+    monkeypatch.setenv("AIRFLOW_CONN_STEWARD_NOTIFY_TORN", '{"password": "secret-password"')
+    connected(monkeypatch, host="hooks.example.org", schema="https")
+    torn, found = addresses([Asked(name, RecipientKind.WEBHOOK) for name in ("steward_notify_torn", CONNECTION)])
+    assert torn.trouble == "Airflow has no connection 'steward_notify_torn' that it can read here"
+    assert "secret-password" not in f"{torn}"
+    assert "AIRFLOW__CORE__FERNET_KEY" in torn.remedy
+    assert found.address == Address("hooks.example.org", 443, tls=True)

@@ -71,10 +71,16 @@ def test_a_plain_yes_is_an_approval_of_exactly_the_ticked_steps(
         pytest.param(
             event(chosen_options=[REJECT], params_input={}), "rejected", "a person rejected it", id="rejected bare"
         ),
-        pytest.param(ticked(), "rejected", "every step was unticked", id="nothing ticked"),
+        pytest.param(ticked(), "rejected", "nothing is approved, and nothing is changed", id="nothing ticked"),
+        pytest.param(
+            event(params_input={"steps": None}),
+            "rejected",
+            "nothing is approved, and nothing is changed",
+            id="every step taken out, as Airflow's form has it",
+        ),
         pytest.param(event(params_input={}), "malformed", "not a list of steps", id="no steps"),
         pytest.param(event(params_input=GONE), "malformed", "not a list of steps", id="no form"),
-        pytest.param(event(params_input={"steps": None}), "malformed", "not a list of steps", id="steps are null"),
+        pytest.param(event(params_input={"steps": False}), "malformed", "not a list of steps", id="steps are false"),
         pytest.param(event(params_input={"steps": "b1.s01"}), "malformed", "not a list", id="steps are a text"),
         pytest.param(event(params_input={"steps": {"b1.s01": 1}}), "malformed", "not a list", id="steps are an object"),
         pytest.param(ticked("b1.s01", "b9.s01"), "malformed", "not a list of steps", id="an unknown step"),

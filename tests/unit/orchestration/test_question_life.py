@@ -297,6 +297,14 @@ def test_a_question_about_several_namespaces_lets_some_be_left_out(
     assert LEFT_OUT not in alone.params
 
 
+def test_every_step_may_be_taken_out(site: Worksite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow's form holds null then, which the field has to allow, or the answer is refused without a word."""
+    task = asked_form(site, site.proposed(site.move(0)), monkeypatch)
+    steps = task.params.get_param(STEPS)
+    assert steps.value == ["b1.s01"]
+    assert steps.resolve(None) is None
+
+
 def test_what_ended_is_not_asked(site: Worksite) -> None:
     """It ended between the choice and the question: nothing is recorded as asked."""
     plan = a_question_of(site)

@@ -139,6 +139,10 @@ def troubled(number: int, at: datetime) -> dict[str, Any]:
             for number in range(4 * place, 4 * place + 4)
         ],
         "trends": trends,
+        "failovers": [
+            failover(each["broker"], each["topics"], others=5, delayed=6_400_000 >> place)
+            for place, each in enumerate(brokers)
+        ],
         "namespaces": [{"namespace": name, "policies_json": policies} for name, policies in POLICIES.items()],
         "configuration": [
             {"broker": broker(place), "key": key, "value": value} for place in range(3) for key, value in USUAL.items()
@@ -152,6 +156,25 @@ def troubled(number: int, at: datetime) -> dict[str, Any]:
             }
             for place in range(3)
         ],
+    }
+
+
+def failover(name: str, topics: int, *, others: int, delayed: int = 0) -> dict[str, Any]:
+    """A broker's row of `failovers`, by the rates that are usual, with a session of half a minute."""
+    loading, reading = topics / min(100 * max(others, 1), 1000), delayed / 50_000
+    served = round(0.32 + loading + reading)
+    return {
+        "broker": name,
+        "others": others,
+        "bundles": 8,
+        "topics": topics,
+        "delayed_messages": delayed,
+        "session_seconds": 30.0,
+        "assigning_seconds": 0.32,
+        "loading_seconds": loading,
+        "reading_seconds": reading,
+        "ended_seconds": served,
+        "lost_seconds": 30 + served,
     }
 
 

@@ -95,7 +95,7 @@ def judge(answers: Answers, context: CheckContext[FailoverTimePolicy]) -> Judgem
     limits, rows = context.limits, answers["loads"].rows
     if not rows:
         return Judgement(cannot_tell="No broker told what it has loaded.")
-    estimates = [_estimate([row], rows, limits) for row in rows]
+    estimates = estimates_by_broker(answers, limits)
     over = [*(each for each in estimates if _severity(each, limits)), *_of_hosts(rows, estimates, limits)]
     if over:
         over.sort(key=lambda estimate: (-estimate.seconds, estimate.load.lost))
@@ -111,6 +111,12 @@ def judge(answers: Answers, context: CheckContext[FailoverTimePolicy]) -> Judgem
     if not any(row["topics"] for row in rows):
         return Judgement(cannot_tell=NOTHING_LOADED)
     return Judgement(quiet=longest + all_on_one_host([row["broker"] for row in rows]))
+
+
+def estimates_by_broker(answers: Answers, policy: FailoverTimePolicy) -> list[Estimate]:
+    """Estimates for the loss of each broker by itself, of all that told their load."""
+    rows = answers["loads"].rows
+    return [_estimate([row], rows, policy) for row in rows]
 
 
 def _estimate(lost: Sequence[Row], rows: Sequence[Row], policy: FailoverTimePolicy) -> Estimate:

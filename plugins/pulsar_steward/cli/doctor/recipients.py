@@ -1,4 +1,4 @@
-"""Checks of ``steward doctor`` on recipients of messages: that their connections are there, and their hosts answer."""
+"""Checks of ``steward doctor`` on recipients of messages: their connections, what sends to them, and their hosts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ AIRFLOW_SECONDS = 120
 GIVEN_UP_WITHIN = timedelta(days=7)
 
 _MODULE = "pulsar_steward.orchestration.recipient_addresses"
-_PAGE = "docs/notifications.md says what it holds"
 
 
 def recipient_lines(named: Path | None, ledger: str | None, lookup: Lookup | None = None) -> Iterator[Line]:
@@ -97,7 +96,7 @@ def _recipients(named: Path | None) -> Iterator[tuple[str, Recipient]]:
 
 def _recipient(subject: str, recipient: Recipient, found: Found) -> Line:
     if found.trouble:
-        return problem(subject, found.trouble, f"mend the connection; {_PAGE}")
+        return problem(subject, found.trouble, found.remedy)
     if found.address is None:
         return fine(subject, f"its connection is there; where {recipient.kind} sends only its library knows")
     return _answering(subject, found.address)

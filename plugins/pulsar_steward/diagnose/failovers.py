@@ -1,0 +1,51 @@
+"""Estimates of the check `failover-time` for every broker, kept for pages: not only long ones matter to a restart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.checks.delayed.failover import estimated
+from pulsar_steward.checks.delayed.failover_time import CHECK, estimates_by_broker
+from pulsar_steward.diagnose.asking import NoAnswer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pulsar_steward.checks.check import Answers
+    from pulsar_steward.checks.delayed.failover import Estimate
+    from pulsar_steward.checks.delayed.failover_time import FailoverTimePolicy
+    from pulsar_steward.diagnose.questions import Asker
+
+
+def failovers(askers: Sequence[Asker], answers: Mapping[str, Answers | NoAnswer]) -> list[dict[str, object]]:
+    """Rows of the table `failovers`, by broker; none where the check was not asked, or its questions failed.
+
+    Args:
+        askers: Those whose questions were asked.
+        answers: By asker.
+    """
+    asker = next((each for each in askers if each.name == CHECK.check_id), None)
+    own = answers.get(CHECK.check_id)
+    if asker is None or own is None or isinstance(own, NoAnswer):
+        return []
+    limits = asker.context.limits
+    rows = [_row(each, limits) for each in estimates_by_broker(own, limits)]
+    return sorted(rows, key=lambda row: str(row["broker"]))
+
+
+def _row(lost: Estimate, policy: FailoverTimePolicy) -> dict[str, object]:
+    load = lost.load
+    ended = estimated(load, lost.takers, 0.0, policy)  # nobody waits for the session of a broker that ends orderly
+    return {
+        "broker": load.lost,
+        "others": lost.takers.others,
+        "bundles": load.bundles,
+        "topics": load.topics,
+        "delayed_messages": load.delayed,
+        "session_seconds": float(lost.session),
+        "assigning_seconds": lost.assigning,
+        "loading_seconds": lost.loading,
+        "reading_seconds": lost.reading,
+        "ended_seconds": ended.seconds,
+        "lost_seconds": lost.seconds,
+    }
