@@ -1,8 +1,8 @@
 """Brokers whose process, metadata store or bookies are in trouble."""
 
 from lab.faults.fault import Expected, SimulatedFault
-from lab.faults.simulated._clusters import DAY_S, at, cluster, strained
-from lab.simulator import LatencySpec
+from lab.faults.simulated._clusters import DAY_S, at, cluster, server, strained
+from lab.simulator import BookieSpec, LatencySpec, ZooKeeperSpec
 
 NO_CHOKING = "a JVM of the lab cannot be made to collect for hours without stopping the machine's other work"
 NO_APPENDER = "the lab's brokers are put together without the appender that counts log lines"
@@ -22,6 +22,14 @@ FAULTS = (
         about="A broker stands still for 25 s whenever it collects its whole heap, forty times a day.",
         expected=(Expected("gc-pressure", at(2)),),
         specs=(cluster(broker_2=strained(full_gc_seconds=1000.0, full_gc_count=40, heap_mb=7900)),),
+        why=NO_CHOKING,
+    ),
+    SimulatedFault(
+        name="bookie-collecting-a-quarter-of-the-time",
+        about="One bookie of two spends a quarter of its life in short collections, and tells so in its own metrics.",
+        expected=(Expected("gc-pressure", server(1)),),
+        specs=(cluster(),),
+        servers=((BookieSpec(), BookieSpec(gc_seconds=DAY_S / 4, gc_count=400_000), ZooKeeperSpec()),),
         why=NO_CHOKING,
     ),
     SimulatedFault(
@@ -118,6 +126,20 @@ FAULTS = (
         ),
         why=NO_CHOKING,
         twin_of=("collecting-a-quarter-of-the-time", "full-collections-of-half-a-minute"),
+    ),
+    SimulatedFault(
+        name="bookie-collecting-now-and-then",
+        about="Healthy: bookies and ZooKeeper spend a second in fifty in short collections.",
+        specs=(cluster(),),
+        servers=(
+            (
+                BookieSpec(gc_seconds=DAY_S / 50, gc_count=40_000),
+                BookieSpec(gc_seconds=DAY_S / 50, gc_count=40_000),
+                ZooKeeperSpec(gc_seconds=DAY_S / 50, gc_count=40_000),
+            ),
+        ),
+        why=NO_CHOKING,
+        twin_of=("bookie-collecting-a-quarter-of-the-time",),
     ),
     SimulatedFault(
         name="direct-memory-half-used",
