@@ -45,33 +45,33 @@ class ZooKeeperSpec(ProcessSpec):
     """A ZooKeeper server, by its figures since its start.
 
     Attributes:
-        reads: Requests that only read, of ``read_ms`` on average.
-        updates: Requests that write, of ``update_ms`` on average.
-        fsyncs: Times that the transaction log was forced to its disk, of ``fsync_ms`` on average.
+        reads: Requests that only read, which took ``reading_ms`` in all.
+        updates: Requests that write, which took ``updating_ms`` in all.
+        fsyncs: Times that the transaction log was forced to its disk, which took ``syncing_ms`` in all.
         outstanding: Requests that wait now.
         znodes: Nodes of its tree.
     """
 
     kind: ClassVar[Literal["zookeeper"]] = "zookeeper"
     reads: int = 40_000
-    read_ms: float = 0.5
+    reading_ms: float = 20_000.0
     updates: int = 20_000
-    update_ms: float = 4.0
+    updating_ms: float = 80_000.0
     fsyncs: int = 15_000
-    fsync_ms: float = 3.0
+    syncing_ms: float = 45_000.0
     outstanding: int = 0
     znodes: int = 2_000
 
     def lines(self) -> Iterator[str]:
         """Yields the series that only ZooKeeper has."""
         timed = {
-            "readlatency": (self.reads, self.read_ms),
-            "updatelatency": (self.updates, self.update_ms),
-            "fsynctime": (self.fsyncs, self.fsync_ms),
+            "readlatency": (self.reads, self.reading_ms),
+            "updatelatency": (self.updates, self.updating_ms),
+            "fsynctime": (self.fsyncs, self.syncing_ms),
         }
-        for series, (count, mean_ms) in timed.items():
+        for series, (count, milliseconds) in timed.items():
             yield family(series, "summary")
-            yield from counted(series, NO_LABELS, count, count * mean_ms)
+            yield from counted(series, NO_LABELS, count, milliseconds)
         yield from gauge("outstanding_requests", NO_LABELS, self.outstanding)
         yield from gauge("znode_count", NO_LABELS, self.znodes)
 

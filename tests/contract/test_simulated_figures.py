@@ -171,7 +171,8 @@ def test_bundles_are_with_the_brokers_that_are_named() -> None:
 
 def test_bookies_and_zookeeper_tell_their_own_figures() -> None:
     """Each at an address of its own, which is named as the policy names it."""
-    bookie, zookeeper = BookieSpec(writable=False, queues=(0, 70)), ZooKeeperSpec(updates=50, update_ms=8.0, gc_count=9)
+    bookie = BookieSpec(writable=False, queues=(0, 70))
+    zookeeper = ZooKeeperSpec(updates=50, updating_ms=400.0, gc_count=9)
     with running_servers(bookie, zookeeper) as servers:
         (kind, _, of_bookie), (other, _, of_zookeeper) = (url.partition("=") for url in servers.metrics_urls)
         assert (kind, other) == ("bookie", "zookeeper")

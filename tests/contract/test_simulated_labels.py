@@ -33,6 +33,7 @@ NOT_TO_BE_HAD_FOR_REAL = {
     "partition-ceiling",
     "publish-slow",
     "quota-stuck",
+    "zookeeper-slow",
 }
 
 
