@@ -1,6 +1,7 @@
 """The jars of a Pulsar version: resolved by Maven from the committed POM, once, into the user's cache."""
 
 import fcntl
+import hashlib
 import os
 import shutil
 import subprocess
@@ -15,10 +16,20 @@ POMS = Path(__file__).with_name("pulsar")
 EVERY = 40
 
 
+def cache() -> Path:
+    """Folder in which jars are kept for all labs of a user."""
+    folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(folder) / "pulsar-steward" / "jars"
+
+
 def folder(version: str) -> Path:
-    """Folder of the jars of a version; it appears only once it is complete."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "pulsar-steward" / "jars" / version
+    """Folder of the jars of a version, as its POM asks for them now; it appears only once it is complete."""
+    digest = hashlib.sha256(_pom(version).read_bytes()).hexdigest()
+    return cache() / f"{version}-{digest[:12]}"
+
+
+def _pom(version: str) -> Path:
+    return POMS / version / "pom.xml"
 
 
 def fetched(version: str) -> bool:
@@ -38,7 +49,7 @@ def fetch(version: str, progress: Callable[[str], None]) -> Path:
     if fetched(version):
         return target
     prerequisites.require(maven=True)
-    with target.with_name(f"{version}.lock").open("w") as lock:
+    with target.with_name(f"{target.name}.lock").open("w") as lock:
         progress(f"fetching the jars of Pulsar {version} with Maven, about 240 MB: one to three minutes, once")
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not fetched(version):
@@ -50,10 +61,10 @@ def _fetch(version: str, target: Path, progress: Callable[[str], None]) -> None:
     with tempfile.TemporaryDirectory(prefix=f"{version}.", dir=target.parent) as scratch:
         jars = Path(scratch) / "jars"
         # Maven resolves a copy, so that nothing is ever written beside the committed POM.
-        pom = shutil.copy(POMS / version / "pom.xml", scratch)
+        pom = shutil.copy(_pom(version), scratch)
         _run_maven(Path(pom), jars, progress)
         if not any(jars.glob("pulsar-broker-*.jar")):
-            raise JarsUnavailableError(f"Maven ended well, yet {jars} holds no pulsar-broker jar: see {POMS / version}")
+            raise JarsUnavailableError(f"Maven ended well, yet {jars} holds no pulsar-broker jar: see {_pom(version)}")
         progress(f"{sum(1 for _ in jars.iterdir())} jars of Pulsar {version} are in {target}")
         jars.rename(target)
 

@@ -36,6 +36,7 @@ class LabOptions(TypedDict, total=False):
     configuration_store: str | None
     broker_settings: Mapping[str, str]
     bookie_settings: Mapping[str, str]
+    zookeeper_settings: Mapping[str, str]
     tied: bool
 
 
@@ -63,6 +64,7 @@ class LabSpec(msgspec.Struct, frozen=True, kw_only=True):
             for another lab whose cluster has another name, to have two clusters that replicate; None: its own.
         broker_settings: More settings for ``broker.conf``; they win over the lab's own.
         bookie_settings: Likewise for the bookie's.
+        zookeeper_settings: Likewise for ZooKeeper's.
         tied: The processes are killed when the thread that started them ends, even by SIGKILL (Linux only).
     """
 
@@ -79,6 +81,7 @@ class LabSpec(msgspec.Struct, frozen=True, kw_only=True):
     configuration_store: str | None = None
     broker_settings: Mapping[str, str] = {}
     bookie_settings: Mapping[str, str] = {}
+    zookeeper_settings: Mapping[str, str] = {}
     tied: bool = False
 
     def __post_init__(self) -> None:

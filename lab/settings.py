@@ -15,8 +15,9 @@ DELAYED_TRACKER = "delayedDeliveryTrackerFactoryClassName"
 
 
 def zookeeper(state: LabState, data: Path) -> str:
-    """ZooKeeper's configuration."""
-    return _filled("zookeeper", data=data, zookeeper_port=state.zookeeper.port)
+    """ZooKeeper's configuration; what the lab was asked for wins over the template."""
+    text = _filled("zookeeper", data=data, zookeeper_port=state.zookeeper.port)
+    return _written(parsed(text) | dict(state.spec.zookeeper_settings))
 
 
 def bookie(state: LabState, data: Path) -> str:

@@ -33,6 +33,7 @@ NOT_TO_BE_HAD_FOR_REAL = {
     "partition-ceiling",
     "publish-slow",
     "quota-stuck",
+    "zookeeper-slow",
 }
 
 
@@ -45,6 +46,7 @@ def test_a_label_names_checks_that_exist(fault: SimulatedFault) -> None:
     assert fault.why
     assert all(fault.allowed.values())
     assert len(fault.specs) <= fault.observations
+    assert len(fault.servers) <= fault.observations
 
 
 def test_every_check_that_needs_a_made_up_cluster_has_one() -> None:

@@ -68,7 +68,21 @@ def test_a_failed_fetch_leaves_nothing_that_passes_for_jars(
     with pytest.raises(JarsUnavailableError, match=message):
         jars.fetch("4.0.7", lambda _: None)
     assert not jars.fetched("4.0.7")
-    assert [path.name for path in jars.folder("4.0.7").parent.iterdir()] == ["4.0.7.lock"]
+    assert [path.name for path in jars.folder("4.0.7").parent.iterdir()] == [f"{jars.folder('4.0.7').name}.lock"]
+
+
+def test_jars_of_another_pom_are_not_taken_for_those_of_this_one(
+    maven: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cache that was filled before the POM asked for one jar more lacks that jar."""
+    maven(COPIES)
+    before = jars.fetch("4.0.7", lambda _: None)
+    changed = tmp_path / "poms" / "4.0.7" / "pom.xml"
+    changed.parent.mkdir(parents=True)
+    changed.write_text("<project/>", encoding="utf-8")
+    monkeypatch.setattr(jars, "POMS", tmp_path / "poms")
+    assert not jars.fetched("4.0.7")
+    assert jars.fetch("4.0.7", lambda _: None) != before
 
 
 def test_the_committed_poms_are_those_of_the_prepared_versions() -> None:

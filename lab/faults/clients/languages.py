@@ -76,7 +76,7 @@ def _built(sources: Sequence[Path], command: Callable[[Path], Sequence[str]]) ->
         PrerequisiteMissingError: The compiler failed; its last lines are in the message.
     """
     content = b"".join(source.read_bytes() for source in sources)
-    target = jars.folder("clients") / hashlib.sha256(content).hexdigest()[:16]
+    target = jars.cache() / "clients" / hashlib.sha256(content).hexdigest()[:16]
     target.parent.mkdir(parents=True, exist_ok=True)
     with target.parent.joinpath("lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,12 +1,21 @@
 """Brokers whose process, metadata store or bookies are in trouble."""
 
+from dataclasses import replace
+
 from lab.faults.fault import Expected, SimulatedFault
-from lab.faults.simulated._clusters import DAY_S, at, cluster, strained
-from lab.simulator import LatencySpec
+from lab.faults.simulated._clusters import DAY_S, at, cluster, server, strained
+from lab.simulator import BookieSpec, LatencySpec, ZooKeeperSpec
 
 NO_CHOKING = "a JVM of the lab cannot be made to collect for hours without stopping the machine's other work"
 NO_APPENDER = "the lab's brokers are put together without the appender that counts log lines"
 NO_SLOW_DISK = "the lab's bookie and ZooKeeper share a disk that nothing here can slow down for one of them"
+
+ZOOKEEPER_LATER = ZooKeeperSpec(
+    reads=48_000, reading_ms=24_000.0, updates=24_000, updating_ms=96_000.0, fsyncs=18_000, syncing_ms=54_000.0
+)
+"""A server some minutes after `ZooKeeperSpec()`: quick as before."""
+
+SLOW_LOG = replace(ZOOKEEPER_LATER, updating_ms=80_000.0 + 4_000 * 270.0, syncing_ms=45_000.0 + 3_000 * 250.0)
 
 FAULTS = (
     SimulatedFault(
@@ -22,6 +31,14 @@ FAULTS = (
         about="A broker stands still for 25 s whenever it collects its whole heap, forty times a day.",
         expected=(Expected("gc-pressure", at(2)),),
         specs=(cluster(broker_2=strained(full_gc_seconds=1000.0, full_gc_count=40, heap_mb=7900)),),
+        why=NO_CHOKING,
+    ),
+    SimulatedFault(
+        name="bookie-collecting-a-quarter-of-the-time",
+        about="One bookie of two spends a quarter of its life in short collections, and tells so in its own metrics.",
+        expected=(Expected("gc-pressure", server(1)),),
+        specs=(cluster(),),
+        servers=((BookieSpec(), BookieSpec(gc_seconds=DAY_S / 4, gc_count=400_000), ZooKeeperSpec()),),
         why=NO_CHOKING,
     ),
     SimulatedFault(
@@ -45,6 +62,16 @@ FAULTS = (
         expected=tuple(Expected("metadata-latency", at(number)) for number in range(3)),
         specs=(cluster(usual=strained(metadata_reads=3_000, metadata_read_ms=80.0, metadata_slow_reads=100)),),
         why=NO_SLOW_DISK,
+    ),
+    SimulatedFault(
+        name="slow-transaction-log",
+        about="Since the snapshot before, one ZooKeeper server of three takes a quarter of a second to force its log.",
+        expected=(Expected("zookeeper-slow", server(0), "250 ms on average to force its transaction log"),),
+        specs=(cluster(),),
+        servers=((ZooKeeperSpec(),) * 3, (SLOW_LOG, ZOOKEEPER_LATER, ZOOKEEPER_LATER)),
+        observations=2,
+        why=NO_SLOW_DISK,
+        quick=True,
     ),
     SimulatedFault(
         name="slow-ledger-switches",
@@ -120,6 +147,20 @@ FAULTS = (
         twin_of=("collecting-a-quarter-of-the-time", "full-collections-of-half-a-minute"),
     ),
     SimulatedFault(
+        name="bookie-collecting-now-and-then",
+        about="Healthy: bookies and ZooKeeper spend a second in fifty in short collections.",
+        specs=(cluster(),),
+        servers=(
+            (
+                BookieSpec(gc_seconds=DAY_S / 50, gc_count=40_000),
+                BookieSpec(gc_seconds=DAY_S / 50, gc_count=40_000),
+                ZooKeeperSpec(gc_seconds=DAY_S / 50, gc_count=40_000),
+            ),
+        ),
+        why=NO_CHOKING,
+        twin_of=("bookie-collecting-a-quarter-of-the-time",),
+    ),
+    SimulatedFault(
         name="direct-memory-half-used",
         about="Healthy: a broker has 55 % of its direct memory in use.",
         specs=(cluster(broker_0=strained(direct_mb=4500)),),
@@ -132,6 +173,18 @@ FAULTS = (
         specs=(cluster(usual=strained(metadata_reads=40_000, metadata_read_ms=20.0, metadata_slow_reads=5)),),
         why=NO_SLOW_DISK,
         twin_of=("slow-metadata-store", "metadata-store-with-a-long-tail"),
+    ),
+    SimulatedFault(
+        name="requests-wait-for-an-instant",
+        about="Healthy: at the moment of a look 400 requests wait in a ZooKeeper server, which answers quickly.",
+        specs=(cluster(),),
+        servers=(
+            (ZooKeeperSpec(),) * 3,
+            (replace(ZOOKEEPER_LATER, outstanding=400), ZOOKEEPER_LATER, ZOOKEEPER_LATER),
+        ),
+        observations=2,
+        why=NO_SLOW_DISK,
+        twin_of=("slow-transaction-log",),
     ),
     SimulatedFault(
         name="quick-bookies",

@@ -8,8 +8,8 @@ only the samples with another value are stored, besides the first of each source
 is exported at all: a million healthy topics make no rows. Of topics, only what ``broker-stats/topics`` does not report
 is stored.
 
-Names of brokers' series are those of real 4.0.7 brokers. Bookies' and ZooKeeper's are those of Pulsar's metrics
-reference; a series that a bookie or ZooKeeper does not export has no rows.
+Names of brokers' series are those of real 4.0.7 brokers, and ZooKeeper's those of a real 3.9.3 server. Bookies' are
+those of Pulsar's metrics reference; a series that a bookie or ZooKeeper does not export has no rows.
 """
 
 from __future__ import annotations
@@ -85,7 +85,16 @@ _OF_TOPIC: dict[str, float | None] = {
 
 _OF_BOOKIE = ("bookie_SERVER_STATUS", "bookkeeper_server_thread_executor_queue")
 
-_OF_ZOOKEEPER = ("znode_count",)
+_OF_ZOOKEEPER = (
+    "fsynctime_count",
+    "fsynctime_sum",
+    "outstanding_requests",
+    "readlatency_count",
+    "readlatency_sum",
+    "updatelatency_count",
+    "updatelatency_sum",
+    "znode_count",
+)
 
 SERIES: dict[Kind, dict[str, float | None]] = {
     "broker": {

@@ -9,7 +9,7 @@ import pytest
 from pulsar_steward.checks.check import Answer, JudgedAnswers, Judgement
 from pulsar_steward.checks.clients import ack_holes
 from pulsar_steward.checks.placement import hot_bundle
-from pulsar_steward.checks.resources import gc_pressure, io_threads_stuck, logging_debug
+from pulsar_steward.checks.resources import gc_pressure, io_threads_stuck, logging_debug, zookeeper_slow
 from pulsar_steward.checks.resources.publish_causes import (
     BOOKIES,
     METADATA,
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.check import Row
 
 COLLECTIONS, DEBUG, STUCK = (each.CHECK.check_id for each in (gc_pressure, logging_debug, io_threads_stuck))
+ZOOKEEPER = zookeeper_slow.CHECK.check_id
 HOLES, BUNDLE = ack_holes.CHECK.check_id, hot_bundle.CHECK.check_id
 INFO, WARNING, CRITICAL = Severity
 
@@ -62,6 +63,11 @@ ORDERS: dict[str, tuple[list[Seen], list[str]]] = {
     "nothing": ([], []),
     "another broker's": ([(COLLECTIONS, "b:1", CRITICAL)], []),
     "the metadata store is that of all brokers": ([(METADATA, "b:1", WARNING)], [METADATA]),
+    "a ZooKeeper server is that of all brokers": ([(ZOOKEEPER, "z:1", WARNING)], [ZOOKEEPER]),
+    "a slow ZooKeeper server explains the slow metadata store": (
+        [(METADATA, "b:1", CRITICAL), (BOOKIES, "a:1", CRITICAL), (ZOOKEEPER, "z:1", WARNING)],
+        [BOOKIES, ZOOKEEPER, METADATA],
+    ),
     "what is worse comes first": (
         [(METADATA, "a:1", WARNING), (BOOKIES, "a:1", CRITICAL), (STUCK, "a:1", INFO)],
         [BOOKIES, METADATA, STUCK],

@@ -22,6 +22,7 @@ from pulsar_steward.checks.resources import (
     ledger_switch_slow,
     logging_debug,
     metadata_latency,
+    zookeeper_slow,
 )
 from pulsar_steward.model.finding import Finding, Severity
 
@@ -62,6 +63,7 @@ CAUSES = (
     Cause("stuck threads", io_threads_stuck.CHECK),
     READ_ONLY,
     Cause("bookies, or a thread that serves them", bookie_thread_busy.CHECK),
+    Cause("a ZooKeeper server", zookeeper_slow.CHECK, local=False),
     Cause("the metadata store", metadata_latency.CHECK, (SWITCHES,), local=False),
     Cause("switches to new ledgers", ledger_switch_slow.CHECK),
     Cause("direct memory", direct_memory_pressure.CHECK),

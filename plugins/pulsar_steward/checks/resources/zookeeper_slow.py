@@ -1,0 +1,226 @@
+"""ZooKeeper servers that answer slowly, by their own metrics: requests, the transaction log's disk, and what waits.
+
+Judged is the time since the snapshot before, or since the process's start if there is none. Requests that wait are a
+figure of one moment: they count where two consecutive snapshots show them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.check import Check, Judgement, Question
+from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, growth, in_time, looking_back, of_previous
+from pulsar_steward.checks.views import STARTED
+from pulsar_steward.checks.words import named
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import counted, seconds_in_words
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Answers, CheckContext, Row
+
+READS, READING = "readlatency_count", "readlatency_sum"
+UPDATES, UPDATING = "updatelatency_count", "updatelatency_sum"
+FSYNCS, SYNCING = "fsynctime_count", "fsynctime_sum"
+OUTSTANDING = "outstanding_requests"
+NODES = "znode_count"
+
+COUNTERS = ("reads", "reading_ms", "updates", "updating_ms", "fsyncs", "syncing_ms")
+
+
+class ZookeeperSlowPolicy(Section):
+    """Thresholds for ZooKeeper servers, by their own metrics."""
+
+    window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
+    minimum_operations: int = Field(
+        20, ge=1, description="of a kind since the snapshot before; the mean of fewer says nothing"
+    )
+    warning_request_milliseconds: int = Field(
+        100, ge=1, description="mean of reads or of writes, from their arrival at the server to its answer"
+    )
+    critical_request_milliseconds: int = Field(1000, ge=1, description="the same, when every topic load is felt")
+    warning_fsync_milliseconds: int = Field(
+        50,
+        ge=1,
+        description="mean of forcing the transaction log to its disk, which every write waits for; a disk of its own"
+        " takes 1 to 10",
+    )
+    critical_fsync_milliseconds: int = Field(500, ge=1, description="the same; ZooKeeper itself warns of one of 1000")
+    warning_outstanding_requests: int = Field(
+        100, ge=1, description="requests that wait in two snapshots in a row; in one, it is information"
+    )
+    critical_outstanding_requests: int = Field(
+        300,
+        ge=1,
+        description="the same: of three servers, each reads no more from its clients from 333 on"
+        " (`globalOutstandingLimit`, 1000)",
+    )
+
+
+def figures_in(samples: str) -> str:
+    """SQL for the figures of each ZooKeeper server: counts and total milliseconds since its start, and what waits now.
+
+    Args:
+        samples: Table to read: `process_samples`, or `metrics`, which needs no preparation.
+    """
+    columns = {
+        "started": STARTED,
+        "reads": READS,
+        "reading_ms": READING,
+        "updates": UPDATES,
+        "updating_ms": UPDATING,
+        "fsyncs": FSYNCS,
+        "syncing_ms": SYNCING,
+        "outstanding": OUTSTANDING,
+        "nodes": NODES,
+    }
+    figures = ", ".join(f"max(value) filter (series = '{series}') as {name}" for name, series in columns.items())
+    return f"""
+    select source, {figures} from {samples}
+    where source_kind = 'zookeeper' and isfinite(value)
+        and series in ({", ".join(f"'{series}'" for series in columns.values())})
+    group by source having bool_or(series in ('{READS}', '{UPDATES}', '{FSYNCS}', '{OUTSTANDING}'))
+    """
+
+
+def _mean(milliseconds: str, count: str) -> str:
+    return f"if(grown_{count} >= $minimum_operations, grown_{milliseconds} / grown_{count}, null)"
+
+
+SPANS = f"""
+with told as ({in_time("figures", "figures_before")}),
+spans as ({growth("told", ("source",), COUNTERS)})
+select now.*, previous.outstanding as outstanding_before,
+    {_mean("reading_ms", "reads")} as read_ms, {_mean("updating_ms", "updates")} as update_ms,
+    {_mean("syncing_ms", "fsyncs")} as fsync_ms, greatest(read_ms, update_ms) as request_ms
+from spans now left join {of_previous("figures_before")} previous using (source)
+where now.moment = $now::double
+"""
+"""Growth of each server's counters since the snapshot before it, or since its start if there is none.
+
+Means of fewer operations than are judged are null; `request_ms` is the longer one of reads and writes.
+"""
+
+FOUND = """
+with ranked as (
+    select *, case
+        when request_ms >= $critical_request_milliseconds or fsync_ms >= $critical_fsync_milliseconds
+            or least(outstanding, coalesce(outstanding_before, 0)) >= $critical_outstanding_requests then 2
+        when request_ms >= $warning_request_milliseconds or fsync_ms >= $warning_fsync_milliseconds
+            or least(outstanding, coalesce(outstanding_before, 0)) >= $warning_outstanding_requests then 1
+        when outstanding >= $warning_outstanding_requests then 0 end as rank
+    from spans)
+select * from ranked where rank is not null
+"""
+"""Servers that are slow; `rank`: 2 critical, 1 warning, 0 information."""
+
+WORST_FIRST = "rank desc, greatest(request_ms, fsync_ms) desc nulls last, outstanding desc nulls last, source"
+
+JUDGED = """
+select count(*) as servers, max(request_ms) as request_ms, max(fsync_ms) as fsync_ms,
+    max(outstanding) as outstanding, bool_or(since is not null) as compared
+from spans
+"""
+
+TOO_FEW = "select source from spans where request_ms is null and fsync_ms is null"
+
+
+def judge(answers: Answers, context: CheckContext[ZookeeperSlowPolicy]) -> Judgement:
+    """Judges each server by its means of reads, writes and forced writes, and by requests that wait time and again."""
+    found = answers["found"]
+    if found.rows:
+        return Judgement(findings=tuple(map(_finding, found.rows)), more=found.more)
+    return Judgement(quiet=_quiet(answers["judged"].one), cannot_tell=_missing(answers, context.limits))
+
+
+def _missing(answers: Answers, limits: ZookeeperSlowPolicy) -> str | None:
+    if not answers["figures"].rows:
+        return "The snapshot has no metrics of ZooKeeper itself: name its servers in `collect.metrics_urls`."
+    if few := [row["source"] for row in answers["too_few"].rows]:
+        return f"Too few requests yet (below {limits.minimum_operations}) to judge {named(few)}."
+    return None
+
+
+def _quiet(row: Row) -> str:
+    if not row["servers"]:
+        return "Nothing was judged."
+    since = "the snapshot before" if row["compared"] else "their start"
+    means = [
+        f"{row[name]:,.0f} ms on average to {what}"
+        for name, what in (("request_ms", "answer requests"), ("fsync_ms", "force their transaction log to its disk"))
+        if row[name] is not None
+    ]
+    took = f" took at most {' and '.join(means)}" if means else " had next to nothing to do"
+    return f"Since {since}, {counted(row['servers'], 'ZooKeeper server')}{took}."
+
+
+def _finding(row: Row) -> Finding:
+    named_figures = {
+        "fsync_milliseconds": row["fsync_ms"],
+        "fsyncs": row["grown_fsyncs"],
+        "nodes": row["nodes"],
+        "outstanding_requests": row["outstanding"],
+        "outstanding_requests_before": row["outstanding_before"],
+        "read_milliseconds": row["read_ms"],
+        "reads": row["grown_reads"],
+        "seconds": row["seconds"],
+        "update_milliseconds": row["update_ms"],
+        "updates": row["grown_updates"],
+    }
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=tuple(Severity)[row["rank"]],
+        subject=row["source"],
+        evidence=_sentence(row),
+        figures={name: int(value) for name, value in named_figures.items() if value is not None},
+    )
+
+
+def _sentence(row: Row) -> str:
+    since = "its start"
+    if row["since"] is not None:
+        since = f"the snapshot {seconds_in_words(row['seconds'], rounded=True)} before"
+    parts = [
+        f"{row[mean]:,.0f} ms on average to {what} ({counted(row[count], *nouns)})"
+        for mean, count, what, nouns in (
+            ("update_ms", "grown_updates", "answer a write", ("write",)),
+            ("read_ms", "grown_reads", "answer a read", ("read",)),
+            ("fsync_ms", "grown_fsyncs", "force its transaction log to the disk", ("time",)),
+        )
+        if row[mean] is not None
+    ]
+    sentences = [f"Since {since}, ZooKeeper server {row['source']} took {', '.join(parts)}."] if parts else []
+    if row["outstanding"] is not None:
+        waiting = counted(row["outstanding"], "request waits", "requests wait")
+        earlier = row["outstanding_before"]
+        before = "" if earlier is None else f", and {earlier:,.0f} in the snapshot before"
+        sentences.append(f"In {row['source']} {waiting} now{before}.")
+    if row["nodes"] is not None:
+        sentences.append(f"It holds {counted(row['nodes'], 'node')}.")
+    return " ".join(sentences)
+
+
+CHECK = Check(
+    check_id="zookeeper-slow",
+    order=32,
+    title="A ZooKeeper server answers slowly, by its own metrics",
+    advice=(
+        "Where forcing the log takes long: give its transaction log (`dataLogDir`) a disk that nothing else writes to.",
+        "Look who else writes to that disk: `iostat -x 5`; snapshots, bookies and logs do not belong there.",
+        "Where it does not, look at the process: collector pauses (`jstat -gcutil PID 1000 10`), swapping, CPU.",
+        "Where requests wait and it is quick: find who asks that much (`echo cons | nc HOST 2181`).",
+    ),
+    source="docs/knowledge.md C: ZooKeeper slow or stalled",
+    policy=ZookeeperSlowPolicy,
+    shards={"figures": Question(figures_in("process_samples"))},
+    earlier={"looks": LOOKS, "figures_before": looking_back(figures_in("metrics"))},
+    cluster={
+        "spans": Question(SPANS),
+        "found": Question(FOUND, worst_first=WORST_FIRST),
+        "judged": Question(JUDGED),
+        "too_few": Question(TOO_FEW),
+    },
+    judge=judge,
+)

@@ -1,0 +1,172 @@
+"""ZooKeeper servers by their own metrics: slow requests, a slow disk under the transaction log, requests that wait."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.resources import zookeeper_slow as check
+from pulsar_steward.checks.views import STARTED
+from pulsar_steward.model.finding import Severity
+from tests.builders import NOW
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.checks.conftest import JudgeRows, Rows
+    from tests.golden import Golden
+
+START = NOW.timestamp() - 30 * 86_400
+WARNING, CRITICAL, INFO = Severity.WARNING, Severity.CRITICAL, Severity.INFO
+
+
+def server(
+    source: str = "z1:8000",
+    *,
+    reads: tuple[float, float] = (0, 0),
+    updates: tuple[float, float] = (0, 0),
+    fsyncs: tuple[float, float] = (0, 0),
+    waiting: int = 0,
+    started: float | None = START,
+    kind: str = "zookeeper",
+) -> list[dict[str, Any]]:
+    """Samples of a server: counts and means in milliseconds since its start, and the requests that wait."""
+    values: dict[str, float | None] = {
+        check.READS: reads[0],
+        check.READING: reads[0] * reads[1],
+        check.UPDATES: updates[0],
+        check.UPDATING: updates[0] * updates[1],
+        check.FSYNCS: fsyncs[0],
+        check.SYNCING: fsyncs[0] * fsyncs[1],
+        check.OUTSTANDING: waiting,
+        check.NODES: 20_000,
+        STARTED: started,
+    }
+    return [
+        {"source": source, "source_kind": kind, "series": series, "labels_json": "{}", "value": float(value)}
+        for series, value in values.items()
+        if value is not None
+    ]
+
+
+def rows(*servers: list[dict[str, Any]]) -> Rows:
+    """A snapshot of these servers."""
+    return {"brokers": [{"broker": "a:1", "read": True}], "metrics": [row for each in servers for row in each]}
+
+
+QUICK = server(reads=(40_000, 0.4), updates=(20_000, 5), fsyncs=(15_000, 4))
+
+CASES: dict[str, tuple[Rows, Severity | None, bool]] = {
+    "quick": (rows(QUICK), None, False),
+    "reads just below": (rows(server(reads=(20, 99.9))), None, False),
+    "reads of 100 ms": (rows(server(reads=(20, 100))), WARNING, False),
+    "writes of 100 ms": (rows(server(reads=(900, 1), updates=(20, 100))), WARNING, False),
+    "writes of a second": (rows(server(updates=(20, 1000))), CRITICAL, False),
+    "fewer are no mean": (rows(server(updates=(19, 1000))), None, True),
+    "a log of just below 50 ms": (rows(server(fsyncs=(20, 49.9))), None, False),
+    "a log of 50 ms": (rows(server(fsyncs=(20, 50))), WARNING, False),
+    "a log of half a second": (rows(server(fsyncs=(20, 500))), CRITICAL, False),
+    "requests that wait in one snapshot": (rows(server(reads=(900, 1), waiting=4000)), INFO, False),
+    "fewer that wait": (rows(server(reads=(900, 1), waiting=99)), None, False),
+    "one server of two has done nothing": (rows(QUICK, server("z2:8000")), None, True),
+    "a broker is no server": (rows(server(updates=(900, 1000), kind="broker")), None, True),
+    "nobody told": (rows(), None, True),
+}
+
+
+@pytest.mark.parametrize(("snapshot", "severity", "unknown"), CASES.values(), ids=CASES)
+def test_a_server_is_judged(judged: JudgeRows, snapshot: Rows, severity: Severity | None, unknown: bool) -> None:
+    """By its means since the start where no earlier snapshot is there."""
+    judgement = judged(check.CHECK, snapshot)
+
+    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
+    assert (judgement.cannot_tell is not None) is unknown
+
+
+def since(count: int, mean: float) -> tuple[float, float]:
+    """A count and its mean since the start: a million quick ones a month ago, and since the snapshot before these."""
+    total = 1_000_000 + count
+    return total, (1_000_000 + count * mean) / total
+
+
+def month(waiting: int = 0) -> list[dict[str, Any]]:
+    """A server after a month of quick requests."""
+    return server(updates=(1_000_000, 1), fsyncs=(1_000_000, 1), waiting=waiting)
+
+
+def later(
+    updates: tuple[int, float] = (500, 4), fsyncs: tuple[int, float] = (400, 4), waiting: int = 0
+) -> list[dict[str, Any]]:
+    """The same server some minutes later: what came since, with its mean."""
+    return server(updates=since(*updates), fsyncs=since(*fsyncs), waiting=waiting)
+
+
+OLD_HOURS = (2_000_000, 500), (2_000_500, 499.9)
+HISTORIES: dict[str, tuple[Rows, tuple[Rows, ...], Severity | None]] = {
+    "slow now, quick for a month": (rows(later(updates=(500, 400))), (rows(month()),), WARNING),
+    "a slow log now": (rows(later(fsyncs=(400, 600))), (rows(month()),), CRITICAL),
+    "quick now": (rows(later()), (rows(month()),), None),
+    "slow long ago": (rows(server(updates=OLD_HOURS[1])), (rows(server(updates=OLD_HOURS[0])),), None),
+    "restarted since, and quick": (rows(server(updates=(500, 4), started=START + 60)), (rows(month()),), None),
+    "requests wait again": (rows(later(waiting=120)), (rows(month(waiting=150)),), WARNING),
+    "many wait again": (rows(later(waiting=300)), (rows(month(waiting=301)),), CRITICAL),
+    "they waited before and do not now": (rows(later()), (rows(month(waiting=301)),), None),
+    "they wait now, and waited two snapshots ago": (
+        rows(later(waiting=300)),
+        (rows(month()), rows(month(waiting=301))),
+        INFO,
+    ),
+}
+
+
+@pytest.mark.parametrize(("now", "before", "severity"), HISTORIES.values(), ids=HISTORIES)
+def test_what_happened_since_the_snapshot_before_counts(
+    judged: JudgeRows,
+    minutes_ago: Callable[[float, Rows], Rows],
+    now: Rows,
+    before: tuple[Rows, ...],
+    severity: Severity | None,
+) -> None:
+    """In a month of counters a slow hour is nothing; what waits is judged where two snapshots in a row show it."""
+    earlier = [minutes_ago(15 * (number + 1), each) for number, each in enumerate(before)]
+
+    judgement = judged(check.CHECK, now, earlier=earlier)
+
+    assert [finding.severity for finding in judgement.findings] == ([severity] if severity else [])
+
+
+def test_the_evidence_can_be_checked_by_hand(
+    judged: JudgeRows, minutes_ago: Callable[[float, Rows], Rows], golden: Golden
+) -> None:
+    """Means with their counts, by kind, for each slow server; the worst comes first."""
+    now = rows(
+        server(reads=(900, 2), updates=since(1, 4)),
+        server("z2:8000", reads=(2000, 3), updates=since(500, 310), fsyncs=since(400, 250), waiting=1),
+        server("z3:8000", updates=since(500, 1200), started=None),
+    )
+    earlier = [minutes_ago(15, rows(server("z2:8000", updates=(1_000_000, 1), fsyncs=(1_000_000, 1), waiting=2)))]
+
+    findings = judged(check.CHECK, now, earlier=earlier).findings
+
+    assert [finding.subject for finding in findings] == ["z2:8000"]
+    golden("\n".join(finding.evidence for finding in findings))
+    assert findings[0].figures == {
+        "fsync_milliseconds": 250,
+        "fsyncs": 400,
+        "nodes": 20_000,
+        "outstanding_requests": 1,
+        "outstanding_requests_before": 2,
+        "read_milliseconds": 3,
+        "reads": 2000,
+        "seconds": 900,
+        "update_milliseconds": 310,
+        "updates": 500,
+    }
+
+
+def test_what_was_looked_at_is_told(judged: JudgeRows, golden: Golden) -> None:
+    """Where all is well, where nothing was told, and where a server had next to nothing to do."""
+    said = [judged(check.CHECK, each) for each in (rows(QUICK, server("z2:8000")), rows(server()), rows())]
+
+    golden("\n".join(f"{each.quiet} | {each.cannot_tell}" for each in said))

@@ -1,0 +1,86 @@
+"""ZooKeeper's own metrics: a real server tells the series that Steward reads, and the simulator tells the same."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+from lab.cluster import running_lab
+from lab.ports import LOOPBACK, Ports
+from lab.simulator import ZooKeeperSpec, running_servers
+from lab.testing import need_lab
+from pulsar_steward.admin.metrics import Exposition
+from pulsar_steward.collect.series import SERIES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+READ = SERIES["zookeeper"]
+
+NO_APPENDER = {"log4j2_appender_total"}
+"""Series that a server tells whose log configuration has an appender that counts lines; the lab's has none."""
+
+PROVIDER = "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"
+TOLD_WITHIN_S = 30
+
+
+def told(url: str) -> dict[str, float]:
+    """Values of the series that are read; of one with several samples the largest."""
+    body = httpx.get(url, trust_env=False).content
+    values: dict[str, float] = {}
+    for sample in Exposition(iter([body]), len(body) + 1).samples(dict.fromkeys(READ)):
+        values[sample.series] = max(sample.value, values.get(sample.series, sample.value))
+    return values
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the metrics of a real server that a broker works with."""
+    need_lab()
+    port = Ports(None).take(LOOPBACK, "ZooKeeper's metrics")
+    settings = {
+        "metricsProvider.className": PROVIDER,
+        "metricsProvider.httpHost": LOOPBACK,
+        "metricsProvider.httpPort": str(port),
+    }
+    home: Path = tmp_path_factory.mktemp("zookeeper-metrics")
+    with running_lab("zookeeper-metrics", home=home, brokers=1, zookeeper_settings=settings):
+        yield f"http://{LOOPBACK}:{port}/metrics"
+
+
+def until(seen: Callable[[], bool]) -> bool:
+    """Whether it comes to be so within the time limit: summaries are added up by a thread of the provider."""
+    deadline = time.monotonic() + TOLD_WITHIN_S
+    while not seen():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.2)
+    return True
+
+
+@pytest.mark.live
+def test_a_real_server_tells_every_series_that_is_read(real: str) -> None:
+    """But for the one that takes an appender of its log configuration."""
+    assert set(told(real)) == set(READ) - NO_APPENDER
+
+
+@pytest.mark.live
+def test_a_broker_makes_a_real_server_count(real: str) -> None:
+    """Reads, writes and forced writes have been counted in milliseconds, and there are nodes."""
+    assert until(lambda: all(told(real)[f"{name}_count"] > 0 for name in ("readlatency", "updatelatency", "fsynctime")))
+    values = told(real)
+    assert values["znode_count"] > 10
+    assert values["outstanding_requests"] >= 0
+    for name in ("readlatency", "updatelatency", "fsynctime"):
+        assert 0 <= values[f"{name}_sum"] < values[f"{name}_count"] * 60_000, "no operation takes a minute on average"
+    assert time.time() - 600 < values["process_start_time_seconds"] <= time.time()
+
+
+def test_the_simulator_tells_the_same() -> None:
+    """What a check finds in a made-up server it finds in a real one."""
+    with running_servers(ZooKeeperSpec(debug_lines=None)) as servers:
+        assert set(told(servers.metrics_urls[0].partition("=")[2])) == set(READ) - NO_APPENDER
