@@ -2,13 +2,51 @@
 
 from lab.faults.fault import Expected, SimulatedFault
 from lab.faults.simulated._clusters import DAY_S, at, cluster, strained
-from lab.simulator import LatencySpec
+from lab.simulator import ClusterSpec, LatencySpec
 
 NO_CHOKING = "a JVM of the lab cannot be made to collect for hours without stopping the machine's other work"
 NO_APPENDER = "the lab's brokers are put together without the appender that counts log lines"
 NO_SLOW_DISK = "the lab's bookie and ZooKeeper share a disk that nothing here can slow down for one of them"
 
+NO_SLOW_BROKER = "a broker of the lab cannot be slowed down steadily without the others on its machine"
+
+
+def _published(slow: LatencySpec, usual: LatencySpec = LatencySpec(300.0)) -> ClusterSpec:
+    """Three brokers that publish like that, the second one as `slow`; all write to bookies in a few milliseconds."""
+    quick = LatencySpec(300.0)
+    return cluster(usual=strained(writes=quick, publishes=usual), broker_1=strained(writes=quick, publishes=slow))
+
+
+PEERS = (
+    SimulatedFault(
+        name="broker-slower-than-peers",
+        about="On one of three brokers publishing takes 60 ms, on the others a few; none of it takes over 200 ms.",
+        expected=(Expected("broker-slower-than-peers", at(1), "the time passes in the broker itself"),),
+        specs=(_published(LatencySpec(300.0, usual_ms=60.0)),),
+        observations=2,
+        why=NO_SLOW_BROKER,
+        quick=True,
+    ),
+    SimulatedFault(
+        name="brokers-alike-slow",
+        about="Healthy enough: on all brokers publishing takes 60 ms, as their disks are what they are.",
+        specs=(_published(LatencySpec(300.0, usual_ms=60.0), LatencySpec(300.0, usual_ms=60.0)),),
+        observations=2,
+        why=NO_SLOW_BROKER,
+        twin_of=("broker-slower-than-peers",),
+    ),
+    SimulatedFault(
+        name="broker-a-little-slower",
+        about="Healthy: on one of three brokers publishing takes 15 ms, on the others a few.",
+        specs=(_published(LatencySpec(300.0, usual_ms=15.0)),),
+        observations=2,
+        why=NO_SLOW_BROKER,
+        twin_of=("broker-slower-than-peers",),
+    ),
+)
+
 FAULTS = (
+    *PEERS,
     SimulatedFault(
         name="collecting-a-quarter-of-the-time",
         about="A broker spends a quarter of its life in short collections.",
