@@ -11,10 +11,12 @@ NO_SLOW_DISK = "the lab's bookie and ZooKeeper share a disk that nothing here ca
 NO_SLOW_BROKER = "a broker of the lab cannot be slowed down steadily without the others on its machine"
 
 
-def _published(slow: LatencySpec, usual: LatencySpec = LatencySpec(300.0)) -> ClusterSpec:
-    """Three brokers that publish like that, the second one as `slow`; all write to bookies in a few milliseconds."""
-    quick = LatencySpec(300.0)
-    return cluster(usual=strained(writes=quick, publishes=usual), broker_1=strained(writes=quick, publishes=slow))
+def _published(slow_ms: float, usual_ms: float = 3.0) -> ClusterSpec:
+    """Three brokers on which publishing takes so long, the second one apart; all write to bookies quickly."""
+    usual, slow = (
+        strained(writes=LatencySpec(300.0), publishes=LatencySpec(300.0, usual_ms=each)) for each in (usual_ms, slow_ms)
+    )
+    return cluster(usual=usual, broker_1=slow)
 
 
 PEERS = (
@@ -22,7 +24,7 @@ PEERS = (
         name="broker-slower-than-peers",
         about="On one of three brokers publishing takes 60 ms, on the others a few; none of it takes over 200 ms.",
         expected=(Expected("broker-slower-than-peers", at(1), "the time passes in the broker itself"),),
-        specs=(_published(LatencySpec(300.0, usual_ms=60.0)),),
+        specs=(_published(60.0),),
         observations=2,
         why=NO_SLOW_BROKER,
         quick=True,
@@ -30,7 +32,7 @@ PEERS = (
     SimulatedFault(
         name="brokers-alike-slow",
         about="Healthy enough: on all brokers publishing takes 60 ms, as their disks are what they are.",
-        specs=(_published(LatencySpec(300.0, usual_ms=60.0), LatencySpec(300.0, usual_ms=60.0)),),
+        specs=(_published(60.0, 60.0),),
         observations=2,
         why=NO_SLOW_BROKER,
         twin_of=("broker-slower-than-peers",),
@@ -38,7 +40,7 @@ PEERS = (
     SimulatedFault(
         name="broker-a-little-slower",
         about="Healthy: on one of three brokers publishing takes 15 ms, on the others a few.",
-        specs=(_published(LatencySpec(300.0, usual_ms=15.0)),),
+        specs=(_published(15.0),),
         observations=2,
         why=NO_SLOW_BROKER,
         twin_of=("broker-slower-than-peers",),

@@ -103,8 +103,8 @@ def test_it_is_told_with_figures_and_where_the_time_goes(
 
     assert finding.evidence.startswith(
         "Of 100 entries a second published on broker a:1 in the last minute, half took 50 ms or more; on the 2 others"
-        f" that publish enough, half take 5 ms at most; the snapshot before shows it too. {words} No other check names a"
-        " cause"
+        f" that publish enough, half take 5 ms at most; the snapshot before shows it too. {words} No other check"
+        " names a cause"
     )
     assert finding.figures == {
         "median_at_least_milliseconds": 50,
