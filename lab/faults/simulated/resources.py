@@ -47,8 +47,72 @@ PEERS = (
     ),
 )
 
+ALIKE = "the brokers of a lab are configured alike"
+
+
+def _configured(**of_the_first: str) -> ClusterSpec:
+    """Three brokers, the first of which has other settings."""
+    return cluster(own_settings=(of_the_first,))
+
+
+SETTINGS = (
+    SimulatedFault(
+        name="broker-retains-longer",
+        about="One of three brokers retains messages for a day where a namespace sets nothing, the others for none.",
+        expected=(
+            Expected("broker-settings-differ", "^defaultRetentionTimeInMinutes$", "1440 on 127.0.0.1:"),
+            Expected("broker-settings-differ", "^defaultRetentionSizeInMB$", "-1 on 127.0.0.1:"),
+        ),
+        specs=(_configured(defaultRetentionTimeInMinutes="1440", defaultRetentionSizeInMB="-1"),),
+        why=ALIKE,
+        quick=True,
+    ),
+    SimulatedFault(
+        name="broker-lets-anybody-in",
+        about="One of three brokers asks nobody who they are.",
+        expected=(Expected("broker-settings-differ", "^authenticationEnabled$", "false on 127.0.0.1:"),),
+        specs=(
+            cluster(
+                configuration={"authenticationEnabled": "true"}, own_settings=({"authenticationEnabled": "false"},)
+            ),
+        ),
+        observations=2,
+        minutes_apart=90,
+        why=ALIKE,
+    ),
+    SimulatedFault(
+        name="settings-changed-broker-by-broker",
+        about="Healthy: ten minutes ago all brokers had a TTL of a day; one has been restarted with two days since.",
+        specs=(
+            cluster(configuration={"ttlDurationDefaultInSeconds": "86400"}),
+            cluster(
+                configuration={"ttlDurationDefaultInSeconds": "86400"},
+                own_settings=({"ttlDurationDefaultInSeconds": "172800"},),
+            ),
+        ),
+        observations=2,
+        why=ALIKE,
+        twin_of=("broker-retains-longer", "broker-lets-anybody-in"),
+    ),
+    SimulatedFault(
+        name="broker-of-a-larger-machine",
+        about="Healthy: one of three brokers has more threads and names of its own, as its machine is larger.",
+        specs=(_configured(numIOThreads="16", advertisedListeners="internal:pulsar://a:6650"),),
+        why=ALIKE,
+        twin_of=("broker-retains-longer", "broker-lets-anybody-in"),
+    ),
+    SimulatedFault(
+        name="broker-of-a-new-version",
+        about="Healthy: one of three brokers is upgraded already, and its version has another default.",
+        specs=(cluster(versions=("4.2.4",), own_settings=({"maxUnackedMessagesPerConsumer": "60000"},)),),
+        why=ALIKE,
+        twin_of=("broker-retains-longer", "broker-lets-anybody-in"),
+    ),
+)
+
 FAULTS = (
     *PEERS,
+    *SETTINGS,
     SimulatedFault(
         name="collecting-a-quarter-of-the-time",
         about="A broker spends a quarter of its life in short collections.",
