@@ -1,8 +1,8 @@
 """Brokers whose process, metadata store or bookies are in trouble."""
 
 from lab.faults.fault import Expected, SimulatedFault
-from lab.faults.simulated._clusters import DAY_S, at, cluster, strained
-from lab.simulator import ClusterSpec, LatencySpec
+from lab.faults.simulated._clusters import DAY_S, at, busy_topic, cluster, spread, strained
+from lab.simulator import ClusterSpec, LatencySpec, NamespaceSpec
 
 NO_CHOKING = "a JVM of the lab cannot be made to collect for hours without stopping the machine's other work"
 NO_APPENDER = "the lab's brokers are put together without the appender that counts log lines"
@@ -110,9 +110,35 @@ SETTINGS = (
     ),
 )
 
+
+def _busy(cache_megabytes: int) -> ClusterSpec:
+    """Three brokers to each of which 19 MB/s are published, with such entry caches."""
+    views = NamespaceSpec("shop/web", bundles=60, topics=(busy_topic("views", 200, rate=560.0),), owners=spread(60, 3))
+    return cluster(views, configuration={"managedLedgerCacheSizeMB": str(cache_megabytes)})
+
+
+CACHES = (
+    SimulatedFault(
+        name="entry-cache-too-small",
+        about="Entry caches of 4 MiB on brokers to each of which 19 MB/s are published: a fifth of a second.",
+        expected=tuple(Expected("entry-cache-size", at(number), "has 4 MiB") for number in range(3)),
+        specs=(_busy(4),),
+        why="one machine has no room for so much throughput",
+        quick=True,
+    ),
+    SimulatedFault(
+        name="entry-cache-large-enough",
+        about="Healthy: entry caches of 64 MiB under the same load.",
+        specs=(_busy(64),),
+        why="one machine has no room for so much throughput",
+        twin_of=("entry-cache-too-small", "direct-memory-promised-twice"),
+    ),
+)
+
 FAULTS = (
     *PEERS,
     *SETTINGS,
+    *CACHES,
     SimulatedFault(
         name="collecting-a-quarter-of-the-time",
         about="A broker spends a quarter of its life in short collections.",
