@@ -58,17 +58,19 @@ def _assignment(request: Request, bundle: str) -> dict[str, object]:
 
 async def runtime_configuration(request: Request) -> Response:
     """Every setting as a string."""
-    return replies.document(configuration_of(here(request).state))
+    me = here(request)
+    return replies.document(configuration_of(me.state, me.broker.number))
 
 
-def configuration_of(state: ClusterState) -> dict[str, str]:
-    """All settings of every broker."""
+def configuration_of(state: ClusterState, number: int) -> dict[str, str]:
+    """All settings of the broker with a number."""
     return {
         **default_configuration(),
         **(EXTENSIBLE if state.spec.is_extensible else {}),
         "clusterName": state.spec.cluster,
         "metadataStoreUrl": f"zk:{state.spec.cluster}-metadata:2181",
         **state.configuration,
+        **state.spec.own_settings_of(number),
     }
 
 

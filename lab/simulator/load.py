@@ -11,11 +11,13 @@ class LatencySpec:
         per_second: How often it happened.
         slow_percent: Of these, took from 200 ms to a second.
         stalled_percent: Of these, took longer.
+        usual_ms: How long all others took; None: as is usual for what is measured.
     """
 
     per_second: float = 0.0
     slow_percent: float = 0.0
     stalled_percent: float = 0.0
+    usual_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

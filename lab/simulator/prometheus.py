@@ -34,7 +34,7 @@ async def metrics(request: Request) -> Response:
 
 
 def _lines(me: Here) -> Iterator[str]:
-    spec, configuration = me.state.spec, configuration_of(me.state)
+    spec, configuration = me.state.spec, configuration_of(me.state, me.broker.number)
     load, by_namespace = spec.load_of(me.broker.number), _shown(me)
     shown = [topic for topics in by_namespace.values() for topic in topics]
     yield from process.lines({"cluster": spec.cluster}, load, me.broker.started_ms / 1000)

@@ -213,6 +213,7 @@ class ClusterSpec:
         version: Pulsar version of all brokers beyond `versions`.
         versions: Pulsar versions of the first brokers, as while a cluster is being upgraded.
         configuration: Overrides of ``/admin/v2/brokers/configuration/runtime``; every value is a string there.
+        own_settings: What differs from it on each broker, the first one first; beyond the end, nothing does.
         isolation_policies: By name, the documents that ``namespaceIsolationPolicies`` answers; None: never set.
         load_manager: ``extensible`` hands bundles over by itself, and keeps no load reports.
         hosts: ``distinct`` puts broker N on 127.0.0.N, as isolation policies match hosts; Linux only.
@@ -236,6 +237,7 @@ class ClusterSpec:
     version: str = "4.0.7"
     versions: tuple[str, ...] = ()
     configuration: dict[str, str] = field(default_factory=dict)
+    own_settings: tuple[dict[str, str], ...] = ()
     isolation_policies: dict[str, dict[str, object]] | None = None
     load_manager: Literal["modular", "extensible"] = "modular"
     hosts: Literal["same", "distinct"] = "same"
@@ -252,6 +254,10 @@ class ClusterSpec:
     def version_of(self, number: int) -> str:
         """Version of the broker with a number."""
         return self.versions[number] if number < len(self.versions) else self.version
+
+    def own_settings_of(self, number: int) -> dict[str, str]:
+        """Settings of the broker with a number that differ from those of all."""
+        return self.own_settings[number] if number < len(self.own_settings) else {}
 
     def load_of(self, number: int) -> LoadSpec:
         """Load of the broker with a number."""

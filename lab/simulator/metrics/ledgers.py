@@ -1,6 +1,7 @@
 """The series of managed ledgers, by namespace: how long publishing, writes and switches to new ledgers take."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from lab.simulator.load import LatencySpec, LoadSpec
 from lab.simulator.metrics.text import family, gauge, sample
@@ -53,17 +54,24 @@ def _part(namespace: str, whole: LatencySpec | None, users: list[str], by_defaul
     if whole is None:
         return LatencySpec(by_default)
     share = whole.per_second / len(users) if namespace in users else 0.0
-    return LatencySpec(share, whole.slow_percent, whole.stalled_percent)
+    return replace(whole, per_second=share)
 
 
 def _buckets(series: str, usual: str, spaces: Mapping[str, tuple[dict[str, str], LatencySpec]]) -> Iterator[str]:
     yield family(series, "gauge")
     for labels, part in spaces.values():
         for bounds in BOUNDS_MS:
-            yield sample(series, {**labels, "quantile": bounds}, _rate(part, bounds, usual), ", ")
+            yield sample(series, {**labels, "quantile": bounds}, _rate(part, bounds, _bucket(part, usual)), ", ")
     yield family(f"{series}_OVERFLOW", "gauge")
     for labels, part in spaces.values():
         yield sample(f"{series}_OVERFLOW", labels, part.per_second * part.stalled_percent / 100, ", ")
+
+
+def _bucket(part: LatencySpec, usual: str) -> str:
+    """The bounds that most events are between."""
+    if part.usual_ms is None:
+        return usual
+    return next(bounds for bounds in BOUNDS_MS if part.usual_ms < float(bounds.partition("_")[2]))
 
 
 def _rate(part: LatencySpec, bounds: str, usual: str) -> float:

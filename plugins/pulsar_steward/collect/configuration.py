@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_steward.model.broker_defaults import KEYS as DEFAULTS_KEYS
 from pulsar_steward.model.load_manager import SETTINGS as OF_LOAD_MANAGER
+from pulsar_steward.model.shared_settings import SHARED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,9 +23,11 @@ KEPT = frozenset(
     {
         *DEFAULTS_KEYS,
         *OF_LOAD_MANAGER,
+        *SHARED,
         "acknowledgmentAtBatchIndexLevelEnabled",
         "backlogQuotaCheckEnabled",
         "backlogQuotaCheckIntervalInSeconds",
+        "bookkeeperClientNumWorkerThreads",
         "delayedDeliveryMaxNumBuckets",
         "delayedDeliveryTrackerFactoryClassName",
         "entryFilterNames",
@@ -32,19 +35,24 @@ KEPT = frozenset(
         "loadBalancerNamespaceBundleMaxBandwidthMbytes",
         "loadBalancerNamespaceBundleMaxMsgRate",
         "loadBalancerNamespaceBundleMaxSessions",
+        "managedLedgerCacheEvictionTimeThresholdMillis",
+        "managedLedgerCacheSizeMB",
         "managedLedgerDefaultEnsembleSize",
         "managedLedgerDefaultMarkDeleteRateLimit",
         "managedLedgerMaxLedgerRolloverTimeMinutes",
         "managedLedgerMaxBatchDeletedIndexToPersist",
+        "managedLedgerMaxReadsInFlightSizeInMB",
         "managedLedgerMaxUnackedRangesToPersist",
         "managedLedgerPersistIndividualAckAsLongArray",
         "managedLedgerStatsPeriodSeconds",
         "maxConcurrentTopicLoadRequest",
+        "maxMessagePublishBufferSizeInMB",
         "maxMessageSize",
         "maxUnackedMessagesPerConsumer",
         "maxUnackedMessagesPerSubscription",
         "metadataStoreSessionTimeoutMillis",
         "numIOThreads",
+        "numOrderedExecutorThreads",
         "preciseTimeBasedBacklogQuotaCheck",
         "topicLoadTimeoutSeconds",
     }

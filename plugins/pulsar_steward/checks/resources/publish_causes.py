@@ -24,12 +24,13 @@ from pulsar_steward.checks.resources import (
     metadata_latency,
     zookeeper_slow,
 )
+from pulsar_steward.checks.words import named
 from pulsar_steward.model.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pulsar_steward.checks.check import Check, JudgedAnswers
+    from pulsar_steward.checks.check import Answers, Check, JudgedAnswers
 
 BOOKIES = bookie_thread_busy.CHECK.check_id
 METADATA = metadata_latency.CHECK.check_id
@@ -130,6 +131,24 @@ class CausesOfSlowness:
         for cause in CAUSES:
             if cause.check is not None:
                 self._sight(cause, results[cause.check.check_id], kinds)
+
+    @classmethod
+    def among(
+        cls, results: Mapping[str, JudgedAnswers], publishing: Iterable[str], answers: Answers
+    ) -> CausesOfSlowness:
+        """Causes, with the answers `processes` and `read_only` of the check that asks."""
+        kinds = {row["source"]: row["source_kind"] for row in answers["processes"].rows}
+        return cls(results, publishing, kinds, [row["source"] for row in answers["read_only"].rows])
+
+    def in_words(self, broker: str) -> str:
+        """Sentence with the likeliest cause of what a broker shows, its evidence, and the names of others."""
+        if not (ranked := self.of(broker)):
+            unknown = f"; not judged: {named(self.unknown)}" if self.unknown else ""
+            return f"No other check names a cause{unknown}."
+        first, *others = ranked
+        also = f" Besides: {named([each.words for each in others])}." if others else ""
+        likely = "Possible" if first.finding.severity is Severity.INFO else "Most likely"
+        return f"{likely} cause: {first.words}: {first.finding.evidence}{also}"
 
     def _sight(self, cause: Cause, result: JudgedAnswers, kinds: Mapping[str, str]) -> None:
         """Puts each finding to a broker: its subject is one, or something on one; else to its own process."""

@@ -74,12 +74,8 @@ class PublishSlowPolicy(Section):
 
 def judge(answers: Answers, context: CheckContext[PublishSlowPolicy]) -> Judgement:
     """Judges brokers by the share and the time of slow entries, and by those that hang; then single topics."""
-    causes = CausesOfSlowness(
-        context.results,
-        (row["source"] for row in answers["publishes"].rows if row["rate"] > 0),
-        {row["source"]: row["source_kind"] for row in answers["processes"].rows},
-        [row["source"] for row in answers["read_only"].rows],
-    )
+    publishing = (row["source"] for row in answers["publishes"].rows if row["rate"] > 0)
+    causes = CausesOfSlowness.among(context.results, publishing, answers)
     found = sorted(_brokers(answers, context, causes), key=lambda each: -each.severity.rank)
     topics = answers["single"]
     found += [_of_topic(row, causes) for row in topics.rows]
@@ -133,7 +129,7 @@ def _of_broker(
         check_id=CHECK.check_id,
         severity=tuple(Severity)[max(ranks)],
         subject=broker,
-        evidence=" ".join((*sentences, _causes_words(broker, causes))),
+        evidence=" ".join((*sentences, causes.in_words(broker))),
         figures=figures,
     )
 
@@ -169,16 +165,6 @@ def _topic_words(row: Row) -> str:
     return f"{row['topic']} ({counted(row['slow'], 'entry', 'entries')} over 200 ms)"
 
 
-def _causes_words(broker: str, causes: CausesOfSlowness) -> str:
-    if not (ranked := causes.of(broker)):
-        unknown = f"; not judged: {named(causes.unknown)}" if causes.unknown else ""
-        return f"No other check names a cause{unknown}."
-    first, *others = ranked
-    also = f" Besides: {named([each.words for each in others])}." if others else ""
-    likely = "Possible" if first.finding.severity is Severity.INFO else "Most likely"
-    return f"{likely} cause: {first.words}: {first.finding.evidence}{also}"
-
-
 def _of_topic(row: Row, causes: CausesOfSlowness) -> Finding:
     return Finding(
         check_id=CHECK.check_id,
@@ -187,7 +173,7 @@ def _of_topic(row: Row, causes: CausesOfSlowness) -> Finding:
         evidence=(
             f"Of about {counted(row['messages_per_minute'], 'message')} a minute published to {row['topic']} on broker"
             f" {row['source']}, {counted(row['stalled_per_minute'], 'entry', 'entries')} took over a second, as in the"
-            f" snapshot before; the broker as a whole is quick. {_causes_words(row['source'], causes)}"
+            f" snapshot before; the broker as a whole is quick. {causes.in_words(row['source'])}"
         ),
         figures={
             "messages_per_minute": int(row["messages_per_minute"]),

@@ -1,0 +1,143 @@
+"""Topics whose TTL deletes, or will soon, what a slow subscription has not read, with the loss as a forecast."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.backlog.defaults import DEFAULTS, Defaults
+from pulsar_steward.checks.backlog.unread_loss import BEFORE, MAX_ROWS, SLOW, WORST_FIRST, Loss
+from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question, Scope
+from pulsar_steward.checks.earlier import WINDOW_MINUTES, EarlierRows, looking_back, window_minutes
+from pulsar_steward.checks.unread import BROKERS_READ, nothing_read
+from pulsar_steward.model.finding import Finding
+from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import bytes_in_words, counted, number_in_words, seconds_in_words
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Answers, CheckContext
+
+
+class TtlBeforeReadPolicy(Section):
+    """Thresholds for times to live that delete what a slow subscription has not read."""
+
+    window_minutes: int = Field(
+        WINDOW_MINUTES, ge=1, description="earlier snapshots that show how a backlog grows, and what expired"
+    )
+    minimum_minutes: int = Field(10, ge=1, description="over which a backlog has to have grown")
+    minimum_entries: int = Field(
+        100, ge=1, description="of backlog; what waits on a topic that is read at once is less"
+    )
+    warning_age_percent_of_ttl: int = Field(
+        50,
+        ge=1,
+        le=100,
+        description="age of the oldest entry: below it, whoever reads may still catch up",
+    )
+    warning_hours: int = Field(12, ge=1, description="until entries are deleted unread: time to act in daylight")
+
+
+def judge(answers: Answers, context: CheckContext[TtlBeforeReadPolicy]) -> Judgement:
+    """Critical where a TTL deletes now what somebody reads too slowly; a warning where it soon will."""
+    before = EarlierRows.of(answers["before"], context, window_minutes, "topic", "subscription")
+    losses = [Loss.of(row, context.limits_of(row["namespace"]), before) for row in answers["slow"].rows]
+    found = sorted((each for each in losses if each is not None and each.matters), key=lambda each: each.order)
+    if found:
+        more = max(0, len(found) - MAX_FINDINGS) + answers["slow"].more
+        return Judgement(findings=tuple(map(_finding, found[:MAX_FINDINGS])), more=more)
+    return Judgement(
+        quiet=context.in_each_part(
+            lambda limits: (
+                f"No TTL deletes within {counted(limits.warning_hours, 'hour')} what a subscription of"
+                f" {limits.minimum_entries:,} or more entries has not read."
+            )
+        ),
+        cannot_tell=(
+            nothing_read(answers["read"])
+            or Defaults.of(answers["defaults"]).unknown("ttl_seconds")
+            or _missing(answers, sum(each is None for each in losses))
+        ),
+    )
+
+
+def _missing(answers: Answers, unknown: int) -> str | None:
+    """Reason why backlogs that come near their TTL prove nothing yet."""
+    if answers["slow"].more:
+        return f"More than {counted(MAX_ROWS, 'topic')} come near their TTL; those that were looked up lose nothing."
+    if not unknown:
+        return None
+    return (
+        f"{counted(unknown, 'topic comes', 'topics come')} near the TTL, and there is no earlier snapshot that shows"
+        " whether the backlog grows."
+    )
+
+
+def _finding(loss: Loss) -> Finding:
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=loss.severity,
+        subject=loss.row["topic"],
+        evidence=_evidence(loss),
+        figures=loss.figures,
+    )
+
+
+def _evidence(loss: Loss) -> str:
+    row = loss.row
+    entries = counted(row["backlog_entries"], "entry", "entries")
+    backlog = f"has not read {entries} ({bytes_in_words(row['backlog_bytes'] or 0, rounded=True)})"
+    return (
+        f"Subscription {row['subscription']} of {row['topic']} on {row['broker']} {backlog}{_age(loss)}; messages"
+        f" expire after {seconds_in_words(row['ttl_seconds'], rounded=True)}. {_loss(loss)} {_who(loss)}"
+    )
+
+
+def _age(loss: Loss) -> str:
+    if loss.age_seconds is None:
+        return ""
+    age = seconds_in_words(loss.age_seconds, rounded=True)
+    if loss.row["oldest_seconds"] is not None:
+        return f", the oldest {age} old"
+    return f", about {age} of what is published now"
+
+
+def _loss(loss: Loss) -> str:
+    a_day = f"{counted(loss.entries_a_day, 'entry is', 'entries are')} lost"
+    if loss.expired_per_second:
+        looks = "this snapshot" if loss.looks == 1 else f"the mean of {counted(loss.looks, 'snapshot')}"
+        rate = number_in_words(round(loss.expired_per_second, 2))
+        return f"The TTL deletes {rate} entries/s unread ({looks}): at this rate {a_day} in the next 24 h."
+    rate = number_in_words(round(loss.grown_per_second, 2))
+    within = seconds_in_words(loss.seconds_left or 0, rounded=True)
+    return (
+        f"Its backlog grows by {rate} entries/s: in {within} the TTL begins to delete as many unread, and {a_day} in"
+        " the next 24 h."
+    )
+
+
+def _who(loss: Loss) -> str:
+    consumers = loss.row["consumers"]
+    if consumers:
+        return f"{counted(consumers, 'consumer is', 'consumers are')} connected to it, and too slow."
+    return "No consumer is connected to it: it may be that the TTL is meant to clear it."
+
+
+CHECK = Check(
+    check_id="ttl-before-read",
+    order=105,
+    title="A TTL deletes what a slow subscription has not read",
+    advice=(
+        "Make whoever reads faster: more consumers, more partitions, or less work for each message.",
+        "Raise the TTL while they catch up: pulsar-admin namespaces set-message-ttl; backlog and quota grow with it.",
+        "Where nothing may be lost, set a quota that stops producers first: pulsar-admin namespaces set-backlog-quota.",
+        "What was deleted is acknowledged: where retention still keeps it, reset the cursor to read it again.",
+    ),
+    source="docs/knowledge.md B: TTL deletes what a slow subscription has not read",
+    scope=Scope.NAMESPACE,
+    policy=TtlBeforeReadPolicy,
+    shards={"slow": Question(SLOW, worst_first=WORST_FIRST, most=MAX_ROWS)},
+    earlier={"before": looking_back(BEFORE)},
+    cluster={"read": BROKERS_READ, "defaults": DEFAULTS},
+    judge=judge,
+)

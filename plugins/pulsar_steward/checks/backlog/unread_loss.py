@@ -1,0 +1,144 @@
+"""Loss of what a subscription has not read by the time that its TTL deletes it: what expires now, or a forecast.
+
+Brokers know the age of a backlog only where an age quota has them look. Elsewhere it is how long what is published now
+takes to make a backlog of that size. A backlog that grows is read slower than it is written, by just its growth: once
+its oldest entry is as old as the TTL, as much is deleted as it would grow by.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pulsar_steward.model.finding import Severity
+from pulsar_steward.model.units import DAY, HOUR
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.backlog.ttl_before_read import TtlBeforeReadPolicy
+    from pulsar_steward.checks.check import Row
+    from pulsar_steward.checks.earlier import EarlierRows
+
+MAX_ROWS = 1000
+"""Most topics that are looked up in earlier snapshots."""
+
+# Of each topic the slowest subscription, which loses first. Delayed messages are the matter of another check.
+SLOW = """
+with under as (
+    select t.topic, t.namespace, t.backlog_bytes, throughput_in_bytes, oldest_seconds, slowest_subscription,
+        p.ttl_seconds, minimum_entries, warning_age_percent_of_ttl
+    from topics_under_policies t join (from namespace_policies where ttl_seconds > 0) p using (namespace)
+        join limits using (namespace)),
+slowest as (
+    select s.topic, s.subscription, s.broker, coalesce(s.consumers, 0) as consumers, s.backlog_entries,
+        coalesce(s.expired_rate, 0) as expired_rate
+    from user_subscriptions s join under using (topic)
+    where s.backlog_entries is not null
+    qualify row_number() over (partition by s.topic
+        order by coalesce(s.subscription = slowest_subscription, false) desc, s.backlog_entries desc, s.subscription
+    ) = 1),
+aged as (
+    select slowest.*, under.* exclude (topic),
+        coalesce(oldest_seconds::double, backlog_bytes / nullif(throughput_in_bytes, 0)) as age_seconds
+    from slowest join under using (topic) anti join delayed_waiting using (topic, subscription))
+select topic, subscription, namespace, broker, consumers, backlog_entries, backlog_bytes, throughput_in_bytes,
+    expired_rate, oldest_seconds, age_seconds, ttl_seconds
+from aged
+where backlog_entries >= minimum_entries
+    and (expired_rate > 0 or coalesce(age_seconds * 100 >= ttl_seconds * warning_age_percent_of_ttl, false))
+"""
+
+WORST_FIRST = "consumers > 0 desc, expired_rate > 0 desc, backlog_entries desc, topic, subscription"
+
+BEFORE = """
+select topic, subscription, raw_topics.backlog_bytes, coalesce(expired_rate, 0) as expired_rate
+from raw_subscriptions semi join slow using (topic, subscription) join raw_topics using (topic)
+"""
+"""The same subscriptions in an earlier snapshot."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What a subscription loses to its TTL.
+
+    Attributes:
+        row: A row of `SLOW`.
+        expired_per_second: Entries a second that expired, the mean of the snapshots of the window; 0: none did.
+        looks: Number of these snapshots, this one included.
+        grown_per_second: Entries a second by which its backlog grows; 0: it does not, or nobody knows.
+        seconds_left: Time until the TTL begins to delete; None: it will not, as the backlog does not grow.
+        matters: True if something is lost now or within the hours of the policy.
+    """
+
+    row: Row
+    expired_per_second: float
+    looks: int
+    grown_per_second: float
+    seconds_left: float | None
+    matters: bool
+
+    @classmethod
+    def of(cls, row: Row, limits: TtlBeforeReadPolicy, before: EarlierRows) -> Loss | None:
+        """Computes the loss from earlier snapshots; None if there is none that shows how the backlog grows."""
+        since = before.ago(limits.window_minutes)
+        older = [each for at, each in before.told(row) if each is not None and at >= since]
+        rates = [row["expired_rate"], *(each["expired_rate"] for each in older)]
+        expired = sum(rates) / len(rates)
+        if expired > 0:
+            return cls(row, expired, len(rates), 0.0, 0.0, matters=True)
+        latest = before.ago(limits.minimum_minutes)
+        if not older or older[-1]["taken_at"] > latest:
+            return None
+        growth = min(_growth(row, older[0], before), _growth(row, older[-1], before))
+        if growth <= 0 or not row["throughput_in_bytes"]:
+            return cls(row, 0.0, len(rates), 0.0, None, matters=False)
+        # The oldest entry grows older by the share of each second that is not read.
+        unread = min(1.0, growth / row["throughput_in_bytes"])
+        left = max(0.0, row["ttl_seconds"] - row["age_seconds"]) / unread
+        per_byte = row["backlog_entries"] / row["backlog_bytes"]
+        return cls(row, 0.0, len(rates), growth * per_byte, left, matters=left <= limits.warning_hours * HOUR)
+
+    @property
+    def age_seconds(self) -> float | None:
+        """Age of the oldest entry, as told or estimated; None: neither is known."""
+        age: float | None = self.row["age_seconds"]
+        return age
+
+    @property
+    def entries_a_day(self) -> int:
+        """Entries that are deleted unread within the next 24 hours."""
+        rate = self.expired_per_second or self.grown_per_second
+        return int(rate * max(0.0, DAY - (self.seconds_left or 0.0)))
+
+    @property
+    def severity(self) -> Severity:
+        """Severity of it: without a consumer, a TTL may do just what it is for."""
+        if not self.row["consumers"]:
+            return Severity.INFO
+        return Severity.CRITICAL if self.expired_per_second else Severity.WARNING
+
+    @property
+    def order(self) -> tuple[int, int, str]:
+        """Sort key: the worst first."""
+        return (-self.severity.rank, -self.entries_a_day, self.row["topic"])
+
+    @property
+    def figures(self) -> dict[str, int]:
+        """Its figures."""
+        row = self.row
+        figures = {
+            "backlog_bytes": row["backlog_bytes"] or 0,
+            "backlog_entries": row["backlog_entries"],
+            "consumers": row["consumers"],
+            "lost_entries_in_24_hours": self.entries_a_day,
+            "lost_entries_per_hour": int((self.expired_per_second or self.grown_per_second) * HOUR),
+            "seconds_until_loss": int(self.seconds_left or 0),
+            "ttl_seconds": row["ttl_seconds"],
+        }
+        return figures if self.age_seconds is None else figures | {"oldest_seconds": int(self.age_seconds)}
+
+
+def _growth(row: Row, older: Row, before: EarlierRows) -> float:
+    """Bytes a second by which a backlog grew since an earlier snapshot; 0 where its size then is not known."""
+    if row["backlog_bytes"] is None or older["backlog_bytes"] is None:
+        return 0.0
+    return float((row["backlog_bytes"] - older["backlog_bytes"]) / before.seconds_since(older["taken_at"]))

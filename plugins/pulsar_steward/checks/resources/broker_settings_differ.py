@@ -1,0 +1,162 @@
+"""Settings that the brokers of a cluster are to have in common, and in which they differ."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
+from pulsar_steward.checks.earlier import looking_back
+from pulsar_steward.checks.words import named
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+from pulsar_steward.model.shared_settings import OF_BALANCING, OF_MACHINES, OF_TOPICS, SHARED, TOGETHER
+from pulsar_steward.model.units import counted, time_in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from pulsar_steward.checks.check import Answers, CheckContext, Row
+
+
+class BrokerSettingsDifferPolicy(Section):
+    """Window by which a change that is carried out broker by broker is told from a difference that stays."""
+
+    window_minutes: int = Field(
+        60, ge=1, description="a difference that began within these is information: a change may be under way"
+    )
+
+
+KINDS = (
+    (TOGETHER, Severity.CRITICAL, "brokers decide together by it, or all of them have to keep it"),
+    (OF_TOPICS, Severity.WARNING, "what a topic gets changes as it moves to another broker"),
+    (OF_BALANCING, Severity.WARNING, "how load is balanced changes as another broker leads"),
+    (OF_MACHINES, Severity.INFO, "meant, if the machines differ"),
+)
+"""Kinds of settings, with how bad a difference is, and why."""
+
+_KEYS = f"key in ({', '.join(repr(key) for key in SHARED)})"
+
+# Names beyond those that a sentence names are counted only.
+VALUES = f"""
+with told as (
+    select key, trim(value) as value, broker, coalesce(pulsar_version, '') as version
+    from configuration join brokers using (broker) where {_KEYS} and value is not null),
+differing as (select key from told group by key having count(distinct value) > 1)
+select key, value, count(*) as brokers, list(broker order by broker)[:6] as names,
+    list(distinct version order by version) as versions
+from told semi join differing using (key) group by key, value
+"""
+
+VALUES_BEFORE = f"""
+select key, count(distinct trim(value)) as values_then from configuration
+where {_KEYS} and value is not null group by key
+"""
+
+UNREAD = f"""
+select broker from brokers anti join (select broker from configuration where {_KEYS}) using (broker) where read
+"""
+TOLD = f"select count(distinct broker) as brokers from configuration where {_KEYS}"
+
+
+MAX_VALUES = 3
+"""Most values that a sentence names besides the usual one."""
+
+
+def judge(answers: Answers, _context: CheckContext[BrokerSettingsDifferPolicy]) -> Judgement:
+    """A finding for each such setting, the worst kind first; a change under way, or of versions, is information."""
+    by_key: dict[str, list[Row]] = defaultdict(list)
+    for row in answers["values"].rows:
+        by_key[row["key"]].append(row)
+    equal = _equal_before(answers)
+    found = [_finding(key, rows, equal.get(key)) for key, rows in by_key.items()]
+    found.sort(key=lambda finding: (-finding.severity.rank, SHARED.index(finding.subject)))
+    if found:
+        return Judgement(findings=tuple(found[:MAX_FINDINGS]), more=max(0, len(found) - MAX_FINDINGS))
+    told = answers["told"].one["brokers"]
+    return Judgement(
+        quiet=f"{counted(told, 'broker tells', 'brokers tell')} the same of {counted(len(SHARED), 'setting')}.",
+        cannot_tell=_missing(answers, told),
+    )
+
+
+def _missing(answers: Answers, told: int) -> str | None:
+    if unread := [row["broker"] for row in answers["unread"].rows]:
+        return f"The settings of {named(unread)} were not read."
+    return None if told else "No settings were read of any broker."
+
+
+def _equal_before(answers: Answers) -> Mapping[str, datetime]:
+    """Time of the newest earlier snapshot in which all brokers had the same value, by setting."""
+    latest: dict[str, datetime] = {}
+    for row in answers["values_before"].rows:
+        if row["values_then"] == 1:
+            latest[row["key"]] = max(row["taken_at"], latest.get(row["key"], row["taken_at"]))
+    return latest
+
+
+def _finding(key: str, rows: Sequence[Row], equal_at: datetime | None) -> Finding:
+    severity, why = next((severity, why) for keys, severity, why in KINDS if key in keys)
+    usual, *others = sorted(rows, key=lambda row: (-row["brokers"], row["value"]))
+    if equal_at is not None:
+        severity = Severity.INFO
+        why = f"all had the same in the snapshot of {time_in_words(equal_at)}, so a change may be under way"
+    elif _by_version(rows):
+        severity = Severity.INFO
+        why = "each version has its own, as its default may have changed"
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=severity,
+        subject=key,
+        evidence=(
+            f"{key} is {_value(usual)} on {counted(usual['brokers'], 'broker')}"
+            f"{''.join(map(_other, others[:MAX_VALUES]))}{_more(others)}: {why}."
+        ),
+        figures={
+            "brokers": sum(row["brokers"] for row in rows),
+            "brokers_with_another_value": sum(row["brokers"] for row in others),
+            "values": len(rows),
+        },
+    )
+
+
+def _by_version(rows: Sequence[Row]) -> bool:
+    """True if the brokers of each version agree, and there are several."""
+    versions = [version for row in rows for version in row["versions"]]
+    return len(versions) == len(set(versions)) > 1
+
+
+def _value(row: Row) -> str:
+    value: str = row["value"]
+    return value or "empty"
+
+
+def _other(row: Row) -> str:
+    unnamed = row["brokers"] - len(row["names"])  # those beyond `VALUES` are only counted
+    return f", {_value(row)} on {named([*row['names'], *[''] * unnamed])}"
+
+
+def _more(others: Sequence[Row]) -> str:
+    left = len(others) - MAX_VALUES
+    return f", and {counted(left, 'further value', 'further values')}" if left > 0 else ""
+
+
+CHECK = Check(
+    check_id="broker-settings-differ",
+    order=85,
+    title="Brokers of one cluster have different settings",
+    advice=(
+        "Compare: `pulsar-admin brokers get-runtime-config` of each; what was changed at run time is in all of them.",
+        "Have one source for `broker.conf` (a chart, a repository), and restart the brokers that differ one by one.",
+        "What was set with `pulsar-admin brokers update-dynamic-config` holds for all: remove it where it was for one.",
+        "During an upgrade: finish it; where versions have other defaults, write the value down in `broker.conf`.",
+    ),
+    source="docs/knowledge.md C: brokers of one cluster that are configured differently",
+    policy=BrokerSettingsDifferPolicy,
+    earlier={"values_before": looking_back(VALUES_BEFORE, small=True)},
+    cluster={"values": Question(VALUES), "unread": Question(UNREAD), "told": Question(TOLD)},
+    judge=judge,
+)

@@ -1,0 +1,169 @@
+"""Brokers on which publishing takes much longer than on the others of the cluster, most entries and not a few."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
+from pulsar_steward.checks.earlier import LOOKS, WINDOW, WINDOW_MINUTES, looking_back
+from pulsar_steward.checks.resources.medians import AGAIN, MEDIANS, MEDIANS_BEFORE, TOLD
+from pulsar_steward.checks.resources.publish_causes import RESTS_ON, CausesOfSlowness
+from pulsar_steward.checks.resources.publishing import PROCESSES, READ_ONLY
+from pulsar_steward.checks.resources.silence import brokers_of, silent_in
+from pulsar_steward.checks.resources.views import PUBLISHES, WRITES
+from pulsar_steward.checks.words import named
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pulsar_steward.checks.check import Answers, CheckContext, Row
+
+MIN_PEERS = 2
+"""Others that a broker is compared with: of two brokers, nobody knows which one is the exception."""
+
+
+class BrokerSlowerThanPeersPolicy(Section):
+    """Thresholds for the median time that a broker takes to publish an entry, beside that of the others."""
+
+    window_minutes: int = Field(WINDOW_MINUTES, ge=1, description=WINDOW)
+    minimum_writes_per_second: int = Field(
+        10, ge=1, description="entries published on a broker; one with fewer is not compared"
+    )
+    warning_milliseconds: int = Field(
+        50, ge=1, description="median of a broker, at least: below it nobody waits for long"
+    )
+    warning_ratio: int = Field(5, ge=2, description="of its median to the others': bounds of buckets are two apart")
+
+
+@dataclass(frozen=True)
+class Slower:
+    """A broker beside its peers.
+
+    Attributes:
+        row: Its row of `MEDIANS`, of publishes.
+        peers: Number of others that it is compared with.
+        peers_at_most: Milliseconds that half of what they publish takes at most, the middle one of them.
+        writes: Its row of `MEDIANS`, of writes to bookies; None: it has none.
+        again: True if the snapshot before shows it too.
+    """
+
+    row: Row
+    peers: int
+    peers_at_most: float
+    writes: Row | None
+    again: bool
+
+
+def judge(answers: Answers, context: CheckContext[BrokerSlowerThanPeersPolicy]) -> Judgement:
+    """Information where one snapshot shows it, as that may be a single hiccup; a warning where two in a row do."""
+    publishes = _of_event(answers, PUBLISHES)
+    enough = [row for row in publishes.values() if row["rate"] >= context.limits.minimum_writes_per_second]
+    slower = _slower(enough, answers, context.limits)
+    if slower:
+        causes = CausesOfSlowness.among(context.results, publishes, answers)
+        slower.sort(key=lambda each: (not each.again, -each.row["at_least"], each.row["source"]))
+        findings = tuple(_finding(each, causes) for each in slower[:MAX_FINDINGS])
+        return Judgement(findings=findings, more=max(0, len(slower) - MAX_FINDINGS))
+    return Judgement(
+        quiet=f"Of {counted(len(enough), 'broker')} that publish enough, none is much slower than the others.",
+        cannot_tell=_missing(answers, len(enough), context.limits),
+    )
+
+
+def _of_event(answers: Answers, event: str) -> Mapping[str, Row]:
+    return {row["source"]: row for row in answers["medians"].rows if row["event"] == event}
+
+
+def _slower(enough: Sequence[Row], answers: Answers, limits: BrokerSlowerThanPeersPolicy) -> list[Slower]:
+    again = {row["source"] for row in answers["again"].rows}
+    writes = _of_event(answers, WRITES)
+    found = []
+    for row in enough:
+        peers = sorted(other["at_most"] for other in enough if other is not row)
+        if len(peers) < MIN_PEERS or row["at_least"] < limits.warning_milliseconds:
+            continue
+        usual = peers[len(peers) // 2]
+        if row["at_least"] >= usual * limits.warning_ratio:
+            source = row["source"]
+            found.append(Slower(row, len(peers), usual, writes.get(source), source in again))
+    return found
+
+
+def _missing(answers: Answers, enough: int, limits: BrokerSlowerThanPeersPolicy) -> str | None:
+    if silent := brokers_of(answers["silent"]):
+        return f"The snapshot has no latencies of publishing on {named(silent)}."
+    if enough > MIN_PEERS:
+        return None
+    return (
+        f"{counted(enough, 'broker publishes', 'brokers publish')} {limits.minimum_writes_per_second:,} entries a"
+        f" second or more; it takes {MIN_PEERS + 1} to say which one is slower than the others."
+    )
+
+
+def _finding(slower: Slower, causes: CausesOfSlowness) -> Finding:
+    row = slower.row
+    published = f"{counted(row['rate'], 'entry', 'entries')} a second published on broker {row['source']}"
+    again = "the snapshot before shows it too" if slower.again else "no other snapshot shows it yet"
+    figures = {
+        "median_at_least_milliseconds": int(row["at_least"]),
+        "peers": slower.peers,
+        "peers_median_at_most_milliseconds": int(slower.peers_at_most),
+        "publishes_per_second": int(row["rate"]),
+    }
+    if slower.writes is not None:
+        figures["writes_median_at_least_milliseconds"] = int(slower.writes["at_least"])
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=Severity.WARNING if slower.again else Severity.INFO,
+        subject=row["source"],
+        evidence=(
+            f"Of {published} in the last minute, half took {row['at_least']:g} ms or more; on the {slower.peers:,}"
+            f" others that publish enough, half take {slower.peers_at_most:g} ms at most; {again}.{_writes(slower)}"
+            f" {causes.in_words(row['source'])}"
+        ),
+        figures=figures,
+    )
+
+
+def _writes(slower: Slower) -> str:
+    """Further sentence: whether the time goes to bookies, or passes in the broker itself."""
+    if slower.writes is None:
+        return ""
+    if slower.writes["at_least"] * 2 >= slower.row["at_least"]:
+        return f" Its writes to bookies take as long: half of them {slower.writes['at_least']:g} ms or more."
+    at_most = slower.writes["at_most"]
+    return f" Half of its writes to bookies take {at_most:g} ms at most: the time passes in the broker itself."
+
+
+CHECK = Check(
+    check_id="broker-slower-than-peers",
+    order=7,
+    title="A broker publishes much more slowly than its peers",
+    advice=(
+        "Begin with the cause that is named first: its own check says what to do (`steward explain CHECK_ID`).",
+        "Where its writes take as long: look at its network, and at the bookies that its topics' ledgers are on.",
+        "Where they do not: compare its CPU, its neighbours on the machine, JVM options and settings with others'.",
+        "Three thread dumps of it, 10 s apart, read with `steward checkup --logs`.",
+    ),
+    source="docs/knowledge.md F: a broker that is slower than its peers",
+    policy=BrokerSlowerThanPeersPolicy,
+    shards={
+        "medians": Question(MEDIANS),
+        "told": Question(TOLD),
+        "processes": Question(PROCESSES),
+        "read_only": Question(READ_ONLY),
+    },
+    earlier={"looks": LOOKS, "medians_before": looking_back(MEDIANS_BEFORE)},
+    cluster={
+        "again": Question(AGAIN),
+        "silent": silent_in("told"),
+    },
+    judge=judge,
+    rests_on=RESTS_ON,
+)

@@ -1,0 +1,209 @@
+"""Entry caches and thread pools of brokers, beside their direct memory, throughput, topics and connections."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
+from pulsar_steward.checks.words import named
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import MIB, bytes_in_words, counted, throughput_in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pulsar_steward.checks.check import Answers, CheckContext, Row
+
+
+class EntryCacheSizePolicy(Section):
+    """Thresholds for entry caches and thread pools."""
+
+    warning_promised_percent: int = Field(
+        95, ge=1, description="of direct memory, promised to cache, publishing and reads; Pulsar's defaults: 70 to 85"
+    )
+    critical_promised_percent: int = Field(150, ge=1, description="the same, when two of them at once do not fit")
+    warning_cached_milliseconds: int = Field(
+        250, ge=1, description="of what is published, that the cache holds: who reads later than that goes to bookies"
+    )
+    minimum_megabytes_per_second: int = Field(
+        1, ge=1, description="published on a broker, or sent to consumers; below it a cache does not matter"
+    )
+    information_topics_per_thread: int = Field(
+        10_000, ge=1, description="topics of a broker for each thread of a pool in which a topic has one thread"
+    )
+    information_connections_per_thread: int = Field(
+        5000, ge=1, description="connections of a broker for each of its IO threads"
+    )
+
+
+CACHE = "managedLedgerCacheSizeMB"
+EVICTION = "managedLedgerCacheEvictionTimeThresholdMillis"
+PUBLISHES = "maxMessagePublishBufferSizeInMB"
+READS = "managedLedgerMaxReadsInFlightSizeInMB"
+EXECUTORS = "numOrderedExecutorThreads"
+WORKERS = "bookkeeperClientNumWorkerThreads"
+IO_THREADS = "numIOThreads"
+LIMIT = "jvm_memory_direct_bytes_max"
+CONNECTIONS = "pulsar_active_connections"
+
+TOLD = f"""
+select source as broker, max(value) filter (series = '{LIMIT}') as direct_bytes,
+    max(value) filter (series = '{CONNECTIONS}') as connections
+from process_samples where source_kind = 'broker' and series in ('{LIMIT}', '{CONNECTIONS}') group by source
+"""
+
+
+def _number(key: str) -> str:
+    return f"max(try_cast(trim(value) as bigint)) filter (key = '{key}')"
+
+
+# Under 0, or 0 for reads, is no limit: it promises nothing that could be counted.
+SIZES = f"""
+with settings as (
+    select broker, {_number(CACHE)} as cache_mb, {_number(EVICTION)} as eviction_ms,
+        coalesce(greatest({_number(PUBLISHES)}, 0), 0) as publishes_mb,
+        coalesce(greatest({_number(READS)}, 0), 0) as reads_mb,
+        {_number(EXECUTORS)} as executors, {_number(WORKERS)} as workers, {_number(IO_THREADS)} as io_threads
+    from configuration
+    where key in ('{CACHE}', '{EVICTION}', '{PUBLISHES}', '{READS}', '{EXECUTORS}', '{WORKERS}', '{IO_THREADS}')
+    group by broker)
+select brokers.broker, settings.* exclude (broker), direct_bytes, connections, topics,
+    coalesce(throughput_in_bytes, 0) as in_bytes, coalesce(throughput_out_bytes, 0) as out_bytes,
+    (if(cache_mb < 0, 0, cache_mb) + publishes_mb + reads_mb) * {MIB} as promised_bytes,
+    promised_bytes * 100 / nullif(direct_bytes, 0) as promised_percent,
+    greatest(cache_mb, 0) * {MIB} * 1000 / nullif(throughput_in_bytes, 0) as cached_ms
+from brokers left join settings using (broker) left join told using (broker) where read
+"""
+
+
+def judge(answers: Answers, context: CheckContext[EntryCacheSizePolicy]) -> Judgement:
+    """Judges each broker by what it promised of its direct memory, what its cache holds, and its threads."""
+    rows = answers["sizes"].rows
+    found = [finding for row in rows for finding in _findings(row, context.limits)]
+    found.sort(key=lambda finding: (-finding.severity.rank, finding.subject, finding.evidence))
+    if found:
+        return Judgement(findings=tuple(found[:MAX_FINDINGS]), more=max(0, len(found) - MAX_FINDINGS))
+    most = max((row["promised_percent"] for row in rows if row["promised_percent"] is not None), default=0.0)
+    return Judgement(
+        quiet=f"Of {counted(len(rows), 'broker')}, none promised more than {most:.0f} % of its direct memory.",
+        cannot_tell=_missing(answers),
+    )
+
+
+def _missing(answers: Answers) -> str | None:
+    rows = answers["sizes"].rows
+    if silent := sorted(row["broker"] for row in rows if row["promised_percent"] is None):
+        return f"{CACHE}, or the limit of direct memory ({LIMIT}), was not read of {named(silent)}."
+    return None if rows else "No broker was read."
+
+
+def _findings(row: Row, limits: EntryCacheSizePolicy) -> Iterator[Finding]:
+    if row["promised_percent"] is not None and row["promised_percent"] >= limits.warning_promised_percent:
+        yield _promised(row, limits)
+    if row["cache_mb"] is not None:
+        yield from _cached(row, limits)
+    yield from _threads(row, limits)
+
+
+def _promised(row: Row, limits: EntryCacheSizePolicy) -> Finding:
+    critical = row["promised_percent"] >= limits.critical_promised_percent
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=Severity.CRITICAL if critical else Severity.WARNING,
+        subject=row["broker"],
+        evidence=(
+            f"{row['broker']} may take {bytes_in_words(row['promised_bytes'])} of direct memory, of"
+            f" {bytes_in_words(row['direct_bytes'])} that it has ({row['promised_percent']:.0f} %): {row['cache_mb']:,}"
+            f" MiB for entries ({CACHE}), {row['publishes_mb']:,} MiB for messages that are being published"
+            f" ({PUBLISHES}), {row['reads_mb']:,} MiB for reads ({READS}). Connections and BookKeeper's client need"
+            " room besides: once it is used up, allocations fail."
+        ),
+        figures={
+            "cache_megabytes": row["cache_mb"],
+            "direct_memory_bytes": int(row["direct_bytes"]),
+            "promised_bytes": int(row["promised_bytes"]),
+            "promised_percent": int(row["promised_percent"]),
+            "publish_megabytes": row["publishes_mb"],
+            "read_megabytes": row["reads_mb"],
+        },
+    )
+
+
+def _cached(row: Row, limits: EntryCacheSizePolicy) -> Iterator[Finding]:
+    least = limits.minimum_megabytes_per_second * 1_000_000
+    if row["cache_mb"] <= 0:
+        if row["out_bytes"] >= least:
+            words = f"The entry cache of {row['broker']} is off ({CACHE}={row['cache_mb']}): all of"
+            yield _of_cache(
+                row, Severity.WARNING, f"{words} {throughput_in_words(row['out_bytes'])} is read of bookies."
+            )
+        return
+    if row["in_bytes"] < least or row["cached_ms"] is None:
+        return
+    short = row["cached_ms"] < limits.warning_cached_milliseconds
+    if not short and row["cached_ms"] >= (row["eviction_ms"] or 0):
+        return
+    evicted = "" if row["eviction_ms"] is None else f", and would keep them for {row['eviction_ms']:,} ms ({EVICTION})"
+    yield _of_cache(
+        row,
+        Severity.WARNING if short else Severity.INFO,
+        f"The entry cache of {row['broker']} has {row['cache_mb']:,} MiB ({CACHE}), which are {row['cached_ms']:,.0f}"
+        f" ms of the {throughput_in_words(row['in_bytes'])} that are published there{evicted}: a consumer that is"
+        " further behind has its messages read of bookies.",
+    )
+
+
+def _of_cache(row: Row, severity: Severity, evidence: str) -> Finding:
+    figures = {
+        "cache_megabytes": row["cache_mb"],
+        "throughput_in_bytes": int(row["in_bytes"]),
+        "throughput_out_bytes": int(row["out_bytes"]),
+    }
+    if row["cached_ms"] is not None:
+        figures["cached_milliseconds"] = int(row["cached_ms"])
+    return Finding(
+        check_id=CHECK.check_id, severity=severity, subject=row["broker"], evidence=evidence, figures=figures
+    )
+
+
+def _threads(row: Row, limits: EntryCacheSizePolicy) -> Iterator[Finding]:
+    """Pools that are small for what they serve: no harm by itself, and where to look when threads are busy."""
+    pools = (
+        (EXECUTORS, row["executors"], row["topics"], "topic", limits.information_topics_per_thread),
+        (WORKERS, row["workers"], row["topics"], "topic", limits.information_topics_per_thread),
+        (IO_THREADS, row["io_threads"], row["connections"], "connection", limits.information_connections_per_thread),
+    )
+    for setting, threads, served, thing, most in pools:
+        if threads is None or served is None or threads <= 0 or served < most * threads:
+            continue
+        yield Finding(
+            check_id=CHECK.check_id,
+            severity=Severity.INFO,
+            subject=row["broker"],
+            evidence=(
+                f"On {row['broker']}, {counted(threads, 'thread serves', 'threads serve')} {counted(served, thing)}"
+                f" ({setting}), {served / threads:,.0f} each: one that is busy holds up as many."
+            ),
+            figures={f"{thing}s": int(served), f"{thing}s_per_thread": int(served / threads), "threads": threads},
+        )
+
+
+CHECK = Check(
+    check_id="entry-cache-size",
+    order=25,
+    title="Entry cache or thread pools do not fit the broker",
+    advice=(
+        "Promised too much: raise `-XX:MaxDirectMemorySize` within what the machine has, or lower the settings named.",
+        "Cache too small: raise `managedLedgerCacheSizeMB`, at run time too; the default is a fifth of direct memory.",
+        "Look at hits first: `pulsar_ml_cache_hits_rate` beside `pulsar_ml_cache_misses_rate` of that broker.",
+        "Threads: only where `top -H -p PID` shows one of the pool at 100 % while CPU is left; it takes a restart.",
+    ),
+    source="docs/knowledge.md C: entry caches, numbers of threads",
+    policy=EntryCacheSizePolicy,
+    shards={"told": Question(TOLD)},
+    cluster={"sizes": Question(SIZES)},
+    judge=judge,
+)

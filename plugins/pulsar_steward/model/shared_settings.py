@@ -1,0 +1,93 @@
+"""Settings that the brokers of a cluster are to have in common, by what goes wrong where they differ.
+
+None is by nature a broker's own (its addresses, ports, names, paths, files), and none can hold a secret.
+"""
+
+from __future__ import annotations
+
+TOGETHER = (
+    "authenticationEnabled",
+    "authorizationEnabled",
+    "loadManagerClassName",
+    "systemTopicEnabled",
+    "topicBundleAssignmentStrategy",
+    "topicLevelPoliciesEnabled",
+    "transactionCoordinatorEnabled",
+)
+"""What brokers decide together, or must all keep: who may connect, who owns a bundle, where a topic's policies are."""
+
+OF_TOPICS = (
+    "acknowledgmentAtBatchIndexLevelEnabled",
+    "allowAutoSubscriptionCreation",
+    "allowAutoTopicCreation",
+    "allowAutoTopicCreationType",
+    "backlogQuotaCheckEnabled",
+    "backlogQuotaCheckIntervalInSeconds",
+    "backlogQuotaDefaultLimitBytes",
+    "backlogQuotaDefaultLimitGB",
+    "backlogQuotaDefaultLimitSecond",
+    "backlogQuotaDefaultRetentionPolicy",
+    "brokerDeduplicationEnabled",
+    "brokerDeleteInactiveTopicsEnabled",
+    "brokerDeleteInactiveTopicsMode",
+    "defaultNumPartitions",
+    "defaultRetentionSizeInMB",
+    "defaultRetentionTimeInMinutes",
+    "delayedDeliveryEnabled",
+    "delayedDeliveryMaxDelayInMillis",
+    "delayedDeliveryMaxNumBuckets",
+    "delayedDeliveryTickTimeMillis",
+    "delayedDeliveryTrackerFactoryClassName",
+    "encryptionRequireOnProducer",
+    "entryFilterNames",
+    "isSchemaValidationEnforced",
+    "managedLedgerDefaultAckQuorum",
+    "managedLedgerDefaultEnsembleSize",
+    "managedLedgerDefaultMarkDeleteRateLimit",
+    "managedLedgerDefaultWriteQuorum",
+    "managedLedgerMaxBatchDeletedIndexToPersist",
+    "managedLedgerMaxLedgerRolloverTimeMinutes",
+    "managedLedgerMaxUnackedRangesToPersist",
+    "managedLedgerPersistIndividualAckAsLongArray",
+    "maxMessageSize",
+    "maxUnackedMessagesPerConsumer",
+    "maxUnackedMessagesPerSubscription",
+    "preciseTimeBasedBacklogQuotaCheck",
+    "schemaCompatibilityStrategy",
+    "subscriptionExpirationTimeMinutes",
+    "ttlDurationDefaultInSeconds",
+)
+"""What a topic gets from the broker that serves it: it changes as the topic moves."""
+
+OF_BALANCING = (
+    "defaultNamespaceBundleSplitAlgorithm",
+    "loadBalancerBandwidthInResourceWeight",
+    "loadBalancerBandwidthOutResourceWeight",
+    "loadBalancerBrokerLoadTargetStd",
+    "loadBalancerBrokerMaxTopics",
+    "loadBalancerBrokerOverloadedThresholdPercentage",
+    "loadBalancerBrokerThresholdShedderPercentage",
+    "loadBalancerBundleUnloadMinThroughputThreshold",
+    "loadBalancerCPUResourceWeight",
+    "loadBalancerDirectMemoryResourceWeight",
+    "loadBalancerEnabled",
+    "loadBalancerLoadSheddingStrategy",
+    "loadBalancerMemoryResourceWeight",
+    "loadBalancerNamespaceBundleMaxBandwidthMbytes",
+    "loadBalancerNamespaceBundleMaxMsgRate",
+    "loadBalancerNamespaceBundleMaxSessions",
+    "loadBalancerSheddingEnabled",
+    "loadBalancerSheddingExcludedNamespaces",
+)
+"""What the broker that leads goes by as it balances load: it changes as another one leads."""
+
+OF_MACHINES = (
+    "managedLedgerStatsPeriodSeconds",
+    "maxConcurrentTopicLoadRequest",
+    "metadataStoreSessionTimeoutMillis",
+    "numIOThreads",
+    "topicLoadTimeoutSeconds",
+)
+"""What may well differ, as machines do."""
+
+SHARED = (*TOGETHER, *OF_TOPICS, *OF_BALANCING, *OF_MACHINES)

@@ -1,0 +1,173 @@
+"""Entry caches and thread pools beside what brokers have and do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_steward.checks.resources.entry_cache_size import CHECK, CONNECTIONS, LIMIT
+from pulsar_steward.model.finding import Severity
+from tests.builders import a_policy
+
+if TYPE_CHECKING:
+    from pulsar_steward.checks.check import Judgement
+    from tests.checks.conftest import JudgeRows, Rows
+
+CRITICAL, WARNING, INFO = Severity.CRITICAL, Severity.WARNING, Severity.INFO
+MIB, MB = 1024**2, 1_000_000
+USUAL = {
+    "managedLedgerCacheSizeMB": "200",
+    "managedLedgerCacheEvictionTimeThresholdMillis": "1000",
+    "maxMessagePublishBufferSizeInMB": "500",
+    "managedLedgerMaxReadsInFlightSizeInMB": "0",
+    "numOrderedExecutorThreads": "8",
+    "bookkeeperClientNumWorkerThreads": "8",
+    "numIOThreads": "16",
+}
+
+
+def broker(
+    name: str = "a:1",
+    direct_mb: float | None = 1000,
+    connections: float = 100,
+    settings: dict[str, str | None] | None = None,
+    **columns: Any,
+) -> Rows:
+    """A broker with Pulsar's defaults for 1,000 MiB of direct memory, but for what is given."""
+    told = {CONNECTIONS: connections, **({} if direct_mb is None else {LIMIT: direct_mb * MIB})}
+    values = USUAL | (settings or {})
+    of_broker = {"broker": name, "read": True, "topics": 1000, "throughput_in_bytes": 10.0 * MB}
+    return {
+        "brokers": [of_broker | {"throughput_out_bytes": 10.0 * MB} | columns],
+        "configuration": [{"broker": name, "key": key, "value": value} for key, value in values.items() if value],
+        "metrics": [
+            {"source": name, "source_kind": "broker", "series": series, "labels_json": "{}", "value": float(value)}
+            for series, value in told.items()
+        ],
+    }
+
+
+def severities(judgement: Judgement) -> list[Severity]:
+    """Of all findings."""
+    return [each.severity for each in judgement.findings]
+
+
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        pytest.param({}, [], id="the defaults"),
+        pytest.param({"managedLedgerMaxReadsInFlightSizeInMB": "150"}, [], id="the defaults of later versions"),
+        pytest.param({"managedLedgerCacheSizeMB": "449"}, [], id="nearly all"),
+        pytest.param({"managedLedgerCacheSizeMB": "450"}, [WARNING], id="95 percent"),
+        pytest.param({"managedLedgerCacheSizeMB": "999"}, [WARNING], id="more than there is"),
+        pytest.param({"managedLedgerCacheSizeMB": "1000"}, [CRITICAL], id="half as much again"),
+        pytest.param({"maxMessagePublishBufferSizeInMB": "-1"}, [], id="no limit for publishing"),
+        pytest.param({"maxMessagePublishBufferSizeInMB": None}, [], id="a limit that is not told"),
+    ],
+)
+def test_what_may_be_taken_is_held_against_what_there_is(
+    judged: JudgeRows, settings: dict[str, str | None], found: list[Severity]
+) -> None:
+    """Cache, publishing and reads together."""
+    judgement = judged(CHECK, broker(settings=settings))
+    assert (severities(judgement), judgement.cannot_tell) == (found, None)
+
+
+def test_it_is_told_with_what_it_is_for(judged: JudgeRows) -> None:
+    """Each setting with its share, to be compared by hand."""
+    (finding,) = judged(CHECK, broker(settings={"managedLedgerCacheSizeMB": "600"})).findings
+    assert finding.evidence.startswith(
+        "a:1 may take 1.07 GiB of direct memory, of 1,000 MiB that it has (110 %): 600 MiB for entries"
+        " (managedLedgerCacheSizeMB), 500 MiB for messages that are being published (maxMessagePublishBufferSizeInMB),"
+        " 0 MiB for reads"
+    )
+    assert finding.figures == {
+        "cache_megabytes": 600,
+        "direct_memory_bytes": 1000 * MIB,
+        "promised_bytes": 1100 * MIB,
+        "promised_percent": 110,
+        "publish_megabytes": 500,
+        "read_megabytes": 0,
+    }
+    assert {type(each) for each in finding.figures.values()} == {int}
+
+
+@pytest.mark.parametrize(
+    ("cache", "columns", "found"),
+    [
+        pytest.param("200", {"throughput_in_bytes": 209.7 * MB}, [], id="all that it keeps"),
+        pytest.param("200", {"throughput_in_bytes": 210.0 * MB}, [INFO], id="a little less"),
+        pytest.param("200", {"throughput_in_bytes": 838.0 * MB}, [INFO], id="a quarter of a second"),
+        pytest.param("200", {"throughput_in_bytes": 839.0 * MB}, [WARNING], id="less"),
+        pytest.param("1", {"throughput_in_bytes": 0.9 * MB}, [], id="hardly any load"),
+        pytest.param("1", {"throughput_in_bytes": None}, [], id="a load that is not told"),
+        pytest.param("0", {}, [WARNING], id="no cache"),
+        pytest.param("0", {"throughput_out_bytes": 0.9 * MB}, [], id="no cache, and hardly anybody reads"),
+    ],
+)
+def test_a_cache_is_held_against_the_throughput(
+    judged: JudgeRows, cache: str, columns: dict[str, Any], found: list[Severity]
+) -> None:
+    """In milliseconds of what is published."""
+    rows = broker(settings={"managedLedgerCacheSizeMB": cache}, **columns)
+    assert severities(judged(CHECK, rows)) == found
+
+
+def test_a_small_cache_is_told_in_milliseconds(judged: JudgeRows) -> None:
+    """Or that it is off."""
+    (small,) = judged(CHECK, broker(settings={"managedLedgerCacheSizeMB": "2"})).findings
+    assert (
+        "has 2 MiB (managedLedgerCacheSizeMB), which are 210 ms of the 10.0 MB/s that are published" in small.evidence
+    )
+    assert small.figures == {
+        "cache_megabytes": 2,
+        "cached_milliseconds": 209,
+        "throughput_in_bytes": 10 * MB,
+        "throughput_out_bytes": 10 * MB,
+    }
+    (off,) = judged(CHECK, broker(settings={"managedLedgerCacheSizeMB": "0"})).findings
+    assert off.evidence == (
+        "The entry cache of a:1 is off (managedLedgerCacheSizeMB=0): all of 10.0 MB/s is read of bookies."
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"topics": 79_999}, None),
+        (
+            {"topics": 80_000, "settings": {"bookkeeperClientNumWorkerThreads": "9"}},
+            "8 threads serve 80,000 topics (num",
+        ),
+        (
+            {"topics": 10_000, "settings": {"bookkeeperClientNumWorkerThreads": "1"}},
+            "1 thread serves 10,000 topics (book",
+        ),
+        ({"connections": 79_999}, None),
+        ({"connections": 80_000}, "16 threads serve 80,000 connections (numIOThreads), 5,000 each"),
+        ({"connections": 80_000, "settings": {"numIOThreads": "many"}}, None),
+    ],
+)
+def test_threads_are_information(judged: JudgeRows, more: dict[str, Any], words: str | None) -> None:
+    """Beside topics and connections."""
+    found = judged(CHECK, broker(**more)).findings
+    assert [each.severity for each in found] == ([INFO] if words else [])
+    assert all(words in each.evidence for each in found if words)
+
+
+def test_what_was_not_read_is_said(judged: JudgeRows) -> None:
+    """A broker without its cache's size, or its direct memory, and no broker at all."""
+    words = (
+        "managedLedgerCacheSizeMB, or the limit of direct memory (jvm_memory_direct_bytes_max), was not read of a:1."
+    )
+    assert judged(CHECK, broker(direct_mb=None)).cannot_tell == words
+    assert judged(CHECK, broker(settings={"managedLedgerCacheSizeMB": None})).cannot_tell == words
+    assert judged(CHECK, {}).cannot_tell == "No broker was read."
+    assert judged(CHECK, broker()).quiet == "Of 1 broker, none promised more than 70 % of its direct memory."
+
+
+def test_the_thresholds_are_the_policys(judged: JudgeRows) -> None:
+    """Both of them."""
+    policy = a_policy(entry_cache_size={"warning_promised_percent": 70, "critical_promised_percent": 80})
+    assert severities(judged(CHECK, broker(), policy)) == [WARNING]
