@@ -12,7 +12,7 @@ from typing import Self
 import msgspec
 
 from lab.errors import NotReachedError
-from lab.faults.clients.work import Work
+from lab.faults.clients.work import Transacting, Work
 
 ANSWER_WITHIN_S = 180.0
 END_WITHIN_S = 10.0
@@ -63,7 +63,7 @@ class HelperProcess:
                 with contextlib.suppress(OSError):  # what was not written any more
                     pipe.close()
 
-    def do(self, work: Work) -> None:
+    def do(self, work: Work | Transacting) -> None:
         """Tells it a piece of work and waits for its answer.
 
         Raises:

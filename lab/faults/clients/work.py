@@ -97,6 +97,21 @@ class Crowd:
     consumers: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transacting:
+    """Transactions one after another, of one message each; done when the broker committed all.
+
+    Its first one connects a client of its own to all transaction coordinators. For the client in Java alone.
+
+    Attributes:
+        topic: Its full name.
+        count: Of transactions.
+    """
+
+    topic: str
+    count: int
+
+
 Work = Sending | Flowing | Taking | Crowd
 
 

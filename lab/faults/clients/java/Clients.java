@@ -21,6 +21,7 @@ import org.apache.pulsar.client.api.PulsarClient;
 import org.apache.pulsar.client.api.SubscriptionInitialPosition;
 import org.apache.pulsar.client.api.SubscriptionType;
 import org.apache.pulsar.client.api.TypedMessageBuilder;
+import org.apache.pulsar.client.api.transaction.Transaction;
 
 /**
  * A client in Java: it reads work as lines of JSON and answers each with one; what it is, lab/faults/clients/work.py
@@ -34,6 +35,7 @@ public class Clients {
     private final String serviceUrl;
     private final String token;
     private final PulsarClient client;
+    private PulsarClient transacting;
 
     private Clients(String serviceUrl, String token) throws Exception {
         this.serviceUrl = serviceUrl;
@@ -82,16 +84,28 @@ public class Clients {
                 }
             }
             case "Crowd" -> crowd(work);
+            case "Transacting" -> transact(work);
             default -> throw new IllegalArgumentException("no such work");
         }
     }
 
     private PulsarClient connect() throws Exception {
+        return builder().build();
+    }
+
+    private ClientBuilder builder() throws Exception {
         ClientBuilder builder = PulsarClient.builder().serviceUrl(serviceUrl);
         if (!token.isEmpty()) {
             builder.authentication(AuthenticationFactory.token(token));
         }
-        return builder.build();
+        return builder;
+    }
+
+    private synchronized PulsarClient transactional() throws Exception {
+        if (transacting == null) {
+            transacting = builder().enableTransaction(true).build();
+        }
+        return transacting;
     }
 
     private ProducerBuilder<byte[]> producer(JsonNode work) {
@@ -191,6 +205,18 @@ public class Clients {
             try (PulsarClient brief = connect()) {
                 long until = System.currentTimeMillis() + (long) (1000 * work.get("lives_s").asDouble());
                 take(subscribe(brief, work), work, until);
+            }
+        }
+    }
+
+    private void transact(JsonNode work) throws Exception {
+        ProducerBuilder<byte[]> builder = transactional().newProducer().topic(work.get("topic").asText());
+        try (Producer<byte[]> producer = builder.sendTimeout(0, TimeUnit.SECONDS).create()) {
+            for (int number = 0; number < work.get("count").asInt(); number++) {
+                Transaction transaction = transactional().newTransaction()
+                        .withTransactionTimeout(60, TimeUnit.SECONDS).build().get(60, TimeUnit.SECONDS);
+                producer.newMessage(transaction).value(new byte[100]).send();
+                transaction.commit().get(60, TimeUnit.SECONDS);
             }
         }
     }
