@@ -59,9 +59,9 @@ def _step(now: int, after: int, brokers: int) -> Step:
         change=RaiseCoordinators(before=now, after=after),
         why=f"{few}: {100 // now} % of all transactions stall whenever the broker of one of them restarts",
         effect=(
-            f"there are {counted(after, 'transaction coordinator')}; clients that start from then on use all of them,"
-            f" those that are connected go on with the {now:,} that they know; new ones fall where hashes put them, and"
-            " are evened out by a later plan"
+            f"there are {counted(after, 'transaction coordinator')}, for good; clients that start from then on use all"
+            f" of them, those that are connected go on with the {now:,} that they know; new ones fall where hashes put"
+            " them, and are evened out by a later plan"
         ),
         touched=Touched(producers=0, consumers=0, topics=0, coordinators=0),
         undo_note=NO_WAY_BACK,
