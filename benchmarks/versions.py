@@ -45,7 +45,7 @@ from pulsar_steward.model.bundles import BY_TOPIC_COUNT, BundleRange
 from pulsar_steward.model.finding import Outlook
 from pulsar_steward.model.pulsar_versions import Operation
 from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, QuotaPolicy, Retention, SettingName, TimeToLive
-from pulsar_steward.model.step import ChangeSetting, SplitBundle, UnloadBundle
+from pulsar_steward.model.step import ChangeSetting, RaiseCoordinators, SplitBundle, UnloadBundle
 from pulsar_steward.model.units import DAY, GIB
 from pulsar_steward.orchestration.approval_response import APPROVE, COMMENT, LOSS, STEPS, Question, interpret
 from pulsar_steward.policy.schema import Policy
@@ -90,7 +90,8 @@ benchmarks.versions`, which starts three brokers, a bookie and ZooKeeper of the 
 check-up look, and plans, approves, carries out, proves and undoes one change of each kind by the code that Airflow's
 tasks run. Then it runs the [contract suite](contract.md), as `make test-all` does.
 
-- `done`: the brokers showed the change, and then showed it undone (a split cannot be undone).
+- `done`: the brokers showed the change, and then showed it undone (a split cannot be undone, nor can a raise of
+  the number of coordinators).
 - `refused`: the guard [`version_tried`](guards.md) refuses such a step on this version, before it is proposed and
   once more right before the call; the reason is below.
 - A release that is not listed counts as the one of its line: 4.0.8 as 4.0.7.
@@ -211,6 +212,8 @@ def _changes(ground: Ground) -> Iterator[Change]:
             change = _split_in_the_middle(ground, namespace)
         if change:
             yield change
+    now = ground.state().coordinators
+    yield RaiseCoordinators(before=now, after=now + 1)
     for topic in (None, f"persistent://{SET}/t-1"):
         for name, value in VALUES.items():
             yield ChangeSetting(namespace=SET, topic=topic, name=name, before=None, after=value)
@@ -271,7 +274,7 @@ def _applied(ground: Ground, engine: Engine, change: Change, name: str) -> tuple
 
 def _policy(version: str) -> Policy:
     """One without rests, which vouches for a version that was never tried: it is tried here."""
-    guards = {"circle_minutes": 0, "versions_tried_here": [version.rpartition(".")[0]]}
+    guards = {"circle_minutes": 0, "most_coordinators": 10_000, "versions_tried_here": [version.rpartition(".")[0]]}
     return Policy.model_validate({"guards": guards, "tc_skew": {"cooldown_minutes": 0}})
 
 

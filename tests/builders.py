@@ -40,7 +40,16 @@ from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.plan import Batch, Plan
 from pulsar_steward.model.setting import Setting
-from pulsar_steward.model.step import BundleChange, Change, ChangeSetting, SplitBundle, Step, Touched, UnloadBundle
+from pulsar_steward.model.step import (
+    BundleChange,
+    Change,
+    ChangeSetting,
+    RaiseCoordinators,
+    SplitBundle,
+    Step,
+    Touched,
+    UnloadBundle,
+)
 from pulsar_steward.planners.planning_facts import BrokerFact, PlanningFacts, TcBundle
 from pulsar_steward.policy.schema import Policy
 
@@ -274,6 +283,8 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     owner: str | Unknown | None = broker(0)
     clients: int = 3
     move_risks: MoveRisks = MoveRisks()
+    raised_at: datetime | None = None
+    restless_coordinators: tuple[str, ...] = ()
     setting: Setting | None = None
     largest_backlog: int | None = None
     eviction_loss: Loss | None = None
@@ -373,6 +384,14 @@ class MadeUpFacts:
         """As told."""
         return self._told.move_risks
 
+    def raised_at(self, change: RaiseCoordinators) -> datetime | None:  # noqa: ARG002 - the protocol
+        """As told."""
+        return self._told.raised_at
+
+    def restless_coordinators(self) -> tuple[str, ...]:
+        """As told."""
+        return self._told.restless_coordinators
+
     def setting(self, change: ChangeSetting) -> Setting | None:  # noqa: ARG002 - the protocol
         """As told."""
         return self._told.setting
@@ -421,5 +440,5 @@ def a_look(policy: Policy | None = None, **told: Any) -> Seen:
 
 def bundle_of(step: Step) -> str:
     """The bundle that a step moves or splits."""
-    assert not isinstance(step.change, ChangeSetting)
+    assert isinstance(step.change, BundleChange)
     return step.change.bundle

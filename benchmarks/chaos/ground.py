@@ -47,11 +47,13 @@ class State:
         owners: Bundles (``tenant/ns/range``) to the broker that owns them.
         ranges: All bundles, owned or not, by the same names.
         settings: Namespaces to what is set on them.
+        coordinators: Number of transaction coordinators.
     """
 
     owners: Mapping[str, str]
     ranges: frozenset[str]
     settings: Mapping[str, Mapping[SettingName, Setting]]
+    coordinators: int
 
     def bundles(self, namespace: str) -> list[str]:
         """A namespace's owned ranges."""
@@ -128,7 +130,7 @@ class Ground:
             settings = {namespace: reader.own_settings(namespace) for namespace in NAMESPACES}
         admin = operator_of(self.lab)
         ranges = {f"{name}/{bundle}" for name in (*NAMESPACES, SYSTEM_NAMESPACE) for bundle in admin.bundles(name)}
-        return State(owners, frozenset(ranges), settings)
+        return State(owners, frozenset(ranges), settings, admin.coordinators())
 
     def identity(self) -> ClusterIdentity:
         """Which cluster it is, by what its brokers say."""

@@ -14,7 +14,7 @@ from pulsar_steward.changes import kind_of
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.ledger.verify import verify_ledger
-from pulsar_steward.model.step import ChangeSetting, SplitBundle, UnloadBundle
+from pulsar_steward.model.step import ChangeSetting, RaiseCoordinators, SplitBundle, UnloadBundle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -64,6 +64,7 @@ def judged(run: ChaosRun, engine: Engine, plan: Plan, before: State, proof: Repo
         *_steps(run.scenario, plan, intents, outcomes),
         *_settings(before, after, intents),
         *_bundles(before, after, intents, disturbed=disturbed),
+        *_coordinators(before, after, intents),
         *_shown(after, plan, outcomes, disturbed=disturbed),
         *_ledger(run.scenario, engine),
         *_workers(run.reports, proof),
@@ -146,6 +147,13 @@ def _bundles(before: State, after: State, intents: Sequence[Intent], *, disturbe
             yield f"{bundle} is on {owner} now, which nobody intended"
 
 
+def _coordinators(before: State, after: State, intents: Sequence[Intent]) -> Iterator[str]:
+    """The number of coordinators is what it was, or what somebody intended."""
+    intended = {intent.change.after for intent in intents if isinstance(intent.change, RaiseCoordinators)}
+    if after.coordinators not in {before.coordinators, *intended}:
+        yield f"there are {after.coordinators} coordinators, which nobody intended"
+
+
 def _shown(after: State, plan: Plan, outcomes: Sequence[StepOutcome], *, disturbed: bool) -> Iterator[str]:
     """A step that is recorded as done is what the cluster shows; read here once more, and not as `apply` reads it."""
     for row in outcomes:
@@ -158,6 +166,8 @@ def _shown(after: State, plan: Plan, outcomes: Sequence[StepOutcome], *, disturb
                 shown = {f"{namespace}/{half}" for half in halves} <= after.ranges
             case UnloadBundle(namespace=namespace, bundle=bundle, target=target):
                 shown = disturbed or after.owners.get(f"{namespace}/{bundle}") == target
+            case RaiseCoordinators(after=number):
+                shown = after.coordinators == number
             case unknown:
                 assert_never(unknown)
         if not shown:

@@ -16,7 +16,7 @@ def populate(state: ClusterState) -> None:
         for topic in namespace.topics:
             add_topic(state, namespace.name, topic)
     if state.spec.tc_loaded:
-        _own(state, [state.bundle_of(name) for name in tc_topics(state.spec.coordinators)], state.spec.tc_owner)
+        _own(state, [state.bundle_of(name) for name in tc_topics(state.coordinators)], state.spec.tc_owner)
     for namespace in state.spec.namespaces:
         if namespace.owners:
             _own_each(state, namespace)

@@ -223,11 +223,11 @@ class Simulator:
         return owned
 
     def _tc_placement(self) -> dict[str, int]:
-        topics = tc_topics(self._state.spec.coordinators)
+        topics = tc_topics(self._state.coordinators)
         owners = [self._state.owner(self._state.bundle_of(topic)) for topic in topics]
         ids = [owner.broker_id for owner in owners if owner is not None]
         return {broker_id: ids.count(broker_id) for broker_id in self._started if broker_id in self._listeners}
 
     def _give_all_tcs(self, broker_id: str) -> None:
-        for topic in tc_topics(self._state.spec.coordinators):
+        for topic in tc_topics(self._state.coordinators):
             self._state.ownership.give(self._state.bundle_of(topic), broker_id)

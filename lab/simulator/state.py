@@ -32,6 +32,7 @@ class ClusterState:
         self.topics: dict[str, TopicIndex] = {}
         self.partitioned: dict[str, int] = {}
         self.topic_policies: dict[str, dict[str, Any]] = {}
+        self.coordinators = spec.coordinators
         self.ownership = Ownership()
         self.affinities: dict[str, str] = {}
         self.anti_affinity_groups: dict[str, str] = {}
@@ -166,7 +167,7 @@ class ClusterState:
         found = {topic.name: topic.position for topic in self.topics_in(namespace, bundle)}
         if namespace == "pulsar/system":
             boundaries = self.namespaces[namespace].boundaries
-            places = {name: ranges.position(name) for name in tc_topics(self.spec.coordinators)}
+            places = {name: ranges.position(name) for name in tc_topics(self.coordinators)}
             if self.spec.is_extensible:
                 places |= {name: ranges.position(name) for name in LOAD_BALANCER_TOPICS}
             found |= {name: place for name, place in places.items() if ranges.bundle_at(boundaries, place) == bundle}

@@ -38,7 +38,7 @@ async def partitions(request: Request) -> Response:
         )
         return replies.done()
     if name == TC_TOPIC:
-        return replies.document({"partitions": state.spec.coordinators, "deleted": False})
+        return replies.document({"partitions": state.coordinators, "deleted": False})
     if not exists:
         raise Refusal(404, f"Topic {name} not found")
     return replies.document({"partitions": state.partitioned.get(name, 0), "deleted": False})

@@ -35,6 +35,7 @@
         └── StatusError          an HTTP status other than 2xx, with the broker's own reason
             ├── NotAllowed       401, 403
             ├── NotFound         404
+            ├── NotAcceptable    406
             ├── Conflict         409
             ├── Precondition     412
             ├── TooManyRequests  429
@@ -226,6 +227,10 @@ class NotFound(StatusError):
     """404: the tenant, namespace or topic does not exist (any more)."""
 
 
+class NotAcceptable(StatusError):
+    """406: the broker does not take the value, such as a number of coordinators that is not higher than before."""
+
+
 class Conflict(StatusError):
     """409: the broker cannot do it now, such as a move to a broker that is not active."""
 
@@ -248,6 +253,7 @@ def error_for_status(status: int) -> type[StatusError]:
         401: NotAllowed,
         403: NotAllowed,
         404: NotFound,
+        406: NotAcceptable,
         409: Conflict,
         412: Precondition,
         429: TooManyRequests,

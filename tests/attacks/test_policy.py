@@ -49,6 +49,8 @@ LOOSER = [
     ("guards", {"versions_tried_here": ["4.3"]}, {"versions_tried_here": ["4.3", "5.0"]}),
     ("guards", {"quota_margin_percent": 50}, {}),
     ("guards", {"most_changes_per_hour": 10}, {}),
+    ("guards", {"most_coordinators": 8}, {"most_coordinators": 9}),
+    ("guards", {"coordinators_rest_minutes": 6000}, {}),
     ("brokers", {"draining": ["broker:8080"]}, {}),
     ("health", {"most_missing_clients_percent": 1}, {}),
     ("tc_skew", {"cooldown_minutes": 600}, {}),

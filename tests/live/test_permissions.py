@@ -156,6 +156,15 @@ def test_bundles_are_a_superusers(as_role: dict[str, Api], call: Call) -> None:
     assert answers[-1].status_code == httpx.codes.NO_CONTENT, answers[-1].text
 
 
+def test_the_number_of_coordinators_is_a_superusers(as_role: dict[str, Api]) -> None:
+    """Who is none is refused before the number is looked at, which is the present one here: so it stays as it is."""
+    partitions = "/admin/v2/persistent/pulsar/system/transaction_coordinator_assign/partitions"
+    now = as_role[LOOKS].get(partitions)["partitions"]
+    answers = [sent(as_role[role], calls.raise_coordinators(now)) for role in ROLES]
+    assert [refused(answer) for answer in answers] == [True, True, True, True, False]
+    assert answers[-1].status_code == httpx.codes.NOT_ACCEPTABLE, answers[-1].text
+
+
 def test_a_lookup_is_for_clients(as_role: dict[str, Api]) -> None:
     """Who may produce or consume may have a bundle loaded."""
     answers = [sent(as_role[role], calls.look_up(f"persistent://{NAME}")) for role in ROLES]

@@ -99,18 +99,22 @@ class Crowd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transacting:
-    """Transactions with one message each, in Java alone.
+    """Transactions with one message each, for the client in Java alone; done when `count` of them are committed.
+
+    The first one connects a client of its own to all transaction coordinators.
 
     Attributes:
         topic: Its full name.
-        rate: Transactions a second that are opened and committed, one after the other.
-        left_open: Transactions that are opened first and never ended by the client.
+        count: Transactions that are committed one after another.
+        left_open: Transactions that are opened before all others, and never ended by the client.
+        rate: Transactions a second that are opened and committed afterwards, until the end.
         timeout_s: Time after which the coordinator aborts an open one.
     """
 
     topic: str
-    rate: int = 0
+    count: int = 0
     left_open: int = 0
+    rate: int = 0
     timeout_s: float = 3600.0
 
 

@@ -72,6 +72,11 @@ def set_to(holder: str, name: SettingName, value: Setting | None) -> Call:
             return Call(method="POST", path=path, body=delayed)
 
 
+def raise_coordinators(number: int) -> Call:
+    """Raises the number of transaction coordinators; brokers refuse one that is not higher (406)."""
+    return Call(method="POST", path=paths.COORDINATORS, body=number)
+
+
 _QUOTA = "backlogQuota"
 _LAST = {
     SettingName.SIZE_QUOTA: _QUOTA,

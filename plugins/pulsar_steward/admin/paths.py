@@ -10,6 +10,7 @@ BROKERS = "/admin/v2/brokers"
 CLUSTERS = "/admin/v2/clusters"
 TENANTS = "/admin/v2/tenants"
 BOOKIES = "/admin/v2/bookies/all"
+COORDINATORS = "/admin/v3/transactions/transactionCoordinator/replicas"
 
 
 def segment(name: str) -> str:

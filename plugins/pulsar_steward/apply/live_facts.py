@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pulsar_steward.apply import live_topics
+from pulsar_steward.apply.live_coordinators import restless_coordinators
 from pulsar_steward.apply.once import once
 from pulsar_steward.changes import kind_of
 from pulsar_steward.changes.kind import Drifted
@@ -24,7 +25,8 @@ from pulsar_steward.facts.protocol import (
     versions_in,
 )
 from pulsar_steward.facts.risks import MoveRisks
-from pulsar_steward.ledger.moves import circling_lately, moved_lately
+from pulsar_steward.ledger.moves import circling_lately, moved_lately, raised_lately
+from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.setting import BacklogQuota, SettingName
 from pulsar_steward.model.step import present_owner
 
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from pulsar_steward.model.loss import Loss
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.model.setting import Setting
-    from pulsar_steward.model.step import BundleChange, ChangeSetting, Step
+    from pulsar_steward.model.step import BundleChange, ChangeSetting, RaiseCoordinators, Step
 
 HOUR = timedelta(hours=1)
 
@@ -175,9 +177,7 @@ class LiveFacts(ClusterFacts):
         """Time of the bundle's last move; earlier tries of this very step, which did not do it, are none."""
         moves = moved_lately(self._ledger, self._plan.cluster, self._now, self._policy)
         moved_at = moves.get(_key(change))
-        tried = self._ledger.intents(self._plan.plan_id, self._batch_id)
-        own = {intent.at for intent in tried if intent.step_id == self._step.step_id}
-        return None if moved_at in own else moved_at
+        return None if moved_at in self._own_tries() else moved_at
 
     @once
     def circling(self, namespace: str) -> tuple[str, ...]:
@@ -231,6 +231,23 @@ class LiveFacts(ClusterFacts):
         return live_topics.move_risks(
             self._reader, owner, change, self._policy.guards, lambda: self._require_owned(owner, [_key(change)])
         )
+
+    # -- the transaction coordinators
+
+    @once
+    def raised_at(self, change: RaiseCoordinators) -> datetime | None:  # noqa: ARG002 - part of the protocol
+        """Time of the last raise; earlier tries of this very step, which did not do it, are none."""
+        raised = raised_lately(self._ledger, self._plan.cluster, self._now, self._policy)
+        own = self._own_tries()
+        return max((at for at in raised if at not in own), default=None)
+
+    @once
+    def restless_coordinators(self) -> tuple[str, ...]:
+        """By the owners of their bundles; one that no client uses has no state, and nothing to recover from."""
+        owners = self._owners(TC_NAMESPACE)
+        for owner, owned in owners.items():
+            self._require_owned(owner, owned)
+        return restless_coordinators(self._reader, owners)
 
     # -- a setting
 
@@ -306,6 +323,11 @@ class LiveFacts(ClusterFacts):
             owned |= self._reader.owned_by_each([broker for broker in active if broker not in owned])
         found = live_topics.owning(namespace, owned)
         return {broker: found[broker] for broker in sorted(found)}
+
+    def _own_tries(self) -> set[datetime]:
+        """Times of earlier tries of this very step."""
+        tried = self._ledger.intents(self._plan.plan_id, self._batch_id)
+        return {intent.at for intent in tried if intent.step_id == self._step.step_id}
 
     def _require_owned(self, broker: str, bundles: Iterable[str]) -> None:
         """Checks that a broker owns bundles at this instant: asking it for their topics would load them otherwise.

@@ -19,6 +19,7 @@ from pulsar_steward.errors import (
     LeaseLost,
     LedgerError,
     NeverSent,
+    NotAcceptable,
     NotFound,
     Precondition,
     RedirectRefused,
@@ -93,7 +94,7 @@ def _performed(context: ApplyContext, kind: ChangeKind[Any, Any], before: Before
         context.writer.send(kind.call(), clearance.require)
     except (Refused, LeaseLost) as error:
         return Result(outcome=Outcome.REFUSED, reason=f"nothing was sent: {error}")
-    except (Conflict, NotFound, Precondition) as error:
+    except (Conflict, NotAcceptable, NotFound, Precondition) as error:
         return Result(outcome=Outcome.DRIFTED, reason=f"the cluster moved on: {error}")
     except NeverSent as error:
         return Result(outcome=Outcome.FAILED, reason=f"nothing was sent: {error}")

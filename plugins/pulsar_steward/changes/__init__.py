@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, assert_never
 
+from pulsar_steward.changes.coordinators import CoordinatorsRaise
 from pulsar_steward.changes.setting import SettingChange
 from pulsar_steward.changes.split import Split
 from pulsar_steward.changes.unload import Unload
-from pulsar_steward.model.step import Change, ChangeSetting, SplitBundle, UnloadBundle
+from pulsar_steward.model.step import Change, ChangeSetting, RaiseCoordinators, SplitBundle, UnloadBundle
 
 if TYPE_CHECKING:
     from pulsar_steward.changes.kind import ChangeKind
@@ -22,5 +23,7 @@ def kind_of(change: Change) -> ChangeKind[Any, Any]:
             return Split(change)
         case ChangeSetting():
             return SettingChange(change)
+        case RaiseCoordinators():
+            return CoordinatorsRaise(change)
         case _:
             assert_never(change)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.model.loss import Loss
     from pulsar_steward.model.setting import Setting
-    from pulsar_steward.model.step import BundleChange, ChangeSetting
+    from pulsar_steward.model.step import BundleChange, ChangeSetting, RaiseCoordinators
 
 
 class Unknown(msgspec.Struct, frozen=True):
@@ -77,6 +77,16 @@ def ages_unknown(change: ChangeSetting) -> Unknown:
 def backlogs_unknown(change: ChangeSetting) -> Unknown:
     """Nobody tells of the sizes of backlogs."""
     return Unknown(f"the backlogs of {change.holder} are not known")
+
+
+def not_served(coordinator: int) -> str:
+    """A transaction coordinator of which nobody owns the bundle."""
+    return f"no broker serves transaction coordinator {coordinator}"
+
+
+def not_recovered(coordinator: int, state: str) -> str:
+    """A transaction coordinator that does not work yet, by the state that its broker tells."""
+    return f"transaction coordinator {coordinator} is {state}"
 
 
 class ClusterFacts(Protocol):
@@ -169,6 +179,14 @@ class ClusterFacts(Protocol):
 
     def move_risks(self, change: BundleChange) -> MoveRisks:
         """Risks of the change beyond reconnecting clients."""
+
+    # -- the transaction coordinators
+
+    def raised_at(self, change: RaiseCoordinators) -> datetime | None:
+        """Time of Steward's last raise of their number; None: not as far back as their rest looks."""
+
+    def restless_coordinators(self) -> tuple[str, ...]:
+        """Coordinators that no broker serves, or that have not recovered, each with what is wrong, in their order."""
 
     # -- a setting
 

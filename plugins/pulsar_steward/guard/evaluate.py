@@ -12,6 +12,8 @@ from pulsar_steward.guard.circles import Circles
 from pulsar_steward.guard.clients import Clients
 from pulsar_steward.guard.clocks import Clocks
 from pulsar_steward.guard.cooldown import Cooldown
+from pulsar_steward.guard.coordinator_limit import CoordinatorLimit
+from pulsar_steward.guard.coordinators_rest import CoordinatorsRest
 from pulsar_steward.guard.delayed_index import DelayedIndex
 from pulsar_steward.guard.delayed_kept import DelayedKept
 from pulsar_steward.guard.fresh_snapshot import FreshSnapshot
@@ -59,6 +61,8 @@ GUARDS: tuple[Guard, ...] = (
     ProducersReturn(),
     AckHoles(),
     DelayedIndex(),
+    CoordinatorLimit(),
+    CoordinatorsRest(),
     SettingAsPlanned(),
     OneCluster(),
     QuotaRoom(),

@@ -11,6 +11,7 @@ from pulsar_steward.model.step import (
     Change,
     ChangeSetting,
     GuardResult,
+    RaiseCoordinators,
     SplitBundle,
     Step,
     UnloadBundle,
@@ -100,6 +101,22 @@ class TargetGuard(BundleGuard):
     @abstractmethod
     def check_target(self, change: UnloadBundle, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Lets the move pass or vetoes it."""
+
+
+class CoordinatorGuard(Guard):
+    """A guard of raises of the number of transaction coordinators."""
+
+    applies_to = (RaiseCoordinators,)
+
+    def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:
+        """Asks `check_raise`."""
+        if not isinstance(step.change, RaiseCoordinators):
+            raise TypeError(f"{self.name} looks at the number of coordinators, not at {step.change}")
+        return self.check_raise(step.change, facts, policy)
+
+    @abstractmethod
+    def check_raise(self, change: RaiseCoordinators, facts: ClusterFacts, policy: Policy) -> GuardResult:
+        """Lets the raise pass or vetoes it."""
 
 
 class SettingGuard(Guard):

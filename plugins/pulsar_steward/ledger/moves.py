@@ -1,4 +1,4 @@
-"""Steward's recent moves, as far back as planners and guards look."""
+"""Steward's recent moves and raises of the number of coordinators, as far back as planners and guards look."""
 
 from __future__ import annotations
 
@@ -28,3 +28,12 @@ def circling_lately(ledger: LedgerReader, cluster: str, at: datetime, policy: Po
         LedgerError: If the ledger cannot be read.
     """
     return ledger.moved_in_circles(cluster, at - timedelta(minutes=policy.guards.circle_minutes))
+
+
+def raised_lately(ledger: LedgerReader, cluster: str, at: datetime, policy: Policy) -> tuple[datetime, ...]:
+    """Times at which the number of coordinators was raised, oldest first, as far back as their rest reaches.
+
+    Raises:
+        LedgerError: If the ledger cannot be read.
+    """
+    return ledger.raised_since(cluster, at - timedelta(minutes=policy.guards.coordinators_rest_minutes))

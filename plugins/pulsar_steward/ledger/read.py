@@ -32,7 +32,7 @@ from pulsar_steward.ledger.store import transaction
 from pulsar_steward.ledger.verify import require_still_untampered, require_untampered
 from pulsar_steward.ledger.waiting import WaitingQuestion, waiting_questions
 from pulsar_steward.model.plan import BROKER_DRAIN, ROLLBACK, Plan
-from pulsar_steward.model.step import Change
+from pulsar_steward.model.step import Change, RaiseCoordinators
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -173,6 +173,13 @@ class LedgerReader:
             if bundle is not None and bundle.moves:
                 moved[bundle.name] = row["at"]
         return moved
+
+    def raised_since(self, cluster: str, since: datetime) -> tuple[datetime, ...]:
+        """Times at which the number of coordinators was raised since then, oldest first; an attempt counts too."""
+        table = tables.INTENTS
+        query = select(table.c.at, table.c.change).where(table.c.cluster == cluster, table.c.at >= since)
+        rows = self._all(query.order_by(table.c.intent_id))
+        return tuple(row["at"] for row in rows if isinstance(_change(row["change"]), RaiseCoordinators))
 
     def moved_in_circles(self, cluster: str, since: datetime) -> dict[str, tuple[str, ...]]:
         """Bundles that were moved away and back since then: namespace to their ranges, in ascending order.

@@ -22,7 +22,10 @@ ROLLBACK = "rollback"
 BROKER_DRAIN = "broker_drain"
 """Kind of a batch that empties a broker, as somebody marked it."""
 
-KINDS = ("tc_balance", "bundle_split", "bundle_balance", BROKER_DRAIN, "backlog_quota", "retention", ROLLBACK)
+TC_COUNT = "tc_count"
+"""Kind of a batch that raises the number of transaction coordinators."""
+
+KINDS = (TC_COUNT, "tc_balance", "bundle_split", "bundle_balance", BROKER_DRAIN, "backlog_quota", "retention", ROLLBACK)
 """Every kind of batch; policies name them."""
 
 

@@ -32,6 +32,7 @@ class Operation(StrEnum):
     MOVE_BUNDLE = "move a bundle to a broker"
     MOVE_COORDINATORS = "move transaction coordinators to a broker"
     SPLIT_BUNDLE = "split a bundle by topic count"
+    RAISE_COORDINATORS = "raise the number of transaction coordinators"
     NAMESPACE_SIZE_QUOTA = "size quota of a namespace"
     NAMESPACE_AGE_QUOTA = "age quota of a namespace"
     NAMESPACE_RETENTION = "retention of a namespace"
@@ -90,6 +91,11 @@ INTRODUCED: Mapping[Operation, Introduced] = {
         what="`topicHashPositions`, by which the halves of a split are foretold",
         source="PIP-143, apache/pulsar#13796",
     ),
+    Operation.RAISE_COORDINATORS: Introduced(
+        release=(2, 11),
+        what="`transactionCoordinator/replicas`, by which the number of coordinators is raised",
+        source="apache/pulsar#15296",
+    ),
     Operation.NAMESPACE_DELAYED_DELIVERY: _LONGEST_DELAY,
     Operation.TOPIC_DELAYED_DELIVERY: _LONGEST_DELAY,
 }
@@ -97,12 +103,13 @@ INTRODUCED: Mapping[Operation, Introduced] = {
 
 EVERY = frozenset(Operation)
 _DELAYED_DELIVERY = frozenset({Operation.NAMESPACE_DELAYED_DELIVERY, Operation.TOPIC_DELAYED_DELIVERY})
+_RAISE = frozenset({Operation.RAISE_COORDINATORS})
 TRIED: Mapping[str, frozenset[Operation]] = {
     "2.10.4": EVERY - INTRODUCED.keys(),
-    "3.0.7": EVERY - _DELAYED_DELIVERY,
-    "3.3.2": EVERY - _DELAYED_DELIVERY,
+    "3.0.7": EVERY - _DELAYED_DELIVERY - _RAISE,
+    "3.3.2": EVERY - _DELAYED_DELIVERY - _RAISE,
     "4.0.7": EVERY,
-    "4.2.4": EVERY - _DELAYED_DELIVERY,
+    "4.2.4": EVERY - _DELAYED_DELIVERY - _RAISE,
 }
 """Releases to the operations that worked on real brokers of them; another patch release of a line counts as the same.
 

@@ -6,6 +6,7 @@ from typing import assert_never
 
 import msgspec
 
+from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import (
     BacklogQuota,
@@ -130,6 +131,23 @@ class ChangeSetting(msgspec.Struct, frozen=True, kw_only=True, tag="change_setti
         return self.takes_messages or self.deletes_stored
 
 
+class RaiseCoordinators(msgspec.Struct, frozen=True, kw_only=True, tag="raise_coordinators", tag_field="change"):
+    """Raises the number of transaction coordinators of the cluster; brokers never lower it again.
+
+    Attributes:
+        before: The number that the plan is based on.
+        after: The new number.
+    """
+
+    before: int
+    after: int
+
+    @property
+    def namespace(self) -> str:
+        """Namespace of the topic whose partitions the coordinators are."""
+        return TC_NAMESPACE
+
+
 def _tighter(now: int, then: int) -> bool:
     """True if a limit takes more than before; 0 and under take nothing."""
     return now > 0 and (then <= 0 or now < then)
@@ -143,7 +161,7 @@ def _keeps_less(now: int, then: int) -> bool:
 BundleChange = UnloadBundle | SplitBundle
 """Changes that disturb the clients of a bundle."""
 
-Change = UnloadBundle | SplitBundle | ChangeSetting
+Change = UnloadBundle | SplitBundle | ChangeSetting | RaiseCoordinators
 """Changes of every kind, as plans and the ledger keep them; `pulsar_steward.changes` has what each kind does."""
 
 

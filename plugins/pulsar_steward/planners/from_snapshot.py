@@ -10,7 +10,7 @@ import msgspec
 
 from pulsar_steward.facts.load_manager import USAGES_UNKNOWN, BrokerUsage, LoadManager, one_load_manager, usage_of
 from pulsar_steward.facts.protocol import Unknown, versions_in
-from pulsar_steward.ledger.moves import circling_lately, moved_lately
+from pulsar_steward.ledger.moves import circling_lately, moved_lately, raised_lately
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.load_manager import SERIES, SETTINGS
 from pulsar_steward.model.tables import CONFIGURATION, METRICS
@@ -32,15 +32,17 @@ if TYPE_CHECKING:
 
 
 class Moves(msgspec.Struct, frozen=True, kw_only=True):
-    """Bundles that Steward moved lately.
+    """Bundles that Steward moved lately, and when it raised the number of coordinators.
 
     Attributes:
         moved_at: Time of the last move of a bundle (``tenant/ns/range``), as far back as the cooldown reaches.
         circling: Namespaces of which bundles were moved away and back within the policy's time, with their ranges.
+        coordinators_raised_at: Time of the last raise, as far back as its rest reaches; None: none.
     """
 
     moved_at: dict[str, datetime] = {}
     circling: dict[str, tuple[str, ...]] = {}
+    coordinators_raised_at: datetime | None = None
 
 
 def moves_before(ledger: LedgerReader, cluster: str, at: datetime, policy: Policy) -> Moves:
@@ -50,7 +52,9 @@ def moves_before(ledger: LedgerReader, cluster: str, at: datetime, policy: Polic
         LedgerError: If the ledger cannot be read.
     """
     return Moves(
-        moved_at=moved_lately(ledger, cluster, at, policy), circling=circling_lately(ledger, cluster, at, policy)
+        moved_at=moved_lately(ledger, cluster, at, policy),
+        circling=circling_lately(ledger, cluster, at, policy),
+        coordinators_raised_at=max(raised_lately(ledger, cluster, at, policy), default=None),
     )
 
 
@@ -91,6 +95,7 @@ def planning_facts_of(snapshot: Snapshot, policy: Policy, moves: Moves) -> Plann
         findings=findings,
         moved_at=moves.moved_at,
         circling=moves.circling,
+        coordinators_raised_at=moves.coordinators_raised_at,
         policy=policy,
     )
 

@@ -77,6 +77,7 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
         findings: All findings of the snapshot.
         moved_at: Time of Steward's last move of a bundle (``tenant/ns/range``), as far as the cooldowns reach.
         circling: Namespaces of which Steward moved bundles away and back within the policy's time, with their ranges.
+        coordinators_raised_at: Time of Steward's last raise of the number of coordinators, as far as its rest reaches.
         claimed: Namespaces of which earlier planners of the same plan move or split bundles: leave theirs alone.
         claimed_settings: Namespaces of which earlier planners of the same plan change settings.
         proposed: Kinds of the batches that earlier planners of the same plan propose.
@@ -105,6 +106,7 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
     moved_at: dict[str, datetime] = {}
     circling: dict[str, tuple[str, ...]] = {}
+    coordinators_raised_at: datetime | None = None
     claimed: frozenset[str] = frozenset()
     claimed_settings: frozenset[str] = frozenset()
     proposed: frozenset[str] = frozenset()

@@ -22,8 +22,8 @@ from pulsar_steward.planners.settings.namespaces import PLANNER as NAMESPACE_SET
 from pulsar_steward.planners.settings.nearly_full import PLANNER as NEARLY_FULL
 from pulsar_steward.planners.settings.own_quota import PLANNER as OWN_QUOTAS
 from pulsar_steward.planners.settings.topics import PLANNER as TOPIC_QUOTAS
-from pulsar_steward.planners.tc.balance import KIND as FIRST_KIND
 from pulsar_steward.planners.tc.balance import PLANNER as TC_BALANCE
+from pulsar_steward.planners.tc.count import PLANNER as TC_COUNT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 PLANNERS: tuple[Planner, ...] = (
     BROKER_DRAIN,
+    TC_COUNT,
     TC_BALANCE,
     BUNDLE_SPLIT,
     BUNDLE_BALANCE,
@@ -44,6 +45,10 @@ PLANNERS: tuple[Planner, ...] = (
     DELAYS,
 )
 """All planners, in the order in which they are asked: each is told what those before it change."""
+
+
+FIRST_KINDS = (*TC_COUNT.kinds, *TC_BALANCE.kinds)
+"""Kinds of the batches that come before all others; no plan has two of them."""
 
 
 def make_plan(planning: PlanningFacts) -> Plan:
@@ -101,7 +106,7 @@ def _urgency(batch: Batch) -> tuple[bool, int, float, str, str, bytes]:
     worst = max((finding.severity.rank for finding in batch.findings), default=-1)
     left = worth_of(batch).seconds_to_quota
     return (
-        batch.kind != FIRST_KIND,
+        batch.kind not in FIRST_KINDS,
         -worst,
         inf if left is None else left,
         batch.kind,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,6 +19,7 @@ from pulsar_steward.facts.protocol import (
     clusters_unknown,
     delayed_unknown,
     loss_unknown,
+    not_served,
 )
 from pulsar_steward.facts.risks import Surroundings, move_risks_of
 from pulsar_steward.guard.evaluate import evaluate
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.model.loss import Loss
     from pulsar_steward.model.setting import Setting
-    from pulsar_steward.model.step import BundleChange, GuardResult, Step
+    from pulsar_steward.model.step import BundleChange, GuardResult, RaiseCoordinators, Step
     from pulsar_steward.planners.planning_facts import PlanningFacts
 
 
@@ -226,6 +228,17 @@ class SnapshotFacts(ClusterFacts):
             wanted = BundleRange.parse(change.bundle)
             figures = tuple(each for each in figures if position_of(each.topic) in wanted)
         return move_risks_of(figures, told.around.get(change.namespace, Surroundings()), planning.policy.guards)
+
+    # -- the transaction coordinators
+
+    def raised_at(self, change: RaiseCoordinators) -> datetime | None:  # noqa: ARG002 - part of the protocol
+        """The last raise, as the ledger had it at the time of the snapshot."""
+        return self._planning.coordinators_raised_at
+
+    def restless_coordinators(self) -> tuple[str, ...]:
+        """Coordinators whose bundle nobody owned; no snapshot has their states: these are asked before the call."""
+        away = (each.coordinators for each in self._planning.tc_bundles if each.owner is None)
+        return tuple(not_served(number) for number in sorted(chain.from_iterable(away)))
 
     # -- a setting
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from pulsar_steward.model.plan import BROKER_DRAIN, KINDS, ROLLBACK
+from pulsar_steward.model.plan import BROKER_DRAIN, KINDS, ROLLBACK, TC_COUNT
 from pulsar_steward.model.risk import Risk
 from pulsar_steward.model.section import Section
 from pulsar_steward.policy.approval_terms import FLOOR_VALID_MINUTES, Terms, terms_of
@@ -56,7 +56,7 @@ class DecideBy(StrEnum):
     KIND = "kind"
 
 
-ALWAYS_ALONE = ("tc_balance", "bundle_balance", BROKER_DRAIN, ROLLBACK)
+ALWAYS_ALONE = (TC_COUNT, "tc_balance", "bundle_balance", BROKER_DRAIN, ROLLBACK)
 """Kinds of batches that are each a question by itself: they are about the whole cluster, or somebody asked for them."""
 
 

@@ -66,6 +66,18 @@ class GuardsPolicy(Section):
     circle_minutes: int = Field(
         720, ge=0, description="a bundle moved away and back within this stops all moves in its namespace"
     )
+    most_coordinators: int = Field(
+        0,
+        ge=0,
+        le=10_000,
+        description="transaction coordinators that their number may be raised to, which cannot be undone; 0: it is"
+        " never raised, nor is that proposed",
+    )
+    coordinators_rest_minutes: int = Field(
+        1440,
+        ge=0,
+        description="after their number was raised, before it is raised again: clients connect to new ones late",
+    )
     most_changes_per_run: int = Field(1000, ge=1, description="changes of one batch; what is more waits for the next")
     most_changes_per_hour: int = Field(2000, ge=1, description="changes in this cluster, all batches together")
     versions_tried_here: tuple[Annotated[str, AfterValidator(_version)], ...] = Field(

@@ -59,6 +59,8 @@ LOOSER: Mapping[str, Callable[[Any, Any], bool]] = {
     "guards.most_clock_difference_seconds": _higher,
     "guards.snapshot_valid_minutes": _higher,
     "guards.circle_minutes": _lower,
+    "guards.most_coordinators": _higher,
+    "guards.coordinators_rest_minutes": _lower,
     "guards.most_changes_per_run": _higher,
     "guards.most_changes_per_hour": _higher,
     "guards.versions_tried_here": _more,

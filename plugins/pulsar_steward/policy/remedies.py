@@ -148,6 +148,14 @@ class BrokerDrainRemedy(Section):
     )
 
 
+class TcCountRemedy(Section):
+    """Number of transaction coordinators that is proposed where there are too few, within `guards`' limit of it."""
+
+    coordinators_per_broker: int = Field(
+        1, ge=1, le=100, description="of those that could hold one, which the number is raised to"
+    )
+
+
 class Remedies(Section):
     """Sections of the planners that propose a remedy."""
 
@@ -157,3 +165,4 @@ class Remedies(Section):
     bundle_split_remedy: BundleSplitRemedy = BundleSplitRemedy()
     bundle_balance_remedy: BundleBalanceRemedy = BundleBalanceRemedy()
     broker_drain_remedy: BrokerDrainRemedy = BrokerDrainRemedy()
+    tc_count_remedy: TcCountRemedy = TcCountRemedy()

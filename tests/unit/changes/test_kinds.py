@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from pulsar_steward.changes import kind_of
+from pulsar_steward.changes.coordinators import BeforeRaise
 from pulsar_steward.changes.kind import ChangeKind
 from pulsar_steward.changes.setting import BeforeSetting
 from pulsar_steward.changes.split import BeforeSplit
@@ -15,7 +16,7 @@ from pulsar_steward.changes.unload import BeforeUnload
 from pulsar_steward.guard.evaluate import GUARDS, guards_of
 from pulsar_steward.guard.kinds import Guard
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
-from pulsar_steward.model.step import Change, ChangeSetting
+from pulsar_steward.model.step import Change, ChangeSetting, RaiseCoordinators
 from tests.builders import BUNDLE, a_move, a_split, a_step, broker
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 HOLD = BacklogQuota(limit_bytes=1000, policy=QuotaPolicy.HOLD)
 TTL = ChangeSetting(namespace="shop/orders", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
-EXAMPLES: tuple[Change, ...] = (a_move(), a_split(), TTL)
+RAISE = RaiseCoordinators(before=2, after=5)
+EXAMPLES: tuple[Change, ...] = (a_move(), a_split(), TTL, RAISE)
 
 
 class UnknownChange(msgspec.Struct, frozen=True):
@@ -54,8 +56,9 @@ def test_a_change_of_no_known_kind_is_taken_for_none() -> None:
         (a_split(), BeforeSplit(owner="a:1", bundles=[BUNDLE]), f'{{"bundles":["{BUNDLE}"],"owner":"a:1"}}'),
         (TTL, BeforeSetting(value=None), '{"value":null}'),
         (TTL, BeforeSetting(value=TimeToLive(seconds=5)), '{"value":{"is":"ttl","seconds":5}}'),
+        (RAISE, BeforeRaise(coordinators=2), '{"coordinators":2}'),
     ],
-    ids=["move", "split", "not set", "set"],
+    ids=["move", "split", "not set", "set", "raise"],
 )
 def test_what_is_recorded_before_a_change_can_be_read_back(change: Change, before: Before, document: str) -> None:
     """As earlier versions wrote it, too."""
@@ -72,13 +75,21 @@ def test_guards_of_every_step_look_at_every_kind(change: Change) -> None:
 
 
 def test_who_reconnects_for_it() -> None:
-    """A move takes the clients of a bundle elsewhere, a split leaves them there, and a setting disturbs nobody."""
+    """A move takes the clients of a bundle elsewhere, a split leaves them there, and nothing else disturbs anybody."""
     moved, split = kind_of(a_move()).disturbs, kind_of(a_split()).disturbs
     assert moved is not None
     assert split is not None
     assert (moved.owner_before, moved.owner_after, moved.moves) == (broker(0), broker(1), True)
     assert (split.owner_before, split.owner_after, split.moves) == (broker(0), broker(0), False)
-    assert kind_of(TTL).disturbs is None
+    assert kind_of(TTL).disturbs is kind_of(RAISE).disturbs is None
+
+
+def test_a_raise_says_that_there_is_no_way_back() -> None:
+    """In its own words, which stand in the question, in the report and in the log."""
+    kind = kind_of(RAISE)
+    assert kind.describe() == ("raise the number of transaction coordinators from 2 to 5, which cannot be undone")
+    assert str(kind.call()) == "POST /admin/v3/transactions/transactionCoordinator/replicas 5"
+    assert (kind.undoable, kind.loses_messages, RAISE.namespace) == (False, False, "pulsar/system")
 
 
 @pytest.mark.parametrize("name", [SettingName.SIZE_QUOTA, SettingName.AGE_QUOTA])

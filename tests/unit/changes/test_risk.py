@@ -12,7 +12,7 @@ from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.plan import ROLLBACK, Batch, Placement
 from pulsar_steward.model.risk import Risk
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, Retention, SettingName, TimeToLive
-from pulsar_steward.model.step import ChangeSetting, SplitBundle, Touched
+from pulsar_steward.model.step import ChangeSetting, RaiseCoordinators, SplitBundle, Touched
 from tests.builders import a_batch, a_finding, a_plan, a_step, broker
 
 SEEN_TWICE = (msgspec.structs.replace(a_finding(), snapshots_in_a_row=2),)
@@ -63,6 +63,7 @@ def level(batch: Batch, **of_plan: Any) -> Risk:
         (None, {}, Risk.LOW),
         (HOLDS, {"touched": NOBODY}, Risk.MEDIUM),
         (SPLIT, {}, Risk.MEDIUM),
+        (RaiseCoordinators(before=2, after=5), {"touched": NOBODY}, Risk.MEDIUM),
         (SHORTER, {}, Risk.HIGH),
         (SHORTER, {"loss": Loss(bytes=10**9)}, Risk.HIGH),
         (EXPIRES, {}, Risk.HIGH),

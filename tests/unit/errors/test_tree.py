@@ -40,6 +40,7 @@ def test_the_tree_is_as_it_is_drawn() -> None:
         (401, errors.NotAllowed),
         (403, errors.NotAllowed),
         (404, errors.NotFound),
+        (406, errors.NotAcceptable),
         (409, errors.Conflict),
         (412, errors.Precondition),
         (429, errors.TooManyRequests),

@@ -35,6 +35,7 @@ public class Clients {
     private final String serviceUrl;
     private final String token;
     private final PulsarClient client;
+    private PulsarClient transacting;
 
     private Clients(String serviceUrl, String token) throws Exception {
         this.serviceUrl = serviceUrl;
@@ -89,11 +90,22 @@ public class Clients {
     }
 
     private PulsarClient connect() throws Exception {
+        return builder().build();
+    }
+
+    private ClientBuilder builder() throws Exception {
         ClientBuilder builder = PulsarClient.builder().serviceUrl(serviceUrl);
         if (!token.isEmpty()) {
             builder.authentication(AuthenticationFactory.token(token));
         }
-        return builder.build();
+        return builder;
+    }
+
+    private synchronized PulsarClient transactional() throws Exception {
+        if (transacting == null) {
+            transacting = builder().enableTransaction(true).build();
+        }
+        return transacting;
     }
 
     private ProducerBuilder<byte[]> producer(JsonNode work) {
@@ -211,34 +223,40 @@ public class Clients {
         CompletableFuture.allOf(connected.toArray(new CompletableFuture[0])).get(120, TimeUnit.SECONDS);
     }
 
-    /** Opens what is left open, and then opens and commits as many a second as asked for. */
     private void transact(JsonNode work) throws Exception {
-        ClientBuilder builder = PulsarClient.builder().serviceUrl(serviceUrl).enableTransaction(true);
-        if (!token.isEmpty()) {
-            builder.authentication(AuthenticationFactory.token(token));
-        }
-        PulsarClient own = builder.build();
-        Producer<byte[]> producer =
-                own.newProducer().topic(work.get("topic").asText()).sendTimeout(0, TimeUnit.SECONDS).create();
-        long timeout = (long) (1000 * work.get("timeout_s").asDouble());
+        Producer<byte[]> producer = transactional().newProducer().topic(work.get("topic").asText())
+                .sendTimeout(0, TimeUnit.SECONDS).create();
         for (int number = 0; number < work.get("left_open").asInt(); number++) {
-            producer.newMessage(opened(own, timeout)).value(new byte[1]).send();
+            producer.newMessage(opened(work)).value(new byte[100]).send();
+        }
+        for (int number = 0; number < work.get("count").asInt(); number++) {
+            commitOne(producer, work);
+        }
+        double rate = work.get("rate").asDouble();
+        if (rate == 0) {
+            producer.close();
+            return;
         }
         begin(() -> {
-            double rate = work.get("rate").asDouble();
             long began = System.nanoTime();
             for (long done = 0;; Thread.sleep(100)) {
                 for (long due = (long) (rate * (System.nanoTime() - began) / 1e9); done < due; done++) {
-                    Transaction transaction = opened(own, timeout);
-                    producer.newMessage(transaction).value(new byte[1]).send();
-                    transaction.commit().get();
+                    commitOne(producer, work);
                 }
             }
         });
     }
 
-    private static Transaction opened(PulsarClient client, long timeout) throws Exception {
-        return client.newTransaction().withTransactionTimeout(timeout, TimeUnit.MILLISECONDS).build().get();
+    private void commitOne(Producer<byte[]> producer, JsonNode work) throws Exception {
+        Transaction transaction = opened(work);
+        producer.newMessage(transaction).value(new byte[100]).send();
+        transaction.commit().get(60, TimeUnit.SECONDS);
+    }
+
+    private Transaction opened(JsonNode work) throws Exception {
+        long timeout = (long) (1000 * work.get("timeout_s").asDouble());
+        return transactional().newTransaction().withTransactionTimeout(timeout, TimeUnit.MILLISECONDS).build()
+                .get(60, TimeUnit.SECONDS);
     }
 
     private interface Task {

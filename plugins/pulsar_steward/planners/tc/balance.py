@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.checks.placement.tc_skew import CHECK as TC_SKEW
 from pulsar_steward.model.bundles import TC_NAMESPACE
 from pulsar_steward.model.numbering import batch_id
-from pulsar_steward.model.plan import BROKER_DRAIN, Batch
+from pulsar_steward.model.plan import BROKER_DRAIN, TC_COUNT, Batch
 from pulsar_steward.model.units import counted
 from pulsar_steward.planners.base import Planner, Proposal, placements
 from pulsar_steward.planners.tc.assignment import CoordinatorAssignment
@@ -34,8 +34,16 @@ AFTER_DRAINING = (
 )
 
 
+AFTER_RAISING = (
+    f"{GOAL}: nothing is proposed in this plan, as it raises their number; they are evened out by a later plan, once"
+    " hashes have put the new ones somewhere."
+)
+
+
 def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> Proposal:
     """One batch that evens out the coordinators, as far as guards and bundles allow."""
+    if TC_COUNT in planning.proposed:
+        return Proposal(notes=(AFTER_RAISING,))
     if BROKER_DRAIN in planning.proposed:
         return Proposal(notes=(AFTER_DRAINING,))
     before = survey(planning)

@@ -1,0 +1,29 @@
+"""Guard: transaction coordinators become no more than the policy permits, as their number is never lowered again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pulsar_steward.guard.kinds import CoordinatorGuard, Objection
+
+if TYPE_CHECKING:
+    from pulsar_steward.facts.protocol import ClusterFacts
+    from pulsar_steward.model.step import GuardResult, RaiseCoordinators
+    from pulsar_steward.policy.schema import Policy
+
+
+class CoordinatorLimit(CoordinatorGuard):
+    """Compares the new number with the policy's most, which by default permits none."""
+
+    name = "coordinator_limit"
+    objection = Objection.REFUSED
+
+    def check_raise(self, change: RaiseCoordinators, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
+        """Vetoes more than `guards.most_coordinators`, and what is no raise."""
+        most = policy.guards.most_coordinators
+        if not most:
+            return self.result("the policy permits no raise of their number (guards.most_coordinators)", passed=False)
+        if change.after <= change.before:
+            return self.result(f"{change.after:,} are not more than {change.before:,}", passed=False)
+        reason = f"{change.after:,} of at most {most:,} (policy key guards.most_coordinators)"
+        return self.result(reason, passed=change.after <= most)

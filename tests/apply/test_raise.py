@@ -1,0 +1,196 @@
+"""The number of coordinators: raised as approved, proved, never twice, and never back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lab.simulator import Answer, Drop, Fault
+from pulsar_steward.admin import calls
+from pulsar_steward.admin.writer import Writer
+from pulsar_steward.apply.applied import what_was_done
+from pulsar_steward.apply.live_reader import LiveReader
+from pulsar_steward.apply.rehearse import rehearse
+from pulsar_steward.apply.rollback import rollback_plan
+from pulsar_steward.apply.verify import verify
+from pulsar_steward.errors import Refused
+from pulsar_steward.ledger.moves import raised_lately
+from pulsar_steward.model.bundles import TC_NAMESPACE
+from pulsar_steward.model.step import RaiseCoordinators
+from tests.apply.worksite import COORDINATORS, permitted, quick_policy, said
+from tests.builders import CLUSTER
+
+if TYPE_CHECKING:
+    from pulsar_steward.admin.calls import Call
+    from pulsar_steward.model.plan import Plan
+    from tests.apply.worksite import Worksite
+    from tests.golden import Golden
+
+RAISE = RaiseCoordinators(before=COORDINATORS, after=20)
+CALL = "replicas transactionCoordinator"
+PERMITS = {"most_coordinators": 64}
+
+
+@pytest.fixture
+def site(site: Worksite) -> Worksite:
+    """Three brokers under a policy that permits up to 64 coordinators."""
+    site.policy = quick_policy(guards=PERMITS)
+    return site
+
+
+def coordinators(site: Worksite) -> int:
+    """How many the brokers tell."""
+    with site.context() as context:
+        return context.reader.coordinators()
+
+
+def somebody_raises(site: Worksite, number: int) -> None:
+    """Raises it as another tool would, with nothing in the ledger."""
+    with Writer(site.settings) as writer:
+        writer.send(calls.raise_coordinators(number), permitted)
+
+
+def test_it_is_raised_and_proved(site: Worksite) -> None:
+    """By one call; the ledger has the number that there was."""
+    plan = site.approved(RAISE)
+    (outcome,) = site.carry_out(plan)
+    assert (outcome.outcome, outcome.reason) == ("done", "there are 20 transaction coordinators")
+    assert (coordinators(site), site.changes()) == (20, [CALL])
+    (intent,) = site.ledger.intents(plan.plan_id, "b1")
+    assert intent.before == {"coordinators": COORDINATORS}
+    assert site.lookups() == []
+    with site.context() as context:
+        proof = verify(context, plan.plan_id, "b1")
+    assert proof.proved
+    assert proof.shown["steps"]["b1.s01"] == "there are 20 transaction coordinators"
+
+
+@pytest.mark.parametrize("number", [17, 20, 40])
+def test_what_somebody_raised_meanwhile_is_left_as_it_is(site: Worksite, number: int) -> None:
+    """Drifted, whether it is less, as much or more than was approved: nothing is called."""
+    plan = site.approved(RAISE)
+    somebody_raises(site, number)
+    site.simulator.requests.clear()
+    (outcome,) = site.carry_out(plan)
+    assert outcome.outcome == "drifted"
+    assert outcome.reason == f"there are {number} transaction coordinators, not 16 as when this was planned"
+    assert site.untouched()
+
+
+def test_what_somebody_raises_right_before_the_call_is_drifted(site: Worksite) -> None:
+    """The broker refuses a number that is not higher, in its own words."""
+    (outcome,) = site.carry_out(site.approved(RAISE), before=lambda _: somebody_raises(site, 30))
+    assert outcome.outcome == "drifted"
+    assert "406 Number of transaction coordinators should be more than" in outcome.reason
+    assert coordinators(site) == 30
+
+
+def test_without_a_policy_that_permits_it_nothing_is_raised(site: Worksite) -> None:
+    """The default does not, and a policy that permits less than the one under which was asked does not either."""
+    for guards in ({}, {"most_coordinators": 19}):
+        site.policy = quick_policy(guards=guards)
+        (outcome,) = site.carry_out(site.approved(RAISE))
+        assert outcome.outcome == "refused"
+        assert "coordinator_limit: " in outcome.reason
+    assert site.untouched()
+
+
+def test_nothing_is_raised_while_a_coordinator_is_away(site: Worksite) -> None:
+    """As while its broker restarts, before anybody has its bundle loaded elsewhere."""
+    plan = site.approved(RAISE)
+    with Writer(site.settings) as writer:
+        writer.send(calls.unload(TC_NAMESPACE, site.tc_bundles[0], site.brokers[1]), permitted)
+    site.simulator.requests.clear()
+    (outcome,) = site.carry_out(plan)
+    assert outcome.outcome == "refused"
+    assert "coordinators_rest: no broker serves transaction coordinator" in outcome.reason
+    assert site.untouched()
+
+
+def test_what_a_coordinators_broker_does_not_tell_is_a_veto(site: Worksite) -> None:
+    """Whether it has recovered is not known then."""
+    site.simulator.faults.add(Fault(Answer(500), path="coordinatorStats", times=None))
+    (outcome,) = site.carry_out(site.approved(RAISE))
+    assert outcome.outcome == "refused"
+    assert "the cluster could not be looked at first" in outcome.reason
+    assert site.untouched()
+
+
+def test_it_rests_after_a_raise(site: Worksite) -> None:
+    """A second one is refused until the rest is over."""
+    site.proved(_carried_out(site, RAISE))
+    assert raised_lately(site.ledger, CLUSTER, site.clock(), site.policy)
+    again = RaiseCoordinators(before=20, after=24)
+    (outcome,) = site.carry_out(site.approved(again))
+    assert outcome.outcome == "refused"
+    assert "coordinators_rest: raised at " in outcome.reason
+    site.policy = quick_policy(guards={**PERMITS, "coordinators_rest_minutes": 0})
+    assert said(site.carry_out(site.approved(again))) == ["done"]
+    assert coordinators(site) == 24
+
+
+class Crash(BaseException):
+    """The worker's end: nothing catches it."""
+
+
+def test_a_crash_between_call_and_proof_raises_it_once(site: Worksite) -> None:
+    """The next try finds it there, and calls nothing."""
+    plan = site.approved(RAISE)
+
+    def end(_: Call) -> None:
+        raise Crash
+
+    with pytest.raises(Crash):
+        site.carry_out(plan, after=end)
+    site.clock.outlive_a_crash()
+    assert said(site.carry_out(plan)) == ["done"]
+    assert site.changes() == [CALL]
+    assert len(site.ledger.intents(plan.plan_id, "b1")) == 1
+
+
+def test_a_crash_before_the_call_is_taken_up(site: Worksite) -> None:
+    """Its own first try is no reason to rest."""
+    plan = site.approved(RAISE)
+
+    def end(_: Call) -> None:
+        raise Crash
+
+    with pytest.raises(Crash):
+        site.carry_out(plan, before=end)
+    site.clock.outlive_a_crash()
+    assert said(site.carry_out(plan)) == ["done"]
+    assert site.changes() == [CALL]
+
+
+def test_a_lost_answer_is_looked_at(site: Worksite) -> None:
+    """The connection breaks once the broker has done it: done, and not sent again."""
+    site.simulator.faults.add(Fault(Drop(work_done=True), path="replicas"))
+    assert said(site.carry_out(site.approved(RAISE))) == ["done"]
+    assert (coordinators(site), site.changes()) == (20, [CALL])
+
+
+def test_it_is_not_taken_back(site: Worksite) -> None:
+    """The reason is said, and nothing is proposed."""
+    plan = _carried_out(site, RAISE)
+    applied = what_was_done(site.ledger, plan.plan_id, "b1")
+    with (
+        LiveReader(site.settings) as look,
+        pytest.raises(Refused, match="from 16 to 20 cannot be undone: brokers refuse a lower number"),
+    ):
+        rollback_plan(site.ledger, look, site.policy, applied, site.clock())
+
+
+def test_a_dry_run_says_the_call_and_that_there_is_no_way_back(site: Worksite, golden: Golden) -> None:
+    """And sends nothing."""
+    plan = site.plan(RAISE)
+    with site.context() as context:
+        text = rehearse(context, plan, plan.batch("b1"))
+    golden(text.replace(plan.plan_id, "PLAN"))
+    assert site.untouched()
+
+
+def _carried_out(site: Worksite, change: RaiseCoordinators) -> Plan:
+    plan = site.approved(change)
+    assert said(site.carry_out(plan)) == ["done"]
+    return plan

@@ -1,0 +1,134 @@
+"""More coordinators are proposed where they are too few for the brokers, and the policy permits it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from pulsar_steward.checks.placement.tc_count import CHECK
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.plan import BROKER_DRAIN, TC_COUNT
+from pulsar_steward.model.step import RaiseCoordinators
+from pulsar_steward.planners.base import Proposal
+from pulsar_steward.planners.registry import PLANNERS, make_plan
+from pulsar_steward.planners.tc.balance import PLANNER as TC_BALANCE
+from pulsar_steward.planners.tc.count import PLANNER
+from tests.builders import NOW, a_finding, a_policy, broker, hashed_tc_bundles, planning_facts_with
+
+if TYPE_CHECKING:
+    from pulsar_steward.planners.planning_facts import PlanningFacts
+    from tests.golden import Golden
+
+OWNERS = [broker(number % 5) for number in range(16)]
+
+
+def too_few(coordinators: int = 2, brokers: int = 5, severity: Severity = Severity.WARNING) -> Finding:
+    """The finding of a cluster with so many coordinators."""
+    return Finding(
+        check_id="tc-count",
+        severity=severity,
+        subject="east",
+        evidence="There are 2 transaction coordinators for 5 brokers that could hold them.",
+        figures={"brokers": brokers, "coordinators": coordinators, "share_percent": 100 // coordinators},
+    )
+
+
+def facts(most: int = 64, per_broker: int = 1, **fields: Any) -> PlanningFacts:
+    """Five brokers with two coordinators, under a policy that permits so many."""
+    policy = a_policy(guards={"most_coordinators": most}, tc_count_remedy={"coordinators_per_broker": per_broker})
+    usual = {"findings": (too_few(),), "policy": policy}
+    bundles = fields.pop("tc_bundles", hashed_tc_bundles(OWNERS, 2))
+    return planning_facts_with(5, bundles, **{**usual, **fields})
+
+
+def raised(proposal: Proposal) -> RaiseCoordinators:
+    """The only change that is proposed."""
+    (batch,) = proposal.batches
+    (step,) = batch.steps
+    assert isinstance(step.change, RaiseCoordinators)
+    return step.change
+
+
+@pytest.mark.parametrize(
+    ("planning", "after"),
+    [
+        pytest.param(facts(), 5, id="one a broker"),
+        pytest.param(facts(per_broker=3), 15, id="three a broker"),
+        pytest.param(facts(most=4), 4, id="as many as the policy permits"),
+        pytest.param(facts(tc_allowed=tuple(broker(number) for number in range(3))), 3, id="isolated"),
+    ],
+)
+def test_their_number_is_raised(planning: PlanningFacts, after: int) -> None:
+    """To what the policy wants for the brokers that could hold one."""
+    assert raised(PLANNER.proposal(planning)) == RaiseCoordinators(before=2, after=after)
+
+
+def test_what_a_person_reads(golden: Golden) -> None:
+    """Before and after, who gets to know of the new ones, and that there is no way back."""
+    (batch,) = PLANNER.proposal(facts()).batches
+    (step,) = batch.steps
+    assert (batch.kind, step.undo, step.touched.clients) == (TC_COUNT, None, 0)
+    assert all(result.passed for result in step.guards)
+    golden(f"{batch.title}\n{step.why}\n{step.effect}\n{step.undo_note}")
+
+
+def test_what_the_policy_does_not_permit_is_left_out_and_said() -> None:
+    """Fewer than would suit the brokers are proposed, with a note."""
+    (note,) = PLANNER.proposal(facts(most=4)).notes
+    assert note.endswith("5 would suit 5 brokers, and the policy permits 4 (policy key guards.most_coordinators).")
+
+
+@pytest.mark.parametrize(
+    ("planning", "words"),
+    [
+        pytest.param(facts(most=0), "it cannot be undone and the policy does not permit it", id="off"),
+        pytest.param(facts(most=2), "there are 2, and the policy permits 2", id="as many as permitted"),
+        pytest.param(facts(proposed=frozenset({BROKER_DRAIN})), "this plan drains a broker", id="drains"),
+        pytest.param(facts(findings=(too_few(600),)), "600 are enough for the brokers", id="too many"),
+        pytest.param(facts(coordinators_raised_at=NOW), "coordinators_rest: raised at 2026-03-01 12:00:00", id="rests"),
+        pytest.param(
+            facts(tc_bundles=hashed_tc_bundles([None] * 16, 2)), "no broker serves transaction coordinator 0", id="away"
+        ),
+        pytest.param(facts(versions=("2.10.4",)), "that came with 2.11 (apache/pulsar#15296)", id="an old version"),
+        pytest.param(
+            facts(unread=("broker-03:8080",)), "the snapshot is partial: it lacks broker-03:8080", id="partial"
+        ),
+        pytest.param(facts(tcs_by_bundle=False), "does not place them by bundle", id="no bundles"),
+    ],
+)
+def test_why_nothing_is_proposed(planning: PlanningFacts, words: str) -> None:
+    """A note has the reason."""
+    proposal = PLANNER.proposal(planning)
+    assert proposal.batches == ()
+    (note,) = proposal.notes
+    assert words in note
+
+
+def test_information_is_not_answered() -> None:
+    """Sixteen coordinators for a hundred brokers are no reason for what cannot be undone."""
+    assert PLANNER.proposal(facts(findings=(too_few(severity=Severity.INFO),))) == Proposal()
+
+
+def test_it_comes_first_and_nothing_is_balanced_beside_it() -> None:
+    """Where new ones fall is known once they are there."""
+    planning = facts(findings=(too_few(3), a_finding()), tc_bundles=hashed_tc_bundles([broker(0)] * 16, 3))
+    assert TC_BALANCE.proposal(planning).batches
+    plan = make_plan(planning)
+    assert [batch.kind for batch in plan.batches] == [TC_COUNT]
+    assert any("nothing is proposed in this plan, as it raises their number" in note for note in plan.notes)
+    assert plan.encoded() == make_plan(planning).encoded()
+
+
+def test_off_by_default() -> None:
+    """A policy says nothing of it, and nothing is raised."""
+    planning = msgspec.structs.replace(facts(), policy=a_policy())
+    assert PLANNER.proposal(planning).batches == ()
+
+
+def test_it_is_asked() -> None:
+    """It is among all planners, and its check names it."""
+    assert PLANNER in PLANNERS
+    assert PLANNER.answers == {CHECK.check_id}
+    assert CHECK.remedied_by in PLANNER.kinds
