@@ -15,6 +15,7 @@ from benchmarks.accuracy.settling import statistics_apart_s, wait_for_quick_writ
 from benchmarks.accuracy.stage import Stage
 from benchmarks.observing import observe
 from lab.faults.fault import RealFault, SimulatedFault
+from lab.simulator import running_servers
 from pulsar_steward.checks.resources import bookie_thread_busy, publish_slow
 from pulsar_steward.model.finding import Severity
 from pulsar_steward.policy.load import parse_policy
@@ -121,10 +122,12 @@ class Workbench:
         """The last observation is of now, and the others of as long ago as the fault says."""
         began, made_up, now = time.monotonic(), MadeUp(fault), datetime.now(UTC)
         try:
-            for number in range(fault.observations):
-                ago = timedelta(minutes=fault.minutes_apart * (fault.observations - 1 - number))
-                with made_up.cluster(number) as cluster:
-                    uri = self._observe(scene, cluster, now - ago)
+            with running_servers(*fault.servers[0]) as servers:
+                for number in range(fault.observations):
+                    ago = timedelta(minutes=fault.minutes_apart * (fault.observations - 1 - number))
+                    servers.show(*fault.servers[min(number, len(fault.servers) - 1)])
+                    with made_up.cluster(number) as cluster:
+                        uri = self._observe(scene, cluster, now - ago, servers=servers.metrics_urls)
         except Exception as error:  # noqa: BLE001 - as above
             return _failed(scene, f"{type(error).__name__}: {error}", time.monotonic() - began)
         judged, strays = _judged(uri, [fault])
@@ -139,8 +142,12 @@ class Workbench:
         *,
         out: Path | None = None,
         checks: Collection[str] = (),
+        servers: tuple[str, ...] = (),
     ) -> str:
+        """Takes a snapshot and diagnoses it; ``servers`` are to be named in `collect.metrics_urls` as well."""
         policy = parse_policy(dict(scene.policy), name=f"the policy of {scene.name}")
+        collecting = policy.collect.model_copy(update={"metrics_urls": (*policy.collect.metrics_urls, *servers)})
+        policy = policy.model_copy(update={"collect": collecting})
         return observe(
             cluster, policy, cluster=scene.name, out=out or self._snapshots, taken_at=taken_at, checks=checks
         )

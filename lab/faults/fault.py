@@ -7,7 +7,7 @@ from typing import Any
 
 from lab.cluster import Lab
 from lab.faults.clients.work import BATCHED_BY_DEFAULT, Language
-from lab.simulator import ClusterSpec
+from lab.simulator import ClusterSpec, ServerSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +109,13 @@ class SimulatedFault(Fault):
 
     Attributes:
         specs: The cluster, one for each observation; the last one stands for all further ones.
+        servers: Bookies and ZooKeeper whose own metrics `collect.metrics_urls` names, for each observation: the same
+            ones in the same order, with other figures; the last row stands for all further ones.
         why: Why it is not made for real.
         minutes_apart: Between two observations, by the time that the snapshots say they were taken at.
     """
 
     specs: tuple[ClusterSpec, ...]
+    servers: tuple[tuple[ServerSpec, ...], ...] = ((),)
     why: str
     minutes_apart: int = 10

@@ -1,7 +1,8 @@
 """A made-up Pulsar cluster in one process: the admin API of any number of brokers, each on a port of its own.
 
 It answers as a real 4.0.7 does, which ``tests/contract`` holds both to; it imports nothing of the library, so that a
-misreading of the API cannot hide on both sides. Nothing here speaks the binary protocol: there are no clients.
+misreading of the API cannot hide on both sides. Nothing here speaks the binary protocol: there are no clients. Bookies
+and ZooKeeper are their metrics, served beside the cluster.
 """
 
 from lab.simulator.cluster import Simulator, running_simulator
@@ -9,9 +10,11 @@ from lab.simulator.faults import Answer, BrokenJson, Delay, Drop, Fault
 from lab.simulator.load import LatencySpec, LoadSpec
 from lab.simulator.model import RequestRecord
 from lab.simulator.spec import ClusterSpec, NamespaceSpec, ReplicatorSpec, SubscriptionSpec, TopicSpec
+from lab.simulator.storage import BookieSpec, ServerSpec, ZooKeeperSpec, running_servers
 
 __all__ = [
     "Answer",
+    "BookieSpec",
     "BrokenJson",
     "ClusterSpec",
     "Delay",
@@ -22,8 +25,11 @@ __all__ = [
     "NamespaceSpec",
     "ReplicatorSpec",
     "RequestRecord",
+    "ServerSpec",
     "Simulator",
     "SubscriptionSpec",
     "TopicSpec",
+    "ZooKeeperSpec",
+    "running_servers",
     "running_simulator",
 ]

@@ -1,4 +1,4 @@
-"""Load of a made-up broker's process: frozen descriptions, by default of an idle broker of the lab."""
+"""Load of made-up processes, a broker's above all: frozen descriptions, by default of an idle broker of the lab."""
 
 from dataclasses import dataclass
 
@@ -20,17 +20,44 @@ class LatencySpec:
     usual_ms: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LoadSpec:
-    """One broker's process: limits as on the lab's two cores, 512 MB heap and 256 MB direct memory.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessSpec:
+    """A Java process of any kind of server: limits as in the lab, 512 MB heap and 256 MB direct memory.
+
+    Attributes:
+        uptime_s: Since its start, when it was made up; a broker that comes later has only just started.
+        gc_seconds: Spent in collections of the young generation since the start, in ``gc_count`` of them.
+        full_gc_seconds: The same of full collections, in ``full_gc_count``.
+        deadlocked_threads: Threads in a deadlock.
+        blocked_threads: Threads that wait for a lock.
+        open_files: Files and sockets, of ``most_files``.
+        debug_lines: Log lines at DEBUG since the start; None: no appender counts any, as in the lab.
+    """
+
+    heap_mb: float = 128.0
+    heap_limit_mb: float = 512.0
+    direct_mb: float = 16.0
+    direct_limit_mb: float = 256.0
+    uptime_s: float = 86_400.0
+    gc_seconds: float = 30.0
+    gc_count: int = 3_000
+    full_gc_seconds: float = 0.4
+    full_gc_count: int = 3
+    deadlocked_threads: int = 0
+    blocked_threads: int = 0
+    open_files: int = 400
+    most_files: int = 20_000
+    debug_lines: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadSpec(ProcessSpec):
+    """One broker's process, on the lab's two cores.
 
     Attributes:
         network_percent: Of the network's bandwidth, each way.
         usage_ratio: What `ExtensibleLoadManagerImpl` compares, averaged over time; None: as its resources are.
-        uptime_s: Since its start, when the cluster was made; a broker that comes later has only just started.
         clock_ahead_s: By how much its clock, and so the ``Date`` of its answers, is ahead of this machine's.
-        gc_seconds: Spent in collections of the young generation since the start, in ``gc_count`` of them.
-        full_gc_seconds: The same of full collections, in ``full_gc_count``.
         metadata_reads: Reads of the metadata store since the start, of ``metadata_read_ms`` on average; half as many
             writes take as long.
         metadata_slow_reads: Of the reads, those that took over a second.
@@ -40,31 +67,18 @@ class LoadSpec:
         ledger_switches: Of topics to new ledgers.
         client_queues: Tasks that wait for each thread of the BookKeeper client, which a broker tells where
             ``bookkeeperClientExposeStatsToPrometheus`` is on.
-        deadlocked_threads: Threads in a deadlock.
-        blocked_threads: Threads that wait for a lock.
         pending_lookups: Lookups under way.
         pending_topic_loads: Topic loads under way.
-        open_files: Files and sockets, of ``most_files``.
         connections: Open ones; None: five of the cluster's own, and one for each producer and consumer.
         connections_replaced: Those that were opened and closed again since the start.
         connections_failed: Handshakes that failed since the start.
-        debug_lines: Log lines at DEBUG since the start; None: no appender counts any, as in the lab.
     """
 
     cpu_percent: float = 20.0
     cpu_limit_percent: float = 200.0
-    heap_mb: float = 128.0
-    heap_limit_mb: float = 512.0
-    direct_mb: float = 16.0
-    direct_limit_mb: float = 256.0
     network_percent: float = 0.0
     usage_ratio: float | None = None
-    uptime_s: float = 86_400.0
     clock_ahead_s: float = 0.0
-    gc_seconds: float = 30.0
-    gc_count: int = 3_000
-    full_gc_seconds: float = 0.4
-    full_gc_count: int = 3
     metadata_reads: int = 1_000
     metadata_read_ms: float = 5.0
     metadata_slow_reads: int = 0
@@ -73,13 +87,8 @@ class LoadSpec:
     publishes: LatencySpec | None = None
     ledger_switches: LatencySpec = LatencySpec()
     client_queues: tuple[int, ...] = (0, 0)
-    deadlocked_threads: int = 0
-    blocked_threads: int = 0
     pending_lookups: int = 0
     pending_topic_loads: int = 0
-    open_files: int = 400
-    most_files: int = 20_000
     connections: int | None = None
     connections_replaced: int = 0
     connections_failed: int = 0
-    debug_lines: int | None = None

@@ -35,7 +35,7 @@ def _lines(me: Here) -> Iterator[str]:
     spec, configuration = me.state.spec, configuration_of(me.state, me.broker.number)
     load, by_namespace = spec.load_of(me.broker.number), _shown(me)
     shown = [topic for topics in by_namespace.values() for topic in topics]
-    yield from process.lines(spec.cluster, load, me.broker.started_ms / 1000)
+    yield from process.lines({"cluster": spec.cluster}, load, me.broker.started_ms / 1000)
     yield from broker.lines(spec.cluster, me.broker.host, load, _totals(shown), extensible=spec.is_extensible)
     rates = {namespace: sum(topic.spec.rate_in for topic in topics) for namespace, topics in by_namespace.items()}
     yield from ledgers.lines(spec.cluster, load, rates)

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from lab.simulator import (
+    BookieSpec,
     ClusterSpec,
     LatencySpec,
     LoadSpec,
@@ -17,6 +18,8 @@ from lab.simulator import (
     Simulator,
     SubscriptionSpec,
     TopicSpec,
+    ZooKeeperSpec,
+    running_servers,
     running_simulator,
 )
 
@@ -36,9 +39,14 @@ def one_broker(load: LoadSpec | None = None, *topics: TopicSpec, **more: object)
 
 
 def told(url: str, series: str, *labels: str) -> list[float]:
-    """The values of a series' samples that have these labels (``area="heap"``)."""
-    text = httpx.get(f"{url}/metrics/", trust_env=False).text
-    lines = re.findall(rf"^{series}(\{{.*\}}) (\S+)$", text, re.MULTILINE)
+    """The values of a series' samples that have these labels (``area="heap"``), of a broker."""
+    return told_at(f"{url}/metrics/", series, *labels)
+
+
+def told_at(url: str, series: str, *labels: str) -> list[float]:
+    """The same of any server, by the address of its metrics."""
+    text = httpx.get(url, trust_env=False).text
+    lines = re.findall(rf"^{series}(\{{.*\}})? (\S+)$", text, re.MULTILINE)
     return [float(value) for inside, value in lines if all(label in inside for label in labels)]
 
 
@@ -159,3 +167,28 @@ def test_bundles_are_with_the_brokers_that_are_named() -> None:
         owned = simulator.owned_bundles()
     counts = [sum(bundle.startswith("shop/orders/") for bundle in owned[broker]) for broker in brokers]
     assert counts == [1, 0, 2]
+
+
+def test_bookies_and_zookeeper_tell_their_own_figures() -> None:
+    """Each at an address of its own, which is named as the policy names it."""
+    bookie, zookeeper = BookieSpec(writable=False, queues=(0, 70)), ZooKeeperSpec(updates=50, update_ms=8.0, gc_count=9)
+    with running_servers(bookie, zookeeper) as servers:
+        (kind, _, of_bookie), (other, _, of_zookeeper) = (url.partition("=") for url in servers.metrics_urls)
+        assert (kind, other) == ("bookie", "zookeeper")
+        assert told_at(of_bookie, "bookie_SERVER_STATUS") == [0]
+        assert told_at(of_bookie, "bookkeeper_server_thread_executor_queue") == [0, 70]
+        assert told_at(of_zookeeper, "updatelatency_count") == [50]
+        assert told_at(of_zookeeper, "updatelatency_sum") == [400]
+        assert told_at(of_zookeeper, "jvm_gc_collection_seconds_count", 'gc="Copy"') == [9]
+
+
+def test_servers_may_show_other_figures_later_and_have_started_when_they_did() -> None:
+    """What grew meanwhile is no restart."""
+    with running_servers(ZooKeeperSpec(updates=50, uptime_s=1000.0)) as servers:
+        url = servers.metrics_urls[0].partition("=")[2]
+        started = told_at(url, "process_start_time_seconds")
+        servers.show(ZooKeeperSpec(updates=90, uptime_s=3000.0))
+        assert told_at(url, "updatelatency_count") == [90]
+        assert told_at(url, "process_start_time_seconds") == started
+        with pytest.raises(ValueError, match="as many, in the same order"):
+            servers.show(BookieSpec())

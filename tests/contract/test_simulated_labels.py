@@ -45,6 +45,7 @@ def test_a_label_names_checks_that_exist(fault: SimulatedFault) -> None:
     assert fault.why
     assert all(fault.allowed.values())
     assert len(fault.specs) <= fault.observations
+    assert len(fault.servers) <= fault.observations
 
 
 def test_every_check_that_needs_a_made_up_cluster_has_one() -> None:

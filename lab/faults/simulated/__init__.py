@@ -3,6 +3,7 @@
 from lab.faults.simulated import (
     absent,
     backlog,
+    brokers,
     capacity,
     clients,
     delayed,
@@ -15,6 +16,7 @@ from lab.faults.simulated import (
 
 FAULTS = (
     *resources.FAULTS,
+    *brokers.FAULTS,
     *backlog.FAULTS,
     *clients.FAULTS,
     *absent.FAULTS,

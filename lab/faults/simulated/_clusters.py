@@ -22,6 +22,11 @@ def at(number: int) -> str:
     return rf"^127\.0\.0\.{number + 1}:"
 
 
+def server(number: int) -> str:
+    """The pattern of a bookie or ZooKeeper server, by its number among the fault's servers from 0 on."""
+    return rf"^127\.0\.1\.{number + 1}:"
+
+
 def loads(brokers: int, usual: LoadSpec, **others: LoadSpec) -> tuple[LoadSpec, ...]:
     """Load of each broker: ``others`` by ``broker_N``, all else as usual."""
     return tuple(others.get(f"broker_{number}", usual) for number in range(brokers))

@@ -1,8 +1,8 @@
-"""The series of a broker's process: the JVM's and the operating system's, as measured on an idle broker of the lab."""
+"""The series of a server's process: the JVM's and the operating system's, as measured on an idle broker of the lab."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from lab.simulator.load import LoadSpec
+from lab.simulator.load import ProcessSpec
 from lab.simulator.metrics.text import counted, family, gauge, sample
 
 MB = 1024 * 1024
@@ -13,15 +13,14 @@ NO_LIMIT = -1.0
 LOG_LINES = {"trace": 0, "info": 20_000, "warn": 300, "error": 4, "fatal": 0}
 
 
-def lines(cluster: str, load: LoadSpec, started_s: float) -> Iterator[str]:
+def lines(labels: Mapping[str, str], load: ProcessSpec, started_s: float) -> Iterator[str]:
     """Yields the process's series.
 
     Args:
-        cluster: The cluster's name, a label of every series.
+        labels: Of every series: a broker's are labelled with its cluster's name.
         load: How busy the process is.
         started_s: When it started, seconds since 1970.
     """
-    labels = {"cluster": cluster}
     yield from _memory(labels, load)
     yield from _collections(labels, load)
     yield from _threads(labels, load)
@@ -32,7 +31,7 @@ def lines(cluster: str, load: LoadSpec, started_s: float) -> Iterator[str]:
         yield from _log_lines(labels, load.debug_lines)
 
 
-def _memory(labels: dict[str, str], load: LoadSpec) -> Iterator[str]:
+def _memory(labels: Mapping[str, str], load: ProcessSpec) -> Iterator[str]:
     areas = {"heap": (load.heap_mb * MB, load.heap_limit_mb * MB), "nonheap": (90 * MB, NO_LIMIT)}
     for index, end in enumerate(("used", "max")):
         yield family(f"jvm_memory_bytes_{end}", "gauge")
@@ -42,14 +41,14 @@ def _memory(labels: dict[str, str], load: LoadSpec) -> Iterator[str]:
     yield from gauge("jvm_memory_direct_bytes_max", labels, load.direct_limit_mb * MB)
 
 
-def _collections(labels: dict[str, str], load: LoadSpec) -> Iterator[str]:
+def _collections(labels: Mapping[str, str], load: ProcessSpec) -> Iterator[str]:
     yield family("jvm_gc_collection_seconds", "summary")
     yield from counted("jvm_gc_collection_seconds", {**labels, "gc": "Copy"}, load.gc_count, load.gc_seconds)
     full = {**labels, "gc": "MarkSweepCompact"}
     yield from counted("jvm_gc_collection_seconds", full, load.full_gc_count, load.full_gc_seconds)
 
 
-def _threads(labels: dict[str, str], load: LoadSpec) -> Iterator[str]:
+def _threads(labels: Mapping[str, str], load: ProcessSpec) -> Iterator[str]:
     states = {
         "NEW": 0,
         "TERMINATED": 0,
@@ -65,7 +64,7 @@ def _threads(labels: dict[str, str], load: LoadSpec) -> Iterator[str]:
         yield sample("jvm_threads_state", {**labels, "state": state}, threads)
 
 
-def _log_lines(labels: dict[str, str], debug: int) -> Iterator[str]:
+def _log_lines(labels: Mapping[str, str], debug: int) -> Iterator[str]:
     """Log lines by level, as the Prometheus appender of Pulsar's own log configuration counts them."""
     yield family("log4j2_appender_total", "counter")
     for level, count in {"debug": debug, **LOG_LINES}.items():

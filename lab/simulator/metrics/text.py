@@ -14,7 +14,7 @@ def family(name: str, kind: Kind) -> str:
 def sample(series: str, labels: Mapping[str, str], value: float, between: str = ",") -> str:
     """A sample as a line of text; ``between`` separates labels, for some series by ``", "``."""
     inside = between.join(f'{name}="{text}"' for name, text in labels.items())
-    return f"{series}{{{inside}}} {value}\n"
+    return f"{series}{{{inside}}} {value}\n" if inside else f"{series} {value}\n"
 
 
 def gauge(series: str, labels: Mapping[str, str], value: float) -> Iterator[str]:

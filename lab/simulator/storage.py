@@ -1,0 +1,153 @@
+"""Made-up bookies and ZooKeeper servers: the Prometheus metrics of each on a port of its own, and nothing else.
+
+The names of series are those that BookKeeper's and ZooKeeper's own providers of Prometheus metrics write.
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar, Literal
+
+from lab.simulator.load import ProcessSpec
+from lab.simulator.metrics import process
+from lab.simulator.metrics.text import counted, family, gauge, sample
+
+NO_LABELS: dict[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookieSpec(ProcessSpec):
+    """A bookie, by its figures.
+
+    Attributes:
+        writable: False: it is read-only.
+        queues: Tasks that wait for each thread that writes entries.
+    """
+
+    kind: ClassVar[Literal["bookie"]] = "bookie"
+    writable: bool = True
+    queues: tuple[int, ...] = (0, 0)
+
+    def lines(self) -> Iterator[str]:
+        """Yields the series that only bookies have."""
+        yield from gauge("bookie_SERVER_STATUS", NO_LABELS, int(self.writable))
+        yield family("bookkeeper_server_thread_executor_queue", "gauge")
+        for number, queued in enumerate(self.queues):
+            thread = {"thread": f"BookieWriteThreadPool-OrderedExecutor-{number}-0"}
+            yield sample("bookkeeper_server_thread_executor_queue", thread, queued)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZooKeeperSpec(ProcessSpec):
+    """A ZooKeeper server, by its figures since its start.
+
+    Attributes:
+        reads: Requests that only read, of ``read_ms`` on average.
+        updates: Requests that write, of ``update_ms`` on average.
+        fsyncs: Times that the transaction log was forced to its disk, of ``fsync_ms`` on average.
+        outstanding: Requests that wait now.
+        znodes: Nodes of its tree.
+    """
+
+    kind: ClassVar[Literal["zookeeper"]] = "zookeeper"
+    reads: int = 40_000
+    read_ms: float = 0.5
+    updates: int = 20_000
+    update_ms: float = 4.0
+    fsyncs: int = 15_000
+    fsync_ms: float = 3.0
+    outstanding: int = 0
+    znodes: int = 2_000
+
+    def lines(self) -> Iterator[str]:
+        """Yields the series that only ZooKeeper has."""
+        timed = {
+            "readlatency": (self.reads, self.read_ms),
+            "updatelatency": (self.updates, self.update_ms),
+            "fsynctime": (self.fsyncs, self.fsync_ms),
+        }
+        for series, (count, mean_ms) in timed.items():
+            yield family(series, "summary")
+            yield from counted(series, NO_LABELS, count, count * mean_ms)
+        yield from gauge("outstanding_requests", NO_LABELS, self.outstanding)
+        yield from gauge("znode_count", NO_LABELS, self.znodes)
+
+
+ServerSpec = BookieSpec | ZooKeeperSpec
+
+
+class MadeUpServers:
+    """Servers that tell their figures, until they are told to tell others; `running_servers` makes them.
+
+    Attributes:
+        specs: The figures of each; with as many as there were from the start.
+        metrics_urls: How `collect.metrics_urls` names them, in the same order.
+    """
+
+    def __init__(self, *specs: ServerSpec) -> None:
+        now = time.time()
+        self.specs = specs
+        self.metrics_urls: tuple[str, ...] = ()
+        self._started_s = [now - spec.uptime_s for spec in specs]
+
+    def show(self, *specs: ServerSpec) -> None:
+        """Has them tell other figures from now on, of the same servers: the time of their start stays.
+
+        Raises:
+            ValueError: There are not as many, or of other kinds.
+        """
+        if [spec.kind for spec in specs] != [spec.kind for spec in self.specs]:
+            raise ValueError("a fault's servers must be the same in each observation: as many, in the same order")
+        self.specs = specs
+
+    def text(self, number: int) -> str:
+        """The metrics of one server, 0 for the first."""
+        spec = self.specs[number]
+        return "".join((*process.lines(NO_LABELS, spec, self._started_s[number]), *spec.lines()))
+
+
+@contextmanager
+def running_servers(*specs: ServerSpec) -> Iterator[MadeUpServers]:
+    """Servers with these figures for the length of a ``with`` block, on 127.0.1.1, 127.0.1.2 and so on."""
+    servers = MadeUpServers(*specs)
+    with ExitStack() as running:
+        ports = [running.enter_context(_listening(servers, number)) for number in range(len(specs))]
+        servers.metrics_urls = tuple(
+            f"{spec.kind}=http://{_host(number)}:{port}/metrics"
+            for number, (spec, port) in enumerate(zip(specs, ports, strict=True))
+        )
+        yield servers
+
+
+def _host(number: int) -> str:
+    """A host of its own for each, so that the label of a fault can say which; Linux only."""
+    return f"127.0.1.{number + 1}"
+
+
+@contextmanager
+def _listening(servers: MadeUpServers, number: int) -> Iterator[int]:
+    """Serves one server's metrics; yields its port."""
+
+    class Metrics(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            text = servers.text(number).encode()
+            self.send_response(200 if self.path == "/metrics" else 404)
+            self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing."""
+
+    with ThreadingHTTPServer((_host(number), 0), Metrics) as server:
+        thread = threading.Thread(target=server.serve_forever, name=f"made-up-server-{number}")
+        thread.start()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+            thread.join()
