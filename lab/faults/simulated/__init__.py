@@ -3,6 +3,7 @@
 from lab.faults.simulated import (
     absent,
     backlog,
+    bookies,
     brokers,
     capacity,
     clients,
@@ -17,6 +18,7 @@ from lab.faults.simulated import (
 FAULTS = (
     *resources.FAULTS,
     *brokers.FAULTS,
+    *bookies.FAULTS,
     *backlog.FAULTS,
     *clients.FAULTS,
     *absent.FAULTS,
