@@ -72,6 +72,8 @@ class LoadSpec(ProcessSpec):
         connections: Open ones; None: five of the cluster's own, and one for each producer and consumer.
         connections_replaced: Those that were opened and closed again since the start.
         connections_failed: Handshakes that failed since the start.
+        connections_throttled: Those that are not read from now.
+        lookups_failed: Since the start.
     """
 
     cpu_percent: float = 20.0
@@ -92,3 +94,5 @@ class LoadSpec(ProcessSpec):
     connections: int | None = None
     connections_replaced: int = 0
     connections_failed: int = 0
+    connections_throttled: int = 0
+    lookups_failed: int = 0

@@ -25,15 +25,21 @@ class BookieSpec(ProcessSpec):
     Attributes:
         writable: False: it is read-only.
         queues: Tasks that wait for each thread that writes entries.
+        disks_percent: In use, of the disk of each ledger directory.
     """
 
     kind: ClassVar[Literal["bookie"]] = "bookie"
     writable: bool = True
     queues: tuple[int, ...] = (0, 0)
+    disks_percent: tuple[float, ...] = (40.0,)
 
     def lines(self) -> Iterator[str]:
         """Yields the series that only bookies have."""
         yield from gauge("bookie_SERVER_STATUS", NO_LABELS, int(self.writable))
+        for number, percent in enumerate(self.disks_percent):
+            yield from gauge(f"bookie_ledger_dir__pulsar_ledgers_{number}_usage", NO_LABELS, percent)
+        yield from gauge("bookie_ledger_writable_dirs", NO_LABELS, len(self.disks_percent) if self.writable else 0)
+        yield from gauge("bookie_ledger_num_dirs", NO_LABELS, len(self.disks_percent))
         yield family("bookkeeper_server_thread_executor_queue", "gauge")
         for number, queued in enumerate(self.queues):
             thread = {"thread": f"BookieWriteThreadPool-OrderedExecutor-{number}-0"}

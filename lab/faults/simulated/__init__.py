@@ -3,6 +3,8 @@
 from lab.faults.simulated import (
     absent,
     backlog,
+    bookies,
+    brokers,
     capacity,
     clients,
     delayed,
@@ -16,6 +18,8 @@ from lab.faults.simulated import (
 
 FAULTS = (
     *resources.FAULTS,
+    *brokers.FAULTS,
+    *bookies.FAULTS,
     *backlog.FAULTS,
     *clients.FAULTS,
     *absent.FAULTS,

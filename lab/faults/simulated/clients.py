@@ -111,8 +111,14 @@ FAULTS = (
     SimulatedFault(
         name="short-connections",
         about="A broker has opened and closed two million connections in a day, for the hundred that it has.",
-        expected=(Expected("connection-churn", at(1)),),
-        specs=(cluster(broker_1=strained(connections=100, connections_replaced=2_000_000)),),
+        expected=(Expected("connection-churn", at(1), "; 5,000 lookups failed; 30 connections are throttled now"),),
+        specs=(
+            cluster(
+                broker_1=strained(
+                    connections=100, connections_replaced=2_000_000, lookups_failed=5_000, connections_throttled=30
+                )
+            ),
+        ),
         why="a day of short connections",
     ),
     SimulatedFault(

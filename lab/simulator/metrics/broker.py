@@ -29,7 +29,10 @@ def lines(cluster: str, host: str, load: LoadSpec, totals: Totals, *, extensible
     """Yields the broker's own series."""
     labels = {"cluster": cluster}
     yield from _connections({**labels, "broker": host}, load, totals)
+    yield family("pulsar_broker_lookup_failures", "counter")
+    yield sample("pulsar_broker_lookup_failures_total", labels, load.lookups_failed)
     yield from gauge("pulsar_broker_lookup_pending_requests", labels, load.pending_lookups)
+    yield from gauge("pulsar_broker_throttled_connections", labels, load.connections_throttled)
     yield from gauge("pulsar_broker_topic_load_pending_requests", labels, load.pending_topic_loads)
     yield from gauge("pulsar_broker_throughput_in", labels, totals.bytes_in)
     yield from gauge("pulsar_broker_throughput_out", labels, totals.bytes_out)

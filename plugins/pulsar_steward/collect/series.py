@@ -49,7 +49,9 @@ _OF_BROKER = (
     "pulsar_active_connections",
     "pulsar_batch_metadata_store_queue_wait_time_ms_count",
     "pulsar_batch_metadata_store_queue_wait_time_ms_sum",
+    "pulsar_broker_lookup_failures_total",
     "pulsar_broker_lookup_pending_requests",
+    "pulsar_broker_throttled_connections",
     "pulsar_broker_topic_load_pending_requests",
     "pulsar_connection_create_fail_count",
     "pulsar_connection_create_success_count",
@@ -83,7 +85,7 @@ _OF_TOPIC: dict[str, float | None] = {
     WRITES_OVER_A_SECOND: 0,
 }
 
-_OF_BOOKIE = ("bookie_SERVER_STATUS", "bookkeeper_server_thread_executor_queue")
+_OF_BOOKIE = ("bookie_SERVER_STATUS", "bookie_ledger_writable_dirs", "bookkeeper_server_thread_executor_queue")
 
 _OF_ZOOKEEPER = (
     "fsynctime_count",
@@ -107,9 +109,9 @@ SERIES: dict[Kind, dict[str, float | None]] = {
 }
 """Series with their resting values, by kind of server."""
 
-ENDINGS: dict[Kind, tuple[str, ...]] = {"broker": ("_thread_executor_queue",), "bookie": (), "zookeeper": ()}
-"""Suffixes of series whose names contain a thread's name. All of their samples are stored.
+ENDINGS: dict[Kind, tuple[str, ...]] = {"broker": ("_thread_executor_queue",), "bookie": ("_usage",), "zookeeper": ()}
+"""Suffixes of series whose names contain a thread's name, or a directory's path. All of their samples are stored.
 
 ``pulsar_managedLedger_client_thread_<thread>_thread_executor_queue`` is exported by a broker that has
-`bookkeeperClientExposeStatsToPrometheus` on.
+`bookkeeperClientExposeStatsToPrometheus` on. ``bookie_ledger_dir_<path>_usage`` is a bookie's.
 """

@@ -34,7 +34,8 @@ def scene(
     **more: Any,
 ) -> Scene:
     """A topic whose entries have a kilobyte each, under that TTL."""
-    made = Scene(judge_rows).configured().namespace(**({} if ttl is None else {"message_ttl_in_seconds": ttl}))
+    policies: dict[str, Any] = {} if ttl is None else {"message_ttl_in_seconds": ttl}
+    made = Scene(judge_rows).configured().namespace(**policies)
     made.rows["snapshot"][0]["taken_at"] = TAKEN_AT - timedelta(minutes=minutes_ago)
     made.topic(backlog_bytes=megabytes * MB, throughput_in_bytes=megabytes_a_second * MB)
     entries = {"backlog_entries": megabytes * 1000, "expired_rate": expired, "consumers": consumers}

@@ -9,6 +9,7 @@ import pytest
 
 from pulsar_steward.checks.check import MAX_FINDINGS
 from pulsar_steward.checks.clients import connection_churn as check
+from pulsar_steward.checks.clients.churn_brokers import LOOKUPS_FAILED, THROTTLED
 from pulsar_steward.checks.clients.connection_churn import ACTIVE, FAILED, SUCCEEDED
 from pulsar_steward.checks.views import STARTED
 from pulsar_steward.model.finding import Severity
@@ -135,6 +136,33 @@ def test_the_evidence_of_a_broker_has_the_counts(scene: Any, golden: Golden) -> 
         "connections_replaced": 60_000,
         "uptime_seconds": 36_000,
     }
+
+
+@pytest.mark.parametrize(
+    ("told", "words", "figures"),
+    [
+        ({}, " 720.0 times an hour.", {}),
+        ({LOOKUPS_FAILED: 0, THROTTLED: 0}, " an hour.", {"connections_throttled": 0, "lookups_failed": 0}),
+        (
+            {LOOKUPS_FAILED: 1200, THROTTLED: 1},
+            " an hour; 1,200 lookups failed; 1 connection is throttled now.",
+            {"connections_throttled": 1, "lookups_failed": 1200},
+        ),
+        ({THROTTLED: -2}, " an hour.", {"connections_throttled": 0}),
+    ],
+)
+def test_what_else_brokers_refused_is_evidence(
+    scene: Any, told: dict[str, float], words: str, figures: dict[str, int]
+) -> None:
+    """Of brokers that tell it; a gauge of theirs that fell below 0, as seen, is none."""
+    scene.measured({STARTED: NOW - 3600, ACTIVE: 10, SUCCEEDED: 7210, **told})
+
+    (finding,) = scene.judged(check.CHECK).findings
+
+    assert finding.evidence.endswith(words)
+    more = {key: value for key, value in finding.figures.items() if key in {"connections_throttled", "lookups_failed"}}
+    assert more == figures
+    assert {type(each) for each in finding.figures.values()} == {int}
 
 
 def test_the_worst_are_listed_and_the_others_counted(scene: Any) -> None:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 ACTIVE = "pulsar_active_connections"
 SUCCEEDED = "pulsar_connection_create_success_count"
 FAILED = "pulsar_connection_create_fail_count"
+LOOKUPS_FAILED = "pulsar_broker_lookup_failures_total"
+THROTTLED = "pulsar_broker_throttled_connections"
 
 SERIES = (STARTED, ACTIVE, SUCCEEDED)
 """Series without which a broker's connections cannot be judged."""
@@ -25,15 +27,17 @@ YOUNG_SECONDS = "2 * 60 * $collect__recent_minutes"
 COUNTED = f"""
 select source as broker, $now - max(value) filter (series = '{STARTED}') as uptime_seconds,
     max(value) filter (series = '{ACTIVE}') as active, max(value) filter (series = '{SUCCEEDED}') as succeeded,
-    coalesce(max(value) filter (series = '{FAILED}'), 0.0) as failed
+    coalesce(max(value) filter (series = '{FAILED}'), 0.0) as failed,
+    max(value) filter (series = '{LOOKUPS_FAILED}') as lookups_failed,
+    max(greatest(value, 0)) filter (series = '{THROTTLED}') as throttled
 from metrics
-where source_kind = 'broker' and series in {(*SERIES, FAILED)} and isfinite(value)
+where source_kind = 'broker' and series in {(*SERIES, FAILED, LOOKUPS_FAILED, THROTTLED)} and isfinite(value)
 group by source
 """
 """Counters of connections; for an earlier snapshot the uptime is also relative to now, so it identifies the process."""
 
 CONNECTIONS = """
-select broker, uptime_seconds, active, failed, succeeded,
+select broker, uptime_seconds, active, failed, succeeded, lookups_failed, throttled,
     case when active is not null and succeeded is not null then greatest(succeeded - active, 0.0) end as replaced,
     replaced * 60 / nullif(uptime_seconds, 0.0) as replaced_per_minute,
     replaced * 3600 / nullif(uptime_seconds, 0.0) / greatest(active, 1.0) as turnovers_per_hour
@@ -46,7 +50,9 @@ Null where the broker does not report them.
 
 # The smaller of opened and closed ones: clients that leave for good, or come from a restarted broker, replace none.
 LATELY = """
-select broker, now.active, now.failed - counted_before.failed as failed, $now - epoch(taken_at) as seconds,
+select broker, now.active, now.failed - counted_before.failed as failed,
+    now.lookups_failed - counted_before.lookups_failed as lookups_failed, now.throttled,
+    $now - epoch(taken_at) as seconds,
     least(now.succeeded - counted_before.succeeded,
         now.succeeded - counted_before.succeeded - now.active + counted_before.active) as replaced,
     replaced / greatest(now.active, counted_before.active, 1.0) as turnovers
@@ -57,7 +63,8 @@ where abs(now.uptime_seconds - counted_before.uptime_seconds) < 2 and now.succee
 """Change of each broker's connections since earlier snapshots of the same process: a new one counts from 0."""
 
 BURSTS = f"""
-select broker, lately.active, lately.failed, lately.seconds, lately.replaced, turnovers,
+select broker, lately.active, lately.failed, lately.lookups_failed, lately.throttled, lately.seconds,
+    lately.replaced, turnovers,
     lately.replaced * 60 / seconds as replaced_per_minute
 from lately join connections using (broker)
 where turnovers >= $warning_burst_turnovers and lately.replaced * 60 / seconds >= $minimum_replaced_per_minute
@@ -95,13 +102,14 @@ def burst_of(row: Row, check_id: str) -> Finding:
             f" {seconds_in_words(row['seconds'], rounded=True)} {counted(row['replaced'], 'other was', 'others were')}"
             " replaced:"
             f" {row['replaced_per_minute']:,.0f} a minute, all of them {row['turnovers']:,.1f} times; a deployment"
-            f" replaces them once{_failed(row)}."
+            f" replaces them once{_besides(row)}."
         ),
         figures={
             "connections_active": int(row["active"]),
             "connections_failed": max(0, int(row["failed"])),
             "connections_replaced": int(row["replaced"]),
             "seconds": int(row["seconds"]),
+            **_figures(row),
         },
     )
 
@@ -118,16 +126,29 @@ def average_of(row: Row, check_id: str) -> Finding:
             f" {counted(row['replaced'], 'other')} came and"
             f" went in the {seconds_in_words(row['uptime_seconds'], rounded=True)} since it started:"
             f" {row['replaced_per_minute']:,.0f} a minute, all of them {row['turnovers_per_hour']:,.1f} times an"
-            f" hour{_failed(row)}{calm}."
+            f" hour{_besides(row)}{calm}."
         ),
         figures={
             "connections_active": int(row["active"]),
             "connections_failed": int(row["failed"]),
             "connections_replaced": int(row["replaced"]),
             "uptime_seconds": int(row["uptime_seconds"]),
+            **_figures(row),
         },
     )
 
 
-def _failed(row: Row) -> str:
-    return f"; {row['failed']:,.0f} handshakes failed" if row["failed"] > 0 else ""
+def _besides(row: Row) -> str:
+    """Further words: what else of its clients' requests the broker refused or held back, as far as it tells."""
+    parts = (
+        (row["failed"], "handshake failed", "handshakes failed"),
+        (row["lookups_failed"], "lookup failed", "lookups failed"),
+        (row["throttled"], "connection is throttled now", "connections are throttled now"),
+    )
+    return "".join(f"; {counted(count, one, many)}" for count, one, many in parts if count and count > 0)
+
+
+def _figures(row: Row) -> dict[str, int]:
+    """Figures that not every broker tells."""
+    told = {"connections_throttled": row["throttled"], "lookups_failed": row["lookups_failed"]}
+    return {name: max(0, int(count)) for name, count in told.items() if count is not None}

@@ -1,0 +1,47 @@
+"""Bookies whose disks fill up, and such as are read-only."""
+
+from lab.faults.fault import Expected, SimulatedFault
+from lab.faults.simulated._clusters import cluster, server
+from lab.simulator import BookieSpec
+
+NO_DISK = "a lab's bookie is on the disk of the whole machine, which nothing here may fill"
+
+FAULTS = (
+    SimulatedFault(
+        name="bookie-disk-fills",
+        about="The disk of one of three bookies has 80 % in use, and half a percent more every half an hour.",
+        expected=(Expected("bookie-disk", server(1), "1.00 % more each hour: .* in 15.0 h"),),
+        specs=(cluster(),),
+        servers=tuple((BookieSpec(), BookieSpec(disks_percent=(each,)), BookieSpec()) for each in (79.0, 79.5, 80.0)),
+        observations=3,
+        minutes_apart=30,
+        why=NO_DISK,
+        quick=True,
+    ),
+    SimulatedFault(
+        name="bookie-disk-full",
+        about="One of two disks of a bookie has 96 % in use: the bookie writes to the other one only.",
+        expected=(Expected("bookie-disk", server(0), "96.0 % in use"),),
+        specs=(cluster(),),
+        servers=((BookieSpec(disks_percent=(96.0, 50.0)), BookieSpec(), BookieSpec()),),
+        why=NO_DISK,
+    ),
+    SimulatedFault(
+        name="bookie-read-only",
+        about="One of three bookies takes no writes, with room on its disk.",
+        expected=(Expected("bookie-disk", server(2), "is read-only: all writes go to the others"),),
+        specs=(cluster(),),
+        servers=((BookieSpec(), BookieSpec(), BookieSpec(writable=False)),),
+        why="the one bookie of a lab is all that it has: read-only, nothing else could be made there",
+    ),
+    SimulatedFault(
+        name="bookie-disk-well-used",
+        about="Healthy: the disk of one of three bookies has 80 % in use, as an hour ago; compaction came between.",
+        specs=(cluster(),),
+        servers=tuple((BookieSpec(), BookieSpec(disks_percent=(each,)), BookieSpec()) for each in (80.0, 82.0, 80.0)),
+        observations=3,
+        minutes_apart=30,
+        why=NO_DISK,
+        twin_of=("bookie-disk-fills", "bookie-disk-full", "bookie-read-only"),
+    ),
+)

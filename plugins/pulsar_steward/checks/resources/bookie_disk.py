@@ -1,0 +1,205 @@
+"""Disks of bookies that fill up, and bookies that are read-only."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from pulsar_steward.checks.check import MAX_FINDINGS, Check, Judgement, Question
+from pulsar_steward.checks.earlier import looking_back
+from pulsar_steward.checks.resources.publishing import STATUS
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.section import Section
+from pulsar_steward.model.units import HOUR, counted, seconds_in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pulsar_steward.checks.check import Answers, CheckContext, Row
+
+WRITABLE = "bookie_ledger_writable_dirs"
+DIRECTORY = "^bookie_ledger_dir_(.+)_usage$"
+"""Series of a ledger directory's disk, in percent; its name has the path in it, with `_` for what is no letter."""
+
+
+class BookieDiskPolicy(Section):
+    """Thresholds for the disks of bookies' ledger directories."""
+
+    UNORDERED = frozenset({"hours"})
+
+    window_minutes: int = Field(720, ge=1, description="earlier snapshots from which growth is told")
+    minimum_minutes: int = Field(30, ge=1, description="over which a disk has to have filled, for a forecast")
+    warning_percent: int = Field(85, ge=1, le=100, description="of a disk in use: time to order the next one")
+    critical_percent: int = Field(92, ge=1, le=100, description="the same: major compaction may have stopped at 90")
+    full_percent: int = Field(95, ge=1, le=100, description="where the bookie stops writing: its `diskUsageThreshold`")
+    forecast_from_percent: int = Field(
+        60, ge=1, le=100, description="of a disk in use; below it growth is left alone, as a new disk fills quickly"
+    )
+    warning_hours: int = Field(48, ge=1, description="until it is full at the rate seen: time to act in daylight")
+    critical_hours: int = Field(6, ge=1, description="the same: time to act is running out")
+
+
+DISKS = f"""
+select source, regexp_extract(series, '{DIRECTORY}', 1) as directory, max(value) as percent
+from process_samples where source_kind = 'bookie' and regexp_matches(series, '{DIRECTORY}') group by source, series
+"""
+
+DISKS_BEFORE = f"""
+select source, regexp_extract(series, '{DIRECTORY}', 1) as directory, max(value) as percent
+from metrics where source_kind = 'bookie' and regexp_matches(series, '{DIRECTORY}') and isfinite(value)
+group by source, series
+"""
+
+STATES = f"""
+select source, min(value) filter (series = '{STATUS}') as writable,
+    min(value) filter (series = '{WRITABLE}') as writable_directories
+from process_samples where source_kind = 'bookie' group by source
+"""
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A ledger directory's disk.
+
+    Attributes:
+        row: Its row of `DISKS`.
+        per_hour: Percent by which it fills an hour; 0: it does not, or nobody knows.
+        seconds_left: Time until the bookie stops writing to it; None: it does not fill.
+        rank: 2 critical, 1 warning, 0 neither.
+    """
+
+    row: Row
+    per_hour: float
+    seconds_left: float | None
+    rank: int
+
+    @classmethod
+    def of(cls, row: Row, before: Sequence[Row], context: CheckContext[BookieDiskPolicy]) -> Disk:
+        """Judges a disk by its use, and by how it filled since earlier snapshots."""
+        limits, percent = context.limits, row["percent"]
+        per_hour = _per_hour(row, before, context)
+        left = None
+        if per_hour > 0 and percent >= limits.forecast_from_percent:
+            left = max(0.0, limits.full_percent - percent) / per_hour * HOUR
+        soon = left if left is not None else float("inf")
+        critical = percent >= limits.critical_percent or soon <= limits.critical_hours * HOUR
+        warning = percent >= limits.warning_percent or soon <= limits.warning_hours * HOUR
+        return cls(row, per_hour, left, 2 if critical else int(warning))
+
+
+def _per_hour(row: Row, before: Sequence[Row], context: CheckContext[BookieDiskPolicy]) -> float:
+    """The lower of the rates since the first and since the last earlier snapshot: compaction frees much at once."""
+    taken_at = context.about.taken_at
+    older = sorted(((taken_at - each["taken_at"]).total_seconds(), each["percent"]) for each in before)
+    if not older or older[-1][0] < 60 * context.limits.minimum_minutes:
+        return 0.0
+    rates = [float(row["percent"] - percent) / seconds for seconds, percent in (older[0], older[-1])]
+    return max(0.0, min(rates)) * HOUR
+
+
+def judge(answers: Answers, context: CheckContext[BookieDiskPolicy]) -> Judgement:
+    """A finding for each bookie with a disk that is full or soon will be, or that is read-only."""
+    disks = _disks(answers, context)
+    states = sorted(answers["states"].rows, key=lambda row: str(row["source"]))
+    told = [row for row in states if row["writable"] is not None]
+    none_writable = bool(told) and not any(row["writable"] for row in told)
+    found = [
+        _finding(row, disks.get(row["source"], []), none_writable=none_writable)
+        for row in states
+        if row["writable"] == 0 or any(disk.rank for disk in disks.get(row["source"], []))
+    ]
+    found.sort(
+        key=lambda finding: (-finding.severity.rank, -finding.figures.get("fullest_percent", 0), finding.subject)
+    )
+    if found:
+        return Judgement(findings=tuple(found[:MAX_FINDINGS]), more=max(0, len(found) - MAX_FINDINGS))
+    fullest = max((disk.row["percent"] for each in disks.values() for disk in each), default=0.0)
+    return Judgement(
+        quiet=f"Of {counted(len(disks), 'bookie')}, the fullest disk has {fullest:.0f} % in use.",
+        cannot_tell=_missing(states, disks),
+    )
+
+
+def _missing(states: Sequence[Row], disks: Mapping[str, object]) -> str | None:
+    if not states:
+        return "No bookie's metrics were read: collect.metrics_urls has to name them (bookie=http://HOST:PORT/metrics)."
+    silent = [row["source"] for row in states if row["source"] not in disks]
+    return f"The disks of {', '.join(silent)} are not in the metrics." if silent else None
+
+
+def _disks(answers: Answers, context: CheckContext[BookieDiskPolicy]) -> Mapping[str, list[Disk]]:
+    """Disks by bookie, the worst first."""
+    before: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in answers["disks_before"].rows:
+        before[row["source"], row["directory"]].append(row)
+    found: dict[str, list[Disk]] = defaultdict(list)
+    for row in answers["disks"].rows:
+        found[row["source"]].append(Disk.of(row, before[row["source"], row["directory"]], context))
+    for disks in found.values():
+        disks.sort(key=lambda disk: (-disk.rank, -disk.row["percent"], disk.row["directory"]))
+    return found
+
+
+def _finding(state: Row, disks: Sequence[Disk], *, none_writable: bool) -> Finding:
+    read_only = state["writable"] == 0
+    rank = max((disk.rank for disk in disks), default=0)
+    figures = {"read_only": int(read_only), "ledger_directories": len(disks)}
+    if disks:
+        figures["fullest_percent"] = max(int(disk.row["percent"]) for disk in disks)
+    if (left := [disk.seconds_left for disk in disks if disk.seconds_left is not None]) and rank:
+        figures["seconds_until_full"] = int(min(left))
+    if state["writable_directories"] is not None:
+        figures["writable_directories"] = int(state["writable_directories"])
+    critical = rank > 1 or (read_only and none_writable)
+    return Finding(
+        check_id=CHECK.check_id,
+        severity=Severity.CRITICAL if critical else Severity.WARNING,
+        subject=state["source"],
+        evidence=" ".join(_sentences(state, disks, read_only=read_only, none_writable=none_writable)),
+        figures=figures,
+    )
+
+
+def _sentences(state: Row, disks: Sequence[Disk], *, read_only: bool, none_writable: bool) -> Iterator[str]:
+    if read_only:
+        others = "no bookie that tells its state takes writes" if none_writable else "all writes go to the others"
+        yield f"Bookie {state['source']} is read-only: {others}."
+    if not disks:
+        return
+    worst, *others_on = disks
+    yield (
+        f"On bookie {state['source']}, the disk of ledger directory {worst.row['directory']} has"
+        f" {worst.row['percent']:.1f} % in use{_forecast(worst)}."
+    )
+    if also := sum(bool(disk.rank) for disk in others_on):
+        yield f"Of its {len(disks):,} directories, {counted(also, 'other fills up', 'others fill up')} as well."
+
+
+def _forecast(disk: Disk) -> str:
+    if disk.seconds_left is None:
+        return ""
+    return (
+        f", {disk.per_hour:.2f} % more each hour: the bookie stops writing to it in"
+        f" {seconds_in_words(disk.seconds_left, rounded=True)}"
+    )
+
+
+CHECK = Check(
+    check_id="bookie-disk",
+    order=47,
+    title="A bookie's disk fills up, or a bookie is read-only",
+    advice=(
+        "Find what is stored for long: checks retention-unbounded, retention-too-long, backlog-growing.",
+        "Add bookies: new ledgers go there at once; what is written stays where it is until it is deleted.",
+        "Look whether garbage collection runs: `isForceGCAllowWhenNoSpace`, `gcWaitTime`, compaction thresholds.",
+        "Read-only with room left: somebody set it (`bookkeeper shell readonly`), or another directory is full.",
+    ),
+    source="docs/knowledge.md C; docs/checks/bookie-disk.md",
+    policy=BookieDiskPolicy,
+    shards={"disks": Question(DISKS), "states": Question(STATES)},
+    earlier={"disks_before": looking_back(DISKS_BEFORE)},
+    judge=judge,
+)
