@@ -39,12 +39,7 @@ def test_their_number_is_raised(api: Api) -> None:
     for more, at in ((1, api.leader()), (3, api.followers()[0])):
         answer = api.call("POST", PATH, at, json=now + more)
         assert (answer.status_code, answer.content) == (httpx.codes.NO_CONTENT, b"")
-        told = {now + more}
-        wait_until(
-            lambda told=told: {number(api, each) for each in range(len(api.ids))} == told,
-            "all brokers tell the new number",
-            AGREED_WITHIN_S,
-        )
+        _all_tell(api, now + more)
         assert api.call("POST", PATH, at, json=now + more).status_code == httpx.codes.NOT_ACCEPTABLE
     assert _system_bundles(api) == before
 
@@ -55,6 +50,15 @@ def test_what_steward_sends_as_a_number_is_what_it_reads(api: Api, reader: Reade
     call = raise_coordinators(after)
     assert api.call(call.method, call.path, json=call.body).status_code == httpx.codes.NO_CONTENT
     wait_until(lambda: reader.partitions(TC_TOPIC) == after, "the new number is read", AGREED_WITHIN_S)
+
+
+def _all_tell(api: Api, wanted: int) -> None:
+    """Waits until every broker tells that number: each learns of it from the metadata store."""
+    wait_until(
+        lambda: {number(api, at) for at in range(len(api.ids))} == {wanted},
+        f"all brokers tell {wanted} coordinators",
+        AGREED_WITHIN_S,
+    )
 
 
 def _system_bundles(api: Api) -> dict[str, list[str]]:
