@@ -67,6 +67,7 @@ def _as_done(trial: Trial, proposal: Proposal) -> dict[str, Callable[[], object]
         **{f"forged: {how}": partial(trial.forged, proposal, how, RUN_A) for how in forgeries(RUN_A)},
         "somebody takes the coordinators": lambda: truth.somebody_takes_the_coordinators(trial.living),
         "somebody sets a TTL": lambda: truth.somebody_sets_a_ttl(SHOP, 30),
+        "somebody raises the number of coordinators": truth.somebody_raises_the_number_of_coordinators,
         "the first broker dies": lambda: trial.ends(brokers[0], killed=True),
         "the second broker dies": lambda: trial.ends(brokers[1], killed=True),
         "the second broker ends": lambda: trial.ends(brokers[1], killed=False),
@@ -95,6 +96,7 @@ NAMES = (
     *(f"{minutes} minutes pass" for minutes in _MINUTES),
     *(f"forged: {how}" for how in forgeries(RUN_A)),
     *("somebody takes the coordinators", "somebody sets a TTL", "clients come"),
+    "somebody raises the number of coordinators",
     *("the first broker dies", "the second broker dies", "the second broker ends"),
 )
 """The names, in order of `happenings`."""

@@ -168,6 +168,10 @@ class Truth:
         """As above."""
         self._call(self._state.set_policy, namespace, TTL, seconds)
 
+    def somebody_raises_the_number_of_coordinators(self) -> None:
+        """As above."""
+        self._call(setattr, self._state, "coordinators", self.coordinators() + 1)
+
     def clients_come(self, *namespaces: str) -> None:
         """What nobody owns is loaded, as for a client's lookup."""
         for namespace in namespaces:
@@ -197,14 +201,15 @@ def _changes(truth: Truth, brokers: Sequence[str], kind: str, place: int, number
     bundles = truth.bundles(TC_NAMESPACE)
     bundle = bundles[place % len(bundles)]
     match kind:
-        case "move":
-            return [_move(truth, brokers, TC_NAMESPACE, bundle, number)]
+        case "move" | "shop":
+            where = (TC_NAMESPACE, bundle) if kind == "move" else (SHOP, WHOLE)
+            return [_move(truth, brokers, *where, number)]
         case "split":
             return _split(truth, _move(truth, brokers, TC_NAMESPACE, bundle, number), number + 1)
-        case "shop":
-            return [_move(truth, brokers, SHOP, WHOLE, number)]
         case "ttl":
             return [_ttl(truth, SHOP, place)]
+        case "raise":
+            return [RaiseCoordinators(before=truth.coordinators(), after=truth.coordinators() + 1 + number)]
         case "group":
             return [set_(truth, namespace, place) for namespace in (SHOP, RETURNS) for set_ in (_ttl, _retention)]
         case _:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SEEN: Counter[str] = Counter()
 """How often what happened, over all examples of a machine."""
 
-KINDS = ("move", "move", "split", "shop", "ttl", "retention", GROUP)
+KINDS = ("move", "move", "split", "shop", "ttl", "retention", "raise", GROUP)
 WISHES = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 7), st.integers(0, 2)), min_size=1, max_size=4)
 HAPPENINGS = st.sampled_from(NAMES)
 CRASHES = ("switch 2", "switch 3", "before PUT", "after PUT", "before GET", "after GET", "outcome")

@@ -44,7 +44,7 @@ def impatient_policy() -> Policy:
     policy = quick_policy(
         apply={"lease_wait_seconds": 0, "proof_wait_seconds": 0},
         approval={"two_people_for": [TWO_PEOPLE]},
-        guards={"circle_minutes": 0},
+        guards={"circle_minutes": 0, "most_coordinators": 10_000, "coordinators_rest_minutes": 0},
         tc_skew={"cooldown_minutes": 0},
         health={"return_seconds": 1},
         admin={"read_timeout_seconds": 2},

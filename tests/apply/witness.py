@@ -184,7 +184,7 @@ class Witness:
 
 
 def _tail(path: str) -> str:
-    return path.partition("/namespaces/")[2]
+    return path.partition("/namespaces/")[2] or path
 
 
 def _is_call_of(change: Change, call: Call) -> bool:

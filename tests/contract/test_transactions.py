@@ -3,8 +3,6 @@
 The last file of these by its name, as all others begin with as many coordinators as a fresh cluster has.
 """
 
-from functools import partial
-
 import httpx
 import pytest
 
@@ -41,7 +39,7 @@ def test_their_number_is_raised(api: Api) -> None:
     for more, at in ((1, api.leader()), (3, api.followers()[0])):
         answer = api.call("POST", PATH, at, json=now + more)
         assert (answer.status_code, answer.content) == (httpx.codes.NO_CONTENT, b"")
-        wait_until(partial(_all_tell, api, now + more), "all brokers tell the new number", AGREED_WITHIN_S)
+        _all_tell(api, now + more)
         assert api.call("POST", PATH, at, json=now + more).status_code == httpx.codes.NOT_ACCEPTABLE
     assert _system_bundles(api) == before
 
@@ -54,8 +52,13 @@ def test_what_steward_sends_as_a_number_is_what_it_reads(api: Api, reader: Reade
     wait_until(lambda: reader.partitions(TC_TOPIC) == after, "the new number is read", AGREED_WITHIN_S)
 
 
-def _all_tell(api: Api, raised: int) -> bool:
-    return {number(api, each) for each in range(len(api.ids))} == {raised}
+def _all_tell(api: Api, wanted: int) -> None:
+    """Waits until every broker tells that number: each learns of it from the metadata store."""
+    wait_until(
+        lambda: {number(api, at) for at in range(len(api.ids))} == {wanted},
+        f"all brokers tell {wanted} coordinators",
+        AGREED_WITHIN_S,
+    )
 
 
 def _system_bundles(api: Api) -> dict[str, list[str]]:

@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from pulsar_steward.ledger.rows import Grant
     from pulsar_steward.ledger.verify import VerifiedChain
 
+RAISE = str(RaiseCoordinators.__struct_config__.tag)
+"""In the document of every raise of the number of coordinators."""
+
 
 class LedgerReader:
     """Reads the ledger. Every method raises `LedgerError` when the database cannot be read."""
@@ -177,7 +180,8 @@ class LedgerReader:
     def raised_since(self, cluster: str, since: datetime) -> tuple[datetime, ...]:
         """Times at which the number of coordinators was raised since then, oldest first; an attempt counts too."""
         table = tables.INTENTS
-        query = select(table.c.at, table.c.change).where(table.c.cluster == cluster, table.c.at >= since)
+        raises = table.c.change.contains(RAISE)  # which a name in another change may hold as well
+        query = select(table.c.at, table.c.change).where(table.c.cluster == cluster, table.c.at >= since, raises)
         rows = self._all(query.order_by(table.c.intent_id))
         return tuple(row["at"] for row in rows if isinstance(_change(row["change"]), RaiseCoordinators))
 
