@@ -13,6 +13,7 @@ from lab.faults.real import (
     delayed_lives,
     ensembles,
     healthy,
+    logs,
     moves,
     publishing,
     quotas,
@@ -43,6 +44,7 @@ REAL = (
     *trends.FAULTS,
     *moves.FAULTS,
     *publishing.FAULTS,
+    *logs.FAULTS,
     *replication.FAULTS,
 )
 
