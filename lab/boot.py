@@ -12,7 +12,7 @@ from pathlib import Path
 from lab import certificates, jars, java, plan, ports, process, settings, tokens
 from lab.admin import NO_CERTIFICATES, Admin
 from lab.errors import NotReachedError, PartFailedError
-from lab.model import WITH_TOKEN, Broker, LabState, Node
+from lab.model import WITH_TOKEN, Broker, LabState, LogLevel, Node
 from lab.store import StateFile
 from lab.waiting import wait_until
 
@@ -60,19 +60,27 @@ class Boot:
             self._hosts.write_text(settings.hosts(plan.possible_names(self._spec)), encoding="utf-8")
         state, data = self._store.read(), self._home / "data"
         zookeeper, bookie = state.zookeeper, state.bookie
-        conf = self._conf(zookeeper, settings.zookeeper(state, data))
-        self._up(Launch(zookeeper, java.zookeeper(self._jars, conf), lambda: _zookeeper_serves(zookeeper)))
-        self._cluster_metadata(state)
-        conf = self._conf(bookie, settings.bookie(state, data))
+        conf, logging = self._conf(zookeeper, settings.zookeeper(state, data)), self.log_at(zookeeper, "INFO")
+        self._up(Launch(zookeeper, java.zookeeper(self._jars, conf, logging), lambda: _zookeeper_serves(zookeeper)))
+        self._cluster_metadata(state, logging)
+        conf, logging = self._conf(bookie, settings.bookie(state, data)), self.log_at(bookie, "INFO")
         # Brokers need the bookie only once they answer their health check, so both start side by side.
         self._up(
-            Launch(bookie, java.bookie(self._jars, conf), lambda: ports.answers(bookie.host, bookie.port)),
+            Launch(bookie, java.bookie(self._jars, conf, logging), lambda: ports.answers(bookie.host, bookie.port)),
             *map(self._broker_launch, state.brokers),
         )
 
     def brokers(self, brokers: Iterable[Broker]) -> None:
         """Starts these brokers side by side, and returns once each has written and read a message."""
         self._up(*map(self._broker_launch, brokers))
+
+    def log_at(self, part: Node | Broker, level: LogLevel) -> Path:
+        """Writes a part's log configuration, which it reads again where it runs; returns the file."""
+        path = self._home / "conf" / f"{part.name}.log4j2.xml"
+        written = path.with_suffix(".new")  # a running part must never read half of it
+        text = settings.logging(level, counted=jars.counts_log_lines(self._spec.pulsar_version))
+        written.write_text(text, encoding="utf-8")
+        return written.replace(path)
 
     def token(self) -> str | None:
         """The superuser's token, or None."""
@@ -97,7 +105,8 @@ class Boot:
         extra = self._listeners(broker) | self._authentication()
         conf = self._conf(broker, settings.broker(self._store.read(), broker, extra))
         hosts = self._hosts if self._spec.advertised == "name" else None
-        return Launch(broker, java.broker(self._jars, conf, hosts), self.admin(broker).healthy)
+        logging = self.log_at(broker, "INFO")
+        return Launch(broker, java.broker(self._jars, conf, logging, hosts), self.admin(broker).healthy)
 
     def _log(self, name: str) -> Path:
         return log_file(self._home, name)
@@ -122,10 +131,10 @@ class Boot:
         path.write_text(text, encoding="utf-8")
         return path
 
-    def _cluster_metadata(self, state: LabState) -> None:
+    def _cluster_metadata(self, state: LabState, logging: Path) -> None:
         began = time.monotonic()
         try:
-            process.run(java.cluster_metadata(self._jars, state), self._log("cluster-metadata"), UP_WITHIN_S)
+            process.run(java.cluster_metadata(self._jars, state, logging), self._log("cluster-metadata"), UP_WITHIN_S)
         except PartFailedError as error:
             raise PartFailedError(f"writing the cluster's metadata: {error}") from error
         self._progress(f"cluster metadata written in {time.monotonic() - began:.1f} s")

@@ -12,7 +12,7 @@ from lab import certificates, coordinators, jars, placement, plan, ports, prereq
 from lab.admin import TIMEOUT_S, Admin
 from lab.boot import Boot, Progress, log_file
 from lab.errors import AdminCallError, BrokerStateError, LabExistsError, UnknownBrokerError
-from lab.model import WITH_TOKEN, Broker, LabOptions, LabSpec, LabState, Node
+from lab.model import WITH_TOKEN, Broker, LabOptions, LabSpec, LabState, LogLevel, Node
 from lab.store import StateFile
 from lab.waiting import wait_until
 
@@ -210,6 +210,10 @@ class Lab:
     def resume_broker(self, broker_id: str) -> Broker:
         """SIGCONT: goes on where it was paused."""
         return self._signalled(self._in_condition(broker_id, "paused"), signal.SIGCONT, "running")
+
+    def log_at(self, broker_id: str, level: LogLevel) -> None:
+        """Has a running broker log at this level from the next second on; started again, it logs at INFO."""
+        self._boot().log_at(self._in_condition(broker_id, "running"), level)
 
     def pause_zookeeper(self) -> None:
         """SIGSTOP: brokers read what they have cached, change nothing, and lose their sessions if it lasts."""

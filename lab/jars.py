@@ -37,6 +37,11 @@ def fetched(version: str) -> bool:
     return folder(version).is_dir()
 
 
+def counts_log_lines(version: str) -> bool:
+    """Tells whether the jars in the cache have the appender that counts log lines, as Pulsar's distribution does."""
+    return any(folder(version).glob("simpleclient_log4j2-*.jar"))
+
+
 def fetch(version: str, progress: Callable[[str], None]) -> Path:
     """Returns the folder of the jars, fetching them first if need be; others that want them meanwhile wait.
 

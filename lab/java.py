@@ -19,12 +19,12 @@ OPENED = (
 )
 
 
-def zookeeper(jars: Path, conf: Path) -> list[str]:
-    """Runs ZooKeeper."""
-    return [*_java(jars, 256), "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(conf)]
+def zookeeper(jars: Path, conf: Path, logging: Path) -> list[str]:
+    """Runs ZooKeeper; ``logging`` is its log configuration, as of all parts."""
+    return [*_java(jars, logging, 256), "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(conf)]
 
 
-def cluster_metadata(jars: Path, state: LabState) -> list[str]:
+def cluster_metadata(jars: Path, state: LabState, logging: Path) -> list[str]:
     """Writes the cluster's metadata once, the partitions of the transaction coordinators included, and ends."""
     store = f"zk:{settings.zookeeper_address(state)}"
     first = state.brokers[0]
@@ -35,7 +35,7 @@ def cluster_metadata(jars: Path, state: LabState) -> list[str]:
         f"pulsar+ssl://{first.service_address_tls}",
     )
     return [
-        *_java(jars, 256),
+        *_java(jars, logging, 256),
         "org.apache.pulsar.PulsarClusterMetadataSetup",
         *("--cluster", state.spec.cluster),
         *("--metadata-store", store),
@@ -47,19 +47,19 @@ def cluster_metadata(jars: Path, state: LabState) -> list[str]:
     ]
 
 
-def bookie(jars: Path, conf: Path) -> list[str]:
+def bookie(jars: Path, conf: Path, logging: Path) -> list[str]:
     """Runs the bookie."""
-    return [*_java(jars, 512, direct_mb=512), "org.apache.bookkeeper.server.Main", "--conf", str(conf)]
+    return [*_java(jars, logging, 512, direct_mb=512), "org.apache.bookkeeper.server.Main", "--conf", str(conf)]
 
 
-def broker(jars: Path, conf: Path, hosts: Path | None = None) -> list[str]:
+def broker(jars: Path, conf: Path, logging: Path, hosts: Path | None = None) -> list[str]:
     """Runs a broker; ``hosts`` is a file of the only names that it can resolve."""
     names = [] if hosts is None else [f"-Djdk.net.hosts.file={hosts}"]
     starter = "org.apache.pulsar.PulsarBrokerStarter"
-    return [*_java(jars, 512, direct_mb=256), *names, starter, "--broker-conf", str(conf)]
+    return [*_java(jars, logging, 512, direct_mb=256), *names, starter, "--broker-conf", str(conf)]
 
 
-def _java(jars: Path, heap_mb: int, direct_mb: int = 128) -> list[str]:
+def _java(jars: Path, logging: Path, heap_mb: int, direct_mb: int = 128) -> list[str]:
     return [
         "java",
         *("-cp", f"{jars}/*"),
@@ -68,7 +68,7 @@ def _java(jars: Path, heap_mb: int, direct_mb: int = 128) -> list[str]:
         # A lab lives for minutes on few cores: the small collector and the quick compiler start it soonest.
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
-        f"-Dlog4j2.configurationFile={settings.TEMPLATES / 'log4j2.xml'}",
+        f"-Dlog4j2.configurationFile={logging}",
         f"-Dbookkeeper.metadata.bookie.drivers={DRIVERS}.PulsarMetadataBookieDriver",
         f"-Dbookkeeper.metadata.client.drivers={DRIVERS}.PulsarMetadataClientDriver",
         "-Dio.netty.tryReflectionSetAccessible=true",

@@ -19,6 +19,7 @@ WITH_TOKEN = ("token", "oauth2")
 Listeners = Literal["plain", "tls", "both"]
 Hosts = Literal["same", "distinct"]
 Advertised = Literal["address", "name"]
+LogLevel = Literal["INFO", "DEBUG"]
 
 
 class LabOptions(TypedDict, total=False):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
-from lab.model import Broker, LabState
+from lab.model import Broker, LabState, LogLevel
 from lab.ports import LOOPBACK
 
 TEMPLATES = Path(__file__).with_name("config")
@@ -50,6 +50,13 @@ def broker(state: LabState, broker: Broker, extra: Mapping[str, str]) -> str:
         template[NIC_SPEED] = "1"  # it does not start where the network card tells no speed, as virtual ones do not
     settings = template | _names(broker) | dict(extra) | dict(state.spec.broker_settings)
     return _written(settings)
+
+
+def logging(level: LogLevel, *, counted: bool) -> str:
+    """A part's log configuration; ``counted``: log lines are counted in its metrics, by level."""
+    template = Template((TEMPLATES / "log4j2.xml").read_text(encoding="utf-8"))
+    parts = ('<Prometheus name="lines"/>', '<AppenderRef ref="lines"/>') if counted else ("", "")
+    return template.substitute(level=level, counting=parts[0], counted=parts[1])
 
 
 def hosts(names: Mapping[str, str]) -> str:

@@ -15,6 +15,7 @@ from lab.faults.real import (
     ensembles,
     expiry,
     healthy,
+    logs,
     moves,
     publishing,
     quotas,
@@ -47,6 +48,7 @@ REAL = (
     *expiry.FAULTS,
     *moves.FAULTS,
     *publishing.FAULTS,
+    *logs.FAULTS,
     *replication.FAULTS,
 )
 

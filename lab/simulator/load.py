@@ -31,7 +31,7 @@ class ProcessSpec:
         deadlocked_threads: Threads in a deadlock.
         blocked_threads: Threads that wait for a lock.
         open_files: Files and sockets, of ``most_files``.
-        debug_lines: Log lines at DEBUG since the start; None: no appender counts any, as in the lab.
+        debug_lines: Log lines at DEBUG since the start; None: no appender counts any.
     """
 
     heap_mb: float = 128.0

@@ -8,13 +8,14 @@ import pytest
 
 from pulsar_steward.admin.metrics import Exposition
 from pulsar_steward.apply.health import LATENCY
+from pulsar_steward.checks.resources.logging_debug import LINES
 from pulsar_steward.collect.series import SERIES
 from tests.contract.api import Api
 
 STATS_WITHIN_S = 60
 SWITCHES = "pulsar_ml_LedgerSwitchLatencyBuckets"
-READ = {*SERIES["broker"], LATENCY}
-"""What snapshots keep, and what is only looked at around a change."""
+READ = {*SERIES["broker"], LATENCY} - {LINES}
+"""What snapshots keep, and what is only looked at around a change; log lines are those of `test_log_lines`."""
 
 CLUSTER, TOPIC = frozenset({"cluster"}), frozenset({"cluster", "namespace", "topic"})
 SUBSCRIPTION, NAMESPACE = TOPIC | {"subscription"}, frozenset({"cluster", "namespace"})
@@ -22,7 +23,6 @@ BATCHES, OPERATIONS = CLUSTER | {"name"}, CLUSTER | {"name", "type", "status"}
 CONNECTIONS = LOAD = CLUSTER | {"broker", "metric"}
 
 ABSENT = {
-    "log4j2_appender_total",  # told where the log configuration has an appender that the lab's brokers lack
     "jvm_memory_max_bytes",  # so a later Java library of Prometheus calls what 4.0.7 calls `jvm_memory_bytes_max`
     "pulsar_lb_resource_usage",  # of ExtensibleLoadManagerImpl
     *(name for name in READ if name.startswith("pulsar_txn_")),  # told once a client uses transactions

@@ -28,7 +28,6 @@ NOT_TO_BE_HAD_FOR_REAL = {
     "hot-bundle",
     "io-threads-stuck",
     "ledger-switch-slow",
-    "logging-debug",
     "metadata-latency",
     "partition-ceiling",
     "publish-slow",

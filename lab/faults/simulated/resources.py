@@ -7,7 +7,7 @@ from lab.faults.simulated._clusters import DAY_S, at, cluster, server, strained
 from lab.simulator import BookieSpec, LatencySpec, ZooKeeperSpec
 
 NO_CHOKING = "a JVM of the lab cannot be made to collect for hours without stopping the machine's other work"
-NO_APPENDER = "the lab's brokers are put together without the appender that counts log lines"
+A_DAY_OF_LINES = "a broker that has logged for a day takes a day; for a minute it is `broker-at-debug`, for real"
 NO_SLOW_DISK = "the lab's bookie and ZooKeeper share a disk that nothing here can slow down for one of them"
 
 ZOOKEEPER_LATER = ZooKeeperSpec(
@@ -127,14 +127,14 @@ FAULTS = (
         about="A broker has logged a hundred lines a second at DEBUG since it started, a day ago.",
         expected=(Expected("logging-debug", at(1)),),
         specs=(cluster(usual=strained(debug_lines=0), broker_1=strained(debug_lines=100 * DAY_S)),),
-        why=NO_APPENDER,
+        why=A_DAY_OF_LINES,
         quick=True,
     ),
     SimulatedFault(
         name="a-little-debug-logging",
         about="Healthy: somebody had a broker log at DEBUG for a few minutes today.",
         specs=(cluster(usual=strained(debug_lines=0), broker_1=strained(debug_lines=60_000)),),
-        why=NO_APPENDER,
+        why=A_DAY_OF_LINES,
         twin_of=("debug-logging",),
     ),
     SimulatedFault(

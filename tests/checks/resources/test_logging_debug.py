@@ -43,11 +43,12 @@ def snapshot(samples: list[dict[str, Any]], *brokers: str) -> Rows:
         ({"debug": 30_000, "trace": 6_000}, HOUR, True, False),
         ({"DEBUG": 36_000}, HOUR, True, False),
         ({"debug": 35_999}, HOUR, False, False),
-        ({"debug": 0}, HOUR, False, False),
-        ({"info": 900_000}, HOUR, False, False),
+        ({"debug": 1}, HOUR, False, False),
+        ({"debug": 0}, HOUR, False, True),
+        ({"info": 900_000}, HOUR, False, True),
         ({"debug": 36_000}, 59, False, True),
         ({"debug": 36_000}, None, False, True),
-        ({"debug": float("nan")}, HOUR, False, False),
+        ({"debug": float("nan")}, HOUR, False, True),
     ],
 )
 def test_lines_at_debug_are_found(
@@ -58,6 +59,16 @@ def test_lines_at_debug_are_found(
 
     assert [finding.severity for finding in judgement.findings] == ([Severity.WARNING] if found else [])
     assert (judgement.cannot_tell is not None) is unknown
+
+
+def test_where_none_was_ever_counted_nothing_is_known(judged: JudgeRows) -> None:
+    """By Pulsar's own configuration lines at DEBUG are not counted; one process that counts them shows another one."""
+    assert judged(CHECK, snapshot(process(debug=0))).cannot_tell == (
+        "No process has counted a line at DEBUG since its start, and none does where conf/log4j2.yaml hands its"
+        " Prometheus appender INFO and above only, as Pulsar's own does."
+    )
+    both = process(debug=0) + process(source="b:1", debug=5)
+    assert judged(CHECK, snapshot(both, "a:1", "b:1")).cannot_tell is None
 
 
 def test_only_what_was_logged_lately_counts(judged: JudgeRows, minutes_ago: Callable[[float, Rows], Rows]) -> None:

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
     from pulsar_steward.checks.check import Answers, CheckContext, Row
 
 LINES = "log4j2_appender_total"
-"""Log lines by level, counted by the Prometheus appender of Pulsar's ``conf/log4j2.yaml``."""
+"""Log lines by level, counted by the Prometheus appender of Pulsar's ``conf/log4j2.yaml``.
+
+That file hands the appender INFO and above only (``level: info`` of its reference), so that a process which has counted
+no line at DEBUG may write many.
+"""
 
 
 class LoggingDebugPolicy(Section):
@@ -80,7 +84,14 @@ def _missing(answers: Answers) -> str | None:
         return f"The log lines of {named(silent)} are not counted: their log configuration has no Prometheus appender."
     if young := [row["source"] for row in answers["young"].rows]:
         return f"Rates say nothing of a process that has just started, or of unknown age: {named(young)}."
-    return None if answers["counts"].rows else "No process counts its log lines."
+    if not answers["counts"].rows:
+        return "No process counts its log lines."
+    if not any(row["debug_lines"] for row in answers["counts"].rows):
+        return (
+            "No process has counted a line at DEBUG since its start, and none does where conf/log4j2.yaml hands its"
+            " Prometheus appender INFO and above only, as Pulsar's own does."
+        )
+    return None
 
 
 def _finding(row: Row) -> Finding:
