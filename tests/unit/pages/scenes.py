@@ -82,7 +82,7 @@ def troubled(number: int, at: datetime) -> dict[str, Any]:
         *(a_verdict(check, "found", "There are some.", more) for check, more in found.items()),
         *(a_verdict(check, "clear", "All is well.") for check in BY_ID if check not in {"gc-pressure", *found}),
     ]
-    brokers = [
+    brokers: list[dict[str, Any]] = [
         {
             "broker": broker(place),
             "read": True,
