@@ -1,14 +1,15 @@
-"""Real brokers with either load manager, with its own shedding off and on."""
+"""Real brokers with either load manager, with its own shedding off and on, and watched at it."""
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 
 from lab import placement
-from lab.faults.real.ground import COMMON_SETTINGS
-from lab.faults.real.operator import shown_topics
+from lab.faults.real.ground import COMMON_SETTINGS, Ground
+from lab.faults.real.operator import operator_of, operators_of, shown_topics
 from lab.waiting import wait_until
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.model.step import UnloadBundle
@@ -16,11 +17,10 @@ from tests.live.healing import Healer, found
 from tests.live.plots import plot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from lab.cluster import Lab
-    from lab.faults.real.ground import Ground
     from lab.pool import LabPool
 
 pytestmark = [pytest.mark.live, pytest.mark.extended("tests/apply/test_load_managers.py")]
@@ -43,6 +43,45 @@ MODES = {
     "extensible": EXTENSIBLE,
     "extensible, shedding": EXTENSIBLE | SHEDDING | NEVER_EVEN,
 }
+WATCHED = {
+    **SHEDDING,
+    "loadBalancerSheddingIntervalMinutes": "1",
+    "loadBalancerReportUpdateThresholdPercentage": "1",
+    "loadBalancerHistoryResourcePercentage": "0.0",
+    # All brokers of one machine report its processor and network; direct memory is each one's own.
+    "loadBalancerCPUResourceWeight": "0",
+    "loadBalancerBandwidthInResourceWeight": "0",
+    "loadBalancerBandwidthOutResourceWeight": "0",
+    "loadBalancerDirectMemoryResourceWeight": "1",
+    # What is not acknowledged stays in the cache of the broker that has its topic.
+    "cacheEvictionByMarkDeletedPosition": "true",
+    "managedLedgerCacheEvictionTimeThresholdMillis": "36000000",
+    "managedLedgerCacheSizeMB": "160",
+}
+STAYS = "shedding-stays"
+WATCHED_MODES = {
+    "modular": {
+        **WATCHED,
+        "loadBalancerLoadSheddingStrategy": f"{IMPL}ThresholdShedder",
+        "loadBalancerBundleUnloadMinThroughputThreshold": "0",
+    },
+    "extensible": {
+        **EXTENSIBLE,
+        **WATCHED,
+        "loadBalancerBrokerLoadTargetStd": "0.05",
+        "loadBalancerSheddingConditionHitCountThreshold": "0",
+        "loadBalanceSheddingDelayInSeconds": "1",
+        "loadBalancerSheddingExcludedNamespaces": f"public/{STAYS}",
+    },
+}
+BALLAST_MESSAGES, BALLAST_BYTES = 100, 1_000_000
+"""Of 256 MiB of direct memory that a broker of a lab has."""
+
+MEMORY = "pulsar_lb_directMemory_usage"
+BALLAST_PERCENT = 25.0
+SHED_WITHIN_S = 300.0
+"""Every minute the leader looks at what brokers report once a minute at least."""
+
 SHOWN_WITHIN_S = 60.0
 BUNDLES, TOPICS = 3, 30
 
@@ -51,6 +90,14 @@ BUNDLES, TOPICS = 3, 30
 def mode(request: pytest.FixtureRequest) -> str:
     """The load manager, and whether it sheds."""
     return str(request.param)
+
+
+@pytest.fixture(scope="module", params=WATCHED_MODES)
+def shedding_lab(request: pytest.FixtureRequest, labs: LabPool) -> Iterator[Lab]:
+    """Three brokers that shed every minute, by what each of them has in its direct memory."""
+    lab = labs.lab(broker_settings=dict(COMMON_SETTINGS) | WATCHED_MODES[request.param])
+    yield lab
+    labs.discard(lab)
 
 
 @pytest.fixture(scope="module")
@@ -161,3 +208,63 @@ def test_namespaces_of_a_group_are_kept_apart(lab: Lab, tmp_path: Path) -> None:
         assert outcome is Outcome.REFUSED
         assert "anti_affinity: " in reason
         assert owners(one) == {bundle: first}
+
+
+def test_what_shedding_would_undo_it_undoes(shedding_lab: Lab, tmp_path: Path) -> None:
+    """A move that the guard refuses is made by hand, and the real shedder takes it back; one that it permits stays.
+
+    One broker has more in its memory than the others, which no move takes from it.
+    """
+    lab = shedding_lab
+    idle, full, other = (broker.broker_id for broker in lab.brokers)
+    with (
+        plot(lab, STAYS, 4) as stays,
+        plot(lab, "shedding-goes", 2) as here,
+        Healer.on(lab, tmp_path, checks=()) as healer,
+        closing(Ground(lab, f"pulsar/{full}", None, operator_of(lab))) as pinned,
+    ):
+        busy(stays, full, rates=(40, 40, 40, 40))
+        undone, left = busy(here, idle, rates=(60, 40))
+        weigh_down(pinned, full)
+
+        permitted = UnloadBundle(namespace=here.namespace, bundle=left, source=idle, target=other)
+        healer.heal(healer.plan_of(permitted))
+        refused = UnloadBundle(namespace=here.namespace, bundle=undone, source=idle, target=full)
+        outcome, reason = healer.refusal_of(refused)
+        assert (outcome, reason.partition(":")[0]) == (Outcome.REFUSED, "shedding"), reason
+        assert owners(here) == {undone: idle, left: other}
+
+        here.admin.unload(here.namespace, undone, full)
+        wait_until(lambda: owners(here).get(undone) == full, "it is there all the same", SHOWN_WITHIN_S, 0.5)
+        wait_until(lambda: owners(here).get(undone) in {idle, other}, "it was taken back", SHED_WITHIN_S, 1)
+        assert owners(here)[left] == other
+
+
+def busy(here: Ground, broker: str, *, rates: Sequence[int]) -> list[str]:
+    """Has each bundle of a ground on a broker, one topic in it with so many messages a second; returns the bundles."""
+    bundles = here.admin.bundles(here.namespace)
+    names = [f"t{number}" for number in range(TOPICS)]
+    for bundle, rate in zip(bundles, rates, strict=True):
+        topic = next(topic for topic in map(here.topic, names) if placement.holds(bundle, topic))
+        here.take(topic)
+        put(here, bundle, topic, broker)
+        here.flow(topic, rate, 1000)
+        here.until(topic, lambda shown: shown["msgThroughputIn"] > 0, "something goes in")
+    return list(bundles)
+
+
+def weigh_down(pinned: Ground, broker: str) -> None:
+    """Fills a broker's memory by a topic beside its heartbeat's: nobody else may have that, and no shedder takes it."""
+    ballast = pinned.topic("ballast")
+    pinned.shared(ballast, receiver_queue_size=1)
+    producer = pinned.producer(ballast, batched=False)
+    for _ in range(BALLAST_MESSAGES):
+        producer.send(b"x" * BALLAST_BYTES)
+    names = [each.broker_id for each in pinned.lab.brokers]
+    operator = operators_of(pinned.lab)[names.index(broker)]
+    wait_until(
+        lambda: any(name.startswith(MEMORY) and value > BALLAST_PERCENT for name, value in operator.metrics()),
+        f"{broker} has more in its memory than the others",
+        SHOWN_WITHIN_S,
+        1,
+    )

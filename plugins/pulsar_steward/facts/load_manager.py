@@ -2,7 +2,8 @@
 
 Read in apache/pulsar (4.0, 4.2) and tried on real brokers (docs/pulsar-behaviour.md, Load managers). A shedding
 strategy compares one figure of each broker, its *usage*: the most used of its resources in percent, each times its
-weight. Bundles of ``pulsar/system`` and of brokers' heartbeats are shed by none of Pulsar's strategies.
+weight. Bundles of brokers' heartbeats are shed by none of Pulsar's strategies; those of ``pulsar/system`` by the
+extensible manager never, and by the modular one last: it begins with the bundle of most throughput.
 
 A move is taken to carry as much of its source's usage along as the bundle has of the source's throughput: strategies
 reckon in the same way. They compare averages over some minutes, so that they act later than these rules, not otherwise.
