@@ -92,7 +92,7 @@ class Loss:
         if not older or older[-1]["taken_at"] > latest:
             return None
         growth = min(_growth(row, older[0], before), _growth(row, older[-1], before))
-        if growth <= 0 or not row["throughput_in_bytes"]:
+        if growth <= 0 or (row["throughput_in_bytes"] or 0) <= 0:
             return cls(row, 0.0, len(rates), 0.0, None, matters=False)
         # The oldest entry grows older by the share of each second that is not read.
         unread = min(1.0, growth / row["throughput_in_bytes"])
