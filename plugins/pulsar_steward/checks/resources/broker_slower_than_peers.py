@@ -102,8 +102,8 @@ def _missing(answers: Answers, enough: int, limits: BrokerSlowerThanPeersPolicy)
         return None
     least = counted(limits.minimum_writes_per_second, "entry", "entries")
     return (
-        f"{counted(enough, 'broker publishes', 'brokers publish')} {least} a second or more; it takes {MIN_PEERS + 1} to"
-        " say which one is slower than the others."
+        f"{counted(enough, 'broker publishes', 'brokers publish')} {least} a second or more; it takes {MIN_PEERS + 1}"
+        " to say which one is slower than the others."
     )
 
 
