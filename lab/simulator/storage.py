@@ -16,6 +16,7 @@ from lab.simulator.metrics import process
 from lab.simulator.metrics.text import counted, family, gauge, sample
 
 NO_LABELS: dict[str, str] = {}
+FULL_PERCENT = 95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +39,8 @@ class BookieSpec(ProcessSpec):
         yield from gauge("bookie_SERVER_STATUS", NO_LABELS, int(self.writable))
         for number, percent in enumerate(self.disks_percent):
             yield from gauge(f"bookie_ledger_dir__pulsar_ledgers_{number}_usage", NO_LABELS, percent)
-        yield from gauge("bookie_ledger_writable_dirs", NO_LABELS, len(self.disks_percent) if self.writable else 0)
+        writable = sum(percent < FULL_PERCENT for percent in self.disks_percent)
+        yield from gauge("bookie_ledger_writable_dirs", NO_LABELS, writable)
         yield from gauge("bookie_ledger_num_dirs", NO_LABELS, len(self.disks_percent))
         yield family("bookkeeper_server_thread_executor_queue", "gauge")
         for number, queued in enumerate(self.queues):

@@ -116,9 +116,9 @@ def _busy(cache_megabytes: int) -> ClusterSpec:
 CACHES = (
     SimulatedFault(
         name="entry-cache-too-small",
-        about="Entry caches of 4 MiB on brokers to each of which 19 MB/s are published: a fifth of a second.",
-        expected=tuple(Expected("entry-cache-size", at(number), "has 4 MiB") for number in range(3)),
-        specs=(_busy(4),),
+        about="Entry caches of 3 MiB on brokers to each of which 19 MB/s are published: a sixth of a second.",
+        expected=tuple(Expected("entry-cache-size", at(number), "has 3 MiB") for number in range(3)),
+        specs=(_busy(3),),
         why="one machine has no room for so much throughput",
         quick=True,
     ),

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 MAX_ROWS = 1000
 """Most topics that are looked up in earlier snapshots."""
 
+MAX_ENTRIES = 1 << 53
+"""Most entries that are told: what comes to more is a figure that is wrong."""
+
 # Of each topic the slowest subscription, which loses first. Delayed messages are the matter of another check.
 SLOW = """
 with under as (
@@ -44,7 +47,7 @@ select topic, subscription, namespace, broker, consumers, backlog_entries, backl
     expired_rate, oldest_seconds, age_seconds, ttl_seconds
 from aged
 where backlog_entries >= minimum_entries
-    and (expired_rate > 0 or coalesce(age_seconds * 100 >= ttl_seconds * warning_age_percent_of_ttl, false))
+    and (expired_rate > 0 or coalesce(age_seconds * 100 >= ttl_seconds::hugeint * warning_age_percent_of_ttl, false))
 """
 
 WORST_FIRST = "consumers > 0 desc, expired_rate > 0 desc, backlog_entries desc, topic, subscription"
@@ -89,7 +92,7 @@ class Loss:
         if not older or older[-1]["taken_at"] > latest:
             return None
         growth = min(_growth(row, older[0], before), _growth(row, older[-1], before))
-        if growth <= 0 or not row["throughput_in_bytes"]:
+        if growth <= 0 or (row["throughput_in_bytes"] or 0) <= 0:
             return cls(row, 0.0, len(rates), 0.0, None, matters=False)
         # The oldest entry grows older by the share of each second that is not read.
         unread = min(1.0, growth / row["throughput_in_bytes"])
@@ -107,7 +110,7 @@ class Loss:
     def entries_a_day(self) -> int:
         """Entries that are deleted unread within the next 24 hours."""
         rate = self.expired_per_second or self.grown_per_second
-        return int(rate * max(0.0, DAY - (self.seconds_left or 0.0)))
+        return min(int(rate * max(0.0, DAY - (self.seconds_left or 0.0))), MAX_ENTRIES)
 
     @property
     def severity(self) -> Severity:
@@ -130,7 +133,7 @@ class Loss:
             "backlog_entries": row["backlog_entries"],
             "consumers": row["consumers"],
             "lost_entries_in_24_hours": self.entries_a_day,
-            "lost_entries_per_hour": int((self.expired_per_second or self.grown_per_second) * HOUR),
+            "lost_entries_per_hour": min(int((self.expired_per_second or self.grown_per_second) * HOUR), MAX_ENTRIES),
             "seconds_until_loss": int(self.seconds_left or 0),
             "ttl_seconds": row["ttl_seconds"],
         }
@@ -138,7 +141,8 @@ class Loss:
 
 
 def _growth(row: Row, older: Row, before: EarlierRows) -> float:
-    """Bytes a second by which a backlog grew since an earlier snapshot; 0 where its size then is not known."""
-    if row["backlog_bytes"] is None or older["backlog_bytes"] is None:
+    """Bytes a second by which a backlog grew since an earlier snapshot; 0 where its size is not known."""
+    now, then = row["backlog_bytes"] or 0, older["backlog_bytes"]
+    if now <= 0 or then is None:
         return 0.0
-    return float((row["backlog_bytes"] - older["backlog_bytes"]) / before.seconds_since(older["taken_at"]))
+    return float((now - then) / max(1, before.seconds_since(older["taken_at"])))

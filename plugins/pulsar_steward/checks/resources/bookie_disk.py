@@ -13,7 +13,7 @@ from pulsar_steward.checks.earlier import looking_back
 from pulsar_steward.checks.resources.publishing import STATUS
 from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.section import Section
-from pulsar_steward.model.units import HOUR, counted, seconds_in_words
+from pulsar_steward.model.units import DAY, HOUR, counted, seconds_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -60,6 +60,10 @@ from process_samples where source_kind = 'bookie' group by source
 """
 
 
+LONGEST_FORECAST_SECONDS = 100 * DAY
+"""A disk that fills more slowly tells nothing by a few hours of it."""
+
+
 @dataclass(frozen=True)
 class Disk:
     """A ledger directory's disk.
@@ -67,7 +71,7 @@ class Disk:
     Attributes:
         row: Its row of `DISKS`.
         per_hour: Percent by which it fills an hour; 0: it does not, or nobody knows.
-        seconds_left: Time until the bookie stops writing to it; None: it does not fill.
+        seconds_left: Time until the bookie stops writing to it; None: it does not fill, or too slowly to tell.
         rank: 2 critical, 1 warning, 0 neither.
     """
 
@@ -84,6 +88,7 @@ class Disk:
         left = None
         if per_hour > 0 and percent >= limits.forecast_from_percent:
             left = max(0.0, limits.full_percent - percent) / per_hour * HOUR
+            left = left if left <= LONGEST_FORECAST_SECONDS else None
         soon = left if left is not None else float("inf")
         critical = percent >= limits.critical_percent or soon <= limits.critical_hours * HOUR
         warning = percent >= limits.warning_percent or soon <= limits.warning_hours * HOUR
@@ -93,7 +98,7 @@ class Disk:
 def _per_hour(row: Row, before: Sequence[Row], context: CheckContext[BookieDiskPolicy]) -> float:
     """The lower of the rates since the first and since the last earlier snapshot: compaction frees much at once."""
     taken_at = context.about.taken_at
-    older = sorted(((taken_at - each["taken_at"]).total_seconds(), each["percent"]) for each in before)
+    older = sorted((max(1.0, (taken_at - each["taken_at"]).total_seconds()), each["percent"]) for each in before)
     if not older or older[-1][0] < 60 * context.limits.minimum_minutes:
         return 0.0
     rates = [float(row["percent"] - percent) / seconds for seconds, percent in (older[0], older[-1])]

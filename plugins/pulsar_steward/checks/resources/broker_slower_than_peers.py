@@ -100,9 +100,10 @@ def _missing(answers: Answers, enough: int, limits: BrokerSlowerThanPeersPolicy)
         return f"The snapshot has no latencies of publishing on {named(silent)}."
     if enough > MIN_PEERS:
         return None
+    least = counted(limits.minimum_writes_per_second, "entry", "entries")
     return (
-        f"{counted(enough, 'broker publishes', 'brokers publish')} {limits.minimum_writes_per_second:,} entries a"
-        f" second or more; it takes {MIN_PEERS + 1} to say which one is slower than the others."
+        f"{counted(enough, 'broker publishes', 'brokers publish')} {least} a second or more; it takes {MIN_PEERS + 1}"
+        " to say which one is slower than the others."
     )
 
 

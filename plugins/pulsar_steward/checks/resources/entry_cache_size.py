@@ -72,9 +72,12 @@ with settings as (
     group by broker)
 select brokers.broker, settings.* exclude (broker), direct_bytes, connections, topics,
     coalesce(throughput_in_bytes, 0) as in_bytes, coalesce(throughput_out_bytes, 0) as out_bytes,
-    (if(cache_mb < 0, 0, cache_mb) + publishes_mb + reads_mb) * {MIB} as promised_bytes,
-    promised_bytes * 100 / nullif(direct_bytes, 0) as promised_percent,
-    greatest(cache_mb, 0) * {MIB} * 1000 / nullif(throughput_in_bytes, 0) as cached_ms
+    case when cache_mb is not null
+        then least(9e18, (greatest(cache_mb, 0)::double + publishes_mb + reads_mb) * {MIB}) end as promised_bytes,
+    case when promised_bytes is not null and direct_bytes > 0
+        then least(9e18, promised_bytes * 100 / direct_bytes) end as promised_percent,
+    case when cache_mb is not null and throughput_in_bytes > 0
+        then least(9e18, greatest(cache_mb, 0)::double * {MIB} * 1000 / throughput_in_bytes) end as cached_ms
 from brokers left join settings using (broker) left join told using (broker) where read
 """
 

@@ -27,11 +27,11 @@ def medians_of(samples: str) -> str:
         from {samples} where series in ({_SERIES}) and isfinite(value) and value > 0),
     buckets as (
         select source, event, low, high, sum(value order by value) as rate
-        from samples where low is not null and high is not null group by source, event, low, high),
+        from samples where isfinite(low) and high is not null group by source, event, low, high),
     ordered as (
-        select *, sum(rate) over (partition by source, event order by low) as rate_up_to,
+        select *, sum(rate) over (partition by source, event order by low, high) as rate_up_to,
             sum(rate) over (
-                partition by source, event order by low rows between unbounded preceding and unbounded following
+                partition by source, event order by low, high rows between unbounded preceding and unbounded following
             ) as rate_in_all
         from buckets)
     select source, event, any_value(rate_in_all) as rate, min(low) as at_least, min(high) as at_most
