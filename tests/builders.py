@@ -40,7 +40,17 @@ from pulsar_steward.model.finding import Finding, Severity
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.plan import Batch, Plan
 from pulsar_steward.model.setting import Setting
-from pulsar_steward.model.step import BundleChange, Change, ChangeSetting, SplitBundle, Step, Touched, UnloadBundle
+from pulsar_steward.model.step import (
+    BundleChange,
+    Change,
+    ChangeSetting,
+    DeleteSubscription,
+    SplitBundle,
+    Step,
+    Touched,
+    UnloadBundle,
+)
+from pulsar_steward.model.subscription import SubscriptionState
 from pulsar_steward.planners.planning_facts import BrokerFact, PlanningFacts, TcBundle
 from pulsar_steward.policy.schema import Policy
 
@@ -282,6 +292,8 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     delayed_messages: int | None = None
     quotas_are_checked: bool | None = None
     clock_difference: int | None = None
+    subscription: SubscriptionState | Unknown | None = Unknown("not told")
+    consumers_beside: int | Unknown = 0
 
 
 class MadeUpFacts:
@@ -410,6 +422,15 @@ class MadeUpFacts:
         return CLOCKS_UNKNOWN if told is None else told
 
 
+    def subscription(self, change: DeleteSubscription) -> SubscriptionState | Unknown | None:  # noqa: ARG002 - the protocol
+        """As told."""
+        return self._told.subscription
+
+    def consumers_beside(self, change: DeleteSubscription) -> int | Unknown:  # noqa: ARG002 - the protocol
+        """As told."""
+        return self._told.consumers_beside
+
+
 Seen = tuple[MadeUpFacts, Policy]
 """What a guard is given besides the step."""
 
@@ -421,5 +442,5 @@ def a_look(policy: Policy | None = None, **told: Any) -> Seen:
 
 def bundle_of(step: Step) -> str:
     """The bundle that a step moves or splits."""
-    assert not isinstance(step.change, ChangeSetting)
+    assert isinstance(step.change, BundleChange)
     return step.change.bundle

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from pulsar_steward.apply.execute import MAX_ATTEMPTS
-from pulsar_steward.model.step import ChangeSetting, SplitBundle, UnloadBundle
+from pulsar_steward.model.step import ChangeSetting, DeleteSubscription, SplitBundle, UnloadBundle
 from tests.apply.machine import Truth
 from tests.builders import CLUSTER
 
@@ -196,6 +196,8 @@ def _is_call_of(change: Change, call: Call) -> bool:
             return call.path.endswith(f"{change.namespace}/{change.bundle}/split")
         case ChangeSetting():
             return change.namespace in call.path and (call.method == "DELETE") == (change.after is None)
+        case DeleteSubscription():
+            return call.method == "DELETE" and call.path.endswith(f"/subscription/{change.subscription}")
 
 
 def _leads_to(change: Change, approved: Change) -> bool:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from pulsar_steward.changes.setting import SettingChange
 from pulsar_steward.changes.split import Split
+from pulsar_steward.changes.subscription import SubscriptionDeletion
 from pulsar_steward.changes.unload import Unload
-from pulsar_steward.model.step import Change, ChangeSetting, SplitBundle, UnloadBundle
+from pulsar_steward.model.step import Change, ChangeSetting, DeleteSubscription, SplitBundle, UnloadBundle
 
 if TYPE_CHECKING:
     from pulsar_steward.changes.kind import ChangeKind
@@ -22,5 +23,7 @@ def kind_of(change: Change) -> ChangeKind[Any, Any]:
             return Split(change)
         case ChangeSetting():
             return SettingChange(change)
+        case DeleteSubscription():
+            return SubscriptionDeletion(change)
         case _:
             assert_never(change)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.model.loss import Loss
     from pulsar_steward.model.setting import Setting
-    from pulsar_steward.model.step import BundleChange, ChangeSetting
+    from pulsar_steward.model.step import BundleChange, ChangeSetting, DeleteSubscription
+    from pulsar_steward.model.subscription import SubscriptionState
 
 
 class Unknown(msgspec.Struct, frozen=True):
@@ -77,6 +78,11 @@ def ages_unknown(change: ChangeSetting) -> Unknown:
 def backlogs_unknown(change: ChangeSetting) -> Unknown:
     """Nobody tells of the sizes of backlogs."""
     return Unknown(f"the backlogs of {change.holder} are not known")
+
+
+def subscription_unknown(change: DeleteSubscription) -> Unknown:
+    """Nobody tells of the subscription."""
+    return Unknown(f"what subscription {change.subscription} of {change.topic} holds, and who uses it, is not known")
 
 
 class ClusterFacts(Protocol):
@@ -195,3 +201,11 @@ class ClusterFacts(Protocol):
 
     def clock_difference(self) -> int | Unknown:
         """Largest difference between brokers' clocks, in milliseconds, to a second."""
+
+    # -- a subscription
+
+    def subscription(self, change: DeleteSubscription) -> SubscriptionState | Unknown | None:
+        """Its state; None: the topic has none of this name."""
+
+    def consumers_beside(self, change: DeleteSubscription) -> int | Unknown:
+        """Consumers of the subscription of the same name on the topic's other partitions."""

@@ -22,7 +22,19 @@ ROLLBACK = "rollback"
 BROKER_DRAIN = "broker_drain"
 """Kind of a batch that empties a broker, as somebody marked it."""
 
-KINDS = ("tc_balance", "bundle_split", "bundle_balance", BROKER_DRAIN, "backlog_quota", "retention", ROLLBACK)
+SUBSCRIPTION_DELETION = "subscription_deletion"
+"""Kind of a batch that deletes abandoned subscriptions; of none of its steps there is a way back."""
+
+KINDS = (
+    "tc_balance",
+    "bundle_split",
+    "bundle_balance",
+    BROKER_DRAIN,
+    "backlog_quota",
+    "retention",
+    SUBSCRIPTION_DELETION,
+    ROLLBACK,
+)
 """Every kind of batch; policies name them."""
 
 

@@ -42,6 +42,7 @@ class Operation(StrEnum):
     TOPIC_RETENTION = "retention of a topic"
     TOPIC_TTL = "time to live of a topic"
     TOPIC_DELAYED_DELIVERY = "longest delay of a topic"
+    DELETE_SUBSCRIPTION = "delete a subscription"
 
 
 OF_NAMESPACES: Mapping[SettingName, Operation] = {
@@ -97,12 +98,13 @@ INTRODUCED: Mapping[Operation, Introduced] = {
 
 EVERY = frozenset(Operation)
 _DELAYED_DELIVERY = frozenset({Operation.NAMESPACE_DELAYED_DELIVERY, Operation.TOPIC_DELAYED_DELIVERY})
+_DELETION = frozenset({Operation.DELETE_SUBSCRIPTION})
 TRIED: Mapping[str, frozenset[Operation]] = {
-    "2.10.4": EVERY - INTRODUCED.keys(),
-    "3.0.7": EVERY - _DELAYED_DELIVERY,
-    "3.3.2": EVERY - _DELAYED_DELIVERY,
+    "2.10.4": EVERY - INTRODUCED.keys() - _DELETION,
+    "3.0.7": EVERY - _DELAYED_DELIVERY - _DELETION,
+    "3.3.2": EVERY - _DELAYED_DELIVERY - _DELETION,
     "4.0.7": EVERY,
-    "4.2.4": EVERY - _DELAYED_DELIVERY,
+    "4.2.4": EVERY - _DELAYED_DELIVERY - _DELETION,
 }
 """Releases to the operations that worked on real brokers of them; another patch release of a line counts as the same.
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 STRUCT, KIND, CASE, TEST = blocks_in(recipe("A kind of change"))
-UNION = "Change = UnloadBundle | SplitBundle | ChangeSetting\n"
+UNION = "Change = UnloadBundle | SplitBundle | ChangeSetting | DeleteSubscription\n"
 
 
 def test_the_recipe_works(tmp_path: Path) -> None:
