@@ -421,7 +421,6 @@ class MadeUpFacts:
         told = self._told.clock_difference
         return CLOCKS_UNKNOWN if told is None else told
 
-
     def subscription(self, change: DeleteSubscription) -> SubscriptionState | Unknown | None:  # noqa: ARG002 - the protocol
         """As told."""
         return self._told.subscription

@@ -200,7 +200,12 @@ def test_a_consumer_that_came_during_the_crash_keeps_it(site: Worksite) -> None:
 
 @pytest.mark.parametrize(
     ("fault", "outcome"),
-    [(Drop(work_done=True), "done"), (Drop(work_done=False), "unknown"), (Answer(500), "unknown"), (Answer(403), "failed")],
+    [
+        (Drop(work_done=True), "done"),
+        (Drop(work_done=False), "unknown"),
+        (Answer(500), "unknown"),
+        (Answer(403), "failed"),
+    ],
     ids=["done without an answer", "not done without an answer", "failed", "not allowed"],
 )
 def test_what_is_not_answered_is_looked_at(site: Worksite, fault: Drop | Answer, outcome: str) -> None:

@@ -188,7 +188,7 @@ class LiveReader(Closing):
             return topics.own_setting(change.topic, change.name)
 
     def subscription(self, change: DeleteSubscription) -> SubscriptionState | None:
-        """The present state of a subscription, as its topic's owner tells it; None where the topic has none of its name.
+        """The present state of a subscription, as its topic's owner tells it; None where there is none of its name.
 
         Raises:
             AdminError: If the owner cannot be read, or nobody owns the topic's bundle: asking would load it.

@@ -168,9 +168,7 @@ def consumers_beside(reader: LiveReader, change: DeleteSubscription, owners: Ite
     whole = partitioned_topic(change.topic)
     if whole == change.topic:
         return 0
-    found = (
-        topics_of(reader.statistics(each), change.namespace, each, topic=whole).items() for each in owners
-    )
+    found = (topics_of(reader.statistics(each), change.namespace, each, topic=whole).items() for each in owners)
     return sum(
         len(topic.subscriptions[change.subscription].consumers)
         for topics in found

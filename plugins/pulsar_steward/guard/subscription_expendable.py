@@ -33,7 +33,7 @@ class SubscriptionExpendable(SubscriptionGuard):
         facts: ClusterFacts,
         policy: Policy,
     ) -> GuardResult:
-        """Vetoes Pulsar's own, readers, cursors of brokers, replicated ones, odd names, and what the policy protects."""
+        """Vetoes Pulsar's own, readers, cursors of brokers, replicated ones, odd names, what the policy protects."""
         named = f"subscription {change.subscription} of {change.topic}"
         against = _by_policy(change, policy) or not_a_users(change.topic, change.subscription)
         if against is not None:

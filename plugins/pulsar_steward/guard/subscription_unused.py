@@ -11,6 +11,8 @@ from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.units import counted, time_in_words
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pulsar_steward.facts.protocol import ClusterFacts
     from pulsar_steward.model.step import DeleteSubscription, GuardResult, Step
     from pulsar_steward.model.subscription import SubscriptionState
@@ -27,41 +29,51 @@ class SubscriptionUnused(SubscriptionGuard):
         self, step: Step, change: DeleteSubscription, facts: ClusterFacts, policy: Policy
     ) -> GuardResult:
         """Vetoes one that is gone, that somebody is connected to, that was consumed, or of which that is not known."""
-        named = f"subscription {change.subscription} of {change.topic}"
-        state = facts.subscription(change)
+        named, state = f"subscription {change.subscription} of {change.topic}", facts.subscription(change)
         if isinstance(state, Unknown):
             return self.result(state.reason, passed=False)
         if state is None:
             return self.result(f"there is no {named} any more: somebody deleted it, or its topic", passed=False)
-        if state.consumers:
-            consumers = counted(state.consumers, "consumer is", "consumers are")
-            return self.result(f"{consumers} connected to {named}", passed=False)
         # Nothing of it moved for as long as it has been abandoned, which is this long at least.
         since = facts.seen_at - timedelta(days=policy.subscriptions.minimum_days)
-        if moved := _moved(state, since):
-            return self.result(f"{named} was consumed, skipped or expired at {time_in_words(moved)}", passed=False)
-        held = _held_at_the_snapshot(step)
-        if held is None:
-            return self.result(f"what {named} held at the snapshot is not in the plan", passed=False)
-        if state.entries < held:
-            now, then = counted(state.entries, "entry", "entries"), f"{held:,}"
-            return self.result(f"{named} holds {now}, fewer than the {then} of the snapshot", passed=False)
-        beside = facts.consumers_beside(change)
-        if isinstance(beside, Unknown):
-            return self.result(beside.reason, passed=False)
-        if beside:
-            consumers = counted(beside, "consumer of this name is", "consumers of this name are")
-            return self.result(f"{consumers} connected to other partitions than that of {named}", passed=False)
-        return self.result(
-            f"nobody is connected to {named}, which holds {counted(state.entries, 'entry', 'entries')}", passed=True
-        )
+        against = next(_signs_of_use(named, state, since, _held_at_the_snapshot(step)), None)
+        if against is None:
+            against = _used_beside(named, facts.consumers_beside(change))
+        if against is not None:
+            return self.result(against, passed=False)
+        held = counted(state.entries, "entry", "entries")
+        return self.result(f"nobody is connected to {named}, which holds {held}", passed=True)
 
 
-def _moved(state: SubscriptionState, since: datetime) -> datetime | None:
-    """Time of the last move after a time; None: it did not move since, as far as the broker remembers."""
-    if state.moved_milliseconds <= since.timestamp() * 1000:
+def _signs_of_use(named: str, state: SubscriptionState, since: datetime, held: int | None) -> Iterator[str]:
+    """Each sign that somebody uses it, or that nobody can tell.
+
+    Args:
+        named: The subscription.
+        state: Its state.
+        since: The time from which on nothing of it may have moved.
+        held: Entries that it held at the snapshot; None: not known.
+    """
+    if state.consumers:
+        yield f"{counted(state.consumers, 'consumer is', 'consumers are')} connected to {named}"
+    if state.moved_milliseconds > since.timestamp() * 1000:
+        moved = datetime.fromtimestamp(state.moved_milliseconds / 1000, UTC)
+        yield f"{named} was consumed, skipped or expired at {time_in_words(moved)}"
+    if held is None:
+        yield f"what {named} held at the snapshot is not in the plan"
+    elif state.entries < held:
+        now = counted(state.entries, "entry", "entries")
+        yield f"{named} holds {now}, fewer than the {held:,} of the snapshot"
+
+
+def _used_beside(named: str, consumers: int | Unknown) -> str | None:
+    """Why the topic's other partitions keep it; None: they do not."""
+    if isinstance(consumers, Unknown):
+        return consumers.reason
+    if not consumers:
         return None
-    return datetime.fromtimestamp(state.moved_milliseconds / 1000, UTC)
+    are = counted(consumers, "consumer of this name is", "consumers of this name are")
+    return f"{are} connected to other partitions than that of {named}"
 
 
 def _held_at_the_snapshot(step: Step) -> int | None:

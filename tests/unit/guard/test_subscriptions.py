@@ -71,7 +71,11 @@ def test_guards_of_deletions() -> None:
         (seen(state=Unknown("nobody tells")), Objection.DRIFTED, "subscription_unused: nobody tells"),
         (seen(state=None), Objection.DRIFTED, "any more: somebody deleted it, or its topic"),
         (with_state(consumers=2), Objection.DRIFTED, "2 consumers are connected to subscription audit"),
-        (with_state(moved_milliseconds=milliseconds(34)), Objection.DRIFTED, "consumed, skipped or expired at 2026-01-26"),
+        (
+            with_state(moved_milliseconds=milliseconds(34)),
+            Objection.DRIFTED,
+            "consumed, skipped or expired at 2026-01-26",
+        ),
         (with_state(entries=1_999), Objection.DRIFTED, "1,999 entries, fewer than the 2,000"),
         (seen(consumers_beside=1), Objection.DRIFTED, "1 consumer of this name is connected to other partitions"),
         (seen(consumers_beside=Unknown("not told")), Objection.DRIFTED, "subscription_unused: not told"),

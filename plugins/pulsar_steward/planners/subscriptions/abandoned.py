@@ -63,9 +63,7 @@ def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> P
     )
 
 
-def _notes(
-    unread: Sequence[str], young: Sequence[str], more: Sequence[str], planning: PlanningFacts
-) -> Iterator[str]:
+def _notes(unread: Sequence[str], young: Sequence[str], more: Sequence[str], planning: PlanningFacts) -> Iterator[str]:
     limits = planning.policy.subscriptions
     if unread:
         yield f"{GOAL}: nothing is proposed of {enumerated(unread)}, as the snapshot does not have them."
@@ -102,7 +100,8 @@ def _step(planning: PlanningFacts, fact: SubscriptionFact, number: int) -> Step:
         change=change,
         why=(
             f"nobody has been connected to it since {time_in_words(fact.since)}"
-            f" ({seconds_in_words(fact.seconds, rounded=True)}), and its backlog grew from {fact.entries_then:,} to {now}"
+            f" ({seconds_in_words(fact.seconds, rounded=True)}), and its backlog grew from {fact.entries_then:,} to"
+            f" {now}"
         ),
         effect=_effect(fact),
         touched=Touched(producers=0, consumers=0, topics=1, coordinators=0),
