@@ -43,9 +43,10 @@ from pulsar_steward.ledger.store import open_ledger
 from pulsar_steward.ledger.write import LedgerWriter
 from pulsar_steward.model.bundles import BY_TOPIC_COUNT, BundleRange
 from pulsar_steward.model.finding import Outlook
+from pulsar_steward.model.loss import Loss, TopicLoss
 from pulsar_steward.model.pulsar_versions import Operation
 from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, QuotaPolicy, Retention, SettingName, TimeToLive
-from pulsar_steward.model.step import ChangeSetting, RaiseCoordinators, SplitBundle, UnloadBundle
+from pulsar_steward.model.step import ChangeSetting, DeleteSubscription, RaiseCoordinators, SplitBundle, UnloadBundle
 from pulsar_steward.model.units import DAY, GIB
 from pulsar_steward.orchestration.approval_response import APPROVE, COMMENT, LOSS, STEPS, Question, interpret
 from pulsar_steward.policy.schema import Policy
@@ -67,6 +68,8 @@ DONE = "done"
 TRIED_ON, STARTS, CHECKUP, CONTRACT = "tried on", "starts", "check-up", "contract suite"
 ROWS = (TRIED_ON, STARTS, CHECKUP, *Operation, CONTRACT)
 BROKE_OFF = "broke off"
+IDLE = "idle"
+"""Subscription that nobody uses, of every topic of `SET`."""
 SOON = {"statsUpdateFrequencyInSecs": "2", "statsUpdateInitialDelayInSecs": "1"}
 """So that brokers' statistics hold what there is."""
 
@@ -90,8 +93,8 @@ benchmarks.versions`, which starts three brokers, a bookie and ZooKeeper of the 
 check-up look, and plans, approves, carries out, proves and undoes one change of each kind by the code that Airflow's
 tasks run. Then it runs the [contract suite](contract.md), as `make test-all` does.
 
-- `done`: the brokers showed the change, and then showed it undone (a split cannot be undone, nor can a raise of
-  the number of coordinators).
+- `done`: the brokers showed the change, and then showed it undone (a split, a deletion and a raise of the number of
+  coordinators cannot be undone).
 - `refused`: the guard [`version_tried`](guards.md) refuses such a step on this version, before it is proposed and
   once more right before the call; the reason is below.
 - A release that is not listed counts as the one of its line: 4.0.8 as 4.0.7.
@@ -147,7 +150,7 @@ def operations(version: str) -> Iterator[tuple[str, str, str]]:
                 yield STARTS, "yes", ""
                 ground = Ground(lab)
                 for number in range(TOPICS):  # of topics without a subscription brokers tell little
-                    operator_of(lab).create_subscription(f"persistent://{SET}/t-{number}", "idle")
+                    operator_of(lab).create_subscription(f"persistent://{SET}/t-{number}", IDLE)
                 ground.settle()
                 yield from _operations(ground, Path(home))
                 yield CHECKUP, *_checkup(lab.admin_urls)
@@ -217,6 +220,21 @@ def _changes(ground: Ground) -> Iterator[Change]:
     for topic in (None, f"persistent://{SET}/t-1"):
         for name, value in VALUES.items():
             yield ChangeSetting(namespace=SET, topic=topic, name=name, before=None, after=value)
+    yield DeleteSubscription(namespace=SET, topic=f"persistent://{SET}/t-2", subscription=IDLE)
+
+
+def _with_loss(plan: Plan) -> Plan:
+    """The plan with what its deletions may lose; of an idle subscription that is nothing."""
+    (batch,) = plan.batches
+    steps = tuple(
+        msgspec.structs.replace(
+            step, loss=Loss(topics=(TopicLoss(topic=change.topic, messages=0, bytes=0),), messages=0)
+        )
+        if isinstance(change := step.change, DeleteSubscription)
+        else step
+        for step in batch.steps
+    )
+    return msgspec.structs.replace(plan, batches=(msgspec.structs.replace(batch, steps=steps),))
 
 
 def _split_in_the_middle(ground: Ground, namespace: str) -> Change:
@@ -245,7 +263,7 @@ def _applied(ground: Ground, engine: Engine, change: Change, name: str) -> tuple
     """A plan of one step, approved, carried out and read back."""
     now, writer, ledger = datetime.now(UTC), LedgerWriter(engine), LedgerReader(engine)
     policy = _policy(ground.lab.state.spec.pulsar_version)
-    plan = plan_of(name, [change], now, ground.identity(), policy)
+    plan = _with_loss(plan_of(name, [change], now, ground.identity(), policy))
     writer.record_plan(plan, now, policy=policy)
     writer.record_request(plan, BATCH, RUN, now, origin=Origin.SCHEDULE, policy=policy)
     writer.record_answer(interpret(_yes(plan, now), _question(plan), policy.approval, now))
@@ -275,7 +293,8 @@ def _applied(ground: Ground, engine: Engine, change: Change, name: str) -> tuple
 def _policy(version: str) -> Policy:
     """One without rests, which vouches for a version that was never tried: it is tried here."""
     guards = {"circle_minutes": 0, "most_coordinators": 10_000, "versions_tried_here": [version.rpartition(".")[0]]}
-    return Policy.model_validate({"guards": guards, "tc_skew": {"cooldown_minutes": 0}})
+    subscriptions = {"delete_abandoned": True}
+    return Policy.model_validate({"guards": guards, "subscriptions": subscriptions, "tc_skew": {"cooldown_minutes": 0}})
 
 
 def _question(plan: Plan) -> Question:

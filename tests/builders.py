@@ -44,12 +44,14 @@ from pulsar_steward.model.step import (
     BundleChange,
     Change,
     ChangeSetting,
+    DeleteSubscription,
     RaiseCoordinators,
     SplitBundle,
     Step,
     Touched,
     UnloadBundle,
 )
+from pulsar_steward.model.subscription import SubscriptionState
 from pulsar_steward.planners.planning_facts import BrokerFact, PlanningFacts, TcBundle
 from pulsar_steward.policy.schema import Policy
 
@@ -293,6 +295,8 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     delayed_messages: int | None = None
     quotas_are_checked: bool | None = None
     clock_difference: int | None = None
+    subscription: SubscriptionState | Unknown | None = Unknown("not told")
+    consumers_beside: int | Unknown = 0
 
 
 class MadeUpFacts:
@@ -427,6 +431,14 @@ class MadeUpFacts:
         """As told."""
         told = self._told.clock_difference
         return CLOCKS_UNKNOWN if told is None else told
+
+    def subscription(self, change: DeleteSubscription) -> SubscriptionState | Unknown | None:  # noqa: ARG002 - the protocol
+        """As told."""
+        return self._told.subscription
+
+    def consumers_beside(self, change: DeleteSubscription) -> int | Unknown:  # noqa: ARG002 - the protocol
+        """As told."""
+        return self._told.consumers_beside
 
 
 Seen = tuple[MadeUpFacts, Policy]

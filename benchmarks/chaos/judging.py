@@ -14,7 +14,7 @@ from pulsar_steward.changes import kind_of
 from pulsar_steward.ledger.read import LedgerReader
 from pulsar_steward.ledger.rows import Outcome
 from pulsar_steward.ledger.verify import verify_ledger
-from pulsar_steward.model.step import ChangeSetting, RaiseCoordinators, SplitBundle, UnloadBundle
+from pulsar_steward.model.step import ChangeSetting, DeleteSubscription, RaiseCoordinators, SplitBundle, UnloadBundle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -168,6 +168,8 @@ def _shown(after: State, plan: Plan, outcomes: Sequence[StepOutcome], *, disturb
                 shown = disturbed or after.owners.get(f"{namespace}/{bundle}") == target
             case RaiseCoordinators(after=number):
                 shown = after.coordinators == number
+            case DeleteSubscription():
+                shown = False  # chaos proposes none
             case unknown:
                 assert_never(unknown)
         if not shown:

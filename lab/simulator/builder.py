@@ -1,9 +1,12 @@
 """Fills a cluster's state from its description, once the brokers are registered."""
 
+from dataclasses import replace
+from typing import Any
+
 from lab.simulator import ranges
 from lab.simulator.model import Namespace, Topic
 from lab.simulator.spec import NamespaceSpec, TopicSpec
-from lab.simulator.state import ClusterState, tc_topics
+from lab.simulator.state import ClusterState, namespace_of, tc_topics
 from lab.simulator.topics_index import TopicIndex
 
 SYSTEM = "pulsar/system"
@@ -42,6 +45,14 @@ def add_topic(state: ClusterState, namespace: str, spec: TopicSpec) -> None:
     names = [f"{name}-partition-{index}" for index in range(spec.partitions)] or [name]
     for each in names:
         state.topics[namespace].put(Topic(name=each, position=ranges.position(each), spec=spec))
+
+
+def change_subscription(state: ClusterState, topic: str, name: str, figures: dict[str, Any]) -> None:
+    """Gives a subscription of a topic or partition other figures."""
+    index = state.topics[namespace_of(topic)]
+    before = index.by_name[topic]
+    changed = (replace(each, **figures) if each.name == name else each for each in before.spec.subscriptions)
+    index.put(replace(before, spec=replace(before.spec, subscriptions=tuple(changed))))
 
 
 def _with_defaults(state: ClusterState) -> tuple[NamespaceSpec, ...]:

@@ -3,6 +3,7 @@
 import contextlib
 import socket
 from collections.abc import Iterator
+from typing import Any
 
 from lab.simulator import builder
 from lab.simulator.application import application
@@ -147,6 +148,16 @@ class Simulator:
         target = next(iter(self._listeners)) if broker_id is None else self.broker(broker_id).broker_id
         self._loop.call(self._give_all_tcs, target)
         return target
+
+    def change_subscription(self, topic: str, name: str, **figures: Any) -> None:
+        """Gives a subscription of a topic or partition other figures, such as ``consumers=1``, as its clients would.
+
+        Args:
+            topic: Full name.
+            name: The subscription.
+            figures: Fields of `lab.simulator.spec.SubscriptionSpec`.
+        """
+        self._loop.call(builder.change_subscription, self._state, topic, name, figures)
 
     # -- faults of whole brokers
 

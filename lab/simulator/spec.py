@@ -34,6 +34,8 @@ class SubscriptionSpec:
         ack_state_bytes: What was persisted of the holes; by default what they take.
         client_version: What its consumers say; empty: brokers know none.
         delayed_buckets: Sealed buckets of the delayed index; the one that still fills is not among them.
+        consumed_ms: Time of the last message that was sent to a consumer (``lastConsumedTimestamp``); 0: none was.
+        replicated: Whether its position is replicated to other clusters (``isReplicated``).
     """
 
     name: str
@@ -51,6 +53,8 @@ class SubscriptionSpec:
     ack_state_bytes: int | None = None
     delayed_buckets: int = 0
     client_version: str = CLIENT
+    consumed_ms: int = 0
+    replicated: bool = False
 
     @property
     def is_shared(self) -> bool:

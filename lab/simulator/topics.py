@@ -1,6 +1,7 @@
 """``/admin/v2/persistent``: names, partitions, one topic's figures; creation and deletion."""
 
 from dataclasses import replace
+from urllib.parse import unquote_plus
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -61,18 +62,47 @@ async def topic(request: Request) -> Response:
 
 
 async def subscription(request: Request) -> Response:
-    """Creates a subscription, on every partition where there are some."""
+    """Creates a subscription or deletes one, on every partition where there are some."""
+    if request.method == "DELETE":
+        return _delete_subscription(request)
     state, name, namespace = here(request).state, topic_of(request), known_namespace(request, NOT_FOUND).name
     count = state.partitioned.get(name)
     names = [name] if count is None else [f"{name}-partition-{index}" for index in range(count)]
     index = state.topics[namespace]
     if names[0] not in index.by_name:
         raise Refusal(404, f"Topic {name} not found")
-    new = SubscriptionSpec(request.path_params["subscription"], kind="None")
+    new = SubscriptionSpec(_subscription_of(request), kind="None")
     for each in names:
         state.load(state.bundle_of(each))
         topic = index.by_name[each]
         index.put(replace(topic, spec=replace(topic.spec, subscriptions=(*topic.spec.subscriptions, new))))
+    return replies.done()
+
+
+def _subscription_of(request: Request) -> str:
+    """The subscription in the path, whose name a broker decodes once more than the path."""
+    return unquote_plus(request.path_params["subscription"])
+
+
+def _delete_subscription(request: Request) -> Response:
+    """Deletes a subscription that nobody is connected to; this loads the topic's bundle."""
+    state, name, namespace = here(request).state, topic_of(request), known_namespace(request, NOT_FOUND).name
+    if name not in state.partitioned:
+        must_own(request, state.bundle_of(name), loads=True)
+    count, wanted = state.partitioned.get(name), _subscription_of(request)
+    names = [name] if count is None else [f"{name}-partition-{index}" for index in range(count)]
+    index = state.topics[namespace]
+    if names[0] not in index.by_name:
+        raise Refusal(404, f"Topic {name} not found")
+    held = [each for part in names for each in index.by_name[part].spec.subscriptions if each.name == wanted]
+    if not held:
+        raise Refusal(404, f"Subscription {wanted} not found for topic {name}")
+    if any(each.consumers for each in held):
+        raise Refusal(412, "Subscription has active connected consumers")
+    for part in names:
+        topic = index.by_name[part]
+        left = tuple(each for each in topic.spec.subscriptions if each.name != wanted)
+        index.put(replace(topic, spec=replace(topic.spec, subscriptions=left)))
     return replies.done()
 
 
@@ -129,6 +159,6 @@ ROUTES = [
     Route(f"{NAMESPACE}/{{topic}}/stats", topic_stats),
     Route(f"{NAMESPACE}/{{topic}}/internalStats", internal_stats),
     Route(f"{NAMESPACE}/{{topic}}/partitioned-stats", partitioned_stats),
-    Route(f"{NAMESPACE}/{{topic}}/subscription/{{subscription}}", subscription, methods=["PUT"]),
+    Route(f"{NAMESPACE}/{{topic}}/subscription/{{subscription:path}}", subscription, methods=["PUT", "DELETE"]),
     Route(f"{NAMESPACE}/{{topic}}", topic, methods=["PUT", "DELETE"]),
 ]

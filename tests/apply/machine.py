@@ -14,7 +14,7 @@ from lab.simulator import ranges
 from pulsar_steward.apply.gate import CLOCKS_DIFFER
 from pulsar_steward.model.bundles import TC_NAMESPACE, BundleRange, halves_by_topic_count
 from pulsar_steward.model.setting import Retention, SettingName, TimeToLive
-from pulsar_steward.model.step import ChangeSetting, RaiseCoordinators, SplitBundle, UnloadBundle
+from pulsar_steward.model.step import ChangeSetting, DeleteSubscription, RaiseCoordinators, SplitBundle, UnloadBundle
 from tests.builders import a_step
 
 if TYPE_CHECKING:
@@ -137,6 +137,11 @@ class Truth:
         """Number of transaction coordinators."""
         return self._call(lambda: self._state.coordinators)
 
+    def subscriptions(self, namespace: str, topic: str) -> frozenset[str]:
+        """The subscriptions of a topic."""
+        spec = self._call(lambda: self._state.topics[namespace].by_name[topic].spec)
+        return frozenset(each.name for each in spec.subscriptions)
+
     def shows(self, change: Change) -> bool:
         """Whether a change is there, whole."""
         match change:
@@ -150,6 +155,8 @@ class Truth:
                 return self.setting(change.namespace, change.name) == change.after
             case RaiseCoordinators():
                 return self.coordinators() == change.after
+            case DeleteSubscription():
+                return change.subscription not in self.subscriptions(change.namespace, change.topic)
 
     def matches(self, intent: Intent) -> bool:
         """Whether the recorded before-values are what a call would replace now."""
@@ -158,6 +165,8 @@ class Truth:
             return self.setting(change.namespace, change.name) == change.before
         if isinstance(change, RaiseCoordinators):
             return self.coordinators() == change.before
+        if isinstance(change, DeleteSubscription):
+            return not self.shows(change)
         return bool(self.owner(change.namespace, change.bundle) == intent.before["owner"])
 
     def somebody_takes_the_coordinators(self, broker: str) -> None:

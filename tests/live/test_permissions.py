@@ -182,6 +182,16 @@ def test_a_tenants_admin_changes_its_settings(as_role: dict[str, Api], holder: s
         assert answers[-1].is_success, answers[-1].text
 
 
+def test_who_may_consume_deletes_a_subscription(as_role: dict[str, Api]) -> None:
+    """So may whoever consumes there; to look at brokers first, as Steward does, takes a superuser all the same."""
+    call = calls.delete_subscription(f"persistent://{NAME}", "audit")
+    made = as_role[LOOKS].final("PUT", call.path, json={"ledgerId": -1, "entryId": -1, "partitionIndex": -1})
+    assert made.is_success, made.text
+    answers = [sent(as_role[role], call) for role in ROLES]
+    assert [refused(answer) for answer in answers] == [True, True, False, False, False]
+    assert [answer.status_code for answer in answers[2:]] == [204, 404, 404]
+
+
 @pytest.mark.parametrize("name", SETTINGS, ids=str)
 def test_a_tenants_admin_changes_nothing_elsewhere(as_role: dict[str, Api], name: SettingName) -> None:
     """Not in another tenant's namespace, whose settings stay as they were."""

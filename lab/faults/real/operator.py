@@ -119,6 +119,10 @@ class Operator(Admin):
         """Makes a subscription of a topic, without a consumer."""
         self._call("PUT", f"{_path(topic)}/subscription/{name}")
 
+    def delete_subscription(self, topic: str, name: str) -> None:
+        """Deletes a subscription of a topic that nobody is connected to."""
+        self._call("DELETE", f"{_path(topic)}/subscription/{name}")
+
     def split(self, namespace: str, bundle: str) -> None:
         """Cuts a bundle in two in the middle of its range."""
         path = f"/admin/v2/namespaces/{namespace}/{bundle}/split"

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from pulsar_steward.admin import paths
+from pulsar_steward.errors import InvalidName
 from pulsar_steward.model.setting import BacklogQuota, DelayedDelivery, Retention, Setting, SettingName, TimeToLive
 
 
@@ -25,6 +26,10 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.method} {self.path}{query}{body}"
 
 
+DECODED_TWICE = frozenset("%+")
+"""Characters of a subscription's name that become others where brokers decode it once more (4.0.7)."""
+
+
 def unload(namespace: str, bundle: str, destination: str) -> Call:
     """Unloads a bundle from its owner, to be loaded by the destination (``host:webport``) at the next lookup."""
     path = paths.namespace(namespace, paths.segment(bundle), "unload")
@@ -40,6 +45,20 @@ def split(namespace: str, bundle: str, algorithm: str) -> Call:
 def look_up(topic: str) -> Call:
     """Looks a topic up, so that a broker loads its bundle: the destination of a preceding unload, if there was one."""
     return Call(method="GET", path=paths.lookup(topic))
+
+
+def delete_subscription(topic: str, subscription: str) -> Call:
+    """Deletes a subscription of a topic or partition; without `force`, so not while a consumer is connected.
+
+    Raises:
+        InvalidName: If its name, or the topic's, cannot be a part of a path, or brokers would read it as another one.
+    """
+    if misread := sorted(set(subscription) & DECODED_TWICE):
+        raise InvalidName(
+            f"brokers decode the name of subscription {subscription!r} twice, and would read {' and '.join(misread)} in"
+            " it as something else: delete it by hand"
+        )
+    return Call(method="DELETE", path=f"{paths.topic(topic)}/subscription/{paths.segment(subscription)}")
 
 
 def set_to(holder: str, name: SettingName, value: Setting | None) -> Call:

@@ -37,6 +37,8 @@ class SubscriptionDetail(msgspec.Struct, frozen=True, rename="camel"):
     non_contiguous_deleted_messages_ranges_serialized_size: Figure | None = None
     last_consumed_timestamp: Figure | None = None
     last_acked_timestamp: Figure | None = None
+    last_mark_delete_advanced_timestamp: Figure | None = None
+    is_replicated: bool = False
     consumers: list[msgspec.Raw] = []
 
 
@@ -45,6 +47,7 @@ class TopicDetail(msgspec.Struct, frozen=True, rename="camel"):
 
     publishers: list[msgspec.Raw] = []
     subscriptions: dict[str, SubscriptionDetail] = {}
+    backlog_size: Figure = 0
     oldest_backlog_message_age_seconds: Figure = -1
     oldest_backlog_message_subscription_name: str | None = None
     backlog_quota_limit_size: Long = -1
@@ -54,6 +57,7 @@ class TopicDetail(msgspec.Struct, frozen=True, rename="camel"):
 class CursorDetail(msgspec.Struct, frozen=True, rename="camel"):
     """One cursor in a topic's ``internalStats``; of its properties only the names are used."""
 
+    mark_delete_position: str = ""
     properties: dict[str, msgspec.Raw] = {}
     cursor_properties: dict[str, msgspec.Raw] = {}
 

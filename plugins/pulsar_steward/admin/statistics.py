@@ -180,6 +180,21 @@ def backlogged(document: Body, namespace: str, broker: str, *, topic: str | None
     return {name: each for name, each in _within(document, namespace, broker, topic) if _waits(name, each)}
 
 
+def topics_of(document: Body, namespace: str, broker: str, *, topic: str) -> dict[str, TopicStatistics]:
+    """Loaded topics by full name, of a topic alone or of its partitions.
+
+    Args:
+        document: The body as the broker sent it.
+        namespace: ``tenant/namespace``.
+        broker: ``host:webport``, named in errors.
+        topic: The topic, or the partitioned topic.
+
+    Raises:
+        BrokenAnswer: If the document cannot be read.
+    """
+    return dict(_within(document, namespace, broker, topic))
+
+
 def _within(document: Body, namespace: str, broker: str, topic: str | None) -> Iterator[tuple[str, TopicStatistics]]:
     """Loaded topics of a namespace by full name, or only one topic and its partitions."""
     try:

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from pulsar_steward.model.loss import Loss
     from pulsar_steward.model.plan import Plan
     from pulsar_steward.model.setting import Setting
-    from pulsar_steward.model.step import BundleChange, ChangeSetting, RaiseCoordinators, Step
+    from pulsar_steward.model.step import BundleChange, ChangeSetting, DeleteSubscription, RaiseCoordinators, Step
+    from pulsar_steward.model.subscription import SubscriptionState
 
 HOUR = timedelta(hours=1)
 
@@ -306,6 +307,18 @@ class LiveFacts(ClusterFacts):
         ahead = list(self._whole.clocks().values())
         known = [each for each in ahead if each is not None]
         return max(known) - min(known) if known and len(known) == len(ahead) else CLOCKS_UNKNOWN
+
+    # -- a subscription
+
+    @once
+    def subscription(self, change: DeleteSubscription) -> SubscriptionState | None:
+        """Present state, as the topic's owner tells it."""
+        return self._reader.subscription(change)
+
+    @once
+    def consumers_beside(self, change: DeleteSubscription) -> int:
+        """Consumers on the other partitions by the statistics of all owners (up to a minute old)."""
+        return live_topics.consumers_beside(self._reader, change, self._owners(change.namespace))
 
     @once
     def _owners(self, namespace: str) -> dict[str, frozenset[str]]:

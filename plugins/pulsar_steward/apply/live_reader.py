@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from pulsar_steward.admin import calls
+from pulsar_steward.admin import calls, paths
 from pulsar_steward.admin.closing import Closing
 from pulsar_steward.admin.isolation import isolation_policies
 from pulsar_steward.admin.members import BEHIND_FRONT_DOOR
@@ -29,6 +29,7 @@ from pulsar_steward.model.bundles import (
 )
 from pulsar_steward.model.cluster import identity_of
 from pulsar_steward.model.load_manager import SERIES, is_extensible
+from pulsar_steward.model.subscription import SubscriptionState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from pulsar_steward.facts.protocol import Unknown
     from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.model.setting import Setting, SettingName
-    from pulsar_steward.model.step import ChangeSetting
+    from pulsar_steward.model.step import ChangeSetting, DeleteSubscription
 
 STATISTICS_SECONDS = 60
 """Time for which a broker's statistics are kept: it refreshes them no more often itself."""
@@ -185,6 +186,37 @@ class LiveReader(Closing):
             raise Refused(f"nobody owns the bundle of {change.topic}: what is set on it cannot be read without loading")
         with OwnerReader(self._settings, owner) as topics:
             return topics.own_setting(change.topic, change.name)
+
+    def subscription(self, change: DeleteSubscription) -> SubscriptionState | None:
+        """The present state of a subscription, as its topic's owner tells it; None where there is none of its name.
+
+        Raises:
+            AdminError: If the owner cannot be read, or nobody owns the topic's bundle: asking would load it.
+        """
+        bundle = range_holding(ranges_of(self._reader.boundaries(change.namespace)), position_of(change.topic))
+        owner = self.owner(change.namespace, str(bundle))
+        if owner is None:
+            path = paths.topic(change.topic)
+            raise AdminError("GET", path, "no broker", "nobody owns the topic's bundle, and asking would load it")
+        try:
+            with OwnerReader(self._settings, owner) as topics:
+                told, cursors = topics.statistics(change.topic), topics.internals(change.topic).cursors
+        except NotFound:
+            return None
+        found = told.subscriptions.get(change.subscription)
+        if found is None:
+            return None
+        cursor = cursors.get(change.subscription)
+        moved = (found.last_consumed_timestamp, found.last_acked_timestamp, found.last_mark_delete_advanced_timestamp)
+        return SubscriptionState(
+            consumers=len(found.consumers),
+            entries=found.msg_backlog,
+            topic_bytes=told.backlog_size,
+            moved_milliseconds=max(each or 0 for each in moved),
+            position=cursor.mark_delete_position if cursor else "",
+            replicated=found.is_replicated,
+            others=len(told.subscriptions) - 1,
+        )
 
     def topic_in(self, namespace: str, bundle: str) -> str | None:
         """The name of a topic in an owned bundle that can be looked up; None where it holds none, or nobody owns it.

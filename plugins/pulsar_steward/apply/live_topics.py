@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pulsar_steward.admin.statistics import backlogged
+from pulsar_steward.admin.statistics import backlogged, topics_of
 from pulsar_steward.admin.statistics import largest_backlog as largest_of
 from pulsar_steward.errors import AdminError
 from pulsar_steward.facts.backlogs import Backlog, TopicAge, ages_of
@@ -22,6 +22,7 @@ from pulsar_steward.facts.risks import (
     surroundings_of,
 )
 from pulsar_steward.model.series import AGE, AGE_LIMIT, DELAYED_INDEX, DELAYED_SERIES, SIZE_LIMIT
+from pulsar_steward.model.topics import partitioned_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from pulsar_steward.apply.live_reader import LiveReader
     from pulsar_steward.facts.backlogs import BacklogAges
     from pulsar_steward.facts.risks import Surroundings
-    from pulsar_steward.model.step import BundleChange, ChangeSetting
+    from pulsar_steward.model.step import BundleChange, ChangeSetting, DeleteSubscription
     from pulsar_steward.policy.guards import GuardsPolicy
 
 RESTING = {SIZE_LIMIT: -1.0, AGE_LIMIT: -1.0, AGE: -1.0, DELAYED_INDEX: 0.0}
@@ -156,6 +157,24 @@ def delayed_messages(reader: LiveReader, namespace: str, owners: Iterable[str]) 
             return None
         total += sum(int(each.value) for each in samples if each.labels.get("namespace") == namespace)
     return total
+
+
+def consumers_beside(reader: LiveReader, change: DeleteSubscription, owners: Iterable[str]) -> int:
+    """Consumers of the subscription of the same name on the other partitions of a topic; 0 of one without partitions.
+
+    Raises:
+        AdminError: If an owner cannot be read.
+    """
+    whole = partitioned_topic(change.topic)
+    if whole == change.topic:
+        return 0
+    found = (topics_of(reader.statistics(each), change.namespace, each, topic=whole).items() for each in owners)
+    return sum(
+        len(topic.subscriptions[change.subscription].consumers)
+        for topics in found
+        for name, topic in topics
+        if name != change.topic and change.subscription in topic.subscriptions
+    )
 
 
 def _aged(published: dict[str, int | None], ahead_milliseconds: int | None) -> dict[str, TopicAge]:

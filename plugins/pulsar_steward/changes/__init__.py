@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Any, assert_never
 from pulsar_steward.changes.coordinators import CoordinatorsRaise
 from pulsar_steward.changes.setting import SettingChange
 from pulsar_steward.changes.split import Split
+from pulsar_steward.changes.subscription import SubscriptionDeletion
 from pulsar_steward.changes.unload import Unload
-from pulsar_steward.model.step import Change, ChangeSetting, RaiseCoordinators, SplitBundle, UnloadBundle
+from pulsar_steward.model.step import (
+    Change,
+    ChangeSetting,
+    DeleteSubscription,
+    RaiseCoordinators,
+    SplitBundle,
+    UnloadBundle,
+)
 
 if TYPE_CHECKING:
     from pulsar_steward.changes.kind import ChangeKind
@@ -25,5 +33,7 @@ def kind_of(change: Change) -> ChangeKind[Any, Any]:
             return SettingChange(change)
         case RaiseCoordinators():
             return CoordinatorsRaise(change)
+        case DeleteSubscription():
+            return SubscriptionDeletion(change)
         case _:
             assert_never(change)

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from pulsar_steward.model.loss import Loss
     from pulsar_steward.model.pulsar_versions import Operation
     from pulsar_steward.model.setting import Setting
-    from pulsar_steward.model.step import ChangeSetting
+    from pulsar_steward.model.step import ChangeSetting, DeleteSubscription
+    from pulsar_steward.model.subscription import SubscriptionState
 
 Subject = tuple[str, str]
-"""Subject of a change, whatever its value or target: a namespace's bundle, or a setting of a namespace or topic."""
+"""Subject of a change, whatever its value or target: a namespace's bundle, a setting of a namespace or topic, or a
+topic's subscription."""
 
 
 class Drifted(Refused):
@@ -147,6 +149,9 @@ class ClusterReader(Protocol):
     def own_setting(self, change: ChangeSetting) -> Setting | None:
         """Present value of what a change sets, at the same level; None: not set there."""
 
+    def subscription(self, change: DeleteSubscription) -> SubscriptionState | None:
+        """Present state of a subscription, as the topic's owner tells it; None: there is none of this name."""
+
 
 ChangeT = TypeVar("ChangeT", bound=Change)
 BeforeT = TypeVar("BeforeT", bound=Before)
@@ -166,7 +171,7 @@ class ChangeKind(ABC, Generic[ChangeT, BeforeT]):
     @property
     @abstractmethod
     def subject(self) -> Subject:
-        """Subject of the change: a bundle or a setting, with its namespace."""
+        """Subject of the change: a bundle or a setting with its namespace, or a subscription with its topic."""
 
     @property
     @abstractmethod

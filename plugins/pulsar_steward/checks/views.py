@@ -14,9 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pulsar_steward.model.bundles import HEARTBEAT
-
-READER = r"^(reader|multiTopicsReader)-[0-9A-Za-z]+$"
-"""Pattern of the names that clients generate for the subscriptions of readers, which have no duty to consume."""
+from pulsar_steward.model.subscription import READER
 
 STARTED = "process_start_time_seconds"
 """Series of a process's start time, seconds since the epoch."""

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.model.loss import Loss
     from pulsar_steward.model.setting import Setting
-    from pulsar_steward.model.step import BundleChange, ChangeSetting, RaiseCoordinators
+    from pulsar_steward.model.step import BundleChange, ChangeSetting, DeleteSubscription, RaiseCoordinators
+    from pulsar_steward.model.subscription import SubscriptionState
 
 
 class Unknown(msgspec.Struct, frozen=True):
@@ -87,6 +88,11 @@ def not_served(coordinator: int) -> str:
 def not_recovered(coordinator: int, state: str) -> str:
     """A transaction coordinator that does not work yet, by the state that its broker tells."""
     return f"transaction coordinator {coordinator} is {state}"
+
+
+def subscription_unknown(change: DeleteSubscription) -> Unknown:
+    """Nobody tells of the subscription."""
+    return Unknown(f"what subscription {change.subscription} of {change.topic} holds, and who uses it, is not known")
 
 
 class ClusterFacts(Protocol):
@@ -213,3 +219,11 @@ class ClusterFacts(Protocol):
 
     def clock_difference(self) -> int | Unknown:
         """Largest difference between brokers' clocks, in milliseconds, to a second."""
+
+    # -- a subscription
+
+    def subscription(self, change: DeleteSubscription) -> SubscriptionState | Unknown | None:
+        """Its state; None: the topic has none of this name."""
+
+    def consumers_beside(self, change: DeleteSubscription) -> int | Unknown:
+        """Consumers of the subscription of the same name on the topic's other partitions."""

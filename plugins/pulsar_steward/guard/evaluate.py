@@ -31,6 +31,8 @@ from pulsar_steward.guard.quotas_checked import QuotasChecked
 from pulsar_steward.guard.same_cluster import SameCluster
 from pulsar_steward.guard.setting_as_planned import SettingAsPlanned
 from pulsar_steward.guard.shedding import Shedding
+from pulsar_steward.guard.subscription_expendable import SubscriptionExpendable
+from pulsar_steward.guard.subscription_unused import SubscriptionUnused
 from pulsar_steward.guard.target_active import TargetActive
 from pulsar_steward.guard.target_allowed import TargetAllowed
 from pulsar_steward.guard.version_tried import VersionTried
@@ -67,6 +69,8 @@ GUARDS: tuple[Guard, ...] = (
     OneCluster(),
     QuotaRoom(),
     AgeRoom(),
+    SubscriptionUnused(),
+    SubscriptionExpendable(),
     LossAsApproved(),
     QuotasChecked(),
     Clocks(),

@@ -10,6 +10,7 @@ from pulsar_steward.model.step import (
     BundleChange,
     Change,
     ChangeSetting,
+    DeleteSubscription,
     GuardResult,
     RaiseCoordinators,
     SplitBundle,
@@ -133,3 +134,21 @@ class SettingGuard(Guard):
     @abstractmethod
     def check_setting(self, change: ChangeSetting, facts: ClusterFacts, policy: Policy) -> GuardResult:
         """Lets the change pass or vetoes it."""
+
+
+class SubscriptionGuard(Guard):
+    """A guard of deletions of subscriptions."""
+
+    applies_to = (DeleteSubscription,)
+
+    def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:
+        """Asks `check_deletion`."""
+        if not isinstance(step.change, DeleteSubscription):
+            raise TypeError(f"{self.name} looks at subscriptions, not at {step.change}")
+        return self.check_deletion(step, step.change, facts, policy)
+
+    @abstractmethod
+    def check_deletion(
+        self, step: Step, change: DeleteSubscription, facts: ClusterFacts, policy: Policy
+    ) -> GuardResult:
+        """Lets the step, which makes this change, pass or vetoes it."""

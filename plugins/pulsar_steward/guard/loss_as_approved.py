@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pulsar_steward.facts.protocol import Unknown
 from pulsar_steward.guard.kinds import Guard, Objection
 from pulsar_steward.model.loss import Loss
-from pulsar_steward.model.step import ChangeSetting
+from pulsar_steward.model.step import ChangeSetting, DeleteSubscription
 from pulsar_steward.model.units import bytes_in_words, counted
 
 if TYPE_CHECKING:
@@ -20,20 +20,24 @@ if TYPE_CHECKING:
 
 
 class LossAsApproved(Guard):
-    """Compares the loss by a size quota now with the loss in its step, in messages and in bytes."""
+    """Compares the loss now, by a size quota or with a subscription, with the loss in its step, in messages and bytes."""
 
     name = "loss_as_approved"
     objection = Objection.REFUSED
-    applies_to = (ChangeSetting,)
+    applies_to = (ChangeSetting, DeleteSubscription)
 
     def check(self, step: Step, facts: ClusterFacts, policy: Policy) -> GuardResult:  # noqa: ARG002 - part of the protocol
-        """Vetoes a quota that evicts more than was approved: a single message or byte, as none is to spare."""
+        """Vetoes what deletes more than was approved: a single message or byte, as none is to spare."""
         change = step.change
-        if not isinstance(change, ChangeSetting):
-            raise TypeError(f"{self.name} looks at settings, not at {change}")
-        if not change.evicts_by_size:
-            return self.result("no size quota evicts", passed=True)
-        now = facts.eviction_loss(change)
+        match change:
+            case ChangeSetting():
+                if not change.evicts_by_size:
+                    return self.result("no size quota evicts", passed=True)
+                now = facts.eviction_loss(change)
+            case DeleteSubscription():
+                now = _held(change, facts)
+            case _:
+                raise TypeError(f"{self.name} looks at settings and subscriptions, not at {change}")
         if isinstance(now, Unknown):
             return self.result(now.reason, passed=False)
         agreed = step.loss if isinstance(step.loss, Loss) else Loss(messages=0)
@@ -46,6 +50,14 @@ class LossAsApproved(Guard):
         return self.result(
             f"{lost} would be lost at once, more than the {_in_words(agreed)} that were planned", passed=False
         )
+
+
+def _held(change: DeleteSubscription, facts: ClusterFacts) -> Loss | Unknown:
+    """What a subscription has not read; nothing where there is none."""
+    state = facts.subscription(change)
+    if isinstance(state, Unknown):
+        return state
+    return Loss(messages=0) if state is None else Loss(messages=state.entries, bytes=state.topic_bytes)
 
 
 def _in_words(loss: Loss) -> str:

@@ -25,7 +25,20 @@ BROKER_DRAIN = "broker_drain"
 TC_COUNT = "tc_count"
 """Kind of a batch that raises the number of transaction coordinators."""
 
-KINDS = (TC_COUNT, "tc_balance", "bundle_split", "bundle_balance", BROKER_DRAIN, "backlog_quota", "retention", ROLLBACK)
+SUBSCRIPTION_DELETION = "subscription_deletion"
+"""Kind of a batch that deletes abandoned subscriptions; of none of its steps there is a way back."""
+
+KINDS = (
+    TC_COUNT,
+    "tc_balance",
+    "bundle_split",
+    "bundle_balance",
+    BROKER_DRAIN,
+    "backlog_quota",
+    "retention",
+    SUBSCRIPTION_DELETION,
+    ROLLBACK,
+)
 """Every kind of batch; policies name them."""
 
 

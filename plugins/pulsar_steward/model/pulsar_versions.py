@@ -43,6 +43,7 @@ class Operation(StrEnum):
     TOPIC_RETENTION = "retention of a topic"
     TOPIC_TTL = "time to live of a topic"
     TOPIC_DELAYED_DELIVERY = "longest delay of a topic"
+    DELETE_SUBSCRIPTION = "delete a subscription"
 
 
 OF_NAMESPACES: Mapping[SettingName, Operation] = {
@@ -103,13 +104,13 @@ INTRODUCED: Mapping[Operation, Introduced] = {
 
 EVERY = frozenset(Operation)
 _DELAYED_DELIVERY = frozenset({Operation.NAMESPACE_DELAYED_DELIVERY, Operation.TOPIC_DELAYED_DELIVERY})
-_RAISE = frozenset({Operation.RAISE_COORDINATORS})
+_SINCE_TRIED = frozenset({Operation.RAISE_COORDINATORS, Operation.DELETE_SUBSCRIPTION})
 TRIED: Mapping[str, frozenset[Operation]] = {
-    "2.10.4": EVERY - INTRODUCED.keys(),
-    "3.0.7": EVERY - _DELAYED_DELIVERY - _RAISE,
-    "3.3.2": EVERY - _DELAYED_DELIVERY - _RAISE,
+    "2.10.4": EVERY - INTRODUCED.keys() - _SINCE_TRIED,
+    "3.0.7": EVERY - _DELAYED_DELIVERY - _SINCE_TRIED,
+    "3.3.2": EVERY - _DELAYED_DELIVERY - _SINCE_TRIED,
     "4.0.7": EVERY,
-    "4.2.4": EVERY - _DELAYED_DELIVERY - _RAISE,
+    "4.2.4": EVERY - _DELAYED_DELIVERY - _SINCE_TRIED,
 }
 """Releases to the operations that worked on real brokers of them; another patch release of a line counts as the same.
 

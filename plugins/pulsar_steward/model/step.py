@@ -158,10 +158,24 @@ def _keeps_less(now: int, then: int) -> bool:
     return now >= 0 and (then < 0 or now < then)
 
 
+class DeleteSubscription(msgspec.Struct, frozen=True, kw_only=True, tag="delete_subscription", tag_field="change"):
+    """Deletes a subscription of a topic, and with it what it has not read; nothing brings that back.
+
+    Attributes:
+        namespace: ``tenant/namespace``.
+        topic: Full name of the topic, or of one partition.
+        subscription: Its name.
+    """
+
+    namespace: str
+    topic: str
+    subscription: str
+
+
 BundleChange = UnloadBundle | SplitBundle
 """Changes that disturb the clients of a bundle."""
 
-Change = UnloadBundle | SplitBundle | ChangeSetting | RaiseCoordinators
+Change = UnloadBundle | SplitBundle | ChangeSetting | RaiseCoordinators | DeleteSubscription
 """Changes of every kind, as plans and the ledger keep them; `pulsar_steward.changes` has what each kind does."""
 
 

@@ -19,7 +19,14 @@ from pulsar_steward.ledger.store import one_moment
 from pulsar_steward.ledger.waiting import WaitingQuestion, waiting_questions
 from pulsar_steward.model.loss import Loss
 from pulsar_steward.model.setting import in_words
-from pulsar_steward.model.step import ChangeSetting, RaiseCoordinators, SplitBundle, Step, UnloadBundle
+from pulsar_steward.model.step import (
+    ChangeSetting,
+    DeleteSubscription,
+    RaiseCoordinators,
+    SplitBundle,
+    Step,
+    UnloadBundle,
+)
 from pulsar_steward.model.worth import worth_of
 from pulsar_steward.pages.forecast import remaining
 from pulsar_steward.pages.placement import predicted_placement
@@ -314,6 +321,8 @@ def _sides(step: Step) -> tuple[str, str, str]:
             return f"{setting.name.value} of {setting.holder}", before, after
         case RaiseCoordinators() as raised:
             return kind_of(raised).subject[1], f"{raised.before:,}", f"{raised.after:,}"
+        case DeleteSubscription() as deletion:
+            return f"subscription {deletion.subscription} of {deletion.topic}", "there", "deleted"
 
 
 def newest_plans(sources: Sources, cluster: str) -> tuple[PlanLine, ...]:

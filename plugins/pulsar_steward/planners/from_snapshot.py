@@ -24,6 +24,7 @@ from pulsar_steward.planners.settings.from_snapshot import (
     quotas_are_checked,
     topic_facts,
 )
+from pulsar_steward.planners.subscriptions.from_snapshot import subscription_facts
 
 if TYPE_CHECKING:
     from pulsar_steward.ledger.read import LedgerReader
@@ -85,6 +86,7 @@ def planning_facts_of(snapshot: Snapshot, policy: Policy, moves: Moves) -> Plann
         tc_allowed=system.allowed_brokers if system else None,
         namespaces=namespace_facts(snapshot, findings),
         topics=topic_facts(snapshot, findings),
+        subscriptions=subscription_facts(snapshot, findings),
         defaults=defaults,
         load_manager=manager,
         usages=_usages(snapshot, manager),

@@ -16,6 +16,7 @@ from pulsar_steward.model.finding import Finding
 from pulsar_steward.model.setting import Setting, SettingName
 from pulsar_steward.planners.bundles.facts import BundleFacts
 from pulsar_steward.planners.settings.facts import NamespaceFact, TopicFact
+from pulsar_steward.planners.subscriptions.facts import SubscriptionFact
 from pulsar_steward.policy.schema import Policy
 
 
@@ -67,6 +68,7 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
         tc_allowed: Brokers that isolation policies leave to ``pulsar/system``; None: every broker.
         namespaces: Namespaces with findings about settings, by name.
         topics: Topics with settings of their own that such findings are about, by name.
+        subscriptions: Subscriptions that findings say are abandoned, by subject.
         defaults: Brokers' values where a namespace sets nothing, as far as they are known.
         quotas_are_checked: True if all brokers check backlog quotas; None: not known.
         backlog_caveats: How exact the figures of backlogs are, in sentences without their full stops.
@@ -96,6 +98,7 @@ class PlanningFacts(msgspec.Struct, frozen=True, kw_only=True):
     tc_allowed: tuple[str, ...] | None = None
     namespaces: tuple[NamespaceFact, ...] = ()
     topics: tuple[TopicFact, ...] = ()
+    subscriptions: tuple[SubscriptionFact, ...] = ()
     defaults: dict[SettingName, Setting] = {}
     quotas_are_checked: bool | None = None
     backlog_caveats: tuple[str, ...] = ()

@@ -22,6 +22,7 @@ from pulsar_steward.planners.settings.namespaces import PLANNER as NAMESPACE_SET
 from pulsar_steward.planners.settings.nearly_full import PLANNER as NEARLY_FULL
 from pulsar_steward.planners.settings.own_quota import PLANNER as OWN_QUOTAS
 from pulsar_steward.planners.settings.topics import PLANNER as TOPIC_QUOTAS
+from pulsar_steward.planners.subscriptions.abandoned import PLANNER as ABANDONED_SUBSCRIPTIONS
 from pulsar_steward.planners.tc.balance import PLANNER as TC_BALANCE
 from pulsar_steward.planners.tc.count import PLANNER as TC_COUNT
 
@@ -43,6 +44,7 @@ PLANNERS: tuple[Planner, ...] = (
     OWN_QUOTAS,
     NEARLY_FULL,
     DELAYS,
+    ABANDONED_SUBSCRIPTIONS,
 )
 """All planners, in the order in which they are asked: each is told what those before it change."""
 

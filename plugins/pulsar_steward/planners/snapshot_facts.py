@@ -20,6 +20,7 @@ from pulsar_steward.facts.protocol import (
     delayed_unknown,
     loss_unknown,
     not_served,
+    subscription_unknown,
 )
 from pulsar_steward.facts.risks import Surroundings, move_risks_of
 from pulsar_steward.guard.evaluate import evaluate
@@ -39,8 +40,10 @@ if TYPE_CHECKING:
     from pulsar_steward.model.cluster import ClusterIdentity
     from pulsar_steward.model.loss import Loss
     from pulsar_steward.model.setting import Setting
-    from pulsar_steward.model.step import BundleChange, GuardResult, RaiseCoordinators, Step
+    from pulsar_steward.model.step import BundleChange, DeleteSubscription, GuardResult, RaiseCoordinators, Step
+    from pulsar_steward.model.subscription import SubscriptionState
     from pulsar_steward.planners.planning_facts import PlanningFacts
+    from pulsar_steward.planners.subscriptions.facts import SubscriptionFact
 
 
 def guarded(
@@ -50,6 +53,7 @@ def guarded(
     place_in_run: int = 1,
     whole: str | None = None,
     holder: NamespaceFact | TopicFact | None = None,
+    subscription: SubscriptionFact | None = None,
     retention: Setting | None = None,
     earlier: Sequence[Step] = (),
 ) -> Step:
@@ -61,11 +65,19 @@ def guarded(
         place_in_run: Place of the change in its batch, from 1.
         whole: The range, in the snapshot, of the bundle that it changes, where that is only a part of it by then.
         holder: Facts of the namespace or topic whose setting it changes.
+        subscription: Facts of the subscription that it deletes.
         retention: The retention there by then.
         earlier: Steps of the same batch that are done by then.
     """
     facts = SnapshotFacts(
-        planning, step, place_in_run=place_in_run, whole=whole, holder=holder, retention=retention, earlier=earlier
+        planning,
+        step,
+        place_in_run=place_in_run,
+        whole=whole,
+        holder=holder,
+        subscription=subscription,
+        retention=retention,
+        earlier=earlier,
     )
     return msgspec.structs.replace(step, guards=evaluate(step, facts, planning.policy))
 
@@ -90,6 +102,7 @@ class SnapshotFacts(ClusterFacts):
         place_in_run: int = 1,
         whole: str | None = None,
         holder: NamespaceFact | TopicFact | None = None,
+        subscription: SubscriptionFact | None = None,
         retention: Setting | None = None,
         earlier: Sequence[Step] = (),
     ) -> None:
@@ -98,6 +111,7 @@ class SnapshotFacts(ClusterFacts):
         self._place_in_run = place_in_run
         self._whole = whole
         self._holder = holder
+        self._subscription = subscription
         self._retention = retention
         self._earlier = earlier
 
@@ -289,3 +303,13 @@ class SnapshotFacts(ClusterFacts):
         """The largest difference between all brokers that were read."""
         apart = self._planning.clocks_differ_milliseconds
         return CLOCKS_UNKNOWN if apart is None else apart
+
+    # -- a subscription
+
+    def subscription(self, change: DeleteSubscription) -> SubscriptionState | Unknown:
+        """Its state in the snapshot."""
+        return subscription_unknown(change) if self._subscription is None else self._subscription.state
+
+    def consumers_beside(self, change: DeleteSubscription) -> int | Unknown:
+        """Consumers on the other partitions in the snapshot."""
+        return subscription_unknown(change) if self._subscription is None else self._subscription.consumers_beside

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from pulsar_steward.model.plan import BROKER_DRAIN, KINDS, ROLLBACK, TC_COUNT
+from pulsar_steward.model.plan import BROKER_DRAIN, KINDS, ROLLBACK, SUBSCRIPTION_DELETION, TC_COUNT
 from pulsar_steward.model.risk import Risk
 from pulsar_steward.model.section import Section
 from pulsar_steward.policy.approval_terms import FLOOR_VALID_MINUTES, Terms, terms_of
@@ -56,8 +56,9 @@ class DecideBy(StrEnum):
     KIND = "kind"
 
 
-ALWAYS_ALONE = (TC_COUNT, "tc_balance", "bundle_balance", BROKER_DRAIN, ROLLBACK)
-"""Kinds of batches that are each a question by itself: they are about the whole cluster, or somebody asked for them."""
+ALWAYS_ALONE = (TC_COUNT, "tc_balance", "bundle_balance", BROKER_DRAIN, SUBSCRIPTION_DELETION, ROLLBACK)
+"""Kinds of batches that are each a question by itself: they are about the whole cluster, somebody asked for them, or
+each namespace's owners have to be asked, as nothing brings back what is deleted."""
 
 
 def _kind_of_namespaces(text: str) -> str:

@@ -71,6 +71,10 @@ LOOSER: Mapping[str, Callable[[Any, Any], bool]] = {
     "health.most_backlog_growth_percent": _higher,
     "health.backlog_floor_messages": _higher,
     "health.most_publish_milliseconds": _higher,
+    "subscriptions.delete_abandoned": _higher,
+    "subscriptions.minimum_days": _lower,
+    "subscriptions.protected_topics": _fewer,
+    "subscriptions.protected_subscriptions": _fewer,
     "tc_skew.cooldown_minutes": _lower,
 }
 """Comparison for each key: True if a value is looser than another one; both as in a policy's JSON."""
@@ -82,6 +86,8 @@ NEUTRAL: Mapping[str, str] = {
     "approval.decide_by": "says what is asked together; each step is approved all the same",
     "approval.decide_by_kind": "as `approval.decide_by`",
     "approval.most_steps": "as `approval.decide_by`",
+    "subscriptions.growth_percent": "the plan says how much may be lost, and no more is",
+    "subscriptions.most_per_plan": "says how much is asked, not what is done",
     "apply.proof_timeout_seconds": "how long the cluster is looked at after a call",
     "apply.proof_wait_seconds": "how long is waited before a batch begins",
     "apply.lease_seconds": "how long a dead writer keeps others away",
@@ -98,7 +104,7 @@ TERMS = ("approval.by_risk",)
 UNLIMITED = 10**9
 """Minutes that stand for no limit of their own."""
 
-SECTIONS = ("approval", "apply", "guards", "health", "brokers")
+SECTIONS = ("approval", "apply", "guards", "health", "brokers", "subscriptions")
 """Sections of which every key has to be in one of the two."""
 
 

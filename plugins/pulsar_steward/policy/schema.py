@@ -31,6 +31,7 @@ from pulsar_steward.policy.layers import (
 )
 from pulsar_steward.policy.notify import NotifyPolicy
 from pulsar_steward.policy.remedies import Remedies
+from pulsar_steward.policy.subscriptions import SubscriptionsPolicy
 from pulsar_steward.policy.trouble import models_in
 
 
@@ -141,6 +142,7 @@ class Policy(CheckSections, Remedies):
     apply: ApplyPolicy = ApplyPolicy()
     guards: GuardsPolicy = GuardsPolicy()
     health: HealthPolicy = HealthPolicy()
+    subscriptions: SubscriptionsPolicy = SubscriptionsPolicy()
     events: EventsPolicy = EventsPolicy()
     notify: NotifyPolicy = NotifyPolicy()
     housekeeping: HousekeepingPolicy = HousekeepingPolicy()

@@ -12,11 +12,12 @@ from pulsar_steward.changes.coordinators import BeforeRaise
 from pulsar_steward.changes.kind import ChangeKind
 from pulsar_steward.changes.setting import BeforeSetting
 from pulsar_steward.changes.split import BeforeSplit
+from pulsar_steward.changes.subscription import BeforeDeletion
 from pulsar_steward.changes.unload import BeforeUnload
 from pulsar_steward.guard.evaluate import GUARDS, guards_of
 from pulsar_steward.guard.kinds import Guard
 from pulsar_steward.model.setting import BacklogQuota, QuotaPolicy, SettingName, TimeToLive
-from pulsar_steward.model.step import Change, ChangeSetting, RaiseCoordinators
+from pulsar_steward.model.step import Change, ChangeSetting, DeleteSubscription, RaiseCoordinators
 from tests.builders import BUNDLE, a_move, a_split, a_step, broker
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 HOLD = BacklogQuota(limit_bytes=1000, policy=QuotaPolicy.HOLD)
 TTL = ChangeSetting(namespace="shop/orders", name=SettingName.TTL, before=None, after=TimeToLive(seconds=60))
 RAISE = RaiseCoordinators(before=2, after=5)
-EXAMPLES: tuple[Change, ...] = (a_move(), a_split(), TTL, RAISE)
+AUDIT = DeleteSubscription(namespace="shop/orders", topic="persistent://shop/orders/t", subscription="audit")
+EXAMPLES: tuple[Change, ...] = (a_move(), a_split(), TTL, RAISE, AUDIT)
 
 
 class UnknownChange(msgspec.Struct, frozen=True):
@@ -57,8 +59,9 @@ def test_a_change_of_no_known_kind_is_taken_for_none() -> None:
         (TTL, BeforeSetting(value=None), '{"value":null}'),
         (TTL, BeforeSetting(value=TimeToLive(seconds=5)), '{"value":{"is":"ttl","seconds":5}}'),
         (RAISE, BeforeRaise(coordinators=2), '{"coordinators":2}'),
+        (AUDIT, BeforeDeletion(entries=5, consumers=0, position="3:7"), '{"consumers":0,"entries":5,"position":"3:7"}'),
     ],
-    ids=["move", "split", "not set", "set", "raise"],
+    ids=["move", "split", "not set", "set", "raise", "deletion"],
 )
 def test_what_is_recorded_before_a_change_can_be_read_back(change: Change, before: Before, document: str) -> None:
     """As earlier versions wrote it, too."""
@@ -81,7 +84,7 @@ def test_who_reconnects_for_it() -> None:
     assert split is not None
     assert (moved.owner_before, moved.owner_after, moved.moves) == (broker(0), broker(1), True)
     assert (split.owner_before, split.owner_after, split.moves) == (broker(0), broker(0), False)
-    assert kind_of(TTL).disturbs is kind_of(RAISE).disturbs is None
+    assert kind_of(TTL).disturbs is kind_of(RAISE).disturbs is kind_of(AUDIT).disturbs is None
 
 
 def test_a_raise_says_that_there_is_no_way_back() -> None:

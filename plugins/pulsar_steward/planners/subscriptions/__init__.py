@@ -1,0 +1,1 @@
+"""Planner of deletions of abandoned subscriptions, and its facts."""

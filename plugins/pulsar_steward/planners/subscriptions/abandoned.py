@@ -1,0 +1,160 @@
+"""Planner: deletes subscriptions that nobody uses any more, where the policy wants that to be proposed at all.
+
+It is off by default: no figure tells whether somebody still counts on a subscription, so an operator has to say that
+people are to be asked (docs/remediations/subscription-deletion.md).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from pulsar_steward.checks.clients.subscription_abandoned import CHECK as SUBSCRIPTION_ABANDONED
+from pulsar_steward.model.loss import Loss, TopicLoss
+from pulsar_steward.model.numbering import batch_id, step_id
+from pulsar_steward.model.plan import SUBSCRIPTION_DELETION, Batch
+from pulsar_steward.model.step import DeleteSubscription, Step, Touched
+from pulsar_steward.model.units import DAY, counted, seconds_in_words, time_in_words
+from pulsar_steward.planners.base import Planner, Proposal, Vetoed, enumerated
+from pulsar_steward.planners.snapshot_facts import guarded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pulsar_steward.model.finding import Finding
+    from pulsar_steward.planners.planning_facts import PlanningFacts
+    from pulsar_steward.planners.subscriptions.facts import SubscriptionFact
+
+GOAL = "Abandoned subscriptions"
+
+
+def obstacle(planning: PlanningFacts, _: str) -> str | None:
+    """A note where the policy does not want deletions to be proposed."""
+    if planning.policy.subscriptions.delete_abandoned:
+        return None
+    return f"{GOAL}: no deletion is proposed, as the policy says so (policy key subscriptions.delete_abandoned)."
+
+
+def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> Proposal:
+    """A batch for each namespace, of those that nobody has used for longest, no more of them than the policy wants."""
+    limits, facts = planning.policy.subscriptions, {fact.subject: fact for fact in planning.subscriptions}
+    answered = {finding.subject: finding for finding in findings}
+    known = sorted((facts[each] for each in answered if each in facts), key=lambda fact: (-fact.seconds, fact.subject))
+    old = [fact for fact in known if fact.seconds >= limits.minimum_days * DAY]
+    vetoed = Vetoed()
+    kept = [fact for fact in old if not vetoed.holds(_step(planning, fact, 1), fact.subject)]
+    by_namespace: defaultdict[str, list[SubscriptionFact]] = defaultdict(list)
+    for fact in kept[: limits.most_per_plan]:
+        by_namespace[fact.namespace].append(fact)
+    return Proposal(
+        batches=tuple(
+            _batch(planning, namespace, of_it, [answered[fact.subject] for fact in of_it])
+            for namespace, of_it in sorted(by_namespace.items())
+        ),
+        notes=(
+            *_notes(
+                [each for each in answered if each not in facts],
+                [fact.subject for fact in known if fact not in old],
+                [fact.subject for fact in kept[limits.most_per_plan :]],
+                planning,
+            ),
+            *vetoed.notes("subscriptions from deletion"),
+        ),
+    )
+
+
+def _notes(unread: Sequence[str], young: Sequence[str], more: Sequence[str], planning: PlanningFacts) -> Iterator[str]:
+    limits = planning.policy.subscriptions
+    if unread:
+        yield f"{GOAL}: nothing is proposed of {enumerated(unread)}, as the snapshot does not have them."
+    if young:
+        yield (
+            f"{GOAL}: nothing is proposed of {enumerated(young)} before nobody has come for"
+            f" {counted(limits.minimum_days, 'day')} (policy key subscriptions.minimum_days)."
+        )
+    if more:
+        yield (
+            f"{GOAL}: {enumerated(more)} come with later plans, as one deletes {limits.most_per_plan:,} at most"
+            " (policy key subscriptions.most_per_plan)."
+        )
+
+
+def _batch(
+    planning: PlanningFacts, namespace: str, facts: Sequence[SubscriptionFact], findings: Sequence[Finding]
+) -> Batch:
+    steps = tuple(_step(planning, fact, number) for number, fact in enumerate(facts, start=1))
+    return Batch(
+        batch_id=batch_id(1),
+        kind=SUBSCRIPTION_DELETION,
+        title=f"{namespace}: delete {counted(len(steps), 'abandoned subscription')}",
+        findings=tuple(findings),
+        steps=steps,
+    )
+
+
+def _step(planning: PlanningFacts, fact: SubscriptionFact, number: int) -> Step:
+    change = DeleteSubscription(namespace=fact.namespace, topic=fact.topic, subscription=fact.subscription)
+    now = counted(fact.state.entries, "entry", "entries")
+    step = Step(
+        step_id=step_id(batch_id(1), number),
+        change=change,
+        why=(
+            f"nobody has been connected to it since {time_in_words(fact.since)}"
+            f" ({seconds_in_words(fact.seconds, rounded=True)}), and its backlog grew from {fact.entries_then:,} to"
+            f" {now}"
+        ),
+        effect=_effect(fact),
+        touched=Touched(producers=0, consumers=0, topics=1, coordinators=0),
+        undo=None,
+        undo_note=(
+            f"It cannot be undone: the {now} that it has not read are lost to it, and a new one of this name begins at"
+            " the end, or with what others still keep."
+        ),
+        loss=_loss(fact, planning.policy.subscriptions.growth_percent),
+    )
+    return guarded(step, planning, place_in_run=number, subscription=fact)
+
+
+def _effect(fact: SubscriptionFact) -> str:
+    gone = f"{fact.topic} has no subscription {fact.subscription}"
+    if fact.state.others:
+        stay = counted(fact.state.others, "other subscription stays", "other subscriptions stay")
+        return f"{gone}, and {stay}"
+    return (
+        f"{gone}, and no other one: what is published there is kept only as long as its retention says, and brokers may"
+        " delete the topic once nobody produces to it (`brokerDeleteInactiveTopicsEnabled`)"
+    )
+
+
+def _loss(fact: SubscriptionFact, growth_percent: int) -> Loss:
+    """The most that an approval permits to be lost, and of its topic what it held at the snapshot.
+
+    The backlog of a subscription without consumers grows on, and a limit that moved with every snapshot would ask anew
+    each time. So there is room for growth, rounded up to a number that stays the same for a while.
+    """
+    room = 100 + growth_percent
+    return Loss(
+        topics=(TopicLoss(topic=fact.topic, messages=fact.state.entries, bytes=fact.state.topic_bytes),),
+        messages=_rounded_up(fact.state.entries * room // 100),
+        bytes=_power_of_two(fact.state.topic_bytes * room // 100),
+    )
+
+
+def _rounded_up(count: int) -> int:
+    """The next of 1, 2, 5, 10, 20, 50 and so on."""
+    step = int("1".ljust(len(str(count)), "0"))
+    return next(most for most in (step, 2 * step, 5 * step, 10 * step) if most >= count)
+
+
+def _power_of_two(count: int) -> int:
+    return 1 << max(count - 1, 0).bit_length()
+
+
+PLANNER = Planner(
+    kinds=(SUBSCRIPTION_DELETION,),
+    answers=frozenset({SUBSCRIPTION_ABANDONED.check_id}),
+    goal=lambda _: GOAL,
+    propose=propose,
+    obstacle=obstacle,
+    partial_note=f"{GOAL}: no deletion is proposed, as the snapshot is partial without {{missing}}.",
+)

@@ -1,0 +1,284 @@
+"""Deletion of an abandoned subscription: only where nobody came back to it, proved, and without a way back."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from lab.simulator import Answer, ClusterSpec, Drop, Fault, NamespaceSpec, SubscriptionSpec, TopicSpec
+from pulsar_steward.apply.applied import applied_batches, what_was_done
+from pulsar_steward.apply.live_reader import LiveReader
+from pulsar_steward.apply.rehearse import rehearse
+from pulsar_steward.apply.rollback import rollback_plan
+from pulsar_steward.apply.verify import verify
+from pulsar_steward.errors import Refused
+from pulsar_steward.model.loss import Loss, TopicLoss
+from pulsar_steward.model.step import DeleteSubscription
+from tests.apply.test_crash import crash
+from tests.apply.worksite import a_worksite, quick_policy, said
+from tests.builders import CLUSTER, a_step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pulsar_steward.admin.calls import Call
+    from pulsar_steward.model.plan import Plan
+    from pulsar_steward.model.step import Step
+    from tests.apply.worksite import Worksite
+
+NAMESPACE, TOPIC = "shop/events", "persistent://shop/events/orders"
+PART = "persistent://shop/events/wide-partition-0"
+HELD, MOST = 2_000, 2_500
+ASKED = {"subscriptions": {"delete_abandoned": True}}
+CALL = "DELETE /admin/v2/persistent/shop/events/orders/subscription/audit"
+AUDIT = SubscriptionSpec("audit", backlog=HELD)
+BILLING = SubscriptionSpec("billing", consumers=2, backlog=25)
+SPEC = ClusterSpec(
+    brokers=2,
+    namespaces=(
+        NamespaceSpec(
+            NAMESPACE,
+            bundles=4,
+            topics=(
+                TopicSpec("orders", producers=1, subscriptions=(BILLING, AUDIT)),
+                TopicSpec("wide", partitions=3, subscriptions=(AUDIT,)),
+            ),
+        ),
+    ),
+)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Worksite]:
+    """Two brokers, and subscriptions `audit` that nobody uses, which the policy lets be deleted."""
+    with a_worksite(tmp_path, SPEC) as site:
+        site.policy = quick_policy(**ASKED)
+        yield site
+
+
+def deletion(topic: str = TOPIC, subscription: str = "audit", step_id: str = "b1.s01", **fields: Any) -> Step:
+    """The step that deletes a subscription, of which the plan permits a quarter more to be lost."""
+    change = DeleteSubscription(namespace=NAMESPACE, topic=topic, subscription=subscription)
+    of_topic = TopicLoss(topic=topic, messages=HELD, bytes=HELD * 100)
+    loss = Loss(topics=(of_topic,), messages=MOST, bytes=MOST * 100)
+    return a_step(change, step_id=step_id, loss=loss, **fields)
+
+
+def subscriptions(site: Worksite, topic: str = TOPIC) -> set[str]:
+    """The subscriptions that a topic has, asked behind the API's back."""
+    index = site.simulator._state.topics[NAMESPACE].by_name
+    return {each.name for each in site.simulator._loop.call(lambda: index[topic].spec.subscriptions)}
+
+
+def changed(site: Worksite, topic: str = TOPIC, **figures: Any) -> None:
+    """Gives the subscription other figures, as its clients would."""
+    site.simulator.change_subscription(topic, "audit", **figures)
+
+
+def test_what_was_approved_is_deleted_and_proved(site: Worksite) -> None:
+    """By one call without force; the other subscriptions stay, and what was lost is in the ledger."""
+    plan = site.approved(deletion())
+    (outcome,) = site.carry_out(plan)
+    assert (outcome.outcome, outcome.reason) == ("done", f"there is no subscription audit of {TOPIC}")
+    assert subscriptions(site) == {"billing"}
+    (write,) = site.simulator.requests.writes()
+    assert (f"{write.method} {write.path}", "force" in write.query) == (CALL, False)
+    (intent,) = site.ledger.intents(plan.plan_id, "b1")
+    assert intent.before == {"entries": HELD, "consumers": 0, "position": "1:-1"}
+    site.proved(plan)
+
+
+def test_one_that_comes_back_later_is_no_proof(site: Worksite) -> None:
+    """A client that subscribes again makes a new one, and verification says so."""
+    plan = site.approved(deletion())
+    site.carry_out(plan)
+    with site.context() as context:
+        context.writer._transport.send("PUT", CALL.partition(" ")[2], None, {}, lambda: None)
+        proof = verify(context, plan.plan_id, "b1")
+    assert not proof.proved
+    assert f"b1.s01 was done, but now: there is a subscription audit of {TOPIC}, with 0 entries" in proof.reason
+
+
+@pytest.mark.parametrize(
+    ("figures", "outcome", "words"),
+    [
+        ({"consumers": 1}, "drifted", "subscription_unused: 1 consumer is connected to subscription audit"),
+        ({"consumed_ms": int(time.time() * 1000)}, "drifted", "was consumed, skipped or expired at"),
+        ({"backlog": HELD - 1}, "drifted", "holds 1,999 entries, fewer than the 2,000 of the snapshot"),
+        ({"backlog": MOST + 1}, "refused", "loss_as_approved: 2,501 messages"),
+        ({"replicated": True}, "refused", "subscription_expendable: the position of subscription audit"),
+    ],
+    ids=["a consumer", "consumed", "fewer entries", "too many entries", "replicated"],
+)
+def test_one_that_is_no_longer_as_it_was_approved_is_left_alone(
+    site: Worksite, figures: dict[str, Any], outcome: str, words: str
+) -> None:
+    """Whoever came back to it keeps it; and no more is lost than a person agreed to."""
+    changed(site, **figures)
+    (row,) = site.carry_out(site.approved(deletion()))
+    assert (row.outcome, site.untouched(), subscriptions(site)) == (outcome, True, {"audit", "billing"})
+    assert words in row.reason
+
+
+def test_a_backlog_that_grew_as_foreseen_is_deleted(site: Worksite) -> None:
+    """Nobody reads it, so it grows on; up to what the approval says."""
+    changed(site, backlog=MOST)
+    assert said(site.carry_out(site.approved(deletion()))) == ["done"]
+
+
+def test_a_consumer_of_another_partition_keeps_all_of_them(site: Worksite) -> None:
+    """It is an application that uses the topic, and perhaps could not subscribe to this partition."""
+    changed(site, "persistent://shop/events/wide-partition-2", consumers=1)
+    (row,) = site.carry_out(site.approved(deletion(PART)))
+    assert (row.outcome, site.untouched()) == ("drifted", True)
+    assert "1 consumer of this name is connected to other partitions" in row.reason
+    changed(site, "persistent://shop/events/wide-partition-2", consumers=0)
+    site.clock.advance(minutes=2)
+    assert said(site.carry_out(site.approved(deletion(PART)))) == ["done"]
+    assert subscriptions(site, "persistent://shop/events/wide-partition-1") == {"audit"}
+
+
+def test_a_consumer_that_is_quicker_than_the_call_keeps_it(site: Worksite) -> None:
+    """The broker refuses it (412), as nothing is sent with force."""
+    plan = site.approved(deletion())
+
+    def comes(_: Call) -> None:
+        changed(site, consumers=1)
+
+    (row,) = site.carry_out(plan, before=comes)
+    assert (row.outcome, subscriptions(site)) == ("drifted", {"audit", "billing"})
+    assert "Subscription has active connected consumers" in row.reason
+
+
+def test_one_that_somebody_deleted_meanwhile_is_noted(site: Worksite) -> None:
+    """Before the look or right after it: nothing is left to do, and that is said."""
+    gone = deletion(subscription="gone")
+    (row,) = site.carry_out(site.approved(gone))
+    assert (row.outcome, site.untouched()) == ("drifted", True)
+    assert f"there is no subscription gone of {TOPIC} any more: somebody deleted it" in row.reason
+
+    def deletes_it(_: Call) -> None:
+        with site.context() as context:
+            context.writer._transport.send("DELETE", CALL.partition(" ")[2], None, None, lambda: None)
+
+    (row,) = site.carry_out(site.approved(msgspec.structs.replace(deletion(), why="again")), before=deletes_it)
+    assert (row.outcome, subscriptions(site)) == ("drifted", {"billing"})
+    assert f"Subscription audit not found for topic {TOPIC}" in row.reason
+
+
+def test_a_crash_between_the_call_and_its_proof_is_found_done(site: Worksite) -> None:
+    """The same run sees that it is gone, and calls nothing more."""
+    plan = site.approved(deletion())
+    crash(site, plan, after="DELETE")
+    (row,) = site.carry_out(plan)
+    assert (row.outcome, row.reason) == ("done", f"interrupted; there is no subscription audit of {TOPIC}")
+    assert len(site.simulator.requests.writes()) == 1
+
+
+def test_a_crash_before_the_call_has_it_made_once(site: Worksite) -> None:
+    """It is there as it was, and its call can no longer take effect: it is looked at and called anew."""
+    plan = site.approved(deletion())
+    crash(site, plan, before="DELETE")
+    assert said(site.carry_out(plan)) == ["done"]
+    assert len(site.simulator.requests.writes()) == 1
+
+
+def test_a_consumer_that_came_during_the_crash_keeps_it(site: Worksite) -> None:
+    """Neither gone nor as it was: said with its consumers, and nothing is called."""
+    plan = site.approved(deletion())
+    crash(site, plan, before="DELETE")
+    changed(site, consumers=1)
+    (row,) = site.carry_out(plan)
+    assert row.outcome == "failed"
+    assert row.reason == f"interrupted; there is a subscription audit of {TOPIC}, with 2,000 entries and 1 consumer"
+    assert site.untouched()
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome"),
+    [
+        (Drop(work_done=True), "done"),
+        (Drop(work_done=False), "unknown"),
+        (Answer(500), "unknown"),
+        (Answer(403), "failed"),
+    ],
+    ids=["done without an answer", "not done without an answer", "failed", "not allowed"],
+)
+def test_what_is_not_answered_is_looked_at(site: Worksite, fault: Drop | Answer, outcome: str) -> None:
+    """What the topic shows counts, and what it does not show may still happen."""
+    site.simulator.faults.add(Fault(fault, path="/subscription/", method="DELETE", times=None))
+    (row,) = site.carry_out(site.approved(deletion()))
+    assert row.outcome == outcome, row.reason
+    assert ("audit" in subscriptions(site)) == (outcome != "done")
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"delete_abandoned": False}, "the policy lets none be deleted (policy key subscriptions.delete_abandoned)"),
+        ({"protected_topics": [TOPIC]}, "its topic is protected"),
+        ({"protected_subscriptions": ["audit"]}, "its name is protected"),
+    ],
+    ids=["turned off", "topic", "name"],
+)
+def test_what_the_policy_keeps_by_now_stays(site: Worksite, limits: dict[str, Any], words: str) -> None:
+    """Even where it was approved under a policy that said otherwise: that is stricter, not looser."""
+    plan = site.approved(deletion())
+    site.policy = quick_policy(subscriptions={**ASKED["subscriptions"], **limits})
+    (row,) = site.carry_out(plan)
+    assert (row.outcome, site.untouched()) == ("refused", True)
+    assert words in row.reason
+
+
+def test_a_policy_that_lets_delete_only_now_permits_nothing(site: Worksite) -> None:
+    """It is looser than the one under which was asked."""
+    site.policy = quick_policy()
+    plan = site.approved(deletion())
+    site.policy = quick_policy(**ASKED)
+    with pytest.raises(Refused, match=r"subscriptions\.delete_abandoned"):
+        site.carry_out(plan)
+    assert site.untouched()
+
+
+def test_a_bundle_that_nobody_owns_is_not_loaded_to_look(site: Worksite) -> None:
+    """What the subscription holds cannot be known then, so nothing is called."""
+    bundle = site.simulator._state.bundle_of(TOPIC)
+    site.simulator._loop.call(site.simulator._state.unload, bundle)
+    (row,) = site.carry_out(site.approved(deletion()))
+    assert (row.outcome, site.untouched()) == ("refused", True)
+    assert "nobody owns the topic's bundle, and asking would load it" in row.reason
+    assert site.simulator._loop.call(site.simulator._state.owner, bundle) is None
+
+
+def test_a_dry_run_prints_what_is_called(site: Worksite) -> None:
+    """With what it holds now, and that there is no way back."""
+    plan = site.plan(deletion(undo_note="It cannot be undone."))
+    with site.context() as context:
+        lines = [line.strip() for line in rehearse(context, plan, plan.batch("b1")).splitlines()]
+    assert lines[2:] == ["before: entries=2000, consumers=0, position=1:-1", CALL, "undo: It cannot be undone."]
+    assert site.untouched()
+
+
+def test_there_is_no_way_back_and_that_is_said(site: Worksite) -> None:
+    """With what was lost; nobody is asked about it, and the list of batches says it."""
+    plan = site.approved(deletion())
+    site.carry_out(plan)
+    with LiveReader(site.settings) as reader:
+        applied = what_was_done(site.ledger, plan.plan_id, "b1")
+        with pytest.raises(Refused, match="cannot be undone: a new one of this name would not get the 2,000 entries"):
+            rollback_plan(site.ledger, reader, site.policy, applied, site.clock())
+    (listed,) = applied_batches(site.ledger, CLUSTER)
+    assert not listed.can_be_rolled_back
+    assert "1 cannot be undone, nothing left to take back" in listed.words
+
+
+def test_one_step_that_drifts_stops_the_rest(site: Worksite) -> None:
+    """As in any batch: the cluster is no longer the one that was shown."""
+    changed(site, PART, consumers=1)
+    plan: Plan = site.approved(deletion(), deletion(PART, step_id="b1.s02"))
+    assert said(site.carry_out(plan)) == ["refused", "drifted"]
+    assert site.untouched()

@@ -1,0 +1,147 @@
+"""Deletion of a subscription: what brokers answer to it, and what they refuse; as Steward sends it."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import pytest
+
+from benchmarks.observing import settings_of
+from lab.cluster import Lab
+from lab.faults.real.ground import connected
+from lab.simulator import Simulator
+from lab.waiting import wait_until
+from pulsar_steward.admin import calls
+from pulsar_steward.apply.live_reader import LiveReader
+from pulsar_steward.errors import InvalidName
+from pulsar_steward.model.step import DeleteSubscription
+from pulsar_steward.policy.schema import Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import httpx
+
+    from tests.contract.api import Api
+
+ODD = "audit/2026 ?#:&\u00e9"
+"""Pulsar takes any text as the name of a subscription."""
+SHOWN_WITHIN_S = 20.0
+
+
+@contextlib.contextmanager
+def consuming(api: Api, topic: str, name: str) -> Iterator[None]:
+    """A consumer that is connected to a subscription, and takes nothing."""
+    if isinstance(api.target, Simulator):
+        api.target.change_subscription(topic, name, consumers=1)
+        yield
+        api.target.change_subscription(topic, name, consumers=0)
+        return
+    assert isinstance(api.target, Lab)
+    client = connected(api.target)
+    try:
+        client.subscribe(topic, name, receiver_queue_size=0)
+        yield
+    finally:
+        client.close()
+
+
+def a_topic(api: Api, namespace: str, *names: str) -> str:
+    """The full name of a topic with these subscriptions, loaded."""
+    answer = api.final("PUT", f"/admin/v2/persistent/{namespace}/topic")
+    assert answer.is_success, answer.text
+    for name in names:
+        create(api, f"{namespace}/topic", name)
+    return f"persistent://{namespace}/topic"
+
+
+def create(api: Api, topic: str, name: str) -> None:
+    """Creates a subscription."""
+    path = f"/admin/v2/persistent/{topic}/subscription/{quote(name, safe='')}"
+    answer = api.final("PUT", path, json={"ledgerId": -1, "entryId": -1, "partitionIndex": -1})
+    assert answer.is_success, answer.text
+
+
+def delete(api: Api, topic: str, name: str) -> httpx.Response:
+    """The answer to the call that Steward makes."""
+    call = calls.delete_subscription(topic, name)
+    return api.final(call.method, call.path, params=call.query)
+
+
+def subscriptions(api: Api, topic: str) -> set[str]:
+    """The subscriptions of a topic, as its owner tells them."""
+    return set(api.get(f"/admin/v2/persistent/{topic.partition('://')[2]}/stats")["subscriptions"])
+
+
+@pytest.mark.parametrize("name", ["audit", ODD])
+def test_a_subscription_is_deleted_and_the_others_stay(api: Api, namespace: str, name: str) -> None:
+    """204 without a body, whatever it is called; it is gone from the statistics at once."""
+    topic = a_topic(api, namespace, name, "billing")
+    answer = delete(api, topic, name)
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert subscriptions(api, topic) == {"billing"}
+
+
+def test_a_name_is_decoded_twice(api: Api, namespace: str) -> None:
+    """So what is sent for `a+b` deletes `a b`, and Steward sends no such name."""
+    topic = a_topic(api, namespace, "a b", "billing")
+    with pytest.raises(InvalidName, match="twice"):
+        calls.delete_subscription(topic, "a+b")
+    path = f"/admin/v2/persistent/{namespace}/topic/subscription/{quote('a+b', safe='')}"
+    assert api.final("DELETE", path).status_code == 204
+    assert subscriptions(api, topic) == {"billing"}
+
+
+def test_one_that_is_not_there_is_not_found(api: Api, namespace: str) -> None:
+    """As one that somebody deleted meanwhile; and so is one of a topic that is not there, which is not made."""
+    topic = a_topic(api, namespace, "audit")
+    answers = [delete(api, topic, "other"), delete(api, f"persistent://{namespace}/other", "audit")]
+    assert [(answer.status_code, answer.json()["reason"]) for answer in answers] == [
+        (404, f"Subscription other not found for topic {topic}"),
+        (404, f"Topic persistent://{namespace}/other not found"),
+    ]
+    assert subscriptions(api, topic) == {"audit"}
+    assert f"persistent://{namespace}/other" not in api.get(f"/admin/v2/persistent/{namespace}")
+
+
+def test_one_with_a_consumer_stays(api: Api, namespace: str) -> None:
+    """412: it takes `force`, which Steward never sends; once the consumer is gone it may be deleted."""
+    topic = a_topic(api, namespace, "audit")
+    with consuming(api, topic, "audit"):
+        answer = delete(api, topic, "audit")
+        assert (answer.status_code, answer.json()["reason"]) == (412, "Subscription has active connected consumers")
+        assert subscriptions(api, topic) == {"audit"}
+    wait_until(lambda: delete(api, topic, "audit").status_code == 204, "nobody is connected any more", SHOWN_WITHIN_S)
+    assert subscriptions(api, topic) == set()
+
+
+def test_a_partition_is_deleted_from_by_itself(api: Api, namespace: str) -> None:
+    """The same subscription of the other partition stays."""
+    topic = api.new_partitioned(namespace, 2)
+    create(api, topic, "audit")
+    first, second = (f"persistent://{topic}-partition-{number}" for number in range(2))
+    assert delete(api, first, "audit").status_code == 204
+    assert (subscriptions(api, first), subscriptions(api, second)) == (set(), {"audit"})
+
+
+def test_steward_sees_what_is_there(api: Api, namespace: str) -> None:
+    """Its consumers, its backlog, its cursor and its neighbours; None where there is none, or no such topic."""
+    topic = a_topic(api, namespace, "audit", "billing")
+    audit = DeleteSubscription(namespace=namespace, topic=topic, subscription="audit")
+    other = DeleteSubscription(namespace=namespace, topic=topic, subscription="other")
+    nowhere = DeleteSubscription(namespace=namespace, topic=f"{topic}-gone", subscription="audit")
+    api.look_up(f"{namespace}/topic-gone")  # somebody owns its bundle
+    with LiveReader(settings_of(api.target, Policy())) as reader:
+        state = reader.subscription(audit)
+        assert state is not None
+        assert (state.consumers, state.entries, state.topic_bytes, state.moved_milliseconds) == (0, 0, 0, 0)
+        assert (state.replicated, state.others) == (False, 1)
+        assert ":" in state.position
+        assert reader.subscription(other) is None
+        assert reader.subscription(nowhere) is None
+        with consuming(api, topic, "audit"):
+            connected_now = reader.subscription(audit)
+            assert connected_now is not None
+            assert connected_now.consumers == 1

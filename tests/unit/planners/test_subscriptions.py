@@ -1,0 +1,271 @@
+"""Deletions of abandoned subscriptions: only where the policy asks for them, of what is abandoned for long enough."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from pulsar_steward.changes.risk import risk_of
+from pulsar_steward.checks.clients.subscription_abandoned import CHECK
+from pulsar_steward.model.content import content_digest, loses_more
+from pulsar_steward.model.finding import Finding, Severity
+from pulsar_steward.model.loss import Loss, TopicLoss
+from pulsar_steward.model.risk import Risk
+from pulsar_steward.model.step import DeleteSubscription
+from pulsar_steward.model.subscription import SubscriptionState
+from pulsar_steward.planners.registry import PLANNERS, make_plan
+from pulsar_steward.planners.subscriptions.abandoned import PLANNER
+from pulsar_steward.planners.subscriptions.facts import SubscriptionFact
+from pulsar_steward.planners.subscriptions.from_snapshot import subscription_facts
+from pulsar_steward.report.approval import body
+from pulsar_steward.snapshots.read import open_snapshot
+from tests.builders import NOW, a_policy, planning_facts_with
+from tests.unit.report.test_approval import without_digest
+from tests.unit.report_checkup.snapshots import Rows, a_finding, written
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pulsar_steward.planners.base import Proposal
+    from pulsar_steward.planners.planning_facts import PlanningFacts
+    from tests.golden import Golden
+
+DAYS = 86_400
+ASKED: dict[str, Any] = {"delete_abandoned": True}
+
+
+def topic(name: str = "events", namespace: str = "shop/events") -> str:
+    """A full name."""
+    return f"persistent://{namespace}/{name}"
+
+
+def a_fact(name: str = "events", namespace: str = "shop/events", days: float = 40, **state: Any) -> SubscriptionFact:
+    """A subscription `audit` that nobody has come to for so many days; `state` is its `SubscriptionState`."""
+    usual: dict[str, Any] = {"consumers": 0, "entries": 13_000, "topic_bytes": 3 << 30, "others": 1}
+    beside = state.pop("consumers_beside", 0)
+    return SubscriptionFact(
+        subject=f"{topic(name, namespace)} subscription audit",
+        namespace=namespace,
+        topic=topic(name, namespace),
+        subscription="audit",
+        state=SubscriptionState(**{**usual, **state}),
+        consumers_beside=beside,
+        since=NOW - timedelta(days=days),
+        entries_then=2_000,
+        seconds=int(days * DAYS),
+    )
+
+
+def found(fact: SubscriptionFact, severity: Severity = Severity.WARNING) -> Finding:
+    """What the check says of it."""
+    return Finding(
+        check_id=CHECK.check_id, severity=severity, subject=fact.subject, evidence="Nobody comes.", figures={}
+    )
+
+
+def planning(*facts: SubscriptionFact, limits: dict[str, Any] | None = None, **fields: Any) -> PlanningFacts:
+    """A snapshot with these, under a policy that lets people be asked."""
+    known = facts or (a_fact(),)
+    policy = a_policy(subscriptions=ASKED if limits is None else limits, **fields.pop("policy", {}))
+    usual: dict[str, Any] = {"findings": tuple(map(found, known)), "subscriptions": known, "policy": policy}
+    return planning_facts_with(3, **{**usual, **fields})
+
+
+def proposed(*facts: SubscriptionFact, **more: Any) -> Proposal:
+    """What is proposed for these."""
+    return PLANNER.proposal(planning(*facts, **more))
+
+
+def deleted(proposal: Proposal) -> list[str]:
+    """The topics whose subscription is to be deleted, in order."""
+    changes = [step.change for batch in proposal.batches for step in batch.steps]
+    return [change.topic for change in changes if isinstance(change, DeleteSubscription)]
+
+
+def test_it_is_asked_and_its_check_names_it() -> None:
+    """It is among all planners."""
+    assert PLANNER in PLANNERS
+    assert CHECK.remedied_by in PLANNER.kinds
+
+
+def test_nothing_is_proposed_by_default() -> None:
+    """A policy has to say that people are to be asked; a note says which key."""
+    proposal = proposed(limits={})
+    assert proposal.batches == ()
+    (note,) = proposal.notes
+    assert "policy key subscriptions.delete_abandoned" in note
+
+
+def test_an_abandoned_subscription_is_proposed_with_its_loss() -> None:
+    """What it holds at the snapshot, and the most that an approval permits, rounded so that it stays the same."""
+    (batch,) = proposed().batches
+    (step,) = batch.steps
+    assert (batch.kind, batch.title) == ("subscription_deletion", "shop/events: delete 1 abandoned subscription")
+    assert step.change == DeleteSubscription(namespace="shop/events", topic=topic(), subscription="audit")
+    assert step.loss == Loss(
+        topics=(TopicLoss(topic=topic(), messages=13_000, bytes=3 << 30),), messages=20_000, bytes=4 << 30
+    )
+    assert (step.undo, "cannot be undone" in step.undo_note) == (None, True)
+    assert all(guard.passed for guard in step.guards)
+    assert {"subscription_unused", "subscription_expendable", "loss_as_approved"} <= {g.guard for g in step.guards}
+
+
+def test_the_risk_of_it_is_critical() -> None:
+    """It loses messages that nobody has read, and there is no way back."""
+    plan = make_plan(planning())
+    risk = risk_of(plan, plan.batches[0])
+    assert risk.level is Risk.CRITICAL
+    assert any("20,000 messages that nobody has read are deleted" in reason.words for reason in risk.reasons)
+    assert any("b1.s01 cannot be undone" in reason.words for reason in risk.reasons)
+
+
+@pytest.mark.parametrize(("entries", "asks_anew"), [(13_000, False), (15_999, False), (16_001, True)])
+def test_a_question_stands_while_the_backlog_grows(entries: int, asks_anew: bool) -> None:
+    """Snapshots later it is the same question, until it would lose more than it says."""
+    first, later = make_plan(planning()), make_plan(planning(a_fact(entries=entries)))
+    asked, now = first.batches[0], later.batches[0]
+    assert content_digest(first, asked) == content_digest(later, now)
+    assert loses_more(now, asked) == asks_anew
+
+
+@pytest.mark.parametrize(
+    ("entries", "most"), [(0, 1), (1, 1), (2, 2), (8, 10), (1_000, 2_000), (4_000, 5_000), (4_001, 10_000)]
+)
+def test_the_most_that_is_lost_has_room_for_growth(entries: int, most: int) -> None:
+    """A quarter by default, rounded up to one of few numbers."""
+    (batch,) = proposed(a_fact(entries=entries)).batches
+    (step,) = batch.steps
+    assert isinstance(step.loss, Loss)
+    assert step.loss.messages == most
+
+
+def test_one_batch_a_namespace_the_longest_abandoned_first() -> None:
+    """And no more than a plan may have, over all of them; the rest is named."""
+    facts = (
+        a_fact("a", days=40),
+        a_fact("b", days=80),
+        a_fact("c", "shop/other", days=60),
+        a_fact("d", "shop/other", days=50),
+    )
+    proposal = proposed(*facts, limits={**ASKED, "most_per_plan": 3})
+    assert [batch.title.partition(":")[0] for batch in proposal.batches] == ["shop/events", "shop/other"]
+    assert deleted(proposal) == [topic("b"), topic("c", "shop/other"), topic("d", "shop/other")]
+    assert [len(batch.findings) for batch in proposal.batches] == [1, 2]
+    (note,) = proposal.notes
+    assert f"{topic('a')} subscription audit come with later plans" in note
+
+
+def test_what_is_not_abandoned_for_long_enough_waits() -> None:
+    """The check warns after eight days; the policy wants five weeks."""
+    proposal = proposed(a_fact(days=34.9))
+    assert proposal.batches == ()
+    assert "before nobody has come for 35 days (policy key subscriptions.minimum_days)" in proposal.notes[0]
+    assert deleted(proposed(a_fact(days=34.9), limits={**ASKED, "minimum_days": 34})) == [topic()]
+
+
+@pytest.mark.parametrize(
+    ("state", "fields", "words"),
+    [
+        ({"consumers": 1}, {}, "subscription_unused"),
+        ({"consumers_beside": 2}, {}, "2 consumers of this name are connected to other partitions"),
+        ({"moved_milliseconds": int(NOW.timestamp() * 1000)}, {}, "consumed, skipped or expired"),
+        ({}, {"limits": {**ASKED, "protected_topics": [topic("a")]}}, "subscription_expendable"),
+        ({}, {"policy": {"apply": {"protected_namespaces": ["shop/events"]}}}, "Guard protected"),
+        ({}, {"versions": ("2.10.4",)}, "it was never tried on Pulsar 2.10.4"),
+    ],
+    ids=["consumer", "other partition", "moved", "protected topic", "protected namespace", "version"],
+)
+def test_what_a_guard_vetoes_is_noted(state: dict[str, Any], fields: dict[str, Any], words: str) -> None:
+    """With the reason, and without a slot of the plan."""
+    vetoed, other = a_fact("a", days=90, **state), a_fact("b", "shop/other")
+    proposal = proposed(vetoed, **fields)
+    assert proposal.batches == ()
+    (note,) = proposal.notes
+    assert (words in note, "keeps subscriptions from deletion" in note) == (True, True), note
+    if "versions" not in fields:
+        limits = {**fields.get("limits", ASKED), "most_per_plan": 1}
+        assert deleted(proposed(vetoed, other, **{**fields, "limits": limits})) == [topic("b", "shop/other")]
+
+
+def test_nothing_is_proposed_from_a_partial_snapshot_or_of_what_it_lacks() -> None:
+    """A consumer may be at what was not read."""
+    assert "partial without broker-01:8080" in proposed(unread=("broker-01:8080",)).notes[0]
+    proposal = proposed(subscriptions=())
+    assert (proposal.batches, "the snapshot does not have them" in proposal.notes[0]) == ((), True)
+
+
+def test_information_is_not_answered() -> None:
+    """Nobody is asked about a subscription whose consumers are away for an hour."""
+    fact = a_fact()
+    assert proposed(fact, findings=(found(fact, Severity.INFO),)).batches == ()
+
+
+def test_the_last_subscription_of_a_topic_says_what_that_means() -> None:
+    """Nothing keeps messages any more but the retention, and brokers may delete the topic."""
+    (batch,) = proposed(a_fact(others=0)).batches
+    assert "`brokerDeleteInactiveTopicsEnabled`" in batch.steps[0].effect
+
+
+def test_the_text_of_the_question(golden: Golden) -> None:
+    """What is lost, by topic; that it cannot be undone; the exact call."""
+    facts = planning(a_fact(), a_fact("carts", days=50.5, entries=700, topic_bytes=9_000, others=0))
+    plan = make_plan(facts)
+    golden(without_digest(plan, body(plan, plan.batches[0], facts.policy)))
+
+
+FIGURES = {
+    "beginning_seen": 1,
+    "entries": 900,
+    "entries_then": 400,
+    "since_epoch_seconds": int((NOW - timedelta(days=40)).timestamp()),
+    "without_consumer_seconds": 40 * DAYS,
+}
+
+
+def rows(name: str, subscription: str, **figures: Any) -> dict[str, Any]:
+    """A row about a subscription, or about its topic where it has none."""
+    known = {"topic": topic(name), "namespace": "shop/events"}
+    return known | ({"subscription": subscription} if subscription else {}) | figures
+
+
+TABLES: dict[str, Rows] = {
+    "topics": [rows(f"wide-partition-{number}", "", backlog_bytes=1000 + number) for number in range(3)],
+    "subscriptions": [
+        *(
+            rows(f"wide-partition-{number}", "audit", consumers=number, backlog_entries=900 + number)
+            for number in range(3)
+        ),
+        rows("wide-partition-0", "billing", consumers=7, backlog_entries=0),
+        rows("wide", "audit", consumers=5, backlog_entries=0),
+    ],
+    "drilled": [
+        rows("wide-partition-0", "audit", last_consumed_milliseconds=5, last_acked_milliseconds=9),
+        rows("wide-partition-0", "billing", last_consumed_milliseconds=99),
+        {"topic": topic("wide-partition-0"), "namespace": "shop/events"},
+    ],
+}
+
+
+def test_facts_are_read_of_what_a_warning_names(tmp_path: Path) -> None:
+    """With its neighbours on the topic, and the consumers of its name on the other partitions alone."""
+    subject = f"{topic('wide-partition-0')} subscription audit"
+    told = [
+        a_finding("warning", CHECK.check_id, subject=subject) | {"figures_json": msgspec.json.encode(FIGURES).decode()},
+        a_finding("info", CHECK.check_id, subject=f"{topic('wide-partition-1')} subscription audit"),
+    ]
+    snapshot = open_snapshot(written(tmp_path / "snapshot", findings=told, **TABLES))
+    (fact,) = subscription_facts(snapshot, snapshot.findings())
+    assert fact == SubscriptionFact(
+        subject=subject,
+        namespace="shop/events",
+        topic=topic("wide-partition-0"),
+        subscription="audit",
+        state=SubscriptionState(consumers=0, entries=900, topic_bytes=1000, moved_milliseconds=9, others=1),
+        consumers_beside=1 + 2 + 5,
+        since=NOW - timedelta(days=40),
+        entries_then=400,
+        seconds=40 * DAYS,
+    )
