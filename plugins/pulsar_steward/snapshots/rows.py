@@ -88,7 +88,19 @@ class NamespaceRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FailoverRow(msgspec.Struct, frozen=True, kw_only=True):
-    """How long the topics of a broker would be gone without it, an estimate; the columns of `failovers`."""
+    """How long the topics of a broker would be gone without it, an estimate; the columns of `failovers`.
+
+    Attributes:
+        broker: ``host:webport``.
+        others: Brokers that would take over; 0: only itself, once it is back.
+        delayed_messages: Delayed messages that would be read again, at least.
+        session_seconds: Until its metadata session ends; nobody waits for that where it ends orderly.
+        assigning_seconds: Until its bundles have a new owner.
+        loading_seconds: Until its topics are loaded.
+        reading_seconds: Until the delayed messages are read.
+        ended_seconds: All of it where the broker ends orderly, with the time that clients take to try again.
+        lost_seconds: The same where it is lost.
+    """
 
     broker: str
     others: int
