@@ -104,13 +104,12 @@ INTRODUCED: Mapping[Operation, Introduced] = {
 
 EVERY = frozenset(Operation)
 _DELAYED_DELIVERY = frozenset({Operation.NAMESPACE_DELAYED_DELIVERY, Operation.TOPIC_DELAYED_DELIVERY})
-_SINCE_TRIED = frozenset({Operation.RAISE_COORDINATORS, Operation.DELETE_SUBSCRIPTION})
 TRIED: Mapping[str, frozenset[Operation]] = {
-    "2.10.4": EVERY - INTRODUCED.keys() - _SINCE_TRIED,
-    "3.0.7": EVERY - _DELAYED_DELIVERY - _SINCE_TRIED,
-    "3.3.2": EVERY - _DELAYED_DELIVERY - _SINCE_TRIED,
+    "2.10.4": EVERY - INTRODUCED.keys(),
+    "3.0.7": EVERY - _DELAYED_DELIVERY,
+    "3.3.2": EVERY,
     "4.0.7": EVERY,
-    "4.2.4": EVERY - _DELAYED_DELIVERY - _SINCE_TRIED,
+    "4.2.4": EVERY,
 }
 """Releases to the operations that worked on real brokers of them; another patch release of a line counts as the same.
 
