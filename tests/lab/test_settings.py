@@ -1,6 +1,7 @@
 """The configuration files that the parts are started with."""
 
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -38,6 +39,26 @@ def test_a_broker_is_set_to_what_its_version_has(version: str, *, has_buckets: b
     conf = settings.parsed(settings.broker(state, state.brokers[0], {}))
     assert (settings.DELAYED_TRACKER in conf) is has_buckets
     assert (settings.NIC_SPEED in conf) is (version == "3.0.7")
+
+
+def test_zookeeper_takes_more_settings(tmp_path: Path) -> None:
+    """They win over the template's, and all others stay."""
+    wanted = {"admin.enableServer": "true", "metricsProvider.httpPort": "7000"}
+    state = plan.new_state(LabSpec(name="a", zookeeper_settings=wanted))
+    conf = settings.parsed(settings.zookeeper(state, tmp_path))
+    assert wanted.items() <= conf.items()
+    assert conf["clientPort"] == str(state.zookeeper.port)
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_log_lines_are_counted_where_the_jars_can(*, counted: bool) -> None:
+    """An appender that is not on the class path would be an error in each part's log."""
+    document = ET.fromstring(settings.logging("DEBUG", counted=counted))  # noqa: S314 - written by the lab itself
+    assert document.get("monitorInterval") == "1"
+    assert [each.get("level") for each in document.iter("Root")] == ["DEBUG"]
+    defined = {each.get("name") for each in document.iterfind("Appenders/*")}
+    assert defined == {each.get("ref") for each in document.iter("AppenderRef")}
+    assert ("lines" in defined) is counted
 
 
 def test_a_broker_listens_where_the_plan_says(state: LabState) -> None:

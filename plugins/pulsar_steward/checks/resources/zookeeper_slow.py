@@ -120,7 +120,7 @@ WORST_FIRST = "rank desc, greatest(request_ms, fsync_ms) desc nulls last, outsta
 
 JUDGED = """
 select count(*) as servers, max(request_ms) as request_ms, max(fsync_ms) as fsync_ms,
-    max(outstanding) as outstanding, bool_or(since is not null) as compared
+    bool_or(since is not null) as compared
 from spans
 """
 
