@@ -101,7 +101,7 @@ def _per_hour(row: Row, before: Sequence[Row], context: CheckContext[BookieDiskP
     older = sorted((max(1.0, (taken_at - each["taken_at"]).total_seconds()), each["percent"]) for each in before)
     if not older or older[-1][0] < 60 * context.limits.minimum_minutes:
         return 0.0
-    rates = [float(row["percent"] - percent) / seconds for seconds, percent in (older[0], older[-1])]
+    rates: list[float] = [float(row["percent"] - percent) / seconds for seconds, percent in (older[0], older[-1])]
     return max(0.0, min(rates)) * HOUR
 
 
