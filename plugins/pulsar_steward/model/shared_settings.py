@@ -12,7 +12,7 @@ TOGETHER = (
     "topicLevelPoliciesEnabled",
     "transactionCoordinatorEnabled",
 )
-"""What brokers decide together, or must all keep: who owns a bundle, which one a topic is in, where a topic's policies are."""
+"""What brokers decide together, or must all keep: which bundle a topic is in, who owns it, where policies are."""
 
 OF_TOPICS = (
     "acknowledgmentAtBatchIndexLevelEnabled",
