@@ -64,12 +64,13 @@ SETTINGS = (
         quick=True,
     ),
     SimulatedFault(
-        name="broker-lets-anybody-in",
-        about="One of three brokers asks nobody who they are.",
-        expected=(Expected("broker-settings-differ", "^authenticationEnabled$", "false on 127.0.0.1:"),),
+        name="broker-without-topic-policies",
+        about="One of three brokers heeds no policies of single topics.",
+        expected=(Expected("broker-settings-differ", "^topicLevelPoliciesEnabled$", "false on 127.0.0.1:"),),
         specs=(
             cluster(
-                configuration={"authenticationEnabled": "true"}, own_settings=({"authenticationEnabled": "false"},)
+                configuration={"topicLevelPoliciesEnabled": "true"},
+                own_settings=({"topicLevelPoliciesEnabled": "false"},),
             ),
         ),
         observations=2,
@@ -88,21 +89,21 @@ SETTINGS = (
         ),
         observations=2,
         why=ALIKE,
-        twin_of=("broker-retains-longer", "broker-lets-anybody-in"),
+        twin_of=("broker-retains-longer", "broker-without-topic-policies"),
     ),
     SimulatedFault(
         name="broker-of-a-larger-machine",
         about="Healthy: one of three brokers has more threads and names of its own, as its machine is larger.",
         specs=(_configured(numIOThreads="16", advertisedListeners="internal:pulsar://a:6650"),),
         why=ALIKE,
-        twin_of=("broker-retains-longer", "broker-lets-anybody-in"),
+        twin_of=("broker-retains-longer", "broker-without-topic-policies"),
     ),
     SimulatedFault(
         name="broker-of-a-new-version",
         about="Healthy: one of three brokers is upgraded already, and its version has another default.",
         specs=(cluster(versions=("4.2.4",), own_settings=({"maxUnackedMessagesPerConsumer": "60000"},)),),
         why=ALIKE,
-        twin_of=("broker-retains-longer", "broker-lets-anybody-in"),
+        twin_of=("broker-retains-longer", "broker-without-topic-policies"),
     ),
 )
 

@@ -1,20 +1,18 @@
 """Settings that the brokers of a cluster are to have in common, by what goes wrong where they differ.
 
-None is by nature a broker's own (its addresses, ports, names, paths, files), and none can hold a secret.
+None is by nature a broker's own (its addresses, ports, names, paths, files), and none is named as what holds a secret.
 """
 
 from __future__ import annotations
 
 TOGETHER = (
-    "authenticationEnabled",
-    "authorizationEnabled",
     "loadManagerClassName",
     "systemTopicEnabled",
     "topicBundleAssignmentStrategy",
     "topicLevelPoliciesEnabled",
     "transactionCoordinatorEnabled",
 )
-"""What brokers decide together, or must all keep: who may connect, who owns a bundle, where a topic's policies are."""
+"""What brokers decide together, or must all keep: which bundle a topic is in, who owns it, where policies are."""
 
 OF_TOPICS = (
     "acknowledgmentAtBatchIndexLevelEnabled",

@@ -36,7 +36,8 @@ def brokers(*values: str | None, key: str = TTL, versions: tuple[str, ...] = ())
     ("key", "found"),
     [
         ("loadManagerClassName", CRITICAL),
-        ("authenticationEnabled", CRITICAL),
+        ("topicLevelPoliciesEnabled", CRITICAL),
+        ("authenticationEnabled", None),
         (TTL, WARNING),
         ("loadBalancerSheddingEnabled", WARNING),
         ("numIOThreads", INFO),

@@ -145,7 +145,11 @@ def test_too_few_to_compare_prove_nothing(judged: JudgeRows) -> None:
 def test_the_thresholds_are_the_policys(judged: JudgeRows) -> None:
     """The floor, the ratio and the least number of entries."""
     policy = a_policy(
-        broker_slower_than_peers={"warning_milliseconds": 20, "warning_ratio": 4, "minimum_writes_per_second": 200}
+        broker_slower_than_peers={
+            "warning_milliseconds": 20,
+            "warning_percent_of_peers": 400,
+            "minimum_writes_per_second": 200,
+        }
     )
     assert judged(CHECK, cluster({20: 200.0}, {1: 200.0}, {1: 200.0}), policy).findings
     assert judged(CHECK, cluster({20: 100.0}, {1: 200.0}, {1: 200.0}), policy).findings == ()

@@ -24,7 +24,7 @@ MAX_ROWS = 1000
 MAX_ENTRIES = 1 << 53
 """Most entries that are told: what comes to more is a figure that is wrong."""
 
-# Of each topic the slowest subscription, which loses first. Delayed messages are the matter of another check.
+# Of each topic the slowest subscription with enough entries, which loses first. Delayed messages are another check's.
 SLOW = """
 with under as (
     select t.topic, t.namespace, t.backlog_bytes, throughput_in_bytes, oldest_seconds, slowest_subscription,
@@ -35,7 +35,7 @@ slowest as (
     select s.topic, s.subscription, s.broker, coalesce(s.consumers, 0) as consumers, s.backlog_entries,
         coalesce(s.expired_rate, 0) as expired_rate
     from user_subscriptions s join under using (topic)
-    where s.backlog_entries is not null
+    where s.backlog_entries >= minimum_entries
     qualify row_number() over (partition by s.topic
         order by coalesce(s.subscription = slowest_subscription, false) desc, s.backlog_entries desc, s.subscription
     ) = 1),
@@ -46,8 +46,7 @@ aged as (
 select topic, subscription, namespace, broker, consumers, backlog_entries, backlog_bytes, throughput_in_bytes,
     expired_rate, oldest_seconds, age_seconds, ttl_seconds
 from aged
-where backlog_entries >= minimum_entries
-    and (expired_rate > 0 or coalesce(age_seconds * 100 >= ttl_seconds::hugeint * warning_age_percent_of_ttl, false))
+where expired_rate > 0 or coalesce(age_seconds * 100 >= ttl_seconds::hugeint * warning_age_percent_of_ttl, false)
 """
 
 WORST_FIRST = "consumers > 0 desc, expired_rate > 0 desc, backlog_entries desc, topic, subscription"

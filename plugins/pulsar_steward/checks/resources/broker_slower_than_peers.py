@@ -38,7 +38,9 @@ class BrokerSlowerThanPeersPolicy(Section):
     warning_milliseconds: int = Field(
         50, ge=1, description="median of a broker, at least: below it nobody waits for long"
     )
-    warning_ratio: int = Field(5, ge=2, description="of its median to the others': bounds of buckets are two apart")
+    warning_percent_of_peers: int = Field(
+        500, ge=101, description="its median, of the others': bounds of buckets are up to five times apart"
+    )
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ def _slower(enough: Sequence[Row], answers: Answers, limits: BrokerSlowerThanPee
         if len(peers) < MIN_PEERS or row["at_least"] < limits.warning_milliseconds:
             continue
         usual = peers[len(peers) // 2]
-        if row["at_least"] >= usual * limits.warning_ratio:
+        if row["at_least"] * 100 >= usual * limits.warning_percent_of_peers:
             source = row["source"]
             found.append(Slower(row, len(peers), usual, writes.get(source), source in again))
     return found
