@@ -118,7 +118,7 @@ def test_the_risk_of_it_is_critical() -> None:
     plan = make_plan(planning())
     risk = risk_of(plan, plan.batches[0])
     assert risk.level is Risk.CRITICAL
-    assert any("20,000 messages that nobody has read are deleted" in reason.words for reason in risk.reasons)
+    assert any("up to 20,000 messages that nobody has read are deleted" in reason.words for reason in risk.reasons)
     assert any("b1.s01 cannot be undone" in reason.words for reason in risk.reasons)
 
 
