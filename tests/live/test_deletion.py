@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,6 +18,7 @@ from lab.faults.real.traffic import publish
 from lab.waiting import wait_until
 from pulsar_steward.errors import Refused
 from pulsar_steward.ledger.rows import Outcome
+from pulsar_steward.model.plan import SUBSCRIPTION_DELETION
 from pulsar_steward.orchestration.approval_response import LOSS
 from pulsar_steward.snapshots.read import open_snapshot
 from tests.builders import a_policy
@@ -47,6 +49,7 @@ HOURS_AGO = (50, 25)
 """Of the observations before that of now; a day of absence is proved where they are no further apart than 26 hours."""
 EACH_TIME = 50
 CONNECTED_WITHIN_S = 20.0
+ASKED_WITHIN_S = 240.0
 
 
 @pytest.fixture(scope="module")
@@ -68,15 +71,21 @@ def left_alone(lab: Lab, name: str, *topics: str) -> Iterator[Ground]:
 def more_comes(here: Ground, *topics: str) -> None:
     """Publishes to topics, until the statistics of which snapshots are made show it."""
     for topic in map(here.topic, topics):
-        held = operator_of(here.lab).statistics(topic)["subscriptions"]["audit"]["msgBacklog"]
+        least = EACH_TIME + held_by_audit(operator_of(here.lab).statistics(topic))
         producer = here.producer(topic, batched=False)
         publish(producer, EACH_TIME)
         producer.close()
-        here.until(
-            topic,
-            lambda shown, least=held + EACH_TIME: shown["subscriptions"]["audit"]["msgBacklog"] >= least,
-            "the backlog is shown",
-        )
+        here.until(topic, partial(holds, least=least), "the backlog is shown")
+
+
+def held_by_audit(shown: dict[str, Any]) -> int:
+    """Entries of the subscription `audit` of a topic."""
+    return int(shown["subscriptions"]["audit"]["msgBacklog"])
+
+
+def holds(shown: dict[str, Any], *, least: int) -> bool:
+    """Whether the subscription `audit` of a topic has so many entries."""
+    return held_by_audit(shown) >= least
 
 
 def days_pass(here: Ground, healer: Healer, *topics: str) -> Snapshot:
@@ -108,7 +117,7 @@ def abandoned(here: Ground, topic: str) -> tuple[str, str]:
 def planned(healer: Healer, snapshot: Snapshot) -> Plan:
     """The plan, whose only batch deletes."""
     plan = healer.plan(snapshot)
-    assert [batch.kind for batch in plan.batches] == ["subscription_deletion"], plan.notes
+    assert [batch.kind for batch in plan.batches] == [SUBSCRIPTION_DELETION], plan.notes
     return plan
 
 
@@ -186,13 +195,21 @@ def test_a_person_approves_it_in_airflow(care: Care) -> None:
             observed(care.lab, care.airflow.spec.steward_home / "snapshots", care.cluster, hours)
         more_comes(here, "events")
         care.observe()
-        (detail,) = care.approvals(1)
+        wait_until(lambda: bool(asked(care)), "a deletion waits for an answer", ASKED_WITHIN_S)
+        (detail,) = asked(care)
         assert "critical risk" in detail["subject"]
         assert "DELETES A SUBSCRIPTION, WHICH CANNOT BE UNDONE" in detail["body"]
-        care.approve(detail, **{LOSS: True})
+        form: dict[str, Any] = {LOSS: True}
+        care.approve(detail, **form)
         assert care.ended(detail) == "success"
         assert subscriptions(here, "events") == {"billing"}
-        newest = care.ledger.plans(care.cluster)[0]
-        (outcome,) = care.ledger.outcomes(newest.plan_id, "b1")
-        (proof,) = care.ledger.proofs(newest.plan_id)
-        assert (outcome.outcome, proof.proved) == (Outcome.DONE, True)
+        plan = care.ledger.plan(care.ledger.plans(care.cluster)[0].plan_id)
+        (batch,) = (each for each in plan.batches if each.kind == SUBSCRIPTION_DELETION)
+        (outcome,) = care.ledger.outcomes(plan.plan_id, batch.batch_id)
+        assert outcome.outcome is Outcome.DONE
+        assert [each.proved for each in care.ledger.proofs(plan.plan_id) if each.batch_id == batch.batch_id] == [True]
+
+
+def asked(care: Care) -> list[dict[str, Any]]:
+    """The questions about deletions that wait; others may wait beside them."""
+    return [each for each in care.waiting() if "abandoned subscription" in each["subject"]]

@@ -56,7 +56,8 @@ def _lost(losing: Sequence[Step]) -> Iterator[RiskReason]:
     losses = [step.loss for step in losing if isinstance(step.loss, Loss)]
     if messages := sum(loss.messages or 0 for loss in losses):
         unread = counted(messages, "message that nobody has read is", "messages that nobody has read are")
-        yield RiskReason(Risk.CRITICAL, f"{unread} deleted at once")
+        most = "up to " if any(loss.has_room for loss in losses) else ""
+        yield RiskReason(Risk.CRITICAL, f"{most}{unread} deleted at once")
     if stored := sum(loss.bytes for loss in losses):
         yield RiskReason(Risk.HIGH, f"up to {bytes_in_words(stored)} of stored messages are deleted at once")
     yield RiskReason(Risk.HIGH, f"brokers may delete messages for {_named(losing)}, which do not come back")

@@ -102,15 +102,15 @@ class SubscriptionDeletion(ChangeKind[DeleteSubscription, BeforeDeletion]):
 
     def warning(self, loss: Loss | None) -> ApprovalWarning:
         """What it has not read is lost to it for good."""
-        many = "what it has not read, how much is not known,"
+        many = "all that it has not read, how much is not known"
         if loss is not None:
             entries = counted(loss.messages or 0, "entry", "entries")
-            many = f"up to {entries} ({bytes_in_words(loss.bytes)}) that it has not read, batches counted as one entry,"
+            many = f"up to {entries} ({bytes_in_words(loss.bytes)}) that it has not read, a batch counted as one"
         return ApprovalWarning(
             headline="DELETES A SUBSCRIPTION, WHICH CANNOT BE UNDONE",
             subject=self.name,
             words=(
-                f"{many} is lost to it for good; if it is more by the time of the call, or anybody came to use it,"
+                f"it loses {many}, for good; where it would be more by the time of the call, or anybody came to use it,"
                 " nothing is done. Ask the topic's owners first. What it held at the snapshot:"
             ),
         )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class LossAsApproved(Guard):
-    """Compares the loss now, by a size quota or with a subscription, with the loss in its step, in messages and bytes."""
+    """Compares the loss by a size quota or with a subscription with the loss in its step, in messages and in bytes."""
 
     name = "loss_as_approved"
     objection = Objection.REFUSED

@@ -33,3 +33,8 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
     more: int = 0
     messages: int | None = None
     bytes: int = 0
+
+    @property
+    def has_room(self) -> bool:
+        """True if its total of messages is more than its topics lose now: a limit, with room for growth."""
+        return not self.more and (self.messages or 0) > sum(each.messages or 0 for each in self.topics) > 0

@@ -87,7 +87,7 @@ NEUTRAL: Mapping[str, str] = {
     "approval.decide_by_kind": "as `approval.decide_by`",
     "approval.most_steps": "as `approval.decide_by`",
     "subscriptions.growth_percent": "the plan says how much may be lost, and no more is",
-    "subscriptions.most_per_plan": "says how much is asked, not what is done",
+    "subscriptions.most_steps_per_plan": "says how much is asked, not what is done",
     "apply.proof_timeout_seconds": "how long the cluster is looked at after a call",
     "apply.proof_wait_seconds": "how long is waited before a batch begins",
     "apply.lease_seconds": "how long a dead writer keeps others away",

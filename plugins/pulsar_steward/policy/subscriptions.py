@@ -27,7 +27,9 @@ class SubscriptionsPolicy(Section):
         description="that a backlog may grow until it is deleted, at least, as nobody reads it: it is rounded up, so"
         " that no snapshot asks anew",
     )
-    most_per_plan: int = Field(20, ge=1, le=1000, description="deletions of one plan, of what is abandoned for longest")
+    most_steps_per_plan: int = Field(
+        20, ge=1, le=1000, description="deletions of one plan, of what is abandoned for longest"
+    )
     protected_topics: tuple[TopicName, ...] = Field(
         (), description="topics (full names, of partitioned ones without `-partition-N`) whose subscriptions all stay"
     )

@@ -118,7 +118,7 @@ def test_the_risk_of_it_is_critical() -> None:
     plan = make_plan(planning())
     risk = risk_of(plan, plan.batches[0])
     assert risk.level is Risk.CRITICAL
-    assert any("20,000 messages that nobody has read are deleted" in reason.words for reason in risk.reasons)
+    assert any("up to 20,000 messages that nobody has read are deleted" in reason.words for reason in risk.reasons)
     assert any("b1.s01 cannot be undone" in reason.words for reason in risk.reasons)
 
 
@@ -150,7 +150,7 @@ def test_one_batch_a_namespace_the_longest_abandoned_first() -> None:
         a_fact("c", "shop/other", days=60),
         a_fact("d", "shop/other", days=50),
     )
-    proposal = proposed(*facts, limits={**ASKED, "most_per_plan": 3})
+    proposal = proposed(*facts, limits={**ASKED, "most_steps_per_plan": 3})
     assert [batch.title.partition(":")[0] for batch in proposal.batches] == ["shop/events", "shop/other"]
     assert deleted(proposal) == [topic("b"), topic("c", "shop/other"), topic("d", "shop/other")]
     assert [len(batch.findings) for batch in proposal.batches] == [1, 2]
@@ -186,7 +186,7 @@ def test_what_a_guard_vetoes_is_noted(state: dict[str, Any], fields: dict[str, A
     (note,) = proposal.notes
     assert (words in note, "keeps subscriptions from deletion" in note) == (True, True), note
     if "versions" not in fields:
-        limits = {**fields.get("limits", ASKED), "most_per_plan": 1}
+        limits = {**fields.get("limits", ASKED), "most_steps_per_plan": 1}
         assert deleted(proposed(vetoed, other, **{**fields, "limits": limits})) == [topic("b", "shop/other")]
 
 

@@ -44,7 +44,7 @@ def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> P
     vetoed = Vetoed()
     kept = [fact for fact in old if not vetoed.holds(_step(planning, fact, 1), fact.subject)]
     by_namespace: defaultdict[str, list[SubscriptionFact]] = defaultdict(list)
-    for fact in kept[: limits.most_per_plan]:
+    for fact in kept[: limits.most_steps_per_plan]:
         by_namespace[fact.namespace].append(fact)
     return Proposal(
         batches=tuple(
@@ -55,7 +55,7 @@ def propose(planning: PlanningFacts, _: str, findings: tuple[Finding, ...]) -> P
             *_notes(
                 [each for each in answered if each not in facts],
                 [fact.subject for fact in known if fact not in old],
-                [fact.subject for fact in kept[limits.most_per_plan :]],
+                [fact.subject for fact in kept[limits.most_steps_per_plan :]],
                 planning,
             ),
             *vetoed.notes("subscriptions from deletion"),
@@ -74,8 +74,8 @@ def _notes(unread: Sequence[str], young: Sequence[str], more: Sequence[str], pla
         )
     if more:
         yield (
-            f"{GOAL}: {enumerated(more)} come with later plans, as one deletes {limits.most_per_plan:,} at most"
-            " (policy key subscriptions.most_per_plan)."
+            f"{GOAL}: {enumerated(more)} come with later plans, as one deletes {limits.most_steps_per_plan:,} at most"
+            " (policy key subscriptions.most_steps_per_plan)."
         )
 
 
