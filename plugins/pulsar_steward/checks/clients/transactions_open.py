@@ -35,7 +35,7 @@ class TransactionsOpenPolicy(Section):
         ge=1,
         description="that a transaction stays open: consumers of its topics get nothing that was published after it",
     )
-    minimum_timed_out: int = Field(100, ge=1, description="transactions; fewer are clients that restarted")
+    minimum_timed_out_transactions: int = Field(100, ge=1, description="transactions; fewer are clients that restarted")
     warning_timed_out_percent: int = Field(
         5, ge=1, le=100, description="transactions that the coordinators aborted, of all that were opened meanwhile"
     )
@@ -101,7 +101,7 @@ def judge(answers: Answers, context: CheckContext[TransactionsOpenPolicy]) -> Ju
 def _of_all(answers: Answers, context: CheckContext[TransactionsOpenPolicy]) -> Iterator[Finding]:
     """A finding where transactions stay open, or too many time out."""
     lasting, ended = answers["lasting"].rows, answers["in_all"].one
-    too_many = ended["timed_out"] >= context.limits.minimum_timed_out and (
+    too_many = ended["timed_out"] >= context.limits.minimum_timed_out_transactions and (
         100 * ended["timed_out"] >= context.limits.warning_timed_out_percent * ended["opened"]
     )
     if not lasting and not too_many:
