@@ -118,6 +118,7 @@ BEFORE_3 = (
     Difference("test_a_topic_that_is_not_there_is_not_found_at_its_owner", NO_TOPIC),
     Difference("test_a_topic_that_is_not_there_takes_no_setting", NO_TOPIC),
     Difference("test_an_unset_policy_is_an_empty_answer", "204 and nothing"),
+    Difference("test_one_that_is_not_there_is_not_found", "404 as well, without the names"),
     Difference("test_a_topic_does_not_tell_its_namespaces_settings_as_its_own", OF_FIRST, always=False),
     Difference("test_a_topic_refuses_values_out_of_range_as_a_namespace_does", OF_FIRST, "params2", always=False),
     Difference("test_a_topic_refuses_values_out_of_range_as_a_namespace_does", OF_FIRST, "params3", always=False),
