@@ -50,7 +50,7 @@ class SubscriptionDeletion(ChangeKind[DeleteSubscription, BeforeDeletion]):
         return 0
 
     def record(self, cluster: ClusterReader) -> BeforeDeletion:
-        """What it holds at this moment; one that is gone, or that somebody uses, is left alone."""
+        """Before-values: the state at this moment; one that is gone, or that somebody uses, is left alone."""
         state = cluster.subscription(self.change)
         if state is None:
             raise Drifted(f"{self.name} is gone already: somebody deleted it, or its topic")
@@ -101,7 +101,7 @@ class SubscriptionDeletion(ChangeKind[DeleteSubscription, BeforeDeletion]):
         return f"delete {self.name}"
 
     def warning(self, loss: Loss | None) -> ApprovalWarning:
-        """What it has not read is lost to it for good."""
+        """Warning: the messages that it has not read are lost to it for good."""
         many = "all that it has not read, how much is not known"
         if loss is not None:
             entries = counted(loss.messages or 0, "entry", "entries")

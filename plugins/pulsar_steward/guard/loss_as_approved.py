@@ -53,7 +53,7 @@ class LossAsApproved(Guard):
 
 
 def _held(change: DeleteSubscription, facts: ClusterFacts) -> Loss | Unknown:
-    """What a subscription has not read; nothing where there is none."""
+    """Messages that a subscription has not read; none where it is gone."""
     state = facts.subscription(change)
     if isinstance(state, Unknown):
         return state

@@ -12,7 +12,7 @@ TOGETHER = (
     "topicLevelPoliciesEnabled",
     "transactionCoordinatorEnabled",
 )
-"""What brokers decide together, or must all keep: which bundle a topic is in, who owns it, where policies are."""
+"""Settings by which brokers decide together, or that all must keep: which bundle a topic is in, who owns it, where policies are."""
 
 OF_TOPICS = (
     "acknowledgmentAtBatchIndexLevelEnabled",
@@ -55,7 +55,7 @@ OF_TOPICS = (
     "subscriptionExpirationTimeMinutes",
     "ttlDurationDefaultInSeconds",
 )
-"""What a topic gets from the broker that serves it: it changes as the topic moves."""
+"""Settings that a topic gets from the broker that serves it: it changes as the topic moves."""
 
 OF_BALANCING = (
     "defaultNamespaceBundleSplitAlgorithm",
@@ -77,7 +77,7 @@ OF_BALANCING = (
     "loadBalancerSheddingEnabled",
     "loadBalancerSheddingExcludedNamespaces",
 )
-"""What the broker that leads goes by as it balances load: it changes as another one leads."""
+"""Settings that the leading broker goes by as it balances load: it changes as another one leads."""
 
 OF_MACHINES = (
     "managedLedgerStatsPeriodSeconds",
@@ -86,6 +86,6 @@ OF_MACHINES = (
     "numIOThreads",
     "topicLoadTimeoutSeconds",
 )
-"""What may well differ, as machines do."""
+"""Settings that may well differ, as machines do."""
 
 SHARED = (*TOGETHER, *OF_TOPICS, *OF_BALANCING, *OF_MACHINES)

@@ -60,7 +60,7 @@ from raw_subscriptions semi join slow using (topic, subscription) join raw_topic
 
 @dataclass(frozen=True)
 class Loss:
-    """What a subscription loses to its TTL.
+    """Loss of a subscription to its TTL.
 
     Attributes:
         row: A row of `SLOW`.
