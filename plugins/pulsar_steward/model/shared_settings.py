@@ -12,7 +12,7 @@ TOGETHER = (
     "topicLevelPoliciesEnabled",
     "transactionCoordinatorEnabled",
 )
-"""Settings by which brokers decide together, or that all must keep: which bundle a topic is in, who owns it, where policies are."""
+"""Settings by which brokers decide together: which bundle a topic is in, who owns it, where policies are."""
 
 OF_TOPICS = (
     "acknowledgmentAtBatchIndexLevelEnabled",
