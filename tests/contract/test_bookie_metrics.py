@@ -13,6 +13,7 @@ from lab.bookie import METRICS, set_read_only, url_of, with_admin_api
 from lab.cluster import running_lab
 from lab.simulator import BookieSpec, running_servers
 from lab.testing import need_lab
+from lab.waiting import wait_until
 from pulsar_steward.admin.metrics import Exposition
 from pulsar_steward.checks.resources.bookie_disk import DIRECTORY, WRITABLE
 from pulsar_steward.checks.resources.publishing import STATUS
@@ -45,11 +46,11 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 @pytest.mark.live
 def test_a_real_bookie_tells_its_disks_in_percent(real: Lab) -> None:
-    """One ledger directory, whose path is in the name of its series."""
+    """One ledger directory, whose path is in the name of its series; 0 until the bookie first looks at its disks."""
     values = told(f"{url_of(real)}/metrics")
     (directory,) = values.keys() - {STATUS, WRITABLE}
     assert re.fullmatch(DIRECTORY, directory)
-    assert 0 < values[directory] < 100
+    wait_until(lambda: 0 < told(f"{url_of(real)}/metrics")[directory] < 100, "its disk is told", TOLD_WITHIN_S)
     assert (values[STATUS], values[WRITABLE]) == (1, 1)
 
 
